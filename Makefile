@@ -1,0 +1,25 @@
+# Two commands: `make demo` shows the main job, `make test` shows that it works.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test
+demo: .venv/installed
+	$(BIN)/annealed faces detect --overlay demo.png
+	@echo "The picture with the keypoints: demo.png"
+
+test: .venv/installed-test
+	$(BIN)/python -m pytest
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+
+# The installation is a copy, not a link, so that what runs is what a user gets; any change of source renews it.
+SOURCES := pyproject.toml $(wildcard *.py */*.py models/weights/*)
+.venv/installed: .venv/bin/python $(SOURCES)
+	$(BIN)/python -m pip install --quiet .
+	@touch $@
+
+.venv/installed-test: .venv/bin/python $(SOURCES)
+	$(BIN)/python -m pip install --quiet ".[test]"
+	@touch $@ .venv/installed

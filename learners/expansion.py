@@ -1,0 +1,189 @@
+"""Columns and products of columns: the growing feature map phi(x) of sDist (thesis, 2.20)."""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+
+import numpy as np
+import scipy.sparse as sp
+
+
+class FeatureMap:
+    """The columns of X, centred and scaled, followed by products of them.
+
+    A product is a tuple of column numbers in ascending order, with repetition for powers: (3, 17) is x3 x17, (3, 3) is x3 squared.
+
+    Attributes
+    ----------
+    center, scale : ndarray of shape (n_features,)
+        Taken off and divided by; the center of sparse data is 0.
+    monomials : list of tuple of int
+        Column ``n_features + i`` of the map is the product ``monomials[i]`` of centred and scaled columns ...
+    monomial_scale : list of float
+        ... divided by this.
+    """
+
+    def __init__(self, center, scale):
+        self.center = center
+        self.scale = scale
+        self.monomials: list[tuple[int, ...]] = []
+        self.monomial_scale: list[float] = []
+
+    @classmethod
+    def fit(cls, X, standardize):
+        """Center and scale to unit variance (``standardize``), or leave the columns as they are; constant columns get scale 1."""
+        p = X.shape[1]
+        if not standardize:
+            return cls(np.zeros(p, dtype=X.dtype), np.ones(p, dtype=X.dtype))
+        if sp.issparse(X):
+            center = np.zeros(p)
+            mean = np.asarray(X.mean(axis=0)).ravel()
+            variance = np.asarray(X.multiply(X).mean(axis=0)).ravel() - mean**2
+        else:
+            center = X.mean(axis=0, dtype=np.float64)
+            variance = np.zeros(p)
+            for rows in range(0, len(X), 1024):
+                variance += ((X[rows : rows + 1024] - center) ** 2).sum(axis=0)
+            variance /= len(X)
+            mean = center
+        constant = variance <= 1e-12 * np.maximum(mean**2 + variance, 1e-300)
+        scale = np.where(constant, 1.0, np.sqrt(np.maximum(variance, 0.0)))
+        return cls(center.astype(X.dtype), scale.astype(X.dtype))
+
+    @property
+    def n_features(self):
+        """Columns of X."""
+        return len(self.scale)
+
+    def monomial(self, column):
+        """The tuple of columns of X that column of the map multiplies."""
+        return (int(column),) if column < self.n_features else self.monomials[column - self.n_features]
+
+    def base(self, X):
+        """All columns of X, centred and scaled: dense, or CSR for sparse X."""
+        if sp.issparse(X):
+            return sp.csr_matrix(X @ sp.diags_array(1.0 / self.scale))
+        return np.ascontiguousarray((X - self.center) / self.scale)
+
+    def columns(self, X, which):
+        """The columns ``which`` of the map for raw rows X: dense (n, len(which))."""
+        tuples = [self.monomial(c) for c in which]
+        used = sorted({j for t in tuples for j in t})
+        place = {j: i for i, j in enumerate(used)}
+        part = X[:, used]
+        part = part.toarray() if sp.issparse(part) else part
+        part = (part - self.center[used]) / self.scale[used]
+        out = np.empty((X.shape[0], len(which)), dtype=part.dtype)
+        for i, (c, t) in enumerate(zip(which, tuples)):
+            out[:, i] = part[:, [place[j] for j in t]].prod(axis=1)
+            if c >= self.n_features:
+                out[:, i] /= self.monomial_scale[c - self.n_features]
+        return out
+
+    def name(self, column, input_names):
+        """Name of a column: ``x3``, ``x3*x17``, ``x3^2``."""
+        powers = Counter(self.monomial(column))
+        return "*".join(input_names[j] if e == 1 else f"{input_names[j]}^{e}" for j, e in sorted(powers.items()))
+
+
+class ExpandedColumns:
+    """The training rows under a growing :class:`FeatureMap`: products with vectors, and new columns.
+
+    The columns of X are read in place (dense or CSR); products of columns are added as dense columns, at most ``capacity`` of them.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n, p)
+        Raw training rows.
+    features : FeatureMap
+        Fitted on them.
+    max_order : int
+        Longest product.
+    capacity : int
+        Most products ever.
+    standardize : bool
+        Divide each product by its standard deviation on the training rows.
+    """
+
+    def __init__(self, X, features, max_order, capacity, standardize):
+        self.features = features
+        self.base = features.base(X)
+        self._by_column = self.base.tocsc() if sp.issparse(self.base) else None
+        self.max_order = max_order
+        self.capacity = capacity
+        self.standardize = standardize
+        self.n_samples, self.n_base = X.shape
+        self._extra = np.empty((self.n_samples, 0), dtype=self.base.dtype, order="F")
+        self._known = set()
+
+    @property
+    def n_columns(self):
+        """Columns of X and products so far."""
+        return self.n_base + len(self.features.monomials)
+
+    def times(self, v):
+        """X~ v."""
+        out = self.base @ v[: self.n_base]
+        q = self.n_columns - self.n_base
+        return out + self._extra[:, :q] @ v[self.n_base :] if q else out
+
+    def transposed_times(self, u):
+        """X~' u."""
+        head = self.base.T @ u
+        q = self.n_columns - self.n_base
+        return np.concatenate([head, self._extra[:, :q].T @ u]) if q else head
+
+    def take(self, which):
+        """Columns ``which``, dense (n, len(which))."""
+        which = np.asarray(which, dtype=np.intp)
+        out = np.empty((self.n_samples, len(which)), dtype=self.base.dtype)
+        plain = which < self.n_base
+        if self._by_column is None:
+            out[:, plain] = self.base[:, which[plain]]
+        else:
+            out[:, plain] = self._by_column[:, which[plain]].toarray()
+        out[:, ~plain] = self._extra[:, which[~plain] - self.n_base]
+        return out
+
+    def differences(self, i, j):
+        """Rows i minus rows j of the map, as columns of their own."""
+        part = copy.copy(self)
+        part.base = self.base[i] - self.base[j]
+        part._extra = self._extra[i] - self._extra[j]
+        return part
+
+    def occurrences(self):
+        """Rows in which each column is not zero."""
+        if sp.issparse(self.base):
+            head = np.bincount(self.base.indices, minlength=self.n_base)
+        else:
+            head = np.count_nonzero(self.base, axis=0)
+        q = self.n_columns - self.n_base
+        return np.concatenate([head, np.count_nonzero(self._extra[:, :q], axis=0)])
+
+    def add_products(self, left, right):
+        """Add the products of columns of ``left`` with columns of ``right`` that are new, not too long and not constant."""
+        for a in left:
+            for b in right:
+                product = tuple(sorted(self.features.monomial(a) + self.features.monomial(b)))
+                full = self.n_columns - self.n_base >= self.capacity
+                if full or len(product) > self.max_order or product in self._known:
+                    continue
+                self._known.add(product)
+                self._add(product)
+
+    def _add(self, product):
+        column = self.take(product).prod(axis=1)
+        deviation = float(column.std())
+        if deviation <= 1e-6 * float(np.abs(column).max(initial=0.0)) or not np.isfinite(deviation):
+            return
+        scale = deviation if self.standardize else 1.0
+        q = self.n_columns - self.n_base
+        if q == self._extra.shape[1]:
+            grown = np.empty((self.n_samples, min(self.capacity, max(64, 2 * q))), dtype=self._extra.dtype, order="F")
+            grown[:, :q] = self._extra
+            self._extra = grown
+        self._extra[:, q] = column / scale
+        self.features.monomials.append(product)
+        self.features.monomial_scale.append(scale)

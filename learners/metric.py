@@ -1,0 +1,83 @@
+"""The face of a learnt metric, in metric-learn's words: distances and scores of pairs, the subspace, the metric as a function."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+
+class SubspaceMetricMixin(TransformerMixin):
+    """Pseudo-metric d(a, b) = ||T(a) - T(b)|| of a transformer T; a class supplies ``_subspace(X)`` for validated rows."""
+
+    def transform(self, X):
+        """Map rows into the learnt subspace, where the Euclidean distance is the learnt one.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, rank)
+        """
+        check_is_fitted(self)
+        return self._subspace(self._rows(X))
+
+    def pair_distance(self, pairs):
+        """Learnt distance of each pair.
+
+        Parameters
+        ----------
+        pairs : array-like of shape (n_pairs, 2, n_features), or a tuple of two matrices of shape (n_pairs, n_features)
+            The tuple also takes sparse matrices.
+
+        Returns
+        -------
+        ndarray of shape (n_pairs,)
+            Never negative, symmetric, zero for equal points, and obeying the triangle inequality; different points may be at
+            distance zero.
+
+        Raises
+        ------
+        ValueError
+            If the pairs have another shape.
+        """
+        check_is_fitted(self)
+        if isinstance(pairs, tuple):
+            if len(pairs) != 2:
+                raise ValueError(f"pairs is a tuple of {len(pairs)} matrices; expected 2 of shape (n_pairs, n_features)")
+            left, right = pairs
+        else:
+            pairs = np.asarray(pairs)
+            if pairs.ndim != 3 or pairs.shape[1] != 2:
+                raise ValueError(f"pairs has shape {pairs.shape}; expected (n_pairs, 2, {self.n_features_in_})")
+            left, right = pairs[:, 0], pairs[:, 1]
+        return np.linalg.norm(self.transform(left) - self.transform(right), axis=1)
+
+    def pair_score(self, pairs):
+        """Similarity of each pair, larger for more similar ones: minus :meth:`pair_distance`."""
+        return -self.pair_distance(pairs)
+
+    def get_metric(self):
+        """Return the learnt distance as a function of two vectors, usable as ``metric=`` of scikit-learn's neighbours.
+
+        Returns
+        -------
+        callable
+            ``metric(u, v, squared=False)``; it keeps the metric of now even if the estimator is fitted again.
+        """
+        check_is_fitted(self)
+        subspace = self._frozen_subspace()
+
+        def metric(u, v, squared=False):
+            difference = subspace(np.asarray(u, dtype=float)[None]) - subspace(np.asarray(v, dtype=float)[None])
+            square = float(np.sum(difference**2))
+            return square if squared else square**0.5
+
+        return metric
+
+    def _rows(self, X):
+        rows = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        return sp.csr_matrix(rows) if sp.issparse(rows) else rows

@@ -1,0 +1,80 @@
+"""Priors on the coefficients: value and gradient, summed over features and outputs.
+
+Coefficients are (n_features, width, n_outputs): width 1 for linear responses, B + 1 for piecewise-linear ones (one more where a
+column has a bin for missing values; that one is shrunk but not smoothed).
+"""
+
+from __future__ import annotations
+
+from numbers import Real
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+
+class Prior(BaseEstimator):
+    """Shrinkage plus smoothness of the responses.
+
+    Parameters
+    ----------
+    shrinkage : float
+        lambda of ``lambda ||beta_j||^2``, eq. (13) and (19) of the arXiv text.
+    second_order : float
+        c of ``c sum_k (beta_{k+1} + beta_{k-1} - 2 beta_k)^2``, eq. (13).
+    total_variation : float
+        q of ``q sum_k h(beta_k - beta_{k-1})``, eq. (14), with Huber's function h of half width ``huber``.
+    huber : float
+        Differences below this size count quadratically in the total variation.
+    """
+
+    def __init__(self, shrinkage: float = 0.0, second_order: float = 0.0, total_variation: float = 0.0, huber: float = 0.01):
+        self.shrinkage = shrinkage
+        self.second_order = second_order
+        self.total_variation = total_variation
+        self.huber = huber
+
+    def check(self) -> None:
+        """Raise a ValueError that names the first parameter out of range."""
+        for name in ("shrinkage", "second_order", "total_variation", "huber"):
+            value = getattr(self, name)
+            least = 1e-12 if name == "huber" else 0.0
+            if not isinstance(value, Real) or not np.isfinite(float(value)) or value < least:
+                raise ValueError(f"Prior: {name}={value!r} is not valid; expected a number {'> 0' if least else '>= 0'}")
+
+    def value(self, coef: np.ndarray, n_knots: int) -> float:
+        """Sum of the penalties; ``n_knots`` (B + 1, or 1) leading entries of each block form the response curve."""
+        total = self.shrinkage * float((coef**2).sum())
+        curve = coef[:, :n_knots]
+        if self.second_order and n_knots > 2:
+            total += self.second_order * float((np.diff(curve, 2, axis=1) ** 2).sum())
+        if self.total_variation and n_knots > 1:
+            d = np.abs(np.diff(curve, axis=1))
+            h = self.huber
+            total += self.total_variation * float(np.where(d <= h, d * d / (2 * h), d - h / 2).sum())
+        return total
+
+    def gradient(self, coef: np.ndarray, n_knots: int) -> np.ndarray:
+        """Gradient of :meth:`value`, shaped like ``coef``."""
+        out = (2.0 * self.shrinkage) * coef
+        curve = coef[:, :n_knots]
+        if self.second_order and n_knots > 2:
+            bend = (2.0 * self.second_order) * np.diff(curve, 2, axis=1)
+            out[:, : n_knots - 2] += bend
+            out[:, 1 : n_knots - 1] -= 2.0 * bend
+            out[:, 2:n_knots] += bend
+        if self.total_variation and n_knots > 1:
+            slope = self.total_variation * np.clip(np.diff(curve, axis=1) / self.huber, -1.0, 1.0)
+            out[:, 1:n_knots] += slope
+            out[:, : n_knots - 1] -= slope
+        return out
+
+    def curvature(self, n_knots: int, width: int) -> np.ndarray:
+        """Matrix (width, width) that bounds the Hessian of one block."""
+        out = 2.0 * self.shrinkage * np.eye(width)
+        if self.second_order and n_knots > 2:
+            second = np.diff(np.eye(n_knots), 2, axis=0)
+            out[:n_knots, :n_knots] += 2.0 * self.second_order * second.T @ second
+        if self.total_variation and n_knots > 1:
+            first = np.diff(np.eye(n_knots), axis=0)
+            out[:n_knots, :n_knots] += self.total_variation / self.huber * first.T @ first
+        return out

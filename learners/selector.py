@@ -1,0 +1,205 @@
+"""What the linear selectors share: their scikit-learn faces. Each algorithm adds ``_select`` on encoded targets."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import expit, softmax
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils import compute_sample_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from .designs import DenseDesign, Design, SparseDesign
+from .losses import Loss, MultinomialLoss, get_loss
+
+
+def standardised_design(X, sample_weight: np.ndarray) -> Design:
+    """The design of linear responses on a dense or sparse matrix."""
+    return SparseDesign(X, sample_weight) if sp.issparse(X) else DenseDesign(X, sample_weight)
+
+
+def number_to_keep(k: int | float, n_features: int) -> int:
+    """How many of ``n_features`` stay for ``n_features_to_select=k``: an integer, or a fraction in (0, 1].
+
+    Raises
+    ------
+    ValueError
+        If ``k`` is neither.
+    """
+    if isinstance(k, Integral) and not isinstance(k, bool) and k >= 1:
+        if k > n_features:
+            warnings.warn(f"n_features_to_select={k} is more than the {n_features} features; all are kept", stacklevel=4)
+        return min(int(k), n_features)
+    if isinstance(k, Real) and not isinstance(k, Integral) and 0 < k <= 1:
+        return max(1, round(float(k) * n_features))
+    raise ValueError(f"n_features_to_select={k!r} is not valid; expected an integer >= 1 or a fraction in (0, 1]")
+
+
+def check_integer(name: str, value: int, least: int) -> None:
+    """Complain unless ``value`` is an integer of at least ``least``."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name}={value!r} is not valid; expected an integer >= {least}")
+
+
+def check_real(name: str, value: float, least: float, *, above: bool = False) -> None:
+    """Complain unless ``value`` is a number of at least (or ``above``) ``least``."""
+    if not isinstance(value, Real) or isinstance(value, bool) or not (value > least if above else value >= least):
+        raise ValueError(f"{name}={value!r} is not valid; expected a number {'>' if above else '>='} {least:g}")
+
+
+class Selector(SelectorMixin, BaseEstimator):
+    """A selector with linear scores; ``_select`` of each algorithm sets ``support_``, ``coef_`` and ``intercept_``.
+
+    In ``_select(X, y, loss, weight)`` ``X`` is validated, ``y`` (n, q) encoded for the loss, and ``weight`` sums to one;
+    ``coef_`` is (q, n_features).
+    """
+
+    loss: str | Loss
+    support_: np.ndarray
+    coef_: np.ndarray
+    intercept_: np.ndarray
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        return tags
+
+    def _get_support_mask(self):
+        check_is_fitted(self)
+        return self.support_
+
+    def _validate(self, X, y: Any = "no_validation", **kwargs):
+        sparse: Any = ("csr", "csc") if self.__sklearn_tags__().input_tags.sparse else False
+        return validate_data(self, X, y, accept_sparse=sparse, dtype=[np.float64, np.float32], **kwargs)
+
+    def _select(self, X, y: np.ndarray, loss: Loss, weight: np.ndarray) -> None:
+        raise NotImplementedError
+
+    def _store(self, design: Design, kept: np.ndarray, coef: np.ndarray, intercept: np.ndarray) -> None:
+        """Keep a fit of the standardised columns ``kept`` (ascending), ``coef`` (k, q), in units of the raw columns."""
+        raw, self.intercept_ = design.keep(kept).unstandardise(coef[:, None], intercept)
+        self.support_ = np.zeros(design.n_features, bool)
+        self.support_[kept] = True
+        self.coef_ = np.zeros((coef.shape[1], design.n_features))
+        self.coef_[:, kept] = raw[:, 0].T
+
+    def _scores(self, X) -> np.ndarray:
+        """Scores (n, q) of raw rows."""
+        check_is_fitted(self)
+        return self._validate(X, reset=False) @ self.coef_.T + self.intercept_
+
+
+class SelectingClassifier(ClassifierMixin, Selector):
+    """Labels in, labels out."""
+
+    class_weight: Any = None
+    classes_: np.ndarray
+
+    def _encode(self, X, y, sample_weight):
+        """Validate; returns X, encoded targets (n, q), the loss that fits them, and weights."""
+        X, y = self._validate(X, y)
+        check_classification_targets(y)
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(f"y holds one class only ({self.classes_[0]!r}); a classifier needs at least two")
+        if self.class_weight is not None:
+            weight = weight * compute_sample_weight(self.class_weight, y)
+        loss = get_loss(self.loss)
+        if len(self.classes_) == 2 and not isinstance(loss, MultinomialLoss):
+            encoded = np.where(codes == 1, 1.0, -1.0)[:, None]
+        else:
+            encoded = np.eye(len(self.classes_))[codes]
+            if type(loss).__name__ == "LogisticLoss":
+                loss = MultinomialLoss()
+            elif not isinstance(loss, MultinomialLoss):  # one score per class, each against all others
+                encoded = 2.0 * encoded - 1.0
+        return X, encoded, loss, weight
+
+    def fit(self, X, y, sample_weight=None) -> Self:
+        """Select features and fit.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+            Labels of any type, two classes or more.
+        sample_weight : array of shape (n_samples,) or None
+
+        Raises
+        ------
+        ValueError
+            One class only, NaN, a parameter out of range.
+        """
+        X, encoded, loss, weight = self._encode(X, y, sample_weight)
+        self._select(X, encoded, loss, weight / weight.sum())
+        return self
+
+    def decision_function(self, X) -> np.ndarray:
+        """Scores: (n_samples,) for two classes, else (n_samples, n_classes)."""
+        scores = self._scores(X)
+        if len(self.classes_) > 2:
+            return scores
+        return scores[:, 0] if scores.shape[1] == 1 else scores[:, 1] - scores[:, 0]
+
+    def predict(self, X) -> np.ndarray:
+        """Labels (n_samples,)."""
+        scores = self.decision_function(X)
+        return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+
+    def predict_proba(self, X) -> np.ndarray:
+        """Probabilities (n_samples, n_classes): of the model for logistic losses, a logistic squashing of the scores for others."""
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            p = expit(scores)
+            return np.column_stack([1.0 - p, p])
+        return softmax(scores, axis=1)
+
+
+class SelectingRegressor(RegressorMixin, Selector):
+    """Numbers in, numbers out; several outputs share one support."""
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+    def fit(self, X, y, sample_weight=None) -> Self:
+        """Select features and fit.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+        y : array of shape (n_samples,) or (n_samples, n_outputs)
+        sample_weight : array of shape (n_samples,) or None
+
+        Raises
+        ------
+        ValueError
+            NaN, a parameter out of range.
+        """
+        X, y = self._validate(X, y, multi_output=True, y_numeric=True)
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weight = weight / weight.sum()
+        self._flat = y.ndim == 1
+        targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+        # Unit variance per output, undone afterwards: otherwise the support would serve the output with the largest unit.
+        mean = weight @ targets
+        scale = np.sqrt(weight @ (targets - mean) ** 2)
+        scale[scale == 0] = 1.0
+        self._select(X, (targets - mean) / scale, get_loss(self.loss), weight)
+        self.intercept_ = mean + scale * self.intercept_
+        self.coef_ = self.coef_ * scale[:, None]
+        return self
+
+    def predict(self, X) -> np.ndarray:
+        """Predictions, shaped like the ``y`` of :meth:`fit`."""
+        scores = self._scores(X)
+        return scores[:, 0] if self._flat else scores

@@ -1,0 +1,173 @@
+"""How alike are the features that a selector picks when the data are shuffled or resampled? Cohen's kappa, (3.34) of the thesis."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+
+from .annealing import strongest
+
+
+def cohen_kappa(a, b):
+    """Agreement of two selections beyond chance.
+
+    Parameters
+    ----------
+    a, b : ndarray of bool, shape (n_features,)
+
+    Returns
+    -------
+    float
+        1 for equal selections, about 0 for independent ones. Two selections of everything or of nothing are equal: 1.
+
+    Examples
+    --------
+    >>> cohen_kappa(np.array([True, True, False, False]), np.array([True, False, False, True]))
+    0.0
+    """
+    agreement = float(np.mean(a == b))
+    chance = float(a.mean() * b.mean() + (1 - a.mean()) * (1 - b.mean()))
+    return 1.0 if chance == 1.0 else (agreement - chance) / (1.0 - chance)
+
+
+@dataclass(frozen=True)
+class SelectionStability:
+    """What :func:`selection_stability` found.
+
+    Attributes
+    ----------
+    kappa : float
+        Mean over all pairs of repeats.
+    frequency : ndarray of shape (n_features,)
+        Share of the repeats that selected each feature.
+    supports : ndarray of bool, shape (n_repeats, n_features)
+    """
+
+    kappa: float
+    frequency: np.ndarray
+    supports: np.ndarray
+
+    def plot(self, ax=None, names=None, top=30):
+        """Bars of the most often selected features.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None
+            Where to draw; None makes a new figure.
+        names : sequence of str or None
+        top : int
+            How many features.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        if ax is None:
+            import matplotlib.pyplot as plt
+
+            ax = plt.figure().subplots()
+        order = np.argsort(-self.frequency, kind="stable")[:top]
+        labels = [f"x{j}" if names is None else str(names[j]) for j in order]
+        ax.barh(np.arange(len(order)), self.frequency[order])
+        ax.set_yticks(np.arange(len(order)), labels)
+        ax.invert_yaxis()
+        ax.set_xlim(0, 1)
+        ax.set_xlabel("share of the repeats that select it")
+        ax.set_title(f"mean kappa {self.kappa:.2f} over {len(self.supports)} repeats")
+        return ax
+
+
+def selection_stability(estimator, X, y, n_repeats=20, *, resample="permute", n_features=None, random_state=None, n_jobs=None):
+    """Fit a selector again and again and compare what it selects.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Any selector (``get_support``), or an estimator with ``selected_features_`` or ``coef_``, whose non-zeros then count.
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+    y : array-like of shape (n_samples,)
+    n_repeats : int
+        Fits; at least 2.
+    resample : {"permute", "bootstrap", "half"}
+        What changes between them: the order of the rows, a bootstrap sample, or a random half. A ``random_state`` of the
+        estimator is set anew each time.
+    n_features : int or None
+        Compare the ``n_features`` largest absolute coefficients of each fit in place of its own selection: for fair kappas between
+        estimators of different sparsity.
+    random_state : int, RandomState or None
+    n_jobs : int or None
+        Fits side by side; the result does not depend on it.
+
+    Returns
+    -------
+    SelectionStability
+        Kappa, frequencies and supports.
+
+    Raises
+    ------
+    ValueError
+        For fewer than two repeats, another ``resample``, or an estimator that selects nothing that can be read.
+    """
+    if n_repeats < 2:
+        raise ValueError(f"n_repeats={n_repeats!r}; expected at least 2")
+    if resample not in ("permute", "bootstrap", "half"):
+        raise ValueError(f"resample={resample!r}; expected 'permute', 'bootstrap' or 'half'")
+    y = np.asarray(y)
+    X = X if hasattr(X, "shape") else np.asarray(X)
+    seeds = check_random_state(random_state).randint(2**31 - 1, size=n_repeats)
+    supports = np.array(
+        Parallel(n_jobs=n_jobs)(delayed(_support)(clone(estimator), X, y, resample, n_features, int(seed)) for seed in seeds)
+    )
+    return SelectionStability(mean_kappa(supports), supports.mean(axis=0), supports)
+
+
+def mean_kappa(supports):
+    """Mean kappa over all pairs of rows of a boolean array (n_repeats, n_features), (3.34)."""
+    n = len(supports)
+    return float(np.mean([cohen_kappa(supports[i], supports[j]) for i in range(n) for j in range(i)]))
+
+
+def _support(estimator, X, y, resample, n_features, seed):
+    rng = np.random.RandomState(seed)
+    n = X.shape[0]
+    if resample == "permute":
+        rows = rng.permutation(n)
+    elif resample == "bootstrap":
+        rows = rng.randint(n, size=n)
+    else:
+        rows = np.concatenate([rng.permutation(np.flatnonzero(y == c))[: -(-np.sum(y == c) // 2)] for c in np.unique(y)])
+        rows = rng.permutation(rows if len(rows) <= 0.75 * n else rng.permutation(n)[: n // 2])
+    if "random_state" in estimator.get_params():
+        estimator.set_params(random_state=seed)
+    part = X.iloc[rows] if hasattr(X, "iloc") else X[rows]
+    return selected(estimator.fit(part, y[rows]), X.shape[1], n_features)
+
+
+def selected(estimator, n_features_in, n_features=None):
+    """Boolean support of a fitted selector; with ``n_features`` that many of its largest absolute coefficients.
+
+    Raises
+    ------
+    ValueError
+        If it has neither ``get_support`` nor ``selected_features_`` nor ``coef_``.
+    """
+    mask = np.zeros(n_features_in, dtype=bool)
+    if n_features is not None:
+        if not hasattr(estimator, "coef_"):
+            raise ValueError(f"{type(estimator).__name__} has no coef_; expected a linear estimator when n_features is given")
+        mask[strongest(np.abs(np.atleast_2d(estimator.coef_)).max(axis=0), n_features)] = True
+    elif hasattr(estimator, "get_support"):
+        mask[:] = estimator.get_support()
+    elif hasattr(estimator, "selected_features_"):
+        mask[estimator.selected_features_] = True
+    elif hasattr(estimator, "coef_"):
+        mask[:] = (np.atleast_2d(estimator.coef_) != 0).any(axis=0)
+    else:
+        raise ValueError(
+            f"{type(estimator).__name__} does not tell what it selects; expected get_support, selected_features_ or coef_"
+        )
+    return mask

@@ -1,0 +1,81 @@
+"""What is kept after training: detectors, rankers and classifiers, and their file format."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from .weights import FOLDER, path_of
+
+# Kind of a model file -> module and class that read it. A new kind of model is a new line.
+KINDS = {
+    "keypoint detector": ("detector", "KeypointDetector"),
+    "segmentation ranker": ("ranker", "SegmentationRanker"),
+}
+
+_PUBLIC = {
+    "KeypointDetector": "detector",
+    "KeypointModel": "detector",
+    "Detection": "detector",
+    "SegmentationRanker": "ranker",
+}
+
+__all__ = [
+    "list_models",
+    "load_model",
+    "resolve_model",
+    *_PUBLIC,
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PUBLIC:
+        return getattr(import_module(f"{__name__}.{_PUBLIC[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def list_models() -> list[str]:
+    """Names of the models that ship with the package."""
+    return sorted(path.stem for path in FOLDER.glob("*.safetensors"))
+
+
+def resolve_model(name_or_path: str | Path) -> Path:
+    """Return the file of a model: a shipped name, or a path.
+
+    Raises
+    ------
+    ValueError
+        If there is neither.
+    """
+    name = str(name_or_path)
+    if name in list_models():
+        return path_of(name)
+    path = Path(name_or_path)
+    if path.is_file():
+        return path
+    shipped = ", ".join(list_models()) or "none"
+    raise ValueError(f"model {name!r}: neither a file nor a model that ships with the package ({shipped})")
+
+
+def load_model(name_or_path: str | Path) -> Any:
+    """Load a model: a shipped name, or a path.
+
+    Returns
+    -------
+    model
+        Of the class that belongs to the file's kind, e.g. :class:`KeypointDetector`.
+
+    Raises
+    ------
+    ValueError
+        If there is no such model, or the file is damaged.
+    """
+    from .files import read_header
+
+    path = resolve_model(name_or_path)
+    kind = read_header(path)["kind"]
+    if kind not in KINDS:
+        raise ValueError(f"{path}: holds a model of the unknown kind {kind!r}; expected one of {', '.join(KINDS)}")
+    module, name = KINDS[kind]
+    return getattr(import_module(f"{__name__}.{module}"), name).load(path)

@@ -1,0 +1,189 @@
+"""What is fitted on held-out photographs: order and thresholds of the cascade, offset, default threshold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ..models.detector import KeypointDetector, KeypointModel
+from ..models.peaks import IED, Localisation, find_peaks
+from ..vision.pool import FeaturePool
+from ..vision.scan import level_channels
+from .evaluation import NEAR, judge, pooled
+from .faces_data import FaceImage
+from .mining import each, open_view
+
+_LEAST_RECALL = 0.1  # of the default threshold
+_WIDE = 0.15  # IED: detections this near tell how far off the positions are
+_ORDER_ROWS = 2000
+_RADII = (0.18, 0.25, 0.35, 0.5)  # of the windows that the position is averaged over: the held-out views choose
+_SHARPNESS = (0.25, 0.5, 1.0, 2.0)  # of their weights
+
+
+def with_order(model: KeypointModel, pool: FeaturePool, positives: np.ndarray, negatives: np.ndarray) -> KeypointModel:
+    """Order the features for early rejection: greedily, what pushes negatives furthest below the positives comes first.
+
+    The separation after some features is the difference of the mean sums over the root of their summed variances; each
+    next feature is the one that makes it largest.
+
+    Parameters
+    ----------
+    model : KeypointModel
+        Any order.
+    pool : FeaturePool
+        Its pool.
+    positives, negatives : ndarray of shape (n, 26, 26, 3), uint8
+        Windows; an evenly spaced part of them is used.
+
+    Returns
+    -------
+    KeypointModel
+        The same scores up to rounding; its thresholds never reject.
+    """
+    responses = []
+    for patches in (positives, negatives):
+        step = max(1, len(patches) // _ORDER_ROWS)
+        sums = pool.partial_scores(
+            patches[::step], model.features, model.lo, model.step, model.coef, model.intercept
+        ).astype(np.float64)
+        responses.append(np.diff(sums, axis=1, prepend=model.intercept))
+    order = separation_order(*responses)
+    return replace(
+        model,
+        features=model.features[order],
+        lo=model.lo[order],
+        step=model.step[order],
+        coef=model.coef[order],
+        thresholds=np.full(len(order), -np.inf, np.float32),
+    )
+
+
+def separation_order(positives: np.ndarray, negatives: np.ndarray) -> np.ndarray:
+    """Greedy order of the columns of two matrices of responses; see :func:`with_order`.
+
+    Examples
+    --------
+    >>> noise = np.array([[0.1], [-0.1]])
+    >>> up = np.array([[0.0, 2.0, 1.0]]) + noise
+    >>> separation_order(up, -np.array([[0.0, 2.0, 1.0]]) + noise)
+    array([1, 2, 0])
+    """
+    gain = positives.mean(axis=0) - negatives.mean(axis=0)
+    covariance = np.cov(positives, rowvar=False, bias=True) + np.cov(negatives, rowvar=False, bias=True)
+    n = len(gain)
+    left, order = np.ones(n, bool), np.empty(n, np.int64)
+    # Of the sum so far: its gain, its variance, and its covariance with every column.
+    total, variance, cross = 0.0, 0.0, np.zeros(n)
+    own = np.diag(covariance)
+    least = 1e-12 + 1e-3 * own.max()
+    for t in range(n):
+        quality = (total + gain) / np.sqrt(np.maximum(variance + 2 * cross + own, 0.0) + least)
+        best = int(np.argmax(np.where(left, quality, -np.inf)))
+        order[t], left[best] = best, False
+        total += gain[best]
+        variance += 2 * cross[best] + own[best]
+        cross = cross + covariance[best]
+    return order
+
+
+def rejection_thresholds(
+    model: KeypointModel, pool: FeaturePool, positives: np.ndarray, share: float, margin: float
+) -> KeypointModel:
+    """Set the rejection thresholds: the quantile ``share`` of the positives' running sums, minus ``margin``.
+
+    Parameters
+    ----------
+    model : KeypointModel
+        Its features in their final order.
+    pool : FeaturePool
+        Its pool.
+    positives : ndarray of shape (n, 26, 26, 3), uint8
+        Windows that were not fitted.
+    share : float
+        In [0, 1).
+    margin : float
+        In units of the score.
+    """
+    sums = pool.partial_scores(positives, model.features, model.lo, model.step, model.coef, model.intercept)
+    limits = np.quantile(sums, share, axis=0, method="lower") - np.float32(margin)
+    return replace(model, thresholds=limits.astype(np.float32))
+
+
+def calibrate(
+    detector: KeypointDetector,
+    keypoint: str,
+    views: Sequence[tuple[FaceImage, bool]],
+    precision: float,
+    n_jobs: int = 1,
+) -> tuple[KeypointModel, dict[str, float]]:
+    """Choose how positions are averaged, their offset and the default threshold on held-out views.
+
+    Parameters
+    ----------
+    detector : KeypointDetector
+        Holds a model of ``keypoint``; its localisation is replaced.
+    keypoint : str
+        Which one.
+    views : list of (FaceImage, bool)
+        Photographs that were not fitted, and whether to mirror them.
+    precision : float
+        What the detections above the default threshold reach at a tolerance of 10 % IED.
+    n_jobs : int
+        Threads.
+
+    Returns
+    -------
+    model : KeypointModel
+    scores : dict of str to float
+        AP at 5 % and 10 % on the held-out views, and the recall at the default threshold.
+    """
+    model = detector.models[keypoint]
+
+    def look(item: tuple[FaceImage, bool]):
+        view = open_view(item[0], keypoint, item[1])
+        levels = detector.pyramid(view.pixels)
+        windows = [detector.scan_level(level, level_channels(level.image, detector.pool), keypoint) for level in levels]
+        return view, np.concatenate([np.empty((0, 4)), *windows]).T
+
+    looks = list(each(views, look, n_jobs))
+
+    def answers(place: Localisation):
+        """Peaks of every view, and the unit of the offset (in image pixels) at each."""
+        for view, (x, y, scale, score) in looks:
+            peaks = find_peaks(x, y, scale, score, place, detector.suppression)
+            yield view, peaks[:, :2], peaks[:, 2], IED / peaks[:, 3]
+
+    def curve_of(place: Localisation, tolerance: float):
+        return pooled(
+            [judge(xy, score, v.points, v.visible, v.ied, v.ignore, tolerance) for v, xy, score, _ in answers(place)]
+        )
+
+    def centred(place: Localisation) -> Localisation:
+        """The same with the median offset of what was found."""
+        offsets = [np.empty((0, 2))]
+        for view, xy, score, unit in answers(place):
+            hits = judge(xy, score, view.points, view.visible, view.ied, view.ignore, _WIDE)
+            order = np.argsort(-score, kind="stable")[: len(hits.face)]
+            chosen = hits.face >= 0
+            offsets.append((view.points[hits.face[chosen]] - hits.xy[chosen]) / unit[order][chosen, None])
+        found = np.concatenate(offsets)
+        dx, dy = np.median(found, axis=0) if len(found) else np.zeros(2)
+        return replace(place, offset_x=float(dx), offset_y=float(dy))
+
+    places = [centred(Localisation(radius=r, sharpness=s)) for r in _RADII for s in _SHARPNESS]
+    place = max(places, key=lambda place: curve_of(place, 0.05).average_precision)
+    fine, coarse = curve_of(place, 0.05), curve_of(place, NEAR)
+    recall, threshold = coarse.at_precision(precision)
+    if recall < _LEAST_RECALL:  # that precision is out of reach: the best balance of both
+        balance = coarse.precision * coarse.recall / np.maximum(coarse.precision + coarse.recall, 1e-12)
+        best = int(np.argmax(balance)) if len(balance) else 0
+        recall, threshold = (float(v[best]) if len(v) else 0.0 for v in (coarse.recall, coarse.threshold))
+    scores = {
+        "ap_5": fine.average_precision,
+        "ap_10": coarse.average_precision,
+        "recall": recall,
+        "threshold": threshold,
+    }
+    return replace(model, localisation=place, threshold=threshold), scores

@@ -1,0 +1,224 @@
+"""Other people's selectors behind one face, for the tables: data in, exactly k columns out; no selection code of our own.
+
+Every function has the signature ``(X, y, k, task, random_state) -> columns``; for the task "classification" y is -1 or +1.
+MCP and SCAD need skglm; abess and skscope the packages of those names (``pip install annealed[bench]``).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from importlib.util import find_spec
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_selection import RFE
+from sklearn.linear_model import (
+    LinearRegression,
+    LogisticRegression,
+    Ridge,
+    SGDClassifier,
+    enet_path,
+    lars_path,
+)
+from sklearn.preprocessing import StandardScaler
+
+_SEARCH_STEPS = 14
+
+
+def strongest_columns(strength: np.ndarray, k: int) -> np.ndarray:
+    """The k columns of greatest strength, ascending."""
+    return np.sort(np.argsort(-np.abs(strength), kind="stable")[:k])
+
+
+def search_strength(fit: Callable[[float], np.ndarray], k: int, low: float, high: float) -> np.ndarray:
+    """Bisect the penalty, on a logarithmic scale, for exactly k nonzero coefficients.
+
+    Parameters
+    ----------
+    fit : function
+        From a penalty strength to coefficients (n_features,); the greater the penalty, the fewer are nonzero.
+    low, high : float
+        Penalties with too many and with too few nonzero coefficients.
+
+    Returns
+    -------
+    ndarray of shape (k,)
+        Where no penalty with exactly k is met, the k largest coefficients of the greatest penalty tried with more.
+    """
+    best: np.ndarray | None = None
+    for _ in range(_SEARCH_STEPS):
+        middle = float(np.sqrt(low * high))
+        coef = fit(middle)
+        count = np.count_nonzero(coef)
+        if count >= k:
+            low = middle
+            if best is None or count <= np.count_nonzero(best):
+                best = coef
+            if count == k:
+                break
+        else:
+            high = middle
+    return strongest_columns(fit(low) if best is None else best, k)
+
+
+def _null_gradient(X, y) -> float:
+    """Smallest penalty at which an L1-penalised mean loss has no feature, up to the curvature's constant."""
+    return float(np.abs(X.T @ (y - y.mean())).max()) / len(y)
+
+
+def l1(X, y, k, task, random_state=None):
+    """The lasso: LARS for regression; liblinear with a search for the penalty for classification."""
+    X = StandardScaler().fit_transform(X)
+    if task == "regression":
+        coefs = lars_path(X, y - y.mean(), method="lasso", max_iter=8 * k)[2]
+        sizes = (coefs != 0).sum(axis=0)
+        return strongest_columns(coefs[:, np.argmax(sizes >= min(k, sizes.max()))], k)
+    top = _null_gradient(X, y)
+
+    def fit(penalty):
+        C = 1.0 / (len(y) * penalty)
+        return LogisticRegression(l1_ratio=1.0, C=C, solver="liblinear", tol=1e-3, random_state=random_state).fit(X, y).coef_[0]
+
+    return search_strength(fit, k, 1e-3 * top, top)
+
+
+def elastic_net(X, y, k, task, random_state=None):
+    """The elastic net: coordinate descent for regression, stochastic gradient descent for classification (as in the FSA papers)."""
+    X = StandardScaler().fit_transform(X)
+    if task == "regression":
+        coefs = enet_path(X, y - y.mean(), l1_ratio=0.9, n_alphas=100, eps=1e-3)[1]
+        sizes = (coefs != 0).sum(axis=0)
+        return strongest_columns(coefs[:, np.argmax(sizes >= min(k, sizes.max()))], k)
+    top = _null_gradient(X, y)
+
+    def fit(penalty):
+        settings = {"penalty": "elasticnet", "l1_ratio": 0.9, "max_iter": 100, "random_state": random_state}
+        model = SGDClassifier("log_loss", alpha=penalty, **settings)
+        return model.fit(X, y).coef_[0]
+
+    return search_strength(fit, k, 1e-3 * top, 2.0 * top)
+
+
+def _skglm(X, y, k, task, penalty_class, gamma):
+    from skglm import GeneralizedLinearEstimator
+    from skglm.datafits import Logistic, Quadratic
+    from skglm.solvers import AndersonCD
+
+    X = np.asfortranarray(StandardScaler().fit_transform(X), dtype=np.float64)
+    centred = y.astype(float) if task == "classification" else y - y.mean()
+    # Down a path of penalties, each fit from the last one: the local minima on the way are better than those of cold starts.
+    path = np.geomspace(1.0, 1e-2, 60) * _null_gradient(X, centred) * (0.5 if task == "classification" else 1.0)
+    model = GeneralizedLinearEstimator(
+        Logistic() if task == "classification" else Quadratic(),
+        penalty_class(path[0], gamma),
+        AndersonCD(max_iter=50, tol=1e-3, fit_intercept=False, warm_start=True),
+    )
+    for penalty in path:
+        model.penalty = penalty_class(penalty, gamma)
+        coef = np.ravel(model.fit(X, centred).coef_)
+        if np.count_nonzero(coef) >= k:
+            break
+    return strongest_columns(coef, k)
+
+
+def mcp(X, y, k, task, random_state=None):
+    """Minimax concave penalty (skglm), gamma 3 for regression and 12 for the flatter logistic loss."""
+    from skglm.penalties import MCPenalty
+
+    return _skglm(X, y, k, task, MCPenalty, 3.0 if task == "regression" else 12.0)
+
+
+def scad(X, y, k, task, random_state=None):
+    """Smoothly clipped absolute deviation (skglm), gamma 3.7 for regression and 8 for the flatter logistic loss."""
+    from skglm.penalties import SCAD
+
+    return _skglm(X, y, k, task, SCAD, 3.7 if task == "regression" else 8.0)
+
+
+def recursive_elimination(X, y, k, task, random_state=None):
+    """Recursive feature elimination (scikit-learn), a tenth of the columns at a time."""
+    model = LinearRegression() if task == "regression" else LogisticRegression(max_iter=200)
+    return np.flatnonzero(RFE(model, n_features_to_select=k, step=0.1).fit(StandardScaler().fit_transform(X), y).support_)
+
+
+def abess(X, y, k, task, random_state=None):
+    """Adaptive best-subset selection (package abess) of size k."""
+    import abess as package
+
+    model = (package.LinearRegression if task == "regression" else package.LogisticRegression)(support_size=k)
+    model.fit(np.asarray(X, dtype=np.float64), y if task == "regression" else (y > 0).astype(int))
+    return np.flatnonzero(model.coef_)
+
+
+def skscope(X, y, k, task, random_state=None):
+    """Splicing of package skscope on the mean loss, derivatives by jax."""
+    import jax.numpy as jnp
+    from skscope import ScopeSolver
+
+    X = jnp.asarray(StandardScaler().fit_transform(X))
+    target = jnp.asarray(y, dtype=X.dtype)
+    if task == "regression":
+        target = target - target.mean()
+
+    def objective(coef):
+        scores = X @ coef
+        return ((scores - target) ** 2).mean() if task == "regression" else jnp.logaddexp(0.0, -target * scores).mean()
+
+    solver = ScopeSolver(X.shape[1], k)
+    solver.solve(objective, jit=True)
+    return np.sort(solver.get_support())
+
+
+COMPARATORS = {
+    "L1": l1,
+    "EL": elastic_net,
+    "MCP": mcp,
+    "SCAD": scad,
+    "RFE": recursive_elimination,
+    "abess": abess,
+    "skscope": skscope,
+}
+_NEEDS = {"MCP": "skglm", "SCAD": "skglm", "abess": "abess", "skscope": "skscope"}
+
+
+def available() -> list[str]:
+    """Names of the comparators whose packages are installed."""
+    return [name for name in COMPARATORS if name not in _NEEDS or find_spec(_NEEDS[name]) is not None]
+
+
+def select(name: str, X, y, k: int, task: str, random_state=None) -> np.ndarray:
+    """Columns (k,) that the comparator ``name`` selects, ascending; its warnings about convergence are kept quiet.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown or its package is not installed.
+    """
+    if name not in COMPARATORS:
+        raise ValueError(f"comparator {name!r} is unknown; expected one of {', '.join(COMPARATORS)}")
+    if name not in available():
+        raise ValueError(f"comparator {name!r} needs the package {_NEEDS[name]}; install annealed[bench]")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return np.asarray(COMPARATORS[name](X, y, k, task, random_state))
+
+
+def ridge_scores(X, y, task: str, X_new) -> np.ndarray:
+    """Scores of a linear model on all columns, the penalty chosen on a held-out fifth: the row "L2" of the papers' tables."""
+    scaler = StandardScaler().fit(X)
+    X, X_new = scaler.transform(X), scaler.transform(X_new)
+    held = np.arange(len(y)) % 5 == 0
+    best, best_model = -np.inf, None
+    for strength in 10.0 ** np.arange(-4, 2):
+        if task == "regression":
+            model = Ridge(alpha=strength * np.count_nonzero(~held))
+        else:
+            model = LogisticRegression(C=1.0 / (strength * np.count_nonzero(~held)), max_iter=100)
+        score = model.fit(X[~held], y[~held]).score(X[held], y[held])
+        if score > best:
+            best, best_model = score, model
+    assert best_model is not None
+    model = best_model.fit(X, y)
+    return model.predict(X_new) if task == "regression" else model.decision_function(X_new)

@@ -1,0 +1,105 @@
+"""What all commands share: errors as one line, progress on stderr, tables for people and JSON for programs."""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import typer
+
+BAD_INPUT = 2  # exit code
+
+
+def new_app(help: str) -> typer.Typer:
+    """Return a group of commands with the project's settings."""
+    return typer.Typer(
+        help=help,
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+
+
+def complain(message: object) -> None:
+    """Print one line on stderr."""
+    typer.echo("annealed: " + " ".join(str(message).split()), err=True)
+
+
+def one_line_errors(command):
+    """Decorate a command: a ValueError becomes one line on stderr and exit code 2, an interrupt exit code 130."""
+
+    @functools.wraps(command)
+    def wrapped(*args, **kwargs):
+        try:
+            return command(*args, **kwargs)
+        except ValueError as error:
+            complain(error)
+            raise typer.Exit(BAD_INPUT) from None
+        except KeyboardInterrupt:
+            complain("interrupted")
+            raise typer.Exit(130) from None
+        except BrokenPipeError:  # the reader of our output has gone: nothing to say, and nobody to say it to
+            sys.stderr.close()
+            raise typer.Exit(1) from None
+
+    return wrapped
+
+
+def print_json(record: Any) -> None:
+    """Print one JSON document on one line of stdout; what JSON cannot say (NaN, infinity) becomes null."""
+    typer.echo(json.dumps(plain(record), allow_nan=False, ensure_ascii=False))
+
+
+def plain(value: Any) -> Any:
+    """Return a value in JSON's own types: arrays become lists, NaN and infinity None."""
+    if isinstance(value, dict):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, float) and not (abs(value) < float("inf")):
+        return None
+    return value
+
+
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Print a table for people: numbers to the right, floats with three decimals."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title or None, title_justify="left")
+    rows = [list(row) for row in rows]
+    for i, column in enumerate(columns):
+        number = any(isinstance(row[i], int | float) for row in rows)
+        table.add_column(column, justify="right" if number else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*[text(value) for value in row])
+    Console(file=sys.stdout, width=None if sys.stdout.isatty() else 200).print(table)
+
+
+def text(value: Any) -> str:
+    """Return a value as a cell of a table."""
+    if isinstance(value, float):
+        return "-" if value != value else f"{value:.3f}"
+    return "-" if value is None else str(value)
+
+
+def progress(iterable: Iterable, quiet: bool, description: str, total: int | None = None) -> Iterable:
+    """Pass an iterable through, with a bar on stderr when that is a terminal and ``quiet`` is not asked for."""
+    if quiet or not sys.stderr.isatty():
+        return iterable
+    from tqdm import tqdm
+
+    return tqdm(iterable, desc=description, total=total, file=sys.stderr, leave=False)
+
+
+def say(message: str, quiet: bool) -> None:
+    """Print one line about the state of long work on stderr, unless ``quiet``."""
+    if not quiet:
+        typer.echo(message, err=True)

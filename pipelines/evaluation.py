@@ -1,0 +1,177 @@
+"""How keypoint detections are judged: the protocol of the PAMI text (section 3.3), as pure functions of arrays.
+
+A detection hits a visible keypoint when it lies within ``tolerance`` inter-eye distances (IED) of it. It is false
+when it lies at least ``max(tolerance, 0.1)`` IED away from that keypoint of EVERY face, whether visible or not.
+Between the two, inside an ignore box, near (0.1 IED) a point marked invisible, and on a point that a better detection
+has hit already, it counts neither way. Points inside an ignore box still count as points to be found.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+HIT, NEITHER, FALSE = 1, 0, -1
+NEAR = 0.1  # IED
+MAX_DETECTIONS = 200  # per image and keypoint
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Detections of one keypoint in one image, by falling score, with what they are.
+
+    Attributes
+    ----------
+    xy : ndarray of shape (n, 2)
+        Positions in pixels.
+    score : ndarray of shape (n,)
+        Scores, falling.
+    outcome : ndarray of shape (n,), int8
+        ``HIT``, ``NEITHER`` or ``FALSE``.
+    face : ndarray of shape (n,), int
+        The face whose point was hit, -1 for all others.
+    n_points : int
+        Visible points to be found.
+    """
+
+    xy: np.ndarray
+    score: np.ndarray
+    outcome: np.ndarray
+    face: np.ndarray
+    n_points: int
+
+
+def judge(xy, score, points, visible, ied, ignore=(), tolerance=0.05, max_detections=MAX_DETECTIONS) -> Judged:
+    """Decide for each detection of one keypoint in one image whether it is a hit, false, or neither.
+
+    Parameters
+    ----------
+    xy : array-like of shape (n, 2)
+        Detections, x and y in pixels.
+    score : array-like of shape (n,)
+        Their scores; the best ``max_detections`` take part, earlier ones first among equals.
+    points : array-like of shape (n_faces, 2)
+        That keypoint of each face; NaN where unknown.
+    visible : array-like of shape (n_faces,), bool
+        Whether it can be seen.
+    ied : array-like of shape (n_faces,)
+        Inter-eye distances in pixels.
+    ignore : array-like of shape (n_boxes, 4)
+        Boxes x0, y0, x1, y1.
+    tolerance : float
+        Largest distance of a hit, in IED.
+    max_detections : int
+        How many detections are looked at.
+
+    Returns
+    -------
+    Judged
+        By falling score.
+    """
+    xy = np.asarray(xy, float).reshape(-1, 2)
+    score = np.asarray(score, float)
+    points = np.asarray(points, float).reshape(-1, 2)
+    visible = np.asarray(visible, bool) & np.isfinite(points).all(axis=1)
+    ignore = np.asarray(ignore, float).reshape(-1, 4)
+    order = np.argsort(-score, kind="stable")[:max_detections]
+    xy, score = xy[order], score[order]
+
+    distance = np.hypot(*(xy[:, None] - points[None]).transpose(2, 0, 1)) / np.asarray(ied, float)[None]
+    distance[np.isnan(distance)] = np.inf
+    # A hair of slack: whether a point lies on the circle must not hang on the rounding of its decimals.
+    slack = 1e-9
+    forgiven = ((xy[:, None] >= ignore[None, :, :2]) & (xy[:, None] <= ignore[None, :, 2:])).all(axis=2).any(axis=1)
+    forgiven |= (distance[:, ~visible] <= NEAR + slack).any(axis=1)
+    if tolerance < NEAR:
+        false = (distance >= NEAR - slack).all(axis=1)
+    else:
+        false = (distance > tolerance + slack).all(axis=1)
+
+    outcome = np.where(false & ~forgiven, FALSE, NEITHER).astype(np.int8)
+    face = np.full(len(xy), -1)
+    free = visible.copy()
+    for i in np.flatnonzero(~forgiven):
+        reach = np.where(free, distance[i], np.inf)
+        if len(reach) and reach.min() <= tolerance + slack:
+            face[i] = reach.argmin()
+            free[face[i]] = False
+            outcome[i] = HIT
+    return Judged(xy, score, outcome, face, int(visible.sum()))
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Precision and recall over falling thresholds.
+
+    Attributes
+    ----------
+    threshold, precision, recall : ndarray of shape (n,)
+        One entry per distinct score: what a detector with that threshold reaches.
+    n_points : int
+        Points to be found.
+    """
+
+    threshold: np.ndarray
+    precision: np.ndarray
+    recall: np.ndarray
+    n_points: int
+
+    @property
+    def average_precision(self) -> float:
+        """Non-interpolated: the sum of precision times the gain in recall; NaN without points."""
+        if not self.n_points:
+            return float("nan")
+        return float(self.precision @ np.diff(self.recall, prepend=0.0))
+
+    def at_precision(self, precision: float = 0.9) -> tuple[float, float]:
+        """Largest recall with at least that precision, and its threshold: (0, inf) where there is none."""
+        good = np.flatnonzero((self.precision >= precision) & (self.recall > 0))
+        if not len(good):
+            return 0.0, float("inf")
+        return float(self.recall[good[-1]]), float(self.threshold[good[-1]])
+
+    def at_threshold(self, threshold: float) -> tuple[float, float]:
+        """Precision (NaN without any detection) and recall of the detections that score at least ``threshold``."""
+        n = int((self.threshold >= threshold).sum())
+        return (float(self.precision[n - 1]), float(self.recall[n - 1])) if n else (float("nan"), 0.0)
+
+
+def curve(score, outcome, n_points: int) -> Curve:
+    """Precision-recall curve of judged detections of any number of images.
+
+    Parameters
+    ----------
+    score : array-like of shape (n,)
+        Scores; detections with equal scores come in together.
+    outcome : array-like of shape (n,)
+        ``HIT``, ``NEITHER`` or ``FALSE``.
+    n_points : int
+        Number of visible points.
+
+    Returns
+    -------
+    Curve
+
+    Examples
+    --------
+    >>> curve([3.0, 2.0, 1.0], [HIT, FALSE, HIT], 2).average_precision
+    0.8333333333333333
+    """
+    score, outcome = np.asarray(score, float), np.asarray(outcome)
+    counted = outcome != NEITHER
+    score, hit = score[counted], (outcome[counted] == HIT)
+    order = np.argsort(-score, kind="stable")
+    score, hit = score[order], hit[order]
+    last = np.append(np.diff(score) != 0, True)[: len(score)]  # of each group of equal scores
+    hits, seen = np.cumsum(hit)[last], np.arange(1, len(score) + 1)[last]
+    return Curve(score[last], hits / seen, hits / max(n_points, 1), n_points)
+
+
+def pooled(judged: list[Judged]) -> Curve:
+    """Curve of all images together."""
+    return curve(
+        np.concatenate([j.score for j in judged]) if judged else [],
+        np.concatenate([j.outcome for j in judged]) if judged else [],
+        sum(j.n_points for j in judged),
+    )

@@ -1,0 +1,256 @@
+"""Reads photographs with annotated face keypoints: ``keypoints.csv``, iBUG ``.pts`` files or COCO keypoint JSON.
+
+Keypoint names are the SUBJECT's: ``left_eye`` is usually on the right-hand side of the picture. Coordinates are those
+of the project: x to the right, y down, the centre of the top-left pixel is (0, 0).
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+KEYPOINTS = (
+    "left_eye",
+    "right_eye",
+    "left_nose",
+    "right_nose",
+    "left_mouth",
+    "right_mouth",
+    "left_ear",
+    "right_ear",
+    "chin",
+)
+#: The keypoint that the same model finds in a mirrored photograph.
+MIRROR = {name: name.replace("left", "RIGHT").replace("right", "left").replace("RIGHT", "right") for name in KEYPOINTS}
+IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp")
+
+# Points of the 68-point scheme, counted from 0, whose mean is the keypoint.
+_OF_68 = {
+    "left_eye": range(42, 48),
+    "right_eye": range(36, 42),
+    "left_nose": [35],
+    "right_nose": [31],
+    "left_mouth": [54],
+    "right_mouth": [48],
+    "left_ear": [16],  # the upper end of the jaw line: the scheme has no ear
+    "right_ear": [0],
+    "chin": [8],
+}
+# An ear nearer to the outer eye corner than this share of nasion to chin lies on the outline of a turned head.
+_TURNED_AWAY = 0.06
+
+
+@dataclass(frozen=True)
+class FaceImage:
+    """One photograph and what is known about the faces in it.
+
+    Attributes
+    ----------
+    path : Path
+        The image file.
+    faces : ndarray of shape (n_faces, 9, 2)
+        x, y of the keypoints in the order of ``KEYPOINTS``; NaN where a point is not annotated.
+    visible : ndarray of shape (n_faces, 9), bool
+        False for hidden points and for those without annotation.
+    ignore : ndarray of shape (n_boxes, 4)
+        Boxes x0, y0, x1, y1 that may hold a face without annotation.
+    """
+
+    path: Path
+    faces: np.ndarray
+    visible: np.ndarray
+    ignore: np.ndarray
+
+    @property
+    def name(self) -> str:
+        """The file's name."""
+        return self.path.name
+
+    @property
+    def source(self) -> str:
+        """The part of the file's name before the first underscore, empty if there is none."""
+        return self.path.name.split("_", 1)[0] if "_" in self.path.name else ""
+
+    @property
+    def ied(self) -> np.ndarray:
+        """Distance in pixels between the eye centres of each face, shape (n_faces,)."""
+        return np.hypot(*(self.faces[:, 0] - self.faces[:, 1]).T)
+
+
+def read_faces(folder: str | Path) -> list[FaceImage]:
+    """Read a folder of annotated photographs.
+
+    Parameters
+    ----------
+    folder : path
+        Holds the images and one of: ``keypoints.csv`` (image, face, keypoint, x, y and optionally visible) with an
+        optional ``ignore.csv`` (image, x0, y0, x1, y1); 68-point iBUG files ``NAME.pts`` beside the images; one COCO
+        keypoint JSON file.
+
+    Returns
+    -------
+    list of FaceImage
+        In the order of the file names.
+
+    Raises
+    ------
+    ValueError
+        If the folder or an image is missing, or an annotation cannot be understood; the message names the file.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise ValueError(f"{folder}: no such folder")
+    if (folder / "keypoints.csv").is_file():
+        images = _read_csv(folder)
+    elif any(folder.glob("*.pts")):
+        images = [_read_pts(path) for path in folder.glob("*.pts")]
+    elif any(folder.glob("*.json")):
+        images = _read_coco(folder)
+    else:
+        raise ValueError(f"{folder}: expected keypoints.csv, iBUG .pts files or a COCO keypoint .json in it")
+    for image in images:
+        if not image.path.is_file():
+            raise ValueError(f"{image.path}: annotated image is missing")
+        for i in np.flatnonzero(~(image.ied > 0)):
+            raise ValueError(f"{image.path}: face {i} needs two different eye centres, the unit of all distances")
+    if not images:
+        raise ValueError(f"{folder}: no annotated image in this folder")
+    return sorted(images, key=lambda image: str(image.path))
+
+
+def list_images(folder: str | Path) -> list[Path]:
+    """Image files of a folder in the order of their names.
+
+    Raises
+    ------
+    ValueError
+        If the folder is missing or holds no image.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise ValueError(f"{folder}: no such folder")
+    paths = sorted(path for path in folder.iterdir() if path.suffix.lower() in IMAGE_SUFFIXES)
+    if not paths:
+        raise ValueError(f"{folder}: no image in this folder")
+    return paths
+
+
+def _rows(path: Path, columns: tuple[str, ...]):
+    """Rows of a CSV file as dictionaries, each with its line number."""
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.DictReader(file, skipinitialspace=True)
+            missing = [name for name in columns if name not in (reader.fieldnames or [])]
+            if missing:
+                raise ValueError(f"{path}: expected the columns {', '.join(columns)}; missing: {', '.join(missing)}")
+            yield from ((reader.line_num, row) for row in reader)
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ValueError(f"{path}: not a readable CSV file ({error})") from None
+
+
+def _number(row: dict, column: str, path: Path, line: int) -> float:
+    try:
+        value = float(row[column])
+    except (TypeError, ValueError):
+        value = np.nan
+    if not np.isfinite(value):
+        raise ValueError(f"{path}, line {line}: {column}={row[column]!r}, expected a number")
+    return value
+
+
+def _read_csv(folder: Path) -> list[FaceImage]:
+    path = folder / "keypoints.csv"
+    points: dict[str, dict[str, dict[str, tuple[float, float, bool]]]] = {}
+    for line, row in _rows(path, ("image", "face", "keypoint", "x", "y")):
+        keypoint = row["keypoint"]
+        if keypoint not in KEYPOINTS:
+            raise ValueError(f"{path}, line {line}: keypoint={keypoint!r}, expected one of {', '.join(KEYPOINTS)}")
+        if row.get("visible") not in (None, "", "0", "1"):
+            raise ValueError(f"{path}, line {line}: visible={row['visible']!r}, expected 0 or 1")
+        face = points.setdefault(row["image"], {}).setdefault(row["face"], {})
+        if keypoint in face:
+            raise ValueError(f"{path}, line {line}: second {keypoint} of face {row['face']} in {row['image']}")
+        face[keypoint] = (_number(row, "x", path, line), _number(row, "y", path, line), row.get("visible") != "0")
+    boxes: dict[str, list[list[float]]] = {}
+    path = folder / "ignore.csv"
+    if path.is_file():
+        for line, row in _rows(path, ("image", "x0", "y0", "x1", "y1")):
+            boxes.setdefault(row["image"], []).append([_number(row, c, path, line) for c in ("x0", "y0", "x1", "y1")])
+    return [_face_image(folder / name, list(faces.values()), boxes.get(name, [])) for name, faces in points.items()]
+
+
+def _face_image(path: Path, faces: list[dict[str, tuple[float, float, bool]]], boxes: list[list[float]]) -> FaceImage:
+    xy = np.full((len(faces), len(KEYPOINTS), 2), np.nan)
+    visible = np.zeros((len(faces), len(KEYPOINTS)), bool)
+    for i, face in enumerate(faces):
+        for name, (x, y, seen) in face.items():
+            xy[i, KEYPOINTS.index(name)] = x, y
+            visible[i, KEYPOINTS.index(name)] = seen
+    return FaceImage(path, xy, visible, np.array(boxes, float).reshape(-1, 4))
+
+
+def _read_pts(path: Path) -> FaceImage:
+    from PIL import Image, UnidentifiedImageError
+
+    suffixes = [s for suffix in IMAGE_SUFFIXES for s in (suffix, suffix.upper())]
+    beside = [path.with_suffix(s) for s in suffixes if path.with_suffix(s).is_file()]
+    if not beside:
+        raise ValueError(f"{path}: no image with the same name beside it")
+    try:
+        body = path.read_text().split("{", 1)[1].split("}", 1)[0]
+        xy = np.array(body.split(), float).reshape(-1, 2)
+    except (IndexError, ValueError):
+        raise ValueError(f"{path}: not an iBUG .pts file (expected two numbers per line between braces)") from None
+    if xy.shape != (68, 2) or not np.isfinite(xy).all():
+        raise ValueError(f"{path}: {len(xy)} points, expected the 68 of the iBUG scheme")
+    xy -= 1.0  # iBUG files count pixels from 1
+    faces = np.array([[xy[list(_OF_68[name])].mean(axis=0) for name in KEYPOINTS]])
+    try:
+        with Image.open(beside[0]) as image:
+            width, height = image.size
+            if image.getexif().get(0x0112, 1) >= 5:  # stored lying on its side
+                width, height = height, width
+    except (UnidentifiedImageError, OSError):
+        raise ValueError(f"{beside[0]}: not a readable image") from None
+    visible = np.logical_and.reduce((faces >= -0.5) & (faces <= np.array([width, height]) - 0.5), axis=2)
+    nearest = _TURNED_AWAY * np.hypot(*(xy[27] - xy[8]))
+    for name, corner in (("left_ear", 45), ("right_ear", 36)):
+        i = KEYPOINTS.index(name)
+        visible[0, i] &= np.hypot(*(faces[0, i] - xy[corner])) >= nearest
+    return FaceImage(beside[0], faces, visible, np.zeros((0, 4)))
+
+
+def _read_coco(folder: Path) -> list[FaceImage]:
+    files = sorted(folder.glob("*.json"))
+    path = files[0]
+    if len(files) > 1:
+        raise ValueError(f"{folder}: {len(files)} .json files, expected one COCO keypoint file")
+    try:
+        coco = json.loads(path.read_text(encoding="utf-8"))
+        names = {c["id"]: [str(k) for k in c["keypoints"]] for c in coco["categories"] if "keypoints" in c}
+        files_of = {image["id"]: folder / image["file_name"] for image in coco["images"]}
+        faces: dict = {key: [] for key in files_of}
+        boxes: dict = {key: [] for key in files_of}
+        for a in coco["annotations"]:
+            if a["category_id"] not in names:
+                continue
+            values = np.array(a.get("keypoints", []), float).reshape(-1, 3)
+            named = {
+                name: (x, y, v >= 2)
+                for name, (x, y, v) in zip(names[a["category_id"]], values.tolist())
+                if name in KEYPOINTS and v > 0
+            }
+            if {"left_eye", "right_eye"} <= named.keys() and not a.get("iscrowd"):
+                faces[a["image_id"]].append(named)
+            elif "bbox" in a:  # a face without eyes has no unit of distance: predictions on it are forgiven
+                x, y, w, h = map(float, a["bbox"])
+                boxes[a["image_id"]].append([x, y, x + w, y + h])
+    except (ValueError, KeyError, TypeError, AttributeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path}: not a COCO keypoint file ({type(error).__name__}: {error})") from None
+    if not any({"left_eye", "right_eye"} <= set(k) for k in names.values()):
+        raise ValueError(f"{path}: no category with the keypoints left_eye and right_eye")
+    return [_face_image(files_of[key], faces[key], boxes[key]) for key in files_of]

@@ -1,0 +1,167 @@
+"""Tables and pictures of the motion experiments, in the layout of Table VII and Figure 9 of the papers."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..models.files import replacing
+from ..models.ranker import by_size
+from ..vision.tracks import Sequence as TrackSequence
+from .console import print_table
+from .motion import Benchmark, Result
+
+CATEGORIES = ("checkerboard", "traffic", "articulated", "all")
+N_WORST = 10
+
+
+def groups(benchmark: Benchmark) -> list[tuple[str, int | str, np.ndarray]]:
+    """Category, number of motions and mask of the sequences of each line of Table VII; empty groups are left out."""
+    found: list[tuple[str, int | str, np.ndarray]] = []
+    for k in np.unique(benchmark.n_motions):
+        for category in CATEGORIES:
+            inside = benchmark.n_motions == k
+            if category != "all":
+                inside = inside & (benchmark.categories == category)
+            if inside.any():
+                found.append((category, int(k), inside))
+    return [*found, ("all", "all", np.ones(len(benchmark.n_motions), bool))]
+
+
+def table_rows(benchmark: Benchmark, results: Sequence[Result]) -> list[dict[str, Any]]:
+    """One row per method and group: averages and medians in percent, and the spread over the partitions."""
+    rows = []
+    for result in results:
+        for category, k, inside in groups(benchmark):
+            test = result.test[:, inside]
+            rows.append(
+                {
+                    "method": result.method,
+                    "min_motion_size": "chosen" if result.min_motion_size is None else result.min_motion_size,
+                    "category": category,
+                    "motions": k,
+                    "sequences": int(inside.sum()),
+                    "train_average": float(result.train[:, inside].mean()),
+                    "train_median": float(np.median(result.train[:, inside], axis=1).mean()),
+                    "test_average": float(test.mean()),
+                    "test_median": float(np.median(test, axis=1).mean()),
+                    "test_sd": float(test.mean(axis=1).std(ddof=1)) if len(test) > 1 else 0.0,
+                }
+            )
+    return rows
+
+
+def worst(benchmark: Benchmark, result: Result, n: int = N_WORST) -> list[dict[str, Any]]:
+    """The sequences with the greatest mean test error, and the best that their candidates offer."""
+    mean = result.test.mean(axis=0)
+    best = np.full(len(mean), np.inf)
+    for sets in benchmark.sets.values():
+        best = np.minimum(best, [100.0 * one.errors.min() for one in sets if one.errors is not None])
+    order = np.argsort(-mean, kind="stable")[:n]
+    return [{"sequence": benchmark.names[i], "error": float(mean[i]), "best_candidate": float(best[i])} for i in order]
+
+
+def print_results(rows: Sequence[dict[str, Any]]) -> None:
+    """Print one line per method: test averages of the main groups, the spread, and the training average."""
+    keys = list(dict.fromkeys((r["method"], r["min_motion_size"]) for r in rows))
+    lines = []
+    for method, size in keys:
+        mine = {(r["category"], r["motions"]): r for r in rows if r["method"] == method and r["min_motion_size"] == size}
+        every = mine["all", "all"]
+        by_number = [mine[key]["test_average"] for key in mine if key[0] == "all" and key[1] != "all"]
+        lines.append([method, size, every["train_average"], every["test_average"], every["test_sd"], *by_number])
+    numbers = [f"{k} motions" for k in dict.fromkeys(r["motions"] for r in rows) if k != "all"]
+    print_table(
+        "misclassification in percent, ten folds by video",
+        ["method", "least motion", "train", "test", "sd", *numbers],
+        lines,
+    )
+
+
+def markdown(rows: Sequence[dict[str, Any]]) -> str:
+    """The full table as markdown, one line per method and group."""
+    heads = ["method", "least motion", "category", "motions", "train average", "train median", "test average", "test median", "sd"]
+    keys = ["method", "min_motion_size", "category", "motions"]
+    numbers = ["train_average", "train_median", "test_average", "test_median", "test_sd"]
+    lines = ["| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)]
+    for row in rows:
+        lines.append("| " + " | ".join([str(row[k]) for k in keys] + [f"{row[k]:.2f}" for k in numbers]) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def write_report(
+    folder: Path, record: dict[str, Any], benchmark: Benchmark, results: Sequence[Result], sequences: Sequence[TrackSequence]
+) -> None:
+    """Write ``table.md``, ``results.json``, ``cumulative.png`` and pictures of the worst sequences of the last FSA line.
+
+    Raises
+    ------
+    ValueError
+        If the folder cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"{folder}: cannot be made ({error.strerror})") from None
+    text = "# Motion segmentation: misclassification in percent\n\n" + markdown(record["rows"])
+    for result in results:
+        text += f"\n## Worst sequences: {result.method}, least motion {result.min_motion_size}\n\n"
+        text += "| sequence | mean test error | best candidate |\n| --- | --- | --- |\n"
+        text += "".join(f"| {w['sequence']} | {w['error']:.2f} | {w['best_candidate']:.2f} |\n" for w in worst(benchmark, result))
+        if result.chosen:
+            counts = Counter(json.dumps({k: v for k, v in row.items() if k != "inner_error"}) for row in result.chosen)
+            text += "\nChosen, and in how many rounds:\n\n"
+            text += "".join(f"* {n}: {choice}\n" for choice, n in counts.most_common())
+    with replacing(folder / "table.md") as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    with replacing(folder / "results.json") as temporary:
+        temporary.write_text(json.dumps(record, indent=1), encoding="utf-8")
+    draw_cumulative(folder / "cumulative.png", benchmark, results)
+    fsa = [r for r in results if r.method.startswith("FSA")]
+    for entry in worst(benchmark, fsa[-1] if fsa else results[-1], 6) if results else []:
+        i = benchmark.names.index(entry["sequence"])
+        draw_worst(folder / f"worst_{entry['sequence']}.png", benchmark, i, sequences[i])
+
+
+def draw_cumulative(path: Path, benchmark: Benchmark, results: Sequence[Result]) -> None:
+    """Cumulative distributions of the error, one panel per number of motions (Figure 9)."""
+    from matplotlib.figure import Figure
+
+    numbers = np.unique(benchmark.n_motions)
+    figure = Figure(figsize=(6.0 * len(numbers), 4.5), layout="constrained")
+    for axes, k in zip(np.ravel(figure.subplots(1, len(numbers))), numbers):
+        for result in results:
+            errors = np.sort(result.test[:, benchmark.n_motions == k].ravel())
+            label = result.method + (f", least motion {result.min_motion_size}" if result.min_motion_size else "")
+            axes.step(errors, np.arange(1, len(errors) + 1) / len(errors), where="post", label=label, linewidth=1)
+        axes.set(title=f"{k} motions", xlabel="misclassification (%)", ylabel="share of sequences", xlim=(0, 50), ylim=(0.7, 1.005))
+    axes.legend(fontsize=5, loc="lower right")
+    with replacing(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=120)
+
+
+def draw_worst(path: Path, benchmark: Benchmark, index: int, sequence: TrackSequence) -> None:
+    """Truth beside the candidates of one sequence, the last frame, each with its error."""
+    from matplotlib.figure import Figure
+
+    # The candidates belong to the shuffled points of prepare(): the same permutation brings the tracks into their order.
+    assert sequence.labels is not None
+    order = np.random.default_rng(index).permutation(sequence.tracks.shape[1])
+    tracks, truth = sequence.tracks[:, order], sequence.labels[order]
+    one = benchmark.sets["joined" if "joined" in benchmark.sets else next(iter(benchmark.sets))][index]
+    assert one.errors is not None
+    panels = [("truth", truth)]
+    panels += [(f"{c.family} {c.dimension}: {100 * e:.1f} %", c.labels) for c, e in zip(one.candidates, one.errors)][:7]
+    figure = Figure(figsize=(3.2 * min(4, len(panels)), 2.8 * -(-len(panels) // 4)), layout="constrained")
+    figure.suptitle(sequence.name)
+    for axes, (title, labels) in zip(np.ravel(figure.subplots(-(-len(panels) // 4), min(4, len(panels)), squeeze=False)), panels):
+        axes.scatter(*tracks[-1].T, c=by_size(labels), s=4, cmap="tab10", vmin=0, vmax=9)
+        axes.set(title=title, aspect="equal", xticks=[], yticks=[])
+        axes.invert_yaxis()
+    with replacing(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=110)

@@ -1,0 +1,278 @@
+"""The command line as a contract: JSON lines, exit codes, one line per failure, nothing half-written."""
+
+import io
+import json
+import struct
+import subprocess
+import sys
+
+import cv2
+import numpy as np
+import pytest
+from annealed import __version__
+from annealed.models import KeypointDetector
+from annealed.models.detector import Detection, KeypointModel
+from annealed.pipelines import faces_detect
+from annealed.pipelines.cli import app
+from annealed.pipelines.faces_data import KEYPOINTS
+from annealed.pipelines.overlay import draw_detections
+from annealed.vision.pool import HAAR_KINDS, FeaturePool
+from PIL import Image
+from typer.testing import CliRunner
+
+POOL = FeaturePool(kinds={k: HAAR_KINDS[k] for k in ("2h", "2v", "centre")}, sides=(4,), hog=None)
+
+
+def run(*args):
+    return CliRunner().invoke(app, [str(a) for a in args])
+
+
+def lines(result):
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("cli")
+
+
+@pytest.fixture(scope="module")
+def model(folder):
+    """A detector of bright left and dark right borders: any photograph has some."""
+    feature = POOL.features[:1]
+    one = KeypointModel(
+        feature,
+        np.float32([-1.0]),
+        np.float32([0.5]),
+        np.float32([[-2, -1, 0, 1, 2]]),
+        np.float32([0.5]),
+        0.0,
+        threshold=0.8,
+    )
+    path = folder / "tiny.safetensors"
+    KeypointDetector({"left_eye": one, "chin": one.mirrored(POOL)}, POOL, info={"summary": "tiny"}).save(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def pixels():
+    rng = np.random.default_rng(0)
+    return cv2.resize(rng.integers(0, 256, (9, 11, 3), dtype=np.uint8), (88, 72), interpolation=cv2.INTER_CUBIC)
+
+
+@pytest.fixture(scope="module")
+def good(folder, pixels):
+    path = folder / "good.png"
+    Image.fromarray(pixels).save(path)
+    return path
+
+
+def test_version_and_cheap_start():
+    assert run("--version").stdout.strip() == __version__
+    code = "import sys, annealed.pipelines.cli; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"numba", "pandas", "sklearn", "cv2", "skimage", "scipy", "matplotlib"} & set(loaded)
+
+
+def test_detect_json(model, good):
+    result = run("faces", "detect", good, "--model", model, "--json")
+    assert result.exit_code == 0 and result.stderr == ""
+    (record,) = lines(result)
+    assert list(record) == ["image", "width", "height", "seconds", "detections"]
+    assert record["image"] == str(good) and (record["width"], record["height"]) == (88, 72)
+    assert 0 < record["seconds"] < 30
+    assert record["detections"] and all(list(d) == ["keypoint", "x", "y", "score", "size"] for d in record["detections"])
+    scores = [d["score"] for d in record["detections"]]
+    assert scores == sorted(scores, reverse=True) and min(scores) >= 0.8
+    assert {d["keypoint"] for d in record["detections"]} == {"left_eye", "chin"}
+
+
+def test_detect_options(model, good):
+    base = ("faces", "detect", good, "--model", model, "--json")
+    (only,) = lines(run(*base, "--keypoint", "chin", "--threshold", "1.2"))
+    assert {d["keypoint"] for d in only["detections"]} == {"chin"} and min(d["score"] for d in only["detections"]) >= 1.2
+    (sized,) = lines(run(*base, "--min-size", 30, "--max-size", 50))
+    assert all(30 <= d["size"] <= 50 for d in sized["detections"])
+    table = run("faces", "detect", good, "--model", model)
+    assert table.exit_code == 0 and "left_eye" in table.stdout and "88x72" in table.stdout
+
+
+def test_the_sample_photograph(model, monkeypatch, pixels):
+    monkeypatch.setattr(faces_detect, "sample_photograph", lambda: pixels)
+    (record,) = lines(run("faces", "detect", "--model", model, "--json"))
+    assert record["image"] == "astronaut" and record["detections"]
+
+
+def bad_images(folder, pixels):
+    """Name, bytes and the words of the complaint; None where an answer is expected all the same."""
+    jpeg = io.BytesIO()
+    Image.fromarray(pixels).save(jpeg, "jpeg")
+    jpeg = jpeg.getvalue()
+    cmyk, exif = io.BytesIO(), io.BytesIO()
+    Image.fromarray(pixels).convert("CMYK").save(cmyk, "jpeg")
+    turned = Image.Exif()
+    turned[0x0112] = 6
+    Image.fromarray(pixels).save(exif, "jpeg", exif=turned, quality=95)
+    sixteen = cv2.imencode(".png", pixels.astype(np.uint16)[:, :, ::-1] * 257)[1].tobytes()
+    one = cv2.imencode(".png", pixels[:1, :1])[1].tobytes()
+    return {
+        "truncated.jpg": (jpeg[: len(jpeg) // 2], "damaged"),
+        "text.png": (b"I am no picture", "not an image"),
+        "empty.png": (b"", "empty"),
+        "cmyk.jpg": (cmyk.getvalue(), None),
+        "turned.jpg": (exif.getvalue(), None),
+        "sixteen.png": (sixteen, None),
+        "one.png": (one, None),
+        "missing.png": (None, "no such file"),
+    }
+
+
+def test_bad_images_among_good_ones(model, good, folder, pixels, tmp_path):
+    cases = bad_images(folder, pixels)
+    paths = []
+    for name, (data, _) in cases.items():
+        paths.append(tmp_path / name)
+        if data is not None:
+            paths[-1].write_bytes(data)
+    out = tmp_path / "pictures"
+    result = run("faces", "detect", *paths, good, "--model", model, "--json", "--overlay", out)
+    assert result.exit_code == 2
+    records = {record["image"]: record for record in lines(result)}
+    assert list(records) == [str(p) for p in [*paths, good]]
+    complaints = result.stderr.splitlines()
+    for (name, (_, words)), path in zip(cases.items(), paths):
+        record = records[str(path)]
+        mine = [c for c in complaints if name in c]
+        if words is None:
+            assert "error" not in record and not mine
+        else:
+            assert list(record) == ["image", "error"] and words in record["error"] and len(mine) == 1
+    assert len(complaints) == sum(words is not None for _, words in cases.values())
+    assert records[str(paths[4])]["width"] == 72  # the EXIF orientation is followed
+    assert records[str(paths[6])]["detections"] == []
+    sixteen, eight = records[str(paths[5])], records[str(good)]
+    assert sixteen["detections"] == eight["detections"]
+    written = {p.name for p in out.iterdir()}
+    assert written == {"cmyk.png", "turned.png", "sixteen.png", "one.png", "good.png"}
+
+
+def test_overlay(model, good, tmp_path):
+    picture = tmp_path / "o.png"
+    assert run("faces", "detect", good, "--model", model, "--overlay", picture).exit_code == 0
+    drawn = cv2.imread(str(picture))
+    factor = -(-480 // 72)
+    assert drawn.shape[1] == 88 * factor and drawn.shape[0] > 72 * factor
+    # A format that nobody knows: one line, exit code 2, nothing left behind; the answer is still given.
+    result = run("faces", "detect", good, "--model", model, "--overlay", tmp_path / "o.xyz", "--json")
+    assert result.exit_code == 2 and "expected a name that ends with .png" in result.stderr and len(lines(result)) == 1
+    assert [p.name for p in tmp_path.iterdir()] == ["o.png"]
+    result = run("faces", "detect", good, good, "--model", model, "--overlay", picture)
+    assert result.exit_code == 2 and "expected a folder" in result.stderr
+    result = run("faces", "detect", good, "--model", model, "--overlay", tmp_path / "no" / "o.png")
+    assert result.exit_code == 2 and "cannot be written" in result.stderr
+
+
+def test_drawn_marks_have_the_keypoints_colour():
+    image = np.zeros((600, 600, 3), np.uint8)
+    drawn = draw_detections(image, [Detection("chin", 300.0, 200.0, 1.0, 60.0)])
+    assert tuple(drawn[200, 300]) == (204, 121, 200) and tuple(drawn[400, 300]) == (0, 0, 0)
+    assert draw_detections(np.zeros((1, 1, 3), np.uint8), []).shape[1] == 8
+
+
+def test_pictures_with_the_same_name(tmp_path):
+    from pathlib import Path
+
+    paths = faces_detect.overlay_paths(["a/x.jpg", "b/x.jpg", "b/x.png"], tmp_path)
+    assert [Path(p).name for p in paths.values()] == ["x.png", "x_2.png", "x_3.png"]
+
+
+@pytest.mark.parametrize(
+    "args, message",
+    [
+        (("--keypoint", "nose"), "keypoint 'nose' is unknown; expected one of left_eye, chin"),
+        (("--min-size", "1"), "min_size=1"),
+        (("--min-size", "nan"), "min_size=nan"),
+        (("--max-size", "3"), "max_size=3"),
+    ],
+)
+def test_bad_options_are_one_line(model, good, args, message):
+    result = run("faces", "detect", good, "--model", model, *args)
+    assert result.exit_code == 2 and result.stdout == ""
+    assert result.stderr.count("\n") == 1 and message in result.stderr
+
+
+def test_bad_models_are_one_line(model, good, tmp_path):
+    damaged = tmp_path / "damaged.safetensors"
+    whole = model.read_bytes()
+    size = struct.unpack("<Q", whole[:8])[0]
+    for data in (whole[: len(whole) // 2], b"junk", whole[: 8 + size] + b"", b""):
+        damaged.write_bytes(data)
+        result = run("faces", "detect", good, "--model", damaged)
+        assert result.exit_code == 2 and result.stderr.count("\n") == 1 and str(damaged) in result.stderr
+    result = run("faces", "detect", good, "--model", "nobody")
+    assert result.exit_code == 2 and "model 'nobody': neither a file nor a model" in result.stderr
+
+
+def write_data(folder, image, n=2):
+    rows = ["image,face,keypoint,x,y,visible"]
+    for i in range(n):
+        name = f"{'ab'[i % 2]}_{i}.png"
+        Image.fromarray(image).save(folder / name)
+        rows += [f"{name},0,{k},{10 + 4 * j + 20 * (j == 0)},{20 + 3 * j},1" for j, k in enumerate(KEYPOINTS)]
+    (folder / "keypoints.csv").write_text("\n".join(rows) + "\n")
+
+
+def test_evaluate(model, pixels, tmp_path):
+    data, background, report = tmp_path / "data", tmp_path / "background", tmp_path / "report"
+    data.mkdir()
+    background.mkdir()
+    write_data(data, pixels)
+    for i in range(3):
+        Image.fromarray(pixels).save(background / f"{i}.png")
+    more = ("--background", background, "--skip-background", 1, "--report", report)
+    result = run("faces", "evaluate", "--data", data, "--model", model, "--json", *more)
+    assert result.exit_code == 0, result.stderr
+    record = json.loads(result.stdout)
+    assert record["name"] == "faces evaluate" and record["settings"]["background"] == 2
+    rows = record["rows"]
+    assert [(r["keypoint"], r["source"], r["tolerance"]) for r in rows] == [
+        (k, s, t) for k in ("left_eye", "chin") for s in ("all", "a", "b") for t in (0.05, 0.1)
+    ]
+    assert all(0 <= r["ap"] <= 1 for r in rows) and rows[0]["points"] == 2
+    assert rows[0]["false_per_background_image"] > 0
+    assert {p.name for p in report.iterdir()} == {
+        "report.json", "report.md", "curves_5.png", "curves_10.png", "pictures_left_eye.png", "pictures_chin.png",
+    }  # fmt: skip
+    assert json.loads((report / "report.json").read_text()) == record
+    assert "| left_eye | all | 0.050 | 2 |" in (report / "report.md").read_text()
+    table = run("faces", "evaluate", "--data", data, "--model", model, "--keypoint", "chin")
+    assert table.exit_code == 0 and "chin" in table.stdout and "left_eye" not in table.stdout
+    (data / "a_0.png").write_bytes(b"junk")
+    result = run("faces", "evaluate", "--data", data, "--model", model, "--json")
+    assert result.exit_code == 2 and "a_0.png" in result.stderr and json.loads(result.stdout)["rows"]
+    result = run("faces", "evaluate", "--data", tmp_path / "no", "--model", model)
+    assert result.exit_code == 2 and "no such folder" in result.stderr
+
+
+def test_train_complains_early(pixels, tmp_path):
+    write_data(tmp_path, pixels)
+    base = ("faces", "train", "--data", tmp_path)
+    for args, message in (
+        (("--out", tmp_path / "no" / "m.safetensors"), "cannot be written"),
+        (("--out", tmp_path / "m.safetensors", "--keypoint", "nose"), "keypoint 'nose' is unknown"),
+        (("--out", tmp_path / "m.safetensors", "--config", tmp_path / "no.toml"), "no.toml"),
+        (("--out", tmp_path / "m.safetensors"), "too few"),
+    ):
+        result = run(*base, *args, "--quiet")
+        assert result.exit_code == 2 and result.stderr.count("\n") == 1 and message in result.stderr, result.stderr
+    assert not list(tmp_path.glob("*.safetensors"))
+
+
+def test_models(model):
+    listed = run("models", "list", "--json")
+    assert listed.exit_code == 0 and isinstance(json.loads(listed.stdout), list)
+    assert run("models", "list").exit_code == 0
+    shown = run("models", "show", model, "--json")
+    assert json.loads(shown.stdout)["keypoints"] == ["left_eye", "chin"]
+    assert '"summary": "tiny"' in run("models", "show", model).stdout
+    assert run("models", "show", "nobody").exit_code == 2

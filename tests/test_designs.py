@@ -1,0 +1,152 @@
+"""Every design against an explicit standardised matrix."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from annealed.learners.designs import DenseDesign, PiecewiseDesign, SparseDesign, hat_basis, range_knots, sublevels
+from annealed.learners.losses import FlippedLogisticLoss, LogisticLoss, LorenzLoss, SquaredLoss
+
+N, M = 701, 37  # several blocks of rows for piecewise-linear designs, none of them full at the end
+
+
+def _data(dtype=np.float64, order="C", seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((N, M)) * rng.uniform(0.01, 100, M) + rng.uniform(-1000, 1000, M)
+    X[:, 5] = 3.7  # constant
+    X[:, 20] = np.round(X[:, 20])
+    weight = rng.uniform(0.0, 2.0, N)
+    weight[::7] = 0.0
+    weight /= weight.sum()
+    return np.asarray(X, dtype=dtype, order=order), weight
+
+
+def _standardised(X, weight):
+    """The explicit matrix, in double precision."""
+    X = X.astype(np.float64)
+    mean = weight @ X
+    scale = np.sqrt(weight @ (X - mean) ** 2)
+    scale[scale < 1e-6 * np.abs(mean)] = np.inf
+    return (X - mean) / scale
+
+
+def _expanded(X, knots, weight, missing=False):
+    """Hat functions one by one with np.interp, on positions rounded as the design rounds them."""
+    n_bins = knots.shape[1] - 1
+    steps = sublevels(n_bins)
+    out = np.zeros((len(X), X.shape[1], n_bins + 1 + missing))
+    for j in range(X.shape[1]):
+        seen = ~np.isnan(X[:, j])
+        position = np.round(np.interp(X[seen, j], knots[j], np.arange(n_bins + 1.0)) * steps) / steps
+        for b in range(n_bins + 1):
+            out[seen, j, b] = np.interp(position, np.arange(n_bins + 1.0), np.eye(n_bins + 1)[b])
+        if missing:
+            out[~seen, j, -1] = 1.0
+    mean = np.einsum("n,nmw->mw", weight, out)
+    scale = np.sqrt(np.einsum("n,nmw->m", weight, (out - mean) ** 2))
+    scale[scale < 1e-9] = np.inf
+    return ((out - mean) / scale[:, None]).reshape(len(X), -1)
+
+
+def _designs():
+    for dtype in (np.float64, np.float32):
+        for order in "CF":
+            X, weight = _data(dtype, order)
+            yield f"dense {np.dtype(dtype).name} {order}", DenseDesign(X, weight), _standardised(X, weight), weight
+    X, weight = _data()
+    X = np.where(np.random.default_rng(1).random(X.shape) < 0.8, 0.0, X)
+    for kind in (sp.csr_matrix, sp.csc_array):
+        yield f"sparse {kind.__name__}", SparseDesign(kind(X), weight), _standardised(X, weight), weight
+    for dtype in (np.float64, np.float32):
+        X, weight = _data(dtype)
+        knots = range_knots(X.min(axis=0), X.max(axis=0), 6)
+        yield (
+            f"piecewise {np.dtype(dtype).name}",
+            PiecewiseDesign.from_matrix(X, knots, weight),
+            _expanded(X, knots, weight),
+            weight,
+        )
+    X, weight = _data()
+    X[np.random.default_rng(2).random(X.shape) < 0.1] = np.nan
+    knots = np.sort(np.random.default_rng(3).uniform(-1500, 1500, (M, 4)), axis=1)  # any, ascending
+    design = PiecewiseDesign.from_matrix(X, knots, weight, missing=True)
+    yield "piecewise missing", design, _expanded(X, knots, weight, True), weight
+
+
+DESIGNS = list(_designs())
+
+
+@pytest.mark.parametrize("name, design, Z, weight", DESIGNS, ids=[d[0] for d in DESIGNS])
+@pytest.mark.parametrize("q", [1, 3])
+def test_scores_gradient_and_keep_match_the_explicit_matrix(name, design, Z, weight, q):
+    rng = np.random.default_rng(7)
+    # Columns lie up to 1e5 standard deviations from 0: single precision leaves three digits.
+    tolerance = 2e-2 if "32" in name else 1e-8
+    kept = np.arange(M)
+    for _ in range(4):
+        columns = (kept[:, None] * design.width + np.arange(design.width)).ravel()
+        coef = rng.standard_normal((len(kept), design.width, q))
+        residual = rng.standard_normal((N, q)) * weight[:, None]
+        explicit = Z[:, columns]
+        np.testing.assert_allclose(design.scores(coef), explicit @ coef.reshape(-1, q), atol=tolerance * np.sqrt(len(columns)))
+        np.testing.assert_allclose(design.gradient(residual).reshape(-1, q), explicit.T @ residual, atol=tolerance)
+        np.testing.assert_allclose(design.matrix(), explicit, atol=tolerance)
+        y = rng.choice([-1.0, 1.0], (N, q))
+        for loss in (LogisticLoss(), SquaredLoss(), LorenzLoss(), FlippedLogisticLoss()):
+            b = rng.standard_normal(q)
+            gradient, residual_sum, value = design.scores_and_gradient(0.1 * coef, b, loss, y, weight)
+            scores = explicit @ (0.1 * coef.reshape(-1, q)) + b
+            r = loss.gradient(y, scores, weight)
+            np.testing.assert_allclose(gradient.reshape(-1, q), explicit.T @ r, atol=tolerance)
+            np.testing.assert_allclose(residual_sum, r.sum(axis=0), atol=tolerance)
+            assert value == pytest.approx(loss.value(y, scores, weight), rel=max(tolerance, 1e-9))
+        before = design
+        stay = np.sort(rng.choice(len(kept), max(1, len(kept) * 3 // 5), replace=False))
+        design, kept = design.keep(stay), kept[stay]
+        assert before.n_features > design.n_features == len(stay)
+
+
+@pytest.mark.parametrize("name, design, Z, weight", DESIGNS, ids=[d[0] for d in DESIGNS])
+def test_unstandardise_gives_the_same_scores_from_raw_columns(name, design, Z, weight):
+    rng = np.random.default_rng(8)
+    coef = rng.standard_normal((M, design.width, 2))
+    raw, offset = design.unstandardise(coef, np.array([1.0, -2.0]))
+    tolerance = 0.1 if "32" in name else 1e-6
+    columns = Z.reshape(N, M, -1) / np.where(design.inv > 0, design.inv, np.inf)[:, None] + design.mean
+    scores = np.einsum("nmw,mwq->nq", columns, raw) + offset
+    np.testing.assert_allclose(scores, design.scores(coef) + [1.0, -2.0], atol=tolerance)
+
+
+@pytest.mark.parametrize("name, design, Z, weight", DESIGNS, ids=[d[0] for d in DESIGNS])
+def test_constant_columns_count_nothing(name, design, Z, weight):
+    if "sparse" in name or "missing" in name:
+        pytest.skip("no constant column here")
+    coef = np.zeros((M, design.width, 1))
+    coef[5] = 1e6
+    assert design.inv[5] == 0
+    np.testing.assert_array_equal(design.scores(coef), 0.0)
+    assert (design.gradient(np.ones((N, 1)))[5] == 0).all()
+
+
+def test_moments_survive_a_large_offset():
+    X = (np.random.default_rng(0).standard_normal((1000, 3)) + 2.0**20).astype(np.float32)
+    design = DenseDesign(X, np.full(1000, 1e-3))
+    np.testing.assert_allclose(1 / design.inv, X.astype(np.float64).std(axis=0), rtol=1e-4)
+
+
+def test_designs_do_not_copy_or_change_the_data():
+    for order in "CF":
+        X, weight = _data(np.float32, order)
+        before = X.copy()
+        design = DenseDesign(X, weight)
+        assert design.X is X
+        design.scores_and_gradient(np.ones((M, 1, 1)), np.zeros(1), LogisticLoss(), np.ones((N, 1)), weight)
+        design.matrix()
+        np.testing.assert_array_equal(X, before)
+
+
+def test_hat_basis_is_a_partition_of_one():
+    for n_bins in (1, 5, 126):
+        np.testing.assert_allclose(hat_basis(n_bins)[:255].sum(axis=1), 1.0)
+        assert (hat_basis(n_bins, missing=True)[255] == np.eye(n_bins + 2)[-1]).all()
+    with pytest.raises(ValueError, match="n_bins=127 is out of range; expected 1 to 126"):
+        sublevels(127)

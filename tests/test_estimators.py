@@ -1,0 +1,495 @@
+"""The estimators as scikit-learn sees them, and their laws."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from annealed.learners import (
+    FSAClassifier,
+    FSAClassifierCV,
+    FSAPath,
+    FSARanker,
+    FSARegressor,
+    FSARegressorCV,
+    LogisticLoss,
+    Loss,
+    MarginLoss,
+    Prior,
+    VapnikLoss,
+)
+from annealed.learners.ranking import graded_pairs
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+ESTIMATORS = [
+    FSAClassifier(),
+    FSAClassifier(loss="lorenz"),
+    FSAClassifier(loss="huberised_hinge"),
+    FSAClassifier(response="piecewise"),
+    FSAClassifier("auto"),
+    FSARegressor(),
+    FSARegressor(response="piecewise", bins="quantile"),
+    FSARanker(),
+    FSAClassifierCV(cv=2),
+    FSARegressorCV(cv=2),
+]
+
+
+@pytest.mark.filterwarnings("ignore:n_features_to_select", "ignore:The least populated class")
+@parametrize_with_checks(ESTIMATORS)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def problem(n=200, m=30, seed=0, noise=0.3):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, m))
+    return X, X[:, 3] - X[:, 7] + 0.7 * X[:, 11] + noise * rng.standard_normal(n)
+
+
+def classes(n=300, m=30, seed=0):
+    """Four classes by the signs of two columns."""
+    X, _ = problem(n, m, seed)
+    return X, np.array(["a", "b", "c", "d"])[2 * (X[:, 4] > 0) + (X[:, 9] > 0)]
+
+
+# -- inside scikit-learn ------------------------------------------------------------------------------------------------
+
+
+def test_pipeline_grid_search_and_names():
+    X, y = problem()
+    frame = pd.DataFrame(X, columns=[f"f{j}" for j in range(X.shape[1])])
+    pipe = make_pipeline(StandardScaler(), FSARegressor(3), LinearRegression()).set_output(transform="pandas")
+    search = GridSearchCV(pipe, {"fsaregressor__n_features_to_select": [1, 2, 3]}, cv=3).fit(frame, y)
+    assert search.best_params_ == {"fsaregressor__n_features_to_select": 3}
+    selector = search.best_estimator_[1]
+    assert list(selector.get_feature_names_out()) == ["f3", "f7", "f11"]
+    assert list(selector.transform(frame).columns) == ["f3", "f7", "f11"]
+    with pytest.raises(ValueError, match="feature names"):
+        selector.predict(frame[frame.columns[::-1]])
+    assert cross_val_score(FSARegressor(3), X, y).min() > 0.9
+
+
+def test_clone_keeps_every_parameter():
+    model = FSAClassifier(4, loss=VapnikLoss(LogisticLoss()), prior=Prior(shrinkage=0.1), groups=np.arange(30) // 2)
+    copy = clone(model)
+    assert copy.get_params().keys() == model.get_params().keys()
+    assert copy.prior.shrinkage == 0.1 and copy.prior is not model.prior
+    model.set_params(prior__shrinkage=0.5)
+    assert model.prior.shrinkage == 0.5
+
+
+def test_string_labels_and_renaming():
+    X, y = problem()
+    plain = FSAClassifier(3).fit(X, y > 0)
+    named = FSAClassifier(3).fit(X, np.where(y > 0, "up", "down"))
+    assert np.array_equal(named.predict(X), np.where(plain.predict(X), "up", "down"))
+    assert np.allclose(named.coef_, plain.coef_)
+    assert list(named.classes_) == ["down", "up"]
+    X, label = classes()
+    first = FSAClassifier(2, loss="lorenz").fit(X, label)
+    renamed = FSAClassifier(2, loss="lorenz").fit(X, np.array([{"a": 7, "b": 3, "c": 5, "d": 1}[v] for v in label]))
+    assert np.array_equal(first.support_, renamed.support_)
+    assert np.allclose(first.coef_, renamed.coef_[[3, 1, 2, 0]], atol=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "huberised_hinge", "lorenz", "multinomial", "squared"])
+def test_several_classes_share_one_support(loss):
+    X, label = classes()
+    model = FSAClassifier(2, loss=loss).fit(X, label)
+    assert list(model.get_support(indices=True)) == [4, 9]
+    assert model.coef_.shape == (4, 30) and not model.coef_[:, ~model.support_].any()
+    assert model.score(X, label) > 0.9
+    assert np.allclose(model.predict_proba(X).sum(axis=1), 1)
+    assert (isinstance(model.loss_, VapnikLoss)) == (loss in ("huberised_hinge", "lorenz"))
+
+
+def test_several_outputs_share_one_support():
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((200, 30))
+    Y = np.column_stack([X[:, 2] + X[:, 5], 1000 * (X[:, 5] - X[:, 8])]) + rng.standard_normal((200, 2))
+    model = FSARegressor(3).fit(X, Y)
+    assert list(model.get_support(indices=True)) == [2, 5, 8]
+    assert model.coef_.shape == (2, 30) and model.predict(X).shape == (200, 2)
+    least = np.linalg.lstsq(np.column_stack([X[:, [2, 5, 8]], np.ones(200)]), Y, rcond=None)[0]
+    assert np.allclose(model.coef_[:, [2, 5, 8]], least[:3].T, rtol=2e-3, atol=0.1)
+
+
+# -- laws ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", [sp.csr_array, sp.csc_array, sp.csr_matrix])
+@pytest.mark.parametrize("model", [FSAClassifier(5), FSARegressor(5)])
+def test_sparse_equals_dense(form, model):
+    X = np.where(np.random.default_rng(2).random((200, 40)) < 0.3, problem(200, 40)[0], 0)
+    y = X[:, 3] - X[:, 7] + X[:, 20]
+    y = y > 0 if isinstance(model, FSAClassifier) else y
+    dense, sparse = clone(model).fit(X, y), clone(model).fit(form(X), y)
+    assert np.array_equal(dense.support_, sparse.support_)
+    assert np.allclose(dense.coef_, sparse.coef_, atol=1e-6)
+    assert np.allclose(dense.predict(X), sparse.predict(form(X)))
+
+
+@pytest.mark.parametrize(
+    "model", [FSAClassifier(4), FSAClassifier(4, response="piecewise", bins="quantile"), FSARegressor(4), FSARanker(4)]
+)
+def test_repeated_row_is_weight_two(model):
+    X, y = problem(120)
+    y = y > 0 if isinstance(model, FSAClassifier) else np.round(y)
+    twice = np.random.default_rng(0).random(120) < 0.4
+    rows = np.r_[np.arange(120), np.flatnonzero(twice)]
+    weighted = clone(model).fit(X, y, sample_weight=1.0 + twice)
+    repeated = clone(model).fit(X[rows], y[rows])
+    assert np.array_equal(weighted.support_, repeated.support_)
+    if model.response == "linear":
+        assert np.allclose(weighted.coef_, repeated.coef_, atol=1e-5)
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 10_000), response=st.sampled_from(["linear", "piecewise"]))
+def test_permuted_columns_permute_the_support(seed, response):
+    X, y = problem(seed=seed)
+    order = np.random.default_rng(seed).permutation(30)
+    plain = FSAClassifier(4, response=response).fit(X, y > 0)
+    permuted = FSAClassifier(4, response=response).fit(X[:, order], y > 0)
+    assert np.array_equal(plain.support_[order], permuted.support_)
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 10_000), response=st.sampled_from(["linear", "piecewise"]))
+def test_units_and_origins_of_columns_do_not_matter(seed, response):
+    X, y = problem(seed=seed)
+    rng = np.random.default_rng(seed)
+    scale, shift = 10.0 ** rng.uniform(-3, 3, 30), rng.uniform(-5, 5, 30)
+    plain = FSARegressor(3, response=response).fit(X, y)
+    moved = FSARegressor(3, response=response).fit((X + shift) * scale, 40 * y - 7)
+    assert np.array_equal(plain.support_, moved.support_)
+    assert np.allclose(40 * plain.predict(X) - 7, moved.predict((X + shift) * scale), atol=40 * 0.02 * np.abs(y).max())
+
+
+def test_exactly_k_with_ties():
+    X = np.random.default_rng(0).integers(0, 2, (60, 5)).astype(float)
+    X = np.tile(X, 4)  # every column four times
+    y = X[:, 0] > 0
+    for k in (1, 2, 3, 7, 19, 20):
+        for polish in ("auto", "refit", None):
+            assert FSAClassifier(k, polish=polish).fit(X, y).support_.sum() == k
+
+
+def test_edges_of_k():
+    X, y = problem()
+    assert FSARegressor(1).fit(X, y).support_.sum() == 1
+    assert FSARegressor(0.1).fit(X, y).support_.sum() == 3
+    with pytest.warns(UserWarning, match="n_features_to_select=31 is more than the 30 features; all are kept"):
+        assert FSARegressor(31).fit(X, y).support_.all()
+    all_of_them = FSARegressor(30).fit(X, y)
+    assert np.allclose(all_of_them.coef_, LinearRegression().fit(X, y).coef_, atol=2e-3)
+
+
+@pytest.mark.parametrize("response", ["linear", "piecewise"])
+def test_constant_columns(response):
+    X, y = problem()
+    X[:, [0, 5]] = 3.0, -1e9
+    model = FSARegressor(4, response=response).fit(X, y)
+    assert not model.support_[[0, 5]].any()
+    assert model.score(X, y) > 0.9
+    nothing = FSARegressor(2, response=response).fit(np.ones((20, 3)), np.arange(20.0))
+    assert np.allclose(nothing.predict(np.ones((4, 3))), 9.5)
+
+
+@pytest.mark.parametrize("response", ["linear", "piecewise"])
+def test_any_number_of_threads(response):
+    X, y = problem(3000, 50)
+    runs = [FSAClassifier(5, response=response, n_jobs=n).fit(X, y > 0) for n in (1, 2, -1)]
+    for other in runs[1:]:
+        assert np.array_equal(runs[0].decision_function(X), other.decision_function(X))
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_input_is_left_alone(order, dtype):
+    X, y = problem()
+    X = np.asarray(X, dtype=dtype, order=order)
+    before = X.copy()
+    support = FSAClassifier(3).fit(X, y > 0).get_support(indices=True)
+    assert list(support) == [3, 7, 11]
+    assert np.array_equal(X, before)
+
+
+# -- variants -----------------------------------------------------------------------------------------------------------
+
+
+def test_groups_stay_or_fall_together():
+    X, y = problem(300)
+    groups = np.repeat([f"g{j:02d}" for j in range(10)], 3)  # the informative columns 3, 7, 11 lie in g01, g02, g03
+    order = np.random.default_rng(0).permutation(30)
+    model = FSARegressor(3, groups=groups[order]).fit(X[:, order], y)
+    assert set(groups[order][model.support_]) == {"g01", "g02", "g03"}
+    assert model.support_.sum() == 9
+    assert model.score(X[:, order], y) > 0.9
+    assert FSARegressor("auto", groups=groups).fit(X, y).support_.sum() == 9
+    with pytest.raises(ValueError, match=r"groups has shape \(3,\); expected one label for each of the 30 features"):
+        FSARegressor(3, groups=[1, 2, 3]).fit(X, y)
+
+
+def test_groups_with_ties_keep_exactly_k():
+    X = np.zeros((40, 12))
+    X[:, 9] = np.arange(40)
+    model = FSARegressor(3, groups=np.repeat([5, 2, 8, 1], 3), n_steps=20).fit(X, X[:, 9])
+    assert model.support_.sum() == 9 and model.support_[9]
+
+
+class Huber(Loss):
+    """A loss of the user's own for regression."""
+
+    def value(self, y, scores, sample_weight):
+        d = np.abs(scores - y)
+        return float(sample_weight @ np.where(d < 0.5, d**2 / 2, 0.5 * (d - 0.25)).sum(axis=1))
+
+    def gradient(self, y, scores, sample_weight):
+        return np.clip(scores - y, -0.5, 0.5) * sample_weight[:, None]
+
+
+class Exponential(MarginLoss):
+    """A binary loss of the user's own: AdaBoost's."""
+
+    max_curvature = 5.0
+
+    def margin_value(self, u):
+        return np.exp(-u)
+
+    def margin_slope(self, u):
+        return -np.exp(-u)
+
+    def margin_curvature(self, u):
+        return np.exp(-u)
+
+
+def test_a_loss_of_ones_own():
+    X, y = problem()
+    outliers = y + 10 * (np.arange(200) % 25 == 0)
+    assert list(FSARegressor(3, loss=Huber(), n_steps=200).fit(X, outliers).get_support(indices=True)) == [3, 7, 11]
+    assert list(FSAClassifier(3, loss=Exponential()).fit(X, y > 0).get_support(indices=True)) == [3, 7, 11]
+    X, label = classes()
+    assert list(FSAClassifier(2, loss=Exponential()).fit(X, label).get_support(indices=True)) == [4, 9]
+
+
+def test_piecewise_finds_what_linear_cannot():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((600, 20))
+    y = np.abs(X[:, 6]) + np.abs(X[:, 13]) > 1.5
+    assert FSAClassifier(2).fit(X, y).score(X, y) < 0.7
+    for bins in ("range", "quantile"):
+        model = FSAClassifier(2, response="piecewise", bins=bins, n_bins=8).fit(X, y)
+        assert list(model.get_support(indices=True)) == [6, 13]
+        assert model.score(X, y) > 0.9
+        assert model.responses_.shape == (2, 9, 1) and (np.diff(model.knots_, axis=1) > 0).all()
+
+
+def test_missing_values_have_a_response_of_their_own():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((500, 20))
+    y = 2 * X[:, 6] + 0.1 * rng.standard_normal(500)
+    gone = rng.random(500) < 0.2
+    y[gone] = 5.0  # missingness itself tells
+    X[gone, 6] = np.nan
+    X[rng.random((500, 20)) < 0.05] = np.nan
+    model = FSARegressor(1, response="piecewise").fit(X, y)
+    assert list(model.get_support(indices=True)) == [6]
+    at_nan = model.predict(np.where(np.arange(20) == 6, np.nan, 0.0)[None])
+    assert at_nan == pytest.approx(y[np.isnan(X[:, 6])].mean(), abs=0.3)
+
+
+def test_nan_first_met_at_prediction_gets_the_mean_response():
+    X, y = problem()
+    model = FSARegressor(2, response="piecewise").fit(X, y)
+    chosen = model.get_support(indices=True)
+    row = X[:1].copy()
+    row[0, chosen] = np.nan
+    assert model.predict(row)[0] == pytest.approx(model.predict(X).mean(), abs=1e-2)
+
+
+def test_quantile_knots_on_many_equal_values():
+    X = np.random.default_rng(0).poisson(0.3, (400, 15)).astype(float)
+    y = X[:, 2] + X[:, 5]
+    model = FSARegressor(2, response="piecewise", bins="quantile", n_bins=4).fit(X, y)
+    assert list(model.get_support(indices=True)) == [2, 5]
+    assert (np.diff(model.knots_, axis=1) > 0).all()
+    assert model.score(X, y) > 0.99
+
+
+def test_warm_start_goes_on_from_the_last_fit():
+    X, y = problem(400, 60)
+    cold = FSAClassifier(3, polish=None, n_steps=60).fit(X, y > 0)
+    warm = FSAClassifier(3, polish=None, n_steps=60, warm_start=True).fit(X, y > 0)
+    assert np.array_equal(cold.coef_, warm.coef_)
+    warm.fit(X, y > 0)
+    assert warm.loss_curve_[0] < cold.loss_curve_[0] - 0.1  # starts where the first ended
+    assert np.array_equal(cold.support_, warm.support_)
+    warm.set_params(n_features_to_select=4).fit(X[:, :40], y > 0)
+    assert warm.support_.sum() == 4
+
+
+def test_automatic_size_finds_the_true_one():
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((300, 100))
+    score = X[:, :6] @ [2, -2, 2, -2, 2, -2]
+    for model, y in (
+        (FSARegressor("auto"), score + rng.standard_normal(300)),
+        (FSAClassifier("auto"), score > rng.logistic(size=300)),
+    ):
+        chosen = model.fit(X, y).support_
+        assert chosen[:6].all() and chosen.sum() <= 7
+
+
+def test_class_weight_equals_sample_weight():
+    X, y = problem()
+    label = y > 1
+    by_class = FSAClassifier(3, class_weight={False: 1.0, True: 3.0}).fit(X, label)
+    by_sample = FSAClassifier(3).fit(X, label, sample_weight=1.0 + 2.0 * label)
+    assert np.array_equal(by_class.coef_, by_sample.coef_)
+
+
+# -- ranking ------------------------------------------------------------------------------------------------------------
+
+
+def test_queries_equal_their_pairs():
+    X, y = problem(90)
+    grade, qid = np.digitize(y, [-1, 0, 1]), np.repeat(np.arange(9), 10)
+    ij = graded_pairs(grade, qid)
+    assert all(qid[i] == qid[j] and grade[i] > grade[j] for i, j in ij)
+    assert len(ij) == sum((g[:, None] > g[None]).sum() for g in grade.reshape(9, 10))
+    by_query = FSARanker(3).fit(X, grade, qid=qid)
+    by_pair = FSARanker(3).fit(X, pairs=np.column_stack([ij, np.ones(len(ij))]))
+    flipped = FSARanker(3).fit(X, pairs=np.column_stack([ij[:, ::-1], np.zeros(len(ij))]))
+    assert np.allclose(by_query.coef_, by_pair.coef_) and np.allclose(by_query.coef_, flipped.coef_)
+    assert np.corrcoef(by_query.predict(X), y)[0, 1] > 0.9  # greater is better
+    shuffled = np.random.default_rng(0).permutation(90)
+    again = FSARanker(3).fit(X[shuffled], grade[shuffled], qid=qid[shuffled])
+    assert np.allclose(by_query.coef_, again.coef_, atol=1e-6)
+
+
+def test_pair_weight_is_the_product_of_its_items():
+    X, y = problem(60)
+    ij = graded_pairs(np.round(y))
+    weight = np.random.default_rng(0).integers(0, 3, 60)
+    copies = np.repeat(np.arange(len(ij)), weight[ij[:, 0]] * weight[ij[:, 1]])
+    repeated = FSARanker(2, polish=None).fit(X, pairs=np.column_stack([ij[copies], np.ones(len(copies))]))
+    weighted = FSARanker(2, polish=None).fit(X, np.round(y), sample_weight=weight)
+    assert np.array_equal(weighted.support_, repeated.support_)
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"pairs": [[0, 1]]}, r"pairs has shape \(1, 2\); expected \(n_pairs, 3\)"),
+        ({"pairs": [[0, 99, 1]]}, r"pairs must hold rows of X \(0 to 29\)"),
+        ({"pairs": [[0, 1, 2]]}, r"r in \[0, 1\]"),
+        ({"y": np.zeros(30)}, "no two items of a query differ in grade"),
+        ({"y": np.arange(30), "qid": [1, 2]}, "qid has 2 entries for 30 rows"),
+        ({"y": np.arange(30), "sample_weight": np.zeros(30)}, "(sample_weight is zero|at least one non-zero)"),
+    ],
+)
+def test_ranking_errors(arguments, message):
+    X, _ = problem(30)
+    with pytest.raises(ValueError, match=message) as caught:
+        FSARanker(2).fit(X, **arguments)
+    assert "\n" not in str(caught.value)
+
+
+# -- errors -------------------------------------------------------------------------------------------------------------
+
+BAD = [
+    ("n_features_to_select", 0),
+    ("n_features_to_select", 1.5),
+    ("n_features_to_select", "many"),
+    ("n_features_to_select", True),
+    ("loss", "hinge"),
+    ("loss", 3),
+    ("response", "cubic"),
+    ("n_bins", 0),
+    ("n_bins", 127),
+    ("bins", "uniform"),
+    ("groups", [1]),
+    ("prior", 0.1),
+    ("prior", Prior(shrinkage=-1)),
+    ("prior", Prior(huber=0)),
+    ("schedule", "cosine"),
+    ("schedule", 5),
+    ("schedule", lambda m, k, n, mu: np.full(n, m)),
+    ("mu", -1),
+    ("mu", np.nan),
+    ("n_steps", 0),
+    ("n_steps", 2.5),
+    ("learning_rate", "fast"),
+    ("learning_rate", 0),
+    ("momentum", 1.0),
+    ("polish", "shine"),
+    ("n_jobs", 0),
+    ("random_state", "seed"),
+]
+
+
+@pytest.mark.parametrize("name, value", BAD, ids=[f"{n}={v!r}"[:40] for n, v in BAD])
+def test_bad_parameters_in_one_line(name, value):
+    X, y = problem(40)
+    for model, target in ((FSAClassifier(2), y > 0), (FSARegressor(2), y), (FSARanker(2), y)):
+        with pytest.raises(ValueError) as caught:
+            model.set_params(**{name: value}).fit(X, target)
+        assert "\n" not in str(caught.value)
+        if name != "random_state":
+            assert name.replace("prior", "Prior" if isinstance(value, Prior) else "prior") in str(caught.value)
+
+
+def test_bad_data_in_one_line():
+    X, y = problem(40)
+    with pytest.raises(ValueError, match=r"^y holds one class only \('a'\); a classifier needs at least two$"):
+        FSAClassifier(2).fit(X, ["a"] * 40)
+    with pytest.raises(ValueError, match=r"sample_weight is zero|at least one non-zero"):
+        FSARegressor(2).fit(X, y, sample_weight=np.zeros(40))
+    X[5, 7] = np.nan
+    for form in (np.asarray, sp.csr_array):
+        with pytest.raises(ValueError, match=r"X contains NaN or infinity \(first in row 5, column 7\)"):
+            FSAClassifier(2).fit(form(X), y > 0)
+    frame = pd.DataFrame(X, columns=[f"f{j}" for j in range(30)])
+    with pytest.raises(ValueError, match="column f7"):
+        FSARegressor(2).fit(frame, y)
+
+
+def test_scikit_learn_callbacks():
+    callback = pytest.importorskip("sklearn.callback")
+    X, y = problem()
+    log = []
+
+    class Watch:
+        def setup(self, estimator, context):
+            pass
+
+        def on_fit_task_begin(self, estimator, context):
+            pass
+
+        def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
+            if fitted_estimator is not None:
+                log.append((fitted_estimator.support_.sum(), fitted_estimator.score(X, y > 0)))
+
+        def teardown(self, estimator, context):
+            log.append("end")
+
+    assert isinstance(Watch(), callback.FitCallback)
+    quiet = FSAClassifier(3).fit(X, y > 0)
+    watched = FSAClassifier(3).set_callbacks(Watch()).fit(X, y > 0)
+    assert np.array_equal(quiet.coef_, watched.coef_)
+    assert log[-1] == "end" and log[-2][0] == 3 and len(log) == watched.n_iter_ + 1
+    assert log[-2][1] > 0.8
+
+
+def test_path_of_one_size_is_the_fit():
+    X, y = problem()
+    direct = FSARegressor(3).fit(X, y)
+    assert np.array_equal(FSAPath(FSARegressor(), [3]).fit(X, y).at(3).coef_, direct.coef_)

@@ -1,0 +1,141 @@
+"""Readers of annotated photographs: three formats, one meaning, one line for each kind of damage."""
+
+import json
+
+import cv2
+import numpy as np
+import pytest
+from annealed.pipelines.faces_data import KEYPOINTS, MIRROR, list_images, read_faces
+
+FACE = {name: (10.0 + 3 * i, 20.0 + i) for i, name in enumerate(KEYPOINTS)}
+
+
+def write_csv(folder, rows, header="image,face,keypoint,x,y,visible"):
+    cv2.imwrite(str(folder / "a_1.png"), np.zeros((60, 80, 3), np.uint8))
+    (folder / "keypoints.csv").write_text("\n".join([header, *rows]) + "\n")
+
+
+def rows(image="a_1.png", face=0, **changes):
+    return [f"{image},{face},{name},{x},{y},{changes.get(name, 1)}" for name, (x, y) in FACE.items()]
+
+
+def test_csv(tmp_path):
+    write_csv(tmp_path, rows(chin=0) + rows(face=1)[:-1])
+    (tmp_path / "ignore.csv").write_text("image,x0,y0,x1,y1,why\na_1.png,1,2,3,4,somebody else\n")
+    (image,) = read_faces(tmp_path)
+    assert image.name == "a_1.png" and image.source == "a"
+    assert image.faces.shape == (2, 9, 2) and image.visible.shape == (2, 9)
+    np.testing.assert_array_equal(image.faces[0], list(FACE.values()))
+    assert not image.visible[0, 8] and image.visible[0, :8].all()
+    assert np.isnan(image.faces[1, 8]).all() and not image.visible[1, 8]
+    np.testing.assert_array_equal(image.ignore, [[1, 2, 3, 4]])
+    np.testing.assert_allclose(image.ied, np.hypot(3, 1))
+
+
+def test_mirror_names():
+    assert MIRROR["left_eye"] == "right_eye" and MIRROR["right_ear"] == "left_ear" and MIRROR["chin"] == "chin"
+
+
+@pytest.mark.parametrize(
+    "lines, message",
+    [
+        (["a_1.png,0,nose,1,2,1"], "line 2: keypoint='nose', expected one of left_eye"),
+        (["a_1.png,0,left_eye,x,2,1"], "line 2: x='x', expected a number"),
+        (["a_1.png,0,left_eye,nan,2,1"], "line 2: x='nan', expected a number"),
+        (["a_1.png,0,left_eye,1,2,yes"], "visible='yes', expected 0 or 1"),
+        (["a_1.png,0,left_eye,1,2,1"] * 2, "line 3: second left_eye of face 0"),
+        (["a_1.png,0,left_eye,1,2,1"], "face 0 needs two different eye centres"),
+        ([], "no annotated image"),
+    ],
+)
+def test_csv_damage(tmp_path, lines, message):
+    write_csv(tmp_path, lines)
+    with pytest.raises(ValueError, match=message) as error:
+        read_faces(tmp_path)
+    assert "\n" not in str(error.value)
+
+
+def test_missing_things(tmp_path):
+    with pytest.raises(ValueError, match="no such folder"):
+        read_faces(tmp_path / "nowhere")
+    with pytest.raises(ValueError, match=r"expected keypoints\.csv"):
+        read_faces(tmp_path)
+    with pytest.raises(ValueError, match="no image"):
+        list_images(tmp_path)
+    write_csv(tmp_path, rows(image="gone.png"))
+    with pytest.raises(ValueError, match=r"gone\.png: annotated image is missing"):
+        read_faces(tmp_path)
+    write_csv(tmp_path, rows(), header="image,face,keypoint,x,why,visible")
+    with pytest.raises(ValueError, match="missing: y"):
+        read_faces(tmp_path)
+    assert [p.name for p in list_images(tmp_path)] == ["a_1.png"]
+
+
+def landmarks():
+    """68 points, counted from 0, of a frontal face in a frame of 200 x 200."""
+    xy = np.random.default_rng(0).uniform(20, 180, (68, 2))
+    xy[0], xy[16], xy[8], xy[27], xy[36], xy[45] = (40, 80), (160, 80), (100, 180), (100, 80), (70, 80), (130, 80)
+    return xy
+
+
+def write_pts(path, xy):
+    path.write_text("version: 1\nn_points: 68\n{\n" + "\n".join(f"{x + 1} {y + 1}" for x, y in xy) + "\n}\n")
+
+
+def test_pts(tmp_path):
+    cv2.imwrite(str(tmp_path / "f.jpg"), np.zeros((200, 200, 3), np.uint8))
+    xy = landmarks()
+    xy[16] = 133, 80  # 3 px from the eye corner, 3 % of nasion to chin: the ear of a head turned away
+    xy[8] = 100, 210  # below the frame
+    write_pts(tmp_path / "f.pts", xy)
+    (image,) = read_faces(tmp_path)
+    expected = [xy[42:48].mean(0), xy[36:42].mean(0), xy[35], xy[31], xy[54], xy[48], xy[16], xy[0], xy[8]]
+    np.testing.assert_allclose(image.faces[0], expected, atol=1e-9)
+    assert dict(zip(KEYPOINTS, image.visible[0])) == {n: n not in ("left_ear", "chin") for n in KEYPOINTS}
+
+
+def test_pts_damage(tmp_path):
+    write_pts(tmp_path / "f.pts", landmarks())
+    with pytest.raises(ValueError, match="no image with the same name"):
+        read_faces(tmp_path)
+    cv2.imwrite(str(tmp_path / "f.png"), np.zeros((200, 200, 3), np.uint8))
+    write_pts(tmp_path / "f.pts", landmarks()[:20])
+    with pytest.raises(ValueError, match="20 points, expected the 68"):
+        read_faces(tmp_path)
+    (tmp_path / "f.pts").write_text("hello")
+    with pytest.raises(ValueError, match="not an iBUG"):
+        read_faces(tmp_path)
+
+
+def test_coco(tmp_path):
+    cv2.imwrite(str(tmp_path / "c.png"), np.zeros((60, 80, 3), np.uint8))
+    cv2.imwrite(str(tmp_path / "empty.png"), np.zeros((60, 80, 3), np.uint8))
+    names = ["nose", "left_eye", "right_eye", "left_ear", "right_ear"]
+    coco = {
+        "images": [{"id": 7, "file_name": "c.png"}, {"id": 8, "file_name": "empty.png"}],
+        "categories": [{"id": 1, "keypoints": names}],
+        "annotations": [
+            {"image_id": 7, "category_id": 1, "keypoints": [1, 2, 2, 30, 10, 2, 20, 11, 1, 40, 12, 2, 0, 0, 0]},
+            {"image_id": 7, "category_id": 1, "keypoints": [0] * 15, "bbox": [5, 6, 7, 8]},
+        ],
+    }
+    (tmp_path / "k.json").write_text(json.dumps(coco))
+    image, empty = read_faces(tmp_path)
+    assert empty.faces.shape == (0, 9, 2)
+    face = dict(zip(KEYPOINTS, image.faces[0].tolist()))
+    assert face["left_eye"] == [30, 10] and face["right_eye"] == [20, 11] and face["left_ear"] == [40, 12]
+    assert np.isnan(face["right_ear"]).all() and np.isnan(face["chin"]).all()
+    assert dict(zip(KEYPOINTS, image.visible[0])) == {n: n in ("left_eye", "left_ear") for n in KEYPOINTS}
+    np.testing.assert_array_equal(image.ignore, [[5, 6, 12, 14]])
+    (tmp_path / "k.json").write_text('{"images": []}')
+    with pytest.raises(ValueError, match=r"k\.json: not a COCO keypoint file"):
+        read_faces(tmp_path)
+
+
+@pytest.mark.data
+def test_real_data(data_dir):
+    train, test = read_faces(data_dir / "faces/train"), read_faces(data_dir / "faces/test")
+    assert len(train) == 908 and len(test) == 291 and sum(len(i.faces) for i in test) == 320
+    assert sum(len(i.ignore) for i in test) == 57
+    assert min(i.ied.min() for i in train + test) > 20
+    assert {i.source for i in test} == {"helen", "lfpw", "afw"}

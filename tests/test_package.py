@@ -1,0 +1,47 @@
+"""The package as an installed whole: names, list of packages, doctests."""
+
+import doctest
+import importlib
+import pkgutil
+import tomllib
+from pathlib import Path
+
+import annealed
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+MODULES = sorted(m.name for m in pkgutil.walk_packages(annealed.__path__, "annealed."))
+ROOMS = ("learners", "vision", "models", "pipelines")
+
+
+def test_public_names_resolve():
+    for name in annealed.__all__:
+        assert getattr(annealed, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'FSAClassfier'"):
+        _ = annealed.FSAClassfier
+
+
+def test_every_package_is_listed():
+    listed = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"])
+    found = {"annealed"} | {
+        "annealed." + ".".join(init.parent.relative_to(ROOT).parts)
+        for room in ROOMS
+        for init in (ROOT / room).rglob("__init__.py")
+    }
+    assert listed == found
+
+
+@pytest.mark.parametrize("name", [m for m in MODULES if m.split(".")[1] in ROOMS])
+def test_doctests(name):
+    result = doctest.testmod(importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
+    assert result.failed == 0
+
+
+@pytest.mark.parametrize("floor, room", enumerate(ROOMS))
+def test_imports_only_go_down(floor, room):
+    for source in (ROOT / room).rglob("*.py"):
+        for above in ROOMS[floor + 1 :]:
+            for line in source.read_text().splitlines():
+                assert not line.strip().startswith((f"from ..{above}", f"from annealed.{above}", f"import annealed.{above}")), (
+                    f"{source}: {line}"
+                )

@@ -1,0 +1,147 @@
+"""Paths and the choice of the size."""
+
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from annealed.learners import FSAClassifier, FSAClassifierCV, FSAPath, FSARanker, FSARegressor, FSARegressorCV
+from annealed.learners.criteria import default_sizes, ebic
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GroupKFold, KFold
+
+
+def problem(n=300, m=60, seed=0, noise=1.0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, m))
+    return X, X[:, [3, 7, 11, 20]] @ [2.0, -2.0, 1.5, 1.5] + noise * rng.standard_normal(n)
+
+
+def test_sizes_supports_and_models_agree():
+    X, y = problem()
+    path = FSAPath(FSARegressor(), sizes=[2, 4, 9, 4]).fit(X, y)
+    assert path.sizes_.tolist() == [2, 4, 9]
+    assert path.supports_.sum(axis=1).tolist() == [2, 4, 9]
+    assert (np.diff(path.losses_) < 0).all()
+    for row, k in zip(path.supports_, path.sizes_):
+        model = path.at(k)
+        assert np.array_equal(model.support_, row) and model.n_features_to_select == k
+        rest = LinearRegressionOn(X, y, row)
+        assert np.allclose(model.predict(X), rest, atol=1e-2)
+    assert path.best_size() == 4
+    assert np.flatnonzero(path.supports_[1]).tolist() == [3, 7, 11, 20]
+    with pytest.raises(ValueError, match=r"k=5 is not on the path; expected one of \[2, 4, 9\]"):
+        path.at(5)
+
+
+def LinearRegressionOn(X, y, support):
+    Z = np.column_stack([X[:, support], np.ones(len(X))])
+    return Z @ np.linalg.lstsq(Z, y, rcond=None)[0]
+
+
+def test_swap_makes_the_path_as_good_as_single_fits():
+    X, y = problem(150, 100, seed=3)
+    path = FSAPath(FSARegressor(polish="swap"), sizes=range(1, 11)).fit(X, y)
+    for k, loss in zip(path.sizes_, path.losses_):
+        alone = FSAPath(FSARegressor(), sizes=[k]).fit(X, y).losses_[0]
+        assert loss <= alone * 1.05
+
+
+@pytest.mark.parametrize("response", ["linear", "piecewise"])
+def test_path_for_every_kind_of_estimator(response):
+    X, y = problem()
+    for model, target, extra in (
+        (FSAClassifier(response=response), np.where(y > 0, "up", "down"), {}),
+        (FSAClassifier(response=response, loss="lorenz"), np.digitize(y, [-1, 1]), {"sample_weight": np.ones(300)}),
+        (FSARanker(response=response), np.round(y), {"qid": np.arange(300) // 30}),
+    ):
+        path = FSAPath(model, sizes=[1, 4, 8], trajectory=True).fit(X, target, **extra)
+        assert set(np.flatnonzero(path.supports_[1])) >= {3, 7}
+        assert len(path.trajectory_) == len(path.loss_curve_)
+        counts = [len(kept) for kept, _ in path.trajectory_]
+        assert counts[-1] == 1 and {8, 4, 1} <= set(counts) and (np.diff(counts) <= 0).all()
+        if isinstance(model, FSAClassifier):
+            assert path.scores(X, target)[1] > 0.7
+
+
+def test_path_names_groups_and_errors():
+    X, y = problem()
+    frame = pd.DataFrame(X, columns=[f"f{j}" for j in range(60)])
+    path = FSAPath(FSARegressor(), sizes=[4]).fit(frame, y)
+    assert list(path.at(4).get_feature_names_out()) == ["f3", "f7", "f11", "f20"]
+    grouped = FSAPath(FSARegressor(groups=np.arange(60) // 2), sizes=[3, 100]).fit(X, y)
+    assert grouped.sizes_.tolist() == [3, 30] and grouped.supports_.sum(axis=1).tolist() == [6, 60]
+    for bad in ([], [0], [1.5], "all", [[1]]):
+        with pytest.raises(ValueError, match="expected 'auto' or positive integers"):
+            FSAPath(FSARegressor(), sizes=bad).fit(X, y)
+    with pytest.raises(ValueError, match="expected FSAClassifier, FSARegressor or FSARanker"):
+        FSAPath(LogisticRegression()).fit(X, y > 0)
+
+
+def test_ebic_by_hand():
+    # n = 100, k = 2 of 10: C(10, 2) = 45 ways
+    assert ebic(0.5, 100, 2, 10, 2, squared=False) == pytest.approx(100 + 2 * np.log(100) + 2 * np.log(45))
+    assert ebic(0.25, 100, 2, 10, 2, squared=True) == pytest.approx(100 * np.log(0.5) + 2 * np.log(100) + 2 * np.log(45))
+    assert default_sizes(5, 1000).tolist() == [1, 2, 3, 4, 5]
+    assert default_sizes(10**6, 10**6)[-1] == 300
+
+
+def test_cross_validation_equals_its_definition():
+    X, y = problem(200, 30)
+    folds = KFold(4, shuffle=True, random_state=0)
+    sizes = np.array([1, 2, 4, 8, 16])
+    model = FSARegressorCV(sizes, cv=folds, scoring="neg_mean_absolute_error").fit(X, y)
+    scores = np.empty((4, 5))
+    for fold, (train, test) in enumerate(folds.split(X)):
+        path = FSAPath(FSARegressor(), sizes).fit(X[train], y[train])
+        scores[fold] = [-np.abs(path.at(k).predict(X[test]) - y[test]).mean() for k in sizes]
+    assert np.allclose(model.cv_scores_, scores)
+    assert model.n_features_ == sizes[scores.mean(axis=0).argmax()]
+    assert np.array_equal(model.coef_, FSARegressor(model.n_features_).fit(X, y).coef_)
+
+
+def test_one_standard_error_chooses_no_more():
+    X, y = problem(200, 30)
+    best = FSAClassifierCV(cv=4).fit(X, y > 0)
+    sparse = FSAClassifierCV(cv=4, rule="one_se").fit(X, y > 0)
+    assert sparse.n_features_ <= best.n_features_
+    assert best.support_.sum() == best.n_features_
+    assert FSAClassifierCV(criterion="ebic").fit(X, y > 0).n_features_ == FSAClassifier("auto").fit(X, y > 0).support_.sum()
+
+
+def test_cv_errors_in_one_line():
+    X, y = problem(40, 25)
+    for parameters, message in (
+        ({"criterion": "aic"}, "criterion='aic' is unknown"),
+        ({"rule": "two_se"}, "rule='two_se' is unknown"),
+        ({"sizes": [-1]}, "sizes="),
+        ({"loss": "hinge"}, "loss='hinge'"),
+    ):
+        with pytest.raises(ValueError, match=message) as caught:
+            FSARegressorCV(**parameters).fit(X, y)
+        assert "\n" not in str(caught.value)
+
+
+def test_splitters_pass_through():
+    X, y = problem(90, 25)
+    subject = np.arange(90) // 10
+    splits = list(GroupKFold(3).split(X, y, subject))
+    assert FSARegressorCV([2, 4], cv=splits).fit(X, y).cv_scores_.shape == (3, 2)
+
+
+def test_a_path_costs_little_more_than_a_fit():
+    X, y = problem(1000, 3000)
+    times = {}
+    for name, make in (
+        ("fit", lambda: FSARegressor(20, polish="refit").fit(X, y)),
+        ("path", lambda: FSAPath(FSARegressor(polish="refit"), sizes=range(1, 21)).fit(X, y)),
+    ):
+        make()
+        times[name] = min(timed(make) for _ in range(3))
+    assert times["path"] < 4 * times["fit"]
+
+
+def timed(call):
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start

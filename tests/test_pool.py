@@ -1,0 +1,249 @@
+"""The feature pool against a plain reference, its mirror law, and scikit-image."""
+
+import numpy as np
+import pytest
+from annealed.vision.pool import (
+    CELL,
+    CELL_H,
+    CELL_W,
+    CHANNEL,
+    KIND,
+    ORIENTATION,
+    FeaturePool,
+    HogLayout,
+    X,
+    Y,
+    extract_patches,
+    pixel_of,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from skimage.data import astronaut
+from skimage.feature import haar_like_feature, hog
+
+POOL = FeaturePool()
+IMAGE = astronaut()
+
+
+@pytest.fixture(scope="module")
+def patches():
+    rng = np.random.default_rng(0)
+    real = extract_patches(IMAGE, rng.integers(-5, 517, 60), rng.integers(-5, 517, 60))
+    noise = rng.integers(0, 256, (10, 26, 26, 3)).astype(np.uint8)
+    black_white = (rng.integers(0, 2, (3, 26, 26, 3)) * 255).astype(np.uint8)
+    flat = np.full((1, 26, 26, 3), 77, np.uint8)
+    return np.concatenate([real, noise, black_white, flat])
+
+
+@pytest.fixture(scope="module")
+def some_features():
+    rng = np.random.default_rng(1)
+    chosen = [rng.choice(np.flatnonzero(POOL.features[:, KIND] == kind), 30, replace=False) for kind in range(7)]
+    return POOL.features[rng.permutation(np.concatenate(chosen))]
+
+
+def plain_value(pool, feature, patch):
+    """One feature of one patch, straight from the definition."""
+    patch = patch.astype(float)
+    inner = patch[1:-1, 1:-1]
+    x, y, w, h = feature[[X, Y, CELL_W, CELL_H]]
+    if feature[KIND] < len(pool.kinds):
+        weights = np.array(list(pool.kinds.values())[feature[KIND]])
+        sigma = max(1.0, np.sqrt(np.mean([inner[:, :, c].var() for c in range(3)])))
+        total = sum(
+            weight * inner[y + i * h : y + (i + 1) * h, x + j * w : x + (j + 1) * w, feature[CHANNEL]].sum()
+            for (i, j), weight in np.ndenumerate(weights)
+        )
+        return total / (sigma * w * h * np.abs(weights).sum() / 2)
+    layout, plane = pool.hog, patch[:, :, feature[CHANNEL]]
+    gx, gy = plane[1:-1, 2:] - plane[1:-1, :-2], plane[2:, 1:-1] - plane[:-2, 1:-1]
+    length = np.rint(4 * np.hypot(gx, gy)) / 4
+    bins = np.floor(np.arctan2(gy, gx) / (np.pi / layout.orientations) + 0.5).astype(int) % layout.orientations
+    histograms = []
+    for part in range(layout.block**2):
+        top, left = y + part // layout.block * layout.cell, x + part % layout.block * layout.cell
+        cell = np.s_[top : top + layout.cell, left : left + layout.cell]
+        histograms.append(np.bincount(bins[cell].ravel(), length[cell].ravel(), layout.orientations))
+    norm = np.sqrt((np.array(histograms) ** 2).sum() + (layout.epsilon * layout.cell**2) ** 2)
+    return histograms[feature[CELL]][feature[ORIENTATION]] / norm
+
+
+def test_size_of_the_pool():
+    features = POOL.features
+    assert len(features) == 61_608
+    assert POOL.n_haar == 60_744
+    assert len(np.unique(features, axis=0)) == len(features)
+    for channel in range(3):
+        ours = features[features[:, CHANNEL] == channel, KIND]
+        assert (ours < 6).sum() == 20_248
+        assert (ours == 6).sum() == 288
+    assert np.array_equal(POOL.check(features), features)
+
+
+def test_all_features_against_the_definition(patches, some_features):
+    plain = np.array([[plain_value(POOL, f, p) for f in some_features] for p in patches[::4]])
+    values = POOL.evaluate(patches[::4], some_features)
+    assert values.dtype == np.float32
+    np.testing.assert_allclose(values, plain, rtol=2e-5, atol=2e-5)
+
+
+def test_subset_equals_full(patches, some_features):
+    full = POOL.evaluate(patches)
+    index = {tuple(f): i for i, f in enumerate(POOL.features.tolist())}
+    columns = [index[tuple(f)] for f in some_features.tolist()]
+    assert np.array_equal(full[:, columns], POOL.evaluate(patches, some_features))
+    assert np.array_equal(full[5:6], POOL.evaluate(patches[5:6]))
+
+
+def test_no_patches_and_no_features(patches):
+    assert POOL.evaluate(patches[:0], POOL.features[:3]).shape == (0, 3)
+    assert POOL.evaluate(patches[:2], POOL.features[:0]).shape == (2, 0)
+
+
+def test_constant_window_has_no_features():
+    assert not POOL.evaluate(np.full((1, 26, 26, 3), 200, np.uint8)).any()
+
+
+def test_mirror_law(patches):
+    mirrored, signs = POOL.mirrored(POOL.features)
+    ours = POOL.evaluate(patches[:, :, ::-1])
+    np.testing.assert_allclose(POOL.evaluate(patches, mirrored), signs * ours, rtol=1e-6, atol=1e-7)
+    back, again = POOL.mirrored(mirrored)
+    assert np.array_equal(back, POOL.features)
+    assert np.array_equal(signs, again)
+    # The default grid is symmetric for HOG and for most Haar features; every mirror image is a legal feature anyway.
+    assert np.array_equal(POOL.check(mirrored), mirrored)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 6), st.integers(0, 2), st.data())
+def test_any_feature_that_fits(kind, channel, data):
+    columns, rows = ([2, 1, 3, 1, 2, 3, 2][kind], [1, 2, 1, 3, 2, 3, 2][kind])
+    w, h = (6, 6) if kind == 6 else (data.draw(st.integers(1, 24 // columns)), data.draw(st.integers(1, 24 // rows)))
+    x, y = data.draw(st.integers(0, 24 - columns * w)), data.draw(st.integers(0, 24 - rows * h))
+    hog_part = (data.draw(st.integers(0, 3)), data.draw(st.integers(0, 7))) if kind == 6 else (0, 0)
+    feature = np.array([kind, channel, x, y, w, h, *hog_part])
+    patch = extract_patches(IMAGE, [200], [100])
+    np.testing.assert_allclose(POOL.evaluate(patch, feature)[0, 0], plain_value(POOL, feature, patch[0]), rtol=2e-5, atol=2e-5)
+
+
+def test_another_pool():
+    pool = FeaturePool(
+        window=16,
+        kinds={"2h": ((1, -1),), "diagonal": ((2, -1), (0, -1)), "long": ((1, -1, 1, -1, 1, -1),)},
+        sides=(2, 5),
+        steps=(3, 4),
+        hog=HogLayout(cell=4, block=3, orientations=12, epsilon=2.0),
+    )
+    assert len(pool.features) == pool.n_haar + 3 * 4 * 9 * 12
+    patch = extract_patches(IMAGE, [200, 230], [100, 120], window=16)
+    chosen = pool.features[::17]
+    plain = [[plain_value(pool, f, p) for f in chosen] for p in patch]
+    np.testing.assert_allclose(pool.evaluate(patch, chosen), plain, rtol=2e-5, atol=2e-5)
+    again = FeaturePool.from_dict(pool.to_dict())
+    assert np.array_equal(again.features, pool.features)
+    assert again.to_dict() == pool.to_dict()
+    with pytest.raises(ValueError, match="'diagonal': the pool has no kind that is its mirror image"):
+        pool.mirrored(pool.features)
+
+
+def test_haar_parity_with_scikit_image():
+    window = IMAGE[90:114, 210:234]
+    integral = np.pad(window[:, :, 0].astype(np.int64).cumsum(0).cumsum(1), ((1, 0), (1, 0)))
+    sigma = max(1.0, np.sqrt(window.reshape(-1, 3).var(axis=0).mean()))
+    patch = extract_patches(IMAGE, [222], [102])
+    for kind, theirs, columns, rows in (
+        (0, "type-2-x", 2, 1),
+        (1, "type-2-y", 1, 2),
+        (2, "type-3-x", 3, 1),
+        (4, "type-4", 2, 2),
+    ):
+        ours = np.array([f for f in POOL.features if f[KIND] == kind and f[CHANNEL] == 0][::37])
+        values = POOL.evaluate(patch, ours)[0] * sigma * ours[:, CELL_W] * ours[:, CELL_H]
+        values *= 1 if kind < 2 else 2
+        expected = []
+        for f in ours:
+            w, h = f[CELL_W], f[CELL_H]
+            cells = [
+                [(f[Y] + i * h, f[X] + j * w), (f[Y] + (i + 1) * h - 1, f[X] + (j + 1) * w - 1)]
+                for i in range(rows)
+                for j in range(columns)
+            ]
+            sums = [window[a[0] : b[0] + 1, a[1] : b[1] + 1, 0].sum(dtype=np.int64) for a, b in cells]
+            coordinates = np.empty((1, len(cells)), dtype=object)
+            for n, corners in enumerate(cells if kind != 4 else [cells[0], cells[1], cells[3], cells[2]]):
+                coordinates[0, n] = corners
+            value = haar_like_feature(
+                integral[1:, 1:], 0, 0, 24, 24, feature_type=np.array([theirs], dtype=object), feature_coord=coordinates
+            )[0]
+            # Theirs weigh the middle cell of three once and have the other sign.
+            expected.append(-value + (-sums[1] if kind == 2 else 0) if kind != 4 else -value)
+        np.testing.assert_allclose(np.abs(values), np.abs(expected), rtol=1e-4, atol=1e-2)
+
+
+def test_hog_parity_with_scikit_image():
+    patch = extract_patches(IMAGE, [222], [102])
+    hog_features = POOL.features[POOL.n_haar :]
+    surround = IMAGE[84:120, 204:240]  # the window and one cell around it, so that no border gradient is cut off
+    for channel in range(3):
+        fine = hog(surround[:, :, channel], 16, (6, 6), (6, 6), "L1", feature_vector=False).reshape(6, 6, 16)
+        fine = np.roll(fine[1:5, 1:5], 1, axis=2)
+        histogram = (fine[:, :, 0::2] + fine[:, :, 1::2]) * 1e6  # of no unit: only ratios within a block remain
+        ours = hog_features[hog_features[:, CHANNEL] == channel]
+        expected = []
+        for f in ours:
+            i, j = f[Y] // 6, f[X] // 6
+            block = histogram[i : i + 2, j : j + 2]
+            expected.append(block[f[CELL] // 2, f[CELL] % 2, f[ORIENTATION]] / np.sqrt((block**2).sum()))
+        np.testing.assert_allclose(POOL.evaluate(patch, ours)[0], expected, atol=0.02)
+
+
+def test_patches_repeat_the_border():
+    xs, ys = np.array([0, -3, 511, 250, 515]), np.array([0, 200, 511, -2, 520])
+    padded = np.pad(IMAGE, ((40, 40), (40, 40), (0, 0)), mode="edge")
+    for patch, x, y in zip(extract_patches(IMAGE, xs, ys), xs, ys, strict=True):
+        assert np.array_equal(patch, padded[y + 40 - 13 : y + 40 + 13, x + 40 - 13 : x + 40 + 13])
+    (patch,) = extract_patches(IMAGE, [77], [99])
+    assert np.array_equal(patch[13, 13], IMAGE[99, 77])
+    assert pixel_of([[1.5, 1.49], [-0.5, -0.51]]).tolist() == [[2, 1], [0, -1]]
+
+
+def test_names_are_unique():
+    names = POOL.names(POOL.features[::29])
+    assert len(set(names)) == len(names)
+    assert POOL.name(POOL.features[-1]) == "blue hog block at (12, 12), cell 3, orientation 7"
+
+
+def test_partial_scores_are_interpolated_tables(patches, some_features):
+    rng = np.random.default_rng(3)
+    values = POOL.evaluate(patches, some_features)
+    for n_bins in (1, 4, 6, 7, 13):
+        lo, hi = np.percentile(values, [5, 95], axis=0)
+        step = (hi - lo) / n_bins + 1e-6
+        coef = rng.normal(size=(len(lo), n_bins + 1))
+        expected = 0.5 + np.cumsum(
+            [np.interp(values[:, m], lo[m] + step[m] * np.arange(n_bins + 1), coef[m]) for m in range(len(lo))], axis=0
+        )
+        partial = POOL.partial_scores(patches, some_features, lo, step, coef, 0.5)
+        np.testing.assert_allclose(partial, expected.T, atol=2e-4)
+
+
+@pytest.mark.parametrize(
+    "feature", [[7, 0, 0, 0, 6, 6, 0, 0], [0, 3, 0, 0, 2, 2, 0, 0], [0, 0, 21, 0, 2, 2, 0, 0], [6, 0, 0, 0, 6, 6, 4, 0]]
+)
+def test_features_that_do_not_fit(feature, patches):
+    with pytest.raises(ValueError, match=r"feature \[.*\]: not a feature"):
+        POOL.evaluate(patches, feature)
+
+
+def test_bad_input(patches):
+    with pytest.raises(ValueError, match=r"expected uint8 \(n, 26, 26, 3\)"):
+        POOL.evaluate(patches[:, 1:-1, 1:-1])
+    with pytest.raises(ValueError, match="expected whole pixels"):
+        extract_patches(IMAGE, [1.5], [2.0])
+    with pytest.raises(ValueError, match="definition of the feature pool"):
+        FeaturePool.from_dict({"window": 24})
+    with pytest.raises(ValueError, match="sum to zero"):
+        FeaturePool(kinds={"odd": ((1, 1),)})
+    with pytest.raises(ValueError, match="step above zero"):
+        POOL.partial_scores(patches, POOL.features[:1], [0.0], [0.0], [[0.0, 1.0]], 0.0)

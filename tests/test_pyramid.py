@@ -1,0 +1,71 @@
+"""The pyramid's scales, positions and smoothing."""
+
+import numpy as np
+import pytest
+from annealed.vision import gaussian_pyramid
+from skimage.data import astronaut
+
+PHOTO = astronaut()
+
+
+def test_scales():
+    levels = gaussian_pyramid(PHOTO)
+    np.testing.assert_allclose([level.scale for level in levels], 2.0 ** (-np.arange(len(levels)) / 4))
+    for level in levels:
+        assert level.image.dtype == np.uint8
+        np.testing.assert_allclose(level.image.shape[:2], 512 * level.scale, atol=1)
+    assert 12 <= min(levels[-1].image.shape[:2]) < 12 * 2**0.25
+    assert np.array_equal(levels[0].image, PHOTO)
+
+
+def test_range_of_scales_gives_the_same_levels():
+    everything = gaussian_pyramid(PHOTO[:300], max_scale=2.0)
+    assert everything[0].scale == 2.0
+    part = gaussian_pyramid(PHOTO[:300], min_scale=0.25, max_scale=0.6)
+    assert [level.scale for level in part] == [level.scale for level in everything if 0.25 <= level.scale <= 0.6]
+    for level in part:
+        (same,) = [other.image for other in everything if other.scale == level.scale]
+        assert np.array_equal(level.image, same)
+    assert gaussian_pyramid(PHOTO, max_scale=0.01) == []
+    assert len(gaussian_pyramid(PHOTO, 1, min_scale=0.5)) == 2
+
+
+def test_small_images():
+    assert gaussian_pyramid(PHOTO[:1, :1]) == []
+    assert len(gaussian_pyramid(PHOTO[:1, :7], min_size=1)) == 4  # sides round to 1 down to 2 ** -0.75
+    assert len(gaussian_pyramid(PHOTO[:3, :400], min_size=1)) > 6
+
+
+def test_positions():
+    """A smooth blob stays where the coordinates say, on every level and for odd sizes."""
+    ys, xs = np.mgrid[:331, :419]
+    centre = np.array([271.3, 117.8])
+    blob = 250 * np.exp(-((xs - centre[0]) ** 2 + (ys - centre[1]) ** 2) / (2 * 18.0**2))
+    image = np.repeat(np.rint(blob).astype(np.uint8)[:, :, None], 3, axis=2)
+    for level in gaussian_pyramid(image, min_scale=0.1, max_scale=1.5):
+        weights = level.image[:, :, 0].astype(float)
+        y, x = np.indices(weights.shape)
+        found = np.array([(weights * x).sum(), (weights * y).sum()]) / weights.sum()
+        np.testing.assert_allclose(level.to_image(found), centre, atol=0.1 + 0.05 / level.scale)
+        np.testing.assert_allclose(level.from_image(level.to_image(found)), found)
+
+
+def test_anti_aliasing():
+    """Stripes finer than a level's pixels become grey there, not moire."""
+    stripes = np.zeros((256, 256, 3), np.uint8)
+    stripes[:, ::2] = 255
+    for level in gaussian_pyramid(stripes, max_scale=0.5):
+        inner = level.image[3:-3, 3:-3].astype(float)
+        assert inner.std() < 12
+        np.testing.assert_allclose(inner.mean(), 127.5, atol=3)
+    flat = np.full((64, 90, 3), 93, np.uint8)
+    assert all((level.image == 93).all() for level in gaussian_pyramid(flat, max_scale=2.0))
+
+
+def test_bad_input():
+    with pytest.raises(ValueError, match=r"expected a uint8 array \(H, W, 3\)"):
+        gaussian_pyramid(PHOTO[:, :, 0])
+    with pytest.raises(ValueError, match="scales_per_octave=0"):
+        gaussian_pyramid(PHOTO, 0)
+    with pytest.raises(ValueError, match="max_scale=0"):
+        gaussian_pyramid(PHOTO, max_scale=0)

@@ -1,0 +1,58 @@
+"""The thesis' tables in miniature: shapes of the rows, generators, settings."""
+
+import numpy as np
+import pytest
+from annealed.pipelines import reproduce_metric, reproduce_online
+from annealed.pipelines.metric_data import bayes_error, load_set, random_split, simulated_case
+from annealed.pipelines.reproduce import TABLES, reproduce, table
+from annealed.pipelines.reproduce_metric import sdist_real, sdist_simulated
+from annealed.pipelines.reproduce_online import online_tables
+
+
+@pytest.mark.parametrize("case, rule", [("xor", lambda Z: Z[:, 0] * Z[:, 1]), ("rings", None)])
+def test_generators_reach_their_bayes_error(case, rule):
+    X, y, _, _ = simulated_case(case, 40000, 4, 0)
+    assert X[:, :2].std(axis=0) == pytest.approx(1.0, abs=0.02) and X[:, 2:].std(axis=0) == pytest.approx(0.35, abs=0.01)
+    if rule is None:
+        radius = np.linalg.norm(X[:, :2], axis=1)
+        error = min(np.mean((radius > r) != (y == 1)) for r in np.linspace(0.5, 2.0, 151))
+    else:
+        error = np.mean((rule(X) > 0) != (y == 1))
+    assert error == pytest.approx(bayes_error(case), abs=0.006)
+
+
+def test_simulated_rows():
+    made = sdist_simulated(2, sizes=[(200, 12)])
+    assert made["name"] == "sdist-simulated"
+    ours = [r for r in made["rows"] if r["method"] == "sDist"]
+    assert len(ours) == 4 and all(r["runs"] == 2 and r["variables"] <= 10 for r in ours)
+    assert all(r["error"] < r["bayes"] + 0.1 for r in ours)
+
+
+@pytest.mark.data
+def test_real_rows(data_dir, monkeypatch):
+    monkeypatch.setitem(reproduce_metric.REAL_GRIDS, "ionosphere", {"kappa": [5], "n_steps": [50, 100]})
+    rows = sdist_real(1, data_dir, sets=["ionosphere"])["rows"]
+    assert [r["method"] for r in rows][:2] == ["sDist", "kNN"]
+    assert rows[0]["error"] < 0.2 and rows[0]["thesis"] == 0.05
+
+
+@pytest.mark.data
+def test_online_rows(data_dir, monkeypatch):
+    monkeypatch.setattr(reproduce_online, "PASSES", 5)
+    rows = online_tables(2, data_dir, sets=["dexter"], losses=["logistic"], methods=["stabilised", "SGD"], n_folds=2)["rows"]
+    assert rows[0]["error"] < 0.15 and rows[0]["nonzero"] <= 0.015 and rows[0]["kappa"] > 0.6
+    assert rows[1]["nonzero"] > 0.2
+
+
+def test_every_table_is_there():
+    for name in TABLES:
+        assert callable(table(name))
+    with pytest.raises(ValueError, match="no table"):
+        reproduce("table-0")
+    with pytest.raises(ValueError, match="runs=0"):
+        reproduce("sdist-real", 0)
+    with pytest.raises(ValueError, match="no such file"):
+        load_set("madelon", "nowhere")
+    parts = random_split(np.arange(20).reshape(10, 2), np.arange(10), 0)
+    assert len(parts[0]) == 7 and sorted([*parts[1], *parts[3]]) == list(range(10))

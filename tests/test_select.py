@@ -1,0 +1,145 @@
+"""``annealed select``: planted columns come back by name, and every column left out is named."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from annealed.pipelines.cli import app
+from annealed.pipelines.tables import guess_task, read_table
+from sklearn.datasets import dump_svmlight_file
+from typer.testing import CliRunner
+
+
+def run(*args):
+    return CliRunner().invoke(app, ["select", *map(str, args)])
+
+
+def planted(n=400, m=30, true=(3, 7, 12), seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, m)) + rng.normal(size=(n, 1))
+    score = X[:, list(true)] @ np.array([2.0, -2.0, 1.5])[: len(true)]
+    return X, score, [f"c{j}" for j in range(m)], [f"c{j}" for j in true]
+
+
+def frame_of(X, names, **more):
+    return pd.DataFrame(X, columns=names).assign(**more)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "csv.gz", "parquet"])
+def test_planted_classes(tmp_path, suffix):
+    X, score, names, true = planted()
+    frame = frame_of(X, names, label=np.where(score > 0, "yes", "no"))
+    path = tmp_path / f"t.{suffix}"
+    if suffix == "parquet":
+        frame.to_parquet(path)
+    else:
+        frame.to_csv(path, index=False, sep="\t" if suffix == "tsv" else ",")
+    result = run(path, "--target", "label", "-k", 3, "--json")
+    assert result.exit_code == 0, result.output
+    record = json.loads(result.stdout)
+    assert record["task"] == "classification" and sorted(s["name"] for s in record["selected"]) == sorted(true)
+    signs = {s["name"]: np.sign(s["coefficient"]) for s in record["selected"]}
+    assert signs == {"c3": 1, "c7": -1, "c12": 1}
+
+
+def test_regression_gives_coefficients_in_the_columns_units(tmp_path):
+    X, score, names, true = planted()
+    frame_of(X * 10, names, target=score + 5).to_csv(tmp_path / "t.csv", index=False)
+    record = json.loads(run(tmp_path / "t.csv", "--target", "target", "-k", 3, "--json").stdout)
+    assert record["task"] == "regression"
+    assert {s["name"]: round(s["coefficient"], 3) for s in record["selected"]} == {"c3": 0.2, "c7": -0.2, "c12": 0.15}
+    strong = [s["name"] for s in record["selected"]]
+    assert strong[2] == "c12"  # by falling effect
+    table = run(tmp_path / "t.csv", "--target", "target", "-k", 3)
+    assert all(name in table.stdout for name in true) and "regression, 400 rows" in table.stdout
+
+
+def test_columns_left_out_or_imputed_are_named(tmp_path):
+    X, score, names, true = planted()
+    frame = frame_of(X, names, y=score > 0, same=1.0, words="abc")
+    frame["holes"] = np.where(np.arange(400) < 100, np.nan, X[:, 0])
+    frame["empty"] = np.where(np.arange(400) < 201, np.nan, X[:, 1])
+    frame.loc[5, "c3"] = np.inf
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    result = run(tmp_path / "t.csv", "--target", "y", "-k", 3, "--json")
+    assert result.exit_code == 0
+    assert "1 column left out, text: words" in result.stderr
+    assert "1 column left out, constant: same" in result.stderr
+    assert "2 columns incomplete, gaps filled with the median: c3, holes" in result.stderr
+    assert "1 column left out, more than half of the values missing: empty" in result.stderr
+    assert {s["name"] for s in json.loads(result.stdout)["selected"]} == set(true)
+    assert run(tmp_path / "t.csv", "--target", "y", "-k", 3, "--json", "--quiet").stderr == ""
+    table = read_table(tmp_path / "t.csv", "y")
+    holes = table.X[:, table.names.index("holes")]
+    np.testing.assert_allclose(holes[:100], np.median(X[100:, 0]))
+
+
+def test_rows_without_target_are_left_out(tmp_path):
+    X, score, names, _ = planted()
+    y = np.where(score > 0, "a", "b").astype(object)
+    y[:3] = None
+    frame_of(X, names, y=y).to_csv(tmp_path / "t.csv", index=False)
+    table = read_table(tmp_path / "t.csv", "y")
+    assert len(table.y) == 397 and "3 rows left out" in table.notes[0] and set(table.y) == {"a", "b"}
+
+
+def test_npz_and_svmlight(tmp_path):
+    X, score, names, true = planted()
+    y = (score > 0).astype(int)
+    np.savez(tmp_path / "t.npz", X=X, y=y, names=names)
+    dump_svmlight_file(X, y, str(tmp_path / "t.svmlight"))
+    for path, expected in (("t.npz", true), ("t.svmlight", ["3", "7", "12"])):
+        result = run(tmp_path / path, "-k", 3, "--json")
+        assert {s["name"] for s in json.loads(result.stdout)["selected"]} == set(expected)
+
+
+def test_several_classes(tmp_path):
+    X, _, names, true = planted(true=(3, 7))
+    label = np.where(X[:, 3] > 0.8, "a", np.where(X[:, 7] > 0.3, "b", "c"))
+    frame_of(X, names, y=label).to_csv(tmp_path / "t.csv", index=False)
+    selected = json.loads(run(tmp_path / "t.csv", "--target", "y", "-k", 2, "--json").stdout)["selected"]
+    assert {s["name"] for s in selected} == set(true) and all(s["coefficient"] > 0 for s in selected)
+
+
+def test_guess_task():
+    assert guess_task(np.array(["a", "b"])) == "classification"
+    assert guess_task(np.arange(10) % 10) == "classification"
+    assert guess_task(np.arange(11)) == "regression"
+
+
+@pytest.mark.parametrize(
+    "name, content, args, message",
+    [
+        ("gone.csv", None, ("--target", "y", "-k", 1), "gone.csv: no such file"),
+        ("t.xls", "x", ("--target", "y", "-k", 1), "expected a .csv"),
+        ("t.csv", "a,y\n1,2\n", ("-k", 1), "name the target's column with --target"),
+        ("t.csv", "a,b\n1,2\n", ("--target", "y", "-k", 1), "no column 'y' for the target; the columns are a, b"),
+        ("t.csv", "a,y\n1,2\n", ("--target", "y", "-k", 0), "-k 0: expected at least 1"),
+        ("t.csv", "a,y\nx,1\nz,0\n", ("--target", "y", "-k", 1), "no usable column is left (1 column left out, text"),
+        ("t.csv", "a,y\n1,\n2,\n", ("--target", "y", "-k", 1), "no row with a target"),
+        ("t.csv", "a,y\n1,b\n2,b\n", ("--target", "y", "-k", 1), "one value only ('b')"),
+        ("t.csv", "a,y\n1,b\n2,c\n", ("--target", "y", "-k", 1, "--task", "regression"), "the target is text"),
+        ("t.csv", "", ("--target", "y", "-k", 1), "not a readable table"),
+        ("t.csv", b"\xff\xfe\x00a\x80", ("--target", "y", "-k", 1), "not a readable table"),
+        ("t.parquet", "hello", ("--target", "y", "-k", 1), "not a readable table"),
+        ("t.npz", "hello", ("-k", 1), "not a readable .npz file"),
+        ("t.svm", "hello world", ("-k", 1), "not a readable svmlight file"),
+    ],
+)
+def test_bad_input_is_one_line(tmp_path, name, content, args, message):
+    if content is not None:
+        (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    result = run(tmp_path / name, *args)
+    assert result.exit_code == 2 and result.stdout == ""
+    line = result.stderr.strip().split("\n")[-1]
+    assert line.startswith("annealed: ") and message in line, result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_more_than_there_are(tmp_path):
+    X, score, names, _ = planted(m=5, true=(0, 1))
+    frame_of(X[:, :5], names[:5], y=score).to_csv(tmp_path / "t.csv", index=False)
+    result = run(tmp_path / "t.csv", "--target", "y", "-k", 9, "--json")
+    assert result.exit_code == 0 and "only 5 usable columns" in result.stderr
+    assert len(json.loads(result.stdout)["selected"]) == 5

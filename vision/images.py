@@ -1,0 +1,115 @@
+"""Image files and arrays to ``uint8`` RGB."""
+
+import os
+import warnings
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image, ImageOps, UnidentifiedImageError
+
+__all__ = ["as_rgb", "read_image"]
+
+
+def read_image(path: str | os.PathLike[str]) -> npt.NDArray[np.uint8]:
+    """Read an image file as RGB, upright.
+
+    The EXIF orientation is applied; transparent pixels are blended over white; grey values of more than 8 bits are
+    scaled by their full range (65535 for 16 bits), floats in [0, 1] by 255.
+
+    Parameters
+    ----------
+    path : str or path
+        A file in any format that Pillow reads.
+
+    Returns
+    -------
+    (H, W, 3) uint8 ndarray
+
+    Raises
+    ------
+    ValueError
+        If the file is missing, empty, no image, or damaged (one line that starts with the file's name).
+    """
+    name = os.fspath(path)
+    try:
+        with warnings.catch_warnings():
+            # Pillow warns of large photographs and of odd metadata; what cannot be decoded is an error below.
+            warnings.simplefilter("ignore")
+            with Image.open(name) as image:
+                image.load()
+                return _pillow_to_rgb(ImageOps.exif_transpose(image))
+    except FileNotFoundError:
+        raise ValueError(f"{name}: no such file") from None
+    except IsADirectoryError:
+        raise ValueError(f"{name}: a folder, expected an image file") from None
+    except UnidentifiedImageError:
+        empty = os.path.getsize(name) == 0
+        raise ValueError(f"{name}: {'empty file' if empty else 'not an image that can be read'}") from None
+    except Exception as error:  # decoders raise OSError, SyntaxError, struct.error, EOFError, zlib.error, ...
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise ValueError(f"{name}: damaged or unreadable image ({reason})") from None
+
+
+def _pillow_to_rgb(image: Image.Image) -> npt.NDArray[np.uint8]:
+    mode = image.mode
+    if mode.startswith("I;16"):
+        return as_rgb(np.asarray(image).astype(np.uint16))
+    if mode == "I":  # how Pillow hands out 16-bit grey of some formats
+        return as_rgb(np.clip(np.asarray(image), 0, 65535).astype(np.uint16))
+    if mode == "F":
+        return as_rgb(np.asarray(image))
+    if mode in ("RGBA", "LA", "PA", "La", "RGBa") or "transparency" in image.info:
+        return as_rgb(np.asarray(image.convert("RGBA")))
+    return np.array(image.convert("RGB"))
+
+
+def as_rgb(image: Any) -> npt.NDArray[np.uint8]:
+    """Bring an array into the form used throughout: RGB, eight bits.
+
+    Parameters
+    ----------
+    image : (H, W), (H, W, 1), (H, W, 3) or (H, W, 4) array_like
+        Grey, RGB or RGBA; ``uint8``, ``uint16`` (scaled by 65535), ``bool``, or floats in [0, 1]. Transparent pixels
+        are blended over white.
+
+    Returns
+    -------
+    (H, W, 3) uint8 ndarray
+        C-contiguous; the array itself where it already has this form.
+
+    Raises
+    ------
+    ValueError
+        For other shapes, for empty images, other types, and floats out of [0, 1].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> as_rgb(np.full((1, 1), 7, np.uint8)).tolist()
+    [[[7, 7, 7]]]
+    """
+    pixels = np.asarray(image)
+    if pixels.ndim not in (2, 3) or (pixels.ndim == 3 and pixels.shape[2] not in (1, 3, 4)):
+        raise ValueError(f"image of shape {pixels.shape}: expected (H, W), (H, W, 3) or (H, W, 4)")
+    if 0 in pixels.shape:
+        raise ValueError(f"image of shape {pixels.shape}: expected at least one pixel")
+    if pixels.dtype == np.bool_:
+        pixels = pixels.astype(np.uint8) * np.uint8(255)
+    elif pixels.dtype == np.uint16:
+        pixels = ((pixels.astype(np.uint32) + 128) // 257).astype(np.uint8)
+    elif np.issubdtype(pixels.dtype, np.floating):
+        if not np.isfinite(pixels).all() or pixels.min() < 0 or pixels.max() > 1:
+            raise ValueError(f"image of {pixels.dtype}: expected finite values from 0 to 1")
+        pixels = np.rint(pixels * 255).astype(np.uint8)
+    elif pixels.dtype != np.uint8:
+        raise ValueError(f"image of {pixels.dtype}: expected uint8, uint16, bool or floats from 0 to 1")
+    if pixels.ndim == 2:
+        pixels = pixels[:, :, None]
+    if pixels.shape[2] == 1:
+        pixels = np.repeat(pixels, 3, axis=2)
+    elif pixels.shape[2] == 4:
+        alpha = pixels[:, :, 3:].astype(np.uint32)
+        blended = pixels[:, :, :3].astype(np.uint32) * alpha + 255 * (255 - alpha)
+        pixels = ((blended + 127) // 255).astype(np.uint8)
+    return np.ascontiguousarray(pixels)

@@ -1,0 +1,425 @@
+"""Training windows as a design: features of the pool computed when the loop asks for them."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import numba
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from ..learners import kernels
+from ..learners.designs import Design, PiecewiseDesign, _inverse_scale, hat_basis, sublevels
+from .blocks import LANES, Program, block_tables, clipped_ramps, encode_rows
+from .pool import FeaturePool, block_offsets
+
+__all__ = ["PatchDesign", "value_range"]
+
+_T = TypeVar("_T")
+_SUM_FEATURES = 512  # single precision sums over this many features, double precision beyond
+_CHUNK = 16 * LANES  # rows whose gradients are added up before they join the total, in the order of the rows
+
+
+class PatchDesign(Design):
+    """Piecewise-linear responses to features of the pool, on windows kept as bytes.
+
+    A value v is used as its *code* ``round(clip((v - lo) / step, 0, B) * s)``, s = 252 // B, exactly as
+    `annealed.learners.designs.PiecewiseDesign` stores it; but codes live only as long as a block of 64 windows is being
+    worked on. Once the features that are left fit into ``cache_bytes``, `keep` returns a ``PiecewiseDesign`` with
+    stored codes, in the same standardised coordinates.
+
+    Sums over rows are taken in blocks of fixed size and order: results do not depend on the number of threads.
+
+    Parameters
+    ----------
+    patches : (n, window + 2, window + 2, 3) uint8 ndarray
+        Windows, with one pixel around each (`annealed.vision.pool.extract_patches`). Not copied.
+    sample_weight : (n,) array_like
+        Weights with sum one, for the means and scales of the columns.
+    pool : FeaturePool, optional
+    features : (m, 8) array_like of int, optional
+        All features of the pool by default.
+    n_bins : int, default 6
+        B.
+    lo, step : (m,) array_like, optional
+        Left border and width of each feature's bins; by default `value_range` of the patches.
+    cache_bytes : int, default 2**30
+        Codes are stored when ``n * m`` is at most this.
+
+    Attributes
+    ----------
+    features : (m, 8) int32 ndarray
+    lo, step : (m,) float32 ndarrays
+
+    Raises
+    ------
+    ValueError
+        For arrays of the wrong shape or kind and ``n_bins`` out of 1..126.
+    """
+
+    def __init__(
+        self,
+        patches: npt.NDArray[np.uint8],
+        sample_weight: npt.ArrayLike,
+        *,
+        pool: FeaturePool | None = None,
+        features: npt.ArrayLike | None = None,
+        n_bins: int = 6,
+        lo: npt.ArrayLike | None = None,
+        step: npt.ArrayLike | None = None,
+        cache_bytes: int = 1 << 30,
+    ) -> None:
+        self.pool = FeaturePool() if pool is None else pool
+        self.patches = patches
+        self._rows = self.pool.check_patches(patches)
+        self.features = self.pool.check(self.pool.features if features is None else features)
+        self.n_samples, self.n_features = len(patches), len(self.features)
+        self.n_bins, self.n_knots, self.width = n_bins, n_bins + 1, n_bins + 1
+        self.sublevels = sublevels(n_bins)
+        self.cache_bytes = cache_bytes
+        weight = np.asarray(sample_weight, dtype=np.float64)
+        if self.n_samples == 0 or weight.shape != (self.n_samples,):
+            raise ValueError(f"sample_weight of shape {weight.shape}: expected one for each of {self.n_samples} patches")
+        if (lo is None) != (step is None):
+            raise ValueError("lo and step: expected both or neither")
+        if lo is None or step is None:
+            lo, step = value_range(self.pool, patches, self.features, n_bins)
+        self.lo, self.step = np.asarray(lo, dtype=np.float32), np.asarray(step, dtype=np.float32)
+        if self.lo.shape != (self.n_features,) or self.step.shape != (self.n_features,) or not (self.step > 0).all():
+            raise ValueError(
+                f"lo {self.lo.shape}, step {self.step.shape}: expected positive widths, one for each of {self.n_features} features"
+            )
+        self._compile()
+        self.mean, self.inv = self._moments(weight)
+
+    def _compile(self) -> None:
+        self._program: Program = self.pool.compile(self.features)
+        self._offsets = block_offsets(self._program, self.pool.window)
+
+    def codes(self, rows: npt.ArrayLike, features: npt.ArrayLike | None = None) -> npt.NDArray[np.uint8]:
+        """Codes of some rows.
+
+        Parameters
+        ----------
+        rows : (r,) array_like of int
+            Positions of patches.
+        features : (k,) array_like of int, optional
+            Positions among ``self.features``; all by default.
+
+        Returns
+        -------
+        (r, k) uint8 ndarray
+        """
+        rows = np.asarray(rows, dtype=np.int64)
+        design = self if features is None else self._subset(np.asarray(features, dtype=np.int64))
+        out = np.empty((len(rows), design.n_features), np.uint8)
+        worker = design.worker()
+        for first in range(0, len(rows), LANES):
+            block = rows[first : first + LANES]
+            out[first : first + LANES] = worker.encode(block)[:, : len(block)].T
+        return out
+
+    def worker(self) -> "_Worker":
+        """Buffers for encoding blocks of at most 64 rows, for one thread."""
+        return _Worker(self)
+
+    def scores(self, coef: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Scores (n_samples, n_outputs) of standardised coefficients (m, B + 1, n_outputs)."""
+        model = _Tables(self, coef)
+
+        def chunk(worker: _Worker, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+            return np.concatenate([worker.scores(worker.encode(block), len(block), model) for block in _blocks(rows)])
+
+        return np.concatenate(list(self._each_chunk(chunk)))
+
+    def gradient(self, residual: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Sum over rows of residual (n_samples, n_outputs) times standardised columns: (m, B + 1, n_outputs)."""
+        ramps = self._ramps(residual)
+        return self._from_ramps(ramps, residual.sum(axis=0))
+
+    def scores_and_gradient(  # type: ignore[no-untyped-def]
+        self, coef, intercept, loss, y, sample_weight
+    ):
+        """As in the base class; for losses of single rows every block's codes are computed once for both."""
+        if not loss.pointwise:
+            return super().scores_and_gradient(coef, intercept, loss, y, sample_weight)
+        model = _Tables(self, coef)
+
+        def chunk(worker: _Worker, rows: npt.NDArray[np.int64]) -> tuple[Any, Any, float]:
+            ramps = self._empty_ramps(coef.shape[2])
+            residual_sum, value = np.zeros(coef.shape[2]), 0.0
+            for block in _blocks(rows):
+                codes = worker.encode(block)
+                scores = worker.scores(codes, len(block), model) + intercept
+                residual = loss.gradient(y[block], scores, sample_weight[block])
+                value += loss.value(y[block], scores, sample_weight[block])
+                residual_sum += residual.sum(axis=0)
+                worker.add_ramps(codes, residual, ramps)
+            return ramps, residual_sum, value
+
+        ramps = self._empty_ramps(coef.shape[2])
+        residual_sum, value = np.zeros(coef.shape[2]), 0.0
+        for part, part_sum, part_value in self._each_chunk(chunk):
+            ramps += part
+            residual_sum += part_sum
+            value += part_value
+        return self._from_ramps(ramps, residual_sum), residual_sum, value
+
+    def keep(self, kept: npt.NDArray[np.int64]) -> Design:  # type: ignore[override]
+        """The design of the chosen features (ascending positions); with stored codes when these fit."""
+        new = self._subset(np.asarray(kept, dtype=np.int64))
+        return new.stored() if new.n_samples * new.n_features <= new.cache_bytes else new
+
+    def stored(self) -> PiecewiseDesign:
+        """The same design with all codes in memory."""
+        n_blocks = -(-self.n_samples // kernels.ROWS)
+        codes = np.zeros((n_blocks, self.n_features, kernels.ROWS), np.uint8)
+
+        def fill(worker: _Worker, rows: npt.NDArray[np.int64]) -> None:
+            for block in _blocks(rows):
+                b, first = divmod(int(block[0]), kernels.ROWS)
+                codes[b, :, first : first + len(block)] = worker.encode(block)[:, : len(block)]
+
+        for _ in self._each_chunk(fill):
+            pass
+        design = object.__new__(PiecewiseDesign)
+        design.codes, design.dtype = codes, np.float32
+        design.n_samples, design.n_features = self.n_samples, self.n_features
+        design.n_bins, design.n_knots, design.width = self.n_bins, self.n_knots, self.width
+        design.basis = hat_basis(self.n_bins)
+        design.mean, design.inv = self.mean, self.inv
+        return design
+
+    def matrix(self) -> npt.NDArray[np.float64]:
+        """The standardised columns, (n_samples, n_features * width): for small designs."""
+        return self.stored().matrix()
+
+    def _subset(self, kept: npt.NDArray[np.int64]) -> "PatchDesign":
+        new = object.__new__(type(self))
+        new.__dict__.update(self.__dict__)
+        new.features, new.lo, new.step = self.features[kept], self.lo[kept], self.step[kept]
+        new.mean, new.inv = self.mean[kept], self.inv[kept]
+        new.n_features = len(kept)
+        new._compile()
+        return new
+
+    def _each_chunk(self, work: "Callable[[_Worker, npt.NDArray[np.int64]], _T]") -> Iterator[_T]:
+        """Results of ``work`` on chunks of rows, in their order, computed by as many threads as numba has."""
+        chunks = [np.arange(first, min(first + _CHUNK, self.n_samples)) for first in range(0, self.n_samples, _CHUNK)]
+        n_threads = min(numba.get_num_threads(), len(chunks))
+        if n_threads <= 1:
+            worker = self.worker()
+            yield from (work(worker, rows) for rows in chunks)
+            return
+        workers = [self.worker() for _ in range(n_threads)]
+        with ThreadPoolExecutor(n_threads) as threads:
+            for first in range(0, len(chunks), n_threads):
+                yield from threads.map(work, workers, chunks[first : first + n_threads])
+
+    def _empty_ramps(self, n_outputs: int) -> npt.NDArray[np.float64]:
+        return np.zeros((n_outputs, self.n_features, -(-self.n_bins // 6) * 6))
+
+    def _ramps(self, residual: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        def chunk(worker: _Worker, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+            ramps = self._empty_ramps(residual.shape[1])
+            for block in _blocks(rows):
+                worker.add_ramps(worker.encode(block), residual[block], ramps)
+            return ramps
+
+        total = self._empty_ramps(residual.shape[1])
+        for part in self._each_chunk(chunk):
+            total += part
+        return total
+
+    def _from_ramps(self, ramps: npt.NDArray[np.float64], residual_sum: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        return self._standardised(_hats(ramps, residual_sum, self.n_bins), residual_sum[None])
+
+    def _moments(self, weight: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Weighted means of the hat functions and one inverse scale per feature."""
+
+        def chunk(worker: _Worker, rows: npt.NDArray[np.int64]) -> tuple[Any, Any]:
+            ramps, squares = self._empty_ramps(1), np.zeros(self.n_features)
+            for block in _blocks(rows):
+                codes = worker.encode(block)
+                worker.add_ramps(codes, weight[block, None], ramps)
+                worker.add_squares(codes, weight[block], squares)
+            return ramps, squares
+
+        ramps, squares = self._empty_ramps(1), np.zeros(self.n_features)
+        for part, part_squares in self._each_chunk(chunk):
+            ramps += part
+            squares += part_squares
+        total = weight.sum()
+        mean = _hats(ramps, np.array([total]), self.n_bins)[:, :, 0]
+        # With a the place within a bin, the squares of the two hats there sum to 1 - 2 a (1 - a).
+        second = total - 2 * squares
+        variance = np.maximum(second - (mean**2).sum(axis=1), 0.0)
+        return mean, _inverse_scale(variance, second)
+
+
+def value_range(
+    pool: FeaturePool, patches: npt.NDArray[np.uint8], features: npt.ArrayLike, n_bins: int, max_rows: int = 3000
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """Bins between the 0.1 and 99.9 percentiles of each feature's values.
+
+    Parameters
+    ----------
+    pool : FeaturePool
+    patches : (n, window + 2, window + 2, 3) uint8 ndarray
+    features : (m, 8) array_like of int
+    n_bins : int
+    max_rows : int, default 3000
+        So many patches at most are looked at, evenly spaced.
+
+    Returns
+    -------
+    lo, step : (m,) float32 ndarrays
+        Left border and width of the bins; the width is 1 where the percentiles coincide.
+    """
+    features = pool.check(features)
+    sample = patches[np.unique(np.linspace(0, len(patches) - 1, min(len(patches), max_rows)).astype(np.int64))]
+    low, high = np.empty(len(features), np.float32), np.empty(len(features), np.float32)
+    for first in range(0, len(features), 4096):
+        part = slice(first, first + 4096)
+        values = np.ascontiguousarray(pool.evaluate(sample, features[part]).T)
+        low[part], high[part] = np.percentile(values, [0.1, 99.9], axis=1, overwrite_input=True)
+    step = ((high - low) / n_bins).astype(np.float32)
+    return low, np.where(step > 1e-7, step, np.float32(1))
+
+
+def _blocks(rows: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:
+    return [rows[first : first + LANES] for first in range(0, len(rows), LANES)]
+
+
+def _hats(ramps: npt.NDArray[np.float64], total: npt.NDArray[np.float64], n_bins: int) -> npt.NDArray[np.float64]:
+    """Sums over hat functions (m, B + 1, q) from sums over ramps clip(t - k, 0, 1) (q, m, at least B)."""
+    ends = np.broadcast_to(total[:, None, None], (len(ramps), ramps.shape[1], 1))
+    padded = np.concatenate([ends, ramps[:, :, :n_bins], np.zeros_like(ends)], axis=2)
+    return np.ascontiguousarray((padded[:, :, :-1] - padded[:, :, 1:]).transpose(1, 2, 0))
+
+
+class _Tables:
+    """Standardised coefficients as response curves: value at the left border and rises, per output."""
+
+    def __init__(self, design: PatchDesign, coef: npt.NDArray[np.float64]) -> None:
+        raw = coef * design.inv[:, None, None]
+        self.n_outputs = coef.shape[2]
+        self.constant = -np.einsum("mw,mwq->q", design.mean, raw)
+        self.start = np.ascontiguousarray(raw[:, 0].T, dtype=np.float32)
+        self.rises = np.zeros((self.n_outputs, len(raw), -(-design.n_bins // 6) * 6), np.float32)
+        self.rises[:, :, : design.n_bins] = np.diff(raw, axis=1).transpose(2, 0, 1)
+
+
+class _Worker:
+    """Buffers of one thread, and the compiled loops on them."""
+
+    def __init__(self, design: PatchDesign) -> None:
+        self.design = design
+        self.tables = block_tables(design._program, design.pool.window, design.pool.n_orientations)
+        self.codes = np.zeros((1, design.n_features, LANES), np.uint8)
+        self.inverse_step = (1 / design.step.astype(np.float64)).astype(np.float32)
+        self.top, self.levels = np.float32(design.n_bins), np.float32(design.sublevels)
+        self.unit = np.float32(1 / design.sublevels)
+
+    def encode(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
+        """Codes (m, LANES) of at most LANES rows; valid until the next call."""
+        design = self.design
+        encode_rows(
+            design._rows, rows, design.pool.window, design._program, design._offsets, *design.pool.hog_arguments(),
+            self.tables, design.lo, self.inverse_step, self.top, self.levels, self.codes,
+        )  # fmt: skip
+        return self.codes[0]
+
+    def scores(self, codes: npt.NDArray[np.uint8], n_rows: int, model: _Tables) -> npt.NDArray[np.float64]:
+        total = np.zeros((model.n_outputs, LANES))
+        for q in range(model.n_outputs):
+            block_scores(codes, self.unit, model.start[q], model.rises[q], total[q])
+        return total[:, :n_rows].T + model.constant
+
+    def add_ramps(self, codes: npt.NDArray[np.uint8], residual: npt.NDArray[Any], ramps: npt.NDArray[np.float64]) -> None:
+        padded = np.zeros(LANES, np.float32)
+        for q in range(len(ramps)):
+            padded[: len(residual)] = residual[:, q]
+            block_ramps(codes, self.unit, padded, ramps[q])
+
+    def add_squares(self, codes: npt.NDArray[np.uint8], weight: npt.NDArray[Any], squares: npt.NDArray[np.float64]) -> None:
+        padded = np.zeros(LANES, np.float32)
+        padded[: len(weight)] = weight
+        block_squares(codes, self.unit, padded, squares)
+
+
+@njit(cache=True, nogil=True)
+def block_scores(codes, unit, start, rises, total):  # type: ignore[no-untyped-def]
+    """Add the responses of all features (m, LANES) to the scores of a block."""
+    part = np.zeros(LANES, np.float32)
+    zero = np.float32(0)
+    for begin in range(0, codes.shape[0], _SUM_FEATURES):
+        part[:] = 0
+        for f in range(begin, min(begin + _SUM_FEATURES, codes.shape[0])):
+            for k in range(0, rises.shape[1], 6):
+                first = start[f] if k == 0 else zero
+                r0, r1, r2 = rises[f, k], rises[f, k + 1], rises[f, k + 2]
+                r3, r4, r5 = rises[f, k + 3], rises[f, k + 4], rises[f, k + 5]
+                for j in range(LANES):
+                    t = np.float32(codes[f, j]) * unit - np.float32(k)
+                    part[j] += first + clipped_ramps(t, r0, r1, r2, r3, r4, r5)
+        for j in range(LANES):
+            total[j] += part[j]
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def block_ramps(codes, unit, residual, ramps):  # type: ignore[no-untyped-def]
+    """Add ``sum_j residual[j] * clip(t_j - k, 0, 1)`` to ``ramps[f, k]``.
+
+    Sums over the lanes may be reordered by the compiler; the order is the same in every run.
+    """
+    zero = np.float32(0)
+    one = np.float32(1)
+    for first in range(0, ramps.shape[1], 6):
+        base = np.float32(first)
+        for f in range(codes.shape[0]):
+            s0 = zero
+            s1 = zero
+            s2 = zero
+            s3 = zero
+            s4 = zero
+            s5 = zero
+            for j in range(LANES):
+                t = np.float32(codes[f, j]) * unit - base
+                r = residual[j]
+                u0 = t if t > zero else zero
+                u1 = t - one
+                u1 = u1 if u1 > zero else zero
+                u2 = t - np.float32(2)
+                u2 = u2 if u2 > zero else zero
+                u3 = t - np.float32(3)
+                u3 = u3 if u3 > zero else zero
+                u4 = t - np.float32(4)
+                u4 = u4 if u4 > zero else zero
+                u5 = t - np.float32(5)
+                u5 = u5 if u5 > zero else zero
+                s0 += r * (u0 if u0 < one else one)
+                s1 += r * (u1 if u1 < one else one)
+                s2 += r * (u2 if u2 < one else one)
+                s3 += r * (u3 if u3 < one else one)
+                s4 += r * (u4 if u4 < one else one)
+                s5 += r * (u5 if u5 < one else one)
+            ramps[f, first] += s0
+            ramps[f, first + 1] += s1
+            ramps[f, first + 2] += s2
+            ramps[f, first + 3] += s3
+            ramps[f, first + 4] += s4
+            ramps[f, first + 5] += s5
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def block_squares(codes, unit, weight, squares):  # type: ignore[no-untyped-def]
+    """Add ``sum_j weight[j] * a_j * (1 - a_j)`` to ``squares[f]``, a the place within the bin."""
+    for f in range(codes.shape[0]):
+        total = np.float32(0)
+        for j in range(LANES):
+            t = np.float32(codes[f, j]) * unit
+            a = t - np.float32(np.int32(t))
+            total += weight[j] * a * (np.float32(1) - a)
+        squares[f] += total

@@ -1,0 +1,515 @@
+"""The pool of Haar and HOG features on colour windows: coordinates apart from evaluation."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .blocks import LANES, MAGNITUDE_SCALE, Program, accumulate, block_tables, evaluate_rows
+
+__all__ = [
+    "CELL",
+    "CELL_H",
+    "CELL_W",
+    "CHANNEL",
+    "HAAR_KINDS",
+    "KIND",
+    "ORIENTATION",
+    "FeaturePool",
+    "HogLayout",
+    "X",
+    "Y",
+    "extract_patches",
+    "pixel_of",
+]
+
+KIND, CHANNEL, X, Y, CELL_W, CELL_H, CELL, ORIENTATION = range(8)
+"""Columns of a feature array."""
+
+HAAR_KINDS: Mapping[str, tuple[tuple[int, ...], ...]] = {
+    "2h": ((1, -1),),
+    "2v": ((1,), (-1,)),
+    "3h": ((1, -2, 1),),
+    "3v": ((1,), (-2,), (1,)),
+    "4": ((1, -1), (-1, 1)),
+    "centre": ((1, 1, 1), (1, -8, 1), (1, 1, 1)),
+}
+"""Weights of the cells of each kind of Haar feature, row by row."""
+
+
+@dataclass(frozen=True)
+class HogLayout:
+    """How orientation histograms are laid over the window.
+
+    Attributes
+    ----------
+    cell : int
+        Side of a cell in pixels.
+    block : int
+        Cells per side of a block; blocks start at every cell.
+    orientations : int
+        Bins over half a turn (unsigned), a multiple of 4; bin k is centred at the angle ``k * pi / orientations`` of
+        the gradient (x to the right, y down).
+    epsilon : float
+        A block is divided by ``sqrt(sum of squares + (epsilon * cell**2)**2)``, where a histogram entry is a sum of
+        gradient lengths in grey levels: epsilon is the mean length below which a block counts as flat.
+    """
+
+    cell: int = 6
+    block: int = 2
+    orientations: int = 8
+    epsilon: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.cell < 1 or self.block < 1 or self.orientations < 4 or self.orientations % 4 or not self.epsilon > 0:
+            raise ValueError(f"{self}: expected cell, block >= 1, a multiple of 4 as orientations, epsilon > 0")
+
+
+@dataclass(frozen=True)
+class FeaturePool:
+    """Features of a square RGB window, and their values.
+
+    A *feature* is a row of eight whole numbers (columns ``KIND, CHANNEL, X, Y, CELL_W, CELL_H, CELL, ORIENTATION``):
+    its kind (index in ``kinds``; ``len(kinds)`` for HOG), colour channel, left and top pixel in the window, and the
+    size of its cells in pixels. For HOG, x and y are those of the block, ``CELL`` counts the cells of the block row by
+    row and ``ORIENTATION`` the bins; both are 0 for Haar features. Any feature that fits into the window can be
+    evaluated, whether it is among ``features`` or not.
+
+    A *patch* is a uint8 array (window + 2, window + 2, 3): the window and one pixel around it, which only the gradients
+    see. Sides are in pixels.
+
+    Haar features have the value ``sum_cells weight * (sum of the cell's pixels) / (sigma * A)`` with
+    ``A = cell area * sum |weight| / 2`` and sigma the root of the window's variance, averaged over the three channels,
+    at least 1. HOG features are entries of orientation histograms: central differences ``I[x + 1] - I[x - 1]`` (not
+    halved), lengths rounded to quarters of a grey level, every pixel in one cell and one bin; divided by the block's
+    norm (see `HogLayout`).
+
+    Parameters
+    ----------
+    window : int, default 24
+        Side of the window.
+    kinds : mapping of str to nested tuples of int
+        Weights of the cells of each kind of Haar feature; they sum to zero.
+    sides : tuple of int
+        Widths and heights of the cells of Haar features.
+    steps : tuple of int, optional
+        Distance between neighbouring positions, for every entry of ``sides``; by default ``max(1, side // 2)``. The
+        cell's width governs x, its height y.
+    hog : HogLayout or None
+        None: Haar features only.
+
+    Raises
+    ------
+    ValueError
+        For sides, steps or weights that make no sense.
+
+    Examples
+    --------
+    >>> pool = FeaturePool()
+    >>> pool.features.shape
+    (61608, 8)
+    >>> pool.name(pool.features[0])
+    'red 2h at (0, 0), cells 2x2'
+    """
+
+    window: int = 24
+    kinds: Mapping[str, tuple[tuple[int, ...], ...]] = field(default_factory=lambda: dict(HAAR_KINDS))
+    sides: tuple[int, ...] = (2, 3, 4, 6, 8, 12)
+    steps: tuple[int, ...] | None = None
+    hog: HogLayout | None = field(default_factory=HogLayout)
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.window <= 64:
+            raise ValueError(f"window={self.window}: expected a side from 2 to 64 pixels")
+        if any(side < 1 for side in self.sides) or any(step < 1 for step in self._steps):
+            raise ValueError(f"sides={self.sides}, steps={self._steps}: expected positive numbers of pixels")
+        if len(self._steps) != len(self.sides):
+            raise ValueError(f"{len(self._steps)} steps for {len(self.sides)} sides: expected one for each")
+        for name, rows in self.kinds.items():
+            weights = np.array(rows)
+            if weights.ndim != 2 or weights.size == 0 or weights.sum() != 0 or not weights.any():
+                raise ValueError(f"kind {name!r} with weights {rows}: expected rows of equal length that sum to zero")
+
+    @property
+    def _steps(self) -> tuple[int, ...]:
+        return tuple(max(1, side // 2) for side in self.sides) if self.steps is None else tuple(self.steps)
+
+    @property
+    def features(self) -> npt.NDArray[np.int32]:
+        """All features of the pool, (n, 8): Haar by channel, kind, cell, position; then HOG."""
+        if "_features" not in self.__dict__:
+            features = np.concatenate([self._haar_features(), self._hog_features()])
+            features.setflags(write=False)
+            object.__setattr__(self, "_features", features)
+        return self.__dict__["_features"]
+
+    @property
+    def n_haar(self) -> int:
+        """Number of Haar features; they come first in ``features``."""
+        return int(np.count_nonzero(self.features[:, KIND] < len(self.kinds)))
+
+    def _haar_features(self) -> npt.NDArray[np.int32]:
+        found = [
+            (kind, channel, x, y, w, h, 0, 0)
+            for channel in range(3)
+            for kind, weights in enumerate(self.kinds.values())
+            for h, step_y in zip(self.sides, self._steps, strict=True)
+            for w, step_x in zip(self.sides, self._steps, strict=True)
+            for y in range(0, self.window - len(weights) * h + 1, step_y)
+            for x in range(0, self.window - len(weights[0]) * w + 1, step_x)
+        ]
+        return np.array(found, dtype=np.int32).reshape(-1, 8)
+
+    def _hog_features(self) -> npt.NDArray[np.int32]:
+        if self.hog is None:
+            return np.empty((0, 8), np.int32)
+        cell, block = self.hog.cell, self.hog.block
+        corners = range(0, self.window - cell * block + 1, cell)
+        found = [
+            (len(self.kinds), channel, x, y, cell, cell, part, orientation)
+            for channel in range(3)
+            for y in corners
+            for x in corners
+            for part in range(block * block)
+            for orientation in range(self.hog.orientations)
+        ]
+        return np.array(found, dtype=np.int32).reshape(-1, 8)
+
+    def check(self, features: npt.ArrayLike) -> npt.NDArray[np.int32]:
+        """Features as an int32 array (n, 8).
+
+        Raises
+        ------
+        ValueError
+            If a feature does not exist or does not fit into the window.
+        """
+        checked = np.atleast_2d(np.asarray(features))
+        if checked.size == 0:
+            return np.empty((0, 8), np.int32)
+        if checked.ndim != 2 or checked.shape[1] != 8 or not np.issubdtype(checked.dtype, np.integer):
+            raise ValueError(f"features of shape {checked.shape} and {checked.dtype}: expected whole numbers (n, 8)")
+        kind = checked[:, KIND]
+        is_hog = kind == len(self.kinds)
+        good = (kind >= 0) & (kind <= len(self.kinds)) & (checked[:, CHANNEL] >= 0) & (checked[:, CHANNEL] < 3)
+        good &= (checked[:, [X, Y, CELL, ORIENTATION]] >= 0).all(axis=1) & (checked[:, [CELL_W, CELL_H]] > 0).all(axis=1)
+        block = self.hog.block if self.hog else 0
+        columns = np.array([len(weights[0]) for weights in self.kinds.values()] + [block])[kind * good]
+        rows = np.array([len(weights) for weights in self.kinds.values()] + [block])[kind * good]
+        good &= checked[:, X] + columns * checked[:, CELL_W] <= self.window
+        good &= checked[:, Y] + rows * checked[:, CELL_H] <= self.window
+        if self.hog is None:
+            good &= ~is_hog
+        else:
+            fits = (checked[:, CELL_W] == self.hog.cell) & (checked[:, CELL_H] == self.hog.cell)
+            fits &= (checked[:, CELL] < block * block) & (checked[:, ORIENTATION] < self.hog.orientations)
+            good &= ~is_hog | fits
+        if not good.all():
+            bad = checked[np.argmin(good)].tolist()
+            raise ValueError(f"feature {bad}: not a feature of a window of {self.window} pixels in this pool")
+        return np.ascontiguousarray(checked, dtype=np.int32)
+
+    def name(self, feature: npt.ArrayLike) -> str:
+        """One feature in words."""
+        (row,) = self.check(feature).tolist()
+        channel = ("red", "green", "blue")[row[CHANNEL]]
+        place = f"at ({row[X]}, {row[Y]})"
+        if row[KIND] == len(self.kinds):
+            return f"{channel} hog block {place}, cell {row[CELL]}, orientation {row[ORIENTATION]}"
+        return f"{channel} {list(self.kinds)[row[KIND]]} {place}, cells {row[CELL_W]}x{row[CELL_H]}"
+
+    def names(self, features: npt.ArrayLike | None = None) -> list[str]:
+        """Features in words; all of the pool by default."""
+        return [self.name(feature) for feature in (self.features if features is None else self.check(features))]
+
+    def mirrored(self, features: npt.ArrayLike) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int8]]:
+        """Mirror images of features, left and right exchanged.
+
+        The value of a mirrored feature in a patch is ``sign`` times the value of the feature in the mirrored patch
+        (``patch[:, ::-1]``). Mind that the pixel which marks a window's place (see `extract_patches`) moves:
+        its mirror image is one pixel to the left. Where a mirrored model answers at x, the keypoint is at x - 1.
+
+        Parameters
+        ----------
+        features : (n, 8) array_like of int
+
+        Returns
+        -------
+        mirrored : (n, 8) int32 ndarray
+        signs : (n,) int8 ndarray
+            1 or -1.
+
+        Raises
+        ------
+        ValueError
+            If the pool has a kind without a mirror image.
+        """
+        mirrored = self.check(features).copy()
+        signs = np.ones(len(mirrored), np.int8)
+        weights = [np.array(rows) for rows in self.kinds.values()]
+        source = mirrored[:, KIND].copy()
+        for kind, (name, original) in enumerate(zip(self.kinds, weights, strict=True)):
+            flipped = original[:, ::-1]
+            matches = [(k, s) for s in (1, -1) for k, other in enumerate(weights) if np.array_equal(s * other, flipped)]
+            rows = source == kind
+            if not rows.any():
+                continue
+            if not matches:
+                raise ValueError(f"kind {name!r}: the pool has no kind that is its mirror image")
+            mirrored[rows, KIND], signs[rows] = matches[0]
+            mirrored[rows, X] = self.window - mirrored[rows, X] - original.shape[1] * mirrored[rows, CELL_W]
+        if self.hog is not None:
+            rows = source == len(self.kinds)
+            block = self.hog.block
+            mirrored[rows, X] = self.window - mirrored[rows, X] - block * mirrored[rows, CELL_W]
+            cell = mirrored[rows, CELL]
+            mirrored[rows, CELL] = cell // block * block + block - 1 - cell % block
+            mirrored[rows, ORIENTATION] = -mirrored[rows, ORIENTATION] % self.hog.orientations
+        return mirrored, signs
+
+    def compile(self, features: npt.ArrayLike) -> Program:
+        """Features in the form that the compiled loops of `annealed.vision.blocks` read."""
+        features = self.check(features)
+        n, n_kinds = len(features), len(self.kinds)
+        kind = features[:, KIND].astype(np.int64)
+        x, y = features[:, X].astype(np.int64), features[:, Y].astype(np.int64)
+        w, h = features[:, CELL_W].astype(np.int64), features[:, CELL_H].astype(np.int64)
+        corners = [_corner_weights(rows) for rows in self.kinds.values()]
+        width = max([8] + [len(c) for c in corners])
+        table = np.zeros((n_kinds + 1, width, 3), np.int64)  # row, column and weight of every corner, by kind
+        counts = np.zeros(n_kinds + 1, np.int64)
+        totals = np.ones(n_kinds + 1)
+        for k, (found, rows) in enumerate(zip(corners, self.kinds.values(), strict=True)):
+            table[k, : len(found)] = found
+            counts[k] = 6 if len(found) <= 6 else max(8, len(found))  # spare corners have weight 0
+            totals[k] = np.abs(np.array(rows)).sum() / 2
+        area = w * h * totals[kind]
+        channel = features[:, CHANNEL].astype(np.int64)
+
+        is_hog = kind == n_kinds
+        cell_index, block_index = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        cells, blocks, block_corner = np.empty((0, 3), np.int64), np.empty((0, 1), np.int64), np.empty((0, 3), np.int64)
+        if is_hog.any() and self.hog is not None:
+            side, block = self.hog.cell, self.hog.block
+            block_corner, which = np.unique(np.stack([channel, y, x], axis=1)[is_hog], axis=0, return_inverse=True)
+            part = np.arange(block * block)
+            shift = np.stack([0 * part, part // block * side, part % block * side], axis=1)
+            cells, of_block = np.unique((block_corner[:, None] + shift).reshape(-1, 3), axis=0, return_inverse=True)
+            blocks = of_block.reshape(-1, block * block).astype(np.int64)
+            block_index[is_hog] = which.reshape(-1)
+            cell_index[is_hog] = blocks[block_index[is_hog], features[is_hog, CELL]]
+        return Program(
+            n_corners=counts[kind],
+            channel=channel,
+            corner_y=y[:, None] + table[kind, :, 0] * h[:, None],
+            corner_x=x[:, None] + table[kind, :, 1] * w[:, None],
+            weight=table[kind, :, 2].astype(np.int32),
+            inverse_area=np.where(is_hog, 1, 1 / area).astype(np.float32),
+            cell=cell_index,
+            block=block_index,
+            orientation=features[:, ORIENTATION].astype(np.int64),
+            cells=np.ascontiguousarray(cells),
+            blocks=np.ascontiguousarray(blocks),
+            block_corner=np.ascontiguousarray(block_corner),
+            with_6=np.flatnonzero(counts[kind] == 6),
+            with_8=np.flatnonzero(counts[kind] >= 8),
+            with_0=np.flatnonzero(is_hog),
+        )
+
+    def hog_arguments(self) -> tuple[int, np.float32, npt.NDArray[np.float32]]:
+        """Cell side, epsilon in the units of the stored histograms, tangents of the bins' borders below pi / 2."""
+        hog = self.hog or HogLayout()
+        borders = (2 * np.arange(hog.orientations // 2) + 1) * math.pi / (2 * hog.orientations)
+        epsilon = np.float32(hog.epsilon * hog.cell**2 * MAGNITUDE_SCALE)
+        return hog.cell, epsilon, np.tan(borders).astype(np.float32)
+
+    def check_patches(self, patches: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+        """Patches as rows of bytes (n, (window + 2)**2 * 3).
+
+        Raises
+        ------
+        ValueError
+            If they are not a uint8 array (n, window + 2, window + 2, 3).
+        """
+        side = self.window + 2
+        if patches.dtype != np.uint8 or patches.ndim != 4 or patches.shape[1:] != (side, side, 3):
+            raise ValueError(f"patches of shape {patches.shape} and {patches.dtype}: expected uint8 (n, {side}, {side}, 3)")
+        return np.ascontiguousarray(patches).reshape(len(patches), side * side * 3)
+
+    def evaluate(self, patches: npt.NDArray[np.uint8], features: npt.ArrayLike | None = None) -> npt.NDArray[np.float32]:
+        """Values of features in patches.
+
+        Parameters
+        ----------
+        patches : (n, window + 2, window + 2, 3) uint8 ndarray
+        features : (m, 8) array_like of int, optional
+            All features of the pool by default.
+
+        Returns
+        -------
+        (n, m) float32 ndarray
+
+        Raises
+        ------
+        ValueError
+            For patches of another shape and features that do not fit.
+        """
+        rows = self.check_patches(patches)
+        program = self.compile(self.features if features is None else features)
+        out = np.empty((len(rows), len(program.channel)), np.float32)
+        tables = block_tables(program, self.window, self.n_orientations)
+        evaluate_rows(
+            rows, np.arange(len(rows)), self.window, program, block_offsets(program, self.window),
+            *self.hog_arguments(), tables, out,
+        )  # fmt: skip
+        return out
+
+    def partial_scores(
+        self,
+        patches: npt.NDArray[np.uint8],
+        features: npt.ArrayLike,
+        lo: npt.ArrayLike,
+        step: npt.ArrayLike,
+        coef: npt.ArrayLike,
+        intercept: float,
+    ) -> npt.NDArray[np.float32]:
+        """Running sums of a sparse additive model, as the dense scan forms them.
+
+        Parameters
+        ----------
+        patches : (n, window + 2, window + 2, 3) uint8 ndarray
+        features : (m, 8) array_like of int
+        lo, step : (m,) array_like
+            Left border and width of the bins of each feature.
+        coef : (m, B + 1) array_like
+            Responses at the borders of the bins, linear in between and constant outside.
+        intercept : float
+
+        Returns
+        -------
+        (n, m) float32 ndarray
+            Entry t: the intercept and the responses of the features up to and including t. The last column is
+            the score.
+
+        Raises
+        ------
+        ValueError
+            For arrays whose lengths disagree.
+        """
+        values = self.evaluate(patches, features)
+        low, inverse_step, top, start, rises = response_tables(values.shape[1], lo, step, coef)
+        accumulate(values, low, inverse_step, top, start, rises, np.float32(intercept), values)
+        return values
+
+    @property
+    def n_orientations(self) -> int:
+        return self.hog.orientations if self.hog else 4
+
+    def to_dict(self) -> dict[str, Any]:
+        """The pool as plain data for a file's header."""
+        return {
+            "window": self.window,
+            "kinds": {name: [list(row) for row in rows] for name, rows in self.kinds.items()},
+            "sides": list(self.sides),
+            "steps": list(self._steps),
+            "hog": None if self.hog is None else dict(vars(self.hog)),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> "FeaturePool":
+        """The pool that `to_dict` described.
+
+        Raises
+        ------
+        ValueError
+            If an entry is missing or senseless.
+        """
+        try:
+            return cls(
+                window=int(data["window"]),
+                kinds={str(k): tuple(tuple(int(v) for v in row) for row in rows) for k, rows in data["kinds"].items()},
+                sides=tuple(int(side) for side in data["sides"]),
+                steps=tuple(int(step) for step in data["steps"]),
+                hog=None if data["hog"] is None else HogLayout(**data["hog"]),
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"definition of the feature pool: {error!r}") from None
+
+
+def _corner_weights(rows: tuple[tuple[int, ...], ...]) -> list[tuple[int, int, int]]:
+    """(row, column, weight) of the integral image's corners whose sum is the weighted sum of the cells."""
+    padded = np.pad(np.array(rows), 1)
+    corners = padded[:-1, :-1] - padded[:-1, 1:] - padded[1:, :-1] + padded[1:, 1:]
+    return [(int(r), int(c), int(corners[r, c])) for r, c in np.argwhere(corners)]
+
+
+def block_offsets(program: Program, window: int) -> npt.NDArray[np.uint64]:
+    """Where the corners lie in the integral images of a block of windows."""
+    side = window + 1
+    flat = (program.channel[:, None] * side + program.corner_y) * side + program.corner_x
+    return (flat * LANES).astype(np.uint64)
+
+
+def response_tables(
+    n_features: int, lo: npt.ArrayLike, step: npt.ArrayLike, coef: npt.ArrayLike
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], np.float32, npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """Piecewise-linear responses in the form that ``blocks.respond`` reads."""
+    low = np.ascontiguousarray(lo, dtype=np.float32)
+    width = np.ascontiguousarray(step, dtype=np.float64)
+    table = np.ascontiguousarray(coef, dtype=np.float32)
+    if low.shape != (n_features,) or width.shape != (n_features,):
+        raise ValueError(f"lo {low.shape}, step {width.shape}: expected one number for each of {n_features} features")
+    if table.ndim != 2 or len(table) != n_features or table.shape[1] < 2:
+        raise ValueError(f"coef of shape {table.shape}: expected ({n_features}, bins + 1)")
+    if not (width > 0).all() or not np.isfinite(low).all():
+        raise ValueError("lo and step: expected finite numbers, step above zero")
+    n_bins = table.shape[1] - 1
+    rises = np.zeros((n_features, -(-n_bins // 6) * 6), np.float32)
+    rises[:, :n_bins] = np.diff(table, axis=1)
+    return low, (1 / width).astype(np.float32), np.float32(n_bins), np.ascontiguousarray(table[:, 0]), rises
+
+
+def pixel_of(xy: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    """The pixel that holds a point: coordinates (..., 2) rounded, halves upwards."""
+    return np.floor(np.asarray(xy, dtype=np.float64) + 0.5).astype(np.int64)
+
+
+def extract_patches(image: npt.NDArray[np.uint8], xs: npt.ArrayLike, ys: npt.ArrayLike, window: int = 24) -> npt.NDArray[np.uint8]:
+    """Cut windows, with one pixel around them, out of an image.
+
+    The window *at* pixel (x, y) has that pixel at its own (window // 2, window // 2): (12, 12) of 0..23, the upper left
+    pixel of its lower right quarter. In the patch, one pixel larger on each side, it is (13, 13). A keypoint belongs to
+    the window at `pixel_of` its coordinates on the pyramid level. Windows may reach over the frame (and centres may lie
+    outside): the border pixels are repeated.
+
+    Parameters
+    ----------
+    image : (H, W, 3) uint8 ndarray
+    xs, ys : (n,) array_like of int
+        Pixels.
+    window : int, default 24
+
+    Returns
+    -------
+    (n, window + 2, window + 2, 3) uint8 ndarray
+
+    Raises
+    ------
+    ValueError
+        For another kind of image or coordinates that are no whole numbers.
+    """
+    if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3:
+        raise ValueError(f"image of shape {image.shape} and {image.dtype}: expected uint8 (H, W, 3)")
+    columns, rows = np.atleast_1d(np.asarray(xs)), np.atleast_1d(np.asarray(ys))
+    if columns.ndim != 1 or columns.shape != rows.shape:
+        raise ValueError(f"xs {columns.shape} and ys {rows.shape}: expected two lists of one length")
+    for name, values in (("xs", columns), ("ys", rows)):
+        if values.size and not np.issubdtype(values.dtype, np.integer):
+            raise ValueError(f"{name} of {values.dtype}: expected whole pixels (see pixel_of)")
+    reach = np.arange(-(window // 2) - 1, window - window // 2 + 1)
+    height, width = image.shape[:2]
+    x = np.clip(columns.astype(np.int64)[:, None] + reach, 0, width - 1)
+    y = np.clip(rows.astype(np.int64)[:, None] + reach, 0, height - 1)
+    return image[y[:, :, None], x[:, None, :]]

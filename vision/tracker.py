@@ -1,0 +1,256 @@
+"""From a video to point tracks: corners, pyramidal Lucas-Kanade, a forward-backward check; and coloured tracks onto the video."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+# Colours of the motions (RGB), distinguishable also with the common colour blindnesses (Okabe and Ito).
+COLOURS = np.array(
+    [[230, 159, 0], [86, 180, 233], [0, 158, 115], [240, 228, 66], [204, 121, 167], [213, 94, 0], [0, 114, 178], [255, 255, 255]],
+    np.uint8,
+)
+
+
+def open_video(path: str | Path) -> cv2.VideoCapture:
+    """Open a video file.
+
+    Raises
+    ------
+    ValueError
+        If there is no such file, or OpenCV cannot read a frame size from it.
+    """
+    if not Path(path).is_file():
+        raise ValueError(f"{path}: no such file")
+    capture = cv2.VideoCapture(str(path))
+    if not capture.isOpened() or capture.get(cv2.CAP_PROP_FRAME_WIDTH) < 1:
+        raise ValueError(f"{path}: cannot be opened as a video")
+    return capture
+
+
+def read_frames(path: str | Path) -> Iterator[np.ndarray]:
+    """Frames of a video, RGB uint8 (H, W, 3), one after another; errors as in :func:`open_video`."""
+    capture = open_video(path)
+    try:
+        while True:
+            good, frame = capture.read()
+            if not good:
+                return
+            if frame.ndim == 2:
+                frame = cv2.cvtColor(frame, cv2.COLOR_GRAY2BGR)
+            yield cv2.cvtColor(frame, cv2.COLOR_BGR2RGB)
+    finally:
+        capture.release()
+
+
+@dataclass(frozen=True)
+class Tracker:
+    """Settings of the tracker.
+
+    Parameters
+    ----------
+    max_points : int
+        Greatest number of points followed at a time.
+    quality : float
+        Corners weaker than this share of the strongest are not taken.
+    min_distance : float
+        Least distance between points in pixels.
+    window : int
+        Side of the Lucas-Kanade window in pixels.
+    levels : int
+        Pyramid levels above the image.
+    max_backward_error : float
+        A point that does not come back to within this many pixels when tracked backwards is lost.
+    min_correlation : float
+        A point whose surroundings look less alike from one frame to the next (normalised correlation of the windows) is lost:
+        something has moved over it, or it slides along an edge.
+    reseed_every : int
+        Frames between searches for new corners where no point is followed.
+    """
+
+    max_points: int = 400
+    quality: float = 0.01
+    min_distance: float = 8.0
+    window: int = 11
+    levels: int = 3
+    max_backward_error: float = 0.5
+    min_correlation: float = 0.95
+    reseed_every: int = 5
+
+    def track(self, path: str | Path, on_frame: Callable[[], object] | None = None) -> np.ndarray:
+        """Follow points through a video.
+
+        Parameters
+        ----------
+        path : path
+            Anything OpenCV opens.
+        on_frame : function or None
+            Called after each frame.
+
+        Returns
+        -------
+        ndarray of shape (F, P, 2), float64
+            Positions in pixels; NaN before a point was found and after it was lost. A point that is lost is not taken up again:
+            what is found there later is another point.
+
+        Raises
+        ------
+        ValueError
+            If the video does not open, has fewer than two frames, or shows no corner.
+        """
+        rows: list[tuple[np.ndarray, np.ndarray]] = []  # per frame: numbers of the points, positions
+        numbers, points = np.empty(0, np.int64), np.empty((0, 2), np.float32)
+        n_points = 0
+        previous = None
+        for t, frame in enumerate(read_frames(path)):
+            image = cv2.cvtColor(frame, cv2.COLOR_RGB2GRAY)
+            if previous is not None and len(points):
+                points, good = self._follow(previous, image, points)
+                points, numbers = points[good], numbers[good]
+            if t % self.reseed_every == 0 or len(points) < self.max_points // 4:
+                fresh = self._corners(image, points)
+                numbers = np.concatenate([numbers, np.arange(n_points, n_points + len(fresh))])
+                points = np.concatenate([points, fresh])
+                n_points += len(fresh)
+            rows.append((numbers.copy(), points.copy()))
+            previous = image
+            if on_frame is not None:
+                on_frame()
+        if len(rows) < 2:
+            raise ValueError(f"{path}: {len(rows)} readable frame{'s' * (len(rows) != 1)}; motion needs at least 2")
+        if not n_points:
+            raise ValueError(f"{path}: no corner found to follow")
+        tracks = np.full((len(rows), n_points, 2), np.nan)
+        for t, (numbers, points) in enumerate(rows):
+            tracks[t, numbers] = points
+        return tracks
+
+    def _corners(self, image, points):
+        room = self.max_points - len(points)
+        if room <= 0:
+            return np.empty((0, 2), np.float32)
+        free = np.full(image.shape, 255, np.uint8)
+        for x, y in points:
+            cv2.circle(free, (round(float(x)), round(float(y))), round(self.min_distance), 0, -1)
+        found = cv2.goodFeaturesToTrack(image, room, self.quality, self.min_distance, mask=free)
+        return np.empty((0, 2), np.float32) if found is None else found.reshape(-1, 2).astype(np.float32)
+
+    def _follow(self, previous, image, points):
+        settings = {"winSize": (self.window, self.window), "maxLevel": self.levels}
+        start = points.reshape(-1, 1, 2)
+        there, found, _ = cv2.calcOpticalFlowPyrLK(previous, image, start, None, **settings)
+        back, found_back, _ = cv2.calcOpticalFlowPyrLK(image, previous, there, None, **settings)
+        height, width = image.shape
+        ends = there.reshape(-1, 2)
+        error = np.linalg.norm(back.reshape(-1, 2) - points, axis=1)
+        inside = (ends >= 0).all(axis=1) & (ends <= [width - 1, height - 1]).all(axis=1)
+        good = (found.ravel() == 1) & (found_back.ravel() == 1) & (error <= self.max_backward_error) & inside
+        good &= correlation(self._windows(previous, points), self._windows(image, ends)) >= self.min_correlation
+        return ends, good
+
+    def _windows(self, image, points):
+        """Grey values around each point, (P, window * window), between the pixels too."""
+        offsets = np.arange(self.window, dtype=np.float32) - (self.window - 1) / 2
+        dy, dx = np.meshgrid(offsets, offsets, indexing="ij")
+        x = points[:, :1].astype(np.float32) + dx.ravel()
+        y = points[:, 1:].astype(np.float32) + dy.ravel()
+        return cv2.remap(image, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+
+
+def correlation(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Normalised correlation of corresponding rows; 1 where both are constant."""
+    a = first - first.mean(axis=1, keepdims=True)
+    b = second - second.mean(axis=1, keepdims=True)
+    energy = np.sqrt((a**2).sum(axis=1) * (b**2).sum(axis=1))
+    return np.where(energy > 1e-9, (a * b).sum(axis=1) / np.maximum(energy, 1e-9), 1.0)
+
+
+def draw_tracks(frame: np.ndarray, tracks: np.ndarray, labels: np.ndarray, t: int, tail: int = 12) -> np.ndarray:
+    """Draw coloured points with their way over the last frames.
+
+    Parameters
+    ----------
+    frame : ndarray of shape (H, W, 3), uint8
+        RGB; not changed.
+    tracks : ndarray of shape (F, P, 2)
+        Pixels; NaN where not seen.
+    labels : ndarray of shape (P,), int
+        Motion of each point; -1 is not drawn.
+    t : int
+        Frame number.
+    tail : int
+        Length of the way drawn, in frames.
+
+    Returns
+    -------
+    ndarray of shape (H, W, 3), uint8
+    """
+    out = np.ascontiguousarray(frame).copy()
+    for p in np.flatnonzero(labels >= 0):
+        colour = tuple(int(c) for c in COLOURS[labels[p] % len(COLOURS)])
+        if not np.isfinite(tracks[t, p]).all():
+            continue
+        way = tracks[max(0, t - tail) : t + 1, p]
+        way = way[np.isfinite(way).all(axis=1)]
+        cv2.polylines(out, [np.round(way * 8).astype(np.int32)], False, colour, 1, cv2.LINE_AA, 3)
+        centre = tuple(int(c) for c in np.round(way[-1] * 8))
+        cv2.circle(out, centre, 26, (0, 0, 0), -1, cv2.LINE_AA, 3)
+        cv2.circle(out, centre, 20, colour, -1, cv2.LINE_AA, 3)
+    return out
+
+
+def write_overlay(video: str | Path, out: str | Path, tracks: np.ndarray, labels: np.ndarray) -> None:
+    """Write the video with coloured tracks.
+
+    Parameters
+    ----------
+    video : path
+        The video that was tracked.
+    out : path
+        Where to; the ending decides the container (mp4, avi).
+    tracks, labels
+        As in :func:`draw_tracks`.
+
+    Raises
+    ------
+    ValueError
+        If the file cannot be written.
+    """
+    capture = open_video(video)
+    rate = capture.get(cv2.CAP_PROP_FPS) or 25.0
+    capture.release()
+    frames = (draw_tracks(frame, tracks, labels, t) for t, frame in enumerate(read_frames(video)) if t < len(tracks))
+    write_video(out, frames, rate)
+
+
+def write_video(out: str | Path, frames: Iterator[np.ndarray], rate: float) -> None:
+    """Write RGB frames of one size as a video; ``.avi`` holds motion JPEG, all others MPEG-4.
+
+    Raises
+    ------
+    ValueError
+        If OpenCV cannot write there.
+    """
+    out = Path(out)
+    code = cv2.VideoWriter_fourcc(*("MJPG" if out.suffix.lower() == ".avi" else "mp4v"))  # type: ignore[attr-defined]
+    partial = out.with_name(f".{out.stem}.partial{out.suffix}")
+    writer = None
+    try:
+        for frame in frames:
+            if writer is None:
+                writer = cv2.VideoWriter(str(partial), code, rate, (frame.shape[1], frame.shape[0]))
+                if not writer.isOpened():
+                    raise ValueError(f"{out}: cannot be written as a video")
+            writer.write(cv2.cvtColor(frame, cv2.COLOR_RGB2BGR))
+        if writer is None:
+            raise ValueError(f"{out}: no frame to write")
+        writer.release()
+        partial.replace(out)
+    finally:
+        if writer is not None:
+            writer.release()
+        partial.unlink(missing_ok=True)

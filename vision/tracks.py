@@ -1,0 +1,254 @@
+"""Point tracks: read from files, followed through a video, completed where points were out of sight.
+
+Tracks are float arrays (F, P, 2) of x and y in pixels; NaN where a point is not seen.
+"""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+TRUTH = "_truth.mat"
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """Tracks with what is known about them.
+
+    Parameters
+    ----------
+    name : str
+        Name of the sequence: the file's name without ending.
+    tracks : ndarray of shape (F, P, 2)
+        Positions in pixels; NaN where a point is not seen.
+    labels : ndarray of shape (P,), int, or None
+        True motion of each point, 0 .. K-1.
+    """
+
+    name: str
+    tracks: np.ndarray
+    labels: np.ndarray | None = None
+
+    @property
+    def video(self) -> str:
+        """Name of the video: sequences ``_g12``, ``_g13`` and ``_g23`` are parts of one.
+
+        Examples
+        --------
+        >>> Sequence("cars2_06_g13", np.zeros((2, 1, 2))).video
+        'cars2_06'
+        """
+        return re.sub(r"_g(12|13|23)$", "", self.name)
+
+    @property
+    def n_motions(self) -> int:
+        """Number of true motions.
+
+        Raises
+        ------
+        ValueError
+            If the labels are not known.
+        """
+        if self.labels is None:
+            raise ValueError(f"{self.name}: has no labels")
+        return len(np.unique(self.labels))
+
+
+def read_tracks(path: str | Path) -> Sequence:
+    """Read tracks from a file: official Hopkins155 (``.mat``), ``.npz`` or ``.csv``.
+
+    Parameters
+    ----------
+    path : path
+        ``NAME_truth.mat`` with ``y`` (3, P, F) homogeneous pixel coordinates and ``s`` (P, 1) labels from 1; ``.npz`` with
+        ``tracks`` (F, P, 2) and, if known, ``labels`` (P,); ``.csv`` with the columns frame, point, x, y.
+
+    Returns
+    -------
+    Sequence
+
+    Raises
+    ------
+    ValueError
+        If the file is missing, damaged or of another layout; names the file.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise ValueError(f"{path}: no such file")
+    readers = {".mat": _read_official, ".npz": _read_npz, ".csv": _read_csv}
+    if path.suffix.lower() not in readers:
+        raise ValueError(f"{path}: unknown kind of tracks; expected {', '.join(readers)}")
+    name = path.name.removesuffix(TRUTH) if path.name.endswith(TRUTH) else path.stem
+    tracks, labels = readers[path.suffix.lower()](path)
+    if tracks.ndim != 3 or tracks.shape[2] != 2 or 0 in tracks.shape:
+        raise ValueError(f"{path}: tracks have shape {tracks.shape}; expected (frames, points, 2)")
+    if labels is not None:
+        if labels.shape != (tracks.shape[1],):
+            raise ValueError(f"{path}: labels have shape {labels.shape} for {tracks.shape[1]} points")
+        labels = np.unique(labels, return_inverse=True)[1].astype(np.int64)
+    return Sequence(name, tracks, labels)
+
+
+def _read_official(path: Path):
+    from scipy.io import loadmat
+    from scipy.io.matlab import MatReadError
+
+    try:
+        content = loadmat(path)
+    except (ValueError, TypeError, OSError, NotImplementedError, EOFError, KeyError, MatReadError) as error:
+        raise ValueError(f"{path}: not a readable MATLAB file ({' '.join(str(error).split())})") from None
+    y, s = content.get("y"), content.get("s")
+    if y is None or s is None:
+        raise ValueError(f"{path}: lacks y (3, points, frames) or s (points, 1); not a Hopkins155 truth file")
+    if y.ndim != 3 or y.shape[0] != 3 or s.size != y.shape[1]:
+        raise ValueError(f"{path}: y is {y.shape} and s {s.shape}; expected (3, points, frames) and (points, 1)")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        tracks = (y[:2] / y[2]).transpose(2, 1, 0).astype(float)
+    return tracks, s.ravel()
+
+
+def _read_npz(path: Path):
+    try:
+        with np.load(path, allow_pickle=False) as content:
+            if "tracks" not in content:
+                raise ValueError(f"{path}: lacks the array 'tracks' (frames, points, 2); has {sorted(content.files)}")
+            tracks = np.asarray(content["tracks"], dtype=float)
+            return tracks, content.get("labels")
+    except (OSError, zipfile.BadZipFile, EOFError, TypeError) as error:
+        raise ValueError(f"{path}: not a readable npz file ({error})") from None
+    except ValueError as error:
+        raise ValueError(str(error) if str(path) in str(error) else f"{path}: not a readable npz file ({error})") from None
+
+
+def _read_csv(path: Path):
+    import pandas as pd
+
+    try:
+        table = pd.read_csv(path, skipinitialspace=True)
+    except (ValueError, OSError) as error:
+        raise ValueError(f"{path}: not a readable table ({' '.join(str(error).split())})") from None
+    missing = [c for c in ("frame", "point", "x", "y") if c not in table]
+    if missing:
+        raise ValueError(f"{path}: lacks the column {missing[0]!r}; expected frame, point, x, y")
+    for column in ("frame", "x", "y"):
+        if not pd.api.types.is_numeric_dtype(table[column]):
+            raise ValueError(f"{path}: column {column!r} holds text; expected numbers")
+    if table.empty or table[["frame", "point"]].isna().any(axis=None):
+        raise ValueError(f"{path}: " + ("no rows" if table.empty else "a row without frame or point"))
+    twice = table.duplicated(["frame", "point"])
+    if twice.any():
+        row = table[twice].iloc[0]
+        raise ValueError(f"{path}: point {row['point']} appears twice in frame {row['frame']}")
+    frames = np.unique(table["frame"])
+    points, p = np.unique(table["point"].astype(str) if table["point"].dtype == object else table["point"], return_inverse=True)
+    tracks = np.full((len(frames), len(points), 2), np.nan)
+    tracks[np.searchsorted(frames, table["frame"]), p] = table[["x", "y"]].to_numpy(float)
+    return tracks, None
+
+
+def read_sequences(folder: str | Path) -> list[Sequence]:
+    """All sequences of a folder: the official tree ``NAME/NAME_truth.mat``, or ``.npz`` files; sorted by name.
+
+    Raises
+    ------
+    ValueError
+        If there is no such folder, nothing in it, or a file is damaged.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise ValueError(f"{folder}: no such folder")
+    files = sorted(folder.glob(f"*/*{TRUTH}")) or sorted(folder.glob("*.npz"))
+    if not files:
+        raise ValueError(f"{folder}: neither NAME/NAME{TRUTH} nor .npz files found")
+    return sorted((read_tracks(path) for path in files), key=lambda sequence: sequence.name)
+
+
+def complete_tracks(tracks: np.ndarray, rank: int = 8, n_iterations: int = 20) -> np.ndarray:
+    """Fill the missing entries by low-rank completion; what is seen stays as it is.
+
+    Each gap is first bridged by the mean velocity of the eight seen points that moved most alike in the common frames. Then the
+    missing entries are replaced again and again by those of the best approximation of low rank (tracks of K rigid motions under an
+    affine camera have rank 4K at most); the few rounds leave the bridge as it is where the seen entries say nothing.
+
+    Parameters
+    ----------
+    tracks : ndarray of shape (F, P, 2)
+        Pixels; NaN where not seen.
+    rank : int
+        Rank of the approximation, after the mean track is taken off.
+    n_iterations : int
+        Rounds.
+
+    Returns
+    -------
+    ndarray of shape (F, P, 2)
+        Without NaN. The same array when nothing is missing.
+
+    Raises
+    ------
+    ValueError
+        If a point is never seen.
+    """
+    tracks = np.asarray(tracks, dtype=float)
+    if tracks.ndim != 3 or tracks.shape[2] != 2:
+        raise ValueError(f"tracks have shape {tracks.shape}; expected (frames, points, 2)")
+    seen = np.isfinite(tracks).all(axis=2)
+    if seen.all():
+        return tracks
+    never = np.flatnonzero(~seen.any(axis=0))
+    if len(never):
+        raise ValueError(f"{len(never)} of {tracks.shape[1]} points are never seen (the first is point {never[0]})")
+    n_frames, n_points, _ = tracks.shape
+    filled = _bridge(tracks, seen).transpose(1, 0, 2).reshape(n_points, -1)
+    missing = ~np.repeat(seen.T, 2, axis=1)
+    for _ in range(n_iterations):
+        mean = filled.mean(axis=0)
+        u, s, vt = np.linalg.svd(filled - mean, full_matrices=False)
+        filled[missing] = ((u[:, :rank] * s[:rank]) @ vt[:rank] + mean)[missing]
+    return filled.reshape(n_points, n_frames, 2).transpose(1, 0, 2)
+
+
+def _bridge(tracks: np.ndarray, seen: np.ndarray, n_neighbours: int = 8) -> np.ndarray:
+    """Continue each track beyond what was seen with the velocity of the points that moved most alike."""
+    moved = seen[1:] & seen[:-1]
+    velocity = np.where(moved[:, :, None], np.nan_to_num(tracks[1:]) - np.nan_to_num(tracks[:-1]), 0.0)
+    m = moved.T.astype(float)
+    v = velocity.transpose(1, 0, 2)
+    square = (v**2).sum(axis=2)
+    common = m @ m.T
+    apart = square @ m.T + m @ square.T - 2.0 * np.einsum("ptc,qtc->pq", v, v, optimize=True)
+    unlike = np.where(common > 0, apart / np.maximum(common, 1.0), np.inf)
+    mean_velocity = velocity.sum(axis=1) / np.maximum(moved.sum(axis=1), 1)[:, None]
+    out = tracks.copy()
+    for p in np.flatnonzero(~seen.all(axis=0)):
+        order = np.argsort(unlike[p], kind="stable")
+        order = order[np.isfinite(unlike[p][order])]
+        there = moved[:, order]
+        use = there & (np.cumsum(there, axis=1) <= n_neighbours)
+        count = use.sum(axis=1)
+        alike = np.einsum("tq,tqc->tc", use.astype(float), velocity[:, order]) / np.maximum(count, 1)[:, None]
+        step = np.where(count[:, None] > 0, alike, mean_velocity)
+        frames = np.flatnonzero(seen[:, p])
+        for t in range(frames[0] - 1, -1, -1):
+            out[t, p] = out[t + 1, p] - step[t]
+        for t in range(frames[0] + 1, len(tracks)):
+            if not seen[t, p]:
+                out[t, p] = out[t - 1, p] + step[t - 1]
+    return out
+
+
+def thin_tracks(tracks: np.ndarray, min_frames: int) -> tuple[np.ndarray, np.ndarray]:
+    """Keep the points that are seen in at least ``min_frames`` frames.
+
+    Returns
+    -------
+    tracks : ndarray of shape (F, P', 2)
+    kept : ndarray of shape (P',), int
+        Their former positions.
+    """
+    kept = np.flatnonzero(np.isfinite(tracks).all(axis=2).sum(axis=0) >= min_frames)
+    return tracks[:, kept], kept

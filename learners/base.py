@@ -297,7 +297,7 @@ class _FSA(CallbackSupportMixin, SelectorMixin, BaseEstimator):
         for k in sizes:
             if not patient and solutions and k > 10 + 2 * min(solutions, key=lambda s: s.ebic).size:
                 break
-            kept, coef, intercept = self._polish(design, passed[k], y, loss, share, groups, along=len(sizes) > 1)
+            kept, coef, intercept = self._polish(design, passed[k], problem, share, groups, along=len(sizes) > 1)
             small = design.keep(kept)
             value = loss.value(y, small.scores(coef) + intercept, share)
             criterion = ebic(value, n_rows, int(k), n_units, _degrees(coef, loss), squared=isinstance(loss, SquaredLoss))
@@ -315,14 +315,15 @@ class _FSA(CallbackSupportMixin, SelectorMixin, BaseEstimator):
         coef[kept] = last
         return coef, intercept
 
-    def _polish(self, design, state, y, loss, sample_weight, groups, along):
+    def _polish(self, design, state, data, sample_weight, groups, along):
         """Polish at one size; ``along`` a path of many sizes without passes over all columns, and with exchanges only on demand."""
         if self.polish is None:
             return state.kept, state.coef, state.intercept
+        y, loss = data.y, data.loss
         columns = float(len(state.kept) * design.width)
         cost = (design.n_samples + columns) * columns**2 * y.shape[1]
         newton = _has_curvature(loss)
-        worth = POOL * cost <= _SWAP_COST and self._evidence(y, sample_weight) >= columns
+        worth = POOL * cost <= _SWAP_COST and self._evidence(y, data.weight) >= columns
         if newton and self.polish != "swap" and cost <= _NEWTON_COST and (along or not worth or self.polish == "refit"):
             problem = Problem(y, loss, sample_weight, self.fit_intercept, self.prior, design.width, design.n_knots)
             fit = refit(problem, state.design.matrix(), state.coef.reshape(-1, y.shape[1]), state.intercept)
@@ -354,17 +355,17 @@ class _FSA(CallbackSupportMixin, SelectorMixin, BaseEstimator):
         )
         return state.kept, coef, intercept
 
-    def _evidence(self, y, sample_weight) -> float:
+    def _evidence(self, y, weight) -> float:
         """How many columns the rows can tell apart, by rules of thumb: beyond, a lower training loss says little about a support.
 
         Ten rows of the rarest class for each coefficient (P. Peduzzi et al., J. Clinical Epidemiology 49, 1996), or five rows where
         the targets are numbers.
         """
-        rows = y[sample_weight > 0]
+        n_rows = float(weight.sum())  # a row of weight two is two rows
         if not hasattr(self, "classes_"):
-            return len(rows) / 5.0
-        counts = (rows > 0).sum(axis=0)
-        return float(min(counts.min(), len(rows) - counts.max())) / 10.0
+            return n_rows / 5.0
+        counts = weight @ (y > 0)
+        return float(min(counts.min(), n_rows - counts.max())) / 10.0
 
     def _attributes(self, problem: Encoded, solution: Solution) -> dict[str, Any]:
         """The fitted attributes of one solution."""

@@ -436,7 +436,7 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize("name, value", BAD, ids=[f"{n}={v!r}"[:40] for n, v in BAD])
+@pytest.mark.parametrize("name, value", BAD, ids=[f"{n}={getattr(v, '__name__', repr(v))}"[:40] for n, v in BAD])
 def test_bad_parameters_in_one_line(name, value):
     X, y = problem(40)
     for model, target in ((FSAClassifier(2), y > 0), (FSARegressor(2), y), (FSARanker(2), y)):

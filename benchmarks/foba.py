@@ -66,7 +66,10 @@ def main():
         if arguments.json:
             print(json.dumps(row), flush=True)
         else:
-            print("  ".join(f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}" for key, value in row.items()), flush=True)
+            print(
+                "  ".join(f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}" for key, value in row.items()),
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
+import json
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import Any
+
+from ..models.files import replacing
+from .cells import Cells
+from .console import plain
 
 # Name -> (module beside this one, function, what it shows). A function takes ``runs`` and ``data_dir`` and returns
 # {"name", "settings", "rows"}; the module is imported when its table is asked for.
@@ -12,8 +19,8 @@ TABLES: dict[str, tuple[str, str, str]] = {
     "fsa-classification": ("reproduce_selectors", "fsa_classification", "simulated classification: PAMI text, Tables II and III"),
     "fsa-regression": ("reproduce_selectors", "fsa_regression", "simulated regression: PAMI text, Table IV"),
     "fsa-stability": ("reproduce_selectors", "fsa_stability", "AUC against rate, mu and steps: PAMI text, Figure 6"),
-    "mslr-synthetic": ("reproduce_selectors", "mslr_synthetic", "minimax sparse logistic regression, synthetic setups"),
-    "mslr-leukemia": ("reproduce_selectors", "mslr_leukemia", "missed test samples against the number of genes"),
+    "mslr-synthetic": ("reproduce_minimax", "mslr_synthetic", "minimax sparse logistic regression, synthetic setups"),
+    "mslr-leukemia": ("reproduce_minimax", "mslr_leukemia", "missed test samples against the number of genes"),
     "sdist-simulated": ("reproduce_metric", "sdist_simulated", "XOR and double rings: thesis, Tables 2.1 and 2.2"),
     "sdist-real": ("reproduce_metric", "sdist_real", "Madelon, Ionosphere, USPS 7/9: thesis, Table 2.4"),
     "online-tables": ("reproduce_online", "online_tables", "five sparse online learners: thesis, Tables 3.2-3.4"),
@@ -34,7 +41,9 @@ def table(name: str) -> Callable[..., dict[str, Any]]:
     return getattr(import_module(f".{module}", __package__), function)
 
 
-def reproduce(name: str, runs: int | None = None, data_dir=None, **options) -> dict[str, Any]:
+def reproduce(
+    name: str, runs: int | None = None, data_dir=None, *, out: str | Path | None = None, resume: bool = False, **options
+) -> dict[str, Any]:
     """Make a table.
 
     Parameters
@@ -45,6 +54,10 @@ def reproduce(name: str, runs: int | None = None, data_dir=None, **options) -> d
         Repetitions; None means the table's own number.
     data_dir : path or None
         Folder of the real data; None means the table's own default.
+    out : path or None
+        JSON file to write. Tables that take long keep their finished parts beside it, in ``OUT.cells``.
+    resume : bool
+        Go on from the finished parts of an interrupted call; the result is that of an uninterrupted one.
     **options
         Of the table.
 
@@ -56,10 +69,19 @@ def reproduce(name: str, runs: int | None = None, data_dir=None, **options) -> d
     Raises
     ------
     ValueError
-        For an unknown name, fewer than one run, or missing data.
+        For an unknown name, fewer than one run, missing data, nothing to resume, or a file that cannot be written.
     """
     make = table(name)
     if runs is not None and runs < 1:
         raise ValueError(f"runs={runs!r}; expected at least 1")
     given = {"runs": runs, "data_dir": data_dir, **options}
-    return make(**{key: value for key, value in given.items() if value is not None})
+    out = None if out is None else Path(out)
+    if "cells" in inspect.signature(make).parameters and out is not None:
+        given["cells"] = Cells(out.with_name(out.name + ".cells"), resume)
+    elif resume:
+        raise ValueError("resume needs out, the file of the interrupted call" if out is None else f"{name} keeps no finished parts")
+    record = make(**{key: value for key, value in given.items() if value is not None})
+    if out is not None:
+        with replacing(out) as temporary:
+            temporary.write_text(json.dumps(plain(record), allow_nan=False) + "\n")
+    return record

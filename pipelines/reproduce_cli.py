@@ -22,6 +22,10 @@ def reproduce_command(
     runs: Annotated[int | None, typer.Option(help="Repetitions; by default the table's own number.")] = None,
     data: Annotated[Path | None, typer.Option(help="Folder of the real data sets.")] = None,
     noisy: Annotated[bool, typer.Option("--noisy", help="fsa-classification: one label in ten drawn at random.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="JSON file to write; finished parts are kept in OUT.cells.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from OUT.cells of an interrupted call.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")] = False,
 ) -> None:
@@ -37,7 +41,7 @@ def reproduce_command(
     if noisy and name != "fsa-classification":
         raise ValueError(f"--noisy: only for fsa-classification, not for {name}")
     options = {"noisy": True} if noisy else {}
-    record = reproduce(name, runs=runs, data_dir=data, **options)
+    record = reproduce(name, runs=runs, data_dir=data, out=out, resume=resume, **options)
     if as_json:
         print_json(record)
         return

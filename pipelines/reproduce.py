@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
+from inspect import signature
 from typing import Any
 
 # Name -> (module beside this one, function, what it shows). A function takes ``runs`` and ``data_dir`` and returns
@@ -56,9 +57,11 @@ def reproduce(name: str, runs: int | None = None, data_dir=None, **options) -> d
     Raises
     ------
     ValueError
-        For an unknown name, fewer than one run, or missing data.
+        For an unknown name, fewer than one run, an option that the table does not have, or missing data.
     """
     make = table(name)
+    for option in set(options) - set(signature(make).parameters):
+        raise ValueError(f"{option}={str(options[option])!r}: {name} has no such option")
     if runs is not None and runs < 1:
         raise ValueError(f"runs={runs!r}; expected at least 1")
     given = {"runs": runs, "data_dir": data_dir, **options}

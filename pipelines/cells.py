@@ -1,4 +1,4 @@
-"""Finished parts of a long table, kept in a file as they come: an interrupted run goes on where it was."""
+"""Results of single cells of a table, kept in a file, so that a long table can be made in pieces."""
 
 from __future__ import annotations
 
@@ -7,63 +7,56 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .console import plain
-
 
 class Cells:
-    """Results of parts of a table by their settings, in a file of JSON lines.
+    """Remembers what cells of a table gave.
 
     Parameters
     ----------
     path : path or None
-        The file; None keeps nothing.
-    resume : bool
-        Go on from what the file holds; otherwise it is started anew.
+        File of JSON lines ``[key, value]``, one per finished cell, made when missing; None remembers nothing beyond this run. A
+        last line that an interruption cut short is dropped.
 
     Raises
     ------
     ValueError
-        If there is no file to go on from, or it holds something else.
+        If the file is something else.
 
     Examples
     --------
     >>> cells = Cells()
-    >>> cells.measure({"N": 300, "run": 0}, lambda: [0.9, 1.0])
-    [0.9, 1.0]
+    >>> cells({"N": 100}, lambda: {"error": 0.25}), cells({"N": 100}, lambda: {"error": 0.5})
+    ({'error': 0.25}, {'error': 0.25})
     """
 
-    def __init__(self, path: str | Path | None = None, resume: bool = False):
+    def __init__(self, path: str | Path | None = None):
         self.path = None if path is None else Path(path)
-        self._values: dict[str, Any] = {}
-        if self.path is None:
+        self._known: dict[str, Any] = {}
+        if self.path is None or not self.path.exists():
             return
-        if resume:
-            self._read(self.path)
-        else:
+        lines = self.path.read_bytes().split(b"\n")
+        for number, line in enumerate(lines[:-1], 1):
             try:
-                self.path.write_text("")
-            except OSError as error:
-                raise ValueError(f"{self.path}: cannot be written ({error.strerror})") from None
+                key, value = json.loads(line)
+            except (ValueError, TypeError):
+                raise ValueError(f"{self.path}: line {number} is no finished cell of a table; expected [key, value]") from None
+            self._known[json.dumps(key, sort_keys=True)] = value
+        if lines[-1]:
+            with self.path.open("r+b") as file:
+                file.truncate(self.path.stat().st_size - len(lines[-1]))
 
-    def _read(self, path: Path) -> None:
-        if not path.is_file():
-            raise ValueError(f"{path}: no such file; there is nothing to resume")
-        content = path.read_bytes()
-        whole = content[: content.rfind(b"\n") + 1]  # an interrupt may have cut the last line
-        try:
-            self._values = {json.dumps(key, sort_keys=True): value for key, value in map(json.loads, whole.splitlines())}
-        except ValueError:
-            raise ValueError(f"{path}: not a file of finished cells; run without --resume to start anew") from None
-        if len(whole) < len(content):
-            path.write_bytes(whole)
+    def __contains__(self, key: dict[str, Any]) -> bool:
+        """Whether a cell is finished."""
+        return json.dumps(key, sort_keys=True) in self._known
 
-    def measure(self, key: dict[str, Any], make: Callable[[], Any]) -> Any:
-        """Return the kept value of ``key``, or make it and keep it; it must be plain numbers, strings, lists and dicts."""
-        name = json.dumps(plain(key), sort_keys=True)
-        if name not in self._values:
-            value = plain(make())
-            self._values[name] = value
+    def __call__(self, key: dict[str, Any], make: Callable[[], Any]) -> Any:
+        """Value of a cell; ``make()`` is called, and its result (what JSON can hold) kept, if the key is new."""
+        name = json.dumps(key, sort_keys=True)
+        if name not in self._known:
+            value = make()
+            line = json.dumps([key, value], sort_keys=True)
+            self._known[name] = json.loads(line)[1]
             if self.path is not None:
                 with self.path.open("a") as file:
-                    file.write(json.dumps([plain(key), value]) + "\n")
-        return self._values[name]
+                    file.write(line + "\n")
+        return self._known[name]

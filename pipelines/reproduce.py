@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
-import json
 from collections.abc import Callable
 from importlib import import_module
-from pathlib import Path
+from inspect import signature
 from typing import Any
-
-from ..models.files import replacing
-from .cells import Cells
-from .console import plain
 
 # Name -> (module beside this one, function, what it shows). A function takes ``runs`` and ``data_dir`` and returns
 # {"name", "settings", "rows"}; the module is imported when its table is asked for.
@@ -41,9 +35,7 @@ def table(name: str) -> Callable[..., dict[str, Any]]:
     return getattr(import_module(f".{module}", __package__), function)
 
 
-def reproduce(
-    name: str, runs: int | None = None, data_dir=None, *, out: str | Path | None = None, resume: bool = False, **options
-) -> dict[str, Any]:
+def reproduce(name: str, runs: int | None = None, data_dir=None, **options) -> dict[str, Any]:
     """Make a table.
 
     Parameters
@@ -54,10 +46,6 @@ def reproduce(
         Repetitions; None means the table's own number.
     data_dir : path or None
         Folder of the real data; None means the table's own default.
-    out : path or None
-        JSON file to write. Tables that take long keep their finished parts beside it, in ``OUT.cells``.
-    resume : bool
-        Go on from the finished parts of an interrupted call; the result is that of an uninterrupted one.
     **options
         Of the table.
 
@@ -69,19 +57,12 @@ def reproduce(
     Raises
     ------
     ValueError
-        For an unknown name, fewer than one run, missing data, nothing to resume, or a file that cannot be written.
+        For an unknown name, fewer than one run, an option that the table does not have, or missing data.
     """
     make = table(name)
+    for option in set(options) - set(signature(make).parameters):
+        raise ValueError(f"{option}={str(options[option])!r}: {name} has no such option")
     if runs is not None and runs < 1:
         raise ValueError(f"runs={runs!r}; expected at least 1")
     given = {"runs": runs, "data_dir": data_dir, **options}
-    out = None if out is None else Path(out)
-    if "cells" in inspect.signature(make).parameters and out is not None:
-        given["cells"] = Cells(out.with_name(out.name + ".cells"), resume)
-    elif resume:
-        raise ValueError("resume needs out, the file of the interrupted call" if out is None else f"{name} keeps no finished parts")
-    record = make(**{key: value for key, value in given.items() if value is not None})
-    if out is not None:
-        with replacing(out) as temporary:
-            temporary.write_text(json.dumps(plain(record), allow_nan=False) + "\n")
-    return record
+    return make(**{key: value for key, value in given.items() if value is not None})

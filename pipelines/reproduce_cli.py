@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -22,10 +22,9 @@ def reproduce_command(
     runs: Annotated[int | None, typer.Option(help="Repetitions; by default the table's own number.")] = None,
     data: Annotated[Path | None, typer.Option(help="Folder of the real data sets.")] = None,
     noisy: Annotated[bool, typer.Option("--noisy", help="fsa-classification: one label in ten drawn at random.")] = False,
-    out: Annotated[
-        Path | None, typer.Option(help="JSON file to write; finished parts are kept in OUT.cells.")
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="File of finished cells, from which a run goes on.")
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from OUT.cells of an interrupted call.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")] = False,
 ) -> None:
@@ -40,8 +39,10 @@ def reproduce_command(
         return
     if noisy and name != "fsa-classification":
         raise ValueError(f"--noisy: only for fsa-classification, not for {name}")
-    options = {"noisy": True} if noisy else {}
-    record = reproduce(name, runs=runs, data_dir=data, out=out, resume=resume, **options)
+    options: dict[str, Any] = {"noisy": True} if noisy else {}
+    if checkpoint is not None:
+        options["checkpoint"] = checkpoint
+    record = reproduce(name, runs=runs, data_dir=data, **options)
     if as_json:
         print_json(record)
         return

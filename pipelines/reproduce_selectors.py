@@ -11,6 +11,7 @@ import functools
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -176,7 +177,7 @@ def _compare(
             for name, results in found.items():
                 if run < _runs(name, n, runs, peer_runs):
                     key = {"table": table, "N": n, "k": k, "method": name, "seed": seed}
-                    results.append(cells.measure(key, functools.partial(measure, name)))
+                    results.append(cells(key, functools.partial(measure, name)))
         for name, results in found.items():
             share, good, seconds = np.array(results, dtype=float).T
             no_selection = bool(np.isnan(share).any())
@@ -211,7 +212,7 @@ def fsa_classification(
     methods: Sequence[str] | None = None,
     peer_runs: int | None = None,
     random_state: int = 0,
-    cells: Cells | None = None,
+    checkpoint: str | Path | None = None,
 ) -> dict[str, Any]:
     """Tables II (clean) and III (noisy labels) of the PAMI text: M = 1000, tenth columns relevant, correlation 0.9^|i - j|.
 
@@ -231,13 +232,13 @@ def fsa_classification(
         At most that many data sets for the slow ones; by default numbers of their own (at most 50).
     random_state : int
         Seed of the first run; the others follow.
-    cells : Cells or None
-        Where finished runs are kept.
+    checkpoint : path or None
+        File that keeps finished runs.
     """
     _check(runs, methods, list(_classifiers(1, noisy, 0)))
     chosen = [tuple(size) for size in (sizes or _CLASSIFICATION_SIZES)]
     table, noise = ("noisy", 0.1) if noisy else ("clean", 0.0)
-    rows = _compare(table, "classification", noise, chosen, methods, runs, peer_runs, random_state, cells or Cells())
+    rows = _compare(table, "classification", noise, chosen, methods, runs, peer_runs, random_state, Cells(checkpoint))
     settings = {"runs": runs, "noisy": noisy, "sizes": chosen, "random_state": random_state}
     return {"name": "fsa-classification", "settings": settings, "rows": rows}
 
@@ -250,12 +251,12 @@ def fsa_regression(
     methods: Sequence[str] | None = None,
     peer_runs: int | None = None,
     random_state: int = 0,
-    cells: Cells | None = None,
+    checkpoint: str | Path | None = None,
 ) -> dict[str, Any]:
     """Table IV of the PAMI text: sum of the relevant columns plus normal noise; parameters as :func:`fsa_classification`."""
     _check(runs, methods, list(_regressors(1)))
     chosen = [tuple(size) for size in (sizes or _REGRESSION_SIZES)]
-    rows = _compare("regression", "regression", 0.0, chosen, methods, runs, peer_runs, random_state, cells or Cells())
+    rows = _compare("regression", "regression", 0.0, chosen, methods, runs, peer_runs, random_state, Cells(checkpoint))
     settings = {"runs": runs, "sizes": chosen, "random_state": random_state}
     return {"name": "fsa-regression", "settings": settings, "rows": rows}
 
@@ -274,7 +275,7 @@ def fsa_stability(
     n_samples: int = 1000,
     k: int = 10,
     random_state: int = 0,
-    cells: Cells | None = None,
+    checkpoint: str | Path | None = None,
 ) -> dict[str, Any]:
     """The stability figure of the PAMI text: AUC against each parameter of annealing, the others held, with a refit alone.
 
@@ -287,11 +288,11 @@ def fsa_stability(
     n_samples, k : int
         Clean labels, M = 1000.
     random_state : int
-    cells : Cells or None
-        Where finished points are kept.
+    checkpoint : path or None
+        File that keeps finished points.
     """
     _check(runs, None, [])
-    cells = cells or Cells()
+    cells = Cells(checkpoint)
 
     @functools.cache
     def pairs():
@@ -304,7 +305,7 @@ def fsa_stability(
             model = FSAClassifier(k, polish="refit", **settings).fit(train.X, train.y)
             auc = roc_auc_score(test.y, model.decision_function(test.X))
             results.append((auc, train.found(model.get_support(indices=True))))
-        return np.mean(results, axis=0)
+        return np.mean(results, axis=0).tolist()
 
     rows = []
     for parameter, values in _STABILITY.items():
@@ -313,7 +314,7 @@ def fsa_stability(
                 point = {"parameter": parameter, "value": value, "method": name}
                 key = {"table": "stability", "N": n_samples, "k": k, "runs": runs, "seed": random_state, **point}
                 fit = {"n_steps": 500, **settings, parameter: value}
-                auc, share = cells.measure(key, functools.partial(measure, fit))
+                auc, share = cells(key, functools.partial(measure, fit))
                 rows.append({**point, "AUC": auc, "PCD": 100.0 * share})
     settings = {"runs": runs, "N": n_samples, "M": _M, "k": k, "random_state": random_state}
     return {"name": "fsa-stability", "settings": settings, "rows": rows}

@@ -125,7 +125,7 @@ def sparsity(data, out):
     figure.savefig(out / "online_sparsity.png", dpi=70)
 
 
-def lmnn(data, out, python, limit=120.0):
+def lmnn(data, out, python, limit=60.0):
     """SDist, then LMNN in the environment of another python, on one 70 / 30 split of Madelon; processor seconds of one thread."""
     X, y, X_test, y_test = load_set("madelon", data)
     X, y, X_test, y_test = random_split(np.concatenate([X, X_test]), np.concatenate([y, y_test]), 0)

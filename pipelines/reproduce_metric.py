@@ -80,8 +80,9 @@ REAL_GRIDS: dict[str, dict[str, list]] = {
     },
     "ionosphere": {
         "kappa": [3, 5],
-        "max_order": [2, 4],
-        "n_steps": [50, 100, 150, 200, 300],
+        "max_order": [4],
+        "shrinkage": [0.1, 0.2],
+        "n_steps": [50, 100, 200, 300],
         "n_features_to_select": [None],
         "n_neighbors_predict": [1, 3],
     },

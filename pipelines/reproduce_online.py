@@ -63,7 +63,7 @@ def candidates(name: str, loss: str) -> dict[str, tuple[Any, dict[str, list]]]:
             TruncatedGradientClassifier(**shared),
             {"learning_rate": [0.3, 1.0, 3.0], "gravity": [1e-4, 1e-3, 1e-2]},
         ),
-        "RDA": (RDAClassifier(**shared), {"gamma": [0.3, 1.0, 3.0], "penalty": [1e-4, 1e-3, 1e-2]}),
+        "RDA": (RDAClassifier(**shared), {"gamma": [0.01, 0.1, 1.0], "penalty": [1e-5, 1e-4, 1e-3, 1e-2]}),
         "FOBOS": (FOBOSClassifier(**shared), {"learning_rate": [1.0, 3.0, 10.0], "penalty": [1e-4, 1e-3, 1e-2]}),
         "stabilised": (
             StabilizedTruncatedSGDClassifier(share, **shared),
@@ -115,7 +115,7 @@ def online_tables(
         work = _Set(name, data_dir, n_folds, cells)
         for loss in losses:
             for method in methods or METHODS:
-                key = work.key | {"loss": loss, "method": method, "runs": runs}
+                key = work.key | {"loss": loss, "method": method, "runs": runs, "grid": candidates(name, loss)[method][1]}
                 row = cells(key, partial(work.line, loss, method, runs))
                 printed = zip(("thesis_error", "thesis_nonzero", "thesis_kappa"), _printed(name, loss, method))
                 rows.append({"data": name, "loss": loss, "method": method} | row | dict(printed))

@@ -72,10 +72,11 @@ _PRINTED_REAL = {
 # What cross-validation chooses from, per real set.
 REAL_GRIDS: dict[str, dict[str, list]] = {
     "madelon": {
-        "kappa": [5, 10],
+        "kappa": [10],
         "max_order": [1],
+        "shrinkage": [0.1],
         "n_steps": [100, 150, 200],
-        "n_features_to_select": [20],
+        "n_features_to_select": [12, 20],
         "n_neighbors_predict": [3, 5, 9],
     },
     "ionosphere": {

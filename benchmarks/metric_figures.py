@@ -4,7 +4,8 @@
 
 surfaces: the thesis' Figures 2.1 and 2.3, the learnt surface over the two informative columns; scaling: seconds against p and N;
 nonzeros: Figures 3.1 and 3.5, features in use along the iterations on Dexter; sparsity: Figure 3.3, which densities are selected on
-Dorothea; lmnn: sDist against LMNN on Madelon in one run (metric-learn in an environment of its own: --lmnn-python); pets_like: 31,000 sparse columns and 300 rows, both solvers.
+Dorothea; lmnn: sDist against LMNN on Madelon in one run (metric-learn in an environment of its own: --lmnn-python); pets_like:
+31,000 sparse columns and 280 rows, both solvers.
 """
 
 import argparse
@@ -64,6 +65,8 @@ def scaling(data, out):
         slope = np.polyfit(np.log(values[2:]), np.log(seconds[2:]), 1)[0]
         print(name, dict(zip(values, np.round(seconds, 3).tolist())), "slope of the last three", round(float(slope), 2))
         ax.loglog(values, seconds, "o-")
+        ax.set_xticks(values, [f"{value:,}" for value in values])
+        ax.minorticks_off()
         ax.set_xlabel(name)
         ax.set_ylabel("seconds, 50 steps")
         ax.set_title(f"slope {slope:.2f}")
@@ -125,7 +128,7 @@ def sparsity(data, out):
     figure.savefig(out / "online_sparsity.png", dpi=70)
 
 
-def lmnn(data, out, python, limit=60.0):
+def lmnn(data, out, python, limit=30.0):
     """SDist, then LMNN in the environment of another python, on one 70 / 30 split of Madelon; processor seconds of one thread."""
     X, y, X_test, y_test = load_set("madelon", data)
     X, y, X_test, y_test = random_split(np.concatenate([X, X_test]), np.concatenate([y, y_test]), 0)

@@ -209,7 +209,7 @@ class RankingFunction:
         order = np.argsort(-ranker.feature_importances_[kept], kind="stable")
         kept = kept[order]
         if settings.response == "linear":
-            responses = ranker.coef_[0, kept][:, None]
+            responses = np.ravel(ranker.coef_)[kept][:, None]
             knots = np.zeros_like(responses)
         else:
             responses, knots = ranker.responses_[order, :, 0], ranker.knots_[order]

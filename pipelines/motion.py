@@ -208,39 +208,42 @@ def folds(videos: np.ndarray, partition: int, n_folds: int = N_FOLDS) -> np.ndar
     return fold[np.searchsorted(names, videos)]
 
 
-# A method learns from training sets and returns a function that scores the candidates of one sequence.
-Scorer = Callable[[CandidateSet], np.ndarray]
+# A method learns from training sets and returns a function that scores the candidates of each of several sequences.
+Scorer = Callable[[Sequence[CandidateSet]], list[np.ndarray]]
+
+
+def split(values: np.ndarray, sets: Sequence[CandidateSet]) -> list[np.ndarray]:
+    """Rows of all sequences one after another, divided by sequence."""
+    return np.split(values, np.cumsum([len(one) for one in sets])[:-1])
 
 
 def learn_fsa(train: Sequence[CandidateSet], choice: Choice, columns: np.ndarray) -> Scorer:
     """Learn an FSA ranking; several settings give the mean of several rankings."""
-    return average([learn_one(train, settings, columns) for settings in choice.settings])
+    scorers = [learn_one(train, settings, columns) for settings in choice.settings]
+    return lambda sets: average([scorer(sets) for scorer in scorers])
 
 
 def learn_one(train: Sequence[CandidateSet], settings: RankerSettings, columns: np.ndarray) -> Scorer:
     """Learn one ranking. Scores have mean 0 within a sequence, and root mean square 1 over the training candidates."""
     function = RankingFunction.learn(train, settings, columns)
-    scores = [function.scores(one.features) for one in train]
-    scale = max(float(np.sqrt(np.mean(np.concatenate([s - s.mean() for s in scores]) ** 2))), 1e-12)
 
-    def scorer(one: CandidateSet) -> np.ndarray:
-        scores = function.scores(one.features)
-        return (scores - scores.mean()) / scale
+    def centred(sets: Sequence[CandidateSet]) -> list[np.ndarray]:
+        return [scores - scores.mean() for scores in function.scores_of_sets(sets)]
 
-    return scorer
+    scale = max(float(np.sqrt(np.mean(np.concatenate(centred(train)) ** 2))), 1e-12)
+    return lambda sets: [scores / scale for scores in centred(sets)]
 
 
-def average(scorers: Sequence[Scorer]) -> Scorer:
-    """Sum of several scores: each ranking has the same say."""
-    return lambda one: np.sum([scorer(one) for scorer in scorers], axis=0)
+def average(scores: Sequence[list[np.ndarray]]) -> list[np.ndarray]:
+    """Sum of the scores by several rankings: each has the same say."""
+    return [np.sum(one, axis=0) for one in zip(*scores)]
 
 
 def learn_rankboost(train: Sequence[CandidateSet]) -> Scorer:
     """Learn RankBoost on features relative to the range within the sequence."""
     train = [one for one in train if len(one) > 1]
-    X = np.concatenate([relative(one.features, "piecewise") for one in train])
-    ranker = RankBoost(100).fit(X, pairs=ranked_pairs(train))
-    return lambda one: ranker.predict(relative(one.features, "piecewise"))
+    ranker = RankBoost(100).fit(_relative_rows(train), pairs=ranked_pairs(train))
+    return lambda sets: split(ranker.predict(_relative_rows(sets)), sets)
 
 
 def learn_lambdarank(train: Sequence[CandidateSet]) -> Scorer:
@@ -248,31 +251,32 @@ def learn_lambdarank(train: Sequence[CandidateSet]) -> Scorer:
     import lightgbm
 
     train = [one for one in train if len(one) > 1]
-    X = np.concatenate([relative(one.features, "piecewise") for one in train])
     # Grades: position among the different errors of the sequence, the best highest.
     grades = [np.unique(-one.errors.round(12), return_inverse=True)[1] for one in train if one.errors is not None]
     settings = {"n_estimators": 100, "min_child_samples": 5, "num_leaves": 15, "max_bin": 63}
     ranker = lightgbm.LGBMRanker(**settings, random_state=0, n_jobs=1, verbose=-1)
-    ranker.fit(X, np.concatenate(grades), group=[len(one) for one in train])
-    return lambda one: np.asarray(ranker.booster_.predict(relative(one.features, "piecewise")))
+    ranker.fit(_relative_rows(train), np.concatenate(grades), group=[len(one) for one in train])
+    return lambda sets: split(np.asarray(ranker.booster_.predict(_relative_rows(sets))), sets)
+
+
+def _relative_rows(sets: Sequence[CandidateSet]) -> np.ndarray:
+    return np.concatenate([relative(one.features, "piecewise") for one in sets])
 
 
 def fit_rule(pool: FeaturePool) -> Scorer:
     """Rule of velocity clustering: least mean distance to the subspaces in raw coordinates."""
     column = list(pool.get_feature_names_out()).index("raw: likelihood, mean distance")
-    return lambda one: -one.features[:, column]
+    return lambda sets: [-one.features[:, column] for one in sets]
 
 
-def oracle_rule(one: CandidateSet) -> np.ndarray:
+def oracle_rule(sets: Sequence[CandidateSet]) -> list[np.ndarray]:
     """Score by the truth: what no ranking can beat."""
-    assert one.errors is not None
-    return -one.errors
+    return [-one.errors for one in sets if one.errors is not None]
 
 
-def picked_error(one: CandidateSet, scorer: Scorer) -> float:
-    """Error of the candidate with the highest score."""
-    assert one.errors is not None
-    return float(one.errors[0] if len(one) == 1 else one.errors[int(np.argmax(scorer(one)))])
+def picked_errors(sets: Sequence[CandidateSet], scores: Sequence[np.ndarray]) -> np.ndarray:
+    """Error in percent of the candidate with the highest score, for each sequence."""
+    return np.array([100.0 * one.errors[int(np.argmax(s))] for one, s in zip(sets, scores) if one.errors is not None])
 
 
 @dataclass
@@ -308,7 +312,7 @@ def cross_validate(
     numbers = np.unique(fold)
     for q in numbers:
         scorer = learn([sets[i] for i in np.flatnonzero(fold != q).tolist()])
-        errors = np.array([100.0 * picked_error(one, scorer) for one in sets])
+        errors = picked_errors(sets, scorer(sets))
         test[fold == q] = errors[fold == q]
         train[fold != q] += errors[fold != q] / (len(numbers) - 1)
     return test, train
@@ -353,14 +357,15 @@ def inner_errors(
             for b, p in enumerate(numbers[: a + 1]):
                 out = (fold == q) | (fold == p)
                 train = [sets[i] for i in np.flatnonzero(~out)]
-                scorers = {one: learn_one(train, one, columns) for one in settings}  # each setting is fitted once
+                scored = sets if q == p else [sets[i] for i in np.flatnonzero(out)]
+                scores = {one: learn_one(train, one, columns)(scored) for one in settings}  # each setting is fitted once
                 for c in members:
-                    scorer = average([scorers[one] for one in grid[c].settings])
+                    errors = picked_errors(scored, average([scores[one] for one in grid[c].settings]))
                     if q == p:
-                        outer[c, a] = [100.0 * picked_error(one, scorer) for one in sets]
+                        outer[c, a] = errors
                     else:
-                        for i in np.flatnonzero(out):
-                            inner[c, b if fold[i] == q else a, i] = 100.0 * picked_error(sets[i], scorer)
+                        at = np.flatnonzero(out)
+                        inner[c, np.where(fold[at] == q, b, a), at] = errors
                 if on_fit is not None:
                     on_fit()
     return Inner(fold, inner, outer)
@@ -497,9 +502,9 @@ class Checkpoint:
         return list(arrays)
 
 
-def n_lines(methods: Sequence[str], choose: bool) -> int:
+def n_lines(benchmark: Benchmark, methods: Sequence[str], choose: bool) -> int:
     """Number of steps per partition that :func:`evaluate` reports."""
-    return 2 * sum(7 if m == "fsa" else 2 for m in methods) + (choose and "fsa" in methods)
+    return 2 * sum(1 for _ in _learners(benchmark, methods)) + (choose and "fsa" in methods)
 
 
 def _chosen_results(benchmark, partitions, on_step, resume) -> list[Result]:

@@ -125,7 +125,7 @@ def evaluate(
     steps = iter(progress(range(len(sequences)), quiet, "candidates and features", len(sequences)))
     benchmark = motion.prepare(sequences, ("paper", "joined", "video"), on_sequence=lambda: next(steps, None))
     say(f"candidates and features: {benchmark.seconds.sum():.1f} s for {len(sequences)} sequences", quiet)
-    n_steps = partitions * motion.n_lines(methods, choose)
+    n_steps = partitions * motion.n_lines(benchmark, methods, choose)
     steps = iter(progress(range(n_steps), quiet, "partitions", n_steps))
     finished = None if report is None else report / "finished"
     if finished is not None and not resume:

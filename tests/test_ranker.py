@@ -103,16 +103,16 @@ def test_small_motions_are_left_out_unless_nothing_else_is_there():
 @pytest.fixture(scope="module")
 def sequences():
     """A video each: two or three noisy rigid motions."""
-    return [rigid_motions(2 + i % 2, 14, 10, noise=1.0, seed=i) for i in range(16)]
+    return [rigid_motions(2 + i % 2, 14, 10, noise=1.0, seed=i) for i in range(10)]
 
 
 @pytest.fixture(scope="module")
 def ranker(sequences):
     one = SegmentationRanker(JOINED_FAMILIES, POOL, RankerSettings("linear", 20, n_steps=50))
-    sets, mixed = [], []
+    sets = []
     for tracks, truth in sequences:
         sets.append(one.candidate_set(tracks, len(np.unique(truth)), truth=truth))
-        mixed.append(one.mixed_set(tracks, truth=truth))
+    mixed = [one.mixed_set(tracks, truth=truth) for tracks, truth in sequences[:3]]
     return one.fit(sets, mixed)
 
 
@@ -179,7 +179,7 @@ def test_the_test_fold_takes_no_part_in_training():
 
     def learn(train):
         seen.append({s.video for s in train})
-        return lambda one: -one.features[:, 0]
+        return lambda sets: [-one.features[:, 0] for one in sets]
 
     motion.cross_validate(sets, fold, learn)
     for q, videos in enumerate(seen):
@@ -187,12 +187,12 @@ def test_the_test_fold_takes_no_part_in_training():
 
 
 def test_table_has_every_line_and_the_oracle_is_below_all():
-    methods = [m for m in motion.METHODS if m != "lambdarank" or motion.has_lightgbm()]
+    methods = ["rankboost", "fit", "oracle"]
     benchmark = invented_benchmark()
-    results = motion.evaluate(benchmark, methods, 2)
+    results = motion.evaluate(benchmark, methods, 1)
     rows = motion_report.table_rows(benchmark, results)
     every = [r for r in rows if (r["category"], r["motions"]) == ("all", "all")]
-    assert len(every) == motion.n_lines(methods, False)
+    assert len(every) == motion.n_lines(benchmark, methods, False)
     for size in (0, motion.SMALL_MOTION):
         averages = {r["method"]: r["test_average"] for r in every if r["min_motion_size"] == size}
         assert min(averages.values()) == averages["oracle, joined"] == averages["oracle, paper"]
@@ -228,7 +228,7 @@ def test_unknown_methods():
 @pytest.fixture(scope="module")
 def data(tmp_path_factory, sequences):
     folder = tmp_path_factory.mktemp("tracks")
-    for i, (tracks, truth) in enumerate(sequences[:10]):
+    for i, (tracks, truth) in enumerate(sequences):
         np.savez(folder / f"scene{i}.npz", tracks=tracks, labels=truth)
     return folder
 
@@ -279,9 +279,8 @@ def test_one_bad_file_does_not_stop_the_others(data, tmp_path):
     ],
 )
 def test_bad_input_is_one_line(tmp_path, tracks, motions, message):
-    np.savez(
-        tmp_path / "t.npz", tracks=np.full((10, 20, 2), np.nan) if tracks is None else np.random.default_rng(0).uniform(size=tracks)
-    )
+    values = np.full((10, 20, 2), np.nan) if tracks is None else np.random.default_rng(0).uniform(size=tracks)
+    np.savez(tmp_path / "t.npz", tracks=values)
     result = run("motion", "segment", tmp_path / "t.npz", "--motions", motions)
     assert result.exit_code == 2 and result.stdout == ""
     assert len(result.stderr.splitlines()) == 1 and message in result.stderr
@@ -305,7 +304,11 @@ def test_other_bad_calls(data, tmp_path):
 
 
 def test_train_then_segment(data, tmp_path):
-    assert run("motion", "train", "--data", data, "--out", tmp_path / "mine.safetensors", "--quiet").exit_code == 0
+    few = tmp_path / "few"
+    few.mkdir()
+    for i in range(3):
+        (few / f"scene{i}.npz").write_bytes((data / f"scene{i}.npz").read_bytes())
+    assert run("motion", "train", "--data", few, "--out", tmp_path / "mine.safetensors", "--quiet").exit_code == 0
     result = run("motion", "segment", data / "scene0.npz", "--motions", "2", "--model", tmp_path / "mine.safetensors")
     assert result.exit_code == 0 and "scene0: 2 motions of " in result.stdout
     shown = run("models", "show", tmp_path / "mine.safetensors", "--json")

@@ -197,9 +197,11 @@ def test_a_video_goes_in_and_coloured_tracks_come_out(scene_video, tmp_path):
     )
     assert result.exit_code == 0, result.stderr
     labels = np.array(json.loads(result.stdout)["labels"])
-    truth = scene.truth(Tracker().track(path))
+    tracks = Tracker().track(path)
+    truth = scene.truth(tracks)
     followed = labels >= 0
-    assert followed.mean() > 0.6
+    seen = np.isfinite(tracks).all(axis=2)
+    assert seen[:, followed].sum() > 0.9 * seen.sum()  # the others are seen in a few frames
     assert misclassification(truth[followed], labels[followed]) <= 0.05
     assert sum(1 for _ in read_frames(tmp_path / "o.mp4")) == scene.n_frames
 

@@ -343,7 +343,7 @@ class _FSA(CallbackSupportMixin, SelectorMixin, BaseEstimator):
                 fit_intercept=self.fit_intercept,
                 prior=self.prior,
                 groups=groups,
-                rounds=0 if along else 5,
+                rounds=0 if along else 10,
             )
         coef, intercept = descend(
             state.design,

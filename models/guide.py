@@ -1,4 +1,4 @@
-"""What guides a detector to the few windows worth a look: Algorithm 3 of the arXiv text."""
+"""Regression-guided detection, Algorithm 3 of the arXiv text: a sparse grid instead of every window."""
 
 from __future__ import annotations
 
@@ -6,54 +6,70 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..vision.pool import FeaturePool
-from ..vision.scan import Additive, additive
+from ..vision.pool import FeaturePool, pixel_of
+from ..vision.scan import LevelChannels
+from ..vision.windows import predict_windows, score_windows
+from .sparse import KeypointModel, OffsetModel
+
+MODES = ("scan", "regress", "prune+regress")
+"""How windows are chosen: all of them; where a regressor points from a grid; the same from what is left of a pruned grid."""
+
+FARTHEST = 20  # pixels of a level: the regressor has learnt from nearer windows, a longer way is not believed
 
 
 @dataclass(frozen=True)
-class OffsetModel:
-    """Where something lies, seen from a window: the regressor f of Algorithm 3, with features shared by dx and dy.
+class Guide:
+    """What leads to the windows of a level that are worth a look.
 
     Attributes
     ----------
-    features : ndarray of shape (k, 8), int32
-        Features of the pool.
-    lo, step : ndarray of shape (k,), float32
-        Left border and width of each feature's bins.
-    coef : ndarray of shape (k, n_bins + 1, 2), float32
-        Responses of dx and dy at the borders of the bins, in pixels of the level.
-    intercept : ndarray of shape (2,), float32
-        dx and dy without any response.
+    prune : tuple of KeypointModel
+        The cascade c0: a grid point goes on when each node scores at least its threshold.
+    offsets : OffsetModel
+        The regressor f: where the keypoint lies, seen from a grid point.
+    grid : int
+        Distance between grid points, in pixels of the level.
+    reach : int
+        The classifier looks at all windows within so many pixels of the predicted one, in x and y.
     """
 
-    features: np.ndarray
-    lo: np.ndarray
-    step: np.ndarray
-    coef: np.ndarray
-    intercept: np.ndarray
+    prune: tuple[KeypointModel, ...]
+    offsets: OffsetModel
+    grid: int = 10
+    reach: int = 2
 
-    def mirrored(self, pool: FeaturePool) -> OffsetModel:
-        """Return the model of the mirror image."""
-        features, signs = pool.mirrored(self.features)
-        turned = signs < 0
-        n_bins = self.coef.shape[1] - 1
-        lo = np.where(turned, -(self.lo + n_bins * self.step), self.lo).astype(np.float32)
-        coef = np.where(turned[:, None, None], self.coef[:, ::-1], self.coef) * np.array([-1, 1], np.float32)
-        # A window has an even side: its pixel lies right of the middle, in the mirror left of it.
-        intercept = self.intercept * np.array([-1, 1], np.float32) - np.array([1, 0], np.float32)
-        return replace(self, features=features, lo=lo, coef=coef.astype(np.float32), intercept=intercept.astype(np.float32))
+    @property
+    def margin(self) -> int:
+        """How far from a grid point windows may lie, in pixels of the level."""
+        return FARTHEST + self.reach + 1
 
-    def compiled(self, pool: FeaturePool) -> Additive:
-        """The form that the compiled loops read; kept for the next call."""
-        if "_compiled" not in self.__dict__:
-            made = additive(pool, self.features, self.lo, self.step, self.coef, self.intercept)
-            object.__setattr__(self, "_compiled", made)
-        return self.__dict__["_compiled"]
+    def mirrored(self, pool: FeaturePool) -> Guide:
+        """Return the guide to the mirror image of this keypoint."""
+        return replace(self, prune=tuple(node.mirrored(pool) for node in self.prune), offsets=self.offsets.mirrored(pool))
 
-    def predict(self, patches: np.ndarray, pool: FeaturePool) -> np.ndarray:
-        """Return dx, dy (n, 2) of windows given as patches (n, 26, 26, 3)."""
-        parts = [
-            pool.partial_scores(patches, self.features, self.lo, self.step, self.coef[:, :, q], float(self.intercept[q]))[:, -1]
-            for q in range(2)
-        ]
-        return np.stack(parts, axis=1)
+    def points(self, channels: LevelChannels, pool: FeaturePool, prune: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Grid points x, y in the level's own rows; pruned if asked for."""
+        first = self.grid // 2
+        x = np.arange(first, channels.width, self.grid)
+        y = np.arange(first, channels.bottom, self.grid)
+        ys, xs = (part.ravel() for part in np.meshgrid(y[y >= channels.top], x, indexing="ij"))
+        for node in self.prune if prune else ():
+            left = score_windows(channels, node.compiled(pool), xs, ys) >= node.threshold
+            xs, ys = xs[left], ys[left]
+        return xs, ys
+
+    def windows(self, channels: LevelChannels, pool: FeaturePool, prune: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Pixels x, y of the windows that the classifier c1 is to look at, each once, row by row."""
+        xs, ys = self.points(channels, pool, prune)
+        offset = predict_windows(channels, self.offsets.compiled(pool), xs, ys)
+        near = np.abs(offset).max(axis=1, initial=0) <= FARTHEST
+        at = pixel_of(np.column_stack([xs, ys])[near] + offset[near])
+        wanted = np.zeros((channels.rows, channels.width), bool)
+        reach = np.arange(-self.reach, self.reach + 1)
+        y = (at[:, 1] - channels.first)[:, None, None] + reach[:, None]
+        x = at[:, 0][:, None, None] + reach
+        y, x = np.broadcast_arrays(y, x)
+        inside = (y >= 0) & (y < channels.rows) & (x >= 0) & (x < channels.width)
+        wanted[y[inside], x[inside]] = True
+        rows, columns = np.nonzero(wanted)
+        return columns, rows + channels.first

@@ -13,7 +13,7 @@ from ..learners.polish import descend
 from ..learners.priors import Prior
 from ..learners.schedules import get_schedule
 from ..models.detector import KeypointModel
-from ..models.guide import OffsetModel
+from ..models.sparse import OffsetModel
 from ..vision.patches import PatchDesign, value_range
 from ..vision.pool import FeaturePool
 

@@ -44,21 +44,28 @@ class LevelChannels:
     ----------
     pool : FeaturePool
         Gives the window's side and the layout of the histograms.
-    height, width : int
-        The level's size; there is one window per pixel.
+    top, bottom : int
+        Rows of the level whose windows are meant: ``top <= y < bottom``.
+    first : int
+        First row of the level that the tables hold, above ``top`` where windows around were asked for.
+    rows, width : int
+        Rows held, and the level's width; there is one window per pixel.
     stride : int
         Entries per row of all tables: the width, rounded up to whole groups of lanes, plus the window.
-    planes : (3, height + window + 1, stride + 1) uint8 ndarray
+    planes : (3, rows + window + 1, stride + 1) uint8 ndarray
         The level's channels with the border pixels repeated; their pixel (window // 2 + 1, window // 2 + 1) is the
-        level's (0, 0).
-    integral : (3 * (height + window) * stride,) int32 ndarray
+        level's (0, first).
+    integral : (3 * (rows + window) * stride,) int32 ndarray
         Integral image of each channel. Sums may wrap around; box sums of one window are exact all the same.
-    inverse_sigma : (height, stride) float32 ndarray
+    inverse_sigma : (rows, stride) float32 ndarray
         1 / sigma of the window at each pixel.
     """
 
     pool: FeaturePool
-    height: int
+    top: int
+    bottom: int
+    first: int
+    rows: int
     width: int
     stride: int
     planes: npt.NDArray[np.uint8]
@@ -70,10 +77,10 @@ class LevelChannels:
     def hog(self) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32]]:
         """Histogram entries of the cell, and 1 / norm of the block, whose top left pixel is the entry's.
 
-        Shapes (3 * orientations, rows * stride) and (3, rows * stride), rows = height + window; computed at first use.
+        Shapes (3 * orientations, n * stride) and (3, n * stride), n = rows + window; computed at first use.
         """
         if not self._hog:
-            rows = self.height + self.pool.window
+            rows = self.rows + self.pool.window
             orientations = self.pool.hog.orientations if self.pool.hog else 4
             block = self.pool.hog.block if self.pool.hog else 1
             # Half the memory where the largest sum fits into 16 bits: sums of wrapped numbers are exact all the same.
@@ -86,14 +93,20 @@ class LevelChannels:
         return self._hog[0]
 
 
-def level_channels(image: npt.NDArray[np.uint8], pool: FeaturePool | None = None) -> LevelChannels:
-    """Prepare one pyramid level for scanning; any number of models can then use it.
+def level_channels(
+    image: npt.NDArray[np.uint8], pool: FeaturePool | None = None, rows: tuple[int, int] | None = None, margin: int = 0
+) -> LevelChannels:
+    """Prepare one pyramid level, or a strip of it, for scanning; any number of models can then use it.
 
     Parameters
     ----------
     image : (H, W, 3) uint8 ndarray
     pool : FeaturePool, optional
         The pool of the models; ``FeaturePool()`` by default.
+    rows : tuple of int, optional
+        First row and end of a strip, all rows by default. The values of its windows are those of the whole level, to the bit.
+    margin : int, default 0
+        So many rows more above and below the strip, where the level has them.
 
     Returns
     -------
@@ -102,22 +115,31 @@ def level_channels(image: npt.NDArray[np.uint8], pool: FeaturePool | None = None
     Raises
     ------
     ValueError
-        For another kind of image.
+        For another kind of image and for rows that it does not have.
     """
     if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3 or image.size == 0:
         raise ValueError(f"image of shape {image.shape} and {image.dtype}: expected uint8 (H, W, 3)")
     pool = FeaturePool() if pool is None else pool
     height, width = image.shape[:2]
+    top, bottom = (0, height) if rows is None else rows
+    if not 0 <= top < bottom <= height:
+        raise ValueError(f"rows={rows}: expected some of the {height} rows of the level")
+    first, end = max(0, top - margin), min(height, bottom + margin)
     window = pool.window
     stride = -(-width // GROUP) * GROUP + window
     before, after = window // 2 + 1, window - window // 2
-    planes = np.empty((3, height + window + 1, stride + 1), np.uint8)
-    for plane, channel in zip(planes, cv2.split(image), strict=True):
-        plane[:] = cv2.copyMakeBorder(channel, before, after, before, stride + 1 - before - width, borderType=cv2.BORDER_REPLICATE)
-    integral = np.zeros(3 * (height + window) * stride, np.int32)
-    inverse_sigma = np.empty((height, stride), np.float32)
+    # Pixels beyond the strip come from the level; only beyond the level's frame is the border repeated.
+    above, below = min(before, first), min(after, height - end)
+    part = image[first - above : end + below]
+    planes = np.empty((3, end - first + window + 1, stride + 1), np.uint8)
+    for plane, channel in zip(planes, cv2.split(part), strict=True):
+        plane[:] = cv2.copyMakeBorder(
+            channel, before - above, after - below, before, stride + 1 - before - width, borderType=cv2.BORDER_REPLICATE
+        )
+    integral = np.zeros(3 * (end - first + window) * stride, np.int32)
+    inverse_sigma = np.empty((end - first, stride), np.float32)
     dense_integrals(planes, window, stride, integral, inverse_sigma)
-    return LevelChannels(pool, height, width, stride, planes, integral, inverse_sigma)
+    return LevelChannels(pool, top, bottom, first, end - first, width, stride, planes, integral, inverse_sigma)
 
 
 @dataclass(frozen=True)
@@ -221,9 +243,9 @@ def scan(
 
 
 def scan_level(channels: LevelChannels, model: Additive) -> npt.NDArray[np.float32]:
-    """Score every window of a level with a prepared model: (H, W) float32, as `scan`."""
+    """Score every window of a level, or of the strip held, with a prepared model: (H, W) float32, as `scan`."""
     program = model.program
-    height, width = channels.height, channels.width
+    height, width = channels.rows, channels.width
     stages = _stages(len(program.channel))
     out = np.empty((height, width), np.float32)
     handed = np.zeros((height, width), np.int8)
@@ -281,7 +303,7 @@ def dense_values(channels: LevelChannels, feature: npt.ArrayLike) -> npt.NDArray
     if len(program.channel) != 1:
         raise ValueError(f"{len(program.channel)} features: expected one")
     cells, inverse_norm = flat_hog(channels, program)
-    out = np.empty((channels.height, channels.width), np.float32)
+    out = np.empty((channels.rows, channels.width), np.float32)
     value_rows(
         program.n_corners, level_offsets(channels, program), program.weight, program.inverse_area, channels.integral,
         channels.inverse_sigma, cells, inverse_norm, out,
@@ -298,7 +320,7 @@ def flat_hog(channels: LevelChannels, program: Program) -> tuple[npt.NDArray[Any
 
 def level_offsets(channels: LevelChannels, program: Program) -> npt.NDArray[np.uint64]:
     """Where corners lie in the flat integral image; for HOG: of the cell in the histograms and of the block in the norms."""
-    plane = (channels.height + channels.pool.window) * channels.stride
+    plane = (channels.rows + channels.pool.window) * channels.stride
     offsets = program.channel[:, None] * plane + program.corner_y * channels.stride + program.corner_x
     hog = program.with_0
     if len(hog) and channels.pool.hog is not None:

@@ -59,8 +59,9 @@ def _places(channels: LevelChannels, xs: npt.ArrayLike, ys: npt.ArrayLike) -> np
     x, y = np.asarray(xs, dtype=np.int64), np.asarray(ys, dtype=np.int64)
     if x.shape != y.shape or x.ndim != 1:
         raise ValueError(f"xs {x.shape} and ys {y.shape}: expected two lists of one length")
-    if x.size and (min(x.min(), y.min()) < 0 or x.max() >= channels.width or y.max() >= channels.height):
-        raise ValueError(f"pixels outside the level of {channels.width}x{channels.height}")
+    y = y - channels.first
+    if x.size and (min(x.min(), y.min()) < 0 or x.max() >= channels.width or y.max() >= channels.rows):
+        raise ValueError(f"pixels outside the level's {channels.width} columns and {channels.rows} rows from {channels.first} on")
     return (y * channels.stride + x).astype(np.uint64)
 
 

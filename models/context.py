@@ -15,11 +15,11 @@ import numpy as np
 from ..vision.pool import FeaturePool
 from ..vision.pyramid import Level
 from .peaks import IED
-from .sparse import OffsetModel
+from .sparse import KeypointModel, OffsetModel
 
 _SEED_DISTANCE = 0.7  # of an anchor's expected place, in IED, while the face's scale is only known from one window
 _DISTANCE = 0.25  # the same, once the face's frame is known
-_VOTES = ((0, 0), (-2, 0), (2, 0), (0, -2), (0, 2))  # pixels of the regressor's window
+_VOTES = np.array([0, -1, 1, -1j, 1j])  # pixels of the window: neighbours' answers are averaged
 
 
 @dataclass(frozen=True)
@@ -164,14 +164,20 @@ class Context:
         What to do, one after the other, for each keypoint that is told by the anchors.
     floor : float
         Anchors that score this much below their default threshold do not take part.
-    threshold : float
-        Default least score of a face.
+    weight : float
+        What the score of a keypoint's own classifier at the answer counts, beside the face's.
+    thresholds : dict of str to float
+        Default least scores.
+    least : float
+        Faces that score less are looked at only when all local maxima are asked for.
     """
 
     shape: ShapeModel
     refinements: dict[str, tuple[Refinement, ...]] = field(default_factory=dict)
     floor: float = 4.0
-    threshold: float = 0.0
+    weight: float = 0.0
+    thresholds: dict[str, float] = field(default_factory=dict)
+    least: float = 0.0
 
     @property
     def anchors(self) -> list[str]:
@@ -229,17 +235,20 @@ class Context:
                 chosen[int(i)] = int(worth.argmax())
         return chosen
 
-    def place(self, face: Face, levels: Sequence[Level], keypoint: str, pool: FeaturePool) -> tuple[complex, Frame]:
-        """Where a keypoint of a face lies in the image."""
+    def place(
+        self, face: Face, levels: Sequence[Level], keypoint: str, pool: FeaturePool, classifier: KeypointModel
+    ) -> tuple[complex, Frame, float]:
+        """Where a keypoint of a face lies in the image, the face's frame, and what the keypoint's own classifier says there."""
         expected, frame = self.shape.complete(face.found, face.which)
         place = expected[self.shape.keypoints.index(keypoint)]
-        for step in self.refinements.get(keypoint, ()):
-            votes = np.array([dx + 1j * dy for dx, dy in _VOTES])
+        for step in self.refinements[keypoint]:
             unit = frame.turn / step.ied
-            patches = np.stack([cut_window(levels, place + unit * vote, unit, pool.window) for vote in votes])
+            patches = np.stack([cut_window(levels, place + unit * vote, unit, pool.window) for vote in _VOTES])
             dx, dy = step.model.predict(patches, pool).T
-            place = place + unit * complex((votes + dx + 1j * dy).mean())
-        return place, frame
+            place = place + unit * complex((_VOTES + dx + 1j * dy).mean())
+        unit = frame.turn / IED
+        patches = np.stack([cut_window(levels, place + unit * vote, unit, pool.window) for vote in _VOTES])
+        return place, frame, float(classifier.scores(patches, pool).max())
 
 
 def cut_window(levels: Sequence[Level], place: complex, unit: complex, window: int) -> np.ndarray:
@@ -270,7 +279,9 @@ def cut_window(levels: Sequence[Level], place: complex, unit: complex, window: i
     )
 
 
-def learn_shape(faces: np.ndarray, visible: np.ndarray, keypoints: tuple[str, ...], anchors: np.ndarray, noise: float) -> ShapeModel:
+def learn_shape(
+    faces: np.ndarray, visible: np.ndarray, keypoints: tuple[str, ...], anchors: np.ndarray, noise: float
+) -> ShapeModel:
     """Learn the mean shape and its deviations from annotated faces and their mirror images.
 
     Parameters

@@ -154,26 +154,26 @@ class KeypointDetector:
         self.check_mode(mode, names)
         levels = self.pyramid(as_rgb(image), min_size, max_size)
         looked_for = self._looked_for(names, context)
-        windows: dict[str, list[np.ndarray]] = {name: [] for name in looked_for}
-        for level in levels:
-            for channels in self.strips(level, mode):
-                for name in looked_for:
-                    windows[name].append(self.score_strip(level, channels, name, mode))
         least = {name: self.default_threshold(name, context) if threshold is None else threshold for name in names}
-        peaks = {}
-        for name in looked_for:
-            # Anchors of a context may lie below their own threshold.
-            asked = least.get(name, np.inf)
-            floor = self.models[name].threshold - self.context.floor if self.context is not None else np.inf
-            peaks[name] = self._peaks(name, windows[name], min(asked, floor), max_detections)
+        # Anchors of a context may lie below their own threshold.
+        floors = {name: self.models[name].threshold - self.context.floor for name in looked_for} if self.context else {}
+        asked = {name: min(least.get(name, np.inf), floors.get(name, np.inf)) for name in looked_for}
+        peaks = self._peaks(levels, looked_for, mode, asked, max_detections)
         found: list[Detection] = []
         for name in names:
             if name in peaks:
                 found += [Detection(name, x, y, s, self.pool.window / scale) for x, y, s, scale in peaks[name].tolist()]
         told = [name for name in names if name not in peaks]
-        if told and self.context is not None:
-            found += self._tell(told, peaks, levels, max_detections)
+        if told:
+            everything = threshold == -np.inf
+            found += self._tell(told, peaks, levels, max_detections, everything)
         return sorted((d for d in found if d.score >= least[d.keypoint]), key=lambda detection: -detection.score)
+
+    def anchor_peaks(self, levels: Sequence[Level], mode: str = "scan", most: int = 200) -> dict[str, np.ndarray]:
+        """Peaks (n, 4) of the context's anchors: x, y, score, scale."""
+        assert self.context is not None
+        least = {name: self.models[name].threshold - self.context.floor for name in self.context.anchors}
+        return self._peaks(levels, self.context.anchors, mode, least, most)
 
     def detect_many(self, images: Iterable[np.ndarray], n_jobs: int = 1, **options: Any) -> Iterator[list[Detection]]:
         """Find keypoints in one image after the other, several at a time.
@@ -213,8 +213,9 @@ class KeypointDetector:
 
     def default_threshold(self, keypoint: str, context: bool = True) -> float:
         """Least score of a detection unless asked otherwise."""
-        told = context and self.context is not None and keypoint in self.context.refinements
-        return self.context.threshold if told and self.context is not None else self.models[keypoint].threshold
+        if context and self.context is not None and keypoint in self.context.refinements:
+            return self.context.thresholds.get(keypoint, 0.0)
+        return self.models[keypoint].threshold
 
     def _looked_for(self, names: Sequence[str], context: bool) -> list[str]:
         """Keypoints to look for so that these can be answered, in the order of the model."""
@@ -224,21 +225,36 @@ class KeypointDetector:
             needed |= set(self.context.anchors)
         return [name for name in self.keypoints if name in needed]
 
-    def _peaks(self, name: str, windows: list[np.ndarray], least: float, most: int) -> np.ndarray:
-        x, y, scale, score = np.concatenate(windows or [np.empty((0, 4))]).T
-        place = self.models[name].localisation
-        return find_peaks(x, y, scale, score, place, self.suppression, least, most)
+    def _peaks(
+        self, levels: Sequence[Level], names: Sequence[str], mode: str, least: dict[str, float], most: int
+    ) -> dict[str, np.ndarray]:
+        """Peaks of some keypoints, all on one pass over the pyramid."""
+        windows: dict[str, list[np.ndarray]] = {name: [np.empty((0, 4))] for name in names}
+        for level in levels:
+            for channels in self.strips(level, mode):
+                for name in names:
+                    windows[name].append(self.score_strip(level, channels, name, mode))
+        peaks = {}
+        for name in names:
+            x, y, scale, score = np.concatenate(windows[name]).T
+            peaks[name] = find_peaks(x, y, scale, score, self.models[name].localisation, self.suppression, least[name], most)
+        return peaks
 
-    def _tell(self, names: Sequence[str], peaks: dict[str, np.ndarray], levels: Sequence[Level], most: int) -> list[Detection]:
+    def _tell(
+        self, names: Sequence[str], peaks: dict[str, np.ndarray], levels: Sequence[Level], most: int, everything: bool
+    ) -> list[Detection]:
         """Keypoints told from the anchors' peaks."""
-        assert self.context is not None
-        thresholds = {name: self.models[name].threshold for name in self.context.anchors}
+        context = self.context
+        assert context is not None
+        thresholds = {name: self.models[name].threshold for name in context.anchors}
         found = []
-        for face in self.context.faces(peaks, thresholds, most):
+        for face in context.faces(peaks, thresholds, most):
+            if not everything and face.score < context.least:
+                continue
             for name in names:
-                place, frame = self.context.place(face, levels, name, self.pool)
+                place, frame, verified = context.place(face, levels, name, self.pool, self.models[name])
                 size = abs(frame.turn) / IED * self.pool.window
-                found.append(Detection(name, place.real, place.imag, face.score, size))
+                found.append(Detection(name, place.real, place.imag, face.score + context.weight * verified, size))
         return found
 
     def pyramid(

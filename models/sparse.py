@@ -60,6 +60,10 @@ class KeypointModel:
             object.__setattr__(self, "_compiled", made)
         return self.__dict__["_compiled"]
 
+    def scores(self, patches: np.ndarray, pool: FeaturePool) -> np.ndarray:
+        """Return the scores (n,) of windows given as patches (n, 26, 26, 3), without rejection."""
+        return pool.partial_scores(patches, self.features, self.lo, self.step, self.coef, self.intercept)[:, -1]
+
 
 @dataclass(frozen=True)
 class OffsetModel:

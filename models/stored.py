@@ -43,7 +43,9 @@ def write_parts(
             "noise": float(context.shape.noise),
             "refinements": steps,
             "floor": float(context.floor),
-            "threshold": float(context.threshold),
+            "weight": float(context.weight),
+            "thresholds": {name: float(value) for name, value in context.thresholds.items()},
+            "least": float(context.least),
         }
     return arrays, header
 
@@ -76,9 +78,10 @@ def read_parts(
     names = tuple(described["keypoints"])
     n = len(names)
     anchors = np.array([names.index(name) for name in described["anchors"]])
-    noise, floor, threshold = (float(described[key]) for key in ("noise", "floor", "threshold"))
-    if len(anchors) < 2 or not noise > 0 or not np.isfinite([noise, floor, threshold]).all():
-        raise ValueError(f"context: anchors={described['anchors']}, noise={noise}, floor={floor}, threshold={threshold}")
+    noise, floor, weight, least = (float(described[key]) for key in ("noise", "floor", "weight", "least"))
+    thresholds = {str(name): float(value) for name, value in described["thresholds"].items()}
+    if len(anchors) < 2 or not noise > 0 or not np.isfinite([noise, floor, weight, least, *thresholds.values()]).all():
+        raise ValueError(f"context: anchors={described['anchors']}, noise={noise}, floor={floor}, weight={weight}, least={least}")
     shape = ShapeModel(
         names,
         anchors,
@@ -95,7 +98,7 @@ def read_parts(
     for name in [*described["anchors"], *refinements]:
         if name not in models:
             raise ValueError(f"context: the model has no keypoint {name!r}")
-    return models, guides, Context(shape, refinements, floor, threshold)
+    return models, guides, Context(shape, refinements, floor, weight, thresholds, least)
 
 
 def _write_model(arrays: Arrays, name: str, model: KeypointModel) -> dict[str, Any]:

@@ -43,6 +43,8 @@ class GuideSettings:
         Negatives of the first node; every next one learns from as many that the nodes before it let through.
     first_rows : int
         Rows of the first stage of a fit.
+    shrinkage : float
+        Ridge of the regressor; windows of the same face are much alike.
     loss : float
         Share of the held-out positive windows that a node may lose.
     seed : int
@@ -59,6 +61,7 @@ class GuideSettings:
     per_level: int = 2
     n_random: int = 12_000
     first_rows: int = 6_000
+    shrinkage: float = 0.1
     loss: float = 0.02
     seed: int = 0
 
@@ -179,7 +182,7 @@ def train_guide(
     fitted, reference = near(views, 1), near(held_out_views, 2)
     if not len(fitted.patches) or not len(reference.patches):
         raise ValueError(f"{keypoint}: no visible point of a face with IED above {s.ied_low:g} px to learn from")
-    fit = FitSettings(n_features=s.n_offsets, first_rows=s.first_rows)
+    fit = FitSettings(n_features=s.n_offsets, first_rows=s.first_rows, shrinkage=s.shrinkage)
     offsets = fit_offsets(fitted.patches, fitted.offsets, pool, fit, [s.seed, 3])
     error = np.hypot(*(offsets.predict(reference.patches, pool) - reference.offsets).T)
     scores = {"offset_error": float(np.median(error))}
@@ -208,7 +211,8 @@ def train_guide(
         passed = pool.partial_scores(negatives, model.features, model.lo, model.step, model.coef, model.intercept)
         share = float((passed >= model.thresholds).all(axis=1).mean())
         scores[f"prune{number}_negatives"] = share
-        say(f"{keypoint}: node of {k} features: {len(positives)} against {len(negatives)}, lets {share:.3f} of these through, {_since(clock)}")
+        rows = f"{len(positives)} against {len(negatives)}"
+        say(f"{keypoint}: node of {k} features: {rows}, lets {share:.3f} of the latter through, {_since(clock)}")
     return Guide(tuple(nodes), offsets), scores
 
 

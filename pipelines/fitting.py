@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from ..learners.annealing import anneal
-from ..learners.losses import Loss, get_loss
+from ..learners.annealing import SafeRate, anneal
+from ..learners.losses import Loss, MarginLoss, get_loss
 from ..learners.polish import descend
 from ..learners.priors import Prior
 from ..learners.schedules import get_schedule
@@ -108,7 +108,8 @@ def fit_rows(
     loss = get_loss(settings.loss)
     chosen, coef, offset = _select(patches, y[:, None], balanced_weights, rows, loss, pool, settings, features)
     never = np.full(len(chosen["features"]), -np.inf, np.float32)
-    return KeypointModel(**chosen, coef=coef[:, :, 0], thresholds=never, intercept=float(offset[0]))
+    features, lo, step = chosen["features"], chosen["lo"], chosen["step"]
+    return KeypointModel(features, lo, step, coef[:, :, 0], never, float(offset[0]))
 
 
 def fit_offsets(
@@ -116,8 +117,8 @@ def fit_offsets(
 ) -> OffsetModel:
     """Select features and fit their two-dimensional responses to where the keypoint lies, seen from each window's pixel.
 
-    A feature is a pair of responses h(x) = (beta_1 u(x), beta_2 u(x)) (section 7.2.2 of the arXiv text), kept or dropped as one; the
-    loss is the squared error.
+    A feature is a pair of responses h(x) = (beta_1 u(x), beta_2 u(x)) (section 7.2.2 of the arXiv text), kept or dropped as
+    one; the loss is the squared error.
 
     Parameters
     ----------
@@ -135,10 +136,7 @@ def fit_offsets(
     unit = max(float(np.sqrt(np.mean(offsets**2))), 1e-6)
     rng = np.random.default_rng(seed)
     rows = np.sort(rng.permutation(len(offsets))[: settings.first_rows])
-    # The squared loss curves four times as much as the logistic one, whose rate the settings hold.
-    slower = replace(settings, learning_rate=settings.learning_rate / 4)
-    loss = get_loss("squared")
-    chosen, coef, offset = _select(patches, offsets / unit, _equal_weights, rows, loss, pool, slower, None)
+    chosen, coef, offset = _select(patches, offsets / unit, _equal_weights, rows, get_loss("squared"), pool, settings, None)
     return OffsetModel(**chosen, coef=(coef * unit).astype(np.float32), intercept=(offset * unit).astype(np.float32))
 
 
@@ -159,12 +157,16 @@ def _select(
     counts = get_schedule(s.schedule)(len(features), k, s.n_steps, s.mu)
     counts = counts[: int(np.argmax(counts == k)) + 1]
 
+    def rate(weight: np.ndarray) -> float | SafeRate:
+        # Gradients of the squared loss grow without end where a step overshoots.
+        return s.learning_rate if isinstance(loss, MarginLoss) else SafeRate(loss, weight)
+
     weight = weights(y[rows])
     sampled = patches[rows]
     lo, step = value_range(pool, sampled, features, s.n_bins, _RANGE_ROWS)
     design = PatchDesign(sampled, weight, pool=pool, features=features, n_bins=s.n_bins, lo=lo, step=step)
     switch = int(np.argmax(counts <= max(k, s.late * k))) + 1
-    state = anneal(design, y[rows], loss, counts[:switch], sample_weight=weight, learning_rate=s.learning_rate, prior=prior)
+    state = anneal(design, y[rows], loss, counts[:switch], sample_weight=weight, learning_rate=rate(weight), prior=prior)
     raw, offset = state.design.unstandardise(state.coef, state.intercept)
     kept = state.kept
     del design, state, sampled  # a gigabyte of codes
@@ -180,7 +182,7 @@ def _select(
         loss,
         counts[switch:],
         sample_weight=weight,
-        learning_rate=s.learning_rate,
+        learning_rate=rate(weight),
         prior=prior,
         coef=coef,
         intercept=offset,

@@ -17,7 +17,7 @@ from .losses import Loss
 from .newton import Fit, Problem, block_changes, gram, refit, single_changes
 
 POOL = 15  # late survivors in the first pool, in units of k: with 5 true features are often missing, 20 gain nothing more
-REGROWN = (1.0, 0.0)  # shares of the support to grow anew from
+REGROWTH = 0.01  # share of the objective that growing anew has to gain: less is found without end where labels are noisy
 WANTED = 5  # columns of the steepest gradient that join the pool in each round, in units of k
 
 
@@ -125,8 +125,8 @@ def swap(problem: Problem, Z, first, support, fit: Fit, *, n_tries: int = 10, ma
     return support, fit
 
 
-def regrow(problem: Problem, Z, first, support, fit: Fit, share: float):
-    """The strongest ``share`` of the support, grown by the steepest units of the pool to twice its size, and cut back to it.
+def regrow(problem: Problem, Z, first, support, fit: Fit):
+    """Grow the support by the steepest units of the pool, a few at a time, to twice its size, and cut it back as slowly.
 
     It leaves local optima that no single exchange leaves: with many wrong units at once each right one looks useless.
 
@@ -137,11 +137,12 @@ def regrow(problem: Problem, Z, first, support, fit: Fit, share: float):
     """
     k, sizes = len(support), np.diff(first)
     some = max(1, k // 8)
-    units, theta = _strongest(fit.theta, first, support, max(1, round(share * k)))
+    units, theta = support, fit.theta
     widest = min(2 * k, len(sizes))
     growing = True
     while True:
-        fit = refit(problem, _columns(Z, first, units), theta, fit.intercept)
+        if len(units) > k or not growing:
+            fit = refit(problem, _columns(Z, first, units), theta, fit.intercept)
         growing = growing and len(units) < widest
         if growing:
             gradient = Z.T @ fit.residual.astype(Z.dtype)
@@ -268,10 +269,9 @@ def polish(
                 support, fit = swap(problem, Z, first, support, fit)
                 misled = True
         if misled and not improved:
-            for share in REGROWN:
-                found, found_fit = swap(problem, Z, first, *regrow(problem, Z, first, support, fit, share))
-                if found_fit.value < fit.value - 1e-6 * abs(fit.value):
-                    support, fit, improved = found, found_fit, True
+            found, found_fit = swap(problem, Z, first, *regrow(problem, Z, first, support, fit))
+            if found_fit.value < fit.value - REGROWTH * abs(fit.value):
+                support, fit, improved = found, found_fit, True
         if not improved:
             break
     chosen = pool[support]

@@ -16,7 +16,7 @@ from sklearn.model_selection import StratifiedKFold
 from ..learners import FSAClassifier, Prior, SDist
 from ..vision.pets import PetFeatures, Photograph
 from ..vision.words import VisualWords
-from .evidence import paint, word_places
+from .evidence import occurrences, paint
 from .files import check_array, read_model, write_model
 from .scorers import SCORERS, AdditiveScorer, MetricScorer, Scorer
 
@@ -274,9 +274,9 @@ class ImageClassifier:
             [(str(names[additive.selected[j]]), float(evidence[j])) for j in present],
         )
 
-    def places(self, photograph: Photograph, column: int) -> np.ndarray:
-        """Where the word of a column occurs: x, y, width and height (n, 4) of its windows in ``photograph.resized(side)``."""
-        return word_places(self.features, photograph.resized(self.features.side), column)
+    def occurrences(self, photograph: Photograph) -> tuple[np.ndarray, np.ndarray]:
+        """Columns of the words of ``photograph.resized(side)``, and their windows; see :func:`.evidence.occurrences`."""
+        return occurrences(self.features, photograph.resized(self.features.side))
 
     def save(self, path: str | Path) -> None:
         """Write a model file; errors as in :func:`annealed.models.files.write_model`."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..vision.pets import N_SHADES, PetFeatures, Photograph
+from ..vision.pets import N_SHADES, PetFeatures, Photograph, shade_bins
 from ..vision.sift import CELL_OF_SIZE, N_CELLS, Descriptors
 
 WINDOW = CELL_OF_SIZE * N_CELLS  # side of a descriptor in units of its keypoint's size
 
 
-def word_places(features: PetFeatures, photograph: Photograph, column: int) -> np.ndarray:
-    """Where the word of a column occurs.
+def occurrences(features: PetFeatures, photograph: Photograph) -> tuple[np.ndarray, np.ndarray]:
+    """Which columns of words a photograph raises, and where.
 
     Parameters
     ----------
@@ -19,36 +19,29 @@ def word_places(features: PetFeatures, photograph: Photograph, column: int) -> n
         Fitted.
     photograph : Photograph
         Resized to ``features.side`` already.
-    column : int
-        A column of words, of the whole image or of the head.
 
     Returns
     -------
-    ndarray of shape (n, 4)
-        x, y, width and height of the windows' centres and sides, in pixels of ``photograph``.
-
-    Raises
-    ------
-    ValueError
-        For a column that is no word.
+    columns : ndarray of shape (m,), int64
+        One entry for every time that a word is counted: in the whole image, in its quarter, in the head.
+    windows : ndarray of shape (m, 4), float64
+        x, y, width and height of the keypoints' windows (x, y: the middle) in pixels of ``photograph``.
     """
-    if not 0 <= column < features.n_whole + (features.n_words if features.head_words_ is not None else 0):
-        raise ValueError(f"column {column} is no visual word")
+    columns, windows = [], []
     for first, words, described, frame in _views(features, photograph):
-        n = len(words.get_feature_names_out())
-        if first <= column < first + n:
-            bin, word = divmod(column - first, features.n_words)
-            rows, found, quarters = words.occurrences(described)
-            here = (found == word) & ((bin == 0) | (quarters == bin - 1))
-            return _windows(described, np.unique(rows[here]), frame)
-    return np.empty((0, 4))
+        rows, found, quarters = words.occurrences(described)
+        bins = [found, (1 + quarters) * features.n_words + found] if words.spatial else [found]
+        for bin in bins:
+            columns.append(first + bin.astype(np.int64))
+            windows.append(_windows(described, rows, frame))
+    return np.concatenate(columns), np.concatenate(windows)
 
 
 def paint(features: PetFeatures, photograph: Photograph, evidence: np.ndarray) -> np.ndarray:
     """Evidence per pixel, (H, W) float64.
 
-    Each word's evidence is shared equally among its occurrences and spread over their windows, a colour's over its pixels; what
-    falls outside the image is left out.
+    Each word's evidence is shared equally among its occurrences and spread over what their windows cover of the image, a colour's
+    over its pixels.
 
     Parameters
     ----------
@@ -61,26 +54,20 @@ def paint(features: PetFeatures, photograph: Photograph, evidence: np.ndarray) -
     """
     pixels = np.asarray(photograph.image)
     height, width = pixels.shape[:2]
-    corners = np.zeros((height + 1, width + 1))  # differences of the map: windows are added at their four corners
-    for first, words, described, frame in _views(features, photograph):
-        n = len(words.get_feature_names_out())
-        counts = words.counts(described)
-        share = evidence[first : first + n] / np.maximum(counts, 1)
-        rows, found, quarters = words.occurrences(described)
-        value = share[found]
-        if words.spatial:
-            value = value + share[(1 + quarters) * features.n_words + found]
-        x, y, w, h = _windows(described, rows, frame).T
-        x0, x1 = (np.clip(np.rint(x + s * w / 2), 0, width).astype(int) for s in (-1, 1))
-        y0, y1 = (np.clip(np.rint(y + s * h / 2), 0, height).astype(int) for s in (-1, 1))
-        density = value / np.maximum((x1 - x0) * (y1 - y0), 1)
-        for ys, xs, sign in ((y0, x0, 1), (y0, x1, -1), (y1, x0, -1), (y1, x1, 1)):
-            np.add.at(corners, (ys, xs), sign * density)
+    columns, windows = occurrences(features, photograph)
+    value = (evidence / np.maximum(np.bincount(columns, minlength=len(evidence)), 1))[columns]
+    x, y, w, h = windows.T
+    x0, y0 = (np.clip(np.floor(v), 0, side - 1).astype(int) for v, side in ((x - w / 2, width), (y - h / 2, height)))
+    x1 = np.clip(np.ceil(x + w / 2).astype(int), x0 + 1, width)
+    y1 = np.clip(np.ceil(y + h / 2).astype(int), y0 + 1, height)
+    density = value / ((x1 - x0) * (y1 - y0))
+    corners = np.zeros((height + 1, width + 1))  # differences of the map: a window is added at its four corners
+    for ys, xs, sign in ((y0, x0, 1), (y0, x1, -1), (y1, x0, -1), (y1, x1, 1)):
+        np.add.at(corners, (ys, xs), sign * density)
     heat = corners.cumsum(axis=0).cumsum(axis=1)[:height, :width]
-    colours = evidence[-(N_SHADES**3) :]
-    shades = (pixels.astype(np.int64) * N_SHADES) >> 8
-    bins = shades @ np.array([N_SHADES**2, N_SHADES, 1])
-    return heat + (colours / np.maximum(np.bincount(bins.ravel(), minlength=N_SHADES**3), 1))[bins]
+    bins = shade_bins(pixels)
+    n_bins = N_SHADES**3
+    return heat + (evidence[-n_bins:] / np.maximum(np.bincount(bins.ravel(), minlength=n_bins), 1))[bins]
 
 
 def _views(features: PetFeatures, photograph: Photograph):

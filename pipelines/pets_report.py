@@ -18,16 +18,14 @@ from .pets_evaluate import COLUMNS, Evaluation
 
 N_WORDS = 12  # rows of the picture of words
 N_PAIRS = 6
-N_PATCHES = 9  # patches of each word
+N_PATCHES = 10  # patches of each word
 N_EXPLAINED = 4  # photographs of each kind in the picture of evidence
 PATCH = 72  # pixels of a patch in the pictures
 SCALE = 2.0  # patches are so many times as wide as the keypoint's window: Figure 4.6
 
 
-def patches_of(
-    model: ImageClassifier, files: Sequence[PetFile], X, column: int, n: int = N_PATCHES, scale: float = SCALE
-) -> list[np.ndarray]:
-    """Patches around occurrences of a word, at most one per photograph, from the photographs where it is most frequent.
+class Patches:
+    """Patches of words in photographs; each photograph is read and described once.
 
     Parameters
     ----------
@@ -36,29 +34,32 @@ def patches_of(
         Training photographs.
     X : CSR matrix
         Their columns.
-    column : int
-        A column of words.
-    n : int
-        Patches at most.
-    scale : float
-        Side of a patch in widths of the keypoint's window.
-
-    Returns
-    -------
-    list of ndarray of shape (PATCH, PATCH, 3), uint8
     """
-    frequency = np.asarray(X[:, [column]].todense()).ravel()
-    photographs = Photographs(files, model.features.side)
-    found: list[np.ndarray] = []
-    for i in np.argsort(-frequency, kind="stable"):
-        if len(found) == n or frequency[i] == 0:
-            break
-        photograph = photographs[int(i)]
-        places = model.places(photograph, column)
-        if len(places):
-            x, y, width, height = places[len(places) // 2]
-            found.append(_patch(np.asarray(photograph.image), x, y, scale * width, scale * height))
-    return found
+
+    def __init__(self, model: ImageClassifier, files: Sequence[PetFile], X):
+        self.photographs = Photographs(files, model.features.side)
+        self.model = model
+        self.by_column = X.tocsc()
+        self._seen: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
+
+    def of(self, column: int, n: int) -> list[np.ndarray]:
+        """Return patches (PATCH, PATCH, 3) around a word, one from each of the ``n`` photographs where it is most frequent."""
+        first, last = self.by_column.indptr[column : column + 2]
+        order = np.argsort(-self.by_column.data[first:last], kind="stable")[:n]
+        found = []
+        for i in self.by_column.indices[first:last][order]:
+            image, columns, windows = self._describe(int(i))
+            places = windows[columns == column]
+            if len(places):
+                x, y, width, height = places[len(places) // 2]
+                found.append(_patch(image, x, y, SCALE * width, SCALE * height))
+        return found
+
+    def _describe(self, i: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        if i not in self._seen:
+            photograph = self.photographs[i]
+            self._seen[i] = (np.asarray(photograph.image), *self.model.occurrences(photograph))
+        return self._seen[i]
 
 
 def _patch(image: np.ndarray, x: float, y: float, width: float, height: float) -> np.ndarray:
@@ -74,12 +75,12 @@ def _strip(patches: Sequence[np.ndarray], n: int) -> np.ndarray:
     return np.hstack([np.pad(p, ((2, 2), (2, 2), (0, 0)), constant_values=255) for p in [*patches, *white]])
 
 
-def draw_words(path: Path, model: ImageClassifier, part: str, files: Sequence[PetFile], X, n: int = N_WORDS) -> None:
+def draw_words(path: Path, model: ImageClassifier, part: str, patches: Patches) -> None:
     """The strongest words of a part, each with patches of training photographs and the class that it speaks for."""
     from matplotlib.figure import Figure
 
     additive = model.scorers[part][0]
-    chosen = [int(c) for c in model.selected(part) if c < _n_words(model)][:n]
+    chosen = [int(c) for c in model.selected(part) if c < _n_words(model)][:N_WORDS]
     if not chosen:
         return
     names = model.features.get_feature_names_out()
@@ -89,7 +90,7 @@ def draw_words(path: Path, model: ImageClassifier, part: str, files: Sequence[Pe
         if isinstance(additive, AdditiveScorer):
             row = np.flatnonzero(additive.selected == column)
             title += f": {model.classes[int(additive.responses[row[0], -1].argmax())]}" if len(row) else ""
-        axes.imshow(_strip(patches_of(model, files, X, column), N_PATCHES))
+        axes.imshow(_strip(patches.of(column, N_PATCHES), N_PATCHES))
         axes.set_title(title, fontsize=8, loc="left", pad=2)
         axes.axis("off")
     with replacing(path) as temporary:
@@ -100,19 +101,19 @@ def _n_words(model: ImageClassifier) -> int:
     return model.features.n_whole + (model.features.n_words if model.features.head_words_ is not None else 0)
 
 
-def draw_pairs(path: Path, model: ImageClassifier, part: str, files: Sequence[PetFile], X, y: np.ndarray, n: int = N_PAIRS) -> None:
+def draw_pairs(path: Path, model: ImageClassifier, part: str, patches: Patches, y: np.ndarray) -> None:
     """Pairs of words whose product sDist of order 2 uses on the chosen columns, side by side (Figure 4.6)."""
     from matplotlib.figure import Figure
 
-    metric = metric_on(X, y, model.selected(part), 2)
-    pairs = [pair for pair in metric.pairs() if max(pair) < _n_words(model)][:n]
+    metric = metric_on(patches.by_column.tocsr(), y, model.selected(part), 2)
+    pairs = [pair for pair in metric.pairs() if max(pair) < _n_words(model)][:N_PAIRS]
     if not pairs:
         return
     names = model.features.get_feature_names_out()
     figure = Figure(figsize=(11, 1.35 * len(pairs)), layout="constrained")
     for row, pair in zip(np.reshape(figure.subplots(len(pairs), 2), (-1, 2)), pairs):
         for axes, column in zip(row, pair):
-            axes.imshow(_strip(patches_of(model, files, X, column, 5), 5))
+            axes.imshow(_strip(patches.of(column, N_PATCHES // 2), N_PATCHES // 2))
             axes.set_title(str(names[column]), fontsize=8, loc="left", pad=2)
             axes.axis("off")
     with replacing(path) as temporary:
@@ -231,8 +232,9 @@ def write_report(folder: Path, record: dict[str, Any], model: ImageClassifier, f
         y = np.array([model.classes.index(f.label) for f in files if f.label in model.classes])
         if len(files) and len(y) == len(files) and len(np.unique(y)) == len(model.classes):
             X = found.X_train[asked]
-            draw_words(folder / f"words_{part}.png", model, part, files, X)
-            draw_pairs(folder / f"pairs_{part}.png", model, part, files, X, y)
+            patches = Patches(model, files, X)
+            draw_words(folder / f"words_{part}.png", model, part, patches)
+            draw_pairs(folder / f"pairs_{part}.png", model, part, patches, y)
             if len(model.classes) == 2:
                 metric = metric_on(X, y, model.selected(part), model.settings.max_order)
                 component = first_component(metric.transform(found.X_test[_asked(found, part)]))

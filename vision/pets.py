@@ -76,7 +76,8 @@ class Photograph:
         scale = side / max(height, width)
         if scale != 1:
             size = (max(1, round(width * scale)), max(1, round(height * scale)))
-            pixels = cv2.resize(pixels, size, interpolation=cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR)
+            way = cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR
+            pixels = np.asarray(cv2.resize(pixels, size, interpolation=way), np.uint8)
             if head is not None:
                 head = Box(*(v * scale for v in head))
         return Photograph(pixels, head)
@@ -93,6 +94,12 @@ class Photograph:
         return cv2.resize(crop, (side, side), interpolation=cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR)
 
 
+def shade_bins(image: npt.ArrayLike) -> np.ndarray:
+    """Bin of each pixel's colour, (H, W): 100 red + 10 green + blue, each shade floor(10 v / 256)."""
+    shades = (as_rgb(image).astype(np.int32) * N_SHADES) >> 8
+    return shades @ np.array([N_SHADES**2, N_SHADES, 1], np.int32)
+
+
 def colour_histogram(image: npt.ArrayLike) -> np.ndarray:
     """Joint histogram of red, green and blue in 10 x 10 x 10 bins.
 
@@ -104,10 +111,9 @@ def colour_histogram(image: npt.ArrayLike) -> np.ndarray:
     Returns
     -------
     ndarray of shape (1000,), int64
-        Pixels by 100 red + 10 green + blue, each shade floor(10 v / 256).
+        Pixels in each of :func:`shade_bins`.
     """
-    shades = (as_rgb(image).astype(np.int32) * N_SHADES) >> 8
-    return np.bincount((shades @ np.array([N_SHADES**2, N_SHADES, 1], np.int32)).ravel(), minlength=N_SHADES**3)
+    return np.bincount(shade_bins(image).ravel(), minlength=N_SHADES**3)
 
 
 class PetFeatures(TransformerMixin, BaseEstimator):

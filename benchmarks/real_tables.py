@@ -121,15 +121,16 @@ def abess(split, sizes, X, y):
 
     scaler = scaled(X)
     Z = scaler.transform(X)
+    moving = np.flatnonzero(scaler.var_ > 0)  # the package stops at constant columns
     classes, codes = np.unique(y, return_inverse=True)
     model = Abess if len(classes) == 2 else MultinomialRegression
     found = []
     for k in sizes:
-        fitted = model(support_size=[k], thread=1).fit(Z, codes)
+        fitted = model(support_size=[k], thread=1).fit(Z[:, moving], codes)
         coef = np.asarray(fitted.coef_)
         coef = coef[None] if coef.ndim == 1 else coef.T
         frozen = Frozen(coef, np.atleast_1d(fitted.intercept_), classes)
-        found.append(OnColumns(scaler, np.arange(X.shape[1]), frozen))
+        found.append(OnColumns(scaler, moving, frozen))
     return found
 
 

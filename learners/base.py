@@ -159,8 +159,10 @@ class _FSA(CallbackSupportMixin, SelectorMixin, BaseEstimator):
             ensure_all_finite="allow-nan" if piecewise else False,
             **kwargs,
         )
-        if not piecewise:
-            self._check_finite(checked[0] if isinstance(checked, tuple) else checked)
+        matrix = checked[0] if isinstance(checked, tuple) else checked
+        # A dense matrix to fit is checked by the first read that the design makes of it.
+        if not piecewise and (sp.issparse(matrix) or not kwargs.get("reset", True)):
+            self._check_finite(matrix)
         return checked
 
     def _check_finite(self, X):

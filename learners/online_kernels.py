@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numba import njit
 
@@ -39,17 +41,17 @@ def shrink(w, gravity):
 @njit(cache=True, nogil=True)
 def stabilised_stage(
     data, indices, start, end, y, weight, orders, burst, loss, h, rate, fit_intercept, gravity,
-    coef, intercept, counts, seen, before, pool, pooled, strides, first, last,
+    coef, intercept, bursts, counts, seen, before, pool, pooled, strides, first, last,
 ):  # fmt: skip
     """Run one stage, or a part of it, of informative truncated bursts (Algorithms 3.2 and 3.3) on the paths ``first`` .. ``last
     - 1``.
 
     Rows ``orders[m]`` are taken in turn; after every ``burst`` of them each coefficient that met a non-zero shrinks by
-    ``gravity`` times the number of times it did. ``counts`` (p, 4) holds, side by side for the sake of the cache, that number
-    (zero on entry and exit, -1 for features that have left), the bursts that changed a feature and those that left it non-zero,
-    over all paths of the call. ``pool[m]`` collects updates per touch for the next gravity, every one until it is full, then
-    every second one, and so on; ``pooled[m]`` of them are there and every ``strides[m]``-th one comes next. ``seen`` and
-    ``before`` (p,) are scratch.
+    ``gravity`` times the number of times it did. ``counts`` (p,) holds that number (zero on entry and exit), and ``bursts``
+    (p, 2) the bursts that changed a feature and those that left it non-zero, over all paths of the call. ``pool[m]`` collects
+    updates per touch for the next gravity, every one until it is full, then every second one, and so on; ``pooled[m]`` of them
+    are there and every ``strides[m]``-th one comes next. ``seen`` and ``before`` (p + 1,) are scratch. ``indices`` and ``seen``
+    are unsigned, which spares the test for negative ones. Which features a burst meets cannot be predicted: nothing branches on it.
     """
     for m in range(first, last):
         order = orders[m]
@@ -73,19 +75,17 @@ def stabilised_stage(
                     continue
                 for e in range(start[i], end[i]):
                     j = indices[e]
-                    k = counts[j, 0]
-                    if k >= 0:
-                        if k == 0:
-                            seen[n_seen] = j
-                            before[n_seen] = w[j]
-                            n_seen += 1
-                        counts[j, 0] = k + 1
-                        w[j] += step * data[e]
+                    k = counts[j]
+                    seen[n_seen] = j
+                    before[n_seen] = w[j]
+                    n_seen += 1 if k == 0 else 0
+                    counts[j] = k + 1
+                    w[j] += step * data[e]
                 if fit_intercept:
                     b += step
             for t in range(n_seen):
                 j = seen[t]
-                k = counts[j, 0]
+                k = counts[j]
                 if skip == 0:
                     if filled == size:  # keep every second entry, and collect half as often from now on
                         filled = size // 2
@@ -96,11 +96,11 @@ def stabilised_stage(
                     filled += 1
                     skip = stride
                 skip -= 1
-                w[j] = shrink(w[j], gravity * k)
-                counts[j, 0] = 0
-                counts[j, 1] += 1
-                if w[j] != 0.0:
-                    counts[j, 2] += 1
+                left = max(abs(w[j]) - gravity * k, 0.0)  # (3.6)
+                w[j] = math.copysign(left, w[j])
+                counts[j] = 0
+                bursts[j, 0] += 1
+                bursts[j, 1] += 1 if left > 0.0 else 0
             position = stop
         intercept[m] = b
         pooled[m] = filled
@@ -108,13 +108,16 @@ def stabilised_stage(
 
 
 @njit(cache=True, nogil=True)
-def drop_columns(data, indices, start, end, active):
-    """Move the entries of active columns to the front of each row and shorten the row: nothing is copied elsewhere."""
+def renumber_columns(data, indices, start, end, place):
+    """Move the entries of columns in use (``place[j] >= 0``) to the front of their row under the number ``place[j]``, and shorten
+    the row: nothing is copied elsewhere.
+    """
     for i in range(len(start)):
         at = start[i]
         for e in range(start[i], end[i]):
-            if active[indices[e]]:
-                indices[at] = indices[e]
+            j = place[indices[e]]
+            if j >= 0:
+                indices[at] = j
                 data[at] = data[e]
                 at += 1
         end[i] = at

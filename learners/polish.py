@@ -124,6 +124,34 @@ def swap(problem: Problem, Z, first, support, fit: Fit, *, n_tries: int = 10, ma
     return support, fit
 
 
+def widen(problem: Problem, Z, first, support, fit: Fit):
+    """Twice as large a support, with the steepest units of the pool, and back again by dropping the weakest few at a time.
+
+    It leaves local optima that no single exchange leaves: with many wrong units at once each right one looks useless.
+
+    Returns
+    -------
+    support : ndarray of shape (k,), int
+    fit : Fit
+    """
+    k = len(support)
+    gradient = Z.T @ fit.residual.astype(Z.dtype)
+    sizes = np.diff(first)
+    steep = np.add.reduceat((gradient**2).sum(axis=1), first[:-1]) / sizes
+    steep[support] = -1.0
+    wide = np.concatenate([support, np.argsort(-steep, kind="stable")[: min(k, len(sizes) - k)]])
+    theta = _move(fit.theta, first, support, wide)
+    while True:
+        fit = refit(problem, _columns(Z, first, wide), theta, fit.intercept)
+        if len(wide) == k:
+            return wide, fit
+        blocks = np.concatenate([[0], np.cumsum(sizes[wide])])
+        strength = np.add.reduceat((fit.theta**2).sum(axis=1), blocks[:-1]) / sizes[wide]
+        stay = np.sort(np.argsort(-strength, kind="stable")[: max(k, len(wide) - max(1, len(wide) // 8))])
+        theta = _move(fit.theta, first, wide, wide[stay])
+        wide = wide[stay]
+
+
 def proposals(change: np.ndarray, n_tries: int):
     """Lists of exchanges (out, in) to try, the boldest first: half of the compatible ones that promise to pay, and ever fewer."""
     paying = np.flatnonzero(change.ravel() < 0)
@@ -207,6 +235,7 @@ def polish(
     support = np.searchsorted(pool, chosen)
     fit = refit(problem, _columns(Z, first, support), _by_unit(coef, kept, chosen, members), np.asarray(intercept, dtype=float))
     support, fit = swap(problem, Z, first, support, fit)
+    misled = False  # whether columns that fell early were needed after all
     for _ in range(rounds):
         if len(pool) == n_units:
             break
@@ -220,9 +249,17 @@ def polish(
         fresh = np.concatenate([support, np.arange(len(pool) - len(new), len(pool))])
         columns, small = unit_columns(first, fresh), np.concatenate([[0], np.cumsum(np.diff(first)[fresh])])
         found, fit = swap(problem, Z[:, columns], small, np.arange(k), fit)
-        if np.array_equal(found, np.arange(k)):
+        support = fresh[found]
+        if not np.array_equal(found, np.arange(k)):
+            support, fit = swap(problem, Z, first, support, fit)
+            misled = True
+        elif misled:
+            found, found_fit = widen(problem, Z, first, support, fit)
+            if found_fit.value >= fit.value - 1e-6 * abs(fit.value):
+                break
+            support, fit = swap(problem, Z, first, found, found_fit)
+        else:
             break
-        support, fit = swap(problem, Z, first, fresh[found], fit)
     chosen = pool[support]
     fit = refit(problem, _columns(Z, first, support), fit.theta, fit.intercept, tol=1e-9)
     theta, intercept = fit.theta, fit.intercept

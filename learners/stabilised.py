@@ -35,32 +35,33 @@ def rejection_rate(share, rejection, annealing):
     return float(rejection * np.log(1.0 - annealing * share) / np.log(1.0 - annealing))
 
 
-def _empty_counts(active):
-    counts = np.zeros((len(active), 4), np.int32)
-    counts[~active, 0] = -1
-    return counts
+def _gather(bursts):
+    """Move all threads' counts into the first one's."""
+    for other in bursts[1:]:
+        bursts[0] += other
+        other[:] = 0
 
 
-def _gather(counts):
-    """Move all threads' counts of bursts into the first one's."""
-    for other in counts[1:]:
-        counts[0][:, 1:] += other[:, 1:]
-        other[:, 1:] = 0
+def _scratch(n_columns):
+    """What kernels.stabilised_stage writes to: a count per column, the columns that a burst met, their coefficients before it."""
+    return np.zeros(n_columns, np.int32), np.empty(n_columns + 1, np.uint32), np.empty(n_columns + 1)
 
 
 @dataclass
 class PathState:
     """What the paths of one binary problem carry from stage to stage."""
 
-    coef: np.ndarray  # (n_paths, n_features)
+    columns: np.ndarray  # (n_active,): the features in use, in ascending order; those below are in their places
+    coef: np.ndarray  # (n_paths, n_active)
     intercept: np.ndarray  # (n_paths,)
     pool: np.ndarray  # (n_paths, POOL)
     pooled: np.ndarray  # (n_paths,)
     strides: np.ndarray  # (n_paths,)
-    counts: np.ndarray  # (n_features, 4): see kernels.stabilised_stage; kept until a feature is judged
-    active: np.ndarray  # (n_features,), bool
+    bursts: np.ndarray  # (n_active, 2): see kernels.stabilised_stage; kept until a feature is judged
     rngs: list  # one generator per path
-    n_active: int
+    n_features: int
+    total: np.ndarray  # (n_active + 1,): sum over ``summed`` paths and stages of the coefficients and, at last, intercept
+    summed: int = 0
     stage: int = 0
     seen: int = 0  # rows of the present stage so far, in each path
     gravity: float = 0.0
@@ -70,16 +71,56 @@ class PathState:
     def new(cls, n_paths, n_features, rng):
         """All coefficients zero and all features active."""
         return cls(
+            columns=np.arange(n_features),
             coef=np.zeros((n_paths, n_features)),
             intercept=np.zeros(n_paths),
             pool=np.zeros((n_paths, POOL)),
             pooled=np.zeros(n_paths, np.int64),
             strides=np.ones(n_paths, np.int64),
-            counts=np.zeros((n_features, 4), np.int32),
-            active=np.ones(n_features, bool),
+            bursts=np.zeros((n_features, 2), np.int32),
             rngs=[np.random.RandomState(seed) for seed in rng.randint(2**31 - 1, size=n_paths)],
-            n_active=n_features,
+            n_features=n_features,
+            total=np.zeros(n_features + 1),
         )
+
+    @property
+    def n_active(self):
+        """Features in use."""
+        return len(self.columns)
+
+    def keep(self, stay):
+        """Drop all other features (boolean ``stay``) for good."""
+        kept = np.flatnonzero(stay)
+        self.columns = self.columns[kept]
+        self.coef = self.coef.take(kept, axis=1)
+        self.bursts = self.bursts[kept]
+        self.total, self.summed = np.zeros(len(kept) + 1), 0
+
+    def sum_up(self):
+        """Take the present coefficients into the sum over paths and stages."""
+        self.total[:-1] += self.coef.sum(axis=0)
+        self.total[-1] += self.intercept.sum()
+        self.summed += len(self.coef)
+
+
+class ShrinkingRows:
+    """Rows of a CSR matrix of which the columns in use are numbered anew as others leave: a row costs what is left of it."""
+
+    def __init__(self, X, columns):
+        self.data, self.indices = X.data.copy(), X.indices.astype(np.uint32)
+        self.start, self.end = X.indptr[:-1].astype(np.int64), X.indptr[1:].astype(np.int64)
+        place = np.full(X.shape[1], -1, np.int32)
+        place[columns] = np.arange(len(columns))
+        kernels.renumber_columns(*self.arrays, place)
+
+    @property
+    def arrays(self):
+        """Values, column numbers, where each row starts and ends."""
+        return self.data, self.indices, self.start, self.end
+
+    def keep(self, stay):
+        """Forget all other columns (boolean ``stay``)."""
+        kernels.renumber_columns(*self.arrays, np.where(stay, np.cumsum(stay) - 1, -1).astype(np.int32))
 
 
 class StabilizedTruncatedSGDClassifier(OnlineClassifier):
@@ -87,7 +128,8 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
 
     Every path sees the rows in an order of its own. After a burst of rows each coefficient shrinks in proportion to how many of
     them changed it; the share of bursts that leave it non-zero, over all paths, is its selection probability. After
-    each stage of bursts the least stable features leave for good. The result is the mean over the paths.
+    each stage of bursts the least stable features leave for good. The result is the mean over the paths and over the stages since
+    the last features left; on a stream, which may drift, the paths' present mean.
 
     Parameters
     ----------
@@ -96,7 +138,8 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         has its own k.
     selection : {"annealed", "threshold"}
         "annealed" follows a falling number of features, as feature selection with annealing does: each stage drops those with the
-        lowest selection probability, ties by the mean coefficient. "threshold" is the text: those below ``threshold``.
+        lowest selection probability, ties by the mean coefficient. "threshold" is the text: those below ``threshold`` leave, and
+        the result is the paths' last mean.
     threshold : float
         pi_0 of the text.
     schedule, mu : str, float
@@ -118,7 +161,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         Length of the schedule in stages for ``partial_fit``, where the number of rows is unknown.
     refit : float or None
         Strength of the ridge, times the mean squared length of a row, with which ``fit`` at last fits the features left once
-        more, all rows at a time (the Huberised hinge in place of the hinge). None keeps the mean over the paths.
+        more, all rows at a time (the Huberised hinge in place of the hinge). None keeps the mean.
     class_weight : dict, "balanced" or None
     fit_intercept : bool
         The intercept is never shrunk.
@@ -165,10 +208,10 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         selection="annealed",
         threshold=0.7,
         schedule="inverse",
-        mu=1.0,
+        mu=0.3,
         loss="hinge",
         learning_rate=1.0,
-        rejection=0.15,
+        rejection=0.05,
         annealing=0.0,
         burst_size=5,
         n_bursts=5,
@@ -232,21 +275,19 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         return PathState.new(self.n_paths, n_features, rng)
 
     def _learn(self, state, X, y, weight, n_passes, streaming, bar):
-        data, indices = X.data.copy(), X.indices.copy()  # rows are shortened in place as features leave
-        begin, end = X.indptr[:-1].astype(np.int64), X.indptr[1:].astype(np.int64)
+        rows = ShrinkingRows(X, state.columns)
+        state.total[:], state.summed = 0.0, 0
         n, p = X.shape
         per_stage = self.burst_size * self.n_bursts
-        kernels.drop_columns(data, indices, begin, end, state.active)
-        stored = state.n_active
         n_stages = self.n_stages if streaming else max(1, ceil(n_passes * n / per_stage))
         targets = get_schedule(self.schedule)(p, self._k, n_stages, self.mu)
         number, h = loss_number(self.loss)
         rate = self.learning_rate / self._row_length
         n_threads = min(effective_n_jobs(self.n_jobs), self.n_paths)
         bounds = np.linspace(0, self.n_paths, n_threads + 1).astype(int)
+        scratch = [_scratch(state.n_active) for _ in range(n_threads)]
         # Counts are whole numbers: each thread adds up those of its paths, and the sum does not depend on how the paths were dealt.
-        counts = [state.counts, *(_empty_counts(state.active) for _ in range(n_threads - 1))]
-        scratch = [(np.empty(p, np.int64), np.empty(p)) for _ in range(n_threads)]
+        bursts = [state.bursts, *(np.zeros_like(state.bursts) for _ in range(n_threads - 1))]
         with ThreadPoolExecutor(n_threads) as pool:
             position, orders = 0, np.empty((self.n_paths, 0), np.int64)
             left = n_passes * n
@@ -258,10 +299,10 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
                 take = min(per_stage - state.seen, orders.shape[1] - position)
                 part = np.ascontiguousarray(orders[:, position : position + take])
 
-                def work(thread, part=part):
+                def work(thread, part=part, bursts=bursts):
                     kernels.stabilised_stage(
-                        data, indices, begin, end, y, weight, part, self.burst_size, number, h, rate, self.fit_intercept,
-                        state.gravity, state.coef, state.intercept, counts[thread], *scratch[thread],
+                        *rows.arrays, y, weight, part, self.burst_size, number, h, rate, self.fit_intercept, state.gravity,
+                        state.coef, state.intercept, bursts[thread], *scratch[thread],
                         state.pool, state.pooled, state.strides, bounds[thread], bounds[thread + 1],
                     )  # fmt: skip
 
@@ -273,24 +314,30 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
                 left -= take
                 state.seen += take
                 if state.seen >= per_stage or (left == 0 and not streaming):
-                    last = left == 0 and not streaming
-                    self._end_stage(state, counts, int(targets[min(state.stage, len(targets) - 1)]), last)
-                    if state.n_active < 0.9 * stored:
-                        kernels.drop_columns(data, indices, begin, end, state.active)
-                        stored = state.n_active
-        _gather(counts)
+                    target = int(targets[min(state.stage, len(targets) - 1)])
+                    if self._is_due(state.n_active, target, last=left == 0 and not streaming):
+                        _gather(bursts)
+                        stay = self._judge(state, target)
+                        if not stay.all():
+                            state.keep(stay)
+                            rows.keep(stay)
+                            bursts = [state.bursts, *(np.zeros_like(state.bursts) for _ in range(n_threads - 1))]
+                    self._end_stage(state)
+                    if not streaming and state.n_active <= self._k:
+                        state.sum_up()
+        _gather(bursts)
         if self.refit is not None and not streaming:
             self._fit_again(state, X, y, weight)
 
-    def _end_stage(self, state, counts, target, last):
-        """Drop unstable features once enough are due to be worth a look at all of them, and set the next gravity."""
-        due = target if self.selection == "annealed" else 0
-        if due <= FEWER * state.n_active or last or due == self._k:
-            _gather(counts)
-            self._drop(state, target)
-            for other in counts[1:]:
-                other[~state.active, 0] = -1
-        beta = rejection_rate(state.n_active / len(state.active), self.rejection, self.annealing)
+    def _is_due(self, n_active, target, last):
+        """Whether a stage ends with a look at all features: for the annealed stages only when enough of them are to leave."""
+        if self.selection == "threshold":
+            return True
+        return target < n_active and (target <= FEWER * n_active or last or target == self._k)
+
+    def _end_stage(self, state):
+        """Set the next gravity."""
+        beta = rejection_rate(state.n_active / state.n_features, self.rejection, self.annealing)
         updates = state.pool[np.arange(POOL) < state.pooled[:, None]]
         state.history.append((state.n_active, state.gravity))
         place = int(beta * (len(updates) - 1))  # the order statistic below (3.12)
@@ -300,41 +347,34 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         state.stage += 1
         state.seen = 0
 
-    def _drop(self, state, target):
-        """Judge the active features by their selection probability (3.33) and drop for good those that fail."""
-        kept = np.flatnonzero(state.active)
-        touched, survived = state.counts[kept, 1], state.counts[kept, 2]
+    def _judge(self, state, target):
+        """Boolean (n_active,): the features that stay, by their selection probability (3.33)."""
+        touched, survived = state.bursts.T
         judged = touched > self.min_bursts
         probability = np.where(judged, survived / np.maximum(touched, 1), 1.0)
         if self.selection == "annealed":
-            stay = self._most_stable(probability, kept, state.coef, target)
+            stay = self._most_stable(probability, state.coef, target)
         else:
             stay = probability >= self.threshold
             if not stay.any():
                 stay[strongest(probability, 1)] = True
-        state.counts[kept[judged]] = 0
-        gone = kept[~stay]
-        state.active[gone] = False
-        state.counts[gone, 0] = -1
-        state.coef[:, gone] = 0.0
-        state.n_active = len(kept) - len(gone)
+        state.bursts[judged] = 0
+        return stay
 
     @staticmethod
-    def _most_stable(probability, kept, coef, target):
+    def _most_stable(probability, coef, target):
         """Boolean: the ``target`` highest probabilities; of equal ones those with the largest |mean coefficient| over the paths."""
-        if target >= len(kept):
-            return np.ones(len(kept), bool)
-        limit = np.partition(probability, len(kept) - target)[len(kept) - target]
+        rank = len(probability) - target
+        limit = np.partition(probability, rank)[rank]
         stay = probability > limit
         tied = np.flatnonzero(probability == limit)
-        strength = np.abs(coef[:, kept[tied]].mean(axis=0))
+        strength = np.abs(coef.mean(axis=0)[tied])
         stay[tied[strongest(strength, target - int(stay.sum()))]] = True
         return stay
 
     def _fit_again(self, state, X, y, weight):
         """Minimise the mean loss plus ridge on the features left, and give every path the result."""
-        kept = np.flatnonzero(state.active)
-        columns = X[:, kept]
+        columns = X[:, state.columns]
         loss = {"hinge": HuberisedHingeLoss(), "exponential": ExponentialLoss()}.get(self.loss) or get_loss(self.loss)
         share = weight / weight.sum()
         ridge = self.refit * self._row_length
@@ -347,11 +387,18 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
             gradient = np.append(columns.T @ residual + ridge * w, residual.sum() * self.fit_intercept)
             return loss.value(target, scores, share) + 0.5 * ridge * float(w @ w), gradient
 
-        start = np.append(state.coef[:, kept].mean(axis=0), state.intercept.mean())
+        start = np.append(state.coef.mean(axis=0), state.intercept.mean())
         found = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": 500}).x
-        state.coef[:, kept] = found[:-1]
+        state.coef[:] = found[:-1]
         state.intercept[:] = found[-1]
+        state.total[:], state.summed = found, 1
 
     def _weights(self, state):
         self.history_ = np.array(self._states[0].history)
-        return state.coef.mean(axis=0), float(state.intercept.mean())
+        if self.selection == "annealed" and state.summed:
+            found = state.total / state.summed
+        else:
+            found = np.append(state.coef.mean(axis=0), state.intercept.mean())
+        w = np.zeros(state.n_features)
+        w[state.columns] = found[:-1]
+        return w, float(found[-1])

@@ -4,6 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from annealed.learners import FSAClassifier
 from annealed.learners.annealing import anneal
 from annealed.learners.designs import DenseDesign, PiecewiseDesign, range_knots
 from annealed.learners.losses import (
@@ -209,3 +210,11 @@ def test_several_classes_share_one_support():
     design = DenseDesign(X, weight)
     state = np.array([0, 1, 2]), np.zeros((3, 1, 3)), np.zeros(3), np.where(np.arange(80) < 3, 5, 0)
     assert polish(design, y, MultinomialLoss(), weight, *state)[0].tolist() == [3, 33, 66]
+
+
+@pytest.mark.parametrize("seed", [43, 60])
+def test_many_wrong_units_at_once_are_left_by_widening(seed):
+    """Single exchanges end with a sixth to a third of the features wrong here."""
+    settings = {"columns": "equicorrelated", "random_support": True, "random_signs": True}
+    data = simulate("classification", 1000, 1000, 30, **settings, random_state=np.random.RandomState([7, seed]))
+    assert data.found(FSAClassifier(30).fit(data.X, data.y).get_support(indices=True)) == 1.0

@@ -133,19 +133,18 @@ class DenseDesign(Design):
     def _n_chunks(self):
         return -(-self.n_samples // kernels.CHUNK)
 
+    @classmethod
+    def standardised(cls, X: np.ndarray, mean: np.ndarray, inv: np.ndarray) -> Self:
+        """A matrix whose moments are known: part of a larger one."""
+        new = cls(X, np.empty(0))
+        new._moments = mean, inv
+        return new
+
     def _first_read(self, residual):
         """Moments about the first row (no digits are lost to a large common offset) and the product with the residual."""
-        X = self.X
-        partial = np.zeros((self._n_chunks(), 3, X.shape[1]), X.dtype)
-        shift = X[0].copy()
-        run = kernels.kernel("first_rows" if self._by_rows else "first_columns")
-        run(X, shift, self._weight.astype(X.dtype), residual.astype(X.dtype), partial)
-        total, square, product = partial.sum(axis=0, dtype=np.float64)
-        if not (np.isfinite(total).all() and np.isfinite(square).all()):
-            raise NotFiniteError(f"X contains NaN or infinity, or values whose squares overflow {X.dtype}; expected finite numbers")
-        variance = np.maximum(square - total**2, 0.0)
-        mean = total + shift
-        self._moments = mean[:, None], _inverse_scale(variance, variance + mean**2, (4.0 * np.finfo(X.dtype).eps) ** 2)
+        shift = self.X[0].copy()
+        total, square, product = first_sums(self.X, shift, self._weight, residual)
+        self._moments = moments(total, square, shift)
         return product + shift * residual.sum()
 
     def _gathered(self):
@@ -244,6 +243,29 @@ class DenseDesign(Design):
         block -= self.mean[:, 0].astype(block.dtype)
         block *= self.inv.astype(block.dtype)
         return block
+
+
+def first_sums(X: np.ndarray, shift: np.ndarray, sample_weight: np.ndarray, residual: np.ndarray) -> np.ndarray:
+    """Sums of w d, w d^2 and r d over the rows, d = x - shift, in one read: (3, n_features), float64."""
+    partial = np.zeros((-(-len(X) // kernels.CHUNK), 3, X.shape[1]), X.dtype)
+    run = kernels.kernel("first_rows" if X.flags.c_contiguous else "first_columns")
+    run(X, shift, sample_weight.astype(X.dtype), residual.astype(X.dtype), partial)
+    return partial.sum(axis=0, dtype=np.float64)
+
+
+def moments(total: np.ndarray, square: np.ndarray, shift: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Means (m, 1) and inverse scales (m,) from the first two of :func:`first_sums`.
+
+    Raises
+    ------
+    NotFiniteError
+        If the data were not finite, or their squares.
+    """
+    if not (np.isfinite(total).all() and np.isfinite(square).all()):
+        raise NotFiniteError(f"X contains NaN or infinity, or values whose squares overflow {shift.dtype}; expected finite numbers")
+    variance = np.maximum(square - total**2, 0.0)
+    mean = total + shift
+    return mean[:, None], _inverse_scale(variance, variance + mean**2, (4.0 * np.finfo(shift.dtype).eps) ** 2)
 
 
 class SparseDesign(Design):

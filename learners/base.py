@@ -156,11 +156,11 @@ class _FSA(CallbackSupportMixin, SelectorMixin, BaseEstimator):
             y,
             accept_sparse=False if piecewise else ("csr", "csc"),
             dtype=[np.float64, np.float32],
-            ensure_all_finite="allow-nan" if piecewise else False,
+            ensure_all_finite="allow-nan" if piecewise and not kwargs.get("reset", True) else False,
             **kwargs,
         )
         matrix = checked[0] if isinstance(checked, tuple) else checked
-        # A dense matrix to fit is checked by the first read that the design makes of it.
+        # A dense matrix to fit is checked by the first read that is made of it.
         if not piecewise and (sp.issparse(matrix) or not kwargs.get("reset", True)):
             self._check_finite(matrix)
         return checked

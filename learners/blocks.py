@@ -1,7 +1,7 @@
 """Designs on files: read in blocks, the next one while this one is worked on, until the survivors fit into memory.
 
-A block of rows is itself a design (dense or piecewise-linear) with the moments of the whole, and what the loop asks for is a sum over
-rows: so the sum of the blocks' answers is the answer. PAMI text, section 2.2, "Large Scale Implementation".
+A block of rows is itself a design (dense or piecewise-linear) with the moments of the whole, and what the loop asks for is a sum
+over rows: the sum of the blocks' answers is the answer. PAMI text, section 2.2, "Large Scale Implementation".
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from sklearn.utils import check_random_state
 from .designs import (
     DenseDesign,
     Design,
-    NotFiniteError,
     PiecewiseDesign,
     block_moments,
     encode,
@@ -26,12 +25,14 @@ from .designs import (
     hat_basis,
     moments,
 )
-from .knots import knots
-from .sources import Source
+from .kernels import ROWS
+from .knots import add_ranges, even_knots, knots
+from .sources import Source, n_bytes
 
 MEMORY_LIMIT = 2 << 30
 _TILE = 6  # two blocks of a sixth of the limit each: one is worked on while the other is read
 _RESIDENT = 2  # survivors stay in memory once they need no more than half of the limit: their first cut makes a smaller copy
+_HELD = 0.75  # with the columns that polishing asks for later
 _STRETCHES = 4  # so many stretches of rows at least make a random part of the rows
 
 
@@ -67,43 +68,29 @@ class Reader:
         whole : {"", "rows", "columns"}
             What must not be cut. None where whole rows do not fit; whole columns are read one at a time if need be.
         """
-        edges = self.source.row_edges()
         n, m = self.source.shape[0], len(columns)
         values = max(1, self.limit // (_TILE * self.source.dtype.itemsize))
         height = values // m
-        if whole == "rows" and self.share < 1.0:
-            height = min(height, int(np.ceil(n * self.share / _STRETCHES)))
-        if whole == "columns":
-            height = n
-        elif whole != "rows" and (self.source.order == "F" or height < self.source.row_step):
-            height = max(min(n, values // min(m, 64)), self.source.row_step)
-        rows = []
-        start = 0
-        while start < n:
-            stop = int(edges[max(np.searchsorted(edges, start + height, side="right") - 1, np.searchsorted(edges, start) + 1)])
-            rows.append(slice(start, stop))
-            start = stop
         if whole == "rows":
-            # A unit of rows that is much higher than a block can hold is read by columns instead, twice.
-            fits = max(r.stop - r.start for r in rows) <= max(height, 2 * self.source.row_edges()[1] if self._raw else height)
-            return [(r, slice(0, m)) for r in rows] if fits else None
+            if self.share < 1.0:
+                height = min(height, int(np.ceil(n * self.share / _STRETCHES)))
+            rows = self.source.cuts(height)
+            return [(r, slice(0, m)) for r in rows] if max(r.stop - r.start for r in rows) <= height else None
+        if self.source.order == "F" or height < self.source.row_step:
+            height = max(1, values // min(m, 64))
         found = []
-        for r in rows:
+        for r in [slice(0, n)] if whole == "columns" else self.source.cuts(height):
             width = max(1, values // (r.stop - r.start))
             first = 0
             while first < m:
                 last = min(m, first + width)
-                if last < m:  # cut between the rectangles of the file
-                    unit = columns[last] // self.source.column_step
-                    aligned = int(np.searchsorted(columns, unit * self.source.column_step))
-                    last = aligned if aligned > first else last
+                if last < m and self.source.column_step > 1:  # cut between the file's own rectangles
+                    unit = self.source.column_step
+                    aligned = int(np.searchsorted(columns, columns[last] // unit * unit))
+                    last = aligned if aligned > first else int(np.searchsorted(columns, (columns[first] // unit + 1) * unit))
                 found.append((r, slice(first, last)))
                 first = last
         return found
-
-    @property
-    def _raw(self):
-        return self.source.row_step == 1
 
     def blocks(self, columns: np.ndarray, tiles) -> Iterator[tuple[slice, slice, np.ndarray]]:
         """The rectangles' values: the next is read while the caller works on this one, which is gone afterwards."""
@@ -129,8 +116,8 @@ class Reader:
 class BlockDesign(Design):
     """Linear responses to the columns of a file.
 
-    The moments are found in the first read, together with the first gradient. A step reads the survivors once, in blocks of whole
-    rows; twice where the file's chunks are too high for that, and for losses of pairs. As soon as the survivors fit into half of the
+    The moments are found in the first read, together with the first gradient. A step reads the survivors once, in whole
+    rows; twice where the chunks of the file are too high for that, and for losses of pairs. Once the survivors fit into half of the
     memory limit they are read once more and stay, as a design in memory.
 
     Attributes
@@ -178,11 +165,11 @@ class BlockDesign(Design):
     def _first_read(self, residual):
         """Moments and gradient in one read."""
         m, q = self.n_features, residual.shape[1]
-        shift = np.empty((1, m), self._reader.source.dtype, order=self._reader.source.order)
-        self._reader.source.read(slice(0, 1), self.columns, shift)
-        shift = shift[0].copy()
+        shift = np.zeros(m, self._reader.source.dtype)
         total, square, product = np.zeros(m), np.zeros(m), np.zeros((m, q))
         for rows, part, block in self._blocks():
+            if rows.start == 0:
+                shift[part] = block[0]
             for i in range(q):
                 sums = first_sums(block, shift[part], self._reader.weight[rows] * (i == 0), residual[rows, i])
                 total[part] += sums[0]
@@ -274,41 +261,38 @@ class BlockDesign(Design):
         for have, design in self._reader.pieces:
             if np.isin(self.columns, have).all():
                 return design.keep(np.searchsorted(have, self.columns))
-        values = self._empty(self.n_features)
         missing = self._missing()
-        if len(missing):
-            self._load(missing, np.searchsorted(self.columns, missing), values)
+        fresh = self._load(missing)
+        if len(missing) == self.n_features:
+            values = fresh
+        else:
+            values = np.empty_like(fresh, shape=(len(fresh), self.n_features, *fresh.shape[2:]))
+            values[:, np.searchsorted(self.columns, missing)] = fresh
         for have, design in self._reader.pieces:
             shared = np.intersect1d(have, self.columns, assume_unique=True)
-            if len(shared):
-                self._copy(design, np.searchsorted(have, shared), values, np.searchsorted(self.columns, shared))
+            values[:, np.searchsorted(self.columns, shared)] = self._stored(design, np.searchsorted(have, shared))
         design = self._resident(values)
         held = sum(self._bytes(len(have)) for have, _ in self._reader.pieces)
-        if (held + self._bytes(self.n_features)) * _RESIDENT <= self._reader.limit:
+        if held + self._bytes(self.n_features) <= _HELD * self._reader.limit:
             self._reader.pieces.append((self.columns, design))
         return design
 
     def matrix(self):
         return self.in_memory().matrix()
 
-    # -- how columns lie in memory --------------------------------------------------------------------------------------
+    # -- how columns lie in memory: on the second axis of an array -------------------------------------------------------
 
-    def _empty(self, m):
+    def _load(self, columns):
         source = self._reader.source
-        return np.empty((self.n_samples, m), source.dtype, order=source.order)  # type: ignore[call-overload]
+        values = np.empty((self.n_samples, len(columns)), source.dtype, order=source.order)  # type: ignore[call-overload]
+        if len(columns):
+            source.read(slice(0, self.n_samples), columns, values)
+        return values
 
-    def _load(self, columns, at, values):
-        if len(at) == values.shape[1]:
-            self._reader.source.read(slice(0, self.n_samples), columns, values)
-            return
-        for rows, part, block in self._reader.blocks(columns, self._reader.tiles(columns)):
-            values[rows, at[part]] = block
+    def _stored(self, design, positions):
+        return design._gathered()[:, positions if design._columns is None else design._columns[positions]]
 
-    def _copy(self, design, positions, values, at):
-        stored = design._gathered()
-        values[:, at] = stored[:, positions if design._columns is None else design._columns[positions]]
-
-    def _resident(self, values):
+    def _resident(self, values) -> Design:
         return DenseDesign.standardised(values, self.mean, self.inv)
 
 
@@ -324,7 +308,8 @@ class PiecewiseBlockDesign(BlockDesign):
     def _prepare(self, settings):
         self.n_bins, self.n_knots = settings.n_bins, settings.n_bins + 1
         self.knots = np.empty((self.n_features, self.n_knots))
-        low, high = np.full(self.n_features, np.inf), np.full(self.n_features, -np.inf)
+        dtype = self._reader.source.dtype
+        low, high = np.full(self.n_features, np.inf, dtype), np.full(self.n_features, -np.inf, dtype)
         self.missing = False
         quantile = settings.bins == "quantile"
         for rows, part, block in self._blocks("columns" if quantile else ""):
@@ -332,19 +317,15 @@ class PiecewiseBlockDesign(BlockDesign):
             if quantile:
                 self.knots[part] = knots(block, self._reader.weight, self.n_bins, "quantile")
             else:
-                found = knots(block, self._reader.weight[rows], 1)
-                np.minimum(low[part], found[:, 0], out=low[part])
-                np.maximum(high[part], found[:, 1], out=high[part])
+                add_ranges(block, self._reader.weight[rows], low[part], high[part], block.flags.c_contiguous)
         if not quantile:
-            self.knots[:] = low[:, None] + (high - low)[:, None] * np.linspace(0.0, 1.0, self.n_knots)
-        if not np.isfinite(self.knots).all():
-            raise NotFiniteError("X contains infinity; expected finite numbers or NaN")
+            self.knots = even_knots(low, high, self.n_bins)
         self.even = evenly_spaced(self.knots)
         self.width = self.n_knots + self.missing
         self.basis = hat_basis(self.n_bins, self.missing)
 
     def _codes(self, block, part):
-        codes = np.zeros((-(-len(block) // 512), block.shape[1], 512), np.uint8)
+        codes = np.zeros((-(-len(block) // ROWS), block.shape[1], ROWS), np.uint8)
         encode(block, self.knots[part], self.even, codes)
         return codes
 
@@ -372,60 +353,26 @@ class PiecewiseBlockDesign(BlockDesign):
         self._moments = block_moments(histograms, self.basis)
         return self._standardised(product, residual)
 
+    def met_missing(self, rows: np.ndarray) -> np.ndarray:
+        """Whether each feature had NaN in one of the chosen rows."""
+        return self.in_memory().met_missing(rows)  # type: ignore[attr-defined]
+
     def _bytes(self, n_columns):
         return self.n_samples * n_columns
 
     def _chosen(self, kept):
         self.knots = self.knots[kept]
 
-    def _empty(self, m):
-        return np.zeros((-(-self.n_samples // 512), m, 512), np.uint8)
+    def _load(self, columns):
+        codes = np.zeros((-(-self.n_samples // ROWS), len(columns), ROWS), np.uint8)
+        lines = self.knots[np.searchsorted(self.columns, columns)]
+        if len(columns):
+            for rows, part, block in self._reader.blocks(columns, self._reader.tiles(columns)):
+                encode(block, lines[part], self.even, codes[:, part], rows.start)
+        return codes
 
-    def _load(self, columns, at, values):
-        for rows, part, block in self._reader.blocks(columns, self._reader.tiles(columns)):
-            target = values if len(at) == values.shape[1] else np.zeros((len(values), part.stop - part.start, 512), np.uint8)
-            encode(block, self.knots[at[part]], self.even, target[:, part] if target is values else target, rows.start)
-            if target is not values:
-                for b in range(rows.start // 512, -(-rows.stop // 512)):
-                    lanes = slice(max(0, rows.start - 512 * b), min(512, rows.stop - 512 * b))
-                    values[b, at[part], lanes] = target[b, :, lanes]
-
-    def _copy(self, design, positions, values, at):
-        values[:, at] = design.codes[:, _stored(design)[positions]]
+    def _stored(self, design, positions):
+        return design.codes[:, design.features[positions]]
 
     def _resident(self, values):
         return self._from_codes(values, self.n_samples, slice(None))
-
-
-def _stored(design):
-    return getattr(design, "features", np.arange(design.n_features))
-
-
-_UNITS = {"KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40, "B": 1}
-
-
-def n_bytes(limit: int | str) -> int:
-    """Bytes of a number or of words like "2GB" and "512 MiB".
-
-    Raises
-    ------
-    ValueError
-        For anything else, and below 1.
-
-    Examples
-    --------
-    >>> n_bytes("1.5 GB"), n_bytes("64MiB"), n_bytes(1000)
-    (1500000000, 67108864, 1000)
-    """
-    try:
-        if isinstance(limit, str):
-            words = limit.strip().upper()
-            unit = next(u for u in _UNITS if words.endswith(u))
-            found = int(float(words[: -len(unit)]) * _UNITS[unit])
-        else:
-            found = int(limit)
-    except (StopIteration, ValueError, TypeError):
-        found = 0
-    if found < 1:
-        raise ValueError(f"memory_limit={limit!r} is not valid; expected bytes such as 2000000000 or '2GB'")
-    return found

@@ -55,10 +55,12 @@ class Source(Outside):
     row_step: int = 1
     column_step: int = 1
 
-    def row_edges(self) -> np.ndarray:
-        """Where rows may be cut without anything being read twice: ascending, from 0 to the number of rows."""
-        step = self.row_step if self.row_step > 1 else CHUNK
-        return np.append(np.arange(0, self.shape[0], step), self.shape[0])
+    def cuts(self, height: int) -> list[slice]:
+        """All rows, in stretches of at most ``height`` where the file can be cut so without reading anything twice."""
+        step = max(1, height // self.row_step) * self.row_step
+        if self.row_step == 1 and step > CHUNK:
+            step -= step % CHUNK  # sums over rows are cut there anyway
+        return [slice(start, min(start + step, self.shape[0])) for start in range(0, self.shape[0], step)]
 
     def read(self, rows: slice, columns: np.ndarray, out: np.ndarray) -> None:
         """Fill ``out`` (rows, columns); ``columns`` ascend."""
@@ -79,15 +81,10 @@ class Source(Outside):
 
     def scores(self, function, columns, n_outputs):
         out = np.empty((self.shape[0], n_outputs))
-        step = max(CHUNK, PIECE_BYTES // (self.dtype.itemsize * max(1, len(columns))))
-        edges = self.row_edges()
-        start = 0
-        while start < len(out):
-            stop = int(edges[max(np.searchsorted(edges, start + step, side="right") - 1, np.searchsorted(edges, start) + 1)])
-            block = np.empty((stop - start, len(columns)), self.dtype, order=self.order)  # type: ignore[call-overload]
-            self.read(slice(start, stop), columns, block)
-            out[start:stop] = function(block)
-            start = stop
+        for rows in self.cuts(max(CHUNK, PIECE_BYTES // (self.dtype.itemsize * max(1, len(columns))))):
+            block = np.empty((rows.stop - rows.start, len(columns)), self.dtype, order=self.order)  # type: ignore[call-overload]
+            self.read(rows, columns, block)
+            out[rows] = function(block)
         return out
 
 
@@ -118,7 +115,7 @@ class RawSource(Source):
         self.stored, self.dtype = np.dtype(dtype), _float(dtype)
         size = self.stored.itemsize
         if strides[1] == size or shape[1] == 1:
-            self.order, self.column_step = "C", shape[1]
+            self.order = "C"
         elif strides[0] == size or shape[0] == 1:
             self.order = "F"
         else:
@@ -136,6 +133,10 @@ class RawSource(Source):
                 self._read_columns(file, rows, columns, out)
         finally:
             os.close(file)
+
+    def cost(self, columns):
+        width = len(columns) if self.order == "F" else int(columns[-1] - columns[0]) + 1
+        return self.shape[0] * width * self.stored.itemsize
 
     def _read_rows(self, file, rows, columns, out):
         """Stretches of whole rows, from the first to the last column asked for."""
@@ -176,7 +177,7 @@ class RawSource(Source):
 
 def _fill(file: int, out: np.ndarray, at: int, path: str) -> None:
     """Read exactly ``out.nbytes`` bytes from position ``at``."""
-    view = memoryview(out.reshape(-1)).cast("B")
+    view = memoryview(out.reshape(-1).view(np.uint8))
     while len(view):
         got = os.preadv(file, [view], at)
         if not got:
@@ -240,8 +241,13 @@ class ParquetSource(Source):
         self.shape = int(self._edges[-1]), len(self.names)
         self.row_step = max(groups, default=1)
 
-    def row_edges(self):
-        return self._edges
+    def cuts(self, height):
+        found, start = [], 0
+        for stop, after in zip(self._edges[1:], [*self._edges[2:], np.inf]):
+            if after - start > height:
+                found.append(slice(start, int(stop)))
+                start = int(stop)
+        return found
 
     def read(self, rows, columns, out):
         for g in range(len(self._edges) - 1):
@@ -363,10 +369,41 @@ def _mapped(X: np.memmap) -> RawSource:
         raise ValueError("a memmap without a file; expected one that was opened from a path")
     start = np.frombuffer(base._mmap, np.uint8).__array_interface__["data"][0]
     page = base.offset - base.offset % _granularity()
-    return RawSource(X.filename, page + X.__array_interface__["data"][0] - start, X.shape, X.dtype, X.strides)
+    at = page + X.__array_interface__["data"][0] - start
+    return RawSource(X.filename, at, (X.shape[0], X.shape[1]), X.dtype, (X.strides[0], X.strides[1]))
 
 
 def _granularity() -> int:
     import mmap
 
     return mmap.ALLOCATIONGRANULARITY
+
+
+_UNITS = {"KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40, "B": 1}
+
+
+def n_bytes(limit: int | str) -> int:
+    """Bytes of a number or of words like "2GB" and "512 MiB".
+
+    Raises
+    ------
+    ValueError
+        For anything else, and below 1.
+
+    Examples
+    --------
+    >>> n_bytes("1.5 GB"), n_bytes("64MiB"), n_bytes(1000)
+    (1500000000, 67108864, 1000)
+    """
+    try:
+        if isinstance(limit, str):
+            words = limit.strip().upper()
+            unit = next(u for u in _UNITS if words.endswith(u))
+            found = int(float(words[: -len(unit)]) * _UNITS[unit])
+        else:
+            found = int(limit)
+    except (StopIteration, ValueError, TypeError):
+        found = 0
+    if found < 1:
+        raise ValueError(f"memory_limit={limit!r} is not valid; expected bytes such as 2000000000 or '2GB'")
+    return found

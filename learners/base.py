@@ -19,7 +19,6 @@ from sklearn.utils.validation import _check_feature_names, _check_n_features, ch
 from tqdm import tqdm
 
 from .annealing import Annealed, SafeRate, anneal, strengths
-from .blocks import PiecewiseBlockDesign
 from .criteria import default_sizes, ebic
 from .designs import DenseDesign, Design, NotFiniteError, PiecewiseDesign, SparseDesign
 from .knots import knots
@@ -416,15 +415,14 @@ class _FSA(CallbackSupportMixin, SelectorMixin, BaseEstimator):
             "_flat": problem.flat,
         }
         if self.response == "piecewise":
-            assert isinstance(design, (PiecewiseDesign, PiecewiseBlockDesign))
-            found["knots_"] = design.knots
+            found["knots_"] = design.knots  # type: ignore[attr-defined]
             # The hat functions add up to one, so a curve's level is free: its mean over the training rows becomes zero.
             level = np.einsum("kw,kwq->kq", design.mean, raw)
             raw = raw - level[:, None]
             found["intercept_"] = offset[0] + level.sum() if problem.flat else offset + level.sum(axis=0)
             found["responses_"] = raw[:, : self.n_bins + 1]
             # Where training saw no NaN in a column, one met later says nothing.
-            seen = design.met_missing(problem.weight > 0)
+            seen = design.met_missing(problem.weight > 0)  # type: ignore[attr-defined]
             found["missing_responses_"] = np.where(seen[:, None], raw[:, -1], 0.0)
         else:
             coef = np.zeros((q, m))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -49,8 +49,6 @@ class Reader:
     share : float
         Part of the rows that a step reads while the columns do not fit into memory.
     random : RandomState
-    pieces : list of (ndarray, Design)
-        Columns that are in memory, ascending, and the designs that hold them.
     """
 
     source: Source
@@ -58,7 +56,6 @@ class Reader:
     limit: int
     share: float
     random: np.random.RandomState
-    pieces: list[tuple[np.ndarray, Design]] = field(default_factory=list)
 
     def tiles(self, columns: np.ndarray, whole: str = "") -> list[tuple[slice, slice]] | None:
         """Rectangles (rows, positions in ``columns``) that fit into a block, in the order of the file.
@@ -113,36 +110,23 @@ class Reader:
                 yield current
 
 
-class BlockDesign(Design):
-    """Linear responses to the columns of a file.
+class OutsideDesign(Design):
+    """What designs on data outside memory share: where survivors are kept once they fit.
 
-    The moments are found in the first read, together with the first gradient. A step reads the survivors once, in whole
-    rows; twice where the chunks of the file are too high for that, and for losses of pairs. Once the survivors fit into half of the
-    memory limit they are read once more and stay, as a design in memory.
+    The moments are found in the first read, together with the first gradient. As soon as the survivors fit into half of the memory
+    limit they are read once more and stay, as a design in memory; polishing finds them there.
 
     Attributes
     ----------
     columns : ndarray of shape (n_features,)
-        Positions in the file.
+        Positions among all columns of the data.
     """
 
     columns: np.ndarray
-    _reader: Reader
+    limit: int
+    itemsize: int  # bytes of a value in memory
+    _pieces: list[tuple[np.ndarray, Design]]  # shared: columns in memory, ascending, and the designs that hold them
     _moments: tuple[np.ndarray, np.ndarray] | None = None
-
-    @classmethod
-    def of(cls, source: Source, sample_weight: np.ndarray, settings: Any) -> Self:
-        """All columns of a file; the estimator ``settings`` says ``memory_limit``, ``subsample`` and ``random_state``."""
-        limit = MEMORY_LIMIT if settings.memory_limit is None else n_bytes(settings.memory_limit)
-        new = cls()
-        new._reader = Reader(source, sample_weight, limit, float(settings.subsample), check_random_state(settings.random_state))
-        new.columns = np.arange(source.shape[1])
-        new.n_samples, new.n_features = source.shape
-        new._prepare(settings)
-        return new
-
-    def _prepare(self, settings):
-        """Before the first step: nothing for linear responses."""
 
     @property
     def mean(self):
@@ -158,12 +142,106 @@ class BlockDesign(Design):
             self._first_read(np.zeros((self.n_samples, 1)))
         return self._moments[1]
 
+    def _first_read(self, residual: np.ndarray) -> np.ndarray:
+        """Moments and gradient in one read."""
+        raise NotImplementedError
+
+    def _bytes(self, n_columns: int) -> int:
+        return self.n_samples * n_columns * self.itemsize
+
+    def keep(self, kept):
+        kept = np.asarray(kept)
+        new = object.__new__(type(self))
+        new.__dict__.update(self.__dict__)
+        new.columns, new.n_features = self.columns[kept], len(kept)
+        new._moments = self.mean[kept], self.inv[kept]
+        new._narrow(kept)
+        if self._bytes(len(kept)) * _RESIDENT <= self.limit or not len(new._missing()):
+            return new.in_memory()
+        return new._outside()
+
+    def _narrow(self, kept):
+        """What else belongs to features."""
+
+    def _outside(self):
+        """A design that stays outside."""
+        return self
+
+    def _missing(self):
+        """Columns that are not in memory."""
+        missing = self.columns
+        for have, _ in self._pieces:
+            missing = np.setdiff1d(missing, have, assume_unique=True)
+        return missing
+
+    def in_memory(self) -> Design:
+        """The same as a design in memory; columns that were read before are not read again."""
+        for have, design in self._pieces:
+            if np.isin(self.columns, have).all():
+                return design.keep(np.searchsorted(have, self.columns))
+        missing = self._missing()
+        fresh = self._load(missing)
+        if len(missing) == self.n_features:
+            values = fresh
+        else:
+            values = np.empty_like(fresh, shape=(len(fresh), self.n_features, *fresh.shape[2:]))
+            values[:, np.searchsorted(self.columns, missing)] = fresh
+        for have, design in self._pieces:
+            shared = np.intersect1d(have, self.columns, assume_unique=True)
+            values[:, np.searchsorted(self.columns, shared)] = stored_columns(design, np.searchsorted(have, shared))
+        design = self._resident(values)
+        held = sum(self._bytes(len(have)) for have, _ in self._pieces)
+        if held + self._bytes(self.n_features) <= _HELD * self.limit:
+            self._pieces.append((self.columns, design))
+        return design
+
+    def matrix(self):
+        return self.in_memory().matrix()
+
+    def _load(self, columns: np.ndarray) -> np.ndarray:
+        """Columns (positions in the data) as they lie in memory: along the second axis of values or of codes."""
+        raise NotImplementedError
+
+    def _resident(self, values: np.ndarray) -> Design:
+        """The design in memory of values or codes of all columns."""
+        return DenseDesign.standardised(values, self.mean, self.inv)
+
+
+def stored_columns(design, positions):
+    """Values or codes of some features of a design in memory, along the second axis."""
+    if isinstance(design, PiecewiseDesign):
+        return design.codes[:, design.features[positions]]
+    return design._gathered()[:, positions if design._columns is None else design._columns[positions]]
+
+
+class BlockDesign(OutsideDesign):
+    """Linear responses to the columns of a file.
+
+    A step reads the survivors once, in blocks of whole rows; twice where the chunks of the file are too high for that, and for
+    losses of pairs.
+    """
+
+    _reader: Reader
+
+    @classmethod
+    def of(cls, source: Source, sample_weight: np.ndarray, settings: Any) -> Self:
+        """All columns of a file; the estimator ``settings`` says ``memory_limit``, ``subsample`` and ``random_state``."""
+        new = cls()
+        new.limit = MEMORY_LIMIT if settings.memory_limit is None else n_bytes(settings.memory_limit)
+        new._reader = Reader(source, sample_weight, new.limit, float(settings.subsample), check_random_state(settings.random_state))
+        new.columns, new.itemsize, new._pieces = np.arange(source.shape[1]), source.dtype.itemsize, []
+        new.n_samples, new.n_features = source.shape
+        new._prepare(settings)
+        return new
+
+    def _prepare(self, settings):
+        """Before the first step: nothing for linear responses."""
+
     def _blocks(self, whole="", tiles=None):
         tiles = self._reader.tiles(self.columns, whole) if tiles is None else tiles
         return self._reader.blocks(self.columns, tiles)
 
     def _first_read(self, residual):
-        """Moments and gradient in one read."""
         m, q = self.n_features, residual.shape[1]
         shift = np.zeros(m, self._reader.source.dtype)
         total, square, product = np.zeros(m), np.zeros(m), np.zeros((m, q))
@@ -232,68 +310,12 @@ class BlockDesign(Design):
             out += self._tile(block, part).covariance(direction, weight[rows])
         return out
 
-    def _bytes(self, n_columns: int) -> int:
-        return self.n_samples * n_columns * self._reader.source.dtype.itemsize
-
-    def keep(self, kept):
-        kept = np.asarray(kept)
-        new = object.__new__(type(self))
-        new.__dict__.update(self.__dict__)
-        new.columns, new.n_features = self.columns[kept], len(kept)
-        new._moments = self.mean[kept], self.inv[kept]
-        new._chosen(kept)
-        if self._bytes(len(kept)) * _RESIDENT <= self._reader.limit or not len(new._missing()):
-            return new.in_memory()
-        return new
-
-    def _chosen(self, kept):
-        """What else belongs to features: nothing for linear responses."""
-
-    def _missing(self):
-        """Columns that are not in memory."""
-        missing = self.columns
-        for have, _ in self._reader.pieces:
-            missing = np.setdiff1d(missing, have, assume_unique=True)
-        return missing
-
-    def in_memory(self) -> Design:
-        """The same as a design in memory; columns that were read before are not read again."""
-        for have, design in self._reader.pieces:
-            if np.isin(self.columns, have).all():
-                return design.keep(np.searchsorted(have, self.columns))
-        missing = self._missing()
-        fresh = self._load(missing)
-        if len(missing) == self.n_features:
-            values = fresh
-        else:
-            values = np.empty_like(fresh, shape=(len(fresh), self.n_features, *fresh.shape[2:]))
-            values[:, np.searchsorted(self.columns, missing)] = fresh
-        for have, design in self._reader.pieces:
-            shared = np.intersect1d(have, self.columns, assume_unique=True)
-            values[:, np.searchsorted(self.columns, shared)] = self._stored(design, np.searchsorted(have, shared))
-        design = self._resident(values)
-        held = sum(self._bytes(len(have)) for have, _ in self._reader.pieces)
-        if held + self._bytes(self.n_features) <= _HELD * self._reader.limit:
-            self._reader.pieces.append((self.columns, design))
-        return design
-
-    def matrix(self):
-        return self.in_memory().matrix()
-
-    # -- how columns lie in memory: on the second axis of an array -------------------------------------------------------
-
     def _load(self, columns):
         source = self._reader.source
         values = np.empty((self.n_samples, len(columns)), source.dtype, order=source.order)  # type: ignore[call-overload]
         if len(columns):
             source.read(slice(0, self.n_samples), columns, values)
         return values
-
-    def _stored(self, design, positions):
-        return design._gathered()[:, positions if design._columns is None else design._columns[positions]]
-
-    def _resident(self, values) -> Design:
-        return DenseDesign.standardised(values, self.mean, self.inv)
 
 
 class PiecewiseBlockDesign(BlockDesign):
@@ -306,6 +328,7 @@ class PiecewiseBlockDesign(BlockDesign):
     knots: np.ndarray
 
     def _prepare(self, settings):
+        self.itemsize = 1
         self.n_bins, self.n_knots = settings.n_bins, settings.n_bins + 1
         self.knots = np.empty((self.n_features, self.n_knots))
         dtype = self._reader.source.dtype
@@ -357,10 +380,7 @@ class PiecewiseBlockDesign(BlockDesign):
         """Whether each feature had NaN in one of the chosen rows."""
         return self.in_memory().met_missing(rows)  # type: ignore[attr-defined]
 
-    def _bytes(self, n_columns):
-        return self.n_samples * n_columns
-
-    def _chosen(self, kept):
+    def _narrow(self, kept):
         self.knots = self.knots[kept]
 
     def _load(self, columns):
@@ -370,9 +390,6 @@ class PiecewiseBlockDesign(BlockDesign):
             for rows, part, block in self._reader.blocks(columns, self._reader.tiles(columns)):
                 encode(block, lines[part], self.even, codes[:, part], rows.start)
         return codes
-
-    def _stored(self, design, positions):
-        return design.codes[:, design.features[positions]]
 
     def _resident(self, values):
         return self._from_codes(values, self.n_samples, slice(None))

@@ -177,7 +177,7 @@ class RawSource(Source):
 
 def _fill(file: int, out: np.ndarray, at: int, path: str) -> None:
     """Read exactly ``out.nbytes`` bytes from position ``at``."""
-    view = memoryview(out.reshape(-1).view(np.uint8))
+    view = memoryview(out.reshape(-1).view(np.uint8).data)
     while len(view):
         got = os.preadv(file, [view], at)
         if not got:

@@ -60,6 +60,8 @@ class PathState:
     bursts: np.ndarray  # (n_active, 2): see kernels.stabilised_stage; kept until a feature is judged
     rngs: list  # one generator per path
     n_features: int
+    total: np.ndarray  # (n_active + 1,): sum over ``summed`` paths and stages of the coefficients and, at last, intercept
+    summed: int = 0
     stage: int = 0
     seen: int = 0  # rows of the present stage so far, in each path
     gravity: float = 0.0
@@ -78,6 +80,7 @@ class PathState:
             bursts=np.zeros((n_features, 2), np.int32),
             rngs=[np.random.RandomState(seed) for seed in rng.randint(2**31 - 1, size=n_paths)],
             n_features=n_features,
+            total=np.zeros(n_features + 1),
         )
 
     @property
@@ -91,6 +94,13 @@ class PathState:
         self.columns = self.columns[kept]
         self.coef = self.coef.take(kept, axis=1)
         self.bursts = self.bursts[kept]
+        self.total, self.summed = np.zeros(len(kept) + 1), 0
+
+    def sum_up(self):
+        """Take the present coefficients into the sum over paths and stages."""
+        self.total[:-1] += self.coef.sum(axis=0)
+        self.total[-1] += self.intercept.sum()
+        self.summed += len(self.coef)
 
 
 class ShrinkingRows:
@@ -118,7 +128,8 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
 
     Every path sees the rows in an order of its own. After a burst of rows each coefficient shrinks in proportion to how many of
     them changed it; the share of bursts that leave it non-zero, over all paths, is its selection probability. After
-    each stage of bursts the least stable features leave for good. The result is the mean over the paths.
+    each stage of bursts the least stable features leave for good. The result is the mean over the paths and over the stages since
+    the last features left; on a stream, which may drift, the paths' present mean.
 
     Parameters
     ----------
@@ -127,7 +138,8 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         has its own k.
     selection : {"annealed", "threshold"}
         "annealed" follows a falling number of features, as feature selection with annealing does: each stage drops those with the
-        lowest selection probability, ties by the mean coefficient. "threshold" is the text: those below ``threshold``.
+        lowest selection probability, ties by the mean coefficient. "threshold" is the text: those below ``threshold`` leave, and
+        the result is the paths' last mean.
     threshold : float
         pi_0 of the text.
     schedule, mu : str, float
@@ -149,7 +161,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         Length of the schedule in stages for ``partial_fit``, where the number of rows is unknown.
     refit : float or None
         Strength of the ridge, times the mean squared length of a row, with which ``fit`` at last fits the features left once
-        more, all rows at a time (the Huberised hinge in place of the hinge). None keeps the mean over the paths.
+        more, all rows at a time (the Huberised hinge in place of the hinge). None keeps the mean.
     class_weight : dict, "balanced" or None
     fit_intercept : bool
         The intercept is never shrunk.
@@ -196,10 +208,10 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         selection="annealed",
         threshold=0.7,
         schedule="inverse",
-        mu=1.0,
+        mu=0.3,
         loss="hinge",
         learning_rate=1.0,
-        rejection=0.15,
+        rejection=0.05,
         annealing=0.0,
         burst_size=5,
         n_bursts=5,
@@ -264,6 +276,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
 
     def _learn(self, state, X, y, weight, n_passes, streaming, bar):
         rows = ShrinkingRows(X, state.columns)
+        state.total[:], state.summed = 0.0, 0
         n, p = X.shape
         per_stage = self.burst_size * self.n_bursts
         n_stages = self.n_stages if streaming else max(1, ceil(n_passes * n / per_stage))
@@ -310,6 +323,8 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
                             rows.keep(stay)
                             bursts = [state.bursts, *(np.zeros_like(state.bursts) for _ in range(n_threads - 1))]
                     self._end_stage(state)
+                    if not streaming and state.n_active <= self._k:
+                        state.sum_up()
         _gather(bursts)
         if self.refit is not None and not streaming:
             self._fit_again(state, X, y, weight)
@@ -353,7 +368,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         limit = np.partition(probability, rank)[rank]
         stay = probability > limit
         tied = np.flatnonzero(probability == limit)
-        strength = np.abs(coef[:, tied].mean(axis=0))
+        strength = np.abs(coef.mean(axis=0)[tied])
         stay[tied[strongest(strength, target - int(stay.sum()))]] = True
         return stay
 
@@ -376,9 +391,14 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         found = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": 500}).x
         state.coef[:] = found[:-1]
         state.intercept[:] = found[-1]
+        state.total[:], state.summed = found, 1
 
     def _weights(self, state):
         self.history_ = np.array(self._states[0].history)
+        if self.selection == "annealed" and state.summed:
+            found = state.total / state.summed
+        else:
+            found = np.append(state.coef.mean(axis=0), state.intercept.mean())
         w = np.zeros(state.n_features)
-        w[state.columns] = state.coef.mean(axis=0)
-        return w, float(state.intercept.mean())
+        w[state.columns] = found[:-1]
+        return w, float(found[-1])

@@ -10,7 +10,6 @@ import numpy as np
 from ..models.detector import KeypointDetector, KeypointModel
 from ..models.peaks import IED, Localisation, find_peaks
 from ..vision.pool import FeaturePool
-from ..vision.scan import level_channels
 from .evaluation import NEAR, judge, pooled
 from .faces_data import FaceImage
 from .mining import each, open_view
@@ -111,6 +110,27 @@ def rejection_thresholds(
     return replace(model, thresholds=limits.astype(np.float32))
 
 
+def soft_cascade(model: KeypointModel, pool: FeaturePool, positives: np.ndarray, loss: float) -> KeypointModel:
+    """Set the rejection thresholds so that all of them together lose a given share of the positives.
+
+    The share that scores lowest in the end is given up; every threshold is the least running sum of the others.
+
+    Parameters
+    ----------
+    model : KeypointModel
+        Its features in their final order.
+    pool : FeaturePool
+        Its pool.
+    positives : ndarray of shape (n, 26, 26, 3), uint8
+        Windows that were not fitted.
+    loss : float
+        In [0, 1).
+    """
+    sums = pool.partial_scores(positives, model.features, model.lo, model.step, model.coef, model.intercept)
+    kept = np.argsort(-sums[:, -1], kind="stable")[: len(sums) - int(loss * len(sums))]
+    return replace(model, thresholds=sums[kept].min(axis=0))
+
+
 def calibrate(
     detector: KeypointDetector,
     keypoint: str,
@@ -144,7 +164,7 @@ def calibrate(
     def look(item: tuple[FaceImage, bool]):
         view = open_view(item[0], keypoint, item[1])
         levels = detector.pyramid(view.pixels)
-        windows = [detector.scan_level(level, level_channels(level.image, detector.pool), keypoint) for level in levels]
+        windows = [detector.score_level(level, keypoint) for level in levels]
         return view, np.concatenate([np.empty((0, 4)), *windows]).T
 
     looks = list(each(views, look, n_jobs))

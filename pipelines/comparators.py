@@ -87,7 +87,7 @@ def elastic_net(X, y, k, task, random_state=None):
     """The elastic net: coordinate descent for regression, stochastic gradient descent for classification (as in the FSA papers)."""
     X = StandardScaler().fit_transform(X)
     if task == "regression":
-        coefs = enet_path(X, y - y.mean(), l1_ratio=0.9, n_alphas=100, eps=1e-3)[1]
+        coefs = enet_path(X, y - y.mean(), l1_ratio=0.9, eps=1e-3)[1]
         sizes = (coefs != 0).sum(axis=0)
         return strongest_columns(coefs[:, np.argmax(sizes >= min(k, sizes.max()))], k)
     top = _null_gradient(X, y)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +17,8 @@ app = new_app(help="Keypoints of faces: eyes, nose sides, mouth corners, ears, c
 Model = Annotated[str, typer.Option(help="Name of a shipped model, or a model file.")]
 Keypoints = Annotated[list[str] | None, typer.Option("--keypoint", help="Only this one (may be repeated).")]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON for programs instead of tables.")]
+Mode = Annotated[str, typer.Option(help="Windows to look at: scan (all), regress, or prune+regress (fastest).")]
+Context = Annotated[bool, typer.Option(help="Tell chin and ears from the rest of the face; else look for them alone.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")]
 
 
@@ -27,6 +31,8 @@ def detect(
     threshold: Annotated[float | None, typer.Option(help="Least score; by default each keypoint's own.")] = None,
     min_size: Annotated[float | None, typer.Option(help="Smallest detection window, in image pixels.")] = None,
     max_size: Annotated[float | None, typer.Option(help="Largest detection window, in image pixels.")] = None,
+    mode: Mode = "scan",
+    context: Context = True,
     as_json: AsJson = False,
     overlay: Annotated[Path | None, typer.Option(help="Picture to write; a folder where several images are given.")] = None,
     quiet: Quiet = False,
@@ -41,12 +47,19 @@ def detect(
     detector = load_model(resolve_model(model))
     if not isinstance(detector, KeypointDetector):
         raise ValueError(f"model {model!r}: not a keypoint detector")
-    detector.check_keypoints(keypoint)
+    detector.check_mode(mode, keypoint or None)
     detector.pyramid(_tiny_image(), min_size, max_size)  # senseless sizes: said once, not for every image
     pictures = overlay_paths(images, overlay) if overlay is not None else {}
     if overlay is not None and len(images) > 1:
         _make_folder(overlay)
-    options = {"keypoints": keypoint or None, "threshold": threshold, "min_size": min_size, "max_size": max_size}
+    options = {
+        "keypoints": keypoint or None,
+        "threshold": threshold,
+        "min_size": min_size,
+        "max_size": max_size,
+        "mode": mode,
+        "context": context,
+    }
     failed = 0
     answers = detect_files(detector, images, **options)
     for i, answer in enumerate(progress(answers, quiet, "images", max(1, len(images)))):
@@ -80,14 +93,27 @@ def train(
         Path | None, typer.Option(help="Folder of images without faces; by default 'background' beside DATA.")
     ] = None,
     n_background: Annotated[int, typer.Option(help="How many of them, in the order of their names.")] = 140,
+    mode: Annotated[str, typer.Option(help="What else to learn: scan (nothing), regress, or prune+regress (both).")] = "scan",
+    detector: Annotated[
+        str | None, typer.Option(help="Model whose scan detectors stay as they are; only what --mode adds is learnt.")
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint.")] = False,
     config: Annotated[Path | None, typer.Option(help="TOML or JSON file with training settings.")] = None,
     jobs: Annotated[int, typer.Option(help="Threads; the model does not depend on it. 0: one per core.")] = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Train a detector by mining false alarms."""
+    """Train a detector by mining false alarms, and what its fast modes need."""
+    from ..models import load_model, resolve_model
+    from ..models.detector import KeypointDetector
+    from ..models.guide import MODES
     from .faces_data import KEYPOINTS, list_images, read_faces
+    from .faces_modes import ModeSettings, add_modes
     from .faces_train import check_out, read_settings, train_detector
+
+    if mode not in MODES:
+        raise ValueError(f"mode {mode!r} is unknown; expected one of {', '.join(MODES)}")
+    if detector is not None and mode == "scan":
+        raise ValueError("--detector: nothing to learn with --mode scan; expected --mode regress or prune+regress")
 
     settings = read_settings(config)
     for name in keypoint or []:
@@ -99,7 +125,19 @@ def train(
     empty = list_images(folder)[:n_background] if background is not None or folder.is_dir() else []
     say(f"{len(images)} photographs with faces, {len(empty)} without", quiet)
     names = keypoint or list(KEYPOINTS)
-    train_detector(images, empty, out, settings, names, resume, lambda line: say(line, quiet), jobs or os.cpu_count() or 1)
+    n_jobs = jobs or os.cpu_count() or 1
+    tell = partial(say, quiet=quiet)
+    if detector is None:
+        made = train_detector(images, empty, out, settings, names, resume, tell, n_jobs)
+    else:
+        made = load_model(resolve_model(detector))
+        if not isinstance(made, KeypointDetector):
+            raise ValueError(f"model {detector!r}: not a keypoint detector")
+        chosen = made.check_keypoints(keypoint)
+        made = replace(made, models={name: made.models[name] for name in chosen}, guides={}, context=None)
+    if mode != "scan":
+        more = ModeSettings(held_out=settings.held_out, precision=settings.precision)
+        add_modes(made, images, empty, out, mode, more, resume, tell, n_jobs)
 
 
 @app.command()
@@ -110,6 +148,8 @@ def evaluate(
     keypoint: Keypoints = None,
     background: Annotated[Path | None, typer.Option(help="Folder of images without faces: false detections.")] = None,
     skip_background: Annotated[int, typer.Option(help="Leave out so many of them, the first by name.")] = 0,
+    mode: Mode = "scan",
+    context: Context = True,
     as_json: AsJson = False,
     report: Annotated[Path | None, typer.Option(help="Folder for tables, curves and pictures.")] = None,
     quiet: Quiet = False,
@@ -124,16 +164,19 @@ def evaluate(
     if not isinstance(detector, KeypointDetector):
         raise ValueError(f"model {model!r}: not a keypoint detector")
     names = detector.check_keypoints(keypoint)
+    detector.check_mode(mode, names)
     images = read_faces(data)
     empty = list_images(background)[skip_background:] if background is not None else []
     if report is not None:
         _make_folder(report)
-    evaluation = evaluate_detector(detector, images, names, empty, lambda it, n: progress(it, quiet, "images", n))
+    evaluation = evaluate_detector(
+        detector, images, names, empty, lambda it, n: progress(it, quiet, "images", n), mode=mode, context=context
+    )
     for error in evaluation.errors:
         complain(error)
     record = {
         "name": "faces evaluate",
-        "settings": {"data": str(data), "model": model, "images": len(images), "background": len(empty)},
+        "settings": {"data": str(data), "model": model, "mode": mode, "images": len(images), "background": len(empty)},
         "rows": evaluation.rows,
     }
     if report is not None:

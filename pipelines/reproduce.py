@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
+from inspect import signature
 from typing import Any
 
 # Name -> (module beside this one, function, what it shows). A function takes ``runs`` and ``data_dir`` and returns
@@ -12,8 +13,8 @@ TABLES: dict[str, tuple[str, str, str]] = {
     "fsa-classification": ("reproduce_selectors", "fsa_classification", "simulated classification: PAMI text, Tables II and III"),
     "fsa-regression": ("reproduce_selectors", "fsa_regression", "simulated regression: PAMI text, Table IV"),
     "fsa-stability": ("reproduce_selectors", "fsa_stability", "AUC against rate, mu and steps: PAMI text, Figure 6"),
-    "mslr-synthetic": ("reproduce_selectors", "mslr_synthetic", "minimax sparse logistic regression, synthetic setups"),
-    "mslr-leukemia": ("reproduce_selectors", "mslr_leukemia", "missed test samples against the number of genes"),
+    "mslr-synthetic": ("reproduce_minimax", "mslr_synthetic", "minimax sparse logistic regression, synthetic setups"),
+    "mslr-leukemia": ("reproduce_minimax", "mslr_leukemia", "missed test samples against the number of genes"),
     "sdist-simulated": ("reproduce_metric", "sdist_simulated", "XOR and double rings: thesis, Tables 2.1 and 2.2"),
     "sdist-real": ("reproduce_metric", "sdist_real", "Madelon, Ionosphere, USPS 7/9: thesis, Table 2.4"),
     "online-tables": ("reproduce_online", "online_tables", "five sparse online learners: thesis, Tables 3.2-3.4"),
@@ -56,9 +57,11 @@ def reproduce(name: str, runs: int | None = None, data_dir=None, **options) -> d
     Raises
     ------
     ValueError
-        For an unknown name, fewer than one run, or missing data.
+        For an unknown name, fewer than one run, an option that the table does not have, or missing data.
     """
     make = table(name)
+    for option in set(options) - set(signature(make).parameters):
+        raise ValueError(f"{option}={str(options[option])!r}: {name} has no such option")
     if runs is not None and runs < 1:
         raise ValueError(f"runs={runs!r}; expected at least 1")
     given = {"runs": runs, "data_dir": data_dir, **options}

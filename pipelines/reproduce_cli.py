@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -22,6 +22,9 @@ def reproduce_command(
     runs: Annotated[int | None, typer.Option(help="Repetitions; by default the table's own number.")] = None,
     data: Annotated[Path | None, typer.Option(help="Folder of the real data sets.")] = None,
     noisy: Annotated[bool, typer.Option("--noisy", help="fsa-classification: one label in ten drawn at random.")] = False,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="File of finished cells, from which a run goes on.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")] = False,
 ) -> None:
@@ -36,7 +39,9 @@ def reproduce_command(
         return
     if noisy and name != "fsa-classification":
         raise ValueError(f"--noisy: only for fsa-classification, not for {name}")
-    options = {"noisy": True} if noisy else {}
+    options: dict[str, Any] = {"noisy": True} if noisy else {}
+    if checkpoint is not None:
+        options["checkpoint"] = checkpoint
     record = reproduce(name, runs=runs, data_dir=data, **options)
     if as_json:
         print_json(record)

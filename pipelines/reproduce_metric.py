@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ..learners import SDist, SDistCV
-from .metric_data import bayes_error, load_set, random_split, simulated_case
+from .cells import Cells
+from .metric_data import NOISE_SCALE, bayes_error, load_set, random_split, simulated_case
 
 # One setting for all simulated cells, found by 5-fold cross-validation on training rows of seeds 100-102 (N = 500, p = 500).
 SIMULATED = {
@@ -29,8 +31,8 @@ SIMULATED = {
     "seed_interactions": 10,
 }
 _SIZES = [(n, p) for n in (100, 500, 5000) for p in (50, 500, 1000)]
-_RIVAL_WORK = 5e7  # rows squared times columns up to which the slow rivals are run
-_RIVAL_RUNS = 3
+RIVAL_WORK = 3e8  # rows squared times columns up to which the slow rivals are run
+RIVAL_RUNS = 3
 
 # Thesis, Tables 2.1 and 2.2: (kNN, LMNN, sDist) by (N, p).
 _PRINTED_SIMULATED = {
@@ -91,9 +93,10 @@ REAL_GRIDS: dict[str, dict[str, list]] = {
         "n_neighbors_predict": [1, 3, 5],
     },
 }
+REAL_FOLDS = {"madelon": 3, "ionosphere": 5, "usps_7v9": 5}
 
 
-def sdist_simulated(runs: int = 20, data_dir=None, *, sizes=None, rivals: bool = True) -> dict[str, Any]:
+def sdist_simulated(runs: int = 20, data_dir=None, *, sizes=None, rivals: bool = True, checkpoint=None) -> dict[str, Any]:
     """Tables 2.1 and 2.2: XOR and double rings, with noise columns of 0.35 and of equal scale.
 
     Parameters
@@ -104,33 +107,39 @@ def sdist_simulated(runs: int = 20, data_dir=None, *, sizes=None, rivals: bool =
     sizes : list of (int, int) or None
         Cells (N, p); None means all nine.
     rivals : bool
-        Also kNN, NCA (scikit-learn) and, where metric-learn can be imported, LMNN, in cells that they finish.
+        Also kNN and NCA (scikit-learn), in cells that they finish. LMNN is there where ``benchmarks/lmnn.py`` has put it into the
+        checkpoint.
+    checkpoint : path or None
+        File that keeps finished cells.
 
     Returns
     -------
     dict
         ``name``, ``settings``, ``rows``.
     """
+    cells = Cells(checkpoint)
     rows = []
     for case in ("xor", "rings"):
-        for scale in (0.35, 1.0):
+        for scale in (NOISE_SCALE, 1.0):
             for n, p in sizes or _SIZES:
-                methods = {"sDist": SDist(**SIMULATED)}
-                if rivals:
-                    methods |= _rivals(n, p, standardize=False)
+                head = {"case": case, "noise_scale": scale, "N": n, "p": p}
+                methods = {"sDist": SDist(**SIMULATED)} | (_rivals(n, p, standardize=False) if rivals else {})
                 for name, model in methods.items():
-                    seeds = min(runs, _RIVAL_RUNS if n >= 5000 or name in ("NCA", "LMNN") else runs)
-                    measured = [_measure(model, *simulated_case(case, n, p, seed, noise_scale=scale)) for seed in range(seeds)]
+                    seeds = min(runs, RIVAL_RUNS if n >= 5000 or name in ("NCA", "LMNN") else runs)
+                    keys = [head | {"method": name, "seed": seed} for seed in range(seeds)]
+                    if name == "sDist":
+                        keys = [key | SIMULATED for key in keys]
+                    if name == "LMNN" and not all(key in cells for key in keys):
+                        continue
+                    measured = [cells(key, partial(_measure_case, model, key)) for key in keys]
                     printed = dict(zip(("kNN", "LMNN", "sDist"), _PRINTED_SIMULATED[case][n, p])) if (n, p) in _SIZES else {}
-                    head = {"case": case, "noise_scale": scale, "N": n, "p": p, "method": name}
-                    rows.append(
-                        _summary(head, measured, printed.get(name) if scale != 1.0 else None) | {"bayes": bayes_error(case)}
-                    )
+                    row = _summary(head | {"method": name}, measured, printed.get(name) if scale != 1.0 else None)
+                    rows.append(row | {"bayes": bayes_error(case)})
     return {"name": "sdist-simulated", "settings": {"runs": runs, **SIMULATED}, "rows": rows}
 
 
 def sdist_real(
-    runs: int = 20, data_dir="../shared/data", *, sets=("ionosphere", "madelon", "usps_7v9"), rivals: bool = True
+    runs: int = 20, data_dir="../shared/data", *, sets=tuple(REAL_GRIDS), rivals: bool = True, checkpoint=None
 ) -> dict[str, Any]:
     """Table 2.4: Madelon and Ionosphere on random 70 / 30 splits of all rows, USPS 7 against 9 on its own split.
 
@@ -142,13 +151,16 @@ def sdist_real(
         Folder of the real data.
     sets : sequence of str
     rivals : bool
-        Also kNN, NCA and, where metric-learn can be imported, LMNN (three splits at most).
+        Also kNN and NCA (three splits at most), and LMNN as in :func:`sdist_simulated`.
+    checkpoint : path or None
+        File that keeps finished splits.
 
     Returns
     -------
     dict
         ``name``, ``settings``, ``rows``; ``seconds`` is one fit with the settings found, ``search_seconds`` the cross-validation.
     """
+    cells = Cells(checkpoint)
     rows = []
     for name in sets:
         train_X, train_y, test_X, test_y = load_set(name, data_dir)
@@ -157,54 +169,54 @@ def sdist_real(
         else:
             X, y = np.concatenate([train_X, test_X]), np.concatenate([train_y, test_y])
             splits = [random_split(X, y, seed) for seed in range(runs)]
-        search = SDistCV(SDist(), REAL_GRIDS[name], cv=3 if name == "madelon" else 5)
-        found = [_search(search, *split) for split in splits]
-        rows.append(_summary({"data": name, "method": "sDist"}, found, *_PRINTED_REAL.get((name, "sDist"), ())))
-        rows[-1]["search_seconds"] = float(np.mean([m["search_seconds"] for m in found]))
-        for rival, model in _rivals(len(splits[0][0]), splits[0][0].shape[1], standardize=True).items() if rivals else []:
-            chosen = splits if rival == "kNN" else splits[:_RIVAL_RUNS]
-            measured = [_measure(model, *split) for split in chosen]
-            rows.append(_summary({"data": name, "method": rival}, measured, *_PRINTED_REAL.get((name, rival), ())))
+        search = SDistCV(SDist(), REAL_GRIDS[name], cv=REAL_FOLDS[name])
+        methods = {"sDist": search} | (_rivals(len(splits[0][0]), train_X.shape[1], standardize=True) if rivals else {})
+        for method, model in methods.items():
+            chosen = splits[:RIVAL_RUNS] if method in ("NCA", "LMNN") else splits
+            keys = [{"data": name, "method": method, "seed": seed} for seed in range(len(chosen))]
+            if method == "sDist":
+                keys = [key | {"grid": REAL_GRIDS[name], "folds": REAL_FOLDS[name]} for key in keys]
+            if method == "LMNN" and not all(key in cells for key in keys):
+                continue
+            measured = [cells(key, partial(_measure, model, *split)) for key, split in zip(keys, chosen)]
+            rows.append(_summary({"data": name, "method": method}, measured, *_PRINTED_REAL.get((name, method), ())))
     return {"name": "sdist-real", "settings": {"runs": runs, "grids": {name: REAL_GRIDS[name] for name in sets}}, "rows": rows}
 
 
 def _rivals(n: int, p: int, standardize: bool) -> dict[str, Any]:
-    """Plain kNN, and the learnt metrics whose work n^2 p stays bearable."""
+    """Plain kNN, and the learnt metrics whose work n^2 p stays bearable; LMNN's cells are made elsewhere."""
 
     def behind(*steps):
         return make_pipeline(*([StandardScaler()] if standardize else []), *steps, KNeighborsClassifier(3))
 
     rivals = {"kNN": behind()}
-    if float(n) ** 2 * p <= _RIVAL_WORK:
+    if float(n) ** 2 * p <= RIVAL_WORK:
         rivals["NCA"] = behind(NeighborhoodComponentsAnalysis(n_components=min(p, 10), max_iter=50, random_state=0))
-        try:
-            from metric_learn import LMNN
-        except ImportError:
-            pass
-        else:
-            rivals["LMNN"] = behind(LMNN(n_neighbors=3, random_state=0))
-    return rivals
+    return rivals | {"LMNN": None}
+
+
+def _measure_case(model, key):
+    return _measure(model, *simulated_case(key["case"], key["N"], key["p"], key["seed"], noise_scale=key["noise_scale"]))
 
 
 def _measure(model, X, y, X_test, y_test) -> dict[str, Any]:
-    """Fit a clone; error on the test rows, seconds of the fit, and columns of X used."""
+    """Fit a clone; error on the test rows, seconds of the fit and, of a search, with the settings found; columns of X used."""
     model = clone(model)
+    measured = {}
+    if isinstance(model, SDistCV):
+        start = time.process_time()
+        search = model.fit(X, y)
+        measured = {"search_seconds": time.process_time() - start, "chosen": search.best_params_}
+        model = clone(search.best_estimator_)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a rival that stops at its limit of iterations is measured as it is
-        start = time.perf_counter()
+        start = time.process_time()
         model.fit(X, y)
-        seconds = time.perf_counter() - start
-    measured = {"error": float(np.mean(model.predict(X_test) != y_test)), "seconds": seconds}
+        seconds = time.process_time() - start
+    measured |= {"error": float(np.mean(model.predict(X_test) != y_test)), "seconds": seconds}
     if isinstance(model, SDist):
         measured["variables"] = len(model.selected_features_)
     return measured
-
-
-def _search(search, X, y, X_test, y_test) -> dict[str, Any]:
-    start = time.perf_counter()
-    found = clone(search).fit(X, y)
-    seconds = time.perf_counter() - start
-    return _measure(found.best_estimator_, X, y, X_test, y_test) | {"search_seconds": seconds, "chosen": found.best_params_}
 
 
 def _summary(head, measured, printed=None, printed_seconds=None) -> dict[str, Any]:
@@ -213,8 +225,10 @@ def _summary(head, measured, printed=None, printed_seconds=None) -> dict[str, An
         "error": float(errors.mean()),
         "sd": float(errors.std(ddof=1)) if len(errors) > 1 else 0.0,
         "runs": len(errors),
-        "seconds": float(np.mean([m["seconds"] for m in measured])),
+        "seconds": float(np.median([m["seconds"] for m in measured])),
         "variables": float(np.mean([m["variables"] for m in measured])) if "variables" in measured[0] else None,
         "thesis": printed,
     }
+    if "search_seconds" in measured[0]:
+        row["search_seconds"] = float(np.median([m["search_seconds"] for m in measured]))
     return row | ({"thesis_seconds": printed_seconds} if printed_seconds is not None else {})

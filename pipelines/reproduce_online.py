@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.linear_model import SGDClassifier
-from sklearn.model_selection import ParameterGrid, StratifiedKFold
+from sklearn.model_selection import ParameterGrid, RepeatedStratifiedKFold
 from sklearn.preprocessing import MaxAbsScaler, Normalizer
 
 from ..learners import FOBOSClassifier, RDAClassifier, StabilizedTruncatedSGDClassifier, TruncatedGradientClassifier
 from ..learners.stability import mean_kappa, selected
+from .cells import Cells
 from .metric_data import load_set
 
 PASSES = 30
+REPEATS = 2  # of the cross-validation
 # Largest share of the columns that the annealed stages may keep; cross-validation chooses between it and half of it.
 SHARES = {"dexter": 0.015, "pcmac": 0.011, "gisette_valid": 0.04, "arcene": 0.05, "dorothea": 0.01}
+METHODS = ("SGD", "truncated gradient", "RDA", "FOBOS", "stabilised")
 SCALINGS = {"rows": Normalizer(), "columns": MaxAbsScaler()}
 
 # Thesis, Tables 3.2-3.4: (error %, non-zero %, kappa), best printed for the set and loss; gisette had 6,000 training rows there.
@@ -63,13 +67,25 @@ def candidates(name: str, loss: str) -> dict[str, tuple[Any, dict[str, list]]]:
         "FOBOS": (FOBOSClassifier(**shared), {"learning_rate": [1.0, 3.0, 10.0], "penalty": [1e-4, 1e-3, 1e-2]}),
         "stabilised": (
             StabilizedTruncatedSGDClassifier(share, **shared),
-            {"learning_rate": [1.0, 3.0, 10.0], "rejection": [0.15, 0.3], "n_features_to_select": [share / 2, share]},
+            {
+                "learning_rate": [1.0, 3.0, 10.0],
+                "rejection": [0.05, 0.15],
+                "mu": [0.3, 1.0],
+                "n_features_to_select": [share / 2, share],
+            },
         ),
     }
 
 
 def online_tables(
-    runs: int = 20, data_dir="../shared/data", *, sets=tuple(SHARES), losses=("hinge", "logistic"), methods=None, n_folds: int = 3
+    runs: int = 20,
+    data_dir="../shared/data",
+    *,
+    sets=tuple(SHARES),
+    losses=("hinge", "logistic"),
+    methods=None,
+    n_folds: int = 3,
+    checkpoint=None,
 ) -> dict[str, Any]:
     """Tables 3.2-3.4: error, share of non-zero coefficients and mean kappa over permutations of the training rows.
 
@@ -83,6 +99,8 @@ def online_tables(
         Which lines; None means all five methods.
     n_folds : int
         Of the cross-validation on training rows that sets scaling, rates, penalties and share.
+    checkpoint : path or None
+        File that keeps finished lines.
 
     Returns
     -------
@@ -91,32 +109,67 @@ def online_tables(
         keep, so that a fixed number flatters nobody; ``pass_ratio`` is one path's pass over that of scikit-learn's SGD in the
         same run.
     """
+    cells = Cells(checkpoint)
     rows = []
     for name in sets:
-        X, y, X_test, y_test = load_set(name, data_dir)
-        X, X_test = sp.csr_matrix(X, dtype=np.float64), sp.csr_matrix(X_test, dtype=np.float64)
+        work = _Set(name, data_dir, n_folds, cells)
         for loss in losses:
-            table = candidates(name, loss)
-            tried = {s: _choose(*table["SGD"], scale, X, y, name, n_folds)[0] for s, scale in SCALINGS.items()}  # type: ignore[call-arg]
-            scaling = min(tried, key=tried.__getitem__)
-            scaler = clone(SCALINGS[scaling]).fit(X)
-            Z, Z_test = scaler.transform(X), scaler.transform(X_test)
-            plain_pass = _seconds_per_pass(_with(table["SGD"][0], {"eta0": 1.0}, Z), Z, y)
-            k = round(SHARES[name] * X.shape[1])
-            for method in methods or table:
-                error, best = _choose(*table[method], SCALINGS[scaling], X, y, name, n_folds)
-                model = _with(table[method][0], best, Z)
-                measured = [_permuted(model, Z, y, Z_test, y_test, seed, k) for seed in range(runs)]
-                seconds = _seconds_per_pass(model, Z, y)
-                rows.append(
-                    {"data": name, "loss": loss, "method": method}
-                    | _means(measured)
-                    | {"kappa": mean_kappa(np.array([m["support"] for m in measured])) if runs > 1 else None}
-                    | {"kappa_equal_k": mean_kappa(np.array([m["strongest"] for m in measured])) if runs > 1 else None}
-                    | {"pass_ratio": seconds / plain_pass, "cv_error": error, "scaling": scaling, "chosen": best, "runs": runs}
-                    | dict(zip(("thesis_error", "thesis_nonzero", "thesis_kappa"), _printed(name, loss, method)))
-                )
+            for method in methods or METHODS:
+                key = work.key | {"loss": loss, "method": method, "runs": runs}
+                row = cells(key, partial(work.line, loss, method, runs))
+                printed = zip(("thesis_error", "thesis_nonzero", "thesis_kappa"), _printed(name, loss, method))
+                rows.append({"data": name, "loss": loss, "method": method} | row | dict(printed))
     return {"name": "online-tables", "settings": {"runs": runs, "passes": PASSES, "shares": SHARES, "folds": n_folds}, "rows": rows}
+
+
+class _Set:
+    """One data set: its scaling, the choice of settings on its training rows, and the lines of the table."""
+
+    def __init__(self, name, data_dir, n_folds, cells):
+        self.name, self.n_folds, self.cells = name, n_folds, cells
+        self.key = {"data": name, "passes": PASSES, "folds": n_folds, "repeats": REPEATS}
+        X, self.y, X_test, self.y_test = load_set(name, data_dir)
+        self.X, self.X_test = sp.csr_matrix(X, dtype=np.float64), sp.csr_matrix(X_test, dtype=np.float64)
+
+    def scaling(self, loss):
+        """The scaling with which plain SGD has the least cross-validated error."""
+        plain = candidates(self.name, loss)["SGD"]
+        tried = {
+            scaling: self.cells(self.key | {"loss": loss, "scaling": scaling}, lambda s=scaling: self.choose(*plain, s)[0])
+            for scaling in SCALINGS
+        }
+        return min(tried, key=tried.__getitem__)
+
+    def choose(self, model, grid, scaling):
+        """(error, settings) with the least cross-validated error, balanced for the set of rare positives; the first of equals."""
+        folds = []
+        for train, test in RepeatedStratifiedKFold(n_splits=self.n_folds, n_repeats=REPEATS, random_state=0).split(self.X, self.y):
+            scaler = clone(SCALINGS[scaling]).fit(self.X[train])
+            folds.append((scaler.transform(self.X[train]), self.y[train], scaler.transform(self.X[test]), self.y[test]))
+        found = []
+        for settings in ParameterGrid(grid):
+            errors = [_errors(b_test, _with(model, settings, a).fit(a, b).predict(a_test)) for a, b, a_test, b_test in folds]
+            found.append((float(np.mean([e[1] if self.name == "dorothea" else e[0] for e in errors])), settings))
+        return min(found, key=lambda f: f[0])
+
+    def line(self, loss, method, runs):
+        """One line of the table: settings by cross-validation, then ``runs`` permutations of the training rows."""
+        table = candidates(self.name, loss)
+        scaling = self.scaling(loss)
+        error, best = self.choose(*table[method], scaling)
+        scaler = clone(SCALINGS[scaling]).fit(self.X)
+        Z, Z_test = scaler.transform(self.X), scaler.transform(self.X_test)
+        model = _with(table[method][0], best, Z)
+        k = round(SHARES[self.name] * Z.shape[1])
+        measured = [_permuted(model, Z, self.y, Z_test, self.y_test, seed, k) for seed in range(runs)]
+        plain = _with(table["SGD"][0], {"eta0": 1.0}, Z)
+        return (
+            _means(measured)
+            | {"kappa": mean_kappa(np.array([m["support"] for m in measured])) if runs > 1 else None}
+            | {"kappa_equal_k": mean_kappa(np.array([m["strongest"] for m in measured])) if runs > 1 else None}
+            | {"pass_ratio": _seconds_per_pass(model, Z, self.y) / _seconds_per_pass(plain, Z, self.y)}
+            | {"cv_error": error, "scaling": scaling, "chosen": best, "runs": runs}
+        )
 
 
 def _printed(name, loss, method):
@@ -134,19 +187,6 @@ def _with(model, settings, Z):
 
 def _errors(y, predicted):
     return float(np.mean(predicted != y)), float(np.mean([np.mean(predicted[y == c] != c) for c in np.unique(y)]))
-
-
-def _choose(model, grid, scaler, X, y, name, n_folds):
-    """(error, settings) with the least cross-validated error, balanced for the set of rare positives; the first of equals."""
-    found = []
-    folds = []
-    for train, test in StratifiedKFold(n_folds, shuffle=True, random_state=0).split(X, y):
-        fitted = clone(scaler).fit(X[train])
-        folds.append((fitted.transform(X[train]), y[train], fitted.transform(X[test]), y[test]))
-    for settings in ParameterGrid(grid):
-        errors = [_errors(b_test, _with(model, settings, a).fit(a, b).predict(a_test)) for a, b, a_test, b_test in folds]
-        found.append((float(np.mean([e[1] if name == "dorothea" else e[0] for e in errors])), settings))
-    return min(found, key=lambda f: f[0])
 
 
 def _permuted(model, Z, y, Z_test, y_test, seed, k):

@@ -95,6 +95,7 @@ def slow_stabilised(model, X, y, targets):
     active, gravity = np.ones(p, bool), 0.0
     per_stage = model.burst_size * model.n_bursts
     touched, survived = np.zeros(p), np.zeros(p)
+    since_last = []
     for stage, target in enumerate(targets):
         updates = []
         for m in range(model.n_paths):
@@ -115,13 +116,15 @@ def slow_stabilised(model, X, y, targets):
         probability = np.where(touched > 0, survived / np.maximum(touched, 1), 1.0)
         strength = np.abs(w.mean(axis=0))
         order = sorted(np.flatnonzero(active), key=lambda j: (-np.round(probability, 12)[j], -strength[j], j))
+        since_last = [] if target < active.sum() else since_last
         active[:] = False
         active[order[:target]] = True
         w[:, ~active] = 0
+        since_last.append((w.mean(axis=0), b.mean()))
         touched, survived = (np.zeros(p), np.zeros(p)) if dropped else (touched, survived)
         place = int(rejection_rate(active.mean(), model.rejection, model.annealing) * (len(updates) - 1))
         gravity = np.sort(updates)[place] if updates else 0.0
-    return w.mean(axis=0), b.mean(), active
+    return np.mean([w for w, _ in since_last], axis=0), np.mean([b for _, b in since_last]), active
 
 
 def first_seed(model):

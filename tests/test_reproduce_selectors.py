@@ -4,18 +4,12 @@ import importlib.util
 
 import numpy as np
 import pytest
-from annealed.pipelines import comparators
+from annealed.pipelines import comparators, reproduce_minimax, reproduce_selectors
 from annealed.pipelines.printed_tables import TABLES, printed
-from annealed.pipelines.reproduce_selectors import (
-    fsa_classification,
-    fsa_regression,
-    l1_path,
-    minimax_data,
-    mslr_leukemia,
-    mslr_synthetic,
-    refitted_scores,
-)
+from annealed.pipelines.reproduce_minimax import l1_fit, l1_path, minimax_data, mslr_leukemia, mslr_synthetic
+from annealed.pipelines.reproduce_selectors import fsa_classification, fsa_regression, fsa_stability, refitted_scores
 from annealed.pipelines.simulated import simulate
+from sklearn.linear_model import LogisticRegression
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
@@ -79,11 +73,48 @@ def test_tables_have_our_numbers_beside_the_printed_ones():
         fsa_classification(1, methods=["FSB"])
 
 
-def test_minimax_setups_and_the_search_for_equal_numbers():
+def test_interrupted_tables_go_on_where_they_were(tmp_path, monkeypatch):
+    """The checkpoint of an interrupted call holds its finished runs: they are not made again, and the table is that of one call."""
+    settings = {"sizes": [(100, 3)], "methods": ["FSL", "LB1"], "checkpoint": tmp_path / "cells"}
+    whole = fsa_classification(3, **{**settings, "checkpoint": None})["rows"]
+    fit, made = reproduce_selectors.run_method, []
+
+    def counted(name, ours, train, *others):
+        made.append(name)
+        if len(made) == 6:
+            raise KeyboardInterrupt
+        return fit(name, ours, train, *others)
+
+    monkeypatch.setattr(reproduce_selectors, "run_method", counted)
+    with pytest.raises(KeyboardInterrupt):
+        fsa_classification(3, **settings)
+    assert len((tmp_path / "cells").read_text().splitlines()) == 3  # two of the five fits compiled
+    rows = fsa_classification(3, **settings)["rows"]
+    for row, expected in zip(rows, whole, strict=True):
+        assert {**row, "seconds": 0} == {**expected, "seconds": 0}
+    made.clear()
+    assert fsa_classification(3, **settings)["rows"] == rows and not made
+    points = fsa_stability(1, n_samples=50, k=2, checkpoint=tmp_path / "cells")["rows"]
+    assert fsa_stability(1, n_samples=50, k=2, checkpoint=tmp_path / "cells")["rows"] == points
+
+
+def test_slow_methods_get_fewer_runs():
+    rows = fsa_regression(3, sizes=[(50, 3)], methods=["QTP", "L2"], peer_runs=1)["rows"]
+    assert [row["runs"] for row in rows] == [3, 1]
+
+
+def test_minimax_setups_and_the_search_for_equal_numbers(monkeypatch):
     X, y, X_test, y_test, w = minimax_data("scales", 1.0, 0.05, 0)
     assert X.shape == X_test.shape == (102, 410) and np.count_nonzero(w) == 15
     np.testing.assert_array_equal(y_test, np.where(X_test @ w > 0, 1, -1))
     assert [len(columns) for columns in l1_path(X, y, [5, 10, 20])] == [5, 10, 20]
+    monkeypatch.setattr(reproduce_minimax, "_L1_TOLERANCE", 1e-6)
+    monkeypatch.setattr(reproduce_minimax, "_L1_VIOLATION", 1e-4)
+    coef, working = l1_fit(X, y, 0.2)
+    everything = LogisticRegression(l1_ratio=1.0, C=0.2, solver="liblinear", tol=1e-6, fit_intercept=False).fit(X, y).coef_[0]
+    monkeypatch.undo()
+    assert 10 < np.count_nonzero(everything) < len(working) < 410
+    np.testing.assert_allclose(coef, everything, atol=1e-3 * np.abs(everything).max())
     table = mslr_synthetic(1, setups=["scales"], taus=[1.0], shrink=0.05)
     assert {row["method"] for row in table["rows"]} == {"MSLR", "L1", "annealed", "truth"}
     truth = [row for row in table["rows"] if row["method"] == "truth"]

@@ -12,8 +12,10 @@ from annealed.learners import (
     TISPRegressor,
 )
 from annealed.learners.minimax import one_step, solve_newton, solve_smoothing
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 from scipy.optimize import minimize
-from scipy.special import logsumexp
+from scipy.special import expit, logsumexp
 from sklearn.linear_model import orthogonal_mp
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -69,6 +71,45 @@ def test_strong_signal_comes_back_exactly(criterion):
             np.testing.assert_array_equal(model.get_support(indices=True), true)
         labels = signal + 0.5 * rng.logistic(size=len(signal)) > 0
         model = ForwardBackwardClassifier(4, criterion=criterion).fit(X, labels)
+        np.testing.assert_array_equal(model.get_support(indices=True), true)
+
+
+@pytest.mark.parametrize("criterion", ["gradient", "objective"])
+@given(seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=25, deadline=None)
+def test_corollary_1(criterion, seed):
+    """Its conditions are computed, not assumed: where they hold, the thresholds of Theorems 1 and 2 stop at the exact solution."""
+    rng = np.random.default_rng(seed)
+    X = StandardScaler().fit_transform(rng.standard_normal((3000, 40)))
+    true = np.sort(rng.choice(40, 4, replace=False))
+    y = X[:, true] @ (rng.choice([-1.0, 1.0], 4) * rng.uniform(1.0, 3.0, 4)) + rng.uniform(0.1, 2.0) * rng.standard_normal(3000)
+    y = (y - y.mean()) / y.std()
+
+    best = np.zeros(40)  # beta bar
+    best[true] = np.linalg.lstsq(X[:, true], y, rcond=None)[0]
+    noise = np.abs(X.T @ (X @ best - y) / 3000).max()
+    rho = np.linalg.eigvalsh(X.T @ X / 3000)[0]  # of all 40 columns, so of any s; rho_+(1) is 1
+    assume(np.abs(best[true]).min() >= 8.0 / rho**2 * noise)
+    if criterion == "gradient":
+        threshold = {"epsilon": 1.001 * 2.0 * np.sqrt(2.0) / rho * noise}
+    else:
+        threshold = {"delta": 1.001 * 4.0 / rho**2 * noise**2}
+    model = ForwardBackwardRegressor(None, criterion=criterion, ridge=0.0, **threshold).fit(X, y)
+    np.testing.assert_array_equal(model.get_support(indices=True), true)
+    np.testing.assert_allclose(model.coef_[0], best, atol=1e-8)
+
+
+@pytest.mark.parametrize("criterion", ["gradient", "objective"])
+def test_logistic_thresholds_stop_at_the_true_support(criterion):
+    """Corollary 1's conclusion for logistic loss: orders of the theorems' thresholds, many more columns than the true ones."""
+    for seed in range(3):
+        X, signal, true, rng = strong_signal(seed, n=800, m=100, k=4)
+        X = StandardScaler().fit_transform(X)
+        labels = 2.0 * signal + rng.logistic(size=800) > 0
+        scores = ForwardBackwardClassifier(4).fit(X[:, true], labels).decision_function(X[:, true])  # of beta bar
+        noise = np.abs(X.T @ (expit(scores) - labels) / 800).max()
+        threshold = {"epsilon": 1.5 * noise} if criterion == "gradient" else {"delta": 16.0 * noise**2}
+        model = ForwardBackwardClassifier(None, criterion=criterion, **threshold).fit(X, labels)
         np.testing.assert_array_equal(model.get_support(indices=True), true)
 
 

@@ -121,7 +121,7 @@ def fit(path: Path, k: int, limit: str, subsample: float, cold: bool, seed: int)
     width = bandwidths(path)
     source = on_disk(path)
     passes = []
-    first, gradient = BlockDesign._first_read, BlockDesign.gradient
+    gradient = BlockDesign.gradient
     BlockDesign.gradient = lambda self, r: passes.append(self.n_features) or gradient(self, r)
     requested = []
     read = source.read

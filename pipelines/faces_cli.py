@@ -54,7 +54,7 @@ def detect(
     detector = load_model(resolve_model(model))
     if not isinstance(detector, KeypointDetector):
         raise ValueError(f"model {model!r}: not a keypoint detector")
-    detector.check_mode(mode, keypoint or None)
+    detector.check_mode(mode, keypoint or None, context)
     detector.pyramid(_tiny_image(), min_size, max_size)  # senseless sizes: said once, not for every image
     options = {
         "keypoints": keypoint or None,
@@ -175,7 +175,7 @@ def evaluate(
     if not isinstance(detector, KeypointDetector):
         raise ValueError(f"model {model!r}: not a keypoint detector")
     names = detector.check_keypoints(keypoint)
-    detector.check_mode(mode, names)
+    detector.check_mode(mode, names, context)
     images = read_faces(data)
     empty = list_images(background)[skip_background:] if background is not None else []
     if report is not None:

@@ -285,7 +285,7 @@ class PiecewiseDesign(Design):
     Parameters
     ----------
     codes : ndarray of shape (n_blocks, n_features, kernels.ROWS), uint8
-        Rows past the last sample have code 0.
+        Rows past the last sample have code 0. Kept features stay where they are until few are left.
     n_samples : int
     n_bins : int
         B.
@@ -297,14 +297,13 @@ class PiecewiseDesign(Design):
     """
 
     def __init__(self, codes, n_samples: int, n_bins: int, missing: bool, sample_weight: np.ndarray, dtype=np.float32):
-        self.codes = codes
+        self.codes, self.features = codes, np.arange(codes.shape[1])
         self.dtype = dtype
         self.n_samples, self.n_features = n_samples, codes.shape[1]
         self.n_bins, self.n_knots = n_bins, n_bins + 1
         self.width = self.n_knots + missing
         self.basis = hat_basis(n_bins, missing)
-        histogram = self._histograms(sample_weight)
-        self.mean, self.inv = block_moments(histogram, self.basis)
+        self.mean, self.inv = block_moments(self._histograms(sample_weight), self.basis)
 
     @classmethod
     def from_matrix(cls, X: np.ndarray, knots: np.ndarray, sample_weight: np.ndarray, missing: bool | None = None) -> Self:
@@ -329,23 +328,22 @@ class PiecewiseDesign(Design):
             found = bool((codes == kernels.MISSING).any()) if missing is None else False
         return cls(codes, n, n_bins, bool(found) if missing is None else missing, sample_weight, X.dtype)
 
-    def _padded(self, column):
-        out = np.zeros(self.codes.shape[0] * kernels.ROWS, self.dtype)
-        out[: self.n_samples] = column
-        return out.reshape(-1, kernels.ROWS)
-
     def _histograms(self, column):
+        padded = np.zeros(self.codes.shape[0] * kernels.ROWS)
+        padded[: self.n_samples] = column
         out = np.empty((self.n_features, 256))
-        kernels.table_histograms(self.codes, self._padded(column), out)
+        kernels.table_histograms(self.codes, self.features, padded.reshape(-1, kernels.ROWS), out)
         return out
 
     def scores(self, coef):
+        out = np.zeros((self.n_samples, coef.shape[2]))
+        if not coef.any():  # as annealing starts
+            return out
         raw = coef * self.inv[:, None, None]
-        out = np.empty((self.n_samples, coef.shape[2]))
         for q in range(coef.shape[2]):
             table = (raw[:, :, q] @ self.basis.T).astype(self.dtype)
             total = np.zeros((self.codes.shape[0], kernels.ROWS), self.dtype)
-            kernels.table_scores(self.codes, table, total)
+            kernels.table_scores(self.codes, self.features, table, total)
             out[:, q] = total.ravel()[: self.n_samples] - (self.mean * raw[:, :, q]).sum()
         return out
 
@@ -356,16 +354,18 @@ class PiecewiseDesign(Design):
     def keep(self, kept):
         new = object.__new__(type(self))
         new.__dict__.update(self.__dict__)
-        new.codes = np.empty((self.codes.shape[0], len(kept), kernels.ROWS), np.uint8)
-        kernels.keep_codes(self.codes, np.asarray(kept), new.codes)
-        new.n_features = len(kept)
+        new.n_features, new.features = len(kept), self.features[kept]
+        if GATHER * len(kept) < self.codes.shape[1]:
+            new.codes = np.empty((self.codes.shape[0], len(kept), kernels.ROWS), np.uint8)
+            kernels.keep_codes(self.codes, new.features, new.codes)
+            new.features = np.arange(len(kept))
         new.mean, new.inv = self.mean[kept], self.inv[kept]
         return new
 
     def matrix(self):
         table = ((self.basis - self.mean[:, None]) * self.inv[:, None, None]).astype(self.dtype)
         out = np.empty((self.n_samples, self.n_features * self.width), self.dtype)
-        kernels.expand_codes(self.codes, table, out)
+        kernels.expand_codes(self.codes, self.features, table, out)
         return out
 
 

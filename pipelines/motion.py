@@ -254,7 +254,13 @@ def learn_lambdarank(train: Sequence[CandidateSet]) -> Scorer:
     # Grades: position among the different errors of the sequence, the best highest.
     grades = [np.unique(-one.errors.round(12), return_inverse=True)[1] for one in train if one.errors is not None]
     # Columns are sampled per tree, as is usual where there are about as many columns as rows.
-    settings = {"n_estimators": 100, "min_child_samples": 5, "num_leaves": 15, "max_bin": 63, "colsample_bytree": 0.3}
+    settings: dict[str, Any] = {
+        "n_estimators": 100,
+        "min_child_samples": 5,
+        "num_leaves": 15,
+        "max_bin": 63,
+        "colsample_bytree": 0.3,
+    }
     ranker = lightgbm.LGBMRanker(**settings, random_state=0, n_jobs=1, verbose=-1)
     ranker.fit(_relative_rows(train), np.concatenate(grades), group=[len(one) for one in train])
     return lambda sets: split(np.asarray(ranker.booster_.predict(_relative_rows(sets))), sets)
@@ -499,7 +505,7 @@ class Checkpoint:
         if self.folder is not None:
             self.folder.mkdir(parents=True, exist_ok=True)
             with replacing(self._path(self.folder)) as temporary:
-                np.savez(temporary, **dict(zip(names, arrays)))
+                np.savez(temporary, **dict(zip(names, arrays)))  # type: ignore[arg-type]
         return list(arrays)
 
 

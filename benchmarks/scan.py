@@ -38,7 +38,7 @@ def main():
 
     levels = gaussian_pyramid(image)
     channels = [level_channels(level.image, pool) for level in levels]
-    n_windows = sum(c.height * c.width for c in channels)
+    n_windows = sum(c.rows * c.width for c in channels)
     print(f"pyramid of 640x480, {len(levels)} levels, {n_windows} windows: {1e3 * seconds(lambda: gaussian_pyramid(image)):.1f} ms")
     print(f"integral images: {1e3 * seconds(lambda: [level_channels(level.image, pool) for level in levels]):.1f} ms")
 
@@ -56,7 +56,7 @@ def main():
 
     large = model(1500)
     level = channels[4]
-    rate = 1500 * level.height * level.width / seconds(lambda: scan(level, *large), 3)
+    rate = 1500 * level.rows * level.width / seconds(lambda: scan(level, *large), 3)
     print(f"exhaustive scan, 1,500 Haar features: {rate:.2e} features of windows per second (portable C: 2.4e9)")
     small = model(40)
     print(f"40 features of every window of the pyramid: {1e3 * seconds(lambda: [scan(c, *small) for c in channels]):.1f} ms")

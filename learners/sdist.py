@@ -27,8 +27,10 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
 
     Parameters
     ----------
-    n_neighbors : int
-        Neighbours of each kind (own class, other classes) that teach: k of (2.3).
+    n_neighbors : int or "auto"
+        Neighbours of each kind (own class, other classes) that teach: k of (2.3). "auto" is 15, or half of the smallest class if
+        that is more and there are over 20 columns per row: among so many columns the nearest rows are near by chance, and a
+        mean over many of them is less noisy.
     n_neighbors_predict : int
         Neighbours that vote with ``classifier="knn"``.
     kappa : int or float
@@ -85,6 +87,8 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
         Columns of X that occur in ``columns_``.
     interactions_ : list of str
         Names of the products in ``columns_``, strongest first.
+    n_neighbors_ : int
+        Neighbours of each kind that taught.
     n_steps_ : int
         Steps taken after stopping.
     path_ : list of (ndarray, ndarray, float)
@@ -117,7 +121,7 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
 
     def __init__(
         self,
-        n_neighbors=15,
+        n_neighbors="auto",
         *,
         n_neighbors_predict=3,
         kappa=5,
@@ -205,7 +209,9 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
         return self
 
     def _check_parameters(self):
-        for name, least in [("n_neighbors", 1), ("n_neighbors_predict", 1), ("max_order", 1), ("n_steps", 1), ("update_every", 1)]:
+        if self.n_neighbors != "auto" and (not isinstance(self.n_neighbors, numbers.Integral) or self.n_neighbors < 1):
+            raise ValueError(f"n_neighbors={self.n_neighbors!r}; expected 'auto' or an integer of at least 1")
+        for name, least in [("n_neighbors_predict", 1), ("max_order", 1), ("n_steps", 1), ("update_every", 1)]:
             value = getattr(self, name)
             if not isinstance(value, numbers.Integral) or value < least:
                 raise ValueError(f"{name}={value!r}; expected an integer of at least {least}")
@@ -235,6 +241,7 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
         """Take over the metric of a run after its first ``n_steps`` steps."""
         self._features = run.features
         self._metric = metric
+        self.n_neighbors_ = run.n_neighbors
         self.n_steps_ = n_steps
         self.path_ = run.booster.path
         self.W_ = metric.matrix
@@ -264,7 +271,7 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
     def _class_scores(self, X):
         """(n, n_classes): votes of the nearest neighbours, or minus the mean distance to each class' nearest."""
         Z = self.transform(X)
-        return class_scores(self, Z, self._train, self._codes, len(self.classes_))
+        return class_scores(self, Z, self._train, self._codes, len(self.classes_), self.n_neighbors_)
 
     def predict(self, X):
         """Predict the class of each row, by vote or by f_W > 0 (see ``classifier``)."""

@@ -162,7 +162,7 @@ def _path_errors(model, served, X, codes, train, test):
         for n, metric in metrics.items():
             Z, known = run.subspace(X[test], metric), run.train_subspace(metric)
             for combination in ParameterGrid({name: served[name] for name in ("n_neighbors_predict", "classifier")}):
-                scores = class_scores(model.set_params(**combination), Z, known, run.codes, n_classes)
+                scores = class_scores(model.set_params(**combination), Z, known, run.codes, n_classes, run.n_neighbors)
                 error = float(np.mean(scores.argmax(axis=1) != codes[test]))
                 key = (n_steps, n, combination["n_neighbors_predict"], combination["classifier"])
                 found[key] = (error, len(metric.columns))

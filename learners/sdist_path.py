@@ -27,7 +27,20 @@ def subspace(X, features, columns, L, identity):
     return np.hstack([base.toarray() if sp.issparse(base) else base, Z])
 
 
-def class_scores(model, Z, train, codes, n_classes):
+def teaching_neighbours(n_neighbors, codes, n_features):
+    """Resolve ``n_neighbors="auto"`` for the classes' codes of the training rows, and bound a number by the rows.
+
+    Examples
+    --------
+    >>> [teaching_neighbours("auto", np.repeat([0, 1], 100), p) for p in (500, 31000)]
+    [15, 50]
+    """
+    if n_neighbors == "auto":
+        n_neighbors = max(15, np.bincount(codes).min() // 2) if n_features > 20 * len(codes) else 15
+    return int(min(n_neighbors, len(codes) - 1))
+
+
+def class_scores(model, Z, train, codes, n_classes, n_neighbors):
     """Scores (n, n_classes) of points Z in the subspace, from the training points there; used for prediction and along a path."""
     scores = np.zeros((len(Z), n_classes))
     if model.classifier == "knn":
@@ -36,7 +49,7 @@ def class_scores(model, Z, train, codes, n_classes):
         return scores
     for c in range(n_classes):
         members = train[codes == c]
-        _, distance = nearest(Z, members, min(model.n_neighbors, len(members)), model.n_jobs)
+        _, distance = nearest(Z, members, min(n_neighbors, len(members)), model.n_jobs)
         scores[:, c] = -distance.mean(axis=1)
     return scores
 
@@ -64,6 +77,7 @@ class BoostingRun:
         self.X, self.codes = X, codes
         self.features = FeatureMap.fit(X, model.standardize)
         n, p = X.shape
+        self.n_neighbors = teaching_neighbours(model.n_neighbors, codes, p)
         capacity = 3 * p if model.max_products is None else model.max_products
         columns = ExpandedColumns(X, self.features, model.max_order, capacity, model.standardize)
         if model.seed_interactions and model.max_order > 1:
@@ -72,7 +86,7 @@ class BoostingRun:
         self.booster = MetricBooster(
             columns,
             codes,
-            n_neighbors=min(model.n_neighbors, n - 1),
+            n_neighbors=self.n_neighbors,
             kappa=min(model.kappa, p) if isinstance(model.kappa, numbers.Integral) else max(1, round(model.kappa * p)),
             shrinkage=model.shrinkage,
             update_every=model.update_every,
@@ -96,9 +110,8 @@ class BoostingRun:
         model, booster = self.model, self.booster
         if model.stopping == "holdout" and (step % 10 == 0 or step == model.n_steps):
             metric = self.trimmed(booster.metric)
-            scores = class_scores(
-                model, self.subspace(held[0], metric), self.train_subspace(metric), self.codes, self.codes.max() + 1
-            )
+            Z, known = self.subspace(held[0], metric), self.train_subspace(metric)
+            scores = class_scores(model, Z, known, self.codes, self.codes.max() + 1, self.n_neighbors)
             self.criterion.append((float(np.mean(scores.argmax(axis=1) != held[1])), step))
         elif model.stopping == "oob":
             before = self.criterion[-1][0] if self.criterion else 0.0

@@ -60,7 +60,7 @@ class PathState:
     bursts: np.ndarray  # (n_active, 2): see kernels.stabilised_stage; kept until a feature is judged
     rngs: list  # one generator per path
     n_features: int
-    total: np.ndarray  # (n_active + 1,): sum over ``summed`` stages of the paths' mean coefficients and, at last, intercept
+    total: np.ndarray  # (n_active + 1,): sum over ``summed`` paths and stages of the coefficients and, at last, intercept
     summed: int = 0
     stage: int = 0
     seen: int = 0  # rows of the present stage so far, in each path
@@ -97,10 +97,10 @@ class PathState:
         self.total, self.summed = np.zeros(len(kept) + 1), 0
 
     def sum_up(self):
-        """Take the present coefficients into the sum over the stages."""
-        self.total[:-1] += self.coef.mean(axis=0)
-        self.total[-1] += self.intercept.mean()
-        self.summed += 1
+        """Take the present coefficients into the sum over paths and stages."""
+        self.total[:-1] += self.coef.sum(axis=0)
+        self.total[-1] += self.intercept.sum()
+        self.summed += len(self.coef)
 
 
 class ShrinkingRows:
@@ -323,7 +323,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
                             rows.keep(stay)
                             bursts = [state.bursts, *(np.zeros_like(state.bursts) for _ in range(n_threads - 1))]
                     self._end_stage(state)
-                    if not streaming:
+                    if not streaming and state.n_active <= self._k:
                         state.sum_up()
         _gather(bursts)
         if self.refit is not None and not streaming:
@@ -368,7 +368,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         limit = np.partition(probability, rank)[rank]
         stay = probability > limit
         tied = np.flatnonzero(probability == limit)
-        strength = np.abs(coef[:, tied].mean(axis=0))
+        strength = np.abs(coef.mean(axis=0)[tied])
         stay[tied[strongest(strength, target - int(stay.sum()))]] = True
         return stay
 

@@ -12,6 +12,7 @@ from .weights import FOLDER, path_of
 KINDS = {
     "keypoint detector": ("detector", "KeypointDetector"),
     "segmentation ranker": ("ranker", "SegmentationRanker"),
+    "image classifier": ("classifier", "ImageClassifier"),
 }
 
 _PUBLIC = {
@@ -19,6 +20,9 @@ _PUBLIC = {
     "KeypointModel": "detector",
     "Detection": "detector",
     "SegmentationRanker": "ranker",
+    "ImageClassifier": "classifier",
+    "ClassifierSettings": "classifier",
+    "Explanation": "classifier",
 }
 
 __all__ = [

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,11 +13,17 @@ import numpy as np
 from ..vision.images import as_rgb
 from ..vision.pool import FeaturePool
 from ..vision.pyramid import Level, gaussian_pyramid
-from ..vision.scan import level_channels, scan
-from .files import check_array, read_model, write_model
-from .peaks import IED, Localisation, find_peaks
+from ..vision.scan import LevelChannels, level_channels, scan_level
+from ..vision.windows import score_windows
+from .context import Context
+from .files import read_model, write_model
+from .guide import MODES, Guide
+from .peaks import IED, find_peaks
+from .sparse import KeypointModel
+from .stored import read_parts, write_parts
 
 KIND = "keypoint detector"
+STRIP = 1 << 20  # pixels of a level that are worked on at a time
 
 
 class Detection(NamedTuple):
@@ -27,49 +34,6 @@ class Detection(NamedTuple):
     y: float
     score: float
     size: float
-
-
-@dataclass(frozen=True)
-class KeypointModel:
-    """What finds one keypoint: a sum of piecewise-linear responses to few features of a window.
-
-    Attributes
-    ----------
-    features : ndarray of shape (k, 8), int32
-        Features of the pool, in the order in which they are evaluated.
-    lo, step : ndarray of shape (k,), float32
-        Left border and width of each feature's bins.
-    coef : ndarray of shape (k, n_bins + 1), float32
-        Responses at the borders of the bins.
-    thresholds : ndarray of shape (k,), float32
-        A window is rejected when its running sum after feature t falls below entry t; -inf never rejects.
-    intercept : float
-        Start of the running sum.
-    localisation : Localisation
-        Where the keypoint lies, seen from the windows that find it.
-    threshold : float
-        Default threshold for detections.
-    """
-
-    features: np.ndarray
-    lo: np.ndarray
-    step: np.ndarray
-    coef: np.ndarray
-    thresholds: np.ndarray
-    intercept: float
-    localisation: Localisation = field(default_factory=Localisation)
-    threshold: float = 0.0
-
-    def mirrored(self, pool: FeaturePool) -> KeypointModel:
-        """Return the model that finds the mirror image of this keypoint."""
-        features, signs = pool.mirrored(self.features)
-        turned = signs < 0
-        n_bins = self.coef.shape[1] - 1
-        lo = np.where(turned, -(self.lo + n_bins * self.step), self.lo).astype(np.float32)
-        coef = np.where(turned[:, None], self.coef[:, ::-1], self.coef)
-        # A window has an even side: its pixel lies right of the middle, in the mirror left of it.
-        place = replace(self.localisation, offset_x=-self.localisation.offset_x - 1.0 / IED)
-        return replace(self, features=features, lo=lo, coef=coef, localisation=place)
 
 
 @dataclass
@@ -88,6 +52,10 @@ class KeypointDetector:
         Radius within which a better detection of the same keypoint wins, in units of ``IED`` at its level.
     info : dict
         What JSON can hold about training, scores and terms of use; kept in the file.
+    guides : dict of str to Guide
+        What the modes "regress" and "prune+regress" need, per keypoint.
+    context : Context, optional
+        Finds some of the keypoints from the answers of the others.
 
     Examples
     --------
@@ -101,6 +69,8 @@ class KeypointDetector:
     scales_per_octave: int = 4
     suppression: float = 0.3
     info: dict[str, Any] = field(default_factory=dict)
+    guides: dict[str, Guide] = field(default_factory=dict)
+    context: Context | None = None
 
     @property
     def keypoints(self) -> list[str]:
@@ -121,6 +91,22 @@ class KeypointDetector:
                 raise ValueError(f"keypoint {name!r} is unknown; expected one of {', '.join(self.models)}")
         return chosen
 
+    def check_mode(self, mode: str, keypoints: Iterable[str] | None = None, context: bool = True) -> None:
+        """Find out whether a mode can be had for these keypoints, all by default.
+
+        Raises
+        ------
+        ValueError
+            If not.
+        """
+        if mode not in MODES:
+            raise ValueError(f"mode={mode!r}: expected one of {', '.join(MODES)}")
+        for name in self._looked_for(self.check_keypoints(keypoints), context):
+            if mode != "scan" and name not in self.guides:
+                raise ValueError(f"mode={mode!r}: the model has not learnt it for {name}, only 'scan'")
+            if mode == "prune+regress" and not self.guides[name].prune:
+                raise ValueError(f"mode={mode!r}: the model has not learnt to prune for {name}, only 'scan' and 'regress'")
+
     def detect(
         self,
         image: np.ndarray,
@@ -129,6 +115,8 @@ class KeypointDetector:
         min_size: float | None = None,
         max_size: float | None = None,
         max_detections: int = 200,
+        mode: str = "scan",
+        context: bool = True,
     ) -> list[Detection]:
         """Find keypoints.
 
@@ -142,9 +130,15 @@ class KeypointDetector:
             Least score; by default each keypoint's own. ``-inf`` gives all local maxima.
         min_size, max_size : float, optional
             Side of the detection window in image pixels; by default from the window of the pool (24) up to the image.
-            A smaller ``min_size`` enlarges the image (at most fourfold).
+            A smaller ``min_size`` enlarges the image (at most fourfold). Levels outside the range are not looked at.
         max_detections : int
             At most so many of each keypoint, the best.
+        mode : {"scan", "regress", "prune+regress"}
+            Which windows the classifier looks at: all; those around where the regressor points from a sparse grid; the same from
+            grid points that a cheaper classifier leaves (Algorithm 3 of the arXiv text).
+        context : bool
+            Whether keypoints that the model knows to tell from others are told from them; if not, they are looked for like the
+            others. No matter for models without context.
 
         Returns
         -------
@@ -154,23 +148,114 @@ class KeypointDetector:
         Raises
         ------
         ValueError
-            If the image is none, a keypoint is unknown, or the sizes make no sense.
+            If the image is none, a keypoint or mode is unknown or not learnt, or the sizes make no sense.
         """
         names = self.check_keypoints(keypoints)
+        self.check_mode(mode, names, context)
         levels = self.pyramid(as_rgb(image), min_size, max_size)
-        windows: dict[str, list[np.ndarray]] = {name: [] for name in names}
-        for level in levels:
-            channels = level_channels(level.image, self.pool)
-            for name in names:
-                windows[name].append(self.scan_level(level, channels, name))
-        found = []
+        looked_for = self._looked_for(names, context)
+        least = {name: self.default_threshold(name, context) if threshold is None else threshold for name in names}
+        # Anchors of a context may lie below their own threshold.
+        floors = {name: self.models[name].threshold - self.context.floor for name in looked_for} if self.context else {}
+        asked = {name: min(least.get(name, np.inf), floors.get(name, np.inf)) for name in looked_for}
+        peaks = self._peaks(levels, looked_for, mode, asked, max_detections)
+        found: list[Detection] = []
         for name in names:
-            model = self.models[name]
-            x, y, scale, score = np.concatenate(windows[name] or [np.empty((0, 4))]).T
-            least = model.threshold if threshold is None else threshold
-            peaks = find_peaks(x, y, scale, score, model.localisation, self.suppression, least, max_detections)
-            found += [Detection(name, px, py, s, self.pool.window / level) for px, py, s, level in peaks.tolist()]
-        return sorted(found, key=lambda detection: -detection.score)
+            if name in peaks:
+                found += [Detection(name, x, y, s, self.pool.window / scale) for x, y, s, scale in peaks[name].tolist()]
+        told = [name for name in names if name not in peaks]
+        if told:
+            everything = threshold == -np.inf
+            found += self._tell(told, peaks, levels, max_detections, everything)
+        return sorted((d for d in found if d.score >= least[d.keypoint]), key=lambda detection: -detection.score)
+
+    def anchor_peaks(self, levels: Sequence[Level], mode: str = "scan", most: int = 200) -> dict[str, np.ndarray]:
+        """Peaks (n, 4) of the context's anchors: x, y, score, scale."""
+        assert self.context is not None
+        least = {name: self.models[name].threshold - self.context.floor for name in self.context.anchors}
+        return self._peaks(levels, self.context.anchors, mode, least, most)
+
+    def detect_many(self, images: Iterable[np.ndarray], n_jobs: int = 1, **options: Any) -> Iterator[list[Detection]]:
+        """Find keypoints in one image after the other, several at a time.
+
+        Parameters
+        ----------
+        images : iterable of ndarray
+            As in :meth:`detect`; taken a few ahead of the answers.
+        n_jobs : int
+            Threads. The answers do not depend on it.
+        **options
+            Of :meth:`detect`.
+
+        Yields
+        ------
+        list of Detection
+            In the order of the images.
+
+        Raises
+        ------
+        ValueError
+            If ``n_jobs`` is not a whole number of at least 1; as :meth:`detect`, when it is that image's turn.
+        """
+        if int(n_jobs) != n_jobs or n_jobs < 1:
+            raise ValueError(f"n_jobs={n_jobs}: expected a whole number of at least 1")
+        if n_jobs == 1:
+            yield from (self.detect(image, **options) for image in images)
+            return
+        with ThreadPoolExecutor(int(n_jobs)) as threads:
+            pending = []
+            for image in images:
+                pending.append(threads.submit(self.detect, image, **options))
+                if len(pending) > n_jobs:
+                    yield pending.pop(0).result()
+            for answer in pending:
+                yield answer.result()
+
+    def default_threshold(self, keypoint: str, context: bool = True) -> float:
+        """Least score of a detection unless asked otherwise."""
+        if context and self.context is not None and keypoint in self.context.refinements:
+            return self.context.thresholds.get(keypoint, 0.0)
+        return self.models[keypoint].threshold
+
+    def _looked_for(self, names: Sequence[str], context: bool) -> list[str]:
+        """Keypoints to look for so that these can be answered, in the order of the model."""
+        told = set(self.context.refinements) & set(names) if context and self.context is not None else set()
+        needed = set(names) - told
+        if told and self.context is not None:
+            needed |= set(self.context.anchors)
+        return [name for name in self.keypoints if name in needed]
+
+    def _peaks(
+        self, levels: Sequence[Level], names: Sequence[str], mode: str, least: dict[str, float], most: int
+    ) -> dict[str, np.ndarray]:
+        """Peaks of some keypoints, all on one pass over the pyramid."""
+        windows: dict[str, list[np.ndarray]] = {name: [np.empty((0, 4))] for name in names}
+        for level in levels:
+            for channels in self.strips(level, mode):
+                for name in names:
+                    windows[name].append(self.score_strip(level, channels, name, mode))
+        peaks = {}
+        for name in names:
+            x, y, scale, score = np.concatenate(windows[name]).T
+            peaks[name] = find_peaks(x, y, scale, score, self.models[name].localisation, self.suppression, least[name], most)
+        return peaks
+
+    def _tell(
+        self, names: Sequence[str], peaks: dict[str, np.ndarray], levels: Sequence[Level], most: int, everything: bool
+    ) -> list[Detection]:
+        """Keypoints told from the anchors' peaks."""
+        context = self.context
+        assert context is not None
+        thresholds = {name: self.models[name].threshold for name in context.anchors}
+        found = []
+        for face in context.faces(peaks, thresholds, most):
+            if not everything and face.score < context.least:
+                continue
+            for name in names:
+                place, frame, verified = context.place(face, levels, name, self.pool, self.models[name])
+                size = abs(frame.turn) / IED * self.pool.window
+                found.append(Detection(name, place.real, place.imag, face.score + context.weight * verified, size))
+        return found
 
     def pyramid(
         self, image: np.ndarray, min_size: float | None = None, max_size: float | None = None
@@ -189,13 +274,34 @@ class KeypointDetector:
             max_scale=window / smallest,
         )
 
-    def scan_level(self, level: Level, channels, keypoint: str) -> np.ndarray:
-        """Return the windows of a level that pass all rejection thresholds: (n, 4) x, y (image pixels), scale, score."""
-        m = self.models[keypoint]
-        scores = scan(channels, m.features, m.lo, m.step, m.coef, m.intercept, m.thresholds)
-        ys, xs = np.nonzero(scores > -np.inf)
+    def strips(self, level: Level, mode: str = "scan") -> Iterator[LevelChannels]:
+        """Yield a level's tables, strip by strip: what they take of memory is bounded."""
+        height, width = level.image.shape[:2]
+        margin = 0 if mode == "scan" else max(guide.margin for guide in self.guides.values())
+        rows = max(1, STRIP // width, 4 * margin)
+        for top in range(0, height, rows):
+            yield level_channels(level.image, self.pool, (top, min(height, top + rows)), margin)
+
+    def score_strip(self, level: Level, channels: LevelChannels, keypoint: str, mode: str = "scan") -> np.ndarray:
+        """Return the windows of a strip that pass all rejection thresholds: (n, 4) x, y (image pixels), scale, score."""
+        model = self.models[keypoint].compiled(self.pool)
+        if mode == "scan":
+            scores = scan_level(channels, model)
+            ys, xs = np.nonzero(scores > -np.inf)
+            score = scores[ys, xs]
+            ys = ys + channels.first
+        else:
+            xs, ys = self.guides[keypoint].windows(channels, self.pool, mode == "prune+regress")
+            score = score_windows(channels, model, xs, ys)
+            left = score > -np.inf
+            xs, ys, score = xs[left], ys[left], score[left]
         xy = level.to_image(np.column_stack([xs, ys]))
-        return np.column_stack([xy, np.full(len(xy), level.scale), scores[ys, xs]])
+        return np.column_stack([xy, np.full(len(xy), level.scale), score])
+
+    def score_level(self, level: Level, keypoint: str, mode: str = "scan") -> np.ndarray:
+        """The same of a whole level."""
+        parts = [self.score_strip(level, channels, keypoint, mode) for channels in self.strips(level, mode)]
+        return np.concatenate(parts)
 
     def save(self, path: str | Path) -> None:
         """Write the detector to a model file.
@@ -205,16 +311,11 @@ class KeypointDetector:
         ValueError
             If the file cannot be written.
         """
-        arrays, described = {}, {}
-        for name, model in self.models.items():
-            for array in ("features", "lo", "step", "coef", "thresholds"):
-                arrays[f"{name}/{array}"] = getattr(model, array)
-            arrays[f"{name}/intercept"] = np.array([model.intercept], np.float64)
-            described[name] = {"threshold": float(model.threshold), "localisation": model.localisation.to_dict()}
+        arrays, described = write_parts(self.models, self.guides, self.context)
         header = {
             "pool": self.pool.to_dict(),
             "keypoints": list(self.models),
-            "models": described,
+            **described,
             "scales_per_octave": self.scales_per_octave,
             "suppression": self.suppression,
             "summary": self.info.get("summary", ", ".join(self.models)),
@@ -234,38 +335,14 @@ class KeypointDetector:
         arrays, header = read_model(path, KIND)
         try:
             pool = FeaturePool.from_dict(header["pool"])
-            models = {name: _model(path, arrays, name, header["models"][name], pool) for name in header["keypoints"]}
+            models, guides, context = read_parts(path, arrays, header, pool)
             scales, suppression = int(header["scales_per_octave"]), float(header["suppression"])
             if not models or scales < 1 or not 0 <= suppression < 100:
                 raise ValueError(f"keypoints={list(models)}, scales_per_octave={scales}, suppression={suppression}")
-            return cls(models, pool, scales, suppression, dict(header["info"]))
+            return cls(models, pool, scales, suppression, dict(header["info"]), guides, context)
         except (KeyError, TypeError, AttributeError, OverflowError) as error:
             raise ValueError(f"{path}: damaged header ({type(error).__name__}: {error})") from None
         except ValueError as error:
             message = str(error)
             raise ValueError(message if message.startswith(str(path)) else f"{path}: damaged ({message})") from None
 
-
-def _model(path, arrays: dict[str, np.ndarray], name: str, described: dict, pool: FeaturePool) -> KeypointModel:
-    features = pool.check(check_array(path, arrays, f"{name}/features", np.int32, (None, 8)))
-    k = len(features)
-    coef = check_array(path, arrays, f"{name}/coef", np.float32, (k, None))
-    step = check_array(path, arrays, f"{name}/step", np.float32, (k,))
-    if k < 1 or coef.shape[1] < 2 or not (step > 0).all():
-        raise ValueError(f"{name}: expected at least one feature, one bin, and bins of a width above 0")
-    for array in (coef, step):
-        if not np.isfinite(array).all():
-            raise ValueError(f"{name}: expected finite numbers")
-    threshold = float(described["threshold"])
-    if np.isnan(threshold):
-        raise ValueError(f"{name}: threshold is not a number")
-    return KeypointModel(
-        features,
-        check_array(path, arrays, f"{name}/lo", np.float32, (k,)),
-        step,
-        coef,
-        check_array(path, arrays, f"{name}/thresholds", np.float32, (k,)),
-        float(check_array(path, arrays, f"{name}/intercept", np.float64, (1,))[0]),
-        Localisation.from_dict(described["localisation"]),
-        threshold,
-    )

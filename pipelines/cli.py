@@ -34,10 +34,11 @@ def main() -> None:
 
 
 def _assemble() -> None:
-    from . import faces_cli, models_cli, motion_cli, reproduce_cli, select_cli
+    from . import faces_cli, models_cli, motion_cli, pets_cli, reproduce_cli, select_cli
 
     app.add_typer(faces_cli.app, name="faces")
     app.add_typer(motion_cli.app, name="motion")
+    app.add_typer(pets_cli.app, name="pets")
     app.add_typer(models_cli.app, name="models")
     select_cli.register(app)
     reproduce_cli.register(app)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -15,40 +17,62 @@ app = new_app(help="Keypoints of faces: eyes, nose sides, mouth corners, ears, c
 Model = Annotated[str, typer.Option(help="Name of a shipped model, or a model file.")]
 Keypoints = Annotated[list[str] | None, typer.Option("--keypoint", help="Only this one (may be repeated).")]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON for programs instead of tables.")]
+Mode = Annotated[str, typer.Option(help="Windows to look at: scan (all), regress, or prune+regress (fastest).")]
+Context = Annotated[bool, typer.Option(help="Tell chin and ears from the rest of the face; else look for them alone.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")]
 
 
 @app.command()
 @one_line_errors
 def detect(
-    images: Annotated[list[str] | None, typer.Argument(metavar="[IMAGE ...]", help="Image files; none: a sample.")] = None,
+    images: Annotated[
+        list[str] | None, typer.Argument(metavar="[IMAGE ...]", help="Image files, a video, or: camera 0. None: a sample.")
+    ] = None,
     model: Model = "faces",
     keypoint: Keypoints = None,
     threshold: Annotated[float | None, typer.Option(help="Least score; by default each keypoint's own.")] = None,
     min_size: Annotated[float | None, typer.Option(help="Smallest detection window, in image pixels.")] = None,
     max_size: Annotated[float | None, typer.Option(help="Largest detection window, in image pixels.")] = None,
+    mode: Mode = "scan",
+    context: Context = True,
+    every: Annotated[int, typer.Option(help="Of a video or camera: look at every N-th frame.")] = 1,
+    jobs: Annotated[int, typer.Option(help="Photographs at a time; 0: one per core. `seconds` is longer with more.")] = 1,
     as_json: AsJson = False,
-    overlay: Annotated[Path | None, typer.Option(help="Picture to write; a folder where several images are given.")] = None,
+    overlay: Annotated[
+        Path | None, typer.Option(help="Picture or video to write; a folder where several images are given.")
+    ] = None,
     quiet: Quiet = False,
 ) -> None:
     """Find keypoints in photographs."""
     from ..models import load_model, resolve_model
     from ..models.detector import KeypointDetector
     from .faces_detect import detect_files, overlay_paths
+    from .faces_video import detect_video, video_source
     from .overlay import draw_detections, write_image
 
     images = images or []
     detector = load_model(resolve_model(model))
     if not isinstance(detector, KeypointDetector):
         raise ValueError(f"model {model!r}: not a keypoint detector")
-    detector.check_keypoints(keypoint)
+    detector.check_mode(mode, keypoint or None, context)
     detector.pyramid(_tiny_image(), min_size, max_size)  # senseless sizes: said once, not for every image
+    options = {
+        "keypoints": keypoint or None,
+        "threshold": threshold,
+        "min_size": min_size,
+        "max_size": max_size,
+        "mode": mode,
+        "context": context,
+    }
+    source = video_source(images)
+    if source is not None:
+        _detect_frames(detect_video(detector, source, every, overlay, **options), as_json, quiet)
+        return
     pictures = overlay_paths(images, overlay) if overlay is not None else {}
     if overlay is not None and len(images) > 1:
         _make_folder(overlay)
-    options = {"keypoints": keypoint or None, "threshold": threshold, "min_size": min_size, "max_size": max_size}
     failed = 0
-    answers = detect_files(detector, images, **options)
+    answers = detect_files(detector, images, jobs or os.cpu_count() or 1, **options)
     for i, answer in enumerate(progress(answers, quiet, "images", max(1, len(images)))):
         if answer.error is None and pictures:
             try:
@@ -80,14 +104,27 @@ def train(
         Path | None, typer.Option(help="Folder of images without faces; by default 'background' beside DATA.")
     ] = None,
     n_background: Annotated[int, typer.Option(help="How many of them, in the order of their names.")] = 140,
+    mode: Annotated[str, typer.Option(help="What else to learn: scan (nothing), regress, or prune+regress (both).")] = "scan",
+    detector: Annotated[
+        str | None, typer.Option(help="Model whose scan detectors stay as they are; only what --mode adds is learnt.")
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint.")] = False,
     config: Annotated[Path | None, typer.Option(help="TOML or JSON file with training settings.")] = None,
     jobs: Annotated[int, typer.Option(help="Threads; the model does not depend on it. 0: one per core.")] = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Train a detector by mining false alarms."""
+    """Train a detector by mining false alarms, and what its fast modes need."""
+    from ..models import load_model, resolve_model
+    from ..models.detector import KeypointDetector
+    from ..models.guide import MODES
     from .faces_data import KEYPOINTS, list_images, read_faces
+    from .faces_modes import ModeSettings, add_modes
     from .faces_train import check_out, read_settings, train_detector
+
+    if mode not in MODES:
+        raise ValueError(f"mode {mode!r} is unknown; expected one of {', '.join(MODES)}")
+    if detector is not None and mode == "scan":
+        raise ValueError("--detector: nothing to learn with --mode scan; expected --mode regress or prune+regress")
 
     settings = read_settings(config)
     for name in keypoint or []:
@@ -99,7 +136,19 @@ def train(
     empty = list_images(folder)[:n_background] if background is not None or folder.is_dir() else []
     say(f"{len(images)} photographs with faces, {len(empty)} without", quiet)
     names = keypoint or list(KEYPOINTS)
-    train_detector(images, empty, out, settings, names, resume, lambda line: say(line, quiet), jobs or os.cpu_count() or 1)
+    n_jobs = jobs or os.cpu_count() or 1
+    tell = partial(say, quiet=quiet)
+    if detector is None:
+        made = train_detector(images, empty, out, settings, names, resume, tell, n_jobs)
+    else:
+        made = load_model(resolve_model(detector))
+        if not isinstance(made, KeypointDetector):
+            raise ValueError(f"model {detector!r}: not a keypoint detector")
+        chosen = made.check_keypoints(keypoint)
+        made = replace(made, models={name: made.models[name] for name in chosen}, guides={}, context=None)
+    if mode != "scan":
+        more = ModeSettings(held_out=settings.held_out, precision=settings.precision)
+        add_modes(made, images, empty, out, mode, more, resume, tell, n_jobs)
 
 
 @app.command()
@@ -110,6 +159,8 @@ def evaluate(
     keypoint: Keypoints = None,
     background: Annotated[Path | None, typer.Option(help="Folder of images without faces: false detections.")] = None,
     skip_background: Annotated[int, typer.Option(help="Leave out so many of them, the first by name.")] = 0,
+    mode: Mode = "scan",
+    context: Context = True,
     as_json: AsJson = False,
     report: Annotated[Path | None, typer.Option(help="Folder for tables, curves and pictures.")] = None,
     quiet: Quiet = False,
@@ -124,16 +175,19 @@ def evaluate(
     if not isinstance(detector, KeypointDetector):
         raise ValueError(f"model {model!r}: not a keypoint detector")
     names = detector.check_keypoints(keypoint)
+    detector.check_mode(mode, names, context)
     images = read_faces(data)
     empty = list_images(background)[skip_background:] if background is not None else []
     if report is not None:
         _make_folder(report)
-    evaluation = evaluate_detector(detector, images, names, empty, lambda it, n: progress(it, quiet, "images", n))
+    evaluation = evaluate_detector(
+        detector, images, names, empty, lambda it, n: progress(it, quiet, "images", n), mode=mode, context=context
+    )
     for error in evaluation.errors:
         complain(error)
     record = {
         "name": "faces evaluate",
-        "settings": {"data": str(data), "model": model, "images": len(images), "background": len(empty)},
+        "settings": {"data": str(data), "model": model, "mode": mode, "images": len(images), "background": len(empty)},
         "rows": evaluation.rows,
     }
     if report is not None:
@@ -144,6 +198,26 @@ def evaluate(
         print_table("", list(COLUMNS.values()), [[row.get(column) for column in COLUMNS] for row in evaluation.rows])
     if evaluation.errors:
         raise typer.Exit(BAD_INPUT)
+
+
+def _detect_frames(answers, as_json: bool, quiet: bool) -> None:
+    """Print what was found in each frame, and at last how many frames were looked at per second."""
+    import time
+
+    start, n, seconds = time.perf_counter(), 0, 0.0
+    try:
+        for answer in answers:
+            n += 1
+            seconds += answer.seconds
+            if as_json:
+                print_json(answer.record())
+            else:
+                best = {d.keypoint: f"{d.keypoint} {d.x:.0f},{d.y:.0f}" for d in reversed(answer.detections)}
+                typer.echo(f"{answer.time:8.3f} s  {1 / max(answer.seconds, 1e-9):5.1f}/s  {'  '.join(best.values())}")
+    except KeyboardInterrupt:  # how one leaves a camera
+        answers.close()
+    elapsed = max(time.perf_counter() - start, 1e-9)
+    say(f"{n} frames looked at, {n / elapsed:.1f} per second ({n / max(seconds, 1e-9):.1f} by the detection alone)", quiet)
 
 
 def _tiny_image():

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
@@ -77,6 +78,7 @@ def evaluate_detector(
     keypoints: Sequence[str],
     background: Sequence[Path] = (),
     progress: Callable[[Iterable, int], Iterable] = lambda it, n: it,
+    **options: Any,
 ) -> Evaluation:
     """Evaluate all local maxima without a threshold, at most 200 per image and keypoint.
 
@@ -92,6 +94,8 @@ def evaluate_detector(
         Images without faces, where detections above the default threshold are counted.
     progress : function
         Wraps an iterable of known length.
+    **options
+        Of :meth:`KeypointDetector.detect`: the mode, and whether context is used.
 
     Returns
     -------
@@ -112,7 +116,7 @@ def evaluate_detector(
         except ValueError as error:
             result.errors.append(str(error))
             continue
-        detections = detector.detect(pixels, keypoints, threshold=-np.inf, max_detections=MAX_DETECTIONS)
+        detections = detector.detect(pixels, keypoints, threshold=-np.inf, max_detections=MAX_DETECTIONS, **options)
         result.images.append(image)
         for name in keypoints:
             for tolerance in TOLERANCES:
@@ -124,7 +128,7 @@ def evaluate_detector(
     alarms: dict[str, list[int]] = {name: [] for name in keypoints}
     for path in progress(background, len(background)):
         try:
-            found = detector.detect(read_image(path), keypoints)
+            found = detector.detect(read_image(path), keypoints, **options)
         except ValueError as error:
             result.errors.append(str(error))
             continue
@@ -138,7 +142,7 @@ def evaluate_detector(
             chosen = [i for i, image in enumerate(result.images) if part in ("all", image.source)]
             for tolerance in TOLERANCES:
                 judged = [result.judged[name, tolerance][i] for i in chosen]
-                threshold = detector.models[name].threshold
+                threshold = detector.default_threshold(name, options.get("context", True))
                 curve, row = _row(judged, threshold)
                 if part == "all":
                     result.curves[name, tolerance] = curve

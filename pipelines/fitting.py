@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from ..learners.annealing import anneal
-from ..learners.losses import get_loss
+from ..learners.annealing import SafeRate, anneal
+from ..learners.losses import Loss, MarginLoss, get_loss
 from ..learners.polish import descend
 from ..learners.priors import Prior
 from ..learners.schedules import get_schedule
 from ..models.detector import KeypointModel
+from ..models.sparse import OffsetModel
 from ..vision.patches import PatchDesign, value_range
 from ..vision.pool import FeaturePool
 
@@ -100,40 +101,88 @@ def fit_rows(
     ValueError
         If one class is missing.
     """
-    s = settings
-    features = pool.features if features is None else pool.check(features)
     if not ((y > 0).any() and (y < 0).any()):
         raise ValueError("windows of one class only; expected some with the keypoint and some without")
     rng = np.random.default_rng(seed)
-    loss = get_loss(s.loss)
+    rows = _balanced_rows(y, settings.first_rows, rng)
+    loss = get_loss(settings.loss)
+    chosen, coef, offset = _select(patches, y[:, None], balanced_weights, rows, loss, pool, settings, features)
+    never = np.full(len(chosen["features"]), -np.inf, np.float32)
+    features, lo, step = chosen["features"], chosen["lo"], chosen["step"]
+    return KeypointModel(features, lo, step, coef[:, :, 0], never, float(offset[0]))
+
+
+def fit_offsets(
+    patches: np.ndarray, offsets: np.ndarray, pool: FeaturePool, settings: FitSettings, seed: Sequence[int]
+) -> OffsetModel:
+    """Select features and fit their two-dimensional responses to where the keypoint lies, seen from each window's pixel.
+
+    A feature is a pair of responses h(x) = (beta_1 u(x), beta_2 u(x)) (section 7.2.2 of the arXiv text), kept or dropped as
+    one; the loss is the squared error.
+
+    Parameters
+    ----------
+    patches : ndarray of shape (n, 26, 26, 3), uint8
+        Windows.
+    offsets : ndarray of shape (n, 2)
+        dx, dy in pixels.
+    pool, settings, seed
+        As in :func:`fit_rows`; the loss of the settings does not matter.
+
+    Returns
+    -------
+    OffsetModel
+    """
+    unit = max(float(np.sqrt(np.mean(offsets**2))), 1e-6)
+    rng = np.random.default_rng(seed)
+    rows = np.sort(rng.permutation(len(offsets))[: settings.first_rows])
+    chosen, coef, offset = _select(patches, offsets / unit, _equal_weights, rows, get_loss("squared"), pool, settings, None)
+    return OffsetModel(**chosen, coef=(coef * unit).astype(np.float32), intercept=(offset * unit).astype(np.float32))
+
+
+def _select(
+    patches: np.ndarray,
+    y: np.ndarray,
+    weights: Callable[[np.ndarray], np.ndarray],
+    rows: np.ndarray,
+    loss: Loss,
+    pool: FeaturePool,
+    s: FitSettings,
+    features: np.ndarray | None,
+) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
+    """Anneal on the sampled rows, then on all, then fit: features with their bins, responses (k, B + 1, q), intercept (q,)."""
+    features = pool.features if features is None else pool.check(features)
     prior = Prior(shrinkage=s.shrinkage, second_order=s.smoothness)
     k = min(s.n_features, len(features))
     counts = get_schedule(s.schedule)(len(features), k, s.n_steps, s.mu)
     counts = counts[: int(np.argmax(counts == k)) + 1]
 
-    rows = _balanced_rows(y, s.first_rows, rng)
-    weight = balanced_weights(y[rows])
+    def rate(weight: np.ndarray) -> float | SafeRate:
+        # Gradients of the squared loss grow without end where a step overshoots.
+        return s.learning_rate if isinstance(loss, MarginLoss) else SafeRate(loss, weight)
+
+    weight = weights(y[rows])
     sampled = patches[rows]
     lo, step = value_range(pool, sampled, features, s.n_bins, _RANGE_ROWS)
     design = PatchDesign(sampled, weight, pool=pool, features=features, n_bins=s.n_bins, lo=lo, step=step)
     switch = int(np.argmax(counts <= max(k, s.late * k))) + 1
-    state = anneal(design, y[rows, None], loss, counts[:switch], sample_weight=weight, learning_rate=s.learning_rate, prior=prior)
+    state = anneal(design, y[rows], loss, counts[:switch], sample_weight=weight, learning_rate=rate(weight), prior=prior)
     raw, offset = state.design.unstandardise(state.coef, state.intercept)
     kept = state.kept
     del design, state, sampled  # a gigabyte of codes
 
-    weight = balanced_weights(y)
+    weight = weights(y)
     chosen = {"features": features[kept], "lo": lo[kept], "step": step[kept]}
     later = PatchDesign(patches, weight, pool=pool, n_bins=s.n_bins, **chosen).stored()
     coef = raw / np.where(later.inv > 0, later.inv, 1.0)[:, None, None]
     offset = offset + np.einsum("mw,mwq->q", later.mean, raw)
     state = anneal(
         later,
-        y[:, None],
+        y,
         loss,
         counts[switch:],
         sample_weight=weight,
-        learning_rate=s.learning_rate,
+        learning_rate=rate(weight),
         prior=prior,
         coef=coef,
         intercept=offset,
@@ -143,20 +192,18 @@ def fit_rows(
     # From zero: the annealed coefficients overshoot in the directions that many correlated features share, and
     # accelerated steps need longer to undo that than to learn the whole.
     zero = np.zeros_like(state.coef), np.zeros_like(state.intercept)
-    coef, offset = descend(small, y[:, None], loss, weight, *zero, prior=prior, n_steps=s.final_steps)
+    coef, offset = descend(small, y, loss, weight, *zero, prior=prior, n_steps=s.final_steps)
     raw, offset = small.unstandardise(coef, offset)
-    return KeypointModel(
-        features[kept],
-        lo[kept],
-        step[kept],
-        raw[:, :, 0].astype(np.float32),
-        np.full(len(kept), -np.inf, np.float32),
-        float(offset[0]),
-    )
+    return {"features": features[kept], "lo": lo[kept], "step": step[kept]}, raw.astype(np.float32), offset
+
+
+def _equal_weights(y: np.ndarray) -> np.ndarray:
+    return np.full(len(y), 1 / len(y))
 
 
 def balanced_weights(y: np.ndarray) -> np.ndarray:
-    """Weights that sum to one half in each class."""
+    """Weights (n,) that sum to one half in each class; y of shape (n,) or (n, 1)."""
+    y = y.reshape(-1)
     return np.where(y > 0, 0.5 / max((y > 0).sum(), 1), 0.5 / max((y < 0).sum(), 1))
 
 

@@ -19,7 +19,6 @@ from ..models.detector import KeypointDetector
 from ..vision.images import read_image
 from ..vision.pool import extract_patches
 from ..vision.pyramid import Level, gaussian_pyramid
-from ..vision.scan import level_channels
 from .faces_data import KEYPOINTS, MIRROR, FaceImage
 
 SCALES_PER_OCTAVE = 4
@@ -56,11 +55,15 @@ class View:
     eyes: np.ndarray
     ignore: np.ndarray
 
-    def is_background(self, xy: np.ndarray, distance: float) -> np.ndarray:
-        """Tell which points (n, 2) lie at least ``distance`` IED from the keypoint of every face and outside all boxes."""
+    def is_background(self, xy: np.ndarray, distance: float, pixels: float = 0.0) -> np.ndarray:
+        """Tell which points (n, 2) lie at least ``distance`` IED from the keypoint of every face and outside all boxes.
+
+        And at least ``pixels`` image pixels.
+        """
         known = np.isfinite(self.points).all(axis=1)
         centre = np.where(known[:, None], self.points, self.eyes)
         reach = np.where(known, distance, np.maximum(distance, _UNKNOWN)) * self.ied
+        reach = np.maximum(reach, pixels)
         distances = np.hypot(xy[:, None, 0] - centre[None, :, 0], xy[:, None, 1] - centre[None, :, 1])
         near = distances < reach
         inside = ((xy[:, None] >= self.ignore[None, :, :2]) & (xy[:, None] <= self.ignore[None, :, 2:])).all(axis=2)
@@ -258,7 +261,7 @@ def mine_view(
     levels = detector.pyramid(view.pixels)
     keys, scores, n_alarms = [np.empty(0, np.int64)], [np.empty(0, np.float32)], 0
     for k, level in enumerate(levels):
-        found = detector.scan_level(level, level_channels(level.image, detector.pool), keypoint)
+        found = detector.score_level(level, keypoint)
         found = found[view.is_background(found[:, :2], distance)]
         n_alarms += len(found)
         xy = np.rint(level.from_image(found[:, :2])).astype(np.int64)

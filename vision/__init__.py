@@ -1,16 +1,25 @@
-"""Pixels and tracks in, numbers out: pyramid, integral images, the feature pool and its dense scan."""
+"""Pixels and tracks in, numbers out: pyramid, integral images, the feature pool and its dense scan, dense SIFT and visual words."""
 
 from .images import as_rgb, read_image
+from .pets import PetFeatures, Photograph, colour_histogram
 from .pool import FeaturePool, HogLayout, extract_patches, pixel_of
 from .pyramid import Level, gaussian_pyramid
 from .scan import LevelChannels, dense_values, level_channels, scan
+from .sift import DenseSift, Descriptors
+from .words import VisualWords
 
 __all__ = [
+    "DenseSift",
+    "Descriptors",
     "FeaturePool",
     "HogLayout",
     "Level",
     "LevelChannels",
+    "PetFeatures",
+    "Photograph",
+    "VisualWords",
     "as_rgb",
+    "colour_histogram",
     "dense_values",
     "extract_patches",
     "gaussian_pyramid",

@@ -104,6 +104,35 @@ def add_corner(flat, base, offsets, weights, f, k, n_lanes, out):  # type: ignor
         out[j] += w * flat[o + j]
 
 
+@njit(cache=True, nogil=True, forceinline=True)
+def gather_6(flat, places, offsets, weights, f, n_lanes, out):  # type: ignore[no-untyped-def]
+    """``out[j] = sum_k weights[f, k] * flat[places[j] + offsets[f, k]]`` for k < 6."""
+    o0, o1, o2, o3, o4, o5 = offsets[f, 0], offsets[f, 1], offsets[f, 2], offsets[f, 3], offsets[f, 4], offsets[f, 5]
+    w0, w1, w2, w3, w4, w5 = weights[f, 0], weights[f, 1], weights[f, 2], weights[f, 3], weights[f, 4], weights[f, 5]
+    for j in range(uint64(n_lanes)):
+        p = places[j]
+        left = w0 * flat[p + o0] + w1 * flat[p + o1] + w2 * flat[p + o2]
+        out[j] = left + w3 * flat[p + o3] + w4 * flat[p + o4] + w5 * flat[p + o5]
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def gather_more(flat, places, offsets, weights, f, first, last, n_lanes, out):  # type: ignore[no-untyped-def]
+    """Add the corners first <= k < last."""
+    for k in range(first, last):
+        o, w = offsets[f, k], weights[f, k]
+        for j in range(uint64(n_lanes)):
+            out[j] += w * flat[places[j] + o]
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def gather_hog(cells, inverse_norm, places, offsets, f, n_lanes, sums, scale):  # type: ignore[no-untyped-def]
+    """Histogram entries and 1 / norm of one HOG feature."""
+    first, norm_first = offsets[f, 0], offsets[f, 1]
+    for j in range(uint64(n_lanes)):
+        sums[j] = cells[places[j] + first]
+        scale[j] = inverse_norm[places[j] + norm_first]
+
+
 @njit(cache=True, nogil=True)
 def load_pixels(patches, rows, pixels):  # type: ignore[no-untyped-def]
     """Pixels of the given patches (n, (window + 2)**2 * 3), one lane each; spare lanes repeat the last."""

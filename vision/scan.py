@@ -9,9 +9,13 @@ import numpy.typing as npt
 from numba import njit, uint64
 
 from .blocks import (
+    LANES,
     MAGNITUDE_SCALE,
     Program,
     add_corner,
+    gather_6,
+    gather_hog,
+    gather_more,
     gradients,
     inverse_deviation,
     respond,
@@ -21,10 +25,15 @@ from .blocks import (
 )
 from .pool import FeaturePool, response_tables
 
-__all__ = ["LevelChannels", "dense_values", "level_channels", "scan"]
+__all__ = ["Additive", "LevelChannels", "additive", "dense_values", "level_channels", "scan", "scan_level"]
 
 GROUP = 64
 """Neighbouring windows of a row that are scored together."""
+
+FEW = 16
+"""Where so few of a group are left, they go on one by one, packed with those of other groups."""
+
+_FIRST_STAGE = 8  # features of the first stage of a cascade; every next stage has twice as many
 
 
 @dataclass(frozen=True)
@@ -35,21 +44,28 @@ class LevelChannels:
     ----------
     pool : FeaturePool
         Gives the window's side and the layout of the histograms.
-    height, width : int
-        The level's size; there is one window per pixel.
+    top, bottom : int
+        Rows of the level whose windows are meant: ``top <= y < bottom``.
+    first : int
+        First row of the level that the tables hold, above ``top`` where windows around were asked for.
+    rows, width : int
+        Rows held, and the level's width; there is one window per pixel.
     stride : int
         Entries per row of all tables: the width, rounded up to whole groups of lanes, plus the window.
-    planes : (3, height + window + 1, stride + 1) uint8 ndarray
+    planes : (3, rows + window + 1, stride + 1) uint8 ndarray
         The level's channels with the border pixels repeated; their pixel (window // 2 + 1, window // 2 + 1) is the
-        level's (0, 0).
-    integral : (3 * (height + window) * stride,) int32 ndarray
+        level's (0, first).
+    integral : (3 * (rows + window) * stride,) int32 ndarray
         Integral image of each channel. Sums may wrap around; box sums of one window are exact all the same.
-    inverse_sigma : (height, stride) float32 ndarray
+    inverse_sigma : (rows, stride) float32 ndarray
         1 / sigma of the window at each pixel.
     """
 
     pool: FeaturePool
-    height: int
+    top: int
+    bottom: int
+    first: int
+    rows: int
     width: int
     stride: int
     planes: npt.NDArray[np.uint8]
@@ -61,10 +77,10 @@ class LevelChannels:
     def hog(self) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32]]:
         """Histogram entries of the cell, and 1 / norm of the block, whose top left pixel is the entry's.
 
-        Shapes (3 * orientations, rows * stride) and (3, rows * stride), rows = height + window; computed at first use.
+        Shapes (3 * orientations, n * stride) and (3, n * stride), n = rows + window; computed at first use.
         """
         if not self._hog:
-            rows = self.height + self.pool.window
+            rows = self.rows + self.pool.window
             orientations = self.pool.hog.orientations if self.pool.hog else 4
             block = self.pool.hog.block if self.pool.hog else 1
             # Half the memory where the largest sum fits into 16 bits: sums of wrapped numbers are exact all the same.
@@ -77,14 +93,20 @@ class LevelChannels:
         return self._hog[0]
 
 
-def level_channels(image: npt.NDArray[np.uint8], pool: FeaturePool | None = None) -> LevelChannels:
-    """Prepare one pyramid level for scanning; any number of models can then use it.
+def level_channels(
+    image: npt.NDArray[np.uint8], pool: FeaturePool | None = None, rows: tuple[int, int] | None = None, margin: int = 0
+) -> LevelChannels:
+    """Prepare one pyramid level, or a strip of it, for scanning; any number of models can then use it.
 
     Parameters
     ----------
     image : (H, W, 3) uint8 ndarray
     pool : FeaturePool, optional
         The pool of the models; ``FeaturePool()`` by default.
+    rows : tuple of int, optional
+        First row and end of a strip, all rows by default. The values of its windows are those of the whole level, to the bit.
+    margin : int, default 0
+        So many rows more above and below the strip, where the level has them.
 
     Returns
     -------
@@ -93,22 +115,91 @@ def level_channels(image: npt.NDArray[np.uint8], pool: FeaturePool | None = None
     Raises
     ------
     ValueError
-        For another kind of image.
+        For another kind of image and for rows that it does not have.
     """
     if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3 or image.size == 0:
         raise ValueError(f"image of shape {image.shape} and {image.dtype}: expected uint8 (H, W, 3)")
     pool = FeaturePool() if pool is None else pool
     height, width = image.shape[:2]
+    top, bottom = (0, height) if rows is None else rows
+    if not 0 <= top < bottom <= height:
+        raise ValueError(f"rows={rows}: expected some of the {height} rows of the level")
+    first, end = max(0, top - margin), min(height, bottom + margin)
     window = pool.window
     stride = -(-width // GROUP) * GROUP + window
     before, after = window // 2 + 1, window - window // 2
-    planes = np.empty((3, height + window + 1, stride + 1), np.uint8)
-    for plane, channel in zip(planes, cv2.split(image), strict=True):
-        plane[:] = cv2.copyMakeBorder(channel, before, after, before, stride + 1 - before - width, borderType=cv2.BORDER_REPLICATE)
-    integral = np.zeros(3 * (height + window) * stride, np.int32)
-    inverse_sigma = np.empty((height, stride), np.float32)
+    # Pixels beyond the strip come from the level; only beyond the level's frame is the border repeated.
+    above, below = min(before, first), min(after, height - end)
+    part = image[first - above : end + below]
+    planes = np.empty((3, end - first + window + 1, stride + 1), np.uint8)
+    for plane, channel in zip(planes, cv2.split(part), strict=True):
+        plane[:] = cv2.copyMakeBorder(
+            channel, before - above, after - below, before, stride + 1 - before - width, borderType=cv2.BORDER_REPLICATE
+        )
+    integral = np.zeros(3 * (end - first + window) * stride, np.int32)
+    inverse_sigma = np.empty((end - first, stride), np.float32)
     dense_integrals(planes, window, stride, integral, inverse_sigma)
-    return LevelChannels(pool, height, width, stride, planes, integral, inverse_sigma)
+    return LevelChannels(pool, top, bottom, first, end - first, width, stride, planes, integral, inverse_sigma)
+
+
+@dataclass(frozen=True)
+class Additive:
+    """A sparse additive model in the form that the compiled loops read; `additive` makes it. n features, q outputs.
+
+    Attributes
+    ----------
+    program : Program
+        The features.
+    slope, shift : (n,) float32 ndarrays
+        A numerator s of feature f, times its scale, lies at ``s * slope[f] - shift[f]`` among the bins.
+    top : float32
+        Number of bins.
+    start : (q, n) float32 ndarray
+        Responses at the left border.
+    rises : (q, n, 6 * K) float32 ndarray
+        How much the response rises in each bin.
+    intercept : (q,) float32 ndarray
+    limits : (n,) float32 ndarray
+        Rejection thresholds of the first output.
+    """
+
+    program: Program
+    slope: npt.NDArray[np.float32]
+    shift: npt.NDArray[np.float32]
+    top: np.float32
+    start: npt.NDArray[np.float32]
+    rises: npt.NDArray[np.float32]
+    intercept: npt.NDArray[np.float32]
+    limits: npt.NDArray[np.float32]
+
+
+def additive(
+    pool: FeaturePool,
+    features: npt.ArrayLike,
+    lo: npt.ArrayLike,
+    step: npt.ArrayLike,
+    coef: npt.ArrayLike,
+    intercept: npt.ArrayLike,
+    thresholds: npt.ArrayLike | None = None,
+) -> Additive:
+    """Prepare a model for any number of levels; parameters and errors as in `scan`.
+
+    ``coef`` (n, B + 1, q) and ``intercept`` (q,) make a model of q outputs.
+    """
+    program = pool.compile(features)
+    n_features = len(program.channel)
+    table = np.asarray(coef, dtype=np.float32)
+    table = table[:, :, None] if table.ndim == 2 else table
+    offset = np.atleast_1d(np.asarray(intercept, dtype=np.float32))
+    if table.ndim != 3 or offset.shape != table.shape[2:]:
+        raise ValueError(f"coef of shape {np.shape(coef)}, intercept of shape {np.shape(intercept)}: expected the same outputs")
+    parts = [response_tables(n_features, lo, step, table[:, :, q]) for q in range(table.shape[2])]
+    low, inverse_step, top, *_ = parts[0]
+    limits = np.full(n_features, -np.inf, np.float32) if thresholds is None else np.asarray(thresholds, dtype=np.float32)
+    if limits.shape != (n_features,) or np.isnan(limits).any():
+        raise ValueError(f"thresholds of shape {limits.shape}: expected one number for each of {n_features} features")
+    start, rises = np.stack([part[3] for part in parts]), np.stack([part[4] for part in parts])
+    return Additive(program, program.inverse_area * inverse_step, low * inverse_step, top, start, rises, offset, limits)
 
 
 def scan(
@@ -148,19 +239,61 @@ def scan(
     ValueError
         For features that do not fit and arrays whose lengths disagree.
     """
-    program = channels.pool.compile(features)
-    n_features = len(program.channel)
-    low, inverse_step, top, start, rises = response_tables(n_features, lo, step, coef)
-    limits = np.full(n_features, -np.inf) if thresholds is None else np.asarray(thresholds, dtype=np.float32)
-    if limits.shape != (n_features,) or np.isnan(limits).any():
-        raise ValueError(f"thresholds of shape {limits.shape}: expected one number for each of {n_features} features")
-    out = np.empty((channels.height, channels.width), np.float32)
-    cells, inverse_norm = _flat_hog(channels, program)
+    return scan_level(channels, additive(channels.pool, features, lo, step, coef, intercept, thresholds))
+
+
+def scan_level(channels: LevelChannels, model: Additive) -> npt.NDArray[np.float32]:
+    """Score every window of a level, or of the strip held, with a prepared model: (H, W) float32, as `scan`."""
+    program = model.program
+    height, width = channels.rows, channels.width
+    stages = _stages(len(program.channel))
+    out = np.empty((height, width), np.float32)
+    handed = np.zeros((height, width), np.int8)
+    cells, inverse_norm = flat_hog(channels, program)
     scan_rows(
-        program.n_corners, _offsets(channels, program), program.weight, program.inverse_area * inverse_step,
-        channels.integral, channels.inverse_sigma, cells, inverse_norm, low * inverse_step, top, start, rises,
-        np.float32(intercept), limits.astype(np.float32), out,
+        program.n_corners, level_offsets(channels, program), program.weight, model.slope, channels.integral,
+        channels.inverse_sigma, cells, inverse_norm, model.shift, model.top, model.start[0], model.rises[0],
+        model.intercept[0], model.limits, stages, out, handed,
     )  # fmt: skip
+    ys, xs = np.nonzero(handed)
+    if len(ys):
+        places = (ys * channels.stride + xs).astype(np.uint64)
+        out[ys, xs] = finish_windows(channels, model, places, out[ys, xs], handed[ys, xs].astype(np.int64))
+    return out
+
+
+def _stages(n_features: int) -> npt.NDArray[np.int64]:
+    """Features 0, 8, 24, 56, ..., n: windows that are rejected in one stage of a cascade do not enter the next."""
+    ends = np.minimum(_FIRST_STAGE * (2 ** np.arange(60) - 1), n_features)
+    return np.unique(np.append(ends, n_features)).astype(np.int64)
+
+
+def finish_windows(
+    channels: LevelChannels,
+    model: Additive,
+    places: npt.NDArray[np.uint64],
+    scores: npt.NDArray[np.float32],
+    entered: npt.NDArray[np.int64],
+) -> npt.NDArray[np.float32]:
+    """Final scores of windows at flat places, each of which enters the cascade at a stage of its own with a running sum."""
+    program = model.program
+    stages = _stages(len(program.channel))
+    offsets = level_offsets(channels, program)
+    cells, inverse_norm = flat_hog(channels, program)
+    out = scores.copy()
+    left = np.empty(0, np.int64)
+    for stage in range(len(stages) - 1):
+        left = np.concatenate([left, np.flatnonzero(entered == stage)])
+        if not len(left):
+            continue
+        running = out[left]
+        score_places(
+            program.n_corners, offsets, program.weight, model.slope, channels.integral,
+            channels.inverse_sigma.reshape(-1), cells, inverse_norm, model.shift, model.top, model.start[0],
+            model.rises[0], model.limits, stages[stage], stages[stage + 1], places[left], running,
+        )  # fmt: skip
+        out[left] = running
+        left = left[running > -np.inf]
     return out
 
 
@@ -169,25 +302,25 @@ def dense_values(channels: LevelChannels, feature: npt.ArrayLike) -> npt.NDArray
     program = channels.pool.compile(feature)
     if len(program.channel) != 1:
         raise ValueError(f"{len(program.channel)} features: expected one")
-    cells, inverse_norm = _flat_hog(channels, program)
-    out = np.empty((channels.height, channels.width), np.float32)
+    cells, inverse_norm = flat_hog(channels, program)
+    out = np.empty((channels.rows, channels.width), np.float32)
     value_rows(
-        program.n_corners, _offsets(channels, program), program.weight, program.inverse_area, channels.integral,
+        program.n_corners, level_offsets(channels, program), program.weight, program.inverse_area, channels.integral,
         channels.inverse_sigma, cells, inverse_norm, out,
     )  # fmt: skip
     return out
 
 
-def _flat_hog(channels: LevelChannels, program: Program) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32]]:
+def flat_hog(channels: LevelChannels, program: Program) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32]]:
     if len(program.with_0) == 0:
         return np.zeros(1, np.uint16), np.zeros(1, np.float32)
     cells, inverse_norm = channels.hog
     return cells.reshape(-1), inverse_norm.reshape(-1)
 
 
-def _offsets(channels: LevelChannels, program: Program) -> npt.NDArray[np.uint64]:
+def level_offsets(channels: LevelChannels, program: Program) -> npt.NDArray[np.uint64]:
     """Where corners lie in the flat integral image; for HOG: of the cell in the histograms and of the block in the norms."""
-    plane = (channels.height + channels.pool.window) * channels.stride
+    plane = (channels.rows + channels.pool.window) * channels.stride
     offsets = program.channel[:, None] * plane + program.corner_y * channels.stride + program.corner_x
     hog = program.with_0
     if len(hog) and channels.pool.hog is not None:
@@ -367,20 +500,24 @@ def copy_hog(cells, inverse_norm, offsets, f, base, sums, scale):  # type: ignor
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def any_left(scores):  # type: ignore[no-untyped-def]
-    """Whether a window of the group is not rejected yet."""
+def count_left(scores):  # type: ignore[no-untyped-def]
+    """How many windows of the group are not rejected yet."""
     left = 0
     for j in range(GROUP):
         left += 1 if scores[j] > np.float32(-np.inf) else 0
-    return left > 0
+    return left
 
 
 @njit(cache=True, nogil=True)
 def scan_rows(  # type: ignore[no-untyped-def]
     n_corners, offsets, weight, slope, integral, inverse_sigma, cells, inverse_norm,
-    shift, top, start, rises, intercept, limits, out,
+    shift, top, start, rises, intercept, limits, stages, out, handed,
 ):  # fmt: skip
-    """Scores of all windows, a group of neighbours at a time until all of them are rejected."""
+    """Scores of all windows, a group of neighbours at a time.
+
+    Where a stage leaves few of a group, their running sums stay in `out`, and `handed` tells the stage that comes next: 0 for
+    windows that are done.
+    """
     height, stride = inverse_sigma.shape
     width = out.shape[1]
     sums = np.empty(GROUP, np.int32)
@@ -395,25 +532,63 @@ def scan_rows(  # type: ignore[no-untyped-def]
             for j in range(GROUP):
                 sigma[j] = inverse_sigma[y, x + j]
                 scores[j] = intercept if x + j < width else never
-            for f in range(n_corners.size):
-                if n_corners[f] == 0:
-                    copy_hog(cells, inverse_norm, offsets, f, base, sums, norm)
-                elif n_corners[f] == 6:
-                    sum_6_corners(integral, base, offsets, weight, f, GROUP, sums)
-                else:
-                    sum_8_corners(integral, base, offsets, weight, f, GROUP, sums)
-                    for k in range(8, n_corners[f]):
-                        add_corner(integral, base, offsets, weight, f, k, GROUP, sums)
-                scale = norm if n_corners[f] == 0 else sigma
-                for k in range(0, last, 6):
-                    begin = start[f] if k == 0 else np.float32(0)
-                    respond(sums, slope[f], scale, shift[f], top, begin, rises, f, k, never, GROUP, scores)
-                begin = start[f] if last == 0 else np.float32(0)
-                respond(sums, slope[f], scale, shift[f], top, begin, rises, f, last, limits[f], GROUP, scores)
-                if f % 4 == 3 and not any_left(scores):
-                    break
+            left = GROUP
+            next_stage = 0
+            while next_stage < stages.size - 1 and left > (FEW if next_stage else 0):
+                for f in range(stages[next_stage], stages[next_stage + 1]):
+                    if n_corners[f] == 0:
+                        copy_hog(cells, inverse_norm, offsets, f, base, sums, norm)
+                    elif n_corners[f] == 6:
+                        sum_6_corners(integral, base, offsets, weight, f, GROUP, sums)
+                    else:
+                        sum_8_corners(integral, base, offsets, weight, f, GROUP, sums)
+                        for k in range(8, n_corners[f]):
+                            add_corner(integral, base, offsets, weight, f, k, GROUP, sums)
+                    scale = norm if n_corners[f] == 0 else sigma
+                    for k in range(0, last, 6):
+                        begin = start[f] if k == 0 else np.float32(0)
+                        respond(sums, slope[f], scale, shift[f], top, begin, rises, f, k, never, GROUP, scores)
+                    begin = start[f] if last == 0 else np.float32(0)
+                    respond(sums, slope[f], scale, shift[f], top, begin, rises, f, last, limits[f], GROUP, scores)
+                    if f % 4 == 3 and count_left(scores) == 0:
+                        break
+                left = count_left(scores)
+                next_stage += 1
+            unfinished = next_stage if next_stage < stages.size - 1 else 0
             for j in range(min(GROUP, width - x)):
                 out[y, x + j] = scores[j]
+                handed[y, x + j] = unfinished if scores[j] > never else 0
+
+
+@njit(cache=True, nogil=True)
+def score_places(  # type: ignore[no-untyped-def]
+    n_corners, offsets, weight, slope, integral, inverse_sigma, cells, inverse_norm,
+    shift, top, start, rises, limits, begin, end, places, scores,
+):  # fmt: skip
+    """Add the features begin <= f < end to the running sums of the windows at flat places."""
+    sums = np.empty(LANES, np.int32)
+    sigma = np.empty(LANES, np.float32)
+    norm = np.empty(LANES, np.float32)
+    rest = rises.shape[1] - 6
+    never = np.float32(-np.inf)
+    for first in range(0, places.size, LANES):
+        n_lanes = min(LANES, places.size - first)
+        lanes = places[first : first + n_lanes]
+        running = scores[first : first + n_lanes]
+        for j in range(uint64(n_lanes)):
+            sigma[j] = inverse_sigma[lanes[j]]
+        for f in range(begin, end):
+            if n_corners[f] == 0:
+                gather_hog(cells, inverse_norm, lanes, offsets, f, n_lanes, sums, norm)
+            else:
+                gather_6(integral, lanes, offsets, weight, f, n_lanes, sums)
+                gather_more(integral, lanes, offsets, weight, f, 6, n_corners[f], n_lanes, sums)
+            scale = norm if n_corners[f] == 0 else sigma
+            for k in range(0, rest, 6):
+                at = start[f] if k == 0 else np.float32(0)
+                respond(sums, slope[f], scale, shift[f], top, at, rises, f, k, never, n_lanes, running)
+            at = start[f] if rest == 0 else np.float32(0)
+            respond(sums, slope[f], scale, shift[f], top, at, rises, f, rest, limits[f], n_lanes, running)
 
 
 @njit(cache=True, nogil=True)

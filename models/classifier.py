@@ -1,0 +1,368 @@
+"""Classes of photographs from few of many named columns, with a picture of what mattered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax
+from sklearn.model_selection import StratifiedKFold
+
+from ..learners import FSAClassifier, Prior, SDist
+from ..vision.pets import PetFeatures, Photograph
+from ..vision.words import VisualWords
+from .evidence import occurrences, paint
+from .files import check_array, read_model, write_model
+from .scorers import SCORERS, AdditiveScorer, MetricScorer, Scorer
+
+KIND = "image classifier"
+METHODS = ("fsa", "piecewise", "sdist", "both")
+N_FOLDS = 5
+WHOLE, HEADS = "whole", "heads"
+
+
+@dataclass(frozen=True)
+class ClassifierSettings:
+    """How an :class:`ImageClassifier` learns from the columns.
+
+    Attributes
+    ----------
+    method : {"fsa", "piecewise", "sdist", "both"}
+        FSA with linear or with piecewise-linear responses; sDist on the columns that linear FSA chose; or the mean of the
+        probabilities of linear FSA and sDist.
+    n_features_to_select : int
+        Columns that stay.
+    shrinkage, mu, n_steps
+        Of FSA: lambda of its prior, speed and steps of its schedule.
+    max_order : int
+        Longest product of sDist.
+    """
+
+    method: str = "fsa"
+    n_features_to_select: int = 500
+    shrinkage: float = 0.03
+    mu: float = 1.0
+    n_steps: int = 100
+    max_order: int = 1
+
+    def check(self) -> None:
+        """Raise a ValueError that names the first setting out of range."""
+        if self.method not in METHODS:
+            raise ValueError(f"method={self.method!r}; expected one of {', '.join(METHODS)}")
+        if self.n_features_to_select < 1:
+            raise ValueError(f"n_features_to_select={self.n_features_to_select}; expected at least 1")
+
+    def learn(self, X: sp.csr_matrix, y: np.ndarray) -> list[Scorer]:
+        """Fit to columns X and codes y; a list of scorers whose probabilities are averaged."""
+        fsa = FSAClassifier(
+            min(self.n_features_to_select, X.shape[1]),
+            response="piecewise" if self.method == "piecewise" else "linear",
+            prior=Prior(shrinkage=self.shrinkage),
+            mu=self.mu,
+            n_steps=self.n_steps,
+            polish=None,
+        ).fit(X.toarray(), y)
+        additive = AdditiveScorer.of(fsa)
+        if self.method in ("fsa", "piecewise"):
+            return [additive]
+        metric = metric_on(X, y, additive.selected, self.max_order)
+        return [metric] if self.method == "sdist" else [additive, metric]
+
+
+def metric_on(X: sp.csr_matrix, y: np.ndarray, columns: np.ndarray, max_order: int) -> MetricScorer:
+    """SDist with its default solver on some columns of X, as a scorer of the rows of X."""
+    part = X[:, columns].toarray().astype(np.float64)
+    metric = MetricScorer.of(SDist(kappa=10, max_order=max_order, random_state=0).fit(part, y), part, y)
+    return replace(metric, selected=np.asarray(columns, np.int64)[metric.selected])
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a photograph got its label.
+
+    Attributes
+    ----------
+    label : str
+    probability : float
+    image : ndarray of shape (H, W, 3), uint8
+        The photograph at the size at which the words were counted.
+    heat : ndarray of shape (H, W), float64
+        Evidence per pixel for (above 0) and against (below 0) ``label``; sums to the contributions' sum.
+    contributions : list of (str, float)
+        Names of the chosen columns that the photograph has, with what each adds to the score of ``label`` (less the mean of the
+        other classes), greatest size first.
+    """
+
+    label: str
+    probability: float
+    image: np.ndarray
+    heat: np.ndarray
+    contributions: list[tuple[str, float]]
+
+
+@dataclass
+class ImageClassifier:
+    """Tells classes of photographs by visual words and colours; photographs with a head box by the head's words as well.
+
+    Parameters
+    ----------
+    features : PetFeatures
+        The columns.
+    settings : ClassifierSettings
+    classes : list of str
+        Names of the classes, in the order of the probabilities.
+    scorers : dict of str to list of scorers
+        "whole": for photographs without a head box; "heads": for those with one, absent where training had too few.
+    info : dict
+        What JSON can hold about training, scores and terms of use; kept in the file.
+
+    Examples
+    --------
+    >>> from annealed.models import load_model
+    >>> load_model("pets").predict([Photograph(image)])  # doctest: +SKIP
+    ['cat']
+    """
+
+    features: PetFeatures = field(default_factory=lambda: PetFeatures(random_state=0))
+    settings: ClassifierSettings = field(default_factory=ClassifierSettings)
+    classes: list[str] = field(default_factory=list)
+    scorers: dict[str, list[Scorer]] = field(default_factory=dict)
+    info: dict[str, Any] = field(default_factory=dict)
+
+    def fit(self, photographs: Sequence[Photograph], labels: Sequence[str], X: sp.csr_matrix | None = None) -> Self:
+        """Learn vocabularies, columns and responses.
+
+        Parameters
+        ----------
+        photographs : sequence of Photograph
+            Read twice, one at a time: may be a sequence that reads its files when asked.
+        labels : sequence of str
+        X : CSR matrix or None
+            The photographs' columns by ``self.features``, where these are fitted already.
+
+        Raises
+        ------
+        ValueError
+            For fewer than two classes, fewer than two photographs of a class, settings out of range, or too few descriptors for the
+            vocabulary.
+        """
+        self.settings.check()
+        self.classes, y = _codes(labels)
+        if X is None:
+            X = self.features.fit(photographs).transform(photographs)
+        self.scorers, self.info = {}, dict(self.info)
+        columns = self.columns(HEADS)
+        head = X[:, self.features.n_whole : self.features.n_whole + len(columns) - len(self.columns(WHOLE))]
+        boxed = np.diff(head.indptr) > 0
+        self._learn(WHOLE, X, y)
+        if self.features.head_words_ is not None and min(np.bincount(y[boxed], minlength=len(self.classes))) >= 2:
+            self._learn(HEADS, X[boxed], y[boxed])
+        return self
+
+    def columns(self, part: str) -> np.ndarray:
+        """Columns that the classifier of that part may use."""
+        every = np.arange(len(self.features.get_feature_names_out()))
+        if part == HEADS or self.features.head_words_ is None:
+            return every
+        n_head = self.features.n_words
+        return np.delete(every, slice(self.features.n_whole, self.features.n_whole + n_head))
+
+    def _learn(self, part: str, X: sp.csr_matrix, y: np.ndarray) -> None:
+        """Fit one part; its cross-validated scores give the temperature and the error in ``info``."""
+        columns = self.columns(part)
+        part_X = X[:, columns]
+        n_folds = min(N_FOLDS, int(np.bincount(y).min()))
+        probabilities = np.zeros((len(y), len(self.classes)))
+        scores = np.zeros_like(probabilities)
+        for train, held in StratifiedKFold(n_folds, shuffle=True, random_state=0).split(part_X, y):
+            fold = self.settings.learn(part_X[train], y[train])
+            probabilities[held] = _mean_probabilities(fold, part_X[held])
+            if isinstance(fold[0], AdditiveScorer):
+                scores[held] = fold[0].scores(part_X[held])
+        learnt = self.settings.learn(part_X, y)
+        if isinstance(learnt[0], AdditiveScorer):
+            learnt[0] = replace(learnt[0], temperature=temperature(scores, y))
+        self.scorers[part] = [replace(s, selected=columns[s.selected]) for s in learnt]
+        self.info[part] = {
+            "photographs": len(y),
+            "columns": len(columns),
+            "chosen": len(self.selected(part)),
+            "cross_validated_error": float((probabilities.argmax(axis=1) != y).mean()),
+        }
+
+    def selected(self, part: str = WHOLE) -> np.ndarray:
+        """Columns that a part uses, strongest first (those of FSA before those of sDist alone)."""
+        return np.array(list(dict.fromkeys(int(c) for s in self.scorers[part] for c in s.selected)), dtype=np.int64)
+
+    def selected_names(self, part: str = WHOLE) -> list[str]:
+        """Their names."""
+        return [str(name) for name in self.features.get_feature_names_out()[self.selected(part)]]
+
+    def probabilities(self, X: sp.csr_matrix, part: str = WHOLE) -> np.ndarray:
+        """Probabilities (n, n_classes) from columns already computed."""
+        if not self.scorers:
+            raise ValueError("this classifier is not trained; call fit or load a model")
+        return _mean_probabilities(self.scorers[part], X)
+
+    def predict_proba(self, photographs: Sequence[Photograph]) -> np.ndarray:
+        """Probabilities of the classes.
+
+        Parameters
+        ----------
+        photographs : sequence of Photograph
+            Those with a head box are judged by the head as well, where the model has learnt heads.
+
+        Returns
+        -------
+        ndarray of shape (n, n_classes)
+
+        Raises
+        ------
+        ValueError
+            If the classifier is not trained, or a head box lies outside its image.
+        """
+        if not self.scorers:
+            raise ValueError("this classifier is not trained; call fit or load a model")
+        out = np.empty((len(photographs), len(self.classes)))
+        for i in range(len(photographs)):
+            out[i] = self.probabilities(self.features.transform([photographs[i]]), self._part(photographs[i]))
+        return out
+
+    def predict(self, photographs: Sequence[Photograph]) -> list[str]:
+        """The likeliest class of each photograph."""
+        return [self.classes[c] for c in self.predict_proba(photographs).argmax(axis=1)]
+
+    def _part(self, photograph: Photograph) -> str:
+        return HEADS if photograph.head is not None and HEADS in self.scorers else WHOLE
+
+    def explain(self, photograph: Photograph) -> Explanation:
+        """Where in a photograph the evidence for its label lies.
+
+        Each chosen word's contribution is shared among its occurrences and spread over their descriptors' windows; that of a colour
+        over the pixels that have it.
+
+        Raises
+        ------
+        ValueError
+            If the model is a metric alone, whose votes are no sum over columns.
+        """
+        part = self._part(photograph)
+        probabilities = self.predict_proba([photograph])[0]
+        additive = self.scorers[part][0]
+        if not isinstance(additive, AdditiveScorer):
+            raise ValueError("a model of method 'sdist' has no evidence per column; expected 'fsa', 'piecewise' or 'both'")
+        resized = photograph.resized(self.features.side)
+        X = self.features.transform([photograph])
+        best = int(probabilities.argmax())
+        by_class = additive.contributions(X)[0]
+        others = np.delete(by_class, best, axis=1).mean(axis=1)
+        evidence = by_class[:, best] - others
+        values = np.zeros(X.shape[1])
+        values[additive.selected] = evidence
+        names = self.features.get_feature_names_out()
+        present = [j for j in np.argsort(-np.abs(evidence), kind="stable") if evidence[j] != 0]
+        return Explanation(
+            self.classes[best],
+            float(probabilities[best]),
+            np.asarray(resized.image),
+            paint(self.features, resized, values),
+            [(str(names[additive.selected[j]]), float(evidence[j])) for j in present],
+        )
+
+    def occurrences(self, photograph: Photograph) -> tuple[np.ndarray, np.ndarray]:
+        """Columns of the words of ``photograph.resized(side)``, and their windows; see :func:`.evidence.occurrences`."""
+        return occurrences(self.features, photograph.resized(self.features.side))
+
+    def save(self, path: str | Path) -> None:
+        """Write a model file; errors as in :func:`annealed.models.files.write_model`."""
+        if not self.scorers:
+            raise ValueError("this classifier is not trained; there is nothing to save")
+        arrays: dict[str, np.ndarray] = {}
+        vocabularies = {WHOLE: self.features.words_, HEADS: self.features.head_words_}
+        for part, words in vocabularies.items():
+            if words is not None:
+                arrays |= {f"{part}.words": words.words_, f"{part}.cell_starts": words.cell_starts_}
+        kinds = {cls: kind for kind, cls in SCORERS.items()}
+        for part, scorers in self.scorers.items():
+            for scorer in scorers:
+                arrays |= {f"{part}.{kinds[type(scorer)]}.{name}": array for name, array in scorer.arrays().items()}
+        features = self.features.get_params()
+        header = {
+            "summary": f"tells {', '.join(self.classes[:-1])} and {self.classes[-1]} apart in photographs",
+            **self.info,
+            "classes": self.classes,
+            "features": features,
+            "settings": vars(self.settings),
+            "scorers": {part: [kinds[type(s)] for s in scorers] for part, scorers in self.scorers.items()},
+            "chosen": {part: self.selected_names(part) for part in self.scorers},
+        }
+        write_model(path, KIND, arrays, header)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a model file.
+
+        Raises
+        ------
+        ValueError
+            If it is missing, damaged or of another kind.
+        """
+        path = Path(path)
+        arrays, header = read_model(path, KIND)
+        try:
+            features = PetFeatures(**header["features"])
+            settings = ClassifierSettings(**header["settings"])
+            settings.check()
+            classes = [str(c) for c in header["classes"]]
+            kinds = {str(part): [str(k) for k in listed] for part, listed in header["scorers"].items()}
+            fits = WHOLE in kinds and all(kind in SCORERS for listed in kinds.values() for kind in listed)
+            if len(classes) < 2 or not fits or not set(kinds) <= {WHOLE, HEADS} or not all(kinds.values()):
+                raise ValueError("classes or scorers")
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise ValueError(f"{path}: damaged header ({error})") from None
+        n = features.n_words
+        features.words_ = _vocabulary(path, arrays, WHOLE, VisualWords(n))
+        features.head_words_ = _vocabulary(path, arrays, HEADS, VisualWords(n, spatial=False)) if features.heads else None
+        n_features = len(features.get_feature_names_out())
+        kept = ("classes", "features", "settings", "scorers", "chosen", "format", "version", "kind")
+        info = {name: value for name, value in header.items() if name not in kept}
+        model = cls(features, settings, classes, {}, info)
+        for part, listed in kinds.items():
+            model.scorers[part] = [SCORERS[k].read(path, arrays, f"{part}.{k}", len(classes), n_features) for k in listed]
+        return model
+
+
+def temperature(scores: np.ndarray, y: np.ndarray) -> float:
+    """Divisor of held-out scores that makes their softmax likeliest, 1/100 to 100."""
+
+    def loss(log_t: float) -> float:
+        return -float(log_softmax(scores / np.exp(log_t), axis=1)[np.arange(len(y)), y].mean())
+
+    return float(np.exp(minimize_scalar(loss, bounds=(-np.log(100), np.log(100)), method="bounded").x))
+
+
+def _codes(labels: Sequence[str]) -> tuple[list[str], np.ndarray]:
+    names, y = np.unique(np.asarray(labels, dtype=str), return_inverse=True)
+    if len(names) < 2:
+        raise ValueError(f"one class only ({', '.join(names)}); expected at least two")
+    counts = np.bincount(y)
+    if counts.min() < 2:
+        raise ValueError(f"class {names[counts.argmin()]!r} has one photograph; expected at least two of each class")
+    return [str(name) for name in names], y
+
+
+def _mean_probabilities(scorers: Sequence[Scorer], X) -> np.ndarray:
+    return np.mean([s.probabilities(X) for s in scorers], axis=0)
+
+
+def _vocabulary(path: Path, arrays: dict[str, np.ndarray], part: str, words: VisualWords) -> VisualWords:
+    centres = check_array(path, arrays, f"{part}.words", np.uint8, (words.n_words, 128))
+    starts = check_array(path, arrays, f"{part}.cell_starts", np.int64, (None,))
+    if len(starts) < 2 or starts[0] != 0 or starts[-1] != len(centres) or (np.diff(starts) < 1).any():
+        raise ValueError(f"{path}: damaged (array '{part}.cell_starts' does not divide {len(centres)} words into cells)")
+    return words.adopt(centres, starts)

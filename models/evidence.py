@@ -1,0 +1,87 @@
+"""Where in a photograph its words lie, and evidence per pixel."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..vision.pets import N_SHADES, PetFeatures, Photograph, shade_bins
+from ..vision.sift import CELL_OF_SIZE, N_CELLS, Descriptors
+
+WINDOW = CELL_OF_SIZE * N_CELLS  # side of a descriptor in units of its keypoint's size
+
+
+def occurrences(features: PetFeatures, photograph: Photograph) -> tuple[np.ndarray, np.ndarray]:
+    """Which columns of words a photograph raises, and where.
+
+    Parameters
+    ----------
+    features : PetFeatures
+        Fitted.
+    photograph : Photograph
+        Resized to ``features.side`` already.
+
+    Returns
+    -------
+    columns : ndarray of shape (m,), int64
+        One entry for every time that a word is counted: in the whole image, in its quarter, in the head.
+    windows : ndarray of shape (m, 4), float64
+        x, y, width and height of the keypoints' windows (x, y: the middle) in pixels of ``photograph``.
+    """
+    columns, windows = [], []
+    for first, words, described, frame in _views(features, photograph):
+        rows, found, quarters = words.occurrences(described)
+        bins = [found, (1 + quarters) * features.n_words + found] if words.spatial else [found]
+        for bin in bins:
+            columns.append(first + bin.astype(np.int64))
+            windows.append(_windows(described, rows, frame))
+    return np.concatenate(columns), np.concatenate(windows)
+
+
+def paint(features: PetFeatures, photograph: Photograph, evidence: np.ndarray) -> np.ndarray:
+    """Evidence per pixel, (H, W) float64.
+
+    Each word's evidence is shared equally among its occurrences and spread over what their windows cover of the image, a colour's
+    over its pixels.
+
+    Parameters
+    ----------
+    features : PetFeatures
+        Fitted.
+    photograph : Photograph
+        Resized to ``features.side`` already.
+    evidence : ndarray of shape (n_features,)
+        Of each column.
+    """
+    pixels = np.asarray(photograph.image)
+    height, width = pixels.shape[:2]
+    columns, windows = occurrences(features, photograph)
+    value = (evidence / np.maximum(np.bincount(columns, minlength=len(evidence)), 1))[columns]
+    x, y, w, h = windows.T
+    x0, y0 = (np.clip(np.floor(v), 0, side - 1).astype(int) for v, side in ((x - w / 2, width), (y - h / 2, height)))
+    x1 = np.clip(np.ceil(x + w / 2).astype(int), x0 + 1, width)
+    y1 = np.clip(np.ceil(y + h / 2).astype(int), y0 + 1, height)
+    density = value / ((x1 - x0) * (y1 - y0))
+    corners = np.zeros((height + 1, width + 1))  # differences of the map: a window is added at its four corners
+    for ys, xs, sign in ((y0, x0, 1), (y0, x1, -1), (y1, x0, -1), (y1, x1, 1)):
+        np.add.at(corners, (ys, xs), sign * density)
+    heat = corners.cumsum(axis=0).cumsum(axis=1)[:height, :width]
+    bins = shade_bins(pixels)
+    n_bins = N_SHADES**3
+    return heat + (evidence[-n_bins:] / np.maximum(np.bincount(bins.ravel(), minlength=n_bins), 1))[bins]
+
+
+def _views(features: PetFeatures, photograph: Photograph):
+    """First column, words, descriptors and frame (x, y, scale x, scale y) of the whole image and of the head."""
+    yield 0, features.words_, features.sift.describe(photograph.image), (0.0, 0.0, 1.0, 1.0)
+    head = photograph.head_image(features.head_side)
+    if features.head_words_ is not None and head is not None and photograph.head is not None:
+        x0, y0, x1, y1 = photograph.head
+        frame = (x0, y0, (x1 - x0) / features.head_side, (y1 - y0) / features.head_side)
+        yield features.n_whole, features.head_words_, features.head_sift.describe(head), frame
+
+
+def _windows(described: Descriptors, rows: np.ndarray, frame: tuple[float, float, float, float]) -> np.ndarray:
+    x0, y0, scale_x, scale_y = frame
+    x, y = described.positions[rows].T.astype(np.float64)
+    side = WINDOW * described.sizes[rows].astype(np.float64)
+    return np.column_stack([x0 + scale_x * x, y0 + scale_y * y, scale_x * side, scale_y * side])

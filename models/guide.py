@@ -1,0 +1,75 @@
+"""Regression-guided detection, Algorithm 3 of the arXiv text: a sparse grid instead of every window."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..vision.pool import FeaturePool, pixel_of
+from ..vision.scan import LevelChannels
+from ..vision.windows import predict_windows, score_windows
+from .sparse import KeypointModel, OffsetModel
+
+MODES = ("scan", "regress", "prune+regress")
+"""How windows are chosen: all of them; where a regressor points from a grid; the same from what is left of a pruned grid."""
+
+FARTHEST = 20  # pixels of a level: the regressor has learnt from nearer windows, a longer way is not believed
+
+
+@dataclass(frozen=True)
+class Guide:
+    """What leads to the windows of a level that are worth a look.
+
+    Attributes
+    ----------
+    prune : tuple of KeypointModel
+        The cascade c0: a grid point goes on when each node scores at least its threshold.
+    offsets : OffsetModel
+        The regressor f: where the keypoint lies, seen from a grid point.
+    grid : int
+        Distance between grid points, in pixels of the level.
+    reach : int
+        The classifier looks at all windows within so many pixels of the predicted one, in x and y.
+    """
+
+    prune: tuple[KeypointModel, ...]
+    offsets: OffsetModel
+    grid: int = 10
+    reach: int = 2
+
+    @property
+    def margin(self) -> int:
+        """How far from a grid point windows may lie, in pixels of the level."""
+        return FARTHEST + self.reach + 1
+
+    def mirrored(self, pool: FeaturePool) -> Guide:
+        """Return the guide to the mirror image of this keypoint."""
+        return replace(self, prune=tuple(node.mirrored(pool) for node in self.prune), offsets=self.offsets.mirrored(pool))
+
+    def points(self, channels: LevelChannels, pool: FeaturePool, prune: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Grid points x, y in the level's own rows; pruned if asked for."""
+        first = self.grid // 2
+        x = np.arange(first, channels.width, self.grid)
+        y = np.arange(first, channels.bottom, self.grid)
+        ys, xs = (part.ravel() for part in np.meshgrid(y[y >= channels.top], x, indexing="ij"))
+        for node in self.prune if prune else ():
+            left = score_windows(channels, node.compiled(pool), xs, ys) >= node.threshold
+            xs, ys = xs[left], ys[left]
+        return xs, ys
+
+    def windows(self, channels: LevelChannels, pool: FeaturePool, prune: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Pixels x, y of the windows that the classifier c1 is to look at, each once, row by row."""
+        xs, ys = self.points(channels, pool, prune)
+        offset = predict_windows(channels, self.offsets.compiled(pool), xs, ys)
+        near = np.abs(offset).max(axis=1, initial=0) <= FARTHEST
+        at = pixel_of(np.column_stack([xs, ys])[near] + offset[near])
+        wanted = np.zeros((channels.rows, channels.width), bool)
+        reach = np.arange(-self.reach, self.reach + 1)
+        y = (at[:, 1] - channels.first)[:, None, None] + reach[:, None]
+        x = at[:, 0][:, None, None] + reach
+        y, x = np.broadcast_arrays(y, x)
+        inside = (y >= 0) & (y < channels.rows) & (x >= 0) & (x < channels.width)
+        wanted[y[inside], x[inside]] = True
+        rows, columns = np.nonzero(wanted)
+        return columns, rows + channels.first

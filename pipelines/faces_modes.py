@@ -1,0 +1,186 @@
+"""Adds the fast modes and the context to trained detectors, and writes all to one file (``annealed faces train --mode``)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+from ..models.context import Context
+from ..models.detector import KIND, KeypointDetector
+from ..models.files import read_model
+from ..models.guide import Guide
+from .calibration import cascade_for_recall
+from .faces_context import ANCHORS, ContextSettings, calibrate_context, train_context
+from .faces_data import MIRROR, FaceImage
+from .faces_guide import GuideSettings, train_guide
+from .faces_train import check_out, learnt_as
+from .mining import Windows, each, held_out, join, sample_view, without_faces
+
+
+@dataclass(frozen=True)
+class ModeSettings:
+    """What decides what the modes come out like, beside the detectors.
+
+    Attributes
+    ----------
+    guide : GuideSettings
+    context : ContextSettings
+    held_out : float
+        Share of the photographs that is not fitted, as in the training of the detectors.
+    precision : float
+        The context's default thresholds reach it on the held-out photographs.
+    lost : float
+        Share of the held-out keypoints that the detectors' rejection thresholds may lose.
+    """
+
+    guide: GuideSettings = field(default_factory=GuideSettings)
+    context: ContextSettings = field(default_factory=ContextSettings)
+    held_out: float = 0.1
+    precision: float = 0.9
+    lost: float = 0.005
+
+
+def add_modes(
+    detector: KeypointDetector,
+    images: Sequence[FaceImage],
+    background: Sequence[Path],
+    out: Path,
+    mode: str,
+    settings: ModeSettings,
+    resume: bool = False,
+    say: Callable[[str], None] = print,
+    n_jobs: int = 1,
+) -> KeypointDetector:
+    """Train guides of all keypoints of a detector, and the context where it holds the anchors; write the model file.
+
+    Parameters
+    ----------
+    detector : KeypointDetector
+        Its scan detectors stay as they are.
+    images : list of FaceImage
+        Annotated photographs.
+    background : list of path
+        Photographs without faces.
+    out : path
+        Model file; parts that are done lie in the folder ``OUT.checkpoint``.
+    mode : {"regress", "prune+regress"}
+        "regress" leaves out the cascade that prunes the grid.
+    settings : ModeSettings
+    resume : bool
+        Use the parts that are there.
+    say : function
+        Takes lines about the progress.
+    n_jobs : int
+        Threads that read photographs; the result does not depend on it.
+
+    Returns
+    -------
+    KeypointDetector
+
+    Raises
+    ------
+    ValueError
+        If there is nothing to learn from, a part belongs to other settings or data, or a file cannot be written.
+    """
+    check_out(out)
+    folder = out.with_name(out.name + ".checkpoint")
+    folder.mkdir(exist_ok=True)
+    fitted = [image for image in images if not held_out(image, settings.held_out)]
+    calibration = [image for image in images if held_out(image, settings.held_out)]
+    if not fitted or not calibration:
+        raise ValueError(f"{len(images)} photographs: too few, {len(fitted)} to fit and {len(calibration)} held out")
+    views = [(image, flip) for image in [*fitted, *without_faces(background)] for flip in (False, True)]
+    held_views = [(image, flip) for image in calibration for flip in (False, True)]
+    made_from = {
+        "mode": mode,
+        "settings": asdict(settings),
+        "pool": detector.pool.to_dict(),
+        "images": [image.name for image in images],
+        "background": [path.name for path in background],
+    }
+    made_from = json.loads(json.dumps(made_from))
+    guides: dict[str, Guide] = {}
+    scores: dict[str, dict] = {}
+    for name in dict.fromkeys(learnt_as(name) for name in detector.keypoints):
+        path = folder / f"{name}.guide.safetensors"
+        part = _read_part(path, made_from) if resume else None
+        if part is None:
+            guide, scores[name] = train_guide(
+                name, views, held_views, settings.guide, detector.pool, mode == "prune+regress", say, n_jobs
+            )
+            model = detector.models[name] if name in detector.models else detector.models[MIRROR[name]].mirrored(detector.pool)
+            info = {"made_from": made_from, "scores": scores[name]}
+            KeypointDetector({name: model}, detector.pool, info=info, guides={name: guide}).save(path)
+        else:
+            guide, scores[name] = part.guides[name], part.info["scores"]
+            say(f"{name}: guide trained before")
+        for given in {name, MIRROR[name]} & set(detector.keypoints):
+            guides[given] = guide if given == name else guide.mirrored(detector.pool)
+    detector, shares = _recalibrated(detector, held_views, settings, n_jobs)
+    say("rejection thresholds at the quantiles " + ", ".join(f"{name} {share:g}" for name, share in shares.items()))
+    detector = replace(detector, guides={name: guides[name] for name in detector.keypoints})
+    told = [name for name in detector.keypoints if name not in ANCHORS]
+    info = {**detector.info, "modes": {"settings": asdict(settings), "guides": scores, "rejection_quantiles": shares}}
+    if told and set(ANCHORS) <= set(detector.keypoints):
+        context, found = _context(detector, told, fitted, calibration, folder, made_from, settings, resume, say, n_jobs)
+        detector = replace(detector, context=context)
+        info["modes"]["context"] = found
+    detector = replace(detector, info=info)
+    detector.save(out)
+    return detector
+
+
+def _recalibrated(
+    detector: KeypointDetector, held_views: Sequence[tuple[FaceImage, bool]], settings: ModeSettings, n_jobs: int
+) -> tuple[KeypointDetector, dict[str, float]]:
+    """The same detectors with rejection thresholds that lose a stated share of the held-out keypoints."""
+    models, shares = dict(detector.models), {}
+    for name in dict.fromkeys(learnt_as(name) for name in detector.keypoints):
+
+        def sample(item: tuple[int, tuple[FaceImage, bool]], name: str = name) -> Windows:
+            number, (image, flip) = item
+            return sample_view(image, flip, number, name, n_random=0, seed=[0], window=detector.pool.window)[0]
+
+        positives = join(list(each(enumerate(held_views), sample, n_jobs)), detector.pool.window)
+        if not len(positives):
+            continue
+        learnt = models[name] if name in models else models[MIRROR[name]].mirrored(detector.pool)
+        view = positives.keys >> 40  # of one face
+        model, shares[name] = cascade_for_recall(learnt, detector.pool, positives.patches, view, settings.lost)
+        for given in {name, MIRROR[name]} & set(models):
+            models[given] = replace(models[given], thresholds=model.thresholds)
+    return replace(detector, models=models), shares
+
+
+def _context(
+    detector: KeypointDetector,
+    told: Sequence[str],
+    fitted: Sequence[FaceImage],
+    calibration: Sequence[FaceImage],
+    folder: Path,
+    made_from: dict,
+    settings: ModeSettings,
+    resume: bool,
+    say: Callable[[str], None],
+    n_jobs: int,
+) -> tuple[Context, dict]:
+    path = folder / "context.safetensors"
+    part = _read_part(path, made_from) if resume else None
+    if part is None or part.context is None:
+        context = train_context(told, fitted, settings.context, detector.pool, say, n_jobs)
+        part = replace(detector, context=context, guides={}, info={"made_from": made_from})
+        part.save(path)
+    context, scores = calibrate_context(replace(detector, context=part.context), calibration, settings.precision, n_jobs=n_jobs)
+    for name, values in scores.items():
+        say(f"{name}: told from the context, held out: " + ", ".join(f"{k} {v:.3f}" for k, v in values.items()))
+    return context, scores
+
+
+def _read_part(path: Path, made_from: dict) -> KeypointDetector | None:
+    if not path.is_file():
+        return None
+    if read_model(path, KIND)[1]["info"].get("made_from") != made_from:
+        raise ValueError(f"{path}: made from other settings or images; train without --resume to start again")
+    return KeypointDetector.load(path)

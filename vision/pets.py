@@ -1,0 +1,237 @@
+"""Features of photographs of animals: words of the whole image, words of the head, colours (thesis, section 4.1.2)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from .images import as_rgb
+from .sift import DenseSift, Descriptors
+from .words import VisualWords, frequencies
+
+N_SHADES = 10  # of each colour channel
+
+
+class Box(NamedTuple):
+    """A box in an image: x and y of its borders in pixels, the outermost pixels' outer edges included."""
+
+    x_min: float
+    y_min: float
+    x_max: float
+    y_max: float
+
+    def check(self, width: int, height: int) -> Box:
+        """Return the box cut to an image of that shape; it may stick out by one pixel, no more.
+
+        Raises
+        ------
+        ValueError
+            For a box outside its image, without area, or not of numbers.
+        """
+        text = f"head box ({', '.join(f'{v:g}' for v in self)})"
+        if not all(math.isfinite(v) for v in self):
+            raise ValueError(f"{text}: expected four finite numbers")
+        if self.x_max - self.x_min < 2 or self.y_max - self.y_min < 2:
+            raise ValueError(f"{text}: expected x_min < x_max and y_min < y_max, two pixels apart at least")
+        if self.x_min < -1 or self.y_min < -1 or self.x_max > width + 1 or self.y_max > height + 1:
+            raise ValueError(f"{text}: outside its image of {width} x {height} pixels")
+        return Box(max(0.0, self.x_min), max(0.0, self.y_min), min(float(width), self.x_max), min(float(height), self.y_max))
+
+
+@dataclass(frozen=True)
+class Photograph:
+    """A photograph, with or without the box of the animal's head.
+
+    Attributes
+    ----------
+    image : ndarray
+        As :func:`annealed.vision.as_rgb` takes it.
+    head : tuple of four float or None
+        x_min, y_min, x_max, y_max in pixels of ``image``.
+    """
+
+    image: npt.ArrayLike
+    head: tuple[float, float, float, float] | None = None
+
+    def resized(self, side: int) -> Photograph:
+        """The same with its longer side brought to ``side`` pixels, the head box checked and scaled with it.
+
+        Raises
+        ------
+        ValueError
+            For a box outside the image.
+        """
+        pixels = as_rgb(self.image)
+        height, width = pixels.shape[:2]
+        head = None if self.head is None else Box(*self.head).check(width, height)
+        scale = side / max(height, width)
+        if scale != 1:
+            size = (max(1, round(width * scale)), max(1, round(height * scale)))
+            way = cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR
+            pixels = np.asarray(cv2.resize(pixels, size, interpolation=way), np.uint8)
+            if head is not None:
+                head = Box(*(v * scale for v in head))
+        return Photograph(pixels, head)
+
+    def head_image(self, side: int) -> np.ndarray | None:
+        """The head as a square of that side, uint8 RGB; None without a box."""
+        if self.head is None:
+            return None
+        pixels = as_rgb(self.image)
+        height, width = pixels.shape[:2]
+        x0, y0 = min(round(self.head[0]), width - 1), min(round(self.head[1]), height - 1)
+        crop = pixels[y0 : max(y0 + 1, round(self.head[3])), x0 : max(x0 + 1, round(self.head[2]))]
+        shrinks = max(crop.shape[:2]) > side
+        return cv2.resize(crop, (side, side), interpolation=cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR)
+
+
+def shade_bins(image: npt.ArrayLike) -> np.ndarray:
+    """Bin of each pixel's colour, (H, W): 100 red + 10 green + blue, each shade floor(10 v / 256)."""
+    shades = (as_rgb(image).astype(np.int32) * N_SHADES) >> 8
+    return shades @ np.array([N_SHADES**2, N_SHADES, 1], np.int32)
+
+
+def colour_histogram(image: npt.ArrayLike) -> np.ndarray:
+    """Joint histogram of red, green and blue in 10 x 10 x 10 bins.
+
+    Parameters
+    ----------
+    image : array_like
+        As :func:`annealed.vision.as_rgb` takes it.
+
+    Returns
+    -------
+    ndarray of shape (1000,), int64
+        Pixels in each of :func:`shade_bins`.
+    """
+    return np.bincount(shade_bins(image).ravel(), minlength=N_SHADES**3)
+
+
+class PetFeatures(TransformerMixin, BaseEstimator):
+    """Columns of a photograph: words in five spatial bins, words of the head, joint colour histogram.
+
+    With 5,000 words these are the 31,000 columns of the thesis: 25,000 + 5,000 + 1,000. Whole image and head have vocabularies of
+    their own. Photographs without a head box have zeros in the head's columns.
+
+    Parameters
+    ----------
+    n_words : int
+        Size of each vocabulary.
+    heads : bool
+        Whether there are head words at all.
+    side : int
+        The longer side of every photograph is brought to so many pixels first: the words are of fixed size.
+    head_side : int
+        Side of the square that the head is brought to.
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    words_ : VisualWords
+        Of the whole image.
+    head_words_ : VisualWords or None
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_sample_images
+    >>> from annealed.vision import PetFeatures, Photograph
+    >>> photographs = [Photograph(image, head=(100, 100, 200, 200)) for image in load_sample_images().images]
+    >>> PetFeatures(n_words=50, random_state=0).fit_transform(photographs).shape
+    (2, 1300)
+    """
+
+    sift = DenseSift(sizes=(4.0, 6.0, 9.0, 13.0), step=8)
+    head_sift = DenseSift(sizes=(4.0, 6.0, 9.0, 13.0), step=6)
+
+    def __init__(self, n_words=5000, *, heads=True, side=400, head_side=128, random_state=None):
+        self.n_words = n_words
+        self.heads = heads
+        self.side = side
+        self.head_side = head_side
+        self.random_state = random_state
+
+    def fit(self, X: Sequence[Photograph], y=None) -> Self:
+        """Learn the vocabularies.
+
+        Parameters
+        ----------
+        X : sequence of Photograph
+        y : ignored
+
+        Raises
+        ------
+        ValueError
+            If there are fewer descriptors than words, or ``heads`` is asked for and no photograph has a head box.
+        """
+        self.words_ = VisualWords(self.n_words, random_state=self.random_state).fit(self.describe(p) for p in X)
+        self.head_words_ = None
+        if self.heads:
+            boxed = [p for p in X if p.head is not None]
+            if not boxed:
+                raise ValueError("no photograph has a head box; expected some, or heads=False")
+            head_words = VisualWords(self.n_words, spatial=False, random_state=self.random_state)
+            self.head_words_ = head_words.fit(d for d in map(self.describe_head, boxed) if d is not None)
+        return self
+
+    def describe(self, photograph: Photograph) -> Descriptors:
+        """Descriptors of the whole image, in pixels of ``photograph.resized(side)``."""
+        return self.sift.describe(photograph.resized(self.side).image)
+
+    def describe_head(self, photograph: Photograph) -> Descriptors | None:
+        """Descriptors of the head, in pixels of its square; None without a box."""
+        head = photograph.resized(self.side).head_image(self.head_side)
+        return None if head is None else self.head_sift.describe(head)
+
+    def row(self, photograph: Photograph) -> np.ndarray:
+        """Columns (n_features,) of one photograph, float32; each of the three parts has length 1."""
+        resized = photograph.resized(self.side)
+        parts = [self.words_.counts(self.sift.describe(resized.image))]
+        if self.head_words_ is not None:
+            head = resized.head_image(self.head_side)
+            empty = np.zeros(self.n_words, np.int64)
+            parts.append(empty if head is None else self.head_words_.counts(self.head_sift.describe(head)))
+        parts.append(colour_histogram(resized.image))
+        return np.concatenate([frequencies(counts, self.words_.power) for counts in parts])
+
+    def transform(self, X: Sequence[Photograph]) -> sp.csr_matrix:
+        """Return the columns (n_photographs, n_features) of photographs, float32.
+
+        Parameters
+        ----------
+        X : sequence of Photograph
+
+        Raises
+        ------
+        ValueError
+            For a head box outside its image.
+        """
+        check_is_fitted(self)
+        rows = [sp.csr_matrix(self.row(photograph)) for photograph in X]
+        return sp.vstack(rows, format="csr") if rows else sp.csr_matrix((0, len(self.get_feature_names_out())), dtype=np.float32)
+
+    def get_feature_names_out(self, input_features=None) -> np.ndarray:
+        """Names of the columns: ``word 17``, ``word 17 top left``, ``head word 17``, ``colour 3 0 9`` (red, green, blue)."""
+        check_is_fitted(self)
+        names = [self.words_.get_feature_names_out()]
+        if self.head_words_ is not None:
+            names.append(np.array([f"head {name}" for name in self.head_words_.get_feature_names_out()], dtype=object))
+        shades = np.ndindex(N_SHADES, N_SHADES, N_SHADES)
+        names.append(np.array([f"colour {r} {g} {b}" for r, g, b in shades], dtype=object))
+        return np.concatenate(names)
+
+    @property
+    def n_whole(self) -> int:
+        """Columns of the whole image's words, which come first."""
+        return 5 * self.n_words
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "words_")

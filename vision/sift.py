@@ -1,0 +1,209 @@
+"""Dense SIFT: descriptors on a regular grid at several scales, the windows shared between neighbours (Lowe 2004)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from .images import as_rgb
+
+N_CELLS = 4  # cells along each side of a descriptor
+N_ORIENTATIONS = 8
+N_VALUES = N_CELLS * N_CELLS * N_ORIENTATIONS
+CLIP = 0.2  # Lowe 2004, section 6.1: no value above it after the first normalisation
+CELL_OF_SIZE = 1.5  # width of a cell in units of the keypoint's size, OpenCV's convention
+
+
+# Where the values of the mirrored descriptor come from: columns of cells from right to left, angle a becomes pi - a.
+_MIRROR = np.arange(N_VALUES).reshape(N_CELLS, N_CELLS, N_ORIENTATIONS)[:, ::-1][..., [4, 3, 2, 1, 0, 7, 6, 5]].ravel()
+
+
+@dataclass(frozen=True)
+class Descriptors:
+    """Descriptors of one image.
+
+    Attributes
+    ----------
+    positions : ndarray of shape (n, 2), float32
+        x and y of the keypoints, in pixels.
+    sizes : ndarray of shape (n,), float32
+        Their diameters in pixels.
+    values : ndarray of shape (n, 128), uint8
+        In OpenCV's order (row of cells, column of cells, orientation), of length 512 where the window is not flat.
+    width, height : int
+        Of the image.
+    """
+
+    positions: np.ndarray
+    sizes: np.ndarray
+    values: np.ndarray
+    width: int
+    height: int
+
+    def mirrored(self) -> Descriptors:
+        """Those of the mirror image, keypoint by keypoint."""
+        positions = np.column_stack([self.width - 1 - self.positions[:, 0], self.positions[:, 1]])
+        return replace(self, positions=positions, values=self.values[:, _MIRROR])
+
+    def quarters(self) -> np.ndarray:
+        """Quarter of the image in which each keypoint lies (int64): 0 top left, 1 top right, 2 bottom left, 3 bottom right."""
+        right = self.positions[:, 0] >= self.width / 2 - 0.5
+        below = self.positions[:, 1] >= self.height / 2 - 0.5
+        return 2 * below + right.astype(np.int64)
+
+
+@dataclass(frozen=True)
+class DenseSift:
+    """Upright SIFT descriptors on a grid.
+
+    A descriptor's value for a cell and an orientation is the gradient's magnitude, shared linearly between the two nearest
+    orientations and the nearest cells, under a Gaussian window. Triangle and Gaussian are both separable, so the eight orientation
+    maps of the image are summed along the rows of the grid first and along its columns then, once for all keypoints: the sums are
+    those of OpenCV's descriptor at a keypoint with angle 0 in octave 0, not an approximation.
+
+    Parameters
+    ----------
+    sizes : tuple of float
+        Diameters of the keypoints in pixels (``cv2.KeyPoint.size``); a cell is 1.5 sizes wide, the descriptor 4 cells.
+    step : int
+        Distance of the keypoints in pixels.
+    sigma : float
+        Blur that the image is brought to, 0.5 of it taken to be there already.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> described = DenseSift(sizes=(4.0,), step=16).describe(np.zeros((64, 96, 3), np.uint8))
+    >>> described.positions.shape, described.values.shape
+    ((24, 2), (24, 128))
+    """
+
+    sizes: tuple[float, ...] = (4.0, 6.0, 9.0, 13.0)
+    step: int = 8
+    sigma: float = 1.6
+
+    def __post_init__(self):
+        if not self.sizes or min(self.sizes) <= 0:
+            raise ValueError(f"sizes={self.sizes!r}; expected at least one positive size")
+        if self.step < 1:
+            raise ValueError(f"step={self.step!r}; expected at least 1")
+        if self.sigma <= 0.5:
+            raise ValueError(f"sigma={self.sigma!r}; expected more than 0.5")
+
+    def grid(self, height: int, width: int) -> tuple[np.ndarray, np.ndarray]:
+        """Rows and columns (int) of the keypoints in an image of that shape, centred in it."""
+        return tuple(np.arange((n - 1) % self.step // 2, n, self.step) for n in (height, width))  # type: ignore[return-value]
+
+    def describe(self, image: npt.ArrayLike) -> Descriptors:
+        """Describe an image.
+
+        Parameters
+        ----------
+        image : array_like
+            As :func:`annealed.vision.as_rgb` takes it.
+
+        Returns
+        -------
+        Descriptors
+            Size after size, within each by rows.
+        """
+        grey = cv2.cvtColor(as_rgb(image), cv2.COLOR_RGB2GRAY).astype(np.float32)
+        # Lowe's base image: the camera has blurred by 0.5 already.
+        maps = _orientation_maps(cv2.GaussianBlur(grey, (0, 0), float(np.sqrt(self.sigma**2 - 0.25))))
+        rows, columns = self.grid(*grey.shape)
+        values = np.empty((len(self.sizes), len(rows) * len(columns), N_VALUES), np.uint8)
+        for size, into in zip(self.sizes, values):
+            _describe(maps, rows, columns, *_cell_windows(size), into)
+        x, y = np.meshgrid(columns, rows)
+        positions = np.column_stack([x.ravel(), y.ravel()]).astype(np.float32)
+        sizes = np.repeat(np.asarray(self.sizes, np.float32), len(positions))
+        height, width = grey.shape
+        return Descriptors(np.tile(positions, (len(self.sizes), 1)), sizes, values.reshape(-1, N_VALUES), width, height)
+
+
+def _cell_windows(size: float) -> tuple[np.ndarray, np.ndarray]:
+    """First offset (4,) and weights (4, n) of each row of cells: the triangle of a cell times the descriptor's Gaussian."""
+    width = CELL_OF_SIZE * size
+    reach = int(np.floor(width * (N_CELLS + 1) / 2))
+    offsets = np.arange(-reach, reach + 1)
+    in_cells = offsets / width
+    triangles = np.maximum(0.0, 1.0 - np.abs(in_cells + N_CELLS / 2 - 0.5 - np.arange(N_CELLS)[:, None]))
+    weights = triangles * np.exp(-(in_cells**2) / (N_CELLS**2 / 2))
+    first = np.argmax(weights > 0, axis=1)
+    length = int((weights > 0).sum(axis=1).max())
+    padded = np.pad(weights, ((0, 0), (0, length)))
+    windows = np.stack([padded[i, f : f + length] for i, f in enumerate(first)])
+    return offsets[first], windows.astype(np.float32)
+
+
+@njit(cache=True, fastmath=True, nogil=True)
+def _orientation_maps(image):
+    """Gradient magnitudes (H, W, 8) by orientation, angles counted against the clock, the outermost pixels zero as in OpenCV."""
+    height, width = image.shape
+    maps = np.zeros((height, width, N_ORIENTATIONS), np.float32)
+    per_radian = np.float32(N_ORIENTATIONS / (2.0 * np.pi))
+    for r in range(1, height - 1):
+        for c in range(1, width - 1):
+            dx = image[r, c + 1] - image[r, c - 1]
+            dy = image[r - 1, c] - image[r + 1, c]
+            magnitude = np.sqrt(dx * dx + dy * dy)
+            if magnitude == 0.0:
+                continue
+            bin = np.arctan2(dy, dx) * per_radian
+            low = int(np.floor(bin))
+            share = bin - np.float32(low)
+            maps[r, c, low & 7] += (np.float32(1.0) - share) * magnitude
+            maps[r, c, (low + 1) & 7] += share * magnitude
+    return maps
+
+
+@njit(cache=True, fastmath=True, nogil=True)
+def _describe(maps, rows, columns, first, windows, descriptors):
+    height, width, _ = maps.shape
+    flat = maps.reshape(height, width * N_ORIENTATIONS)
+    length = windows.shape[1]
+    band = np.empty((N_CELLS, width * N_ORIENTATIONS), np.float32)
+    values = np.empty(N_VALUES, np.float32)
+    n = 0
+    for y in rows:
+        band[:] = 0.0
+        for i in range(N_CELLS):
+            for t in range(length):
+                r = y + first[i] + t
+                if 0 <= r < height:
+                    weight = windows[i, t]
+                    for c in range(width * N_ORIENTATIONS):
+                        band[i, c] += weight * flat[r, c]
+        for x in columns:
+            values[:] = 0.0
+            for j in range(N_CELLS):
+                for t in range(length):
+                    c = x + first[j] + t
+                    if 0 <= c < width:
+                        weight = windows[j, t]
+                        for i in range(N_CELLS):
+                            into = (i * N_CELLS + j) * N_ORIENTATIONS
+                            for o in range(N_ORIENTATIONS):
+                                values[into + o] += weight * band[i, c * N_ORIENTATIONS + o]
+            _normalise(values, descriptors[n])
+            n += 1
+
+
+@njit(cache=True, fastmath=True, nogil=True)
+def _normalise(values, into):
+    """Length 1, clip, length 512, as bytes."""
+    total = np.float32(0.0)
+    for v in values:
+        total += v * v
+    limit = np.sqrt(total) * np.float32(CLIP)
+    total = np.float32(0.0)
+    for k in range(len(values)):
+        values[k] = min(values[k], limit)
+        total += values[k] * values[k]
+    scale = np.float32(512.0) / max(np.sqrt(total), np.float32(1.1920929e-7))
+    for k in range(len(values)):
+        into[k] = min(int(values[k] * scale + np.float32(0.5)), 255)

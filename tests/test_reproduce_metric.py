@@ -79,5 +79,5 @@ def test_a_table_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
     first = reproduce("sdist-simulated", 1, sizes=[(60, 4)], rivals=False, checkpoint=path)
     monkeypatch.setattr(reproduce_metric, "_measure", lambda *_: pytest.fail("made twice"))
     assert reproduce("sdist-simulated", 1, sizes=[(60, 4)], rivals=False, checkpoint=path) == first
-    with pytest.raises(ValueError, match="fsa-regression has no such option"):
-        reproduce("fsa-regression", 1, checkpoint=path)
+    with pytest.raises(ValueError, match="sdist-real has no such option"):
+        reproduce("sdist-real", 1, noisy=True)

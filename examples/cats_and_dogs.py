@@ -1,6 +1,8 @@
 """Train on photographs, evaluate, and draw the evidence: the long way round ``annealed pets train | evaluate | classify``.
 
-python examples/cats_and_dogs.py ../shared/data/pets evidence.png      (any folder that `annealed pets train` takes, with a test split)
+python examples/cats_and_dogs.py ../shared/data/pets evidence.png
+
+Any folder that `annealed pets train` takes will do, if its labels.csv has a split.
 """
 
 import sys

@@ -19,7 +19,7 @@ import warnings
 import zlib
 
 import numpy as np
-from annealed.learners import FSAClassifier, FSARegressor
+from annealed.learners import FSAClassifier, FSARegressor, LogitBoostClassifier
 from annealed.pipelines.comparators import COMPARATORS, select, strongest_columns
 from annealed.pipelines.simulated import simulate
 
@@ -36,6 +36,7 @@ ROWS = [
     *(("arXiv3", "regression", n, m, k, {}, dr) for n, m, k, dr in ARXIV),
     *(("off", "classification", 1000, 1000, k, {"columns": c, **OFF}, None) for k in (10, 30) for c in ("ar1", "equicorrelated")),
     *(("off", "regression", 300, 1000, k, {"columns": c, **OFF}, None) for k in (10, 30) for c in ("ar1", "equicorrelated")),
+    ("large", "classification", 100_000, 1000, 10, {"columns": "equicorrelated"}, None),  # eq. (18)
 ]
 
 
@@ -61,7 +62,11 @@ def comparator(name):
     return lambda task, X, y, k: select(name, X, y, k, task, random_state=0)
 
 
-PEERS = {"plain": plain, "lightgbm": lightgbm, **{name: comparator(name) for name in COMPARATORS}}
+def logitboost(task, X, y, k):
+    return LogitBoostClassifier(k).fit(X, y).get_support(indices=True)
+
+
+PEERS = {"plain": plain, "LB": logitboost, "lightgbm": lightgbm, **{name: comparator(name) for name in COMPARATORS}}
 
 
 def measure(row, method, runs, seed):
@@ -134,11 +139,12 @@ def compare(rows, peers):
 
 def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--tables", nargs="+", default=["II", "III", "IV"], choices=["II", "III", "IV", "arXiv3", "off"])
+    parser.add_argument("--tables", nargs="+", default=["II", "III", "IV"], choices=["II", "III", "IV", "arXiv3", "off", "large"])
     parser.add_argument("--runs", type=int, default=100)
     parser.add_argument("--peer-runs", type=int, default=10)
     parser.add_argument("--peers", nargs="*", default=[], choices=sorted(PEERS))
     parser.add_argument("--largest", type=int, default=10**9, help="leave out rows with more values than this")
+    parser.add_argument("--smallest", type=int, default=0, help="leave out rows with fewer values than this")
     parser.add_argument("--seed", type=int, default=2026)
     parser.add_argument("--plot", metavar="PNG", help="times against the number of values")
     parser.add_argument("--json", action="store_true")
@@ -146,7 +152,7 @@ def main(argv=None):
     warnings.simplefilter("ignore")
     print(f"# {platform.processor() or platform.machine()}, Python {platform.python_version()}, {args.runs} runs", file=sys.stderr)
     rows = []
-    for row in (r for r in ROWS if r[0] in args.tables and r[2] * r[3] <= args.largest):
+    for row in (r for r in ROWS if r[0] in args.tables and args.smallest <= r[2] * r[3] <= args.largest):
         table, task, n, m, k, settings, paper = row
         for name, method in {"annealed": annealed, **{p: PEERS[p] for p in args.peers}}.items():
             runs = args.runs if name == "annealed" else min(args.runs, args.peer_runs)

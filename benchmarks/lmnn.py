@@ -22,7 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "pipelines"))
-from metric_data import NOISE_SCALE, load_set, random_split, simulated_case  # noqa: E402
+from metric_data import NOISE_SCALE, load_set, random_split, simulated_case
 
 SEEDS = range(3)
 

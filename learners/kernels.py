@@ -83,49 +83,65 @@ def encode_even_columns(X, low, scale, top, codes):
 
 
 @njit(cache=True, nogil=True)
-def expand_codes(codes, table, out):
-    """Columns of small designs: ``out[i, j * width + b] = table[j, code_ij, b]``; ``out`` (n, m * width)."""
-    n_blocks, m, rows = codes.shape
-    width = table.shape[2]
-    for b in range(n_blocks):
+def expand_codes(codes, features, table, out):
+    """Columns of small designs: ``out[i, j * width + b] = table[j, c, b]``, c the code of row i and ``features[j]``."""
+    rows = codes.shape[2]
+    m, _, width = table.shape
+    for b in range(codes.shape[0]):
         for i in range(b * rows, min(len(out), (b + 1) * rows)):
             row = out[i]
             for j in range(m):
-                entry = table[j, codes[b, j, i - b * rows]]
+                entry = table[j, codes[b, features[j], i - b * rows]]
                 for k in range(width):
                     row[j * width + k] = entry[k]
 
 
 @njit(cache=True, nogil=True, parallel=True)
-def table_scores(codes, table, out):
-    """Add ``sum_j table[j, code_ij]`` to ``out`` (n_blocks, ROWS)."""
-    n_blocks, m, rows = codes.shape
+def table_scores(codes, features, table, out):
+    """Add ``sum_j table[j, c_ij]`` to ``out`` (n_blocks, ROWS), c_ij the code of row i and ``features[j]``."""
+    n_blocks, _, rows = codes.shape
     for b in prange(n_blocks):
         score = out[b]
-        for j in range(m):
+        for j in range(len(features)):
             response = table[j]
-            code = codes[b, j]
+            code = codes[b, features[j]]
             for i in range(rows):
                 score[i] += response[code[i]]
 
 
+@njit(cache=True, nogil=True)
+def _two_histograms(codes, first, second, residual, out, other):
+    """Histograms of two features, each in four parts: equal codes in a row need not wait for each other."""
+    n_blocks, _, rows = codes.shape
+    h, g = np.zeros((4, 256)), np.zeros((4, 256))
+    for b in range(n_blocks):
+        c, d, r = codes[b, first], codes[b, second], residual[b]
+        for i in range(0, rows, 4):
+            r0, r1, r2, r3 = r[i], r[i + 1], r[i + 2], r[i + 3]
+            h[0, c[i]] += r0
+            h[1, c[i + 1]] += r1
+            h[2, c[i + 2]] += r2
+            h[3, c[i + 3]] += r3
+            g[0, d[i]] += r0
+            g[1, d[i + 1]] += r1
+            g[2, d[i + 2]] += r2
+            g[3, d[i + 3]] += r3
+    for c in range(256):
+        out[c] = h[0, c] + h[1, c] + h[2, c] + h[3, c]
+        other[c] = g[0, c] + g[1, c] + g[2, c] + g[3, c]
+
+
 @njit(cache=True, nogil=True, parallel=True)
-def table_histograms(codes, residual, out):
-    """Histograms ``out[j, c] = sum of residual_i over rows with code_ij = c``; ``residual`` (n_blocks, ROWS), ``out`` (m, 256)."""
-    n_blocks, m, rows = codes.shape
-    for j in prange(m):
-        # Four histograms side by side: equal codes in a row need not wait for each other.
-        h = np.zeros((4, 256))
-        for b in range(n_blocks):
-            code = codes[b, j]
-            r = residual[b]
-            for i in range(0, rows, 4):
-                h[0, code[i]] += r[i]
-                h[1, code[i + 1]] += r[i + 1]
-                h[2, code[i + 2]] += r[i + 2]
-                h[3, code[i + 3]] += r[i + 3]
-        for c in range(256):
-            out[j, c] = h[0, c] + h[1, c] + h[2, c] + h[3, c]
+def table_histograms(codes, features, residual, out):
+    """Histograms ``out[j, c]``: sum of residual_i over the rows where ``features[j]`` has code c.
+
+    ``residual`` (n_blocks, ROWS) in double precision, ``out`` (m, 256).
+    """
+    m = len(features)
+    for pair in prange((m + 1) // 2):
+        j = 2 * pair
+        k = min(j + 1, m - 1)
+        _two_histograms(codes, features[j], features[k], residual, out[j], out[k])
 
 
 @njit(cache=True, nogil=True, parallel=True)

@@ -25,32 +25,65 @@ def knots(X: np.ndarray, sample_weight: np.ndarray, n_bins: int, bins: str = "ra
     -------
     ndarray of shape (n_features, B + 1)
         A column without any value gets 0..1, a constant one B + 1 times its value.
+
+    Raises
+    ------
+    ValueError
+        If a column holds infinity.
     """
     out = np.empty((X.shape[1], n_bins + 1))
     if bins == "quantile":
         _quantiles(X, sample_weight, out)
     else:
-        low, high = _ranges(X, sample_weight)
-        out[:] = low[:, None] + (high - low)[:, None] * np.linspace(0.0, 1.0, n_bins + 1)
+        low, high = np.full(X.shape[1], np.inf, X.dtype), np.full(X.shape[1], -np.inf, X.dtype)
+        add_ranges(X, sample_weight, low, high, X.flags.c_contiguous)
+        return even_knots(low, high, n_bins)
+    _check_finite(out)
     return out
 
 
+def even_knots(low: np.ndarray, high: np.ndarray, n_bins: int) -> np.ndarray:
+    """Equidistant knots (m, B + 1) between each column's least and greatest value; 0..1 where ``low`` is above ``high``."""
+    empty = low > high
+    low, high = np.where(empty, 0.0, low), np.where(empty, 1.0, high)
+    _check_finite(np.column_stack([low, high]))
+    return low[:, None] + (high - low)[:, None] * np.linspace(0.0, 1.0, n_bins + 1)
+
+
+def _check_finite(knots):
+    wrong = np.flatnonzero(~np.isfinite(knots).all(axis=1))
+    if len(wrong):
+        raise ValueError(f"X contains infinity (in column {wrong[0]}); response='piecewise' needs finite numbers or NaN")
+
+
 @njit(cache=True)
-def _ranges(X, weight):
+def add_ranges(X, weight, low, high, by_rows):
+    """Widen each column's least and greatest value to those of more rows; comparisons with NaN are false, so it changes nothing."""
     n, m = X.shape
-    low, high = np.full(m, np.inf), np.full(m, -np.inf)
-    for i in range(n):
-        if weight[i] > 0:
+    if by_rows:
+        rows = np.flatnonzero(weight > 0)
+        for i in range(0, len(rows), 4):  # four rows for one look at the ranges so far; the last rows may be seen twice
+            last = len(rows) - 1
+            a, b, c, d = X[rows[i]], X[rows[min(i + 1, last)]], X[rows[min(i + 2, last)]], X[rows[min(i + 3, last)]]
             for j in range(m):
-                x = X[i, j]
-                if x < low[j]:
-                    low[j] = x
-                if x > high[j]:
-                    high[j] = x
+                least, greatest = low[j], high[j]
+                least = a[j] if a[j] < least else least
+                least = b[j] if b[j] < least else least
+                least = c[j] if c[j] < least else least
+                least = d[j] if d[j] < least else least
+                greatest = a[j] if a[j] > greatest else greatest
+                greatest = b[j] if b[j] > greatest else greatest
+                greatest = c[j] if c[j] > greatest else greatest
+                greatest = d[j] if d[j] > greatest else greatest
+                low[j], high[j] = least, greatest
+        return
     for j in range(m):
-        if low[j] > high[j]:
-            low[j], high[j] = 0.0, 1.0
-    return low, high
+        x, least, greatest = X[:, j], low[j], high[j]
+        for i in range(n):
+            if weight[i] > 0:
+                least = x[i] if x[i] < least else least
+                greatest = x[i] if x[i] > greatest else greatest
+        low[j], high[j] = least, greatest
 
 
 @njit(cache=True, parallel=True)

@@ -101,21 +101,17 @@ class TableLearners:
         self.codes = np.zeros((1, self.n_features, -(-len(X) // 4) * 4), np.uint8)
         kernels.encode_knots(np.asarray(X), self.knots, sublevels(n_bins), self.codes[0])
 
-    def _histograms(self, column, codes):
-        out = np.empty((codes.shape[1], 256))
-        padded = np.zeros((1, codes.shape[2]))
+    def _histograms(self, column, features):
+        out = np.empty((len(features), 256))
+        padded = np.zeros((1, self.codes.shape[2]))
         padded[0, : self.n_samples] = column
-        kernels.table_histograms(codes, padded, out)
+        kernels.table_histograms(self.codes, features, padded, out)
         return out
 
     def _solve(self, g, h, features):
         """Values on the basis (f, width) and what they gain, for one output."""
-        codes = self.codes
-        if len(features) < self.n_features:
-            codes = np.empty((1, len(features), self.codes.shape[2]), np.uint8)
-            kernels.keep_codes(self.codes, features, codes)
-        right = self._histograms(g, codes) @ self.basis
-        left = (self._histograms(h, codes) @ self.products).reshape(len(features), *[self.basis.shape[1]] * 2)
+        right = self._histograms(g, features) @ self.basis
+        left = (self._histograms(h, features) @ self.products).reshape(len(features), *[self.basis.shape[1]] * 2)
         left = left + _DAMPING * max(h.sum(), 1e-300) * np.eye(self.basis.shape[1])
         values = -np.linalg.solve(left, right[:, :, None])[:, :, 0]
         return values, -0.5 * (values * right).sum(axis=1)

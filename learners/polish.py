@@ -17,6 +17,7 @@ from .losses import Loss
 from .newton import Fit, Problem, block_changes, gram, refit, single_changes
 
 POOL = 15  # late survivors in the first pool, in units of k: with 5 true features are often missing, 20 gain nothing more
+REGROWTH = 0.01  # share of the objective that growing anew has to gain: less is found without end where labels are noisy
 WANTED = 5  # columns of the steepest gradient that join the pool in each round, in units of k
 
 
@@ -124,8 +125,8 @@ def swap(problem: Problem, Z, first, support, fit: Fit, *, n_tries: int = 10, ma
     return support, fit
 
 
-def widen(problem: Problem, Z, first, support, fit: Fit):
-    """Twice as large a support, with the steepest units of the pool, and back again by dropping the weakest few at a time.
+def regrow(problem: Problem, Z, first, support, fit: Fit):
+    """Grow the support by the steepest units of the pool, a few at a time, to twice its size, and cut it back as slowly.
 
     It leaves local optima that no single exchange leaves: with many wrong units at once each right one looks useless.
 
@@ -134,22 +135,35 @@ def widen(problem: Problem, Z, first, support, fit: Fit):
     support : ndarray of shape (k,), int
     fit : Fit
     """
-    k = len(support)
-    gradient = Z.T @ fit.residual.astype(Z.dtype)
-    sizes = np.diff(first)
-    steep = np.add.reduceat((gradient**2).sum(axis=1), first[:-1]) / sizes
-    steep[support] = -1.0
-    wide = np.concatenate([support, np.argsort(-steep, kind="stable")[: min(k, len(sizes) - k)]])
-    theta = _move(fit.theta, first, support, wide)
+    k, sizes = len(support), np.diff(first)
+    some = max(1, k // 8)
+    units, theta = support, fit.theta
+    widest = min(2 * k, len(sizes))
+    growing = True
     while True:
-        fit = refit(problem, _columns(Z, first, wide), theta, fit.intercept)
-        if len(wide) == k:
-            return wide, fit
-        blocks = np.concatenate([[0], np.cumsum(sizes[wide])])
-        strength = np.add.reduceat((fit.theta**2).sum(axis=1), blocks[:-1]) / sizes[wide]
-        stay = np.sort(np.argsort(-strength, kind="stable")[: max(k, len(wide) - max(1, len(wide) // 8))])
-        theta = _move(fit.theta, first, wide, wide[stay])
-        wide = wide[stay]
+        if len(units) > k or not growing:
+            fit = refit(problem, _columns(Z, first, units), theta, fit.intercept)
+        growing = growing and len(units) < widest
+        if growing:
+            gradient = Z.T @ fit.residual.astype(Z.dtype)
+            steep = np.add.reduceat((gradient**2).sum(axis=1), first[:-1]) / sizes
+            steep[units] = -1.0
+            entering = np.argsort(-steep, kind="stable")[: min(some, widest - len(units))]
+            new = np.concatenate([units, entering])
+            units, theta = new, _move(fit.theta, first, units, new)
+        elif len(units) == k:
+            return units, fit
+        else:
+            units, theta = _strongest(fit.theta, first, units, max(k, len(units) - some))
+
+
+def _strongest(theta, first, units, count):
+    """The strongest units and their coefficients."""
+    sizes = np.diff(first)[units]
+    begins = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    strength = np.add.reduceat((theta**2).sum(axis=1), begins) / sizes
+    stay = units[np.sort(np.argsort(-strength, kind="stable")[:count])]
+    return stay, _move(theta, first, units, stay)
 
 
 def proposals(change: np.ndarray, n_tries: int):
@@ -197,7 +211,7 @@ def polish(
     fit_intercept=True,
     prior=None,
     groups=None,
-    rounds: int = 5,
+    rounds: int = 10,
 ):
     """Swap within the late survivors, then within the columns of the largest gradient too, until nothing changes.
 
@@ -234,31 +248,31 @@ def polish(
     Z, first = _pool_matrix(design, pool, members)
     support = np.searchsorted(pool, chosen)
     fit = refit(problem, _columns(Z, first, support), _by_unit(coef, kept, chosen, members), np.asarray(intercept, dtype=float))
+    annealed = support
     support, fit = swap(problem, Z, first, support, fit)
-    misled = False  # whether columns that fell early were needed after all
+    misled = 4 * np.isin(annealed, support, invert=True).sum() > k  # annealing was: many units had to be exchanged, or fell early
     for _ in range(rounds):
-        if len(pool) == n_units:
-            break
-        gradient = design.gradient(fit.residual)
-        steep = np.bincount(units, np.einsum("mwq,mwq->m", gradient, gradient)) / size
-        steep[pool] = 0.0
-        new = np.sort(np.argsort(-steep, kind="stable")[: min(WANTED * k, n_units - len(pool))])
-        more, more_first = _pool_matrix(design, new, members)
-        Z, first, pool = np.hstack([Z, more]), np.concatenate([first, first[-1] + more_first[1:]]), np.concatenate([pool, new])
-        # The old pool has nothing to offer: exchanges with the newcomers decide whether to go on.
-        fresh = np.concatenate([support, np.arange(len(pool) - len(new), len(pool))])
-        columns, small = unit_columns(first, fresh), np.concatenate([[0], np.cumsum(np.diff(first)[fresh])])
-        found, fit = swap(problem, Z[:, columns], small, np.arange(k), fit)
-        support = fresh[found]
-        if not np.array_equal(found, np.arange(k)):
-            support, fit = swap(problem, Z, first, support, fit)
-            misled = True
-        elif misled:
-            found, found_fit = widen(problem, Z, first, support, fit)
-            if found_fit.value >= fit.value - 1e-6 * abs(fit.value):
-                break
-            support, fit = swap(problem, Z, first, found, found_fit)
-        else:
+        improved = False
+        if len(pool) < n_units:
+            gradient = design.gradient(fit.residual)
+            steep = np.bincount(units, np.einsum("mwq,mwq->m", gradient, gradient)) / size
+            steep[pool] = 0.0
+            new = np.sort(np.argsort(-steep, kind="stable")[: min(WANTED * k, n_units - len(pool))])
+            more, more_first = _pool_matrix(design, new, members)
+            Z, first, pool = np.hstack([Z, more]), np.concatenate([first, first[-1] + more_first[1:]]), np.concatenate([pool, new])
+            # The old pool has nothing to offer: exchanges with the newcomers decide whether to go on.
+            fresh = np.concatenate([support, np.arange(len(pool) - len(new), len(pool))])
+            columns, small = unit_columns(first, fresh), np.concatenate([[0], np.cumsum(np.diff(first)[fresh])])
+            found, fit = swap(problem, Z[:, columns], small, np.arange(k), fit)
+            support, improved = fresh[found], not np.array_equal(found, np.arange(k))
+            if improved:
+                support, fit = swap(problem, Z, first, support, fit)
+                misled = True
+        if misled and not improved:
+            found, found_fit = swap(problem, Z, first, *regrow(problem, Z, first, support, fit))
+            if found_fit.value < fit.value - REGROWTH * abs(fit.value):
+                support, fit, improved = found, found_fit, True
+        if not improved:
             break
     chosen = pool[support]
     fit = refit(problem, _columns(Z, first, support), fit.theta, fit.intercept, tol=1e-9)

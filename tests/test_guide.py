@@ -215,7 +215,7 @@ def whole_detector():
     models = {name: classifier(i, 15, threshold=0.5) for i, name in enumerate(NAMES)}
     steps = (Refinement(regressor(9, size=0.01), 14.0), Refinement(regressor(10, size=0.01), 20.0))
     context = Context(shape_model(), {"chin": steps}, weight=2.0, thresholds={"chin": 3.0}, least=-100.0)
-    return KeypointDetector(models, POOL, guides={name: GUIDE for name in NAMES}, context=context)
+    return KeypointDetector(models, POOL, guides=dict.fromkeys(NAMES, GUIDE), context=context)
 
 
 def test_the_context_answers_for_the_chin():

@@ -212,9 +212,9 @@ def test_several_classes_share_one_support():
     assert polish(design, y, MultinomialLoss(), weight, *state)[0].tolist() == [3, 33, 66]
 
 
-@pytest.mark.parametrize("seed", [43, 60])
-def test_many_wrong_units_at_once_are_left_by_widening(seed):
-    """Single exchanges end with a sixth to a third of the features wrong here."""
+@pytest.mark.parametrize("seed", [60, 103])
+def test_many_wrong_units_at_once_are_left_by_growing_anew(seed):
+    """Single exchanges end with many of the features wrong here."""
     settings = {"columns": "equicorrelated", "random_support": True, "random_signs": True}
     data = simulate("classification", 1000, 1000, 30, **settings, random_state=np.random.RandomState([7, seed]))
     assert data.found(FSAClassifier(30).fit(data.X, data.y).get_support(indices=True)) == 1.0

@@ -184,7 +184,7 @@ class PatchDesign(Design):
         for _ in self._each_chunk(fill):
             pass
         design = object.__new__(PiecewiseDesign)
-        design.codes, design.dtype = codes, np.float32
+        design.codes, design.features, design.dtype = codes, np.arange(self.n_features), np.float32
         design.n_samples, design.n_features = self.n_samples, self.n_features
         design.n_bins, design.n_knots, design.width = self.n_bins, self.n_knots, self.width
         design.basis = hat_basis(self.n_bins)

@@ -91,7 +91,7 @@ class KeypointDetector:
                 raise ValueError(f"keypoint {name!r} is unknown; expected one of {', '.join(self.models)}")
         return chosen
 
-    def check_mode(self, mode: str, keypoints: Iterable[str] | None = None) -> None:
+    def check_mode(self, mode: str, keypoints: Iterable[str] | None = None, context: bool = True) -> None:
         """Find out whether a mode can be had for these keypoints, all by default.
 
         Raises
@@ -101,7 +101,7 @@ class KeypointDetector:
         """
         if mode not in MODES:
             raise ValueError(f"mode={mode!r}: expected one of {', '.join(MODES)}")
-        for name in self._looked_for(self.check_keypoints(keypoints), True):
+        for name in self._looked_for(self.check_keypoints(keypoints), context):
             if mode != "scan" and name not in self.guides:
                 raise ValueError(f"mode={mode!r}: the model has not learnt it for {name}, only 'scan'")
             if mode == "prune+regress" and not self.guides[name].prune:
@@ -151,7 +151,7 @@ class KeypointDetector:
             If the image is none, a keypoint or mode is unknown or not learnt, or the sizes make no sense.
         """
         names = self.check_keypoints(keypoints)
-        self.check_mode(mode, names)
+        self.check_mode(mode, names, context)
         levels = self.pyramid(as_rgb(image), min_size, max_size)
         looked_for = self._looked_for(names, context)
         least = {name: self.default_threshold(name, context) if threshold is None else threshold for name in names}

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ..vision.pool import FeaturePool
+from ..vision.blocks import accumulate
+from ..vision.pool import FeaturePool, response_tables
 from ..vision.scan import Additive, additive
 from .peaks import IED, Localisation
 
@@ -107,8 +108,11 @@ class OffsetModel:
 
     def predict(self, patches: np.ndarray, pool: FeaturePool) -> np.ndarray:
         """Return dx, dy (n, 2) of windows given as patches (n, 26, 26, 3)."""
-        parts = [
-            pool.partial_scores(patches, self.features, self.lo, self.step, self.coef[:, :, q], float(self.intercept[q]))[:, -1]
-            for q in range(2)
-        ]
-        return np.stack(parts, axis=1)
+        values = pool.evaluate(patches, self.features)
+        found = []
+        for q in range(2):
+            low, inverse_step, top, start, rises = response_tables(len(self.lo), self.lo, self.step, self.coef[:, :, q])
+            sums = np.empty_like(values)
+            accumulate(values, low, inverse_step, top, start, rises, self.intercept[q], sums)
+            found.append(sums[:, -1])
+        return np.stack(found, axis=1)

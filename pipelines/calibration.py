@@ -17,6 +17,7 @@ from .mining import each, open_view
 _LEAST_RECALL = 0.1  # of the default threshold
 _WIDE = 0.15  # IED: detections this near tell how far off the positions are
 _ORDER_ROWS = 2000
+_SHARES = (0.001, 0.0025, 0.005, 0.0075, 0.01, 0.015, 0.02)  # of the positive windows, for one threshold of a cascade
 _RADII = (0.18, 0.25, 0.35, 0.5)  # of the windows that the position is averaged over: the held-out views choose
 _SHARPNESS = (0.25, 0.5, 1.0, 2.0)  # of their weights
 
@@ -129,6 +130,46 @@ def soft_cascade(model: KeypointModel, pool: FeaturePool, positives: np.ndarray,
     sums = pool.partial_scores(positives, model.features, model.lo, model.step, model.coef, model.intercept)
     kept = np.argsort(-sums[:, -1], kind="stable")[: len(sums) - int(loss * len(sums))]
     return replace(model, thresholds=sums[kept].min(axis=0))
+
+
+def cascade_for_recall(
+    model: KeypointModel, pool: FeaturePool, positives: np.ndarray, keypoint_of: np.ndarray, loss: float
+) -> tuple[KeypointModel, float]:
+    """Set the rejection thresholds as high as a stated loss of keypoints allows.
+
+    A keypoint is lost when all its windows, on all levels, are rejected. All thresholds are the same quantile of the positives'
+    running sums; the largest of some shares is taken that loses at most ``ceil(loss * number of keypoints)`` keypoints.
+
+    Parameters
+    ----------
+    model : KeypointModel
+        Its features in their final order.
+    pool : FeaturePool
+        Its pool.
+    positives : ndarray of shape (n, 26, 26, 3), uint8
+        Windows that were not fitted.
+    keypoint_of : ndarray of shape (n,), int
+        Number of the keypoint that each window shows.
+    loss : float
+        In [0, 1).
+
+    Returns
+    -------
+    model : KeypointModel
+    share : float
+        The quantile.
+    """
+    sums = pool.partial_scores(positives, model.features, model.lo, model.step, model.coef, model.intercept)
+    names = np.unique(keypoint_of)
+    allowed = int(np.ceil(loss * len(names)))
+    limits, chosen = sums.min(axis=0), 0.0
+    for share in _SHARES:
+        trial = np.quantile(sums, share, axis=0, method="lower")
+        found = np.unique(keypoint_of[(sums >= trial).all(axis=1)])
+        if len(names) - len(found) > allowed:
+            break
+        limits, chosen = trial, share
+    return replace(model, thresholds=limits.astype(np.float32)), chosen
 
 
 def calibrate(

@@ -25,7 +25,9 @@ Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")]
 @app.command()
 @one_line_errors
 def detect(
-    images: Annotated[list[str] | None, typer.Argument(metavar="[IMAGE ...]", help="Image files; none: a sample.")] = None,
+    images: Annotated[
+        list[str] | None, typer.Argument(metavar="[IMAGE ...]", help="Image files, a video, or: camera 0. None: a sample.")
+    ] = None,
     model: Model = "faces",
     keypoint: Keypoints = None,
     threshold: Annotated[float | None, typer.Option(help="Least score; by default each keypoint's own.")] = None,
@@ -33,25 +35,27 @@ def detect(
     max_size: Annotated[float | None, typer.Option(help="Largest detection window, in image pixels.")] = None,
     mode: Mode = "scan",
     context: Context = True,
+    every: Annotated[int, typer.Option(help="Of a video or camera: look at every N-th frame.")] = 1,
+    jobs: Annotated[int, typer.Option(help="Photographs at a time; 0: one per core. `seconds` is longer with more.")] = 1,
     as_json: AsJson = False,
-    overlay: Annotated[Path | None, typer.Option(help="Picture to write; a folder where several images are given.")] = None,
+    overlay: Annotated[
+        Path | None, typer.Option(help="Picture or video to write; a folder where several images are given.")
+    ] = None,
     quiet: Quiet = False,
 ) -> None:
     """Find keypoints in photographs."""
     from ..models import load_model, resolve_model
     from ..models.detector import KeypointDetector
     from .faces_detect import detect_files, overlay_paths
+    from .faces_video import detect_video, video_source
     from .overlay import draw_detections, write_image
 
     images = images or []
     detector = load_model(resolve_model(model))
     if not isinstance(detector, KeypointDetector):
         raise ValueError(f"model {model!r}: not a keypoint detector")
-    detector.check_mode(mode, keypoint or None)
+    detector.check_mode(mode, keypoint or None, context)
     detector.pyramid(_tiny_image(), min_size, max_size)  # senseless sizes: said once, not for every image
-    pictures = overlay_paths(images, overlay) if overlay is not None else {}
-    if overlay is not None and len(images) > 1:
-        _make_folder(overlay)
     options = {
         "keypoints": keypoint or None,
         "threshold": threshold,
@@ -60,8 +64,15 @@ def detect(
         "mode": mode,
         "context": context,
     }
+    source = video_source(images)
+    if source is not None:
+        _detect_frames(detect_video(detector, source, every, overlay, **options), as_json, quiet)
+        return
+    pictures = overlay_paths(images, overlay) if overlay is not None else {}
+    if overlay is not None and len(images) > 1:
+        _make_folder(overlay)
     failed = 0
-    answers = detect_files(detector, images, **options)
+    answers = detect_files(detector, images, jobs or os.cpu_count() or 1, **options)
     for i, answer in enumerate(progress(answers, quiet, "images", max(1, len(images)))):
         if answer.error is None and pictures:
             try:
@@ -164,7 +175,7 @@ def evaluate(
     if not isinstance(detector, KeypointDetector):
         raise ValueError(f"model {model!r}: not a keypoint detector")
     names = detector.check_keypoints(keypoint)
-    detector.check_mode(mode, names)
+    detector.check_mode(mode, names, context)
     images = read_faces(data)
     empty = list_images(background)[skip_background:] if background is not None else []
     if report is not None:
@@ -187,6 +198,26 @@ def evaluate(
         print_table("", list(COLUMNS.values()), [[row.get(column) for column in COLUMNS] for row in evaluation.rows])
     if evaluation.errors:
         raise typer.Exit(BAD_INPUT)
+
+
+def _detect_frames(answers, as_json: bool, quiet: bool) -> None:
+    """Print what was found in each frame, and at last how many frames were looked at per second."""
+    import time
+
+    start, n, seconds = time.perf_counter(), 0, 0.0
+    try:
+        for answer in answers:
+            n += 1
+            seconds += answer.seconds
+            if as_json:
+                print_json(answer.record())
+            else:
+                best = {d.keypoint: f"{d.keypoint} {d.x:.0f},{d.y:.0f}" for d in reversed(answer.detections)}
+                typer.echo(f"{answer.time:8.3f} s  {1 / max(answer.seconds, 1e-9):5.1f}/s  {'  '.join(best.values())}")
+    except KeyboardInterrupt:  # how one leaves a camera
+        answers.close()
+    elapsed = max(time.perf_counter() - start, 1e-9)
+    say(f"{n} frames looked at, {n / elapsed:.1f} per second ({n / max(seconds, 1e-9):.1f} by the detection alone)", quiet)
 
 
 def _tiny_image():

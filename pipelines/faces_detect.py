@@ -11,6 +11,7 @@ import numpy as np
 
 from ..models.detector import Detection, KeypointDetector
 from ..vision.images import read_image
+from .mining import each
 
 SAMPLE = "astronaut"  # name of the photograph that is looked at when none is named
 
@@ -54,9 +55,9 @@ class Answer:
 
 
 def detect_files(
-    detector: KeypointDetector, images: Sequence[str], **options
+    detector: KeypointDetector, images: Sequence[str], n_jobs: int = 1, **options
 ) -> Iterator[Answer]:
-    """Detect keypoints in image files, one after the other; a bad file yields an answer with its error.
+    """Detect keypoints in image files, in their order; a bad file yields an answer with its error.
 
     Parameters
     ----------
@@ -64,23 +65,25 @@ def detect_files(
         The detector.
     images : list of str
         Files; none means the sample photograph.
+    n_jobs : int
+        So many at a time; the detections do not depend on it.
     **options
         Of :meth:`KeypointDetector.detect`.
     """
-    warm = False
-    for name in images or [SAMPLE]:
+
+    def look(name: str) -> Answer:
         try:
             pixels = read_image(name) if images else sample_photograph()
-            if not warm:  # compiled code is loaded before the clock starts
-                detector.detect(pixels[:64, :64], **options)
-                warm = True
             start = time.perf_counter()
             detections = detector.detect(pixels, **options)
-            answer = Answer(name, pixels, time.perf_counter() - start, detections)
+            return Answer(name, pixels, time.perf_counter() - start, detections)
         except ValueError as error:
             message = " ".join(str(error).split())
-            answer = Answer(name, error=message if name in message else f"{name}: {message}")
-        yield answer
+            return Answer(name, error=message if name in message else f"{name}: {message}")
+
+    # Compiled code is loaded before the clock starts.
+    detector.detect(np.zeros((64, 64, 3), np.uint8), **{**options, "min_size": None, "max_size": None})
+    yield from each(images or [SAMPLE], look, n_jobs)
 
 
 def sample_photograph() -> np.ndarray:

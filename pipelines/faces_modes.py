@@ -11,11 +11,12 @@ from ..models.context import Context
 from ..models.detector import KIND, KeypointDetector
 from ..models.files import read_model
 from ..models.guide import Guide
+from .calibration import cascade_for_recall
 from .faces_context import ANCHORS, ContextSettings, calibrate_context, train_context
 from .faces_data import MIRROR, FaceImage
 from .faces_guide import GuideSettings, train_guide
 from .faces_train import check_out, learnt_as
-from .mining import held_out, without_faces
+from .mining import Windows, each, held_out, join, sample_view, without_faces
 
 
 @dataclass(frozen=True)
@@ -30,12 +31,15 @@ class ModeSettings:
         Share of the photographs that is not fitted, as in the training of the detectors.
     precision : float
         The context's default thresholds reach it on the held-out photographs.
+    lost : float
+        Share of the held-out keypoints that the detectors' rejection thresholds may lose.
     """
 
     guide: GuideSettings = field(default_factory=GuideSettings)
     context: ContextSettings = field(default_factory=ContextSettings)
     held_out: float = 0.1
     precision: float = 0.9
+    lost: float = 0.005
 
 
 def add_modes(
@@ -114,9 +118,11 @@ def add_modes(
             say(f"{name}: guide trained before")
         for given in {name, MIRROR[name]} & set(detector.keypoints):
             guides[given] = guide if given == name else guide.mirrored(detector.pool)
+    detector, shares = _recalibrated(detector, held_views, settings, n_jobs)
+    say("rejection thresholds at the quantiles " + ", ".join(f"{name} {share:g}" for name, share in shares.items()))
     detector = replace(detector, guides={name: guides[name] for name in detector.keypoints})
     told = [name for name in detector.keypoints if name not in ANCHORS]
-    info = {**detector.info, "modes": {"settings": asdict(settings), "guides": scores}}
+    info = {**detector.info, "modes": {"settings": asdict(settings), "guides": scores, "rejection_quantiles": shares}}
     if told and set(ANCHORS) <= set(detector.keypoints):
         context, found = _context(detector, told, fitted, calibration, folder, made_from, settings, resume, say, n_jobs)
         detector = replace(detector, context=context)
@@ -124,6 +130,28 @@ def add_modes(
     detector = replace(detector, info=info)
     detector.save(out)
     return detector
+
+
+def _recalibrated(
+    detector: KeypointDetector, held_views: Sequence[tuple[FaceImage, bool]], settings: ModeSettings, n_jobs: int
+) -> tuple[KeypointDetector, dict[str, float]]:
+    """The same detectors with rejection thresholds that lose a stated share of the held-out keypoints."""
+    models, shares = dict(detector.models), {}
+    for name in dict.fromkeys(learnt_as(name) for name in detector.keypoints):
+
+        def sample(item: tuple[int, tuple[FaceImage, bool]], name: str = name) -> Windows:
+            number, (image, flip) = item
+            return sample_view(image, flip, number, name, n_random=0, seed=[0], window=detector.pool.window)[0]
+
+        positives = join(list(each(enumerate(held_views), sample, n_jobs)), detector.pool.window)
+        if not len(positives):
+            continue
+        learnt = models[name] if name in models else models[MIRROR[name]].mirrored(detector.pool)
+        view = positives.keys >> 40  # of one face
+        model, shares[name] = cascade_for_recall(learnt, detector.pool, positives.patches, view, settings.lost)
+        for given in {name, MIRROR[name]} & set(models):
+            models[given] = replace(models[given], thresholds=model.thresholds)
+    return replace(detector, models=models), shares
 
 
 def _context(

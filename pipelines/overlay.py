@@ -44,6 +44,12 @@ def draw_detections(image: np.ndarray, detections: Sequence[Detection]) -> np.nd
     """
     factor = min(8, max(1, -(-_SHORT_SIDE // min(image.shape[:2]))))
     canvas = cv2.resize(image, None, fx=factor, fy=factor, interpolation=cv2.INTER_CUBIC) if factor > 1 else image.copy()
+    draw_marks(canvas, detections, factor)
+    return np.vstack([canvas, _legend(canvas.shape[1], list(dict.fromkeys(d.keypoint for d in detections)))])
+
+
+def draw_marks(canvas: np.ndarray, detections: Sequence[Detection], factor: int = 1) -> None:
+    """Draw discs and rings into an image that was enlarged by a factor, in place."""
     shift = 4  # OpenCV draws at sixteenths of a pixel
 
     def circle(d: Detection, radius: float, colour, thickness: int) -> None:
@@ -57,7 +63,6 @@ def draw_detections(image: np.ndarray, detections: Sequence[Detection]) -> np.nd
         radius = min(max(size * 0.06, 3.0), 9.0)
         circle(d, radius + 1.5, (20, 20, 20), -1)
         circle(d, radius, colour, -1)
-    return np.vstack([canvas, _legend(canvas.shape[1], list(dict.fromkeys(d.keypoint for d in detections)))])
 
 
 def _legend(width: int, names: list[str]) -> np.ndarray:

@@ -276,3 +276,53 @@ def test_models(model):
     assert json.loads(shown.stdout)["keypoints"] == ["left_eye", "chin"]
     assert '"summary": "tiny"' in run("models", "show", model).stdout
     assert run("models", "show", "nobody").exit_code == 2
+
+
+@pytest.fixture(scope="module")
+def video(folder, pixels):
+    path = folder / "clip.avi"
+    writer = cv2.VideoWriter(str(path), cv2.VideoWriter.fourcc(*"MJPG"), 10.0, (88, 72))
+    for shift in range(6):
+        writer.write(cv2.cvtColor(np.roll(pixels, 3 * shift, axis=1), cv2.COLOR_RGB2BGR))
+    writer.release()
+    return path
+
+
+def test_video(folder, model, video):
+    out = folder / "marked.avi"
+    result = run("faces", "detect", video, "--model", model, "--every", 2, "--overlay", out, "--json")
+    assert result.exit_code == 0, result.output
+    found = lines(result)
+    assert [(f["frame"], f["time"], f["width"]) for f in found] == [(0, 0.0, 88), (2, 0.2, 88), (4, 0.4, 88)]
+    assert all(f["detections"] and f["seconds"] > 0 for f in found) and "per second" in result.stderr
+    marked = cv2.VideoCapture(str(out))
+    assert sum(marked.read()[0] for _ in range(20)) == 6
+    assert "left_eye" in run("faces", "detect", video, "--model", model).stdout
+
+
+def test_bad_videos(folder, model, video):
+    broken = folder / "broken.mp4"
+    broken.write_bytes(b"no video")
+    for arguments, message in (
+        ([broken], "cannot be opened as a video"),
+        ([folder / "none.mp4"], "no such file"),
+        (["camera"], "expected the number of a camera"),
+        (["camera", "x"], "expected the number of a camera"),
+        ([video, "a.png"], "expected one video alone"),
+        ([video, "--every", 0], "every=0"),
+        ([video, "--overlay", folder / "x.nonsense"], "x.nonsense"),
+        ([video, "--mode", "regress"], "only 'scan'"),
+        ([video, "--mode", "fast"], "expected one of scan"),
+    ):
+        result = run("faces", "detect", *arguments, "--model", model)
+        assert result.exit_code == 2 and message in result.stderr and result.stderr.count("\n") == 1, (arguments, result.output)
+    assert not list(folder.glob(".x*")) and not (folder / "x.nonsense").exists()
+
+
+def test_photographs_in_parallel(folder, model, pixels):
+    paths = []
+    for i in range(3):
+        paths.append(folder / f"p{i}.png")
+        Image.fromarray(np.roll(pixels, 5 * i, axis=1)).save(paths[-1])
+    one, two = (lines(run("faces", "detect", *paths, "--model", model, "--json", "--jobs", n)) for n in (1, 2))
+    assert [r["detections"] for r in one] == [r["detections"] for r in two] and [r["image"] for r in one] == list(map(str, paths))

@@ -1,0 +1,72 @@
+"""Peak memory and time of one detection against the size of the photograph, each size in a process of its own.
+
+    python benchmarks/faces_memory.py [--keypoint left_eye] [--mode scan] [--plot time.png]
+
+The photograph is scikit-image's astronaut, enlarged. One thread, process time after a small warm-up; the memory is the process's
+peak, interpreter and libraries included.
+"""
+
+import argparse
+import resource
+import subprocess
+import sys
+import time
+
+import cv2
+import numba
+import numpy as np
+
+MEGAPIXELS = (0.3, 1.5, 3, 6, 12, 24)
+
+
+def measure(megapixels, keypoint, mode):
+    from annealed.models import load_model
+    from skimage.data import astronaut
+
+    numba.set_num_threads(1)
+    cv2.setNumThreads(1)
+    detector = load_model("faces")
+    image = astronaut()
+    names = None if keypoint == "all" else [keypoint]
+    detector.detect(image[:200, :200], names, mode=mode)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    height = round((megapixels * 1e6 / 1.5) ** 0.5)
+    image = np.asarray(cv2.resize(image, (round(1.5 * height), height), interpolation=cv2.INTER_CUBIC))
+    start = time.process_time()
+    found = detector.detect(image, names, mode=mode)
+    took = time.process_time() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(f"{image.size / 3e6:.2f} {took:.3f} {peak / 1024:.0f} {before / 1024:.0f} {len(found)}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--keypoint", default="left_eye", help="or: all")
+    parser.add_argument("--mode", default="scan")
+    parser.add_argument("--plot")
+    parser.add_argument("--only", type=float, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.only:
+        measure(options.only, options.keypoint, options.mode)
+        return
+    rows = []
+    print("megapixels  seconds  seconds per megapixel  peak MiB (of it before)  detections")
+    for megapixels in MEGAPIXELS:
+        command = [sys.executable, __file__, "--only", str(megapixels), "--keypoint", options.keypoint, "--mode", options.mode]
+        ran = subprocess.run(command, capture_output=True, text=True, check=True)
+        size, took, peak, before, found = map(float, ran.stdout.split())
+        rows.append((size, took))
+        print(f"{size:10.2f}  {took:7.3f}  {took / size:21.3f}  {peak:8.0f} ({before:.0f})  {found:18.0f}", flush=True)
+    if options.plot:
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(5, 4), layout="constrained")
+        axes = figure.subplots()
+        axes.plot(*zip(*rows, strict=True), "o-")
+        axes.set(xlabel="megapixels", ylabel="seconds (one core)", title=f"{options.keypoint}, {options.mode}", xlim=0, ylim=0)
+        axes.grid(alpha=0.3)
+        figure.savefig(options.plot)
+
+
+if __name__ == "__main__":
+    main()

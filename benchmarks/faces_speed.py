@@ -1,0 +1,128 @@
+"""Seconds per photograph of every mode of the face detector, and OpenCV 4's eye cascades on the same photographs.
+
+    python benchmarks/faces_speed.py [--data ../shared/data/faces] [--model faces] [--opencv4 PYTHON]
+
+Twenty photographs of the test set, brought to 640x480 (the rest of the frame repeats the border). One thread, process time, the
+median over photographs of the better of two warm runs; the machine's other work is not seen but felt. ``--opencv4``: an
+interpreter with ``opencv-python-headless<5``.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import cv2
+import numba
+import numpy as np
+from annealed.models import load_model
+from annealed.pipelines.evaluation import judge
+from annealed.pipelines.faces_data import read_faces
+from annealed.vision.images import read_image
+
+SIZE = (640, 480)
+
+
+def fitted(image):
+    """A photograph in a frame of 640x480, and the annotations moved with it."""
+    pixels = read_image(image.path)
+    height, width = pixels.shape[:2]
+    scale = min(SIZE[0] / width, SIZE[1] / height)
+    small = cv2.resize(pixels, (round(width * scale), round(height * scale)), interpolation=cv2.INTER_AREA if scale < 1 else 1)
+    below, right = SIZE[1] - small.shape[0], SIZE[0] - small.shape[1]
+    points = (image.faces + 0.5) * scale - 0.5
+    return cv2.copyMakeBorder(small, 0, below, 0, right, cv2.BORDER_REPLICATE), points, image.ignore * scale
+
+
+def seconds(work, images):
+    best = []
+    for image in images:
+        times = []
+        for _ in range(2):
+            start = time.process_time()
+            work(image)
+            times.append(time.process_time() - start)
+        best.append(min(times))
+    return float(np.median(best))
+
+
+def eyes(found, photographs, faces):
+    """Recall within a tenth of the IED and false detections per photograph, for points (n, 2) that may be any eye."""
+    hits, points, false = 0, 0, 0
+    for xy, (_, keypoints, ignore), image in zip(found, photographs, faces, strict=True):
+        both = keypoints[:, :2].reshape(-1, 2)
+        ied = np.repeat(np.hypot(*(keypoints[:, 0] - keypoints[:, 1]).T), 2)
+        judged = judge(xy, np.arange(len(xy), 0, -1), both, image.visible[:, :2].ravel(), ied, ignore, 0.1)
+        hits, points = hits + int((judged.outcome == 1).sum()), points + judged.n_points
+        false += int((judged.outcome == -1).sum())
+    return hits / points, false / len(found)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--data", type=Path, default=Path("../shared/data/faces"))
+    parser.add_argument("--model", default="faces")
+    parser.add_argument("--opencv4")
+    parser.add_argument("--cold", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    numba.set_num_threads(1)
+    cv2.setNumThreads(1)
+    images = read_faces(options.data / "test")
+    images = images[:: len(images) // 20][:20]
+    start = time.process_time()
+    detector = load_model(options.model)
+    loading = time.process_time() - start
+    photographs = [fitted(image) for image in (images[:1] if options.cold else images)]
+    pixels = [photograph[0] for photograph in photographs]
+    if options.cold:
+        start = time.process_time()
+        detector.detect(pixels[0], mode="prune+regress")
+        print(f"{loading:.2f} s to load the model, {time.process_time() - start:.2f} s for the first photograph")
+        return
+
+    rows = [(["left_eye"], mode) for mode in ("scan", "regress", "prune+regress")]
+    rows += [(["left_mouth"], mode) for mode in ("scan", "regress", "prune+regress")]
+    rows += [(None, mode) for mode in ("prune+regress", "scan")]
+    for names, mode in rows:
+        if mode != "scan" and not detector.guides:
+            continue
+        detector.detect(pixels[0], names, mode=mode)
+        took = seconds(lambda image, names=names, mode=mode: detector.detect(image, names, mode=mode), pixels)
+        print(f"{mode:14} {'all' if names is None else names[0]:10} {took:.3f} s per photograph", flush=True)
+    if detector.guides:
+        for jobs in (1, 2):
+            clock, start = time.perf_counter(), time.process_time()
+            n = sum(1 for _ in detector.detect_many(pixels, jobs, mode="prune+regress"))
+            wall, cpu = time.perf_counter() - clock, time.process_time() - start
+            print(f"all nine, prune+regress, {jobs} threads: {n / wall:.1f} photographs per second ({n / cpu:.1f} per core second)")
+    cold = subprocess.run(
+        [sys.executable, __file__, "--cold", "--data", str(options.data), "--model", options.model],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    print("fresh process, compiled code in the cache:", (cold.stdout or cold.stderr).strip())
+
+    mode = "prune+regress" if detector.guides else "scan"
+    names = ["left_eye", "right_eye"]
+    found = [detector.detect(image, names, mode=mode) for image in pixels]
+    recall, false = eyes([np.array([(d.x, d.y) for d in f]).reshape(-1, 2) for f in found], photographs, images)
+    took = seconds(lambda image: detector.detect(image, names, mode=mode), pixels)
+    print(f"both eyes, {mode}, default threshold: recall {recall:.3f}, {false:.2f} false per photograph, {took:.3f} s")
+    if options.opencv4:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "photographs.npz"
+            np.savez(path, images=np.stack(pixels))
+            script = Path(__file__).with_name("opencv_eyes.py")
+            ran = subprocess.run([options.opencv4, script, path], capture_output=True, text=True, check=True)
+        for line in ran.stdout.splitlines():
+            row = json.loads(line)
+            centres = [np.array([(x + w / 2 - 0.5, y + h / 2 - 0.5) for x, y, w, h in boxes]).reshape(-1, 2) for boxes in row["boxes"]]
+            recall, false = eyes(centres, photographs, images)
+            took = float(np.median(row["seconds"]))
+            print(f"OpenCV {row['opencv']} {row['name']}: recall {recall:.3f}, {false:.2f} false per photograph, {took:.3f} s")
+
+
+if __name__ == "__main__":
+    main()

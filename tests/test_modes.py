@@ -1,0 +1,174 @@
+"""Small trainings of guides and context on painted faces, and the command that writes them into one file."""
+
+from dataclasses import replace
+
+import cv2
+import numpy as np
+import pytest
+from annealed.models import load_model
+from annealed.models.context import Context, Face
+from annealed.models.detector import KeypointDetector
+from annealed.models.sparse import KeypointModel
+from annealed.pipelines.calibration import cascade_for_recall, soft_cascade
+from annealed.pipelines.faces_context import ContextSettings, calibrate_context, shape_of, train_context
+from annealed.pipelines.faces_data import KEYPOINTS, FaceImage
+from annealed.pipelines.faces_guide import GuideSettings, train_guide
+from annealed.pipelines.faces_modes import ModeSettings, add_modes
+from annealed.pipelines.mining import held_out, open_view
+from annealed.vision.pool import HAAR_KINDS, FeaturePool
+from annealed.vision.pyramid import gaussian_pyramid
+
+POOL = FeaturePool(kinds={k: HAAR_KINDS[k] for k in ("2h", "2v", "centre")}, sides=(3, 6), hog=None)
+GUIDE = GuideSettings(n_offsets=40, n_prune=(5, 20), n_random=600, first_rows=500, per_level=4)
+CONTEXT = ContextSettings(n_features=40, per_view=3, first_rows=400, ied=(14.0, 20.0))
+FACE = np.array(
+    [[0.5, -0.4], [-0.5, -0.4], [0.2, 0.1], [-0.2, 0.1], [0.35, 0.45], [-0.35, 0.45], [1.1, -0.3], [-1.1, -0.3], [0, 1.1]]
+)
+
+
+def paint(seed):
+    """Dots for all keypoints on a blurred ground; chin and ears lie where the rest does not tell."""
+    rng = np.random.default_rng(seed)
+    pixels = cv2.resize(rng.integers(90, 160, (10, 12, 3), dtype=np.uint8), (160, 140), interpolation=cv2.INTER_CUBIC)
+    ied = rng.uniform(26, 34)
+    points = np.array([rng.uniform(65, 95), rng.uniform(50, 75)]) + ied * FACE
+    points[6:] += rng.normal(size=(3, 2)) * 0.12 * ied
+    for k, (x, y) in enumerate(points):
+        place = (round(16 * x), round(16 * y))
+        cv2.circle(pixels, place, round(16 * ied * 0.13), (250, 250, 250) if k >= 6 else (10, 10, 10), -1, cv2.LINE_AA, 4)
+        cv2.circle(pixels, place, round(16 * ied * 0.05), (200, 60, 60) if k < 4 else (60, 60, 200), -1, cv2.LINE_AA, 4)
+    return pixels, points[None]
+
+
+@pytest.fixture(scope="module")
+def photographs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("dots")
+    images = []
+    for seed in range(40):
+        pixels, faces = paint(seed)
+        path = folder / f"p_{seed:02d}.png"
+        cv2.imwrite(str(path), pixels[:, :, ::-1])
+        images.append(FaceImage(path, faces, np.ones((1, 9), bool), np.zeros((0, 4))))
+    return images
+
+
+def views(images):
+    return [(image, flip) for image in images for flip in (False, True)]
+
+
+def test_a_guide_leads_to_the_keypoint(photographs):
+    said = []
+    guide, scores = train_guide("left_eye", views(photographs[:30]), views(photographs[30:]), GUIDE, POOL, say=said.append)
+    assert scores["offset_error"] < 2.0 and scores["prune1_negatives"] < 0.9 and len(said) == 3
+    near = 0
+    for image in photographs[30:]:
+        view = open_view(image, "left_eye", False)
+        detector = KeypointDetector({"left_eye": None}, POOL, guides={"left_eye": guide})
+        wanted = []
+        for level in gaussian_pyramid(view.pixels):
+            if 20 <= view.ied[0] * level.scale <= 40:
+                for strip in detector.strips(level, "prune+regress"):
+                    x, y = guide.windows(strip, POOL, True)
+                    wanted.append(level.to_image(np.column_stack([x, y])))
+        distance = np.hypot(*(np.concatenate(wanted) - view.points[0]).T)
+        near += distance.min() < 1.5
+    assert near >= 9
+    again, _ = train_guide("left_eye", views(photographs[:30]), views(photographs[30:]), GUIDE, POOL, False, said.append, 3)
+    assert not again.prune
+    np.testing.assert_array_equal(again.offsets.coef, guide.offsets.coef)
+
+
+def test_context_places_better_than_the_shape_alone(photographs):
+    context = train_context(["chin", "left_ear", "right_ear"], photographs[:30], CONTEXT, POOL, lambda line: None)
+    assert set(context.refinements) == {"chin", "left_ear", "right_ear"}
+    rng = np.random.default_rng(0)
+    verifier = KeypointModel(
+        POOL.features[:1], np.float32([0]), np.float32([1]), np.zeros((1, 2), np.float32), np.float32([-np.inf]), 0.0
+    )
+    for name in context.refinements:
+        k, before, after = KEYPOINTS.index(name), [], []
+        for image in photographs[30:]:
+            view = open_view(image, name, False)
+            points = image.faces[0, :, 0] + 1j * image.faces[0, :, 1]
+            found = points[:6] + rng.normal(size=6) * 0.02 * image.ied[0]
+            face, levels = Face(np.arange(6), found, 1.0), gaussian_pyramid(view.pixels)
+            expected, _ = context.shape.complete(found, np.arange(6))
+            place, frame, _ = context.place(face, levels, name, POOL, verifier)
+            assert abs(frame.turn) == pytest.approx(image.ied[0], rel=0.1)
+            before.append(abs(expected[k] - points[k]) / image.ied[0])
+            after.append(abs(place - points[k]) / image.ied[0])
+        assert np.median(after) < 0.6 * np.median(before), name
+
+
+def test_the_shape_of_images_is_symmetric(photographs):
+    shape = shape_of(photographs, 0.02)
+    np.testing.assert_allclose(shape.mean[6], shape.mean[7] * [-1, 1], atol=1e-6)
+    assert abs(shape.mean[8, 0]) < 1e-6
+    assert isinstance(Context(shape).anchors, list) and Context(shape).anchors == list(KEYPOINTS[:6])
+
+
+def cascade(seed=0, n=400):
+    rng = np.random.default_rng(seed)
+    features = POOL.features[rng.choice(len(POOL.features), 12, replace=False)]
+    model = KeypointModel(
+        features,
+        np.full(12, -1, np.float32),
+        np.full(12, 0.5, np.float32),
+        rng.normal(size=(12, 5)).astype(np.float32),
+        np.full(12, -np.inf, np.float32),
+        0.0,
+    )
+    patches = rng.integers(0, 256, (n, 26, 26, 3), dtype=np.uint8)
+    return model, patches, POOL.partial_scores(patches, model.features, model.lo, model.step, model.coef, 0.0)
+
+
+@pytest.mark.parametrize("loss", [0.0, 0.05, 0.3])
+def test_a_soft_cascade_loses_what_is_stated(loss):
+    model, patches, sums = cascade()
+    limits = soft_cascade(model, POOL, patches, loss).thresholds
+    lost = (sums < limits).any(axis=1)
+    assert lost.mean() <= loss
+    # Every threshold touches a window that is kept: none could be higher.
+    np.testing.assert_array_equal(sums[~lost].min(axis=0), limits)
+
+
+def test_a_cascade_that_keeps_keypoints():
+    model, patches, sums = cascade()
+    keypoint_of = np.repeat(np.arange(40), 10)
+    kept, share = cascade_for_recall(model, POOL, patches, keypoint_of, 0.0)
+    assert share > 0
+    alive = (sums >= kept.thresholds).all(axis=1)
+    assert len(np.unique(keypoint_of[alive])) == 40 and not alive.all()
+    strict, none = cascade_for_recall(model, POOL, patches, np.arange(400), 0.0)
+    assert none <= 0.0025 and (sums >= strict.thresholds).all()  # below 1 / 400 the quantile is the least sum
+
+
+def test_one_command_adds_all_modes(photographs, tmp_path):
+    from annealed.pipelines.faces_train import TrainingSettings, train_detector
+
+    settings = TrainingSettings(
+        n_features=20, first_rows=400, n_steps=5, final_steps=10, rounds=0, n_random=400, held_out=0.25,
+    )  # fmt: skip
+    few = photographs[:14]
+    base = train_detector(few, [], tmp_path / "base.safetensors", settings, KEYPOINTS, say=lambda line: None, pool=POOL)
+    out, said = tmp_path / "m.safetensors", []
+    small = ModeSettings(
+        replace(GUIDE, n_offsets=10, n_prune=(5,), n_random=200, first_rows=200, per_level=1),
+        replace(CONTEXT, n_features=10, per_view=1),
+        0.25,
+    )
+    made = add_modes(base, few, [], out, "prune+regress", small, say=said.append)
+    assert set(made.guides) == set(KEYPOINTS) and set(made.context.refinements) == {"chin", "left_ear", "right_ear"}
+    assert "rejection_quantiles" in made.info["modes"] and set(made.info["modes"]["context"]) == set(made.context.refinements)
+    pixels = open_view(few[0], "chin", False).pixels
+    loaded = load_model(out)
+    assert loaded.detect(pixels, mode="prune+regress") == made.detect(pixels, mode="prune+regress")
+    again = tmp_path / "again.safetensors"
+    (tmp_path / "m.safetensors.checkpoint").rename(tmp_path / "again.safetensors.checkpoint")
+    add_modes(base, few, [], again, "prune+regress", small, resume=True, say=said.append)
+    assert again.read_bytes() == out.read_bytes() and any("before" in line for line in said)
+    with pytest.raises(ValueError, match="other settings"):
+        add_modes(base, few, [], again, "regress", small, resume=True)
+    held = [image for image in few if held_out(image, 0.25)]
+    context, _ = calibrate_context(made, held, 0.9)
+    assert set(context.thresholds) == set(context.refinements)

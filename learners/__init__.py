@@ -23,6 +23,7 @@ from .rankboost import RankBoost
 from .ranking import FSARanker
 from .sdist import SDist
 from .sdist_cv import SDistCV
+from .sources import on_disk
 from .stabilised import StabilizedTruncatedSGDClassifier
 from .stability import SelectionStability, selection_stability
 from .tisp import TISPClassifier, TISPRegressor
@@ -59,5 +60,6 @@ __all__ = [
     "TISPRegressor",
     "TruncatedGradientClassifier",
     "VapnikLoss",
+    "on_disk",
     "selection_stability",
 ]

@@ -177,7 +177,7 @@ def _power_iteration(design, sample_weight, v, n_iter):
         norm = float(np.linalg.norm(v))
         if norm == 0.0:
             break
-        v = design.gradient(design.scores(v / norm) * sample_weight[:, None])
+        v = design.covariance(v / norm, sample_weight)
         value = float(np.linalg.norm(v))
     return value
 

@@ -10,11 +10,12 @@ from typing import Any, Self
 
 import numba
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_feature_names, _check_n_features, check_is_fitted, validate_data
 from tqdm import tqdm
 
 from .annealing import Annealed, SafeRate, anneal, strengths
@@ -23,9 +24,11 @@ from .designs import DenseDesign, Design, NotFiniteError, PiecewiseDesign, Spars
 from .knots import knots
 from .losses import Loss, MarginLoss, MultinomialLoss, SquaredLoss, VapnikLoss
 from .newton import Problem, refit
+from .outside import local, outside_memory
 from .parameters import check_parameters, group_codes, is_size, n_threads, step_counts
 from .polish import POOL, descend, polish
 from .priors import Prior
+from .sources import Outside
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -114,6 +117,9 @@ class _FSA(CallbackSupportMixin, SelectorMixin, BaseEstimator):
         polish: str | None = "auto",
         fit_intercept: bool = True,
         warm_start: bool = False,
+        memory_limit: int | str | None = None,
+        subsample: float = 1.0,
+        device: str | None = None,
         random_state=None,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -133,6 +139,9 @@ class _FSA(CallbackSupportMixin, SelectorMixin, BaseEstimator):
         self.polish = polish
         self.fit_intercept = fit_intercept
         self.warm_start = warm_start
+        self.memory_limit = memory_limit
+        self.subsample = subsample
+        self.device = device
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -151,6 +160,9 @@ class _FSA(CallbackSupportMixin, SelectorMixin, BaseEstimator):
         return self.support_
 
     def _validate(self, X, y="no_validation", **kwargs):
+        outside = outside_memory(X, self)
+        if outside is not None:
+            return self._validate_outside(outside, y, **kwargs)
         piecewise = self.response == "piecewise"
         checked = validate_data(
             self,
@@ -166,6 +178,18 @@ class _FSA(CallbackSupportMixin, SelectorMixin, BaseEstimator):
         if not piecewise and (sp.issparse(matrix) or not kwargs.get("reset", True)):
             self._check_finite(matrix)
         return checked
+
+    def _validate_outside(self, X: Outside, y, **kwargs):
+        """The checks that need no values: shapes, names and targets."""
+        like = np.broadcast_to(np.zeros((), X.dtype), X.shape)
+        if not kwargs.get("reset", True):
+            _check_feature_names(self, like if X.names is None else pd.DataFrame(columns=X.names), reset=False)
+            _check_n_features(self, like, reset=False)
+            return X
+        checked = validate_data(self, like, local(y), dtype=X.dtype, ensure_all_finite=False, **kwargs)
+        if X.names is not None:
+            self.feature_names_in_ = np.asarray(X.names, dtype=object)
+        return (X, checked[1]) if isinstance(checked, tuple) else X
 
     def _check_finite(self, X):
         values = X.data if sp.issparse(X) else X
@@ -193,6 +217,8 @@ class _FSA(CallbackSupportMixin, SelectorMixin, BaseEstimator):
         return min(int(k), n_units)
 
     def _design(self, X, share) -> Design:
+        if isinstance(X, Outside):
+            return X.design(share, self)
         if self.response == "linear":
             return SparseDesign(X, share) if sp.issparse(X) else DenseDesign(X, share)
         return PiecewiseDesign.from_matrix(X, knots(X, share, self.n_bins, self.bins), share)
@@ -240,7 +266,8 @@ class _FSA(CallbackSupportMixin, SelectorMixin, BaseEstimator):
                 sizes = np.array([min(tried, key=lambda solution: solution.ebic).size])
             return self._walk(problem, design, share, groups, sizes, observe)
         except NotFiniteError:
-            self._check_finite(problem.X)  # says where
+            if not isinstance(problem.X, Outside):
+                self._check_finite(problem.X)  # says where
             raise
         finally:
             numba.set_num_threads(threads)
@@ -393,17 +420,14 @@ class _FSA(CallbackSupportMixin, SelectorMixin, BaseEstimator):
             "_flat": problem.flat,
         }
         if self.response == "piecewise":
-            assert isinstance(design, PiecewiseDesign)
-            chosen = problem.X[:, kept]
-            share = problem.weight / problem.weight.sum()
-            found["knots_"] = knots(chosen, share, self.n_bins, self.bins)
+            found["knots_"] = design.knots  # type: ignore[attr-defined]
             # The hat functions add up to one, so a curve's level is free: its mean over the training rows becomes zero.
             level = np.einsum("kw,kwq->kq", design.mean, raw)
             raw = raw - level[:, None]
             found["intercept_"] = offset[0] + level.sum() if problem.flat else offset + level.sum(axis=0)
             found["responses_"] = raw[:, : self.n_bins + 1]
             # Where training saw no NaN in a column, one met later says nothing.
-            seen = np.isnan(chosen[problem.weight > 0]).any(axis=0)
+            seen = design.met_missing(problem.weight > 0)  # type: ignore[attr-defined]
             found["missing_responses_"] = np.where(seen[:, None], raw[:, -1], 0.0)
         else:
             coef = np.zeros((q, m))
@@ -437,12 +461,17 @@ class _FSA(CallbackSupportMixin, SelectorMixin, BaseEstimator):
         """Scores (n, q) of raw rows."""
         check_is_fitted(self)
         X = self._validate(X, reset=False)
+        if isinstance(X, Outside):
+            return X.scores(self._of_chosen, np.flatnonzero(self.support_), np.size(self.intercept_))
+        return self._of_chosen(X[:, self.support_])
+
+    def _of_chosen(self, X) -> np.ndarray:
+        """Scores (n, q) from the chosen columns (n, k) alone."""
         if self.response == "linear":
-            coef = np.atleast_2d(self.coef_)[:, self.support_]
-            return X[:, self.support_] @ coef.T + self.intercept_
+            return X @ np.atleast_2d(self.coef_)[:, self.support_].T + self.intercept_
         scores = np.tile(np.atleast_1d(self.intercept_), (X.shape[0], 1))
-        for j, feature in enumerate(np.flatnonzero(self.support_)):
-            x = X[:, feature]
+        for j in range(X.shape[1]):
+            x = X[:, j]
             seen = ~np.isnan(x)
             for q in range(scores.shape[1]):
                 scores[seen, q] += np.interp(x[seen], self.knots_[j], self.responses_[j, :, q])

@@ -61,6 +61,10 @@ class Design:
         """Sum over rows of residual (n_samples, n_outputs) times standardised columns: shaped like coef."""
         raise NotImplementedError
 
+    def covariance(self, direction: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
+        """Weighted second moments of the standardised columns times ``direction``, both shaped like coef; of one output."""
+        return self.gradient(self.scores(direction) * sample_weight[:, None])
+
     def keep(self, kept: np.ndarray) -> Self:
         """A new design with the features ``kept`` (ascending positions); this one stays usable."""
         raise NotImplementedError
@@ -133,19 +137,18 @@ class DenseDesign(Design):
     def _n_chunks(self):
         return -(-self.n_samples // kernels.CHUNK)
 
+    @classmethod
+    def standardised(cls, X: np.ndarray, mean: np.ndarray, inv: np.ndarray) -> Self:
+        """A matrix whose moments are known: part of a larger one."""
+        new = cls(X, np.empty(0))
+        new._moments = mean, inv
+        return new
+
     def _first_read(self, residual):
         """Moments about the first row (no digits are lost to a large common offset) and the product with the residual."""
-        X = self.X
-        partial = np.zeros((self._n_chunks(), 3, X.shape[1]), X.dtype)
-        shift = X[0].copy()
-        run = kernels.kernel("first_rows" if self._by_rows else "first_columns")
-        run(X, shift, self._weight.astype(X.dtype), residual.astype(X.dtype), partial)
-        total, square, product = partial.sum(axis=0, dtype=np.float64)
-        if not (np.isfinite(total).all() and np.isfinite(square).all()):
-            raise NotFiniteError(f"X contains NaN or infinity, or values whose squares overflow {X.dtype}; expected finite numbers")
-        variance = np.maximum(square - total**2, 0.0)
-        mean = total + shift
-        self._moments = mean[:, None], _inverse_scale(variance, variance + mean**2, (4.0 * np.finfo(X.dtype).eps) ** 2)
+        shift = self.X[0].copy()
+        total, square, product = first_sums(self.X, shift, self._weight, residual)
+        self._moments = moments(total, square, shift)
         return product + shift * residual.sum()
 
     def _gathered(self):
@@ -246,6 +249,33 @@ class DenseDesign(Design):
         return block
 
 
+def first_sums(X: np.ndarray, shift: np.ndarray, sample_weight: np.ndarray, residual: np.ndarray) -> np.ndarray:
+    """Sums of w d, w d^2 and r d over the rows, d = x - shift, in one read: (3, n_features), float64."""
+    partial = np.zeros((-(-len(X) // kernels.CHUNK), 3, X.shape[1]), X.dtype)
+    run = kernels.kernel("first_rows" if X.flags.c_contiguous else "first_columns")
+    run(X, shift, sample_weight.astype(X.dtype), residual.astype(X.dtype), partial)
+    return partial.sum(axis=0, dtype=np.float64)
+
+
+def moments(total: np.ndarray, square: np.ndarray, shift: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Means (m, 1) and inverse scales (m,) from the first two of :func:`first_sums`.
+
+    Raises
+    ------
+    NotFiniteError
+        If the data were not finite, or their squares.
+    """
+    if not (np.isfinite(total).all() and np.isfinite(square).all()):
+        column = np.flatnonzero(~np.isfinite(total + square))[0]
+        raise NotFiniteError(
+            f"X contains NaN or infinity, or values whose squares overflow {shift.dtype} (first in column {column}); "
+            "response='linear' needs finite numbers, response='piecewise' accepts NaN"
+        )
+    variance = np.maximum(square - total**2, 0.0)
+    mean = total + shift
+    return mean[:, None], _inverse_scale(variance, variance + mean**2, (4.0 * np.finfo(shift.dtype).eps) ** 2)
+
+
 class SparseDesign(Design):
     """A scipy sparse matrix, held by columns; centring is applied to the results, so nothing is densified."""
 
@@ -296,37 +326,36 @@ class PiecewiseDesign(Design):
         Precision of the tables and of the sums over features.
     """
 
+    knots: np.ndarray | None = None  # (n_features, B + 1), where the codes were made from a matrix
+
     def __init__(self, codes, n_samples: int, n_bins: int, missing: bool, sample_weight: np.ndarray, dtype=np.float32):
+        self._set(codes, n_samples, n_bins, missing, dtype)
+        self.mean, self.inv = block_moments(self._histograms(sample_weight), self.basis)
+
+    def _set(self, codes, n_samples, n_bins, missing, dtype):
         self.codes, self.features = codes, np.arange(codes.shape[1])
         self.dtype = dtype
         self.n_samples, self.n_features = n_samples, codes.shape[1]
         self.n_bins, self.n_knots = n_bins, n_bins + 1
         self.width = self.n_knots + missing
         self.basis = hat_basis(n_bins, missing)
-        self.mean, self.inv = block_moments(self._histograms(sample_weight), self.basis)
+
+    @classmethod
+    def standardised(cls, codes, n_samples: int, n_bins: int, missing: bool, mean, inv, dtype=np.float32) -> Self:
+        """Codes whose moments are known: part of a larger matrix."""
+        new = object.__new__(cls)
+        new._set(codes, n_samples, n_bins, missing, dtype)
+        new.mean, new.inv = mean, inv
+        return new
 
     @classmethod
     def from_matrix(cls, X: np.ndarray, knots: np.ndarray, sample_weight: np.ndarray, missing: bool | None = None) -> Self:
         """Encode a dense matrix (n, m) on ascending knots (m, B + 1); ``missing`` None: where there is NaN."""
-        n, m = X.shape
-        n_bins = knots.shape[1] - 1
-        steps = sublevels(n_bins)
-        codes = np.zeros((-(-n // kernels.ROWS), m, kernels.ROWS), np.uint8)
-        span = knots[:, -1] - knots[:, 0]
-        even = np.abs(np.diff(knots, axis=1) - span[:, None] / n_bins).max(initial=0.0) <= 1e-9 * np.abs(knots).max(initial=0.0)
-        if even:
-            low = knots[:, 0].astype(X.dtype)
-            scale = np.where(span > 0, n_bins * steps / np.where(span > 0, span, 1.0), 0.0).astype(X.dtype)
-            encode = kernels.encode_even_columns if X.flags.f_contiguous else kernels.encode_even
-            found = False
-            for b in range(len(codes)):
-                rows = X[b * kernels.ROWS : (b + 1) * kernels.ROWS]
-                found |= encode(rows, low, scale, X.dtype.type(n_bins * steps), codes[b])
-        else:
-            for b in range(len(codes)):
-                kernels.encode_knots(X[b * kernels.ROWS : (b + 1) * kernels.ROWS], knots, steps, codes[b])
-            found = bool((codes == kernels.MISSING).any()) if missing is None else False
-        return cls(codes, n, n_bins, bool(found) if missing is None else missing, sample_weight, X.dtype)
+        codes = np.zeros((-(-len(X) // kernels.ROWS), X.shape[1], kernels.ROWS), np.uint8)
+        found = encode(X, knots, evenly_spaced(knots), codes)
+        new = cls(codes, len(X), knots.shape[1] - 1, found if missing is None else missing, sample_weight, X.dtype)
+        new.knots = knots
+        return new
 
     def _histograms(self, column):
         padded = np.zeros(self.codes.shape[0] * kernels.ROWS)
@@ -360,7 +389,15 @@ class PiecewiseDesign(Design):
             kernels.keep_codes(self.codes, new.features, new.codes)
             new.features = np.arange(len(kept))
         new.mean, new.inv = self.mean[kept], self.inv[kept]
+        new.knots = None if self.knots is None else self.knots[kept]
         return new
+
+    def met_missing(self, rows: np.ndarray) -> np.ndarray:
+        """Whether each feature had NaN in one of the chosen rows (n_samples,), bool."""
+        chosen = np.zeros(self.codes.shape[0] * kernels.ROWS, bool)
+        chosen[: self.n_samples] = rows
+        codes = self.codes[:, self.features]
+        return ((codes == kernels.MISSING) & chosen.reshape(-1, 1, kernels.ROWS)).any(axis=(0, 2))
 
     def matrix(self):
         table = ((self.basis - self.mean[:, None]) * self.inv[:, None, None]).astype(self.dtype)
@@ -380,6 +417,42 @@ def sublevels(n_bins: int) -> int:
     if not 1 <= n_bins <= 126:
         raise ValueError(f"n_bins={n_bins} is out of range; expected 1 to 126")
     return 252 // n_bins
+
+
+def evenly_spaced(knots: np.ndarray) -> bool:
+    """Whether each column's knots (m, B + 1) are equidistant, to rounding."""
+    span = knots[:, -1:] - knots[:, :1]
+    gap = np.abs(np.diff(knots, axis=1) - span / (knots.shape[1] - 1))
+    return bool(gap.max(initial=0.0) <= 1e-9 * np.abs(knots).max(initial=0.0))
+
+
+def encode(X: np.ndarray, knots: np.ndarray, even: bool, codes: np.ndarray, start: int = 0) -> bool:
+    """Codes of rows (n, m), of which the first is row ``start`` of ``codes`` (n_blocks, m, kernels.ROWS).
+
+    Returns
+    -------
+    bool
+        Whether there was NaN.
+    """
+    n_bins = knots.shape[1] - 1
+    steps = sublevels(n_bins)
+    span = knots[:, -1] - knots[:, 0]
+    low = knots[:, 0].astype(X.dtype)
+    scale = np.where(span > 0, n_bins * steps / np.where(span > 0, span, 1.0), 0.0).astype(X.dtype)
+    run = kernels.encode_even_columns if X.flags.f_contiguous else kernels.encode_even
+    missing = False
+    first = 0
+    while first < len(X):
+        b, lane = divmod(start + first, kernels.ROWS)
+        rows = X[first : first + kernels.ROWS - lane]
+        out = codes[b, :, lane:]
+        if even:
+            missing |= bool(run(rows, low, scale, X.dtype.type(n_bins * steps), out))
+        else:
+            kernels.encode_knots(rows, knots, steps, out)
+            missing |= bool((out[:, : len(rows)] == kernels.MISSING).any())
+        first += len(rows)
+    return missing
 
 
 def hat_basis(n_bins: int, missing: bool = False) -> np.ndarray:

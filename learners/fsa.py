@@ -14,6 +14,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from .base import _FSA, Encoded, with_callbacks
 from .losses import FlippedLogisticLoss, LogisticLoss, Loss, MarginLoss, MultinomialLoss, VapnikLoss, get_loss
+from .outside import rowwise
 from .parameters import check_parameters, document
 from .priors import Prior
 
@@ -69,6 +70,9 @@ class FSAClassifier(ClassifierMixin, _FSA):
         fit_intercept: bool = True,
         warm_start: bool = False,
         class_weight=None,
+        memory_limit: int | str | None = None,
+        subsample: float = 1.0,
+        device: str | None = None,
         random_state=None,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -89,6 +93,9 @@ class FSAClassifier(ClassifierMixin, _FSA):
             polish=polish,
             fit_intercept=fit_intercept,
             warm_start=warm_start,
+            memory_limit=memory_limit,
+            subsample=subsample,
+            device=device,
             random_state=random_state,
             n_jobs=n_jobs,
             verbose=verbose,
@@ -149,16 +156,21 @@ class FSAClassifier(ClassifierMixin, _FSA):
 
     def predict(self, X) -> np.ndarray:
         """Labels (n_samples,)."""
-        scores = self.decision_function(X)
+        return rowwise(self._labels, self.decision_function(X), dtype=self.classes_.dtype)
+
+    def _labels(self, scores):
         return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
 
     def predict_proba(self, X) -> np.ndarray:
         """Probabilities (n_samples, n_classes); for losses without a likelihood a logistic squashing of the scores."""
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            p = expit(scores)
-            return np.column_stack([1.0 - p, p])
-        return softmax(scores, axis=1)
+        return rowwise(_probabilities, self.decision_function(X), len(self.classes_))
+
+
+def _probabilities(scores):
+    if scores.ndim == 1:
+        p = expit(scores)
+        return np.column_stack([1.0 - p, p])
+    return softmax(scores, axis=1)
 
 
 class FSARegressor(RegressorMixin, _FSA):
@@ -200,6 +212,9 @@ class FSARegressor(RegressorMixin, _FSA):
         polish: str | None = "auto",
         fit_intercept: bool = True,
         warm_start: bool = False,
+        memory_limit: int | str | None = None,
+        subsample: float = 1.0,
+        device: str | None = None,
         random_state=None,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -220,6 +235,9 @@ class FSARegressor(RegressorMixin, _FSA):
             polish=polish,
             fit_intercept=fit_intercept,
             warm_start=warm_start,
+            memory_limit=memory_limit,
+            subsample=subsample,
+            device=device,
             random_state=random_state,
             n_jobs=n_jobs,
             verbose=verbose,

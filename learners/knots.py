@@ -36,19 +36,29 @@ def knots(X: np.ndarray, sample_weight: np.ndarray, n_bins: int, bins: str = "ra
         _quantiles(X, sample_weight, out)
     else:
         low, high = np.full(X.shape[1], np.inf, X.dtype), np.full(X.shape[1], -np.inf, X.dtype)
-        _ranges(X, sample_weight, low, high, X.flags.c_contiguous)
-        empty = low > high
-        low, high = np.where(empty, 0.0, low), np.where(empty, 1.0, high)
-        out[:] = low[:, None] + (high - low)[:, None] * np.linspace(0.0, 1.0, n_bins + 1)
-    wrong = np.flatnonzero(~np.isfinite(out).all(axis=1))
-    if len(wrong):
-        raise ValueError(f"X contains infinity (in column {wrong[0]}); response='piecewise' needs finite numbers or NaN")
+        add_ranges(X, sample_weight, low, high, X.flags.c_contiguous)
+        return even_knots(low, high, n_bins)
+    _check_finite(out)
     return out
 
 
+def even_knots(low: np.ndarray, high: np.ndarray, n_bins: int) -> np.ndarray:
+    """Equidistant knots (m, B + 1) between each column's least and greatest value; 0..1 where ``low`` is above ``high``."""
+    empty = low > high
+    low, high = np.where(empty, 0.0, low), np.where(empty, 1.0, high)
+    _check_finite(np.column_stack([low, high]))
+    return low[:, None] + (high - low)[:, None] * np.linspace(0.0, 1.0, n_bins + 1)
+
+
+def _check_finite(knots):
+    wrong = np.flatnonzero(~np.isfinite(knots).all(axis=1))
+    if len(wrong):
+        raise ValueError(f"X contains infinity (in column {wrong[0]}); response='piecewise' needs finite numbers or NaN")
+
+
 @njit(cache=True)
-def _ranges(X, weight, low, high, by_rows):
-    """Least and greatest value of each column; comparisons with NaN are false, so it changes nothing."""
+def add_ranges(X, weight, low, high, by_rows):
+    """Widen each column's least and greatest value to those of more rows; comparisons with NaN are false, so it changes nothing."""
     n, m = X.shape
     if by_rows:
         rows = np.flatnonzero(weight > 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -43,10 +44,11 @@ def segment(
         try:
             answer = segment_file(ranker, path, number, overlay)
         except ValueError as error:
-            complain(error if str(path) in str(error) else f"{path}: {error}")
+            message = str(error) if str(path) in str(error) else f"{path}: {error}"
+            complain(message)
             failed += 1
             if as_json:
-                print_json({"sequence": path.stem, "error": str(error)})
+                print_json({"sequence": path.stem, "error": message})
             continue
         if as_json:
             print_json(answer.record())
@@ -101,6 +103,7 @@ def evaluate(
     auto: Annotated[bool, typer.Option("--auto", help="Also the accuracy of --motions auto.")] = False,
     as_json: AsJson = False,
     report: Annotated[Path | None, typer.Option(help="Folder for the table, curves and pictures.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where a run with the same report folder ended.")] = False,
     quiet: Quiet = False,
 ) -> None:
     """Ten-fold cross-validation by video, in the layout of the papers' Table VII."""
@@ -110,16 +113,24 @@ def evaluate(
 
     if partitions < 1:
         raise ValueError(f"--partitions {partitions}: expected at least 1")
+    if resume and report is None:
+        raise ValueError("--resume needs --report: finished partitions are kept in that folder")
     methods = method or [m for m in motion.METHODS if m != "lambdarank" or motion.has_lightgbm()]
     motion.check_methods(methods)
     sequences = read_sequences(data)
-    motion.folds(motion.np.array([s.video for s in sequences]), 0)  # too few videos: said before the long work
+    # Missing labels and too few videos are said before the long work.
+    for sequence in sequences:
+        _ = sequence.n_motions
+    motion.folds(motion.np.array([s.video for s in sequences]), 0)
     steps = iter(progress(range(len(sequences)), quiet, "candidates and features", len(sequences)))
     benchmark = motion.prepare(sequences, ("paper", "joined", "video"), on_sequence=lambda: next(steps, None))
-    say(f"joined candidates and features: {benchmark.seconds.sum():.1f} s for {len(sequences)} sequences", quiet)
-    n_steps = partitions * motion.n_lines(methods, choose)
+    say(f"candidates and features: {benchmark.seconds.sum():.1f} s for {len(sequences)} sequences", quiet)
+    n_steps = partitions * motion.n_lines(benchmark, methods, choose)
     steps = iter(progress(range(n_steps), quiet, "partitions", n_steps))
-    results = motion.evaluate(benchmark, methods, partitions, choose=choose, on_step=lambda: next(steps, None))
+    finished = None if report is None else report / "finished"
+    if finished is not None and not resume:
+        shutil.rmtree(finished, ignore_errors=True)
+    results = motion.evaluate(benchmark, methods, partitions, choose=choose, on_step=lambda: next(steps, None), resume=finished)
     record: dict[str, Any] = {
         "name": "motion evaluate",
         "settings": {

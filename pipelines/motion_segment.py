@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from ..models.ranker import RankerSettings, Segmentation, SegmentationRanker
+from ..models.ranker import Segmentation, SegmentationRanker
 from ..vision.motion import VIDEO_FAMILIES
 from ..vision.tracker import Tracker, draw_tracks, write_overlay, write_video
 from ..vision.tracks import Sequence as TrackSequence
 from ..vision.tracks import complete_tracks, read_tracks, thin_tracks
+from .motion import SHIPPED
 
 TRACK_FILES = (".npz", ".csv", ".mat")
 MOST_TRACKS = 1500  # of a video: those seen longest
@@ -101,7 +102,7 @@ def shipped_settings(min_motion_size: int = 0) -> SegmentationRanker:
     """The ranker as it is shipped, not trained yet."""
     return SegmentationRanker(
         families=VIDEO_FAMILIES,
-        settings=RankerSettings("linear", 200, learning_rate=0.1),
+        settings=SHIPPED,
         min_motion_size=min_motion_size,
     )
 

@@ -1,12 +1,16 @@
 """Readers of tracks, and tracks from a video."""
 
+import json
+
 import cv2
 import numpy as np
 import pytest
+from annealed.pipelines.cli import app
 from annealed.vision.motion import VIDEO_FAMILIES, candidates, misclassification
 from annealed.vision.tracker import COLOURS, Tracker, draw_tracks, open_video, read_frames, write_overlay, write_video
 from annealed.vision.tracks import Sequence, complete_tracks, read_sequences, read_tracks, thin_tracks
 from scipy.io import savemat
+from typer.testing import CliRunner
 
 
 @pytest.mark.data
@@ -184,6 +188,22 @@ def test_candidates_of_a_video_hold_the_truth(scene_video):
     tracks, _ = thin_tracks(Tracker().track(path), 8)
     found = candidates(complete_tracks(tracks), 3, VIDEO_FAMILIES)
     assert min(misclassification(scene.truth(tracks), c.labels) for c in found) <= 0.05
+
+
+def test_a_video_goes_in_and_coloured_tracks_come_out(scene_video, tmp_path):
+    scene, path = scene_video
+    result = CliRunner().invoke(
+        app, ["motion", "segment", str(path), "--motions", "3", "--overlay", str(tmp_path / "o.mp4"), "--json"]
+    )
+    assert result.exit_code == 0, result.stderr
+    labels = np.array(json.loads(result.stdout)["labels"])
+    tracks = Tracker().track(path)
+    truth = scene.truth(tracks)
+    followed = labels >= 0
+    seen = np.isfinite(tracks).all(axis=2)
+    assert seen[:, followed].sum() > 0.9 * seen.sum()  # the others are seen in a few frames
+    assert misclassification(truth[followed], labels[followed]) <= 0.05
+    assert sum(1 for _ in read_frames(tmp_path / "o.mp4")) == scene.n_frames
 
 
 def test_overlay_shows_the_colours(scene_video, tmp_path):

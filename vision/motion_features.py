@@ -48,6 +48,10 @@ class FeaturePool:
     neighbours: tuple[int, ...] = (3, 5, 7, 10, 15, 20, 30)
     n_smallest: int = 4
 
+    def __post_init__(self):
+        if self.n_smallest > len(self.dimensions):
+            raise ValueError(f"n_smallest is {self.n_smallest}; expected at most the number of dimensions, {len(self.dimensions)}")
+
     @property
     def thresholds(self) -> np.ndarray:
         """Thresholds tau of the third type of likelihood features, (n_thresholds,)."""

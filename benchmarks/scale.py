@@ -1,0 +1,187 @@
+"""A matrix that does not fit into memory: bytes read, time and memory of a fit on a file, beside the cost model.
+
+    python benchmarks/scale.py write FOLDER --layout columns --rows 100000 --columns 50000
+    python benchmarks/scale.py fit   FOLDER --layout columns --memory-limit 2GB [--subsample 0.1]
+
+PAMI (18): equicorrelated columns, labels from columns 10, 20, ..., 10 k. ``fit`` prints one line of JSON: bytes read by system calls
+and from the disk (/proc/self/io), the model (moments + schedule + polishing), the largest anonymous memory (RssAnon) and the disk's
+and the memory's bandwidth, measured on the same machine in the same run.
+"""
+
+import argparse
+import json
+import os
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+from annealed.learners import FSAClassifier, on_disk
+from annealed.learners.blocks import BlockDesign
+from annealed.learners.schedules import inverse
+
+NAMES = {"columns": "columns.npy", "rows": "rows.npy", "chunks": "chunks.h5"}
+
+
+def write(path: Path, layout: str, n: int, m: int, k: int, chunks) -> None:
+    """Column-major by columns; row-major and chunked by rows."""
+    rng = np.random.default_rng(0)
+    signal = np.zeros(n)
+    relevant = 10 * np.arange(1, k + 1) - 1
+    if layout == "columns":
+        z = rng.standard_normal(n, dtype=np.float32)
+        with open(path, "wb") as file:
+            np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": True, "shape": (n, m)})
+            for first in range(0, m, 250):
+                block = rng.standard_normal((min(250, m - first), n), dtype=np.float32)
+                block += z
+                signal += block[np.isin(np.arange(first, first + len(block)), relevant)].sum(axis=0)
+                file.write(block.data)
+                if first % 5000 == 0:
+                    forget(file)
+            forget(file)
+    else:
+        import h5py
+
+        rows = 512 if layout == "rows" else chunks[0]
+        with open(path, "wb") if layout == "rows" else h5py.File(path, "w") as file:
+            if layout == "rows":
+                np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": (n, m)})
+            else:
+                stored = file.create_dataset("X", (n, m), "f4", chunks=chunks)
+            for first in range(0, n, rows):
+                block = rng.standard_normal((min(rows, n - first), m), dtype=np.float32)
+                block += rng.standard_normal((len(block), 1), dtype=np.float32)
+                signal[first : first + len(block)] = block[:, relevant].sum(axis=1)
+                if layout == "rows":
+                    file.write(block.data)
+                    if first % (rows * 20) == 0:
+                        forget(file)
+                else:
+                    stored[first : first + len(block)] = block
+        forget(open(path, "r+b"))  # noqa: SIM115
+    np.save(path.with_suffix(".y.npy"), np.where(signal > 0, 1, -1))
+
+
+def forget(file) -> None:
+    """Write out what is pending and drop the file's pages from memory."""
+    file.flush()
+    os.fsync(file.fileno())
+    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def status(name: str, field: str) -> int:
+    for line in Path(f"/proc/self/{name}").read_text().splitlines():
+        if line.startswith(field + ":"):
+            return int(line.split()[1])
+    return 0
+
+
+class Memory(threading.Thread):
+    """The largest anonymous memory so far, looked at ten times a second; drops the file's pages where asked to."""
+
+    def __init__(self, path: Path, cold: bool):
+        super().__init__(daemon=True)
+        self.path, self.cold, self.largest, self.stop = path, cold, 0, threading.Event()
+
+    def run(self):
+        while not self.stop.wait(0.1):
+            self.largest = max(self.largest, status("status", "RssAnon") * 1024)
+            if self.cold:
+                forget_pages(self.path)
+
+
+def forget_pages(path: Path) -> None:
+    file = os.open(path, os.O_RDONLY)
+    os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+    os.close(file)
+
+
+def bandwidths(path: Path) -> dict:
+    """Of the disk (the file's first 4 GB, cold, eight MiB at a time) and of the memory (sums of 400 MB of float32, the fastest)."""
+    forget_pages(path)
+    piece, read = bytearray(8 << 20), 0
+    start = time.perf_counter()
+    with open(path, "rb", buffering=0) as file:
+        while read < 4e9 and (got := file.readinto(piece)):
+            read += got
+    disk = read / (time.perf_counter() - start)
+    forget_pages(path)
+    x = np.ones(100_000_000, np.float32)
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        x.sum()
+        times.append(time.perf_counter() - start)
+    return {"disk_gb_per_s": round(disk / 1e9, 2), "memory_gb_per_s": round(x.nbytes / min(times) / 1e9, 1)}
+
+
+def fit(path: Path, k: int, limit: str, subsample: float, cold: bool, seed: int) -> dict:
+    y = np.load(path.with_suffix(".y.npy"))
+    width = bandwidths(path)
+    source = on_disk(path)
+    passes = []
+    gradient = BlockDesign.gradient
+    BlockDesign.gradient = lambda self, r: passes.append(self.n_features) or gradient(self, r)
+    requested = []
+    read = source.read
+    source.read = lambda rows, columns, out: requested.append(
+        source.cost(columns) * (rows.stop - rows.start) // source.shape[0]
+    ) or read(rows, columns, out)
+    # Compiled before the clock starts, on a small matrix in the same layout.
+    small = np.random.default_rng(0).standard_normal((600, 400), dtype=np.float32)
+    warm = path.with_name("warm.npy")
+    np.save(warm, np.asfortranarray(small) if source.order == "F" else small)
+    FSAClassifier(3, memory_limit="300KB").fit(on_disk(warm), small[:, 3] > 0)
+    warm.unlink()
+    passes.clear()
+    watch = Memory(path, cold)
+    watch.start()
+    before = {field: status("io", field) for field in ("rchar", "read_bytes")}
+    wall, cpu = time.perf_counter(), time.process_time()
+    model = FSAClassifier(k, memory_limit=limit, subsample=subsample, random_state=seed).fit(source, y)
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    after = {field: status("io", field) for field in before}
+    watch.stop.set()
+    n, m = source.shape
+    counts = inverse(m, k, 100, 100.0)
+    from annealed.learners.sources import n_bytes
+
+    large = counts[counts * n * 4.0 * 2 > n_bytes(limit)]
+    everything = np.arange(m)
+    rng = np.random.default_rng(0)
+    rounds = len(passes) - 1
+    some = [source.cost(np.sort(rng.choice(m, int(count), replace=False))) for count in large]
+    steps = [source.cost(np.sort(rng.choice(m, int(counts[len(large)]), replace=False))), *(round(subsample * s) for s in some)]
+    newcomers = rounds * source.cost(everything[:: max(1, m // (5 * k))][: 5 * k])
+    model_bytes = source.cost(everything) * (1 + rounds) + sum(steps) + newcomers
+    found = model.get_support(indices=True)
+    return {
+        "file_gb": round(path.stat().st_size / 1e9, 2), "layout": path.name, "memory_limit": limit, "subsample": subsample,
+        "found": int(np.isin(10 * np.arange(1, k + 1) - 1, found).sum()), "of": k, "steps_on_disk": len(large), "polishing_passes": rounds,
+        "requested_gb": round(sum(requested) / 1e9, 2), "rchar_gb": round((after["rchar"] - before["rchar"]) / 1e9, 2),
+        "disk_gb": round((after["read_bytes"] - before["read_bytes"]) / 1e9, 2), "model_gb": round(model_bytes / 1e9, 2),
+        "anonymous_gb": round(watch.largest / 1e9, 2), "seconds": round(wall, 1), "cpu_seconds": round(cpu, 1), **width,
+        "seconds_at_disk_bandwidth": round(model_bytes / width["disk_gb_per_s"] / 1e9, 1), "cold": cold,
+    }  # fmt: skip
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["write", "fit"])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--layout", choices=list(NAMES), default="columns")
+    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--columns", type=int, default=50_000)
+    parser.add_argument("-k", type=int, default=30)
+    parser.add_argument("--chunks", type=int, nargs=2, default=(4096, 64))
+    parser.add_argument("--memory-limit", default="2GB")
+    parser.add_argument("--subsample", type=float, default=1.0)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--warm", action="store_true", help="let the system keep the file's pages in memory")
+    a = parser.parse_args()
+    path = a.folder / NAMES[a.layout]
+    if a.what == "write":
+        write(path, a.layout, a.rows, a.columns, a.k, tuple(a.chunks))
+    else:
+        print(json.dumps(fit(path, a.k, a.memory_limit, a.subsample, not a.warm, a.seed)))

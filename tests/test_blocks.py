@@ -1,0 +1,280 @@
+"""Fits on files equal fits in memory, whatever the file's layout and the size of the blocks."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from annealed.learners import FSAClassifier, FSAClassifierCV, FSAPath, FSARanker, FSARegressor, on_disk
+from annealed.learners.blocks import BlockDesign
+from annealed.learners.losses import PairwiseLogisticLoss
+from annealed.learners.sources import RawSource, n_bytes
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+N, M = 1300, 60
+LAYOUTS = ("rows.npy", "columns.npy", "table.parquet", "chunks.h5", "plain.h5", "chunks.zarr")
+
+
+def _matrix(seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((N, M)) + rng.standard_normal((N, 1))
+    X = (X + rng.uniform(-3, 3, M)) * rng.uniform(0.1, 10, M)
+    X[:, 5] = 3.7  # constant
+    return X.astype(np.float32)
+
+
+def _write(folder, name, X, chunks=(300, 7)):
+    path = folder / name
+    if name.endswith(".npy"):
+        np.save(path, np.asfortranarray(X) if name == "columns.npy" else X)
+    elif name.endswith(".parquet"):
+        pytest.importorskip("pyarrow", reason="needs annealed[parquet]")
+        pd.DataFrame(X, columns=[f"c{j}" for j in range(X.shape[1])]).to_parquet(path, row_group_size=chunks[0])
+    elif name.endswith(".h5"):
+        h5py = pytest.importorskip("h5py", reason="needs annealed[disk]")
+        with h5py.File(path, "w") as file:
+            file.create_dataset("X", data=X, chunks=chunks if name == "chunks.h5" else None)
+    else:
+        zarr = pytest.importorskip("zarr", reason="needs annealed[disk]")
+        zarr.open(str(path), mode="w", shape=X.shape, chunks=chunks, dtype=X.dtype)[:] = X
+    return path
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Paths by layout; where a library is absent the layout is."""
+    folder, X = tmp_path_factory.mktemp("files"), _matrix()
+    found = {}
+    for name in LAYOUTS:
+        try:
+            found[name] = _write(folder, name, X)
+        except pytest.skip.Exception:
+            continue
+    return found
+
+
+def _targets(X, task):
+    signal = (X / X.std(axis=0).clip(1e-9))[:, [9, 19, 29]].sum(axis=1)
+    signal = signal - signal.mean()
+    if task == "binary":
+        return np.where(signal > 0, "yes", "no")
+    if task == "classes":
+        return np.digitize(signal, [-1.5, 1.5])
+    if task == "grades":
+        return np.digitize(signal[:200], [-1.0, 1.0])
+    return np.column_stack([signal, -2 * signal]) if task == "numbers" else signal
+
+
+def _same(a, b, tol=1e-5):
+    np.testing.assert_array_equal(a.support_, b.support_)
+    for name in ("coef_", "responses_", "intercept_", "knots_", "missing_responses_", "loss_curve_"):
+        if hasattr(a, name):
+            np.testing.assert_allclose(getattr(a, name), getattr(b, name), rtol=tol, atol=tol, err_msg=name)
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+@pytest.mark.parametrize("response", ["linear", "piecewise"])
+@pytest.mark.parametrize("limit", ["90KB", "10MB"])
+def test_every_layout(files, name, response, limit):
+    if name not in files:
+        pytest.skip("needs annealed[disk] and annealed[parquet]")
+    X = _matrix()
+    y = _targets(X, "binary")
+    source = on_disk(files[name])
+    found = FSAClassifier(3, response=response, memory_limit=limit).fit(source, y)
+    _same(found, FSAClassifier(3, response=response).fit(X, y))
+    np.testing.assert_allclose(found.decision_function(source), found._of_chosen(X[:, found.support_])[:, 0], rtol=1e-6, atol=1e-5)
+    assert hasattr(found, "feature_names_in_") == name.endswith(".parquet")
+
+
+LOSSES = [("binary", loss) for loss in ("logistic", "flipped_logistic", "huberised_hinge", "lorenz", "squared")]
+LOSSES += [("classes", "multinomial"), ("classes", "lorenz"), ("number", "squared"), ("numbers", "squared"), ("grades", None)]
+
+
+@settings(max_examples=20, deadline=None, phases=[Phase.generate], derandomize=True)
+@given(
+    case=st.sampled_from(LOSSES),
+    response=st.sampled_from(["linear", "piecewise"]),
+    name=st.sampled_from(["rows.npy", "columns.npy"]),
+    limit=st.integers(40_000, 400_000),
+    bins=st.sampled_from(["range", "quantile"]),
+    polish=st.sampled_from(["auto", None]),
+)
+def test_any_loss_response_and_block_size(files, case, response, name, limit, bins, polish):
+    task, loss = case
+    X, source = _matrix(), on_disk(files[name])
+    y = _targets(X, task)
+    kind = {"grades": FSARanker, "number": FSARegressor, "numbers": FSARegressor}.get(task, FSAClassifier)
+    settings = {"response": response, "bins": bins, "polish": polish, "n_steps": 20} | ({} if loss is None else {"loss": loss})
+    if task == "grades":
+        X = X[:200]
+        mapped = np.load(files[name], mmap_mode="r")[:200]
+        source = on_disk(mapped)
+        limit //= 5
+    _same(kind(3, memory_limit=limit, **settings).fit(source, y), kind(3, **settings).fit(X, y))
+
+
+def test_missing_values_weights_and_integers(tmp_path):
+    X = _matrix().astype(np.float64)
+    X[::9, 9] = np.nan
+    y, weight = _targets(_matrix(), "binary"), np.random.default_rng(0).uniform(0, 2, N)
+    weight[:40] = 0
+    np.save(tmp_path / "X.npy", X)
+    settings = {"response": "piecewise", "prior": None}
+    there = FSAClassifier(3, memory_limit="90KB", **settings).fit(on_disk(tmp_path / "X.npy"), y, sample_weight=weight)
+    _same(there, FSAClassifier(3, **settings).fit(X, y, sample_weight=weight))
+    whole = np.round(_matrix()).astype(np.int16)
+    np.save(tmp_path / "whole.npy", whole)
+    _same(FSAClassifier(3, memory_limit="90KB").fit(on_disk(tmp_path / "whole.npy"), y), FSAClassifier(3).fit(whole, y))
+
+
+def test_views_of_mapped_arrays(files):
+    X = _matrix()
+    for name in ("rows.npy", "columns.npy"):
+        view = np.load(files[name], mmap_mode="r")[100:1100, 3:50]
+        y = _targets(X, "binary")[100:1100]
+        assert isinstance(on_disk(view), RawSource)
+        _same(FSAClassifier(3, memory_limit="50KB").fit(view, y), FSAClassifier(3).fit(X[100:1100, 3:50], y))
+        with pytest.raises(ValueError, match="strides"):
+            on_disk(np.load(files[name], mmap_mode="r")[::2, ::2])
+
+
+def test_groups_paths_and_sizes(files):
+    X, source = _matrix(), on_disk(files["columns.npy"])
+    y = _targets(X, "binary")
+    groups = np.arange(M) // 2
+    settings = {"groups": groups, "memory_limit": "40KB"}
+    _same(FSAClassifier(2, **settings).fit(source, y), FSAClassifier(2, groups=groups).fit(X, y))
+    there = FSAPath(FSAClassifier(memory_limit="40KB"), [2, 3, 5]).fit(source, y)
+    here = FSAPath(FSAClassifier(), [2, 3, 5]).fit(X, y)
+    np.testing.assert_array_equal(there.supports_, here.supports_)
+
+
+class _Counting(RawSource):
+    """Counts the bytes that are read."""
+
+    bytes_read = 0
+
+    def read(self, rows, columns, out):
+        self.bytes_read += (rows.stop - rows.start) * self.cost(columns) // self.shape[0]
+        super().read(rows, columns, out)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_bytes_read_are_those_of_the_schedule(tmp_path, order):
+    rng = np.random.default_rng(0)
+    X = (rng.standard_normal((2000, 300)) + rng.standard_normal((2000, 1))).astype(np.float32, order=order)
+    y = X[:, [9, 19, 29]].sum(axis=1) > 0
+    path = tmp_path / "X.bin"
+    X.ravel(order="K").tofile(path)
+    source = _Counting(path, 0, X.shape, X.dtype, X.strides)
+    model = FSAClassifier(3, memory_limit="200KB", polish="refit").fit(source, y)
+    assert model.get_support(indices=True).tolist() == [9, 19, 29]
+    from annealed.learners.schedules import inverse
+
+    counts = inverse(300, 3, 100, 100.0)
+    large = counts[counts * 2000 * 4 * 2 > 200_000]
+    fits = counts[len(large)]
+    if order == "F":
+        expected = 2000 * 4 * (300 + large.sum() + fits)
+    else:  # whole rows, or nearly: from the first survivor to the last
+        expected = X.nbytes * (len(large) + 2)
+        assert source.bytes_read > 0.9 * expected
+    assert source.bytes_read <= expected
+
+
+def test_survivors_stay_in_memory_for_polishing(tmp_path):
+    rng = np.random.default_rng(0)
+    X = np.asfortranarray(rng.standard_normal((2000, 300)), dtype=np.float32)
+    y = X[:, [9, 19, 29]].sum(axis=1) > 0
+    X.ravel(order="K").tofile(tmp_path / "X.bin")
+    read = {}
+    for polish in ("refit", "swap"):
+        source = _Counting(tmp_path / "X.bin", 0, X.shape, X.dtype, X.strides)
+        FSAClassifier(3, memory_limit="1MB", polish=polish).fit(source, y)
+        read[polish] = source.bytes_read
+    rounds, rest = divmod(read["swap"] - read["refit"], X.nbytes)
+    assert 1 <= rounds <= 5 and rest <= 15 * rounds * 2000 * 4  # passes over everything, and the columns that joined the pool
+
+
+def test_subsampled_steps(files):
+    X, source = _matrix(), on_disk(files["columns.npy"])
+    y = _targets(X, "binary")
+    models = [FSAClassifier(3, memory_limit="40KB", subsample=0.3, random_state=s).fit(source, y) for s in (0, 0, 1)]
+    _same(models[0], models[1], 0)
+    assert models[0].loss_curve_[1] != models[2].loss_curve_[1]
+    for model in models:
+        assert model.get_support(indices=True).tolist() == [9, 19, 29]
+
+
+def test_loss_of_pairs_reads_twice(files):
+    source = on_disk(files["rows.npy"])
+    design = BlockDesign.of(source, np.full(N, 1 / N), FSARanker(memory_limit="40KB"))
+    loss = PairwiseLogisticLoss(np.array([[0, 1200], [700, 3]]), np.ones(2), np.ones(2))
+    coef = np.random.default_rng(0).standard_normal((M, 1, 1))
+    gradient, _, value = design.scores_and_gradient(coef, np.zeros(1), loss, np.zeros((N, 1)), np.full(N, 1 / N))
+    scores = design.scores(coef)
+    assert value == pytest.approx(loss.value(np.zeros((N, 1)), scores, None))
+    np.testing.assert_allclose(gradient, design.gradient(loss.gradient(np.zeros((N, 1)), scores, None)))
+
+
+def test_bad_input(files, tmp_path):
+    X = _matrix()
+    y = _targets(X, "binary")
+    source = on_disk(files["rows.npy"])
+    with pytest.raises(ValueError, match=r"memory_limit='2 apples' is not valid"):
+        FSAClassifier(3, memory_limit="2 apples").fit(source, y)
+    with pytest.raises(ValueError, match=r"subsample=0 is not valid"):
+        FSAClassifier(3, subsample=0).fit(source, y)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        FSAClassifier(3).fit(source, y[1:])
+    with pytest.raises(ValueError, match="features"):
+        FSAClassifier(3).fit(X[:, :10], y).predict(source)
+    with pytest.raises(FileNotFoundError, match=r"gone\.npy"):
+        on_disk(tmp_path / "gone.npy")
+    (tmp_path / "X.txt").write_text("1 2 3")
+    with pytest.raises(ValueError, match="unknown kind of file"):
+        on_disk(tmp_path / "X.txt")
+    np.save(tmp_path / "cube.npy", np.zeros((2, 3, 4)))
+    with pytest.raises(ValueError, match="expected rows and columns"):
+        on_disk(tmp_path / "cube.npy")
+    X[700, 12] = np.inf
+    np.save(tmp_path / "infinite.npy", X)
+    for response in ("linear", "piecewise"):
+        with pytest.raises(ValueError, match="in column 12"):
+            FSAClassifier(3, response=response, memory_limit="40KB").fit(on_disk(tmp_path / "infinite.npy"), y)
+    with open(tmp_path / "infinite.npy", "r+b") as file:
+        file.truncate(1000)
+    with pytest.raises(ValueError):
+        on_disk(tmp_path / "infinite.npy")
+
+
+def test_columns_of_a_parquet_table(tmp_path):
+    pytest.importorskip("pyarrow", reason="needs annealed[parquet]")
+    X = _matrix()
+    table = pd.DataFrame(X[:, :40], columns=[f"c{j}" for j in range(40)])
+    table["target"] = _targets(X, "binary")
+    table.to_parquet(tmp_path / "t.parquet")
+    with pytest.raises(ValueError, match="column 'target' holds"):
+        on_disk(tmp_path / "t.parquet")
+    names = [f"c{j}" for j in range(40)]
+    model = FSAClassifier(3).fit(on_disk(tmp_path / "t.parquet", columns=names), table["target"])
+    assert model.get_feature_names_out().tolist() == ["c9", "c19", "c29"]
+    assert model.score(table[names], table["target"]) > 0.9
+    with pytest.raises(ValueError, match="no column 'x'"):
+        on_disk(tmp_path / "t.parquet", columns=["x"])
+
+
+def test_sizes_by_criterion_but_not_by_folds(files):
+    X, source = _matrix(), on_disk(files["columns.npy"])
+    y = _targets(X, "binary")
+    settings = {"sizes": [2, 3, 5], "criterion": "ebic"}
+    assert FSAClassifierCV(**settings).fit(source, y).n_features_ == FSAClassifierCV(**settings).fit(X, y).n_features_
+    with pytest.raises(TypeError, match="not split into folds"):
+        FSAClassifierCV(sizes=[2, 3]).fit(source, y)
+
+
+def test_words_for_bytes():
+    assert n_bytes("2GB") == 2_000_000_000
+    for bad in ("", "GB", "-1GB", 0, None, "1 XB"):
+        with pytest.raises(ValueError, match="memory_limit"):
+            n_bytes(bad)

@@ -47,7 +47,7 @@ _FSA: dict[str, dict[str, Any]] = {
     "FSV": {"loss": "huberised_hinge", "learning_rate": 1.0, "mu": 100.0, "prior": Prior(shrinkage=1e-3)},
     "FSL": {"loss": "lorenz", "learning_rate": 1.0, "mu": 30.0, "prior": Prior(shrinkage=1e-3)},
 }
-_QTP_RATE = 4.0  # beyond one over the curvature, as in annealing: the safe rate finds fewer than printed, 5 more or (k = 30) fewer
+_QTP_RATE = 5.0  # beyond one over the curvature, as in annealing: the safe rate finds fewer
 _NOISY_RATE = 3.0  # of the logistic row: 10 is too much where labels are wrong
 
 

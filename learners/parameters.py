@@ -47,8 +47,8 @@ DOC = """
     warm_start : bool, default False
         Start the next call of ``fit`` from the coefficients of the last one, where its shapes agree.
     memory_limit : int, str or None
-        For data outside memory (files, Dask): bytes to be used, such as 2000000000 or "2GB", the default. A ``numpy.memmap`` is
-        read in blocks where this is given. The result does not depend on it.
+        For data outside memory: bytes to be used, such as 2000000000 or "2GB". By default 2 GiB for files and half a GiB, on the
+        client, for Dask. A ``numpy.memmap`` is read in blocks where this is given. The result does not depend on it.
     subsample : float, default 1.0
         For data outside memory: part of the rows that a step reads while the columns left do not fit; blocks of rows at random.
     device : str or None

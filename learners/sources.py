@@ -35,6 +35,9 @@ class Outside:
         """A design of these data; ``settings`` is an estimator, whose parameters say how."""
         raise NotImplementedError
 
+    def __getitem__(self, where):
+        raise TypeError("data outside memory are not split into folds; expected arrays for cross-validation, or criterion='ebic'")
+
     def scores(self, function, columns: np.ndarray, n_outputs: int):
         """``function`` (n, k) -> (n, n_outputs) of the chosen columns, all rows."""
         raise NotImplementedError

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from annealed.learners import FSAClassifier, FSAPath, FSARanker, FSARegressor, on_disk
+from annealed.learners import FSAClassifier, FSAClassifierCV, FSAPath, FSARanker, FSARegressor, on_disk
 from annealed.learners.blocks import BlockDesign
 from annealed.learners.losses import PairwiseLogisticLoss
 from annealed.learners.sources import RawSource, n_bytes
@@ -262,6 +262,15 @@ def test_columns_of_a_parquet_table(tmp_path):
     assert model.score(table[names], table["target"]) > 0.9
     with pytest.raises(ValueError, match="no column 'x'"):
         on_disk(tmp_path / "t.parquet", columns=["x"])
+
+
+def test_sizes_by_criterion_but_not_by_folds(files):
+    X, source = _matrix(), on_disk(files["columns.npy"])
+    y = _targets(X, "binary")
+    settings = {"sizes": [2, 3, 5], "criterion": "ebic"}
+    assert FSAClassifierCV(**settings).fit(source, y).n_features_ == FSAClassifierCV(**settings).fit(X, y).n_features_
+    with pytest.raises(TypeError, match="not split into folds"):
+        FSAClassifierCV(sizes=[2, 3]).fit(source, y)
 
 
 def test_words_for_bytes():

@@ -125,6 +125,16 @@ def test_threads_change_nothing(designs):
     assert np.array_equal(*gradients)
 
 
+def test_windows_in_a_file(designs, patches, weight, tmp_path):
+    lazy = designs[0] if isinstance(designs, tuple) else designs
+    np.save(tmp_path / "windows.npy", patches)
+    mapped = np.load(tmp_path / "windows.npy", mmap_mode="r")
+    there = PatchDesign(mapped, weight, features=lazy.features, n_bins=lazy.n_bins, cache_bytes=0)
+    assert np.shares_memory(there._rows, mapped)  # read as blocks of windows are worked on, never copied
+    residual = np.random.default_rng(0).standard_normal((len(patches), 1))
+    np.testing.assert_array_equal(there.gradient(residual), lazy.gradient(residual))
+
+
 def test_constant_windows(weight):
     design = PatchDesign(np.full((1111, 26, 26, 3), 9, np.uint8), weight, features=POOL.features[::6000])
     assert not design.inv.any()

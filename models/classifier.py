@@ -156,21 +156,25 @@ class ImageClassifier:
         if X is None:
             X = self.features.fit(photographs).transform(photographs)
         self.scorers, self.info = {}, dict(self.info)
-        columns = self.columns(HEADS)
-        head = X[:, self.features.n_whole : self.features.n_whole + len(columns) - len(self.columns(WHOLE))]
-        boxed = np.diff(head.indptr) > 0
         self._learn(WHOLE, X, y)
-        if self.features.head_words_ is not None and min(np.bincount(y[boxed], minlength=len(self.classes))) >= 2:
-            self._learn(HEADS, X[boxed], y[boxed])
+        if self.features.head_words_ is not None:
+            head = X[:, self.features.n_whole : self.features.n_whole + self.features.n_words]
+            boxed = np.diff(head.indptr) > 0
+            if min(np.bincount(y[boxed], minlength=len(self.classes))) >= 2:
+                self._learn(HEADS, X[boxed], y[boxed])
         return self
 
     def columns(self, part: str) -> np.ndarray:
-        """Columns that the classifier of that part may use."""
+        """Columns that the classifier of that part may choose from.
+
+        Without a head box all but the head's; with one all but the words in quarters of the image: where the head is known, the
+        layout of the rest only adds chance (cross-validated on the training photographs).
+        """
         every = np.arange(len(self.features.get_feature_names_out()))
-        if part == HEADS or self.features.head_words_ is None:
-            return every
-        n_head = self.features.n_words
-        return np.delete(every, slice(self.features.n_whole, self.features.n_whole + n_head))
+        n_words, n_whole = self.features.n_words, self.features.n_whole
+        if part == HEADS:
+            return np.delete(every, slice(n_words, n_whole))
+        return every if self.features.head_words_ is None else np.delete(every, slice(n_whole, n_whole + n_words))
 
     def _learn(self, part: str, X: sp.csr_matrix, y: np.ndarray) -> None:
         """Fit one part; its cross-validated scores give the temperature and the error in ``info``."""

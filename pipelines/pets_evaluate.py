@@ -135,15 +135,16 @@ def _peers(model: ImageClassifier, part: str, X, y, X_test, y_test) -> list[dict
     from sklearn.neighbors import KNeighborsClassifier
     from sklearn.svm import LinearSVC
 
-    columns = model.columns(part)
-    X, X_test = X[:, columns], X_test[:, columns]
+    pool = model.columns(part)
     rows = []
     for method in METHODS:
         if method == model.settings.method:
             continue
-        learnt = ClassifierSettings(**{**vars(model.settings), "method": method}).learn(X, y)
-        wrong = _mean_probabilities(learnt, X_test).argmax(axis=1) != y_test
+        learnt = ClassifierSettings(**{**vars(model.settings), "method": method}).learn(X[:, pool], y)
+        wrong = _mean_probabilities(learnt, X_test[:, pool]).argmax(axis=1) != y_test
         rows.append(_row(part, method, len({int(c) for s in learnt for c in s.selected}), wrong))
+    if part == WHOLE:  # the others see all 31,000 columns, or all that need no head box
+        X, X_test = X[:, pool], X_test[:, pool]
     k = min(5, len(y))
     others = {f"{k} nearest neighbours": KNeighborsClassifier(k), "linear SVM": LinearSVC(C=COST, random_state=0)}
     for name, other in others.items():

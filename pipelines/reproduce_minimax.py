@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
 
 from ..learners import FSAClassifier, MinimaxSparseClassifier
 from . import comparators
@@ -230,13 +231,15 @@ def mslr_leukemia(runs: int = 1, data_dir="../shared/data", *, sizes: Sequence[i
 
     Notes
     -----
-    The paper misses none with 8 features. Our copy of the data was scaled over all 72 samples by whoever distributed it.
+    The paper misses none with 8 features. Each sample is given mean zero and variance one, as in the paper's copy of the data (from
+    LIBSVM); ours was scaled by column over all 72 samples by whoever distributed it.
     """
     path = Path(data_dir) / "leukemia" / "leukemia.npz"
     if not path.is_file():
         raise ValueError(f"{path}: no such file; expected the leukemia data (X_train, y_train, X_test, y_test)")
     with np.load(path) as data:
         X, y, X_test, y_test = (data[name] for name in ("X_train", "y_train", "X_test", "y_test"))
+    X, X_test = (StandardScaler().fit_transform(part.T).T for part in (X, X_test))
     rows = []
     for size in sizes:
         for r in (1, 2, 4):

@@ -1,6 +1,9 @@
 """Dense SIFT, visual words, the columns of photographs, image classifiers and ``annealed pets``, on pictures drawn here."""
 
 import json
+import runpy
+import sys
+from pathlib import Path
 
 import cv2
 import numpy as np
@@ -384,3 +387,11 @@ def test_official_tree(tmp_path):
     files, errors = usable(read_pets(tmp_path), 120)
     assert not errors and [(f.label, f.split, f.breed) for f in files] == [("cat", "train", "Bengal"), ("dog", "test", "pug")]
     assert files[0].head == (5, 6, 50, 60) and files[1].head is None
+
+
+def test_digits_example(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["digits.py", str(tmp_path)])
+    runpy.run_path(str(Path(__file__).resolve().parents[1] / "examples" / "digits.py"))
+    printed = capsys.readouterr().out
+    assert "with 20 of 64 pixels" in printed
+    assert {path.name for path in tmp_path.iterdir()} == {"digits_component.png", "digits_pixels.png"}

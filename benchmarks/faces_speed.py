@@ -84,8 +84,7 @@ def main():
         return
 
     rows = [(["left_eye"], mode) for mode in ("scan", "regress", "prune+regress")]
-    rows += [(["left_mouth"], mode) for mode in ("scan", "regress", "prune+regress")]
-    rows += [(None, mode) for mode in ("prune+regress", "scan")]
+    rows += [(None, "prune+regress")]
     for names, mode in rows:
         if mode != "scan" and not detector.guides:
             continue
@@ -97,19 +96,19 @@ def main():
             clock, start = time.perf_counter(), time.process_time()
             n = sum(1 for _ in detector.detect_many(pixels, jobs, mode="prune+regress"))
             wall, cpu = time.perf_counter() - clock, time.process_time() - start
-            print(f"all nine, prune+regress, {jobs} threads: {n / wall:.1f} photographs per second ({n / cpu:.1f} per core second)")
+            print(f"all nine, prune+regress, {jobs} threads: {n / wall:.1f} photographs per second ({n / cpu:.1f} per core second)", flush=True)
     cold = subprocess.run(
         [sys.executable, __file__, "--cold", "--data", str(options.data), "--model", options.model],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    print("fresh process, compiled code in the cache:", (cold.stdout or cold.stderr).strip())
+    print("fresh process, compiled code in the cache:", (cold.stdout or cold.stderr).strip(), flush=True)
 
     mode = "prune+regress" if detector.guides else "scan"
     names = ["left_eye", "right_eye"]
     found = [detector.detect(image, names, mode=mode) for image in pixels]
     recall, false = eyes([np.array([(d.x, d.y) for d in f]).reshape(-1, 2) for f in found], photographs, images)
     took = seconds(lambda image: detector.detect(image, names, mode=mode), pixels)
-    print(f"both eyes, {mode}, default threshold: recall {recall:.3f}, {false:.2f} false per photograph, {took:.3f} s")
+    print(f"both eyes, {mode}, default threshold: recall {recall:.3f}, {false:.2f} false per photograph, {took:.3f} s", flush=True)
     if options.opencv4:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "photographs.npz"

@@ -4,11 +4,13 @@
 
 surfaces: the thesis' Figures 2.1 and 2.3, the learnt surface over the two informative columns; scaling: seconds against p and N;
 nonzeros: Figures 3.1 and 3.5, features in use along the iterations on Dexter; sparsity: Figure 3.3, which densities are selected on
-Dorothea; lmnn: sDist against LMNN on Madelon in one run (needs metric-learn, in an environment whose scikit-learn it supports);
-pets_like: 31,000 sparse columns and 300 rows, both solvers.
+Dorothea; lmnn: sDist against LMNN on Madelon in one run (metric-learn in an environment of its own: --lmnn-python); pets_like:
+31,000 sparse columns and 280 rows, both solvers.
 """
 
 import argparse
+import subprocess
+import tempfile
 import time
 from pathlib import Path
 
@@ -42,13 +44,13 @@ def surfaces(data, out):
             metric = SparseMetric.of(model.path_[:steps])
             surface = model._features.columns(points, metric.columns) @ metric.factor()[0]
             axes[row, column + 1].contourf(a, b, surface.reshape(a.shape), 20, cmap="viridis")
-            axes[row, column + 1].set_title(f"first direction after {steps} steps")
+            axes[row, column + 1].set_title(f"first direction, step {steps}")
     figure.tight_layout()
     figure.savefig(out / "sdist_surfaces.png", dpi=70)
 
 
 def scaling(data, out):
-    """Seconds of one fit against p at N = 500, and against N at p = 200; slopes of the log-log lines."""
+    """Processor seconds of one fit against p at N = 500, and against N at p = 200; slopes of the log-log lines."""
     figure, axes = plt.subplots(1, 2, figsize=(9, 4))
     settings = {**SIMULATED, "seed_interactions": 0, "n_steps": 50}
     SDist(**settings).fit(*simulated_case("xor", 100, 20, 0)[:2])
@@ -57,12 +59,14 @@ def scaling(data, out):
         for value in values:
             n, p = (500, value) if name == "p" else (value, 200)
             X, y, _, _ = simulated_case("xor", n, p, 0, n_test=10)
-            start = time.perf_counter()
+            start = time.process_time()
             SDist(**settings).fit(X, y)
-            seconds.append(time.perf_counter() - start)
+            seconds.append(time.process_time() - start)
         slope = np.polyfit(np.log(values[2:]), np.log(seconds[2:]), 1)[0]
         print(name, dict(zip(values, np.round(seconds, 3).tolist())), "slope of the last three", round(float(slope), 2))
         ax.loglog(values, seconds, "o-")
+        ax.set_xticks(values, [f"{value:,}" for value in values])
+        ax.minorticks_off()
         ax.set_xlabel(name)
         ax.set_ylabel("seconds, 50 steps")
         ax.set_title(f"slope {slope:.2f}")
@@ -71,12 +75,12 @@ def scaling(data, out):
 
 
 def nonzeros(data, out):
-    """Features in use after every 25 rows on Dexter: truncated gradient against the annealed stages and the repaired text."""
+    """Features in use after every 25 rows on Dexter, of those that occur in the training rows: truncated gradient against the annealed stages and the repaired text."""
     X, y, _, _ = load_set("dexter", data)
-    X = normalize(X)
+    X = normalize(X[:, X.getnnz(axis=0) > 0])  # the others are never met
     figure, ax = plt.subplots(figsize=(7, 4))
     for label, model in (
-        ("annealed stages", StabilizedTruncatedSGDClassifier(0.015, loss="logistic", learning_rate=3.0, random_state=0)),
+        ("annealed stages", StabilizedTruncatedSGDClassifier(300, loss="logistic", learning_rate=3.0, random_state=0)),
         (
             "text, repaired",
             StabilizedTruncatedSGDClassifier(selection="threshold", rejection=0.7, annealing=-3.0, min_bursts=5, random_state=0),
@@ -91,7 +95,7 @@ def nonzeros(data, out):
             shares.append(np.mean(model.coef_ != 0))
     ax.plot(25 * np.arange(1, len(shares) + 1), shares, label="truncated gradient")
     ax.set_xlabel("rows seen by each path")
-    ax.set_ylabel("share of the 20,000 columns in use")
+    ax.set_ylabel(f"share of the {X.shape[1]:,} columns in use")
     ax.set_yscale("log")
     ax.legend()
     figure.tight_layout()
@@ -115,6 +119,8 @@ def sparsity(data, out):
         centres = [density[(place == i) & (density > 0)].mean() for i in range(place.max() + 1)]
         ax.plot(centres, np.array(shares) / chosen.mean(), "o-", label=f"{label}, {100 * chosen.mean():.1f} % of the columns")
     ax.set_xscale("log")
+    ax.set_xticks([0.002, 0.005, 0.01, 0.02, 0.05], ["0.2 %", "0.5 %", "1 %", "2 %", "5 %"])
+    ax.minorticks_off()
     ax.set_xlabel("share of rows in which the column is not zero")
     ax.set_ylabel("selected, relative to the average")
     ax.legend()
@@ -122,37 +128,71 @@ def sparsity(data, out):
     figure.savefig(out / "online_sparsity.png", dpi=70)
 
 
-def lmnn(data, out):
-    """SDist and LMNN on one 70 / 30 split of Madelon."""
-    from metric_learn import LMNN
-    from sklearn.neighbors import KNeighborsClassifier
-
+def lmnn(data, out, python, limit=30.0):
+    """SDist, then LMNN in the environment of another python, on one 70 / 30 split of Madelon; processor seconds of one thread."""
     X, y, X_test, y_test = load_set("madelon", data)
     X, y, X_test, y_test = random_split(np.concatenate([X, X_test]), np.concatenate([y, y_test]), 0)
     mean, sd = X.mean(axis=0), X.std(axis=0)
-    for name, model in (("sDist", SDist(max_order=1, n_features_to_select=20)), ("LMNN", LMNN(n_neighbors=3, random_state=0))):
-        start = time.perf_counter()
-        model.fit((X - mean) / sd, y)
-        seconds = time.perf_counter() - start
-        votes = KNeighborsClassifier(3).fit(model.transform((X - mean) / sd), y)
-        print(name, round(seconds, 2), "s, error", round(1 - votes.score(model.transform((X_test - mean) / sd), y_test), 4))
+    X, X_test = (X - mean) / sd, (X_test - mean) / sd
+    settings = {"max_order": 1, "n_features_to_select": 20}
+    SDist(**settings, n_steps=2).fit(X[:100], y[:100])  # compiles
+    start = time.process_time()
+    model = SDist(**settings).fit(X, y)
+    print(
+        "sDist",
+        round(time.process_time() - start, 2),
+        "s, error",
+        round(float(np.mean(model.predict(X_test) != y_test)), 4),
+        flush=True,
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        np.savez(f"{folder}/split.npz", X=X, y=y, X_test=X_test, y_test=y_test)
+        subprocess.run([python, "-c", _LMNN, f"{folder}/split.npz", str(limit)], check=True)
 
 
-def pets_like(data, out):
-    """300 rows of 31,000 columns, 17 % dense, 40 of them informative and a pair that acts by its product: both solvers."""
+_LMNN = """
+import signal, sys, time
+import numpy as np
+from metric_learn import LMNN
+from sklearn.neighbors import KNeighborsClassifier
+
+def give_up(*_):
+    print("LMNN: not finished after", sys.argv[2], "s")
+    sys.exit()
+
+split = np.load(sys.argv[1])
+signal.signal(signal.SIGPROF, give_up)
+signal.setitimer(signal.ITIMER_PROF, float(sys.argv[2]))
+start = time.process_time()
+model = LMNN(n_neighbors=3, random_state=0).fit(split["X"], split["y"])
+seconds = time.process_time() - start
+votes = KNeighborsClassifier(3).fit(model.transform(split["X"]), split["y"])
+print("LMNN", round(seconds, 2), "s, error", round(1 - votes.score(model.transform(split["X_test"]), split["y_test"]), 4))
+"""
+
+
+def pets_like(data, out, solvers=("power", "sgd")):
+    """280 rows of 31,000 columns, 17 % dense, 40 of them informative: both solvers for 50 steps, processor seconds of one thread."""
     rng = np.random.default_rng(0)
     n, p = 400, 31000
     y = rng.integers(0, 2, n)
     X = rng.exponential(size=(n, p)) * (rng.random((n, p)) < 0.17)
     X[:, :40] = rng.exponential(size=(n, 40)) * (rng.random((n, 40)) < 0.1 + 0.25 * y[:, None])
     X = sp.csr_matrix(X)
-    for solver in ("power", "sgd"):
-        model = SDist(solver=solver, n_features_to_select=100, random_state=0)
-        start = time.perf_counter()
+    for solver in solvers:
+        model = SDist(solver=solver, n_steps=50, n_features_to_select=100, random_state=0)
+        start = time.process_time()
         model.fit(X[:280], y[:280])
-        seconds = time.perf_counter() - start
+        seconds = time.process_time() - start
         true = int(np.sum(model.selected_features_ < 40))
-        print(solver, round(seconds, 1), "s, error", round(1 - model.score(X[280:], y[280:]), 3), f"{true} of 40 true columns")
+        print(
+            solver,
+            round(seconds, 1),
+            "s, error",
+            round(1 - model.score(X[280:], y[280:]), 3),
+            f"{true} of 40 true columns",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":
@@ -160,6 +200,8 @@ if __name__ == "__main__":
     parser.add_argument("what", choices=["surfaces", "scaling", "nonzeros", "sparsity", "lmnn", "pets_like"])
     parser.add_argument("--data", default="../shared/data")
     parser.add_argument("--out", type=Path, default=Path("docs/images"))
+    parser.add_argument("--lmnn-python", help="lmnn: python of an environment with metric-learn and scikit-learn < 1.6")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
-    globals()[arguments.what](arguments.data, arguments.out)
+    more = (arguments.lmnn_python,) if arguments.what == "lmnn" else ()
+    globals()[arguments.what](arguments.data, arguments.out, *more)

@@ -13,7 +13,7 @@ import cv2
 import numpy as np
 
 CASCADES = ("haarcascade_eye.xml", "haarcascade_eye_tree_eyeglasses.xml")
-SETTINGS = [(1.05, 3), (1.1, 3), (1.2, 3), (1.1, 10), (1.2, 10)]  # scale factor, neighbours
+SETTINGS = [(1.1, 3), (1.1, 10), (1.2, 3)]  # scale factor, neighbours
 
 
 def main():

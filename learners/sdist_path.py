@@ -76,7 +76,7 @@ class BoostingRun:
             X, codes, held = _hold_out(X, codes, model.validation_fraction, rng)
         self.X, self.codes = X, codes
         self.features = FeatureMap.fit(X, model.standardize)
-        n, p = X.shape
+        p = X.shape[1]
         self.n_neighbors = teaching_neighbours(model.n_neighbors, codes, p)
         capacity = 3 * p if model.max_products is None else model.max_products
         columns = ExpandedColumns(X, self.features, model.max_order, capacity, model.standardize)

@@ -35,7 +35,9 @@ class Cells:
         if self.path is None or not self.path.exists():
             return
         lines = self.path.read_bytes().split(b"\n")
-        for number, line in enumerate(lines[:-1], 1):
+        for number, line in enumerate(lines, 1):
+            if number == len(lines) and (not line or line.startswith(b"[{")):
+                break
             try:
                 key, value = json.loads(line)
             except (ValueError, TypeError):

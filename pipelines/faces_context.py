@@ -252,5 +252,11 @@ def calibrate_context(
             balance = coarse.precision * coarse.recall / np.maximum(coarse.precision + coarse.recall, 1e-12)
             threshold = float(coarse.threshold[int(np.argmax(balance))]) if len(balance) else 0.0
         thresholds[name] = float(threshold)
-    return replace(context, refinements=refinements, weight=weight, thresholds=thresholds), scores
+    # Faces that hardly ever give an answer above the default thresholds need not be looked at.
+    answering = [
+        told.face[told.face + weight * told.verified[name] >= thresholds[name]] for told in tellings for name in names
+    ]
+    enough = np.concatenate([np.empty(0), *answering])
+    least = float(np.quantile(enough, 0.01)) if len(enough) else 0.0
+    return replace(context, refinements=refinements, weight=weight, thresholds=thresholds, least=least), scores
 

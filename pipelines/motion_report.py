@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
 from ..models.files import replacing
 from ..models.ranker import by_size
@@ -123,9 +124,10 @@ def write_report(
         temporary.write_text(json.dumps(record, indent=1), encoding="utf-8")
     draw_cumulative(folder / "cumulative.png", benchmark, results)
     fsa = [r for r in results if r.method.startswith("FSA")]
-    for entry in worst(benchmark, fsa[-1] if fsa else results[-1], 6) if results else []:
+    shown = fsa[-1] if fsa else results[-1]
+    for entry in worst(benchmark, shown, 6):
         i = benchmark.names.index(entry["sequence"])
-        draw_worst(folder / f"worst_{entry['sequence']}.png", benchmark, i, sequences[i])
+        draw_worst(folder / f"worst_{entry['sequence']}.png", benchmark, i, sequences[i], shown.test[:, i])
 
 
 def draw_cumulative(path: Path, benchmark: Benchmark, results: Sequence[Result]) -> None:
@@ -133,35 +135,59 @@ def draw_cumulative(path: Path, benchmark: Benchmark, results: Sequence[Result])
     from matplotlib.figure import Figure
 
     numbers = np.unique(benchmark.n_motions)
-    figure = Figure(figsize=(6.0 * len(numbers), 4.5), layout="constrained")
+    # Rankings on part of the features are in the table; here they would hide the others.
+    drawn = [r for r in results if not any(part in r.method for part in (", likelihood", ", prior"))]
+    methods = dict.fromkeys(r.method for r in drawn)
+    colours = {method: f"C{i}" if i < 10 else f"{0.08 * (i - 9):.2f}" for i, method in enumerate(methods)}
+    figure = Figure(figsize=(6.0 * len(numbers) + 4.0, 4.5), layout="constrained")
     for axes, k in zip(np.ravel(figure.subplots(1, len(numbers))), numbers):
-        for result in results:
+        for result in drawn:
             errors = np.sort(result.test[:, benchmark.n_motions == k].ravel())
             label = result.method + (f", least motion {result.min_motion_size}" if result.min_motion_size else "")
-            axes.step(errors, np.arange(1, len(errors) + 1) / len(errors), where="post", label=label, linewidth=1)
-        axes.set(title=f"{k} motions", xlabel="misclassification (%)", ylabel="share of sequences", xlim=(0, 50), ylim=(0.7, 1.005))
-    axes.legend(fontsize=5, loc="lower right")
+            look = {"color": colours[result.method], "linestyle": "--" if result.min_motion_size else "-", "linewidth": 1}
+            axes.step(errors, np.arange(1, len(errors) + 1) / len(errors), where="post", label=label, **look)
+        axes.set(title=f"{k} motions", xlabel="misclassification (%)", ylabel="share of sequences", xlim=(0, 50), ylim=(0.8, 1.005))
+    figure.legend(*axes.get_legend_handles_labels(), fontsize=6, loc="outside right center")
     with replacing(path) as temporary:
         figure.savefig(temporary, format="png", dpi=120)
 
 
-def draw_worst(path: Path, benchmark: Benchmark, index: int, sequence: TrackSequence) -> None:
-    """Truth beside the candidates of one sequence, the last frame, each with its error."""
+def draw_worst(path: Path, benchmark: Benchmark, index: int, sequence: TrackSequence, errors: np.ndarray) -> None:
+    """Truth beside the answers of one sequence and its best candidate, in the last frame; ``errors`` of the answers in percent."""
     from matplotlib.figure import Figure
 
     # The candidates belong to the shuffled points of prepare(): the same permutation brings the tracks into their order.
     assert sequence.labels is not None
     order = np.random.default_rng(index).permutation(sequence.tracks.shape[1])
-    tracks, truth = sequence.tracks[:, order], sequence.labels[order]
-    one = benchmark.sets["joined" if "joined" in benchmark.sets else next(iter(benchmark.sets))][index]
-    assert one.errors is not None
+    tracks, truth = sequence.tracks[:, order], by_size(sequence.labels[order])
+    known: dict[float, np.ndarray] = {}
+    for one in (sets[index] for sets in benchmark.sets.values()):
+        assert one.errors is not None
+        for candidate, error in zip(one.candidates, one.errors):
+            known.setdefault(round(100 * float(error), 6), candidate.labels)
+    counts = Counter(round(float(e), 6) for e in errors)
     panels = [("truth", truth)]
-    panels += [(f"{c.family} {c.dimension}: {100 * e:.1f} %", c.labels) for c, e in zip(one.candidates, one.errors)][:7]
-    figure = Figure(figsize=(3.2 * min(4, len(panels)), 2.8 * -(-len(panels) // 4)), layout="constrained")
+    panels += [(f"answer in {n} of {len(errors)}: {e:.1f} %", known[e]) for e, n in counts.most_common(2) if e in known]
+    panels.append((f"best candidate: {min(known):.1f} %", known[min(known)]))
+    figure = Figure(figsize=(4.0 * len(panels), 3.4), layout="constrained")
     figure.suptitle(sequence.name)
-    for axes, (title, labels) in zip(np.ravel(figure.subplots(-(-len(panels) // 4), min(4, len(panels)), squeeze=False)), panels):
-        axes.scatter(*tracks[-1].T, c=by_size(labels), s=4, cmap="tab10", vmin=0, vmax=9)
+    for axes, (title, labels) in zip(np.ravel(figure.subplots(1, len(panels))), panels):
+        axes.scatter(*tracks[-1].T, c=matched(labels, truth), s=6, cmap="tab10", vmin=0, vmax=9)
         axes.set(title=title, aspect="equal", xticks=[], yticks=[])
         axes.invert_yaxis()
     with replacing(path) as temporary:
         figure.savefig(temporary, format="png", dpi=110)
+
+
+def matched(labels: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    """Labels renamed so that they agree with the truth as often as they can, for equal colours.
+
+    Examples
+    --------
+    >>> matched(np.array([1, 1, 0, 0]), np.array([0, 0, 1, 0]))
+    array([0, 0, 1, 1])
+    """
+    labels = by_size(labels)
+    counts = np.zeros((max(labels.max(), truth.max()) + 1,) * 2, np.int64)
+    np.add.at(counts, (labels, truth), 1)
+    return linear_sum_assignment(-counts)[1][labels]

@@ -72,16 +72,18 @@ _PRINTED_REAL = {
 # What cross-validation chooses from, per real set.
 REAL_GRIDS: dict[str, dict[str, list]] = {
     "madelon": {
-        "kappa": [5, 10],
+        "kappa": [10],
         "max_order": [1],
+        "shrinkage": [0.1],
         "n_steps": [100, 150, 200],
-        "n_features_to_select": [20],
+        "n_features_to_select": [12, 20],
         "n_neighbors_predict": [3, 5, 9],
     },
     "ionosphere": {
         "kappa": [3, 5],
-        "max_order": [2, 4],
-        "n_steps": [50, 100, 150, 200, 300],
+        "max_order": [4],
+        "shrinkage": [0.1, 0.2],
+        "n_steps": [50, 100, 200, 300],
         "n_features_to_select": [None],
         "n_neighbors_predict": [1, 3],
     },

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from annealed.pipelines import reproduce_metric, reproduce_online
+from annealed.pipelines.cells import Cells
 from annealed.pipelines.metric_data import bayes_error, load_set, random_split, simulated_case
 from annealed.pipelines.reproduce import TABLES, reproduce, table
 from annealed.pipelines.reproduce_metric import sdist_real, sdist_simulated
@@ -56,3 +57,27 @@ def test_every_table_is_there():
         load_set("madelon", "nowhere")
     parts = random_split(np.arange(20).reshape(10, 2), np.arange(10), 0)
     assert len(parts[0]) == 7 and sorted([*parts[1], *parts[3]]) == list(range(10))
+
+
+def test_cells_survive_an_interruption(tmp_path):
+    path = tmp_path / "cells.jsonl"
+    Cells(path)({"N": 1}, lambda: {"error": 0.5})
+    with path.open("a") as file:
+        file.write('[{"N": 2}, {"err')  # cut short
+    again = Cells(path)
+    assert again({"N": 1}, lambda: pytest.fail("made twice")) == {"error": 0.5}
+    assert {"N": 2} not in again
+    again({"N": 2}, lambda: 3)
+    assert Cells(path)({"N": 2}, lambda: 4) == 3
+    path.write_text("no table\n")
+    with pytest.raises(ValueError, match="line 1 is no finished cell"):
+        Cells(path)
+
+
+def test_a_table_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
+    path = tmp_path / "cells.jsonl"
+    first = reproduce("sdist-simulated", 1, sizes=[(60, 4)], rivals=False, checkpoint=path)
+    monkeypatch.setattr(reproduce_metric, "_measure", lambda *_: pytest.fail("made twice"))
+    assert reproduce("sdist-simulated", 1, sizes=[(60, 4)], rivals=False, checkpoint=path) == first
+    with pytest.raises(ValueError, match="sdist-real has no such option"):
+        reproduce("sdist-real", 1, noisy=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,7 @@ def open_video(path: str | Path) -> cv2.VideoCapture:
     """
     if not Path(path).is_file():
         raise ValueError(f"{path}: no such file")
+    os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")  # FFmpeg would add lines of its own to ours
     capture = cv2.VideoCapture(str(path))
     if not capture.isOpened() or capture.get(cv2.CAP_PROP_FRAME_WIDTH) < 1:
         raise ValueError(f"{path}: cannot be opened as a video")

@@ -14,7 +14,7 @@ import time
 import dask.array as da
 import numpy as np
 from annealed.learners import FSAClassifier
-from dask.distributed import Client, LocalCluster
+from dask.distributed import Client, LocalCluster, wait
 from distributed.diagnostics.plugin import SchedulerPlugin
 
 
@@ -32,12 +32,14 @@ def main(a) -> dict:
     settings = {} if a.memory_limit is None else {"memory_limit": a.memory_limit}
     relevant = 10 * np.arange(1, a.k + 1) - 1
     with (
-        LocalCluster(n_workers=a.workers, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit="6GB") as cluster,
+        LocalCluster(n_workers=a.workers, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit=0) as cluster,
         Client(cluster) as client,
     ):
         rng = da.random.default_rng(0)
         X = rng.standard_normal((a.rows, a.columns), dtype=np.float32, chunks=tuple(a.chunks))
         X = (X + rng.standard_normal((a.rows, 1), dtype=np.float32, chunks=(a.chunks[0], 1))).persist()
+        wait(X)
+        client.rebalance(X)
         y = np.where(X[:, relevant].sum(axis=1).compute() > 0, 1, -1)
         FSAClassifier(3, **settings).fit(X[:2000, :300].rechunk((600, 300)).persist(), y[:2000])  # compiles
         client.run(time.process_time)

@@ -1,0 +1,49 @@
+"""What reading a part of the rows in the early steps costs in features found, and saves in reads.
+
+    python benchmarks/scale_subsample.py --rows 3000 --runs 6
+
+Simulated data of the papers in a column-major file, a memory limit of a tenth of it; share of the true columns found, runs that found
+all, and bytes read over the file's size.
+"""
+
+import argparse
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from annealed.learners import FSAClassifier
+from annealed.learners.sources import RawSource
+from annealed.pipelines.simulated import simulate
+
+
+class Counting(RawSource):
+    """Counts the bytes that are asked for."""
+
+    bytes_read = 0
+
+    def read(self, rows, columns, out):
+        self.bytes_read += (rows.stop - rows.start) * self.cost(columns) // self.shape[0]
+        super().read(rows, columns, out)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=3000)
+    parser.add_argument("--features", type=int, default=1000)
+    parser.add_argument("-k", type=int, default=30)
+    parser.add_argument("--design", choices=["ar1", "equicorrelated"], default="ar1")
+    parser.add_argument("--runs", type=int, default=6)
+    a = parser.parse_args()
+    path = Path(tempfile.mkdtemp()) / "X.bin"
+    for polish in ("refit", "swap"):
+        for share in (1.0, 0.5, 0.2, 0.1, 0.05):
+            found, read = [], []
+            for seed in range(a.runs):
+                data = simulate("classification", a.rows, a.features, a.k, columns=a.design, random_state=seed)
+                np.asfortranarray(data.X).ravel(order="K").tofile(path)
+                source = Counting(path, 0, data.X.shape, data.X.dtype, (4, 4 * a.rows))
+                model = FSAClassifier(a.k, memory_limit=data.X.nbytes // 10, subsample=share, random_state=seed, polish=polish)
+                found.append(data.found(model.fit(source, data.y).get_support(indices=True)))
+                read.append(source.bytes_read / data.X.nbytes)
+            print(f"{polish:6s} {share:4.2f} found {np.mean(found):.3f} all {np.sum(np.equal(found, 1))}/{a.runs} reads {np.mean(read):.2f}")
+    path.unlink()

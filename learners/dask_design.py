@@ -2,7 +2,8 @@
 
 PAMI text, section 2.2, "Large Scale Implementation". Every tile answers for itself; scores are summed over the tiles of a row,
 gradients over those of a column, in a fixed order, so that neither lost workers nor the order in which tasks end change the result.
-Survivors are joined into tiles of the old size and persisted until they fit into the memory of the client.
+Survivors are joined into tiles of the old size and persisted, as often as a third of the columns is left, until they fit into the
+memory of the client.
 """
 
 from __future__ import annotations
@@ -16,7 +17,18 @@ from dask.delayed import delayed
 from sklearn.utils import check_random_state
 
 from .blocks import OutsideDesign
-from .designs import GATHER, DenseDesign, Design, PiecewiseDesign, block_moments, encode, evenly_spaced, first_sums, hat_basis, moments
+from .designs import (
+    GATHER,
+    DenseDesign,
+    Design,
+    PiecewiseDesign,
+    block_moments,
+    encode,
+    evenly_spaced,
+    first_sums,
+    hat_basis,
+    moments,
+)
 from .kernels import ROWS
 from .knots import add_ranges, even_knots, knots
 from .sources import Outside, _float, n_bytes
@@ -216,7 +228,7 @@ class DaskDesign(OutsideDesign):
     """Linear or piecewise-linear responses to the columns of a Dask array, chunked in any way.
 
     Work runs on the active ``distributed`` client, or on Dask's default scheduler. A step makes one task per tile where tiles hold
-    whole rows and two otherwise, one for each row of tiles and one for every sixteen partial sums.
+    whole rows, two otherwise and two for each row of tiles, and one for every sixteen partial sums.
 
     Attributes
     ----------
@@ -293,9 +305,8 @@ class DaskDesign(OutsideDesign):
         results = []
         for j, part in enumerate(self.parts):
             meaning = _shared(self.meaning[part], self.meaning[part].nbytes)
-            results.append(
-                _reduced([_task(_first, t[j], meaning, self.weight[r], residual[r]) for t, r in zip(self.tiles, self.rows)], _first_total)
-            )
+            sums = [_task(_first, t[j], meaning, self.weight[r], residual[r]) for t, r in zip(self.tiles, self.rows)]
+            results.append(_reduced(sums, _first_total))
         found = dask.compute(*results)
         if self.knots is None:
             shift, total, square = (np.concatenate([f[i] for f in found]) for i in (0, 3, 4))
@@ -388,7 +399,7 @@ class DaskDesign(OutsideDesign):
         return dask.compute(_reduced([_task(_covariance, self.tiles[i][0], state, pairs[i], scale) for i in chosen]))[0]
 
     def _narrow(self, kept, copy=False):
-        """Strike columns out; where few are left, join what neighbouring tiles have while that makes none larger than the largest."""
+        """Strike columns out; where few are left, join those of neighbouring tiles, none larger than the largest before."""
         bounds = np.searchsorted(kept, [p.start for p in self.parts] + [self.parts[-1].stop])
         held = [j for j in range(len(self.parts)) if bounds[j + 1] > bounds[j]]
         positions = {j: kept[bounds[j] : bounds[j + 1]] - self.parts[j].start for j in held}
@@ -412,8 +423,10 @@ class DaskDesign(OutsideDesign):
         self.parts = _slices([int(bounds[g[-1] + 1] - bounds[g[0]]) for g in groups])
 
     def _joined(self, row, group, positions, bounds):
-        some = self.meaning[bounds[group[0]] : bounds[group[-1] + 1]] if self.knots is not None else self.meaning
-        return _task(_join, Columns(some.dtype, knots=some.knots, even=some.even), [positions[j] for j in group], *[row[j] for j in group])
+        columns = Columns(self.meaning.dtype, even=self.meaning.even)
+        if self.knots is not None:
+            columns.knots = self.knots[bounds[group[0]] : bounds[group[-1] + 1]]
+        return _task(_join, columns, [positions[j] for j in group], *[row[j] for j in group])
 
     def _outside(self):
         if self.alive[0] is None:

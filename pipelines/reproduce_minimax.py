@@ -53,7 +53,7 @@ _L1_VIOLATION = 0.01  # of the penalty's gradient: how far a column outside may 
 _L1_FITS = 8  # per number of columns
 
 
-def l1_fit(X, y, C: float, working: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+def l1_fit(X, y, C: float, working: np.ndarray | None = None) -> np.ndarray:
     """liblinear's L1-penalised logistic regression on a working set of columns that grows until no other column wants in.
 
     The solution is that of all columns; liblinear itself would need 32 bytes and more for every number of X.
@@ -71,32 +71,30 @@ def l1_fit(X, y, C: float, working: np.ndarray | None = None) -> tuple[np.ndarra
     Returns
     -------
     coef : ndarray of shape (m,)
-    working : ndarray of int
-        The last working set.
     """
     working = np.empty(0, int) if working is None else working
     coef = np.zeros(X.shape[1])
     while True:
+        if len(working):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                settings = {"solver": "liblinear", "fit_intercept": False, "random_state": 0}
+                model = LogisticRegression(l1_ratio=1.0, C=C, tol=_L1_TOLERANCE, **settings)
+                coef[working] = model.fit(X[:, working].astype(np.float64), y).coef_[0]
         residual = y / (1.0 + np.exp(y * (X[:, working] @ coef[working])))
         slope = C * np.abs(residual.astype(X.dtype) @ X)
         slope[working] = 0.0
         violating = np.flatnonzero(slope > 1.0 + _L1_VIOLATION)
-        if not len(violating) and len(working):
-            return coef, working
-        worst = violating[np.argsort(-slope[violating])][: max(200, len(working))]
-        working = np.union1d(working, worst if len(worst) else [int(slope.argmax())])
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            settings = {"solver": "liblinear", "fit_intercept": False, "random_state": 0}
-            model = LogisticRegression(l1_ratio=1.0, C=C, tol=_L1_TOLERANCE, **settings)
-            coef[working] = model.fit(X[:, working].astype(np.float64), y).coef_[0]
+        if not len(violating):
+            return coef
+        worst = violating[np.argsort(-slope[violating])][: max(200, len(working) // 2)]
+        working = np.union1d(working, worst)
 
 
 def l1_path(X, y, sizes: Sequence[int]) -> list[np.ndarray]:
     """Columns that L1-penalised logistic regression selects at each number, the largest of the least fit with more."""
     low = 2.0 / float(np.abs(y.astype(X.dtype) @ X).max())  # at this C the first column enters
     tried: dict[float, np.ndarray] = {low: np.zeros(X.shape[1])}
-    working: np.ndarray | None = None
     found = []
     for size in sizes:
         for _ in range(_L1_FITS):
@@ -111,7 +109,8 @@ def l1_path(X, y, sizes: Sequence[int]) -> list[np.ndarray]:
                 before, after = below[-1], above[0]
                 share = (1.01 * size - counts[before]) / (counts[after] - counts[before])
                 C = before * (after / before) ** min(max(share, 0.1), 0.9)
-            tried[C], working = l1_fit(X, y, C, working)
+            near = tried[above[0] if above else below[-1]]
+            tried[C] = l1_fit(X, y, C, np.flatnonzero(near))
         above = [C for C in sorted(tried) if np.count_nonzero(tried[C]) >= size]
         found.append(comparators.strongest_columns(tried[above[0] if above else max(tried)], size))
     return found

@@ -128,26 +128,27 @@ def sparsity(data, out):
     figure.savefig(out / "online_sparsity.png", dpi=70)
 
 
-def lmnn(data, out, python, limit=30.0):
-    """SDist, then LMNN in the environment of another python, on one 70 / 30 split of Madelon; processor seconds of one thread."""
+def lmnn(data, out, python, seconds):
+    """SDist, then LMNN in the environment of another python, on one 70 / 30 split of Madelon; processor seconds of one thread.
+
+    LMNN is stopped after ``seconds``: its time is then a lower bound, and its error that of the metric it had reached.
+    """
     X, y, X_test, y_test = load_set("madelon", data)
     X, y, X_test, y_test = random_split(np.concatenate([X, X_test]), np.concatenate([y, y_test]), 0)
     mean, sd = X.mean(axis=0), X.std(axis=0)
     X, X_test = (X - mean) / sd, (X_test - mean) / sd
-    settings = {"max_order": 1, "n_features_to_select": 20}
+    settings = {"kappa": 10, "max_order": 1, "shrinkage": 0.1, "n_features_to_select": 20}
     SDist(**settings, n_steps=2).fit(X[:100], y[:100])  # compiles
-    start = time.process_time()
-    model = SDist(**settings).fit(X, y)
-    print(
-        "sDist",
-        round(time.process_time() - start, 2),
-        "s, error",
-        round(float(np.mean(model.predict(X_test) != y_test)), 4),
-        flush=True,
-    )
+    times = []
+    for _ in range(3):
+        start = time.process_time()
+        model = SDist(**settings, n_steps=200).fit(X, y)
+        times.append(time.process_time() - start)
+    error = 1 - model.score(X_test, y_test)
+    print(f"sDist: {np.median(times):.2f} s (median of 3), error of 3 neighbours {error:.4f}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         np.savez(f"{folder}/split.npz", X=X, y=y, X_test=X_test, y_test=y_test)
-        subprocess.run([python, "-c", _LMNN, f"{folder}/split.npz", str(limit)], check=True)
+        subprocess.run([python, "-c", _LMNN, f"{folder}/split.npz", str(seconds), str(np.median(times))], check=True)
 
 
 _LMNN = """
@@ -156,18 +157,26 @@ import numpy as np
 from metric_learn import LMNN
 from sklearn.neighbors import KNeighborsClassifier
 
-def give_up(*_):
-    print("LMNN: not finished after", sys.argv[2], "s")
+split = np.load(sys.argv[1])
+
+def report(word, seconds, L, steps):
+    votes = KNeighborsClassifier(3).fit(split["X"] @ L.T, split["y"])
+    error = 1 - votes.score(split["X_test"] @ L.T, split["y_test"])
+    ratio = seconds / float(sys.argv[3])
+    print(f"LMNN: {word} after {seconds:.1f} s and {steps} steps, error of 3 neighbours {error:.4f}; {ratio:.0f} times sDist's time")
     sys.exit()
 
-split = np.load(sys.argv[1])
+def give_up(_, frame):
+    while frame.f_code.co_name != "fit":
+        frame = frame.f_back
+    report("not finished", time.process_time() - start, frame.f_locals["L"], frame.f_locals["it"])
+
 signal.signal(signal.SIGPROF, give_up)
 signal.setitimer(signal.ITIMER_PROF, float(sys.argv[2]))
 start = time.process_time()
 model = LMNN(n_neighbors=3, random_state=0).fit(split["X"], split["y"])
-seconds = time.process_time() - start
-votes = KNeighborsClassifier(3).fit(model.transform(split["X"]), split["y"])
-print("LMNN", round(seconds, 2), "s, error", round(1 - votes.score(model.transform(split["X_test"]), split["y_test"]), 4))
+signal.setitimer(signal.ITIMER_PROF, 0)
+report("finished", time.process_time() - start, model.components_, model.n_iter_)
 """
 
 
@@ -201,7 +210,8 @@ if __name__ == "__main__":
     parser.add_argument("--data", default="../shared/data")
     parser.add_argument("--out", type=Path, default=Path("docs/images"))
     parser.add_argument("--lmnn-python", help="lmnn: python of an environment with metric-learn and scikit-learn < 1.6")
+    parser.add_argument("--seconds", type=float, default=60.0, help="lmnn: stop it after so many processor seconds")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
-    more = (arguments.lmnn_python,) if arguments.what == "lmnn" else ()
+    more = (arguments.lmnn_python, arguments.seconds) if arguments.what == "lmnn" else ()
     globals()[arguments.what](arguments.data, arguments.out, *more)

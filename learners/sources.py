@@ -72,7 +72,7 @@ class Source(Outside):
     def cost(self, columns: np.ndarray) -> int:
         """Bytes that the layout makes one read of these columns, all rows."""
         touched = len(np.unique(np.asarray(columns) // self.column_step)) * self.column_step
-        return self.shape[0] * min(touched, self.shape[1]) * self.stored.itemsize
+        return -(-self.shape[0] // self.row_step) * self.row_step * touched * self.stored.itemsize
 
     stored: np.dtype
 
@@ -129,6 +129,7 @@ class RawSource(Source):
 
     def read(self, rows, columns, out):
         file = os.open(self.path, os.O_RDONLY)
+        _as_asked(file)
         try:
             if self.order == "C":
                 self._read_rows(file, rows, columns, out)
@@ -166,8 +167,6 @@ class RawSource(Source):
         direct = self.stored == out.dtype and out.flags.f_contiguous
         at = self.offset + rows.start * size + np.asarray(columns, dtype=np.int64) * self.strides[1]
         turned = out.T
-        if hasattr(os, "posix_fadvise"):  # the system would read on behind every stretch of a column
-            os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)
 
         def some(mine):
             piece = np.empty(0 if direct else n, self.stored)
@@ -178,6 +177,12 @@ class RawSource(Source):
 
         with ThreadPoolExecutor(READERS) as readers:
             list(readers.map(some, np.array_split(np.arange(len(columns)), min(READERS, len(columns)))))
+
+
+def _as_asked(file: int) -> None:
+    """Let the system read what is asked for and no more: blocks are read ahead here, and survivors lie apart."""
+    if hasattr(os, "posix_fadvise"):
+        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)
 
 
 def _fill(file: int, out: np.ndarray, at: int, path: str) -> None:
@@ -197,6 +202,8 @@ class ChunkedSource(Source):
         self.array, self.shape = array, tuple(array.shape)
         self.stored, self.dtype = np.dtype(array.dtype), _float(array.dtype)
         self.row_step, self.column_step = (min(c, n) for c, n in zip(array.chunks, self.shape))
+        if hasattr(array, "file") and array.file.driver == "sec2":  # HDF5 in an ordinary file
+            _as_asked(array.file.id.get_vfd_handle())
 
     def read(self, rows, columns, out):
         unit = self.column_step
@@ -269,9 +276,9 @@ class ParquetSource(Source):
     def cost(self, columns):
         """Bytes of these columns as they are stored, compressed."""
         meta = self.file.metadata
+        groups = [meta.row_group(g) for g in range(meta.num_row_groups)]
         at = {meta.schema.column(i).path: i for i in range(meta.num_columns)}
-        wanted = [at[self.names[j]] for j in columns]
-        return sum(meta.row_group(g).column(i).total_compressed_size for g in range(meta.num_row_groups) for i in wanted)
+        return sum(group.column(at[self.names[j]]).total_compressed_size for group in groups for j in columns)
 
 
 def on_disk(data, *, name: str | None = None, columns: list[str] | None = None) -> Source:
@@ -339,9 +346,12 @@ def _open(path: Path, name: str | None):
     if kind == ".npy":
         return np.load(path, mmap_mode="r")
     if kind == ".parquet":
+        from pyarrow import OSFile
         from pyarrow.parquet import ParquetFile
 
-        return ParquetFile(path)
+        file = OSFile(str(path))
+        _as_asked(file.fileno())
+        return ParquetFile(file)
     if kind in (".h5", ".hdf5"):
         import h5py
 

@@ -59,17 +59,24 @@ def scaling(data, out):
         for value in values:
             n, p = (500, value) if name == "p" else (value, 200)
             X, y, _, _ = simulated_case("xor", n, p, 0, n_test=10)
-            start = time.process_time()
-            SDist(**settings).fit(X, y)
-            seconds.append(time.process_time() - start)
+            times = []
+            for _ in range(3):
+                start = time.process_time()
+                SDist(**settings).fit(X, y)
+                times.append(time.process_time() - start)
+            seconds.append(float(np.median(times)))
         slope = np.polyfit(np.log(values[2:]), np.log(seconds[2:]), 1)[0]
         print(name, dict(zip(values, np.round(seconds, 3).tolist())), "slope of the last three", round(float(slope), 2))
-        ax.loglog(values, seconds, "o-")
+        ax.loglog(values, seconds, "o-", label=f"measured; slope of the last three {slope:.2f}")
+        ax.loglog(values[2:], seconds[-1] * np.array(values[2:]) / values[-1], "k--", label="slope 1")
         ax.set_xticks(values, [f"{value:,}" for value in values])
+        ax.set_yticks([0.05, 0.1, 0.2, 0.5, 1.0, 2.0], ["0.05", "0.1", "0.2", "0.5", "1", "2"])
+        ax.set_ylim(0.04, 3.0)
         ax.minorticks_off()
+        ax.legend(loc="upper left")
         ax.set_xlabel(name)
         ax.set_ylabel("seconds, 50 steps")
-        ax.set_title(f"slope {slope:.2f}")
+        ax.set_title("N = 500" if name == "p" else "p = 200")
     figure.tight_layout()
     figure.savefig(out / "sdist_scaling.png", dpi=70)
 

@@ -81,11 +81,13 @@ REAL_GRIDS: dict[str, dict[str, list]] = {
     },
     "ionosphere": {
         "kappa": [3, 5],
-        "max_order": [4],
-        "shrinkage": [0.1, 0.2],
-        "n_steps": [50, 100, 200, 300],
+        "max_order": [3],
+        "seed_interactions": [30, 100],
+        "n_neighbors": [10],
+        "shrinkage": [0.2],
+        "n_steps": [25, 50, 100],
         "n_features_to_select": [None],
-        "n_neighbors_predict": [1, 3],
+        "n_neighbors_predict": [1, 3, 5],
     },
     "usps_7v9": {
         "kappa": [5, 10, 20],

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from ..vision.additive import Additive, additive
 from ..vision.blocks import accumulate
 from ..vision.pool import FeaturePool, response_tables
-from ..vision.scan import Additive, additive
 from .peaks import IED, Localisation
 
 

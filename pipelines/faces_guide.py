@@ -11,9 +11,9 @@ import numpy as np
 
 from ..models.guide import Guide
 from ..models.sparse import KeypointModel
+from ..vision.channels import level_channels
 from ..vision.pool import FeaturePool, extract_patches
 from ..vision.pyramid import Level, gaussian_pyramid
-from ..vision.scan import level_channels
 from ..vision.windows import score_windows
 from .calibration import soft_cascade, with_order
 from .faces_data import FaceImage

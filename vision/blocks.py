@@ -125,12 +125,12 @@ def gather_more(flat, places, offsets, weights, f, first, last, n_lanes, out):  
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def gather_hog(cells, inverse_norm, places, offsets, f, n_lanes, sums, scale):  # type: ignore[no-untyped-def]
+def gather_hog(cells, inverse_norm, cells_at, norms_at, offsets, f, n_lanes, sums, scale):  # type: ignore[no-untyped-def]
     """Histogram entries and 1 / norm of one HOG feature."""
     first, norm_first = offsets[f, 0], offsets[f, 1]
     for j in range(uint64(n_lanes)):
-        sums[j] = cells[places[j] + first]
-        scale[j] = inverse_norm[places[j] + norm_first]
+        sums[j] = cells[cells_at[j] + first]
+        scale[j] = inverse_norm[norms_at[j] + norm_first]
 
 
 @njit(cache=True, nogil=True)

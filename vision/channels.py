@@ -16,7 +16,7 @@ __all__ = ["GROUP", "LevelChannels", "level_channels"]
 GROUP = 64
 """Neighbouring windows of a row that are scored together."""
 
-_OWN = 150  # the histograms of one window alone take about as long as a level's of so many pixels
+_OWN = 60  # the histograms of one window alone take about as long as a level's of so many pixels
 
 
 class Buffers:
@@ -70,6 +70,7 @@ class LevelChannels:
     inverse_sigma: npt.NDArray[np.float32]
     _buffers: Buffers = field(default_factory=Buffers, repr=False)
     _hog: list[tuple[npt.NDArray[Any], npt.NDArray[np.float32]]] = field(default_factory=list, repr=False)
+    _gradient: list[npt.NDArray[np.uint16]] = field(default_factory=list, repr=False)
     _asked: list[int] = field(default_factory=lambda: [0], repr=False)
 
     @property
@@ -97,10 +98,19 @@ class LevelChannels:
             block = self.pool.hog.block if self.pool.hog else 1
             cells = self._buffers.take("cells", (3 * self.pool.n_orientations, self.plane), self.entry)
             inverse_norm = self._buffers.take("norms", (3, self.plane), np.float32)
-            gradient = self._buffers.take("gradient", (2, self.rows + self.pool.window - 1, self.stride - 1), np.uint16)
-            dense_histograms(self.planes, self.stride, *self.pool.hog_arguments(), block, *gradient, cells, inverse_norm)
+            cell, epsilon, _ = self.pool.hog_arguments()
+            dense_histograms(*self.gradient, cell, epsilon, block, cells, inverse_norm)
             self._hog.append((cells, inverse_norm))
         return self._hog[0]
+
+    @property
+    def gradient(self) -> npt.NDArray[np.uint16]:
+        """Length and bin of the gradient at every pixel, (2, 3, rows + window, stride); computed at first use."""
+        if not self._gradient:
+            found = self._buffers.take("gradient", (2, 3, self.rows + self.pool.window, self.stride), np.uint16)
+            dense_gradients(self.planes, self.pool.hog_arguments()[2], *found)
+            self._gradient.append(found)
+        return self._gradient[0]
 
     @property
     def entry(self) -> type:
@@ -117,9 +127,8 @@ class LevelChannels:
         """
         histogram = np.empty((len(places), len(cells), self.pool.n_orientations), self.entry)
         inverse_norm = np.empty((len(places), len(blocks)), np.float32)
-        window_histograms(
-            self.planes, self.stride, self.pool.window, places, cells, blocks, *self.pool.hog_arguments(), histogram, inverse_norm
-        )
+        cell, epsilon, _ = self.pool.hog_arguments()
+        window_histograms(*self.gradient, places, cells, blocks, cell, epsilon, histogram, inverse_norm)
         return histogram, inverse_norm
 
 
@@ -237,36 +246,47 @@ def dense_integrals(planes, window, stride, integral, squares, inverse_sigma):  
 
 
 @njit(cache=True, nogil=True)
-def dense_histograms(  # type: ignore[no-untyped-def]
-    planes, stride, cell_side, epsilon, tangents, block, length, bins, cells, inverse_norm
-):
+def dense_gradients(planes, tangents, length, bins):  # type: ignore[no-untyped-def]
+    """Lengths and bins of the gradients at all pixels of the tables; 0 in the last row and column."""
+    rows, columns = planes.shape[1] - 2, planes.shape[2] - 2  # entry x is the pixel x + 1 of the padded level
+    across = np.empty(columns, np.float32)
+    along = np.empty(columns, np.float32)
+    for c in range(3):
+        length[c, rows:] = 0
+        bins[c, rows:] = 0
+        for y in range(rows):
+            gradients(
+                planes[c, y + 1, :columns], planes[c, y + 1, 2 : columns + 2], planes[c, y, 1 : columns + 1],
+                planes[c, y + 2, 1 : columns + 1], tangents, length[c, y, :columns], bins[c, y, :columns], across, along,
+            )  # fmt: skip
+            length[c, y, columns:] = 0
+            bins[c, y, columns:] = 0
+
+
+@njit(cache=True, nogil=True)
+def dense_histograms(length, bins, cell_side, epsilon, block, cells, inverse_norm):  # type: ignore[no-untyped-def]
     """Histogram of the cell and 1 / norm of the block at every pixel.
 
     Row by row: the sums over the last ``cell_side`` rows of every column, bin by bin, then over columns.
     """
-    n_bins = 2 * tangents.size
-    rows, columns = length.shape  # entry x is the pixel x + 1 of the padded level
-    across = np.empty(columns, np.float32)
-    along = np.empty(columns, np.float32)
-    upright = np.zeros((n_bins, columns), cells.dtype)
-    energy = np.zeros((rows, columns), np.float32)
-    row_energy = np.zeros(columns, np.float32)
-    inner = columns - cell_side + 1
+    _, rows, stride = length.shape
+    n_bins = cells.shape[0] // 3
+    upright = np.zeros((n_bins, stride), cells.dtype)
+    energy = np.zeros((rows, stride), np.float32)
+    row_energy = np.zeros(stride, np.float32)
+    inner = stride - cell_side + 1
     reach = (block - 1) * cell_side
     for c in range(3):
         upright[:] = 0
         for y in range(rows):
-            gradients(
-                planes[c, y + 1, :columns], planes[c, y + 1, 2 : columns + 2], planes[c, y, 1 : columns + 1],
-                planes[c, y + 2, 1 : columns + 1], tangents, length[y], bins[y], across, along,
-            )  # fmt: skip
             top = y - cell_side + 1
-            row_energy[:] = 0
+            if top >= 0:
+                energy[top] = 0
             for k in range(n_bins):
                 if top > 0:
-                    move_bin(length, bins, y, top - 1, k, upright)
+                    move_bin(length[c], bins[c], y, top - 1, k, upright)
                 else:
-                    add_bin(length, bins, y, k, upright)
+                    add_bin(length[c], bins[c], y, k, upright)
                 if top >= 0:
                     entry = cells[c * n_bins + k, top * stride :]
                     if cell_side == 6:
@@ -275,16 +295,13 @@ def dense_histograms(  # type: ignore[no-untyped-def]
                         entry[:inner] = 0
                         for i in range(cell_side):
                             add_shifted(upright, k, i, inner, entry)
-                    add_squares(entry, inner, row_energy)
-            if top >= 0:
-                energy[top] = row_energy
+                    add_squares(entry, inner, energy[top])
         for y in range(rows - reach):
             row_energy[:] = epsilon * epsilon
             for i in range(block):
                 for j in range(block):
-                    add_shifted(energy, y + i * cell_side, j * cell_side, columns - reach, row_energy)
-            for x in range(columns - reach):
-                inverse_norm[c, y * stride + x] = np.float32(1) / np.sqrt(row_energy[x])
+                    add_shifted(energy, y + i * cell_side, j * cell_side, stride - reach, row_energy)
+            invert(row_energy, stride - reach, inverse_norm[c, y * stride :])
 
 
 @njit(cache=True, nogil=True)
@@ -331,50 +348,37 @@ def add_squares(entries, count, energy):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def invert(energy, count, inverse_norm):  # type: ignore[no-untyped-def]
+    """1 / norm of one row of blocks."""
+    for x in range(uint64(count)):
+        inverse_norm[x] = np.float32(1) / np.sqrt(energy[x])
+
+
+@njit(cache=True, nogil=True)
 def window_histograms(  # type: ignore[no-untyped-def]
-    planes, stride, window, places, cells, blocks, cell_side, epsilon, tangents, histogram, inverse_norm
+    length, bins, places, cells, blocks, cell_side, epsilon, histogram, inverse_norm
 ):
     """Histograms of the given cells of some windows, and 1 / norm of the given blocks of cells, summed as in `dense_histograms`."""
-    side = window + 2
-    size = window * side - 2  # pixels of the window in one row after the other, the padding between them included
-    patch = np.empty(side * side, np.uint8)
-    length = np.empty(3 * size, np.uint16)
-    bins = np.empty(3 * size, np.uint16)
-    across = np.empty(size, np.float32)
-    along = np.empty(size, np.float32)
+    _, rows, stride = length.shape
+    lengths, numbers = length.ravel(), bins.ravel()
+    n_bins, n_cells = uint64(histogram.shape[2]), uint64(cells.shape[0])
     first = np.empty(cells.shape[0], np.uint64)
-    used = np.zeros(3, np.bool_)
     for i in range(cells.shape[0]):
-        first[i] = cells[i, 0] * size + cells[i, 1] * side + cells[i, 2]
-        used[cells[i, 0]] = True
+        first[i] = (cells[i, 0] * rows + cells[i, 1]) * stride + cells[i, 2]
     energy = np.empty(cells.shape[0], np.float32)
-    n_bins = uint64(histogram.shape[2])
-    n_cells = uint64(cells.shape[0])
     for w in range(places.size):
-        top, left = divmod(np.int64(places[w]), stride)
-        for c in range(3):
-            if not used[c]:
-                continue
-            for y in range(side):
-                for x in range(side):
-                    patch[y * side + x] = planes[c, top + y, left + x]
-            part = slice(c * size, (c + 1) * size)
-            gradients(
-                patch[side : side + size], patch[side + 2 : side + 2 + size], patch[1 : 1 + size],
-                patch[2 * side + 1 : 2 * side + 1 + size], tangents, length[part], bins[part], across, along,
-            )  # fmt: skip
         flat = histogram[w].ravel()
         flat[:] = 0
         for y in range(cell_side):
             for x in range(cell_side):
-                step = uint64(y * side + x)
+                at = places[w] + uint64(y * stride + x)
                 for i in range(n_cells):  # neighbouring sums do not wait for each other
-                    pixel = first[i] + step
-                    flat[i * n_bins + uint64(bins[pixel])] += length[pixel]
-        for i in range(cells.shape[0]):
+                    pixel = first[i] + at
+                    flat[i * n_bins + uint64(numbers[pixel])] += lengths[pixel]
+        for i in range(n_cells):
             total = np.float32(0)
-            for k in range(histogram.shape[2]):
-                entry = np.float32(np.int32(histogram[w, i, k]))
+            for k in range(n_bins):
+                entry = np.float32(np.int32(flat[i * n_bins + k]))
                 total += entry * entry
             energy[i] = total
         for i in range(blocks.shape[0]):

@@ -122,15 +122,24 @@ def histograms_for(channels: LevelChannels, model: Additive, places: npt.NDArray
 
 def level_offsets(channels: LevelChannels, model: Additive) -> npt.NDArray[np.uint64]:
     """Where a HOG feature's cell lies in the level's histograms, and its block in the norms: (n, 2), 0 for Haar."""
-    program, plane, stride = model.program, channels.plane, channels.stride
+    program = model.program
     offsets = np.zeros((len(program.channel), 2), np.uint64)
-    hog = program.with_0
-    if len(hog):
-        cells, blocks = program.cells[program.cell[hog]], program.block_corner[program.block[hog]]
-        entry = cells[:, 0] * channels.pool.n_orientations + program.orientation[hog]
-        offsets[hog, 0] = entry * plane + cells[:, 1] * stride + cells[:, 2]
-        offsets[hog, 1] = blocks[:, 0] * plane + blocks[:, 1] * stride + blocks[:, 2]
+    histogram_offsets(
+        program.with_0, program.cells, program.cell, program.block_corner, program.block, program.orientation,
+        channels.pool.n_orientations, channels.plane, channels.stride, offsets,
+    )  # fmt: skip
     return offsets
+
+
+@njit(cache=True, nogil=True)
+def histogram_offsets(  # type: ignore[no-untyped-def]
+    with_0, cells, cell, block_corner, block, orientation, n_bins, plane, stride, offsets
+):
+    """Fill in what `level_offsets` gives."""
+    for f in with_0:
+        c, b = cell[f], block[f]
+        offsets[f, 0] = (cells[c, 0] * n_bins + orientation[f]) * plane + cells[c, 1] * stride + cells[c, 2]
+        offsets[f, 1] = block_corner[b, 0] * plane + block_corner[b, 1] * stride + block_corner[b, 2]
 
 
 @njit(cache=True, nogil=True)

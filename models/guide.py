@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..vision.pool import FeaturePool, pixel_of
 from ..vision.channels import LevelChannels
+from ..vision.pool import FeaturePool, pixel_of
 from ..vision.windows import predict_windows, score_windows, windows_around
 from .peaks import IED, Localisation
 from .sparse import KeypointModel, OffsetModel

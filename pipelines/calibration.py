@@ -270,17 +270,27 @@ def calibrate(
             [judge(xy, score, v.points, v.visible, v.ied, v.ignore, tolerance) for v, xy, score, _ in answers(place)]
         )
 
-    def centred(place: Localisation) -> Localisation:
-        """The same with the median offset of what was found."""
-        offsets = [np.empty((0, 2))]
+    def errors(place: Localisation) -> list[np.ndarray]:
+        """Of every view: where the keypoints lie, seen from what was found nearby, in units of ``IED``."""
+        found = []
         for view, xy, score, unit in answers(place):
             hits = judge(xy, score, view.points, view.visible, view.ied, view.ignore, _WIDE)
             order = np.argsort(-score, kind="stable")[: len(hits.face)]
             chosen = hits.face >= 0
-            offsets.append((view.points[hits.face[chosen]] - hits.xy[chosen]) / unit[order][chosen, None])
-        found = np.concatenate(offsets)
+            found.append((view.points[hits.face[chosen]] - hits.xy[chosen]) / unit[order][chosen, None])
+        return found
+
+    def centred(place: Localisation) -> Localisation:
+        """The same with the median offset of what was found."""
+        found = np.concatenate([np.empty((0, 2)), *errors(place)])
         dx, dy = np.median(found, axis=0) if len(found) else np.zeros(2)
         return replace(place, offset_x=float(dx), offset_y=float(dy))
+
+    def marked(place: Localisation) -> Localisation:
+        """The same with how much further right the marks lie, in mirror images further left."""
+        signed = [(-error if flip else error)[:, 0] for (_, flip), error in zip(views, errors(place), strict=True)]
+        found = np.concatenate([np.empty(0), *signed])
+        return replace(place, mark_x=float(np.median(found)) if len(found) else 0.0)
 
     places = [centred(Localisation(radius=r, sharpness=s)) for r in _RADII for s in _SHARPNESS]
     place = max(places, key=lambda place: curve_of(place, 0.05).average_precision)
@@ -296,4 +306,4 @@ def calibrate(
         "recall": recall,
         "threshold": threshold,
     }
-    return replace(model, localisation=place, threshold=threshold), scores
+    return replace(model, localisation=marked(place), threshold=threshold), scores

@@ -99,7 +99,8 @@ class LevelChannels:
             cells = self._buffers.take("cells", (3 * self.pool.n_orientations, self.plane), self.entry)
             inverse_norm = self._buffers.take("norms", (3, self.plane), np.float32)
             cell, epsilon, _ = self.pool.hog_arguments()
-            dense_histograms(*self.gradient, cell, epsilon, block, cells, inverse_norm)
+            length, bins = self.gradient
+            dense_histograms(length, bins, cell, epsilon, block, cells, inverse_norm)
             self._hog.append((cells, inverse_norm))
         return self._hog[0]
 
@@ -108,7 +109,7 @@ class LevelChannels:
         """Length and bin of the gradient at every pixel, (2, 3, rows + window, stride); computed at first use."""
         if not self._gradient:
             found = self._buffers.take("gradient", (2, 3, self.rows + self.pool.window, self.stride), np.uint16)
-            dense_gradients(self.planes, self.pool.hog_arguments()[2], *found)
+            dense_gradients(self.planes, self.pool.hog_arguments()[2], found[0], found[1])
             self._gradient.append(found)
         return self._gradient[0]
 
@@ -125,10 +126,11 @@ class LevelChannels:
 
         ``places`` are flat places in the level, ``cells`` and ``blocks`` those of a `Program`.
         """
-        histogram = np.empty((len(places), len(cells), self.pool.n_orientations), self.entry)
+        histogram: npt.NDArray[Any] = np.empty((len(places), len(cells), self.pool.n_orientations), self.entry)
         inverse_norm = np.empty((len(places), len(blocks)), np.float32)
         cell, epsilon, _ = self.pool.hog_arguments()
-        window_histograms(*self.gradient, places, cells, blocks, cell, epsilon, histogram, inverse_norm)
+        length, bins = self.gradient
+        window_histograms(length, bins, places, cells, blocks, cell, epsilon, histogram, inverse_norm)
         return histogram, inverse_norm
 
 

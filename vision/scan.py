@@ -62,9 +62,9 @@ def scan_level(channels: LevelChannels, model: Additive) -> npt.NDArray[np.float
     """
     out = np.empty((channels.rows, channels.width), np.float32)
     handed = np.zeros((channels.rows, channels.width), np.int8)
-    dense = channels.has_hog or np.isneginf(model.limits[: model.stages[model.plain]]).all()
+    dense = channels.has_hog or bool(np.isneginf(model.limits[: model.stages[model.plain]]).all())
     last = len(model.stages) - 1 if dense else model.plain
-    scan_rows(
+    scan_rows(  # type: ignore[call-arg]
         model.program.n_corners, *_tables(channels, model, dense), model.slope, channels.integral, channels.inverse_sigma,
         model.shift, model.top, model.start[0], model.rises[0], model.intercept[0], model.limits, model.stages, last, out, handed,
     )  # fmt: skip
@@ -97,7 +97,7 @@ def dense_values(channels: LevelChannels, feature: npt.ArrayLike) -> npt.NDArray
     """Value of one feature in every window of a level: (H, W) float32."""
     model = additive(channels.pool, np.atleast_2d(feature), [0.0], [1.0], [[0.0, 0.0]], 0.0)
     out = np.empty((channels.rows, channels.width), np.float32)
-    value_rows(
+    value_rows(  # type: ignore[call-arg]
         model.program.n_corners, *_tables(channels, model, True), model.program.inverse_area, channels.integral,
         channels.inverse_sigma, out,
     )  # fmt: skip

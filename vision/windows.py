@@ -60,12 +60,14 @@ def finish_windows(
     )  # fmt: skip
     responses = (model.shift, model.top, model.start[0], model.rises[0], model.limits, model.stages)
     nothing = _no_histograms(channels, places)
-    follow(*features, *nothing, *responses, 0, model.plain, places, entered, scores)
+    follow(*features, *nothing, *responses, 0, model.plain, places, entered, scores)  # type: ignore[call-arg]
     left = np.flatnonzero(scores > -np.inf) if model.plain < last else np.empty(0, np.int64)
     if len(left):
         running = scores[left]
         histograms = histograms_for(channels, model, places[left])
-        follow(*features, *histograms, *responses, model.plain, last, places[left], entered[left], running)
+        follow(  # type: ignore[call-arg]
+            *features, *histograms, *responses, model.plain, last, places[left], entered[left], running
+        )  # fmt: skip
         scores[left] = running
 
 
@@ -75,7 +77,7 @@ def predict_windows(channels: LevelChannels, model: Additive, xs: npt.ArrayLike,
     program = model.program
     out = np.empty((len(model.intercept), len(places)), np.float32)
     if len(places):
-        predict_places(
+        predict_places(  # type: ignore[call-arg]
             program.n_corners, program.channel, program.corner_y, program.corner_x, program.weight, channels.plane,
             channels.stride, model.slope, channels.integral, channels.inverse_sigma.reshape(-1),
             *histograms_for(channels, model, places), model.shift, model.top, model.start, model.rises, model.intercept,

@@ -4,8 +4,8 @@
     python benchmarks/scale.py fit   FOLDER --layout columns --memory-limit 2GB [--subsample 0.1]
 
 PAMI (18): equicorrelated columns, labels from columns 10, 20, ..., 10 k. ``fit`` prints one line of JSON: bytes read by system calls
-and from the disk (/proc/self/io), the model (moments + schedule + polishing), the largest anonymous memory (RssAnon) and the disk's
-and the memory's bandwidth, measured on the same machine in the same run.
+and from the disk (/proc/self/io; the file's pages are dropped before each pass), the model (moments + schedule + polishing), the
+largest anonymous memory (RssAnon) and the disk's and the memory's bandwidth, measured on the same machine in the same run.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 from annealed.learners import FSAClassifier, on_disk
-from annealed.learners.blocks import BlockDesign
+from annealed.learners.blocks import BlockDesign, Reader
 from annealed.learners.schedules import inverse
 
 NAMES = {"columns": "columns.npy", "rows": "rows.npy", "hdf5": "chunks.h5", "zarr": "chunks.zarr", "parquet": "table.parquet"}
@@ -109,19 +109,15 @@ def status(name: str, field: str) -> int:
 
 
 class Memory(threading.Thread):
-    """The largest anonymous memory so far, looked at ten times a second; drops the file's pages (of many files once a second) where asked to."""
+    """The largest anonymous memory so far, looked at ten times a second."""
 
-    def __init__(self, path: Path, cold: bool):
+    def __init__(self):
         super().__init__(daemon=True)
-        self.path, self.cold, self.largest, self.stop = path, cold, 0, threading.Event()
+        self.largest, self.stop = 0, threading.Event()
 
     def run(self):
-        tick = 0
         while not self.stop.wait(0.1):
-            tick += 1
             self.largest = max(self.largest, status("status", "RssAnon") * 1024)
-            if self.cold and (tick % 10 == 0 or self.path.is_file()):
-                forget_pages(self.path)
 
 
 def forget_pages(path: Path) -> None:
@@ -170,7 +166,11 @@ def fit(path: Path, k: int, limit: str, subsample: float, cold: bool, seed: int)
     FSAClassifier(3, memory_limit="300KB").fit(on_disk(warm), small[:, 3] > 0)
     warm.unlink()
     passes.clear()
-    watch = Memory(path, cold)
+    if cold:  # no pass finds in memory what another one read
+        blocks, load = Reader.blocks, BlockDesign._load
+        Reader.blocks = lambda self, columns, tiles: forget_pages(path) or blocks(self, columns, tiles)
+        BlockDesign._load = lambda self, columns: forget_pages(path) or load(self, columns)
+    watch = Memory()
     watch.start()
     before = {field: status("io", field) for field in ("rchar", "read_bytes")}
     wall, cpu = time.perf_counter(), time.process_time()
@@ -185,9 +185,12 @@ def fit(path: Path, k: int, limit: str, subsample: float, cold: bool, seed: int)
     large = counts[counts * n * 4.0 * 2 > n_bytes(limit)]
     everything = np.arange(m)
     rng = np.random.default_rng(0)
-    rounds = len(passes) - 1
+    rounds = passes.count(m) - 1
+    # Rows of chunks that do not fit into a block: scores first, then the gradient.
+    twice = 1 + (source.row_step * large * source.dtype.itemsize * 6 > n_bytes(limit))
     some = [source.cost(np.sort(rng.choice(m, int(count), replace=False))) for count in large]
-    steps = [source.cost(np.sort(rng.choice(m, int(counts[len(large)]), replace=False))), *(round(subsample * s) for s in some)]
+    steps = [source.cost(np.sort(rng.choice(m, int(counts[len(large)]), replace=False)))]
+    steps += [round(subsample * s * reads) for s, reads in zip(some, twice)]
     newcomers = rounds * source.cost(everything[:: max(1, m // (5 * k))][: 5 * k])
     model_bytes = source.cost(everything) * (1 + rounds) + sum(steps) + newcomers
     found = model.get_support(indices=True)

@@ -36,7 +36,7 @@ class Outside:
         raise NotImplementedError
 
     def __getitem__(self, where):
-        raise TypeError("data outside memory are not split into folds; expected arrays for cross-validation, or criterion='ebic'")
+        raise TypeError("data on Dask or a device are not split into folds here; expected arrays, or criterion='ebic'")
 
     def scores(self, function, columns: np.ndarray, n_outputs: int):
         """``function`` (n, k) -> (n, n_outputs) of the chosen columns, all rows."""
@@ -57,6 +57,26 @@ class Source(Outside):
     order: str = "C"
     row_step: int = 1
     column_step: int = 1
+    ndim = 2
+
+    def __len__(self):
+        return self.shape[0]
+
+    def __array__(self, *args, **kwargs):
+        raise TypeError(f"X is a file of {self.shape[0]} x {self.shape[1]} values that would be read whole here; expected an array")
+
+    def __getitem__(self, where):
+        """Some rows, as a matrix in the file, for cross-validation; or the numbers in some rows and columns."""
+        rows, columns = where if isinstance(where, tuple) else (where, Ellipsis)
+        whole = isinstance(rows, slice) and rows == slice(None)
+        some = self if whole else SomeRows(self, np.arange(self.shape[0])[rows])
+        if columns is Ellipsis:
+            return some
+        wanted, back = np.unique(np.arange(self.shape[1])[columns], return_inverse=True)
+        out = np.empty((some.shape[0], len(wanted)), self.dtype, order=self.order)  # type: ignore[call-overload]
+        if out.size:
+            some.read(slice(0, some.shape[0]), wanted, out)
+        return out if back.ndim and np.array_equal(back, np.arange(len(back))) else out[:, back]
 
     def cuts(self, height: int) -> list[slice]:
         """All rows, in stretches of at most ``height`` where the file can be cut so without reading anything twice."""
@@ -89,6 +109,35 @@ class Source(Outside):
             self.read(rows, columns, block)
             out[rows] = function(block)
         return out
+
+
+class SomeRows(Source):
+    """Rows of another matrix in a file, in any order; what lies between them is read too.
+
+    Parameters
+    ----------
+    source : Source
+    index : ndarray of int
+        Positions of rows. Read in stretches of the file: cheap where they ascend, as in folds that were not shuffled.
+    """
+
+    def __init__(self, source: Source, index: np.ndarray):
+        self.source, self.index = source, np.atleast_1d(index)
+        self.shape, self.dtype, self.stored = (len(self.index), source.shape[1]), source.dtype, source.stored
+        self.order, self.column_step, self.names = source.order, source.column_step, source.names
+
+    def read(self, rows, columns, out):
+        wanted = self.index[rows]
+        height = max(PIECE_BYTES, out.nbytes) // (len(columns) * self.dtype.itemsize)
+        for stretch in self.source.cuts(max(self.source.row_step, height)):
+            inside = np.flatnonzero((wanted >= stretch.start) & (wanted < stretch.stop))
+            if len(inside) == 0:
+                continue
+            found = wanted[inside]
+            first, last = int(found.min()), int(found.max()) + 1
+            block = np.empty((last - first, len(columns)), self.dtype, order=self.order)  # type: ignore[call-overload]
+            self.source.read(slice(first, last), columns, block)
+            out[inside] = block[found - first]
 
 
 def _float(dtype) -> np.dtype:

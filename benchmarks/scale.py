@@ -4,8 +4,8 @@
     python benchmarks/scale.py fit   FOLDER --layout columns --memory-limit 2GB [--subsample 0.1]
 
 PAMI (18): equicorrelated columns, labels from columns 10, 20, ..., 10 k. ``fit`` prints one line of JSON: bytes read by system calls
-and from the disk (/proc/self/io), the model (moments + schedule + polishing), the largest anonymous memory (RssAnon) and the disk's
-and the memory's bandwidth, measured on the same machine in the same run.
+and from the disk (/proc/self/io; the file's pages are dropped before each pass), the model (moments + schedule + polishing), the
+largest anonymous memory (RssAnon) and the disk's and the memory's bandwidth, measured on the same machine in the same run.
 """
 
 import argparse
@@ -17,10 +17,10 @@ from pathlib import Path
 
 import numpy as np
 from annealed.learners import FSAClassifier, on_disk
-from annealed.learners.blocks import BlockDesign
+from annealed.learners.blocks import BlockDesign, Reader
 from annealed.learners.schedules import inverse
 
-NAMES = {"columns": "columns.npy", "rows": "rows.npy", "chunks": "chunks.h5"}
+NAMES = {"columns": "columns.npy", "rows": "rows.npy", "hdf5": "chunks.h5", "zarr": "chunks.zarr", "parquet": "table.parquet"}
 
 
 def write(path: Path, layout: str, n: int, m: int, k: int, chunks) -> None:
@@ -41,26 +41,57 @@ def write(path: Path, layout: str, n: int, m: int, k: int, chunks) -> None:
                     forget(file)
             forget(file)
     else:
-        import h5py
-
         rows = 512 if layout == "rows" else chunks[0]
-        with open(path, "wb") if layout == "rows" else h5py.File(path, "w") as file:
-            if layout == "rows":
-                np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": (n, m)})
-            else:
-                stored = file.create_dataset("X", (n, m), "f4", chunks=chunks)
-            for first in range(0, n, rows):
-                block = rng.standard_normal((min(rows, n - first), m), dtype=np.float32)
-                block += rng.standard_normal((len(block), 1), dtype=np.float32)
-                signal[first : first + len(block)] = block[:, relevant].sum(axis=1)
-                if layout == "rows":
-                    file.write(block.data)
-                    if first % (rows * 20) == 0:
-                        forget(file)
-                else:
-                    stored[first : first + len(block)] = block
-        forget(open(path, "r+b"))  # noqa: SIM115
+        add, close = WRITERS[layout](path, n, m, chunks)
+        for first in range(0, n, rows):
+            block = rng.standard_normal((min(rows, n - first), m), dtype=np.float32)
+            block += rng.standard_normal((len(block), 1), dtype=np.float32)
+            signal[first : first + len(block)] = block[:, relevant].sum(axis=1)
+            add(first, block)
+            for file in files(path) if first % (rows * 20) == 0 else []:
+                forget(open(file, "r+b"))  # noqa: SIM115
+        close()
+    for file in files(path):
+        forget(open(file, "r+b"))  # noqa: SIM115
     np.save(path.with_suffix(".y.npy"), np.where(signal > 0, 1, -1))
+
+
+def _rows_writer(path, n, m, chunks):
+    file = open(path, "wb")  # noqa: SIM115
+    np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": (n, m)})
+    return lambda first, block: file.write(block.data), file.close
+
+
+def _hdf5_writer(path, n, m, chunks):
+    import h5py
+
+    file = h5py.File(path, "w")
+    stored = file.create_dataset("X", (n, m), "f4", chunks=chunks)
+    return lambda first, block: stored.write_direct(block, dest_sel=np.s_[first : first + len(block)]), file.close
+
+
+def _zarr_writer(path, n, m, chunks):
+    import zarr
+
+    stored = zarr.create_array(str(path), shape=(n, m), chunks=chunks, dtype="f4", compressors=None)
+    return lambda first, block: stored.__setitem__(np.s_[first : first + len(block)], block), lambda: None
+
+
+def _parquet_writer(path, n, m, chunks):
+    import pyarrow as pa
+    from pyarrow.parquet import ParquetWriter
+
+    names = [f"x{j}" for j in range(m)]
+    file = ParquetWriter(path, pa.schema([(name, pa.float32()) for name in names]), compression="none", use_dictionary=False)
+    return lambda first, block: file.write_table(pa.table(list(np.ascontiguousarray(block.T)), names), len(block)), file.close
+
+
+WRITERS = {"rows": _rows_writer, "hdf5": _hdf5_writer, "zarr": _zarr_writer, "parquet": _parquet_writer}
+
+
+def files(path: Path) -> list[Path]:
+    """The file, or all that a folder holds."""
+    return [file for file in sorted(path.rglob("*")) if file.is_file()] if path.is_dir() else [path]
 
 
 def forget(file) -> None:
@@ -78,23 +109,22 @@ def status(name: str, field: str) -> int:
 
 
 class Memory(threading.Thread):
-    """The largest anonymous memory so far, looked at ten times a second; drops the file's pages where asked to."""
+    """The largest anonymous memory so far, looked at ten times a second."""
 
-    def __init__(self, path: Path, cold: bool):
+    def __init__(self):
         super().__init__(daemon=True)
-        self.path, self.cold, self.largest, self.stop = path, cold, 0, threading.Event()
+        self.largest, self.stop = 0, threading.Event()
 
     def run(self):
         while not self.stop.wait(0.1):
             self.largest = max(self.largest, status("status", "RssAnon") * 1024)
-            if self.cold:
-                forget_pages(self.path)
 
 
 def forget_pages(path: Path) -> None:
-    file = os.open(path, os.O_RDONLY)
-    os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
-    os.close(file)
+    for name in files(path):
+        file = os.open(name, os.O_RDONLY)
+        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.close(file)
 
 
 def bandwidths(path: Path) -> dict:
@@ -102,9 +132,10 @@ def bandwidths(path: Path) -> dict:
     forget_pages(path)
     piece, read = bytearray(8 << 20), 0
     start = time.perf_counter()
-    with open(path, "rb", buffering=0) as file:
-        while read < 4e9 and (got := file.readinto(piece)):
-            read += got
+    for name in files(path):
+        with open(name, "rb", buffering=0) as file:
+            while read < 4e9 and (got := file.readinto(piece)):
+                read += got
     disk = read / (time.perf_counter() - start)
     forget_pages(path)
     x = np.ones(100_000_000, np.float32)
@@ -125,9 +156,9 @@ def fit(path: Path, k: int, limit: str, subsample: float, cold: bool, seed: int)
     BlockDesign.gradient = lambda self, r: passes.append(self.n_features) or gradient(self, r)
     requested = []
     read = source.read
-    source.read = lambda rows, columns, out: requested.append(
-        source.cost(columns) * (rows.stop - rows.start) // source.shape[0]
-    ) or read(rows, columns, out)
+    source.read = lambda rows, columns, out: (
+        requested.append(source.cost(columns) * (rows.stop - rows.start) // source.shape[0]) or read(rows, columns, out)
+    )
     # Compiled before the clock starts, on a small matrix in the same layout.
     small = np.random.default_rng(0).standard_normal((600, 400), dtype=np.float32)
     warm = path.with_name("warm.npy")
@@ -135,7 +166,11 @@ def fit(path: Path, k: int, limit: str, subsample: float, cold: bool, seed: int)
     FSAClassifier(3, memory_limit="300KB").fit(on_disk(warm), small[:, 3] > 0)
     warm.unlink()
     passes.clear()
-    watch = Memory(path, cold)
+    if cold:  # no pass finds in memory what another one read
+        blocks, load = Reader.blocks, BlockDesign._load
+        Reader.blocks = lambda self, columns, tiles: forget_pages(path) or blocks(self, columns, tiles)
+        BlockDesign._load = lambda self, columns: forget_pages(path) or load(self, columns)
+    watch = Memory()
     watch.start()
     before = {field: status("io", field) for field in ("rchar", "read_bytes")}
     wall, cpu = time.perf_counter(), time.process_time()
@@ -150,17 +185,21 @@ def fit(path: Path, k: int, limit: str, subsample: float, cold: bool, seed: int)
     large = counts[counts * n * 4.0 * 2 > n_bytes(limit)]
     everything = np.arange(m)
     rng = np.random.default_rng(0)
-    rounds = len(passes) - 1
+    rounds = passes.count(m) - 1
+    # Rows of chunks that do not fit into a block: scores first, then the gradient.
+    twice = 1 + (source.row_step * large * source.dtype.itemsize * 6 > n_bytes(limit))
     some = [source.cost(np.sort(rng.choice(m, int(count), replace=False))) for count in large]
-    steps = [source.cost(np.sort(rng.choice(m, int(counts[len(large)]), replace=False))), *(round(subsample * s) for s in some)]
+    steps = [source.cost(np.sort(rng.choice(m, int(counts[len(large)]), replace=False)))]
+    steps += [round(subsample * s * reads) for s, reads in zip(some, twice)]
     newcomers = rounds * source.cost(everything[:: max(1, m // (5 * k))][: 5 * k])
     model_bytes = source.cost(everything) * (1 + rounds) + sum(steps) + newcomers
     found = model.get_support(indices=True)
     return {
-        "file_gb": round(path.stat().st_size / 1e9, 2), "layout": path.name, "memory_limit": limit, "subsample": subsample,
+        "file_gb": round(sum(file.stat().st_size for file in files(path)) / 1e9, 2), "layout": path.name, "memory_limit": limit, "subsample": subsample,
         "found": int(np.isin(10 * np.arange(1, k + 1) - 1, found).sum()), "of": k, "steps_on_disk": len(large), "polishing_passes": rounds,
         "requested_gb": round(sum(requested) / 1e9, 2), "rchar_gb": round((after["rchar"] - before["rchar"]) / 1e9, 2),
         "disk_gb": round((after["read_bytes"] - before["read_bytes"]) / 1e9, 2), "model_gb": round(model_bytes / 1e9, 2),
+        "disk_over_model": round((after["read_bytes"] - before["read_bytes"]) / model_bytes, 2),
         "anonymous_gb": round(watch.largest / 1e9, 2), "seconds": round(wall, 1), "cpu_seconds": round(cpu, 1), **width,
         "seconds_at_disk_bandwidth": round(model_bytes / width["disk_gb_per_s"] / 1e9, 1), "cold": cold,
     }  # fmt: skip

@@ -1,15 +1,18 @@
-"""The same fit in memory and on two Dask workers of the same machine: seconds, processor seconds of all processes, tasks per step.
+"""The same fit in memory and on two Dask workers of the same machine: seconds, processor seconds of all processes, tasks.
 
-    python benchmarks/scale_dask.py --rows 100000 --columns 10000
+    python benchmarks/scale_dask.py --rows 25000 50000 100000 --columns 10000
 
-Data lie in the memory of the workers, as they lie in memory for the other fit. Prints one line of JSON.
+Both find the data in memory: in pages of one file that all processes map, so that the machine holds them once. Fits take turns, and
+the ratio is the median of those of neighbours. Prints one line of JSON for each number of rows.
 """
 
 import argparse
 import json
 import os
 import statistics
+import tempfile
 import time
+from pathlib import Path
 
 import dask.array as da
 import numpy as np
@@ -28,60 +31,85 @@ class Counting(SchedulerPlugin):
         self.count += start == "processing" and finish == "memory"
 
 
-def main(a) -> dict:
+def write(path: Path, n: int, m: int, k: int) -> np.ndarray:
+    """PAMI (18): equicorrelated columns. Returns labels from columns 10, 20, ..., 10 k."""
+    rng, relevant = np.random.default_rng(0), 10 * np.arange(1, k + 1) - 1
+    X = np.lib.format.open_memmap(path, "w+", np.float32, (n, m))
+    for first in range(0, n, 1000):
+        block = X[first : first + 1000]
+        rng.standard_normal(out=(values := np.empty(block.shape, np.float32)), dtype=np.float32)
+        block[:] = values + rng.standard_normal((len(block), 1), dtype=np.float32)
+    return np.where(X[:, relevant].sum(axis=1) > 0, 1, -1)
+
+
+def mapped(path: str, rows: slice = slice(None)) -> np.ndarray:
+    return np.asarray(np.load(path, mmap_mode="r")[rows])
+
+
+def compare(a, n: int, folder: Path, client, cluster) -> dict:
+    """Fits in turn: in memory, then on the workers."""
     settings = {} if a.memory_limit is None else {"memory_limit": a.memory_limit}
-    relevant = 10 * np.arange(1, a.k + 1) - 1
-    with (
-        LocalCluster(n_workers=a.workers, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit=0) as cluster,
-        Client(cluster) as client,
-    ):
-        rng = da.random.default_rng(0)
-        X = rng.standard_normal((a.rows, a.columns), dtype=np.float32, chunks=tuple(a.chunks))
-        X = (X + rng.standard_normal((a.rows, 1), dtype=np.float32, chunks=(a.chunks[0], 1))).persist()
-        wait(X)
-        client.rebalance(X)
-        y = np.where(X[:, relevant].sum(axis=1).compute() > 0, 1, -1)
-        FSAClassifier(3, **settings).fit(X[:2000, :300].rechunk((600, 300)).persist(), y[:2000])  # compiles
-        client.run(time.process_time)
-        tasks, there, cpu_there = [], [], []
-        scheduler = cluster.scheduler
-        plugin = Counting()
-        scheduler.add_plugin(plugin)
-        for _ in range(a.repeats):
-            plugin.count = 0
-            before = time.process_time() + sum(client.run(time.process_time).values())
-            start = time.perf_counter()
-            model = FSAClassifier(a.k, **settings).fit(X, y)
-            there.append(time.perf_counter() - start)
-            cpu_there.append(time.process_time() + sum(client.run(time.process_time).values()) - before)
-            tasks.append(plugin.count)
-        tiles = X.npartitions
-        values = X.compute()
-        del X
-    FSAClassifier(3).fit(values[:2000, :300].copy(), y[:2000])
-    here, cpu_here = [], []
-    for _ in range(a.repeats):
+    path, height, relevant = folder / f"{n}.npy", -(-n // a.tiles), 10 * np.arange(1, a.k + 1) - 1
+    y = write(path, n, a.columns, a.k)
+    values, workers = mapped(str(path)), list(client.run(os.getpid))
+    tiles = []
+    for i, first in enumerate(range(0, n, height)):
+        rows = slice(first, min(n, first + height))
+        tile = client.submit(mapped, str(path), rows, workers=[workers[i % len(workers)]], pure=False)
+        tiles.append(da.from_delayed(tile, (rows.stop - rows.start, a.columns), np.float32))
+    X = da.concatenate(tiles).persist()
+    wait(X)
+    counting = Counting()
+    cluster.scheduler.add_plugin(counting)
+    here, there, cpu_here, cpu_there, tasks = [], [], [], [], []
+    for i in range(a.repeats + 1):  # the first of each compiles and maps the pages
         start, cpu = time.perf_counter(), time.process_time()
         alone = FSAClassifier(a.k).fit(values, y)
         here.append(time.perf_counter() - start)
         cpu_here.append(time.process_time() - cpu)
+        counting.count = 0
+        cpu = time.process_time() + sum(client.run(time.process_time).values())
+        start = time.perf_counter()
+        model = FSAClassifier(a.k, **settings).fit(X, y)
+        there.append(time.perf_counter() - start)
+        cpu_there.append(time.process_time() + sum(client.run(time.process_time).values()) - cpu)
+        tasks.append(counting.count)
+        if i == 0:
+            for times in (here, there, cpu_here, cpu_there, tasks):
+                times.clear()
+    cluster.scheduler.remove_plugin(name=counting.name)
+    path.unlink()
     median = statistics.median
     return {
-        "rows": a.rows, "columns": a.columns, "tiles": tiles, "workers": a.workers, "same_support": bool((model.support_ == alone.support_).all()),
+        "rows": n, "columns": a.columns, "tiles": len(tiles), "workers": len(workers), "gb": round(values.nbytes / 1e9, 2),
+        "same_support": bool((model.support_ == alone.support_).all()),
         "largest_difference": float(np.abs(model.coef_ - alone.coef_).max()), "found": int(model.support_[relevant].sum()), "of": a.k,
-        "seconds_in_memory": round(median(here), 2), "seconds_dask": round(median(there), 2), "ratio": round(median(there) / median(here), 2),
+        "seconds_in_memory": round(median(here), 2), "seconds_dask": round(median(there), 2),
+        "ratio": round(median(t / h for t, h in zip(there, here)), 2),
         "cpu_in_memory": round(median(cpu_here), 2), "cpu_dask": round(median(cpu_there), 2),
-        "cpu_ratio": round(median(cpu_there) / median(cpu_here), 2), "tasks": tasks, "load": os.getloadavg()[0],
+        "cpu_ratio": round(median(t / h for t, h in zip(cpu_there, cpu_here)), 2), "tasks": tasks, "load": round(os.getloadavg()[0], 1),
     }  # fmt: skip
+
+
+def main(a) -> None:
+    with (
+        tempfile.TemporaryDirectory(dir=a.folder) as folder,
+        LocalCluster(n_workers=a.workers, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit=0) as cluster,
+        Client(cluster, direct_to_workers=a.direct) as client,
+    ):
+        for n in a.rows:
+            print(json.dumps(compare(a, n, Path(folder), client, cluster)), flush=True)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--rows", type=int, nargs="+", default=[100_000])
     parser.add_argument("--columns", type=int, default=10_000)
     parser.add_argument("-k", type=int, default=30)
-    parser.add_argument("--chunks", type=int, nargs=2, default=(6250, 10_000))
+    parser.add_argument("--tiles", type=int, default=16)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--memory-limit")
-    print(json.dumps(main(parser.parse_args())))
+    parser.add_argument("--folder", default="/dev/shm", help="where the data lie; they stay in memory")
+    parser.add_argument("--direct", action="store_true", help="the client asks the workers, not the scheduler, for the survivors")
+    main(parser.parse_args())

@@ -28,7 +28,7 @@ from .outside import local, outside_memory
 from .parameters import check_parameters, group_codes, is_size, n_threads, step_counts
 from .polish import POOL, descend, polish
 from .priors import Prior
-from .sources import Outside
+from .sources import Outside, Source
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -202,6 +202,14 @@ class _FSA(CallbackSupportMixin, SelectorMixin, BaseEstimator):
             f"X contains NaN or infinity (first in row {rows}, column {name}); response='linear' needs finite numbers, "
             "response='piecewise' accepts NaN"
         )
+
+    def transform(self, X):
+        """The chosen columns of X, (n_samples, k); of a file these alone are read."""
+        source = outside_memory(X, self)
+        if not isinstance(source, Source):
+            return super().transform(X)
+        check_is_fitted(self)
+        return self._validate(source, reset=False)[:, self.support_]
 
     # -- fitting --------------------------------------------------------------------------------------------------------
 

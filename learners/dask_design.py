@@ -2,7 +2,8 @@
 
 PAMI text, section 2.2, "Large Scale Implementation". Every tile answers for itself; scores are summed over the tiles of a row,
 gradients over those of a column, in a fixed order, so that neither lost workers nor the order in which tasks end change the result.
-Survivors are joined into tiles of the old size and persisted until they fit into the memory of the client.
+Survivors are joined into tiles of the old size and persisted, as often as a third of the columns is left, until they fit into the
+memory of the client.
 """
 
 from __future__ import annotations
@@ -16,7 +17,18 @@ from dask.delayed import delayed
 from sklearn.utils import check_random_state
 
 from .blocks import OutsideDesign
-from .designs import DenseDesign, Design, PiecewiseDesign, block_moments, encode, evenly_spaced, first_sums, hat_basis, moments
+from .designs import (
+    GATHER,
+    DenseDesign,
+    Design,
+    PiecewiseDesign,
+    block_moments,
+    encode,
+    evenly_spaced,
+    first_sums,
+    hat_basis,
+    moments,
+)
 from .kernels import ROWS
 from .knots import add_ranges, even_knots, knots
 from .sources import Outside, _float, n_bytes
@@ -24,14 +36,16 @@ from .sources import Outside, _float, n_bytes
 GATHER_BYTES = 512 << 20  # memory limit unless one is given: survivors come to the client once they fit into half of it
 TILE_BYTES = 128 << 20  # survivors are joined along rows until a tile is as large as this, or as the largest of the data
 FAN_IN = 16  # so many partial sums are added by one task
+SMALL_BYTES = 1 << 20  # what is larger is sent to the workers once, not with every task
 
 
 def _task(function, *arguments):
     return delayed(function, pure=False, traverse=False)(*arguments)
 
 
-def _constant(value):
-    return delayed(value, pure=False, traverse=False)
+def _shared(value, n_bytes: int):
+    """What several tasks need: a part of each while it is small, so that they wait for their tile alone and run where it lies."""
+    return value if n_bytes <= SMALL_BYTES else delayed(value, pure=False, traverse=False)
 
 
 class DaskMatrix(Outside):
@@ -83,12 +97,17 @@ class Columns:
         some: Any = {name: None if (v := getattr(self, name)) is None else v[part] for name in ("mean", "inv", "knots")}
         return replace(self, **some)
 
-    def tile(self, values, n_rows: int) -> Design:
-        """The design of a tile: of raw values, or of codes where ``values`` are 3-D."""
+    @property
+    def nbytes(self) -> int:
+        """Of the arrays."""
+        return sum(v.nbytes for v in (self.mean, self.inv, self.knots) if v is not None)
+
+    def tile(self, values, n_rows: int, alive=None) -> Design:
+        """The design of the columns ``alive`` (all by default) of a tile: of raw values, or of codes where ``values`` are 3-D."""
         if self.knots is None:
-            return DenseDesign.standardised(np.asarray(values), self.mean, self.inv)
-        n_bins = self.knots.shape[1] - 1
-        return PiecewiseDesign.standardised(self.encoded(values), n_rows, n_bins, self.missing, self.mean, self.inv, self.dtype)
+            return DenseDesign.standardised(np.asarray(values), self.mean, self.inv, alive)
+        codes, n_bins = self.encoded(values), self.knots.shape[1] - 1
+        return PiecewiseDesign.standardised(codes, n_rows, n_bins, self.missing, self.mean, self.inv, self.dtype, alive)
 
     def encoded(self, values) -> np.ndarray:
         """Values or codes as they are kept."""
@@ -113,30 +132,49 @@ def _widest(*parts):
     return np.min([p[0] for p in parts], axis=0), np.max([p[1] for p in parts], axis=0), any(p[2] for p in parts)
 
 
-def _first_row(values):
-    return values[0].copy()
-
-
-def _first(values, columns, shift, weight, residual):
-    """Sums for the moments and the gradient: (2 + n_outputs, m), or histograms of codes (1 + n_outputs, m, 256)."""
+def _first(values, columns, weight, residual):
+    """Sums for the moments about the tile's first row and for the gradient, or histograms of codes (1 + n_outputs, m, 256)."""
     if columns.knots is None:
+        values = np.asarray(values)
+        shift = values[0].copy()
         sums = [first_sums(values, shift, weight * (i == 0), r) for i, r in enumerate(residual.T)]
-        return np.stack([sums[0][0], sums[0][1], *(s[2] for s in sums)])
+        return shift, weight.sum(), residual.sum(axis=0), sums[0][0], sums[0][1], np.stack([s[2] for s in sums])
     tile = columns.tile(values, len(weight))
     return np.stack([tile._histograms(r) for r in (weight, *residual.T)])
 
 
+def _first_total(*parts):
+    """The sums of several tiles, about the first row of the first of them."""
+    if isinstance(parts[0], np.ndarray):
+        return _sum(*parts)
+    shift, weight, rest, total, square, product = parts[0]
+    total, square, product = total.copy(), square.copy(), product.copy()
+    for other, w, r, t, s, p in parts[1:]:
+        away = other.astype(np.float64) - shift
+        square += s + away * (2.0 * t + w * away)
+        total += t + w * away
+        product += p + np.multiply.outer(r, away)
+        weight, rest = weight + w, rest + r
+    return shift, weight, rest, total, square, product
+
+
 def _scores(values, state, n_rows):
-    columns, coef = state
-    return columns.tile(values, n_rows).scores(coef)
+    columns, coef, alive = state
+    return columns.tile(values, n_rows, alive).scores(coef)
 
 
-def _gradient(values, columns, residual):
-    return columns.tile(values, len(residual)).gradient(residual)
+def _gradient(values, state, residual):
+    columns, _, alive = state
+    return columns.tile(values, len(residual), alive).gradient(residual)
 
 
-def _gradient_of(values, columns, slopes):
-    return columns.tile(values, len(slopes[0])).gradient(slopes[0])
+def _gradient_of(values, state, slopes):
+    return _gradient(values, state, slopes[0])
+
+
+def _beside(pair, _):
+    """Targets and weights, on the worker where their tile is."""
+    return pair
 
 
 def _slopes(rows, shared, *partial):
@@ -152,13 +190,13 @@ def _totals(*slopes):
 
 
 def _fused(values, state, rows, shared):
-    (columns, coef), (y, weight), (loss, intercept, scale) = state, rows, shared
-    return columns.tile(values, len(y)).scores_and_gradient(coef, intercept, loss, y, weight * scale)
+    (columns, coef, alive), (y, weight), (loss, intercept, scale) = state, rows, shared
+    return columns.tile(values, len(y), alive).scores_and_gradient(coef, intercept, loss, y, weight * scale)
 
 
 def _covariance(values, state, rows, scale):
-    (columns, direction), (_, weight) = state, rows
-    return columns.tile(values, len(weight)).covariance(direction, weight * scale)
+    (columns, direction, alive), (_, weight) = state, rows
+    return columns.tile(values, len(weight), alive).covariance(direction, weight * scale)
 
 
 def _sum(*parts):
@@ -170,10 +208,13 @@ def _sum(*parts):
     return total
 
 
-def _join(columns, *values_and_parts):
-    """The chosen columns of neighbouring tiles, side by side."""
-    values, parts = values_and_parts[: len(columns)], values_and_parts[len(columns) :]
-    return np.concatenate([c.encoded(v)[:, k] for c, v, k in zip(columns, values, parts)], axis=1)
+def _join(columns, positions, *tiles):
+    """The chosen columns of neighbouring tiles, side by side and as they are kept: codes for piecewise-linear responses."""
+    chosen = [
+        v.T.take(k, axis=0).T if v.ndim == 2 and v.flags.f_contiguous else v.take(k, axis=1)
+        for v, k in zip(map(np.asarray, tiles), positions)
+    ]
+    return columns.encoded(chosen[0] if len(chosen) == 1 else np.concatenate(chosen, axis=1))
 
 
 def _reduced(parts, add=_sum):
@@ -187,7 +228,7 @@ class DaskDesign(OutsideDesign):
     """Linear or piecewise-linear responses to the columns of a Dask array, chunked in any way.
 
     Work runs on the active ``distributed`` client, or on Dask's default scheduler. A step makes one task per tile where tiles hold
-    whole rows and two otherwise, one for each row of tiles and one for every sixteen partial sums.
+    whole rows, two otherwise and two for each row of tiles, and one for every sixteen partial sums.
 
     Attributes
     ----------
@@ -195,12 +236,18 @@ class DaskDesign(OutsideDesign):
         Values or codes, by rows and columns of tiles.
     parts : list of slice
         Columns of each column of tiles, positions in this design.
+    alive : list of (ndarray or None)
+        Which of its stored columns a column of tiles still has; None for all. A copy is made when few are left, as in memory.
+    stored : int
+        Columns that the tiles hold; 0 for the tiles of the data themselves, which are left in the first cut.
     rows : list of slice
         Rows of each row of tiles.
     """
 
     tiles: list[list]
     parts: list[slice]
+    alive: list
+    stored: int
     rows: list[slice]
     meaning: Columns
     weight: np.ndarray
@@ -220,6 +267,7 @@ class DaskDesign(OutsideDesign):
         new.columns, new._pieces = np.arange(new.n_features), []
         new.tiles = [list(row) for row in X.array.to_delayed()]
         new.rows, new.parts = _slices(X.array.chunks[0]), _slices(X.array.chunks[1])
+        new.alive, new.stored = [None] * len(new.parts), 0
         new.largest = max(X.array.chunks[0]) * max(X.array.chunks[1]) * X.dtype.itemsize
         new.weight = sample_weight
         new.meaning = Columns(X.dtype)
@@ -228,7 +276,7 @@ class DaskDesign(OutsideDesign):
         return new
 
     def _find_knots(self, X, n_bins, bins):
-        weights = [_constant(self.weight[rows]) for rows in self.rows]
+        weights = [self.weight[rows] for rows in self.rows]
         ranges = [
             _reduced([_task(_ranges, tiles[j], weight) for tiles, weight in zip(self.tiles, weights)], _widest)
             for j in range(len(self.parts))
@@ -237,7 +285,7 @@ class DaskDesign(OutsideDesign):
         lines = even_knots(np.concatenate([r[0] for r in found]), np.concatenate([r[1] for r in found]), n_bins)
         if bins == "quantile":
             whole = X.array.rechunk({0: -1, 1: "auto"})
-            weight = _constant(self.weight)
+            weight = _shared(self.weight, self.weight.nbytes)
             lines = np.concatenate(dask.compute(*[_task(knots, t, weight, n_bins, bins) for t in whole.to_delayed()[0]]))
         missing = any(r[2] for r in found)
         self.meaning = replace(self.meaning, knots=lines, even=evenly_spaced(lines), missing=missing)
@@ -254,30 +302,31 @@ class DaskDesign(OutsideDesign):
         return self.in_memory().met_missing(rows)  # type: ignore[attr-defined]
 
     def _first_read(self, residual):
-        per_rows = [(_constant(self.weight[r]), _constant(residual[r])) for r in self.rows]
         results = []
         for j, part in enumerate(self.parts):
-            meaning = _constant(self.meaning[part])
-            shift = _task(_first_row, self.tiles[0][j]) if self.knots is None else None
-            sums = [_task(_first, tiles[j], meaning, shift, *pair) for tiles, pair in zip(self.tiles, per_rows)]
-            results += [_reduced(sums), shift]
+            meaning = _shared(self.meaning[part], self.meaning[part].nbytes)
+            sums = [_task(_first, t[j], meaning, self.weight[r], residual[r]) for t, r in zip(self.tiles, self.rows)]
+            results.append(_reduced(sums, _first_total))
         found = dask.compute(*results)
         if self.knots is None:
-            total, square, *products = np.concatenate(found[::2], axis=1)
-            shift = np.concatenate(found[1::2])
+            shift, total, square = (np.concatenate([f[i] for f in found]) for i in (0, 3, 4))
             self._moments = moments(total, square, shift)
-            product = np.stack(products, axis=1) + shift[:, None].astype(np.float64) * residual.sum(axis=0)
+            product = np.concatenate([f[5] for f in found], axis=1).T + np.multiply.outer(shift.astype(np.float64), found[0][2])
             product = product[:, None]
         else:
-            weight, *histograms = np.concatenate(found[::2], axis=1)
+            weight, *histograms = np.concatenate(found, axis=1)
             self._moments = block_moments(weight, self.basis)
             product = np.stack([h @ self.basis for h in histograms], axis=2)
         self.meaning = replace(self.meaning, mean=self.mean, inv=self.inv)
         return self._standardised(product, residual)
 
-    def _states(self, values):
-        """For each column of tiles what its columns mean and the coefficients there."""
-        return [_constant((self.meaning[part], values[part])) for part in self.parts]
+    def _states(self, values=None):
+        """For each column of tiles what its columns mean, the coefficients there and which columns they are."""
+        states = []
+        for part, alive in zip(self.parts, self.alive):
+            state = self.meaning[part], None if values is None else values[part], alive
+            states.append(_shared(state, sum(v.nbytes for v in state if v is not None)))
+        return states
 
     def scores(self, coef):
         out = np.zeros((self.n_samples, coef.shape[2]))
@@ -294,18 +343,20 @@ class DaskDesign(OutsideDesign):
     def gradient(self, residual):
         if self._moments is None:
             return self._first_read(residual)
-        residuals = [_constant(residual[r]) for r in self.rows]
         sums = []
-        for j, part in enumerate(self.parts):
-            meaning = _constant(self.meaning[part])
-            sums.append(_reduced([_task(_gradient, tiles[j], meaning, r) for tiles, r in zip(self.tiles, residuals)]))
+        for j, state in enumerate(self._states()):
+            sums.append(_reduced([_task(_gradient, t[j], state, residual[r]) for t, r in zip(self.tiles, self.rows)]))
         return np.concatenate(dask.compute(*sums))
 
     def _rows_of(self, y, sample_weight):
-        """Targets and weights by rows of tiles, sent to the workers once."""
+        """Targets and weights by rows of tiles, sent to the workers once; beside the tiles if these hold whole rows."""
         if self._targets is None or self._targets[0] is not y or self._targets[1] is not sample_weight:
-            pairs = [_constant((y[r], sample_weight[r])) for r in self.rows]
-            self._targets = y, sample_weight, dask.persist(*pairs)
+            pairs = [(y[r], sample_weight[r]) for r in self.rows]
+            if self.stored and len(self.parts) == 1:
+                sent = [_task(_beside, pair, row[0]) for pair, row in zip(pairs, self.tiles)]
+            else:
+                sent = [delayed(pair, pure=False, traverse=False) for pair in pairs]
+            self._targets = y, sample_weight, dask.persist(*sent)
         return self._targets[2]
 
     def _some(self, sample_weight):
@@ -322,7 +373,7 @@ class DaskDesign(OutsideDesign):
             return super().scores_and_gradient(coef, intercept, loss, y, sample_weight)
         rows, states = self._rows_of(y, sample_weight), self._states(coef)
         chosen, scale = self._some(sample_weight)
-        shared = _constant((loss, intercept, scale))
+        shared = loss, intercept, scale
         if len(self.parts) == 1:
             gradient, residual_sum, value = dask.compute(
                 _reduced([_task(_fused, self.tiles[i][0], states[0], rows[i], shared) for i in chosen])
@@ -334,9 +385,8 @@ class DaskDesign(OutsideDesign):
             partial = [_task(_scores, tile, state, n_rows) for tile, state in zip(self.tiles[i], states)]
             slopes.append(_task(_slopes, rows[i], shared, *partial))
         sums = []
-        for j, part in enumerate(self.parts):
-            meaning = _constant(self.meaning[part])
-            sums.append(_reduced([_task(_gradient_of, self.tiles[i][j], meaning, s) for i, s in zip(chosen, slopes)]))
+        for j, state in enumerate(self._states()):
+            sums.append(_reduced([_task(_gradient_of, self.tiles[i][j], state, s) for i, s in zip(chosen, slopes)]))
         *gradients, (residual_sum, value) = dask.compute(*sums, _reduced([_task(_totals, s) for s in slopes]))
         return np.concatenate(gradients), residual_sum, float(value)
 
@@ -348,35 +398,41 @@ class DaskDesign(OutsideDesign):
         pairs = self._rows_of(self._targets[0] if self._targets else np.zeros((self.n_samples, 1)), sample_weight)
         return dask.compute(_reduced([_task(_covariance, self.tiles[i][0], state, pairs[i], scale) for i in chosen]))[0]
 
-    def _narrow(self, kept):
-        """Join what is left of neighbouring tiles while that makes none larger than the largest."""
+    def _narrow(self, kept, copy=False):
+        """Strike columns out; where few are left, join those of neighbouring tiles, none larger than the largest before."""
         bounds = np.searchsorted(kept, [p.start for p in self.parts] + [self.parts[-1].stop])
-        old = self.meaning
-        self.meaning = old[kept]
-        height = max(r.stop - r.start for r in self.rows)
-        most = max(1, max(TILE_BYTES, self.largest) // (height * self.itemsize))
-        groups: list[list[int]] = []
-        for j in range(len(self.parts)):
-            width = bounds[j + 1] - bounds[j]
-            if width == 0:
-                continue
-            if groups and bounds[j + 1] - bounds[groups[-1][0]] <= most:
-                groups[-1].append(j)
-            else:
-                groups.append([j])
-        tiles: list[list] = [[] for _ in self.rows]
-        for group in groups:
-            columns = _constant([old[self.parts[j]] for j in group])
-            positions = [_constant(kept[bounds[j] : bounds[j + 1]] - self.parts[j].start) for j in group]
-            for i, row in enumerate(tiles):
-                row.append(_task(_join, columns, *[self.tiles[i][j] for j in group], *positions))
+        held = [j for j in range(len(self.parts)) if bounds[j + 1] > bounds[j]]
+        positions = {j: kept[bounds[j] : bounds[j + 1]] - self.parts[j].start for j in held}
+        positions = {j: k if (alive := self.alive[j]) is None else alive[k] for j, k in positions.items()}
+        self.meaning = self.meaning[kept]
+        if not copy and GATHER * len(kept) >= self.stored > 0:
+            groups = [[j] for j in held]
+            self.alive = [positions[j] for j in held]
+            self.tiles = [[row[j] for j in held] for row in self.tiles]
+        else:
+            height = max(r.stop - r.start for r in self.rows)
+            most = max(1, max(TILE_BYTES, self.largest) // (height * self.itemsize))
+            groups = []
+            for j in held:
+                if groups and bounds[j + 1] - bounds[groups[-1][0]] <= most:
+                    groups[-1].append(j)
+                else:
+                    groups.append([j])
+            self.tiles = [[self._joined(row, group, positions, bounds) for group in groups] for row in self.tiles]
+            self.alive, self.stored = [None] * len(groups), len(kept)
         self.parts = _slices([int(bounds[g[-1] + 1] - bounds[g[0]]) for g in groups])
-        self.tiles = tiles
+
+    def _joined(self, row, group, positions, bounds):
+        columns = Columns(self.meaning.dtype, even=self.meaning.even)
+        if self.knots is not None:
+            columns.knots = self.knots[bounds[group[0]] : bounds[group[-1] + 1]]
+        return _task(_join, columns, [positions[j] for j in group], *[row[j] for j in group])
 
     def _outside(self):
-        flat = dask.persist(*[tile for row in self.tiles for tile in row])
-        width = len(self.parts)
-        self.tiles = [list(flat[i * width : (i + 1) * width]) for i in range(len(self.rows))]
+        if self.alive[0] is None:
+            flat = dask.persist(*[tile for row in self.tiles for tile in row])
+            width = len(self.parts)
+            self.tiles = [list(flat[i * width : (i + 1) * width]) for i in range(len(self.rows))]
         return self
 
     def _load(self, columns):
@@ -384,17 +440,17 @@ class DaskDesign(OutsideDesign):
         if len(wanted) == 0:
             shape = (self.n_samples, 0) if self.knots is None else (-(-self.n_samples // ROWS), 0, ROWS)
             return np.empty(shape, self.meaning.dtype if self.knots is None else np.uint8)
-        if len(wanted) < self.n_features:
-            new = object.__new__(type(self))
-            new.__dict__.update(self.__dict__)
-            new._narrow(wanted)
-            return new._collected()
-        return self._collected()
+        if len(wanted) == self.stored:
+            return self._collected()
+        new = object.__new__(type(self))
+        new.__dict__.update(self.__dict__)
+        new._narrow(wanted, copy=True)
+        return new._collected()
 
     def _collected(self):
         found = dask.compute(*[tile for row in self.tiles for tile in row])
         width = len(self.parts)
-        rows = [np.concatenate(found[i * width : (i + 1) * width], axis=1) for i in range(len(self.rows))]
+        rows = [found[i] if width == 1 else np.concatenate(found[i : i + width], axis=1) for i in range(0, len(found), width)]
         if self.knots is None:
             return np.concatenate(rows)
         codes = np.zeros((-(-self.n_samples // ROWS), rows[0].shape[1], ROWS), np.uint8)

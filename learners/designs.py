@@ -138,10 +138,10 @@ class DenseDesign(Design):
         return -(-self.n_samples // kernels.CHUNK)
 
     @classmethod
-    def standardised(cls, X: np.ndarray, mean: np.ndarray, inv: np.ndarray) -> Self:
-        """A matrix whose moments are known: part of a larger one."""
+    def standardised(cls, X: np.ndarray, mean: np.ndarray, inv: np.ndarray, columns: np.ndarray | None = None) -> Self:
+        """Columns (all by default) of a matrix whose moments are known: part of a larger one."""
         new = cls(X, np.empty(0))
-        new._moments = mean, inv
+        new._moments, new._columns, new.n_features = (mean, inv), columns, len(inv)
         return new
 
     def _first_read(self, residual):
@@ -341,10 +341,12 @@ class PiecewiseDesign(Design):
         self.basis = hat_basis(n_bins, missing)
 
     @classmethod
-    def standardised(cls, codes, n_samples: int, n_bins: int, missing: bool, mean, inv, dtype=np.float32) -> Self:
-        """Codes whose moments are known: part of a larger matrix."""
+    def standardised(cls, codes, n_samples: int, n_bins: int, missing: bool, mean, inv, dtype=np.float32, features=None) -> Self:
+        """Codes of some features (all by default) whose moments are known: part of a larger matrix."""
         new = object.__new__(cls)
         new._set(codes, n_samples, n_bins, missing, dtype)
+        if features is not None:
+            new.features, new.n_features = features, len(features)
         new.mean, new.inv = mean, inv
         return new
 

@@ -57,9 +57,11 @@ class SparseMetric:
             metric.add(support, values, weight)
         return metric
 
-    def trimmed(self, n_columns):
-        """The principal submatrix of the ``n_columns`` columns that are strongest on the diagonal: still positive semi-definite."""
-        kept = np.sort(np.argsort(-np.diag(self.matrix), kind="stable")[:n_columns])
+    def trimmed(self, n_columns, variance):
+        """The principal submatrix of the ``n_columns`` columns that add most to the mean distance, W_jj var_j: still positive
+        semi-definite. ``variance`` (len(columns),) is that of the training rows; it makes the choice free of the columns' units.
+        """
+        kept = np.sort(np.argsort(-np.diag(self.matrix) * variance, kind="stable")[:n_columns])
         return SparseMetric([self.columns[i] for i in kept], self.matrix[np.ix_(kept, kept)])
 
 

@@ -12,6 +12,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 from numba import njit
+from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit, xlogy
 
 from .annealing import strongest
@@ -24,6 +25,7 @@ _GROWTH = 5.0 / 3.0  # of the smoothing parameter q, once per sweep; with the st
 _START = 0.01
 _NEWTON_STEPS = 100
 _TOLERANCE = 1e-10
+_LAG = 0.3  # of a step's decrease to the one before: above it an old curvature no longer serves
 
 
 @njit(cache=True)
@@ -165,15 +167,79 @@ def bounds(Z, y, members, box, alpha, share):
     coef, primal, gap
         As in :class:`Reduced`.
     """
-    w = (alpha * y) @ Z
+    w = (alpha * y).astype(Z.dtype) @ Z
     half = 0.5 * members @ w**2
     coef = (share @ members) * w
     lower = (xlogy(box, box) - xlogy(alpha, alpha) - xlogy(box - alpha, box - alpha)).sum() - half.max()
-    primal = share @ half + box @ np.logaddexp(0.0, -y * (Z @ coef))
+    primal = share @ half + box @ np.logaddexp(0.0, -y * (Z @ coef.astype(Z.dtype)))
     return half, coef, float(primal), float((primal - lower) / max(abs(primal), 1e-300))
 
 
-def solve_newton(Z, y, members, box, *, share, coef=None, tol=1e-3, max_iter=100) -> Reduced:
+class Curvature:
+    """Z' W Z with W = diag(C_i s_i (1 - s_i)), s_i = alpha_i / C_i, of some earlier alpha.
+
+    Forming it costs n p^2, all else of a Newton step n p. Columns that join are added at the old W; all is formed anew when steps
+    stop paying. Single precision, since it only gives directions.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n_samples, p)
+        The columns; replace it by a wider one as columns join at its end.
+    alpha, box : ndarray of shape (n_samples,)
+    """
+
+    def __init__(self, Z: np.ndarray, alpha: np.ndarray, box: np.ndarray):
+        self.Z = Z
+        self.renew(alpha, box)
+
+    def renew(self, alpha: np.ndarray, box: np.ndarray) -> None:
+        """Form it at ``alpha``."""
+        self._root = np.sqrt(alpha * (1.0 - alpha / box)).astype(np.float32)[:, None]
+        self._product = np.empty((0, 0), np.float32)
+
+    def product(self) -> np.ndarray:
+        """Z' W Z (p, p)."""
+        old, p = len(self._product), self.Z.shape[1]
+        if old < p:
+            weighed = self.Z * self._root
+            if not old:
+                self._product = weighed.T @ weighed
+            else:
+                strip = weighed.T @ weighed[:, old:]
+                self._product = np.block([[self._product, strip[:old]], [strip[:old].T, strip[old:]]])
+        return self._product
+
+
+def ridge_step(curvature: Curvature, root: np.ndarray, y, box, coef, alpha):
+    """One damped Newton step on sum_j u_j^2 / (2 d_j) + sum_i C_i ln(1 + exp(-y_i z_i . u)), root = sqrt(d), for theta = u / root.
+
+    Returns
+    -------
+    coef, alpha : ndarray
+        The new u, and alpha_i = C_i / (1 + exp(y_i z_i . u)).
+    decrease, length : float
+        Twice the decrease that the quadratic model promised, and the part of the step that was taken.
+    """
+    Z = curvature.Z
+    theta = coef / root
+    gradient = theta - root * ((alpha * y).astype(Z.dtype) @ Z)
+    H = curvature.product().astype(np.float64) * root * root[:, None]
+    H.flat[:: len(H) + 1] += 1.0
+    direction = cho_solve(cho_factor(H, overwrite_a=True), gradient)
+    scores, move = Z @ coef.astype(Z.dtype), Z @ (root * direction).astype(Z.dtype)
+
+    def value(length):
+        new = theta - length * direction
+        return 0.5 * new @ new + box @ np.logaddexp(0.0, -y * (scores - length * move))
+
+    decrease, start, length = float(gradient @ direction), value(0.0), 1.0
+    while value(length) > start - 1e-4 * length * decrease and length > 1e-3:
+        length *= 0.5
+    coef = root * (theta - length * direction)
+    return coef, box * expit(-y * (scores - length * move)), decrease, length
+
+
+def solve_newton(Z, y, members, box, *, share, coef=None, curvature=None, tol=1e-3, max_iter=100) -> Reduced:
     """The reduced problem by turns: ridge logistic regression at the present mixture, then lambda_t ~ lambda_t ||w_t||.
 
     The first turn is Newton's method; the second minimises
@@ -182,7 +248,7 @@ def solve_newton(Z, y, members, box, *, share, coef=None, tol=1e-3, max_iter=100
     Parameters
     ----------
     Z : ndarray of shape (n_samples, p)
-        The columns of all cuts, each once.
+        The columns of all cuts, each once; products with it are made in its precision.
     y : ndarray of shape (n_samples,)
         -1 / +1.
     members : ndarray of shape (n_cuts, p)
@@ -193,18 +259,27 @@ def solve_newton(Z, y, members, box, *, share, coef=None, tol=1e-3, max_iter=100
         Mixture to start from, all above zero.
     coef : ndarray of shape (p,) or None
         Coefficients to start from.
+    curvature : Curvature or None
+        Of earlier cuts; renewed here when it is too far off.
     tol : float
         Relative duality gap to reach.
     """
-    total = box.sum()
-    problem = Problem(y[:, None], LogisticLoss(), box / total, fit_intercept=False, ridge=1.0 / total)
     coef = np.zeros(Z.shape[1]) if coef is None else coef
+    alpha = box * expit(-y * (Z @ coef.astype(Z.dtype)))
+    if curvature is None:
+        curvature = Curvature(Z, alpha, box)
+    curvature.Z = Z
     best = None
     for turn in range(max_iter):
         root = np.sqrt(share @ members)
-        scaled = refit(problem, Z * root, (coef / root)[:, None], np.zeros(1), n_iter=3 if turn else 20, tol=0.01 * tol).theta
-        coef = scaled[:, 0] * root
-        alpha = box * expit(-y * (Z @ coef))
+        last = np.inf
+        for _ in range(3 if turn else 20):
+            coef, alpha, decrease, length = ridge_step(curvature, root, y, box, coef, alpha)
+            if decrease <= 0.01 * tol * (best.primal if best else box.sum()):
+                break
+            if length < 1.0 or decrease > _LAG * last:
+                curvature.renew(alpha, box)
+            last = decrease
         half, _, primal, gap = bounds(Z, y, members, box, alpha, share)
         if best is None or gap < best.gap:
             best = Reduced(alpha, share, coef, primal, gap)
@@ -296,6 +371,7 @@ def cutting_planes(
     columns = np.empty(0, int)  # of the design; Z has the constant before them
     members = np.empty((0, constant))
     alpha, share, reduced = 0.5 * box, np.empty(0), None
+    curvature = Curvature(Z, alpha, box)
     objective: list[float] = []
     for n_cuts in range(1, max_cuts + 1):
         # The most violated constraint: the r columns with the largest c_j = (sum_i alpha_i y_i x_ij)^2.
@@ -308,13 +384,15 @@ def cutting_planes(
             weak = np.delete(fresh, strongest(c[fresh], size - len(columns)))
             cut, fresh = np.setdiff1d(cut, weak), np.setdiff1d(fresh, weak)
         columns = np.concatenate([columns, fresh])
-        Z = np.hstack([Z, design.keep(fresh).matrix().astype(np.float64)]) if len(fresh) else Z
+        if len(fresh):
+            new = design.keep(fresh).matrix()
+            Z = np.hstack([Z.astype(new.dtype), new])
         members = np.pad(members, ((0, 1), (0, len(fresh))))
         members[-1] = np.concatenate([np.ones(constant), np.isin(columns, cut)])
         if solver == "newton":
             share = np.append(share * (1.0 - 1.0 / n_cuts), 1.0 / n_cuts)
             start = None if reduced is None else np.append(reduced.coef, np.zeros(len(fresh)))
-            reduced = solve_newton(Z, y, members, box, share=share, coef=start, tol=tol)
+            reduced = solve_newton(Z, y, members, box, share=share, coef=start, curvature=curvature, tol=tol)
         else:
             reduced = solve_smoothing(Z, y, members, box, tol=tol)
         alpha, share = reduced.alpha, reduced.mixture

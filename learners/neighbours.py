@@ -38,11 +38,15 @@ def _same_and_other(distance, first, classes, same, other):
         i = first + r
         near_same[:] = np.inf
         near_other[:] = np.inf
+        limit = np.inf
         for j in range(n):
+            if distance[r, j] >= limit:  # nearly always, which the processor foresees; the class of row j it cannot
+                continue
             if classes[j] != classes[i]:
                 _insert(distance[r, j], j, near_other, other[i])
             elif j != i:
                 _insert(distance[r, j], j, near_same, same[i])
+            limit = max(near_same[-1], near_other[-1])
 
 
 @njit(cache=True, nogil=True)
@@ -63,10 +67,9 @@ def _square_norms(Z):
 
 def _distances(queries, query_norms, Z, norms):
     """Squared Euclidean distances, dense (n_queries, n)."""
-    product = queries @ Z.T
-    if sp.issparse(product):
-        product = product.toarray()
-    distance = np.multiply(product, -2.0)
+    distance = (-2.0 * queries) @ Z.T
+    if sp.issparse(distance):
+        distance = distance.toarray()
     distance += query_norms[:, None]
     distance += norms
     return np.maximum(distance, 0.0, out=distance)

@@ -55,7 +55,8 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
     complexity_weight : float
         lambda_C of (2.17).
     n_features_to_select : int or None
-        Trim W at the end to the columns of the map (products count as one each) that are strongest on its diagonal.
+        Trim W at the end to the columns of the map (products count as one each) that add most to the mean distance: W_jj times the
+        column's variance.
     seed_interactions : int
         Products proposed before the first step by a screen of all pairs against the class (O(n p^2) time): for data whose plain
         columns and neighbours carry nothing, such as XOR among many columns of equal scale.

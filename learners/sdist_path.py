@@ -128,7 +128,9 @@ class BoostingRun:
     def trimmed(self, metric, n_features="model"):
         """The metric on its strongest columns only."""
         n_features = self.model.n_features_to_select if n_features == "model" else n_features
-        return metric if n_features is None else metric.trimmed(n_features)
+        if n_features is None or n_features >= len(metric.columns):
+            return metric
+        return metric.trimmed(n_features, self.booster.columns.take(metric.columns).var(axis=0))
 
     def best(self):
         """Metric and number of steps where the criterion is least; the first of equals."""

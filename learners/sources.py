@@ -36,7 +36,7 @@ class Outside:
         raise NotImplementedError
 
     def __getitem__(self, where):
-        raise TypeError("data outside memory are not split into folds; expected arrays for cross-validation, or criterion='ebic'")
+        raise TypeError("data on Dask or a device are not split into folds here; expected arrays, or criterion='ebic'")
 
     def scores(self, function, columns: np.ndarray, n_outputs: int):
         """``function`` (n, k) -> (n, n_outputs) of the chosen columns, all rows."""
@@ -57,6 +57,26 @@ class Source(Outside):
     order: str = "C"
     row_step: int = 1
     column_step: int = 1
+    ndim = 2
+
+    def __len__(self):
+        return self.shape[0]
+
+    def __array__(self, *args, **kwargs):
+        raise TypeError(f"X is a file of {self.shape[0]} x {self.shape[1]} values that would be read whole here; expected an array")
+
+    def __getitem__(self, where):
+        """Some rows, as a matrix in the file, for cross-validation; or the numbers in some rows and columns."""
+        rows, columns = where if isinstance(where, tuple) else (where, Ellipsis)
+        whole = isinstance(rows, slice) and rows == slice(None)
+        some = self if whole else SomeRows(self, np.arange(self.shape[0])[rows])
+        if columns is Ellipsis:
+            return some
+        wanted, back = np.unique(np.arange(self.shape[1])[columns], return_inverse=True)
+        out = np.empty((some.shape[0], len(wanted)), self.dtype, order=self.order)  # type: ignore[call-overload]
+        if out.size:
+            some.read(slice(0, some.shape[0]), wanted, out)
+        return out if back.ndim and np.array_equal(back, np.arange(len(back))) else out[:, back]
 
     def cuts(self, height: int) -> list[slice]:
         """All rows, in stretches of at most ``height`` where the file can be cut so without reading anything twice."""
@@ -72,7 +92,7 @@ class Source(Outside):
     def cost(self, columns: np.ndarray) -> int:
         """Bytes that the layout makes one read of these columns, all rows."""
         touched = len(np.unique(np.asarray(columns) // self.column_step)) * self.column_step
-        return self.shape[0] * min(touched, self.shape[1]) * self.stored.itemsize
+        return -(-self.shape[0] // self.row_step) * self.row_step * touched * self.stored.itemsize
 
     stored: np.dtype
 
@@ -89,6 +109,35 @@ class Source(Outside):
             self.read(rows, columns, block)
             out[rows] = function(block)
         return out
+
+
+class SomeRows(Source):
+    """Rows of another matrix in a file, in any order; what lies between them is read too.
+
+    Parameters
+    ----------
+    source : Source
+    index : ndarray of int
+        Positions of rows. Read in stretches of the file: cheap where they ascend, as in folds that were not shuffled.
+    """
+
+    def __init__(self, source: Source, index: np.ndarray):
+        self.source, self.index = source, np.atleast_1d(index)
+        self.shape, self.dtype, self.stored = (len(self.index), source.shape[1]), source.dtype, source.stored
+        self.order, self.column_step, self.names = source.order, source.column_step, source.names
+
+    def read(self, rows, columns, out):
+        wanted = self.index[rows]
+        height = max(PIECE_BYTES, out.nbytes) // (len(columns) * self.dtype.itemsize)
+        for stretch in self.source.cuts(max(self.source.row_step, height)):
+            inside = np.flatnonzero((wanted >= stretch.start) & (wanted < stretch.stop))
+            if len(inside) == 0:
+                continue
+            found = wanted[inside]
+            first, last = int(found.min()), int(found.max()) + 1
+            block = np.empty((last - first, len(columns)), self.dtype, order=self.order)  # type: ignore[call-overload]
+            self.source.read(slice(first, last), columns, block)
+            out[inside] = block[found - first]
 
 
 def _float(dtype) -> np.dtype:
@@ -129,6 +178,7 @@ class RawSource(Source):
 
     def read(self, rows, columns, out):
         file = os.open(self.path, os.O_RDONLY)
+        _as_asked(file)
         try:
             if self.order == "C":
                 self._read_rows(file, rows, columns, out)
@@ -166,8 +216,6 @@ class RawSource(Source):
         direct = self.stored == out.dtype and out.flags.f_contiguous
         at = self.offset + rows.start * size + np.asarray(columns, dtype=np.int64) * self.strides[1]
         turned = out.T
-        if hasattr(os, "posix_fadvise"):  # the system would read on behind every stretch of a column
-            os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)
 
         def some(mine):
             piece = np.empty(0 if direct else n, self.stored)
@@ -178,6 +226,12 @@ class RawSource(Source):
 
         with ThreadPoolExecutor(READERS) as readers:
             list(readers.map(some, np.array_split(np.arange(len(columns)), min(READERS, len(columns)))))
+
+
+def _as_asked(file: int) -> None:
+    """Let the system read what is asked for and no more: blocks are read ahead here, and survivors lie apart."""
+    if hasattr(os, "posix_fadvise"):
+        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)
 
 
 def _fill(file: int, out: np.ndarray, at: int, path: str) -> None:
@@ -197,6 +251,8 @@ class ChunkedSource(Source):
         self.array, self.shape = array, tuple(array.shape)
         self.stored, self.dtype = np.dtype(array.dtype), _float(array.dtype)
         self.row_step, self.column_step = (min(c, n) for c, n in zip(array.chunks, self.shape))
+        if hasattr(array, "file") and array.file.driver == "sec2":  # HDF5 in an ordinary file
+            _as_asked(array.file.id.get_vfd_handle())
 
     def read(self, rows, columns, out):
         unit = self.column_step
@@ -269,9 +325,9 @@ class ParquetSource(Source):
     def cost(self, columns):
         """Bytes of these columns as they are stored, compressed."""
         meta = self.file.metadata
+        groups = [meta.row_group(g) for g in range(meta.num_row_groups)]
         at = {meta.schema.column(i).path: i for i in range(meta.num_columns)}
-        wanted = [at[self.names[j]] for j in columns]
-        return sum(meta.row_group(g).column(i).total_compressed_size for g in range(meta.num_row_groups) for i in wanted)
+        return sum(group.column(at[self.names[j]]).total_compressed_size for group in groups for j in columns)
 
 
 def on_disk(data, *, name: str | None = None, columns: list[str] | None = None) -> Source:
@@ -339,9 +395,12 @@ def _open(path: Path, name: str | None):
     if kind == ".npy":
         return np.load(path, mmap_mode="r")
     if kind == ".parquet":
+        from pyarrow import OSFile
         from pyarrow.parquet import ParquetFile
 
-        return ParquetFile(path)
+        file = OSFile(str(path))
+        _as_asked(file.fileno())
+        return ParquetFile(file)
     if kind in (".h5", ".hdf5"):
         import h5py
 

@@ -14,7 +14,7 @@ from ..vision.motion import VIDEO_FAMILIES
 from ..vision.tracker import Tracker, draw_tracks, write_overlay, write_video
 from ..vision.tracks import Sequence as TrackSequence
 from ..vision.tracks import complete_tracks, read_tracks, thin_tracks
-from .motion import SHIPPED
+from .motion_methods import SHIPPED
 
 TRACK_FILES = (".npz", ".csv", ".mat")
 MOST_TRACKS = 1500  # of a video: those seen longest

@@ -61,10 +61,10 @@ def candidates(name: str, loss: str) -> dict[str, tuple[Any, dict[str, list]]]:
         "SGD": (plain, {"eta0": rates}),
         "truncated gradient": (
             TruncatedGradientClassifier(**shared),
-            {"learning_rate": [0.3, 1.0, 3.0], "gravity": [1e-4, 1e-3, 1e-2]},
+            {"learning_rate": [0.3, 1.0, 3.0, 10.0], "gravity": [1e-6, 1e-5, 1e-4, 1e-3]},
         ),
-        "RDA": (RDAClassifier(**shared), {"gamma": [0.01, 0.1, 1.0], "penalty": [1e-5, 1e-4, 1e-3, 1e-2]}),
-        "FOBOS": (FOBOSClassifier(**shared), {"learning_rate": [1.0, 3.0, 10.0], "penalty": [1e-4, 1e-3, 1e-2]}),
+        "RDA": (RDAClassifier(**shared), {"gamma": [0.001, 0.01, 0.1, 1.0], "penalty": [1e-6, 1e-5, 1e-4, 1e-3, 1e-2]}),
+        "FOBOS": (FOBOSClassifier(**shared), {"learning_rate": [1.0, 3.0, 10.0], "penalty": [1e-5, 1e-4, 1e-3, 1e-2]}),
         "stabilised": (
             StabilizedTruncatedSGDClassifier(share, **shared),
             {

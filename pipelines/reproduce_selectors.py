@@ -146,11 +146,36 @@ def _warm(ours: dict[str, Callable[[], Any]], name: str, task: str) -> None:
         run_method(name, ours, train, train.X, task, 0)
 
 
+def table_row(table: str, n: int, k: int, method: str, results: Sequence[Sequence[float | None]]) -> dict[str, Any]:
+    """A method's line of a table, ours beside the printed numbers.
+
+    Parameters
+    ----------
+    table : {"clean", "noisy", "regression"}
+    n, k : int
+    method : str
+    results : sequence of (share found, AUC or RMSE, seconds)
+        One per run; no share for a method that does not select.
+    """
+    share, good, seconds = np.array(results, dtype=float).T
+    selects = not np.isnan(share).any()
+    values = {
+        "DR": 100.0 * float((share == 1.0).mean()) if selects else None,
+        "PCD": 100.0 * float(share.mean()) if selects else None,
+        "RMSE" if table == "regression" else "AUC": float(good.mean()),
+        "seconds": float(np.median(seconds)),
+    }
+    row: dict[str, Any] = {"N": n, "M": _M, "k": k, "method": method, "runs": len(results)}
+    for what, value in values.items():
+        row[what] = value
+        row[f"paper_{what}"] = printed(table, n, k, method, what)
+    return row
+
+
 def _compare(
     table: str, task: str, noise: float, sizes, methods, runs: int, peer_runs: int | None, random_state: int, cells: Cells
 ) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
-    quality = "AUC" if task == "classification" else "RMSE"
     warm: set[str] = set()
     for n, k in sizes:
         ours = _classifiers(k, noise > 0, 0) if task == "classification" else _regressors(k)
@@ -178,20 +203,7 @@ def _compare(
                 if run < _runs(name, n, runs, peer_runs):
                     key = {"table": table, "N": n, "k": k, "method": name, "seed": seed}
                     results.append(cells(key, functools.partial(measure, name)))
-        for name, results in found.items():
-            share, good, seconds = np.array(results, dtype=float).T
-            no_selection = bool(np.isnan(share).any())
-            row: dict[str, Any] = {"N": n, "M": _M, "k": k, "method": name, "runs": len(results)}
-            values = {
-                "DR": None if no_selection else 100.0 * float((share == 1.0).mean()),
-                "PCD": None if no_selection else 100.0 * float(share.mean()),
-                quality: float(good.mean()),
-                "seconds": float(np.median(seconds)),
-            }
-            for what, value in values.items():
-                row[what] = value
-                row[f"paper_{what}"] = printed(table, n, k, name, what)
-            rows.append(row)
+        rows += [table_row(table, n, k, name, results) for name, results in found.items()]
     return rows
 
 

@@ -9,6 +9,10 @@ from annealed.learners.losses import PairwiseLogisticLoss
 from annealed.learners.sources import RawSource, n_bytes
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 N, M = 1300, 60
 LAYOUTS = ("rows.npy", "columns.npy", "table.parquet", "chunks.h5", "plain.h5", "chunks.zarr")
@@ -264,13 +268,38 @@ def test_columns_of_a_parquet_table(tmp_path):
         on_disk(tmp_path / "t.parquet", columns=["x"])
 
 
-def test_sizes_by_criterion_but_not_by_folds(files):
+def test_sizes_by_criterion_and_by_folds(files):
     X, source = _matrix(), on_disk(files["columns.npy"])
     y = _targets(X, "binary")
-    settings = {"sizes": [2, 3, 5], "criterion": "ebic"}
-    assert FSAClassifierCV(**settings).fit(source, y).n_features_ == FSAClassifierCV(**settings).fit(X, y).n_features_
-    with pytest.raises(TypeError, match="not split into folds"):
-        FSAClassifierCV(sizes=[2, 3]).fit(source, y)
+    for how in ({"sizes": [2, 3, 5], "criterion": "ebic"}, {"sizes": [2, 3], "cv": 2}):
+        assert FSAClassifierCV(**how).fit(source, y).n_features_ == FSAClassifierCV(**how).fit(X, y).n_features_
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_rows_of_a_file(files, name):
+    if name not in files:
+        pytest.skip("needs annealed[disk] and annealed[parquet]")
+    X, source = _matrix(), on_disk(files[name])
+    columns = np.array([3, 17, 18, 40])
+    for rows in (np.arange(900, 100, -3), np.arange(N) % 7 == 0, slice(250, 700), [5], np.array([], dtype=int)):
+        some = source[rows]
+        assert some.shape == X[rows].shape
+        np.testing.assert_array_equal(some[:, columns], X[rows][:, columns])
+    np.testing.assert_array_equal(source[10:20, [9, 2]], X[10:20, [9, 2]])
+
+
+def test_cross_validation_and_pipelines_on_a_file(files):
+    X, source = _matrix(), on_disk(files["columns.npy"])
+    y = _targets(X, "binary")
+    model = FSAClassifier(3, memory_limit="90KB")
+    folds = KFold(3, shuffle=True, random_state=0)
+    np.testing.assert_allclose(cross_val_score(model, source, y, cv=folds), cross_val_score(FSAClassifier(3), X, y, cv=folds))
+    search = GridSearchCV(model, {"n_features_to_select": [1, 3]}, cv=2).fit(source, y)
+    assert search.best_params_ == GridSearchCV(FSAClassifier(), {"n_features_to_select": [1, 3]}, cv=2).fit(X, y).best_params_
+    pipeline = make_pipeline(model, LogisticRegression()).fit(source, y)
+    assert pipeline.score(source, y) == make_pipeline(FSAClassifier(3), LogisticRegression()).fit(X, y).score(X, y)
+    with pytest.raises(TypeError, match="X is a file of 1300 x 60 values"):
+        make_pipeline(StandardScaler(), model).fit(source, y)
 
 
 def test_words_for_bytes():

@@ -137,8 +137,17 @@ def test_tasks_of_a_step_are_bounded_by_the_tiles(chunks, bound):
         design.scores_and_gradient(coef, np.zeros(1), loss, targets, weight)
         with Callback(pretask=lambda key, dsk, state: counted.append(key)):
             design.scores_and_gradient(coef, np.zeros(1), loss, targets, weight)
-    partial = -(-n_rows // 16) * (len(design.parts) + 1)
-    assert 0 < len(counted) <= bound * n_tiles + 2 * n_rows + partial + 3 * len(design.parts) + 2
+    sums = -(-n_rows // 16)
+    several = bound > 1
+    assert 0 < len(counted) <= bound * n_tiles + 2 * several * n_rows + sums * (len(design.parts) + several)
+
+
+@needs_dask
+def test_first_rows_far_from_each_other():
+    X, y = _data()
+    X = X.astype(np.float64) + 1e6 + np.repeat([0.0, 1e4], N // 2)[:, None]
+    with dask.config.set(scheduler="synchronous"):
+        _same(FSAClassifier(3).fit(da.from_array(X, chunks=(N // 2, M)), y), FSAClassifier(3).fit(X, y))
 
 
 class _Killing(FSAClassifier):

@@ -15,7 +15,7 @@ from annealed.models.ranker import (
     ranked_pairs,
     relative,
 )
-from annealed.pipelines import motion, motion_report
+from annealed.pipelines import motion, motion_methods, motion_report
 from annealed.pipelines.cli import app
 from annealed.vision.motion import JOINED_FAMILIES, Candidate, misclassification, renamed
 from annealed.vision.motion_features import FeaturePool
@@ -205,7 +205,7 @@ def test_choices_are_made_by_inner_errors_alone():
     inner, outer = rng.uniform(1, 2, (3, 10, 40)), rng.uniform(0, 1, (3, 10, 40))
     inner[1] -= 0.9  # the best inside, though not outside
     outer[1] += 5.0
-    grid = motion.GRID[:3]
+    grid = motion_methods.GRID[:3]
     test, train, chosen = motion.nested(motion.Inner(fold, inner, outer), grid, np.ones(3, bool))
     np.testing.assert_array_equal(test, outer[1, fold, np.arange(40)])
     assert all(row.items() >= grid[1].describe().items() for row in chosen) and len(chosen) == 10

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from annealed.learners import SDist, SDistCV
 from annealed.learners.expansion import ExpandedColumns, FeatureMap
-from annealed.learners.metric_boosting import best_step
+from annealed.learners.metric_boosting import SparseMetric, best_step
 from annealed.learners.neighbours import nearest, same_and_other_neighbours
 from annealed.learners.screen import strongest_products
 from annealed.learners.truncated_power import lanczos, laplacian_times, margins, truncated_power
@@ -263,6 +263,15 @@ def test_trimming_keeps_the_strongest_columns():
     X, y = blobs()
     model = SDist(n_features_to_select=2, max_order=1).fit(X, y)
     assert set(model.selected_features_) == {2, 5} and model.W_.shape == (2, 2)
+
+
+@given(arrays(float, 6, elements=st.floats(0.1, 10.0)), st.integers(1, 6))
+@settings(max_examples=30, deadline=None)
+def test_trimming_does_not_depend_on_the_units_of_the_columns(units, n_columns):
+    L, Z = np.random.default_rng(0).normal(size=(3, 6)), np.random.default_rng(1).normal(size=(50, 6))
+    kept = SparseMetric(list(range(6)), L.T @ L).trimmed(n_columns, Z.var(axis=0))
+    other = SparseMetric(list(range(6)), (L / units).T @ (L / units)).trimmed(n_columns, (Z * units).var(axis=0))
+    assert other.columns == kept.columns and len(kept.columns) == n_columns
 
 
 def test_ten_digits():

@@ -1,0 +1,128 @@
+"""Features of windows that stay on disk: a matrix for the learners' block reader, and for Dask."""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..learners.sources import Source
+from .images import read_image
+from .pool import FeaturePool, extract_patches
+
+__all__ = ["ImageWindows", "PatchSource"]
+
+_ROWS = 1024  # windows whose features are computed together
+
+
+class ImageWindows:
+    """Windows of images on disk, cut out when they are asked for.
+
+    Parameters
+    ----------
+    paths : sequence of path
+        Image files.
+    image : (n,) array_like of int
+        For each window the position of its image in ``paths``. Windows of one image that follow each other are cut out together.
+    x, y : (n,) array_like of int
+        Pixels, see `annealed.vision.pool.extract_patches`.
+    window : int, default 24
+
+    Attributes
+    ----------
+    shape : tuple of int
+        (n, window + 2, window + 2, 3).
+
+    Raises
+    ------
+    ValueError
+        For lists of different lengths and images that are not in ``paths``.
+    """
+
+    def __init__(
+        self, paths: Sequence[str | os.PathLike[str]], image: npt.ArrayLike, x: npt.ArrayLike, y: npt.ArrayLike, window: int = 24
+    ) -> None:
+        self.paths, self.window = [os.fspath(path) for path in paths], window
+        self.image, self.x, self.y = np.asarray(image), np.asarray(x), np.asarray(y)
+        if not (self.image.ndim == 1 and self.image.shape == self.x.shape == self.y.shape):
+            raise ValueError(f"image {self.image.shape}, x {self.x.shape} and y {self.y.shape}: expected three lists of one length")
+        if not np.isin(self.image, np.arange(len(self.paths))).all():
+            raise ValueError(f"image holds {self.image.min()} to {self.image.max()}: expected positions of {len(self.paths)} paths")
+        self.shape = (len(self.image), window + 2, window + 2, 3)
+
+    def __getitem__(self, rows: slice) -> npt.NDArray[np.uint8]:
+        image, x, y = self.image[rows], self.x[rows], self.y[rows]
+        out = np.empty((len(image), *self.shape[1:]), np.uint8)
+        for i in np.unique(image):
+            here = image == i
+            out[here] = extract_patches(read_image(self.paths[i]), x[here], y[here], self.window)
+        return out
+
+
+class PatchSource(Source):
+    """Values of the pool's features in windows on disk, (n windows, m features) float32, computed block by block.
+
+    What `annealed.learners.on_disk` is for numbers in a file, this is for windows: the estimators read it in blocks within their
+    ``memory_limit``, the features of the next block are computed while one is worked on, and only survivors are computed again.
+    ``dask.array.from_array(source, chunks=(4096, -1))`` makes a Dask array of it, whose workers read and compute.
+
+    Parameters
+    ----------
+    patches : path, `ImageWindows` or array
+        A ``.npy`` file of windows with one pixel around each, uint8 (n, window + 2, window + 2, 3); or anything of that shape whose
+        slices of rows are such arrays, such as ``h5py.Dataset`` and ``zarr.Array``.
+    pool : FeaturePool, optional
+    features : (m, 8) array_like of int, optional
+        All features of the pool by default.
+
+    Raises
+    ------
+    ValueError
+        For windows of another shape or kind and features that do not fit.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from annealed.learners import FSAClassifier
+    >>> from annealed.vision import FeaturePool
+    >>> from annealed.vision.patch_source import PatchSource
+    >>> patches = np.random.default_rng(0).integers(0, 256, (300, 26, 26, 3), dtype=np.uint8)
+    >>> path = os.path.join(tempfile.mkdtemp(), "patches.npy")
+    >>> np.save(path, patches)
+    >>> source = PatchSource(path, features=FeaturePool().features[:300])
+    >>> source.shape
+    (300, 300)
+    >>> y = source[:, 70] > np.median(source[:, 70])
+    >>> model = FSAClassifier(2, response="piecewise", memory_limit="256KB").fit(source, y)
+    >>> bool(model.support_[70])
+    True
+    """
+
+    stored = np.dtype(np.uint8)
+    dtype = np.dtype(np.float32)
+
+    def __init__(self, patches: Any, pool: FeaturePool | None = None, features: npt.ArrayLike | None = None) -> None:
+        self.pool = FeaturePool() if pool is None else pool
+        self.features = self.pool.check(self.pool.features if features is None else features)
+        self._patches = os.fspath(patches) if isinstance(patches, (str, os.PathLike)) else patches
+        shape = self._windows().shape
+        if len(shape) != 4:
+            raise ValueError(f"windows of shape {tuple(shape)}: expected (n, {self.pool.window + 2}, {self.pool.window + 2}, 3)")
+        self.pool.check_patches(self._windows()[:1])
+        self.shape = (shape[0], len(self.features))
+
+    def _windows(self) -> Any:
+        return np.load(self._patches, mmap_mode="r") if isinstance(self._patches, str) else self._patches
+
+    def read(self, rows: slice, columns: npt.NDArray[np.int64], out: npt.NDArray[np.float32]) -> None:
+        """Fill ``out`` (rows, columns) with values of the features at the positions ``columns``."""
+        windows, features = self._windows(), self.features[columns]
+        for first in range(rows.start, rows.stop, _ROWS):
+            last = min(rows.stop, first + _ROWS)
+            out[first - rows.start : last - rows.start] = self.pool.evaluate(np.asarray(windows[first:last]), features)
+
+    def cost(self, columns: npt.NDArray[np.int64]) -> int:
+        """Bytes of all windows, whatever the features."""
+        return self.shape[0] * (self.pool.window + 2) ** 2 * 3

@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..vision.channels import Buffers, LevelChannels, level_channels
 from ..vision.images import as_rgb
 from ..vision.pool import FeaturePool
 from ..vision.pyramid import Level, gaussian_pyramid
-from ..vision.scan import LevelChannels, level_channels, scan_level
+from ..vision.scan import scan_level
 from ..vision.windows import score_windows
 from .context import Context
 from .files import read_model, write_model
@@ -230,8 +231,9 @@ class KeypointDetector:
     ) -> dict[str, np.ndarray]:
         """Peaks of some keypoints, all on one pass over the pyramid."""
         windows: dict[str, list[np.ndarray]] = {name: [np.empty((0, 4))] for name in names}
+        buffers = Buffers()
         for level in levels:
-            for channels in self.strips(level, mode):
+            for channels in self.strips(level, mode, buffers):
                 for name in names:
                     windows[name].append(self.score_strip(level, channels, name, mode))
         peaks = {}
@@ -274,13 +276,13 @@ class KeypointDetector:
             max_scale=window / smallest,
         )
 
-    def strips(self, level: Level, mode: str = "scan") -> Iterator[LevelChannels]:
-        """Yield a level's tables, strip by strip: what they take of memory is bounded."""
+    def strips(self, level: Level, mode: str = "scan", buffers: Buffers | None = None) -> Iterator[LevelChannels]:
+        """Yield a level's tables, strip by strip: what they take of memory is bounded. With ``buffers``, each until the next."""
         height, width = level.image.shape[:2]
         margin = 0 if mode == "scan" else max(guide.margin for guide in self.guides.values())
         rows = max(1, STRIP // width, 4 * margin)
         for top in range(0, height, rows):
-            yield level_channels(level.image, self.pool, (top, min(height, top + rows)), margin)
+            yield level_channels(level.image, self.pool, (top, min(height, top + rows)), margin, buffers)
 
     def score_strip(self, level: Level, channels: LevelChannels, keypoint: str, mode: str = "scan") -> np.ndarray:
         """Return the windows of a strip that pass all rejection thresholds: (n, 4) x, y (image pixels), scale, score."""
@@ -291,7 +293,8 @@ class KeypointDetector:
             score = scores[ys, xs]
             ys = ys + channels.first
         else:
-            xs, ys = self.guides[keypoint].windows(channels, self.pool, mode == "prune+regress")
+            place = self.models[keypoint].localisation
+            xs, ys = self.guides[keypoint].windows(channels, self.pool, mode == "prune+regress", place)
             score = score_windows(channels, model, xs, ys)
             left = score > -np.inf
             xs, ys, score = xs[left], ys[left], score[left]

@@ -6,15 +6,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..vision.channels import LevelChannels
 from ..vision.pool import FeaturePool, pixel_of
-from ..vision.scan import LevelChannels
-from ..vision.windows import predict_windows, score_windows
+from ..vision.windows import predict_windows, score_windows, windows_around
+from .peaks import IED, Localisation
 from .sparse import KeypointModel, OffsetModel
 
 MODES = ("scan", "regress", "prune+regress")
 """How windows are chosen: all of them; where a regressor points from a grid; the same from what is left of a pruned grid."""
 
 FARTHEST = 20  # pixels of a level: the regressor has learnt from nearer windows, a longer way is not believed
+_OFF = 2  # pixels of a level, at most, by which windows are laid beside the keypoint
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Guide:
     @property
     def margin(self) -> int:
         """How far from a grid point windows may lie, in pixels of the level."""
-        return FARTHEST + self.reach + 1
+        return FARTHEST + self.reach + _OFF + 1
 
     def mirrored(self, pool: FeaturePool) -> Guide:
         """Return the guide to the mirror image of this keypoint."""
@@ -58,18 +60,19 @@ class Guide:
             xs, ys = xs[left], ys[left]
         return xs, ys
 
-    def windows(self, channels: LevelChannels, pool: FeaturePool, prune: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Pixels x, y of the windows that the classifier c1 is to look at, each once, row by row."""
+    def windows(
+        self, channels: LevelChannels, pool: FeaturePool, prune: bool, localisation: Localisation | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Pixels x, y of the windows that the classifier c1 is to look at, each once, row by row.
+
+        ``localisation`` is that of c1: its best windows lie its offset before the keypoint, and those of a mirrored classifier a
+        pixel off; the windows are laid around them, not around the keypoint.
+        """
         xs, ys = self.points(channels, pool, prune)
         offset = predict_windows(channels, self.offsets.compiled(pool), xs, ys)
         near = np.abs(offset).max(axis=1, initial=0) <= FARTHEST
-        at = pixel_of(np.column_stack([xs, ys])[near] + offset[near])
-        wanted = np.zeros((channels.rows, channels.width), bool)
-        reach = np.arange(-self.reach, self.reach + 1)
-        y = (at[:, 1] - channels.first)[:, None, None] + reach[:, None]
-        x = at[:, 0][:, None, None] + reach
-        y, x = np.broadcast_arrays(y, x)
-        inside = (y >= 0) & (y < channels.rows) & (x >= 0) & (x < channels.width)
-        wanted[y[inside], x[inside]] = True
-        rows, columns = np.nonzero(wanted)
-        return columns, rows + channels.first
+        place = Localisation() if localisation is None else localisation
+        before = np.clip(IED * np.array([place.offset_x, place.offset_y]), -_OFF, _OFF)
+        at = pixel_of(np.column_stack([xs, ys])[near] + offset[near] - before)
+        x, y = windows_around(channels, at[:, 0], at[:, 1], self.reach).T
+        return x, y

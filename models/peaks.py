@@ -28,6 +28,9 @@ class Localisation:
         Windows that score lower than the peak by more than this take no part: what takes part is defined by the scores alone.
     offset_x, offset_y : float
         Where the keypoint lies, seen from the weighted mean of the windows' pixels; in units of ``IED``.
+    mark_x : float
+        How much further right the annotators' marks lie; in units of ``IED``. What has learnt from photographs and their mirror
+        images cannot know it. It is the same for a keypoint and its mirror image.
     """
 
     radius: float = 0.18
@@ -36,6 +39,7 @@ class Localisation:
     margin: float = 3.0
     offset_x: float = 0.0
     offset_y: float = 0.0
+    mark_x: float = 0.0
 
     def __post_init__(self) -> None:
         values = asdict(self)
@@ -90,7 +94,7 @@ def find_peaks(x, y, scale, score, localisation: Localisation, suppression=0.3, 
     columns = [np.ascontiguousarray(v[order], dtype=np.float64) for v in (x, y, scale, score)]
     c = localisation
     return _find_peaks(  # type: ignore[call-arg]
-        *columns, c.radius, c.octaves, c.sharpness, c.margin, c.offset_x, c.offset_y, suppression, threshold, max_peaks
+        *columns, c.radius, c.octaves, c.sharpness, c.margin, c.offset_x + c.mark_x, c.offset_y, suppression, threshold, max_peaks
     )
 
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from ..vision.additive import Additive, additive
 from ..vision.blocks import accumulate
 from ..vision.pool import FeaturePool, response_tables
-from ..vision.scan import Additive, additive
 from .peaks import IED, Localisation
 
 
@@ -63,7 +63,7 @@ class KeypointModel:
 
     def scores(self, patches: np.ndarray, pool: FeaturePool) -> np.ndarray:
         """Return the scores (n,) of windows given as patches (n, 26, 26, 3), without rejection."""
-        return pool.partial_scores(patches, self.features, self.lo, self.step, self.coef, self.intercept)[:, -1]
+        return _last_sums(pool.evaluate(patches, self.compiled(pool).program), self.lo, self.step, self.coef, self.intercept)
 
 
 @dataclass(frozen=True)
@@ -108,11 +108,14 @@ class OffsetModel:
 
     def predict(self, patches: np.ndarray, pool: FeaturePool) -> np.ndarray:
         """Return dx, dy (n, 2) of windows given as patches (n, 26, 26, 3)."""
-        values = pool.evaluate(patches, self.features)
-        found = []
-        for q in range(2):
-            low, inverse_step, top, start, rises = response_tables(len(self.lo), self.lo, self.step, self.coef[:, :, q])
-            sums = np.empty_like(values)
-            accumulate(values, low, inverse_step, top, start, rises, self.intercept[q], sums)
-            found.append(sums[:, -1])
-        return np.stack(found, axis=1)
+        values = pool.evaluate(patches, self.compiled(pool).program)
+        return np.stack(
+            [_last_sums(values, self.lo, self.step, self.coef[:, :, q], self.intercept[q]) for q in range(2)], axis=1
+        )  # fmt: skip
+
+
+def _last_sums(values: np.ndarray, lo: np.ndarray, step: np.ndarray, coef: np.ndarray, intercept: float) -> np.ndarray:
+    low, inverse_step, top, start, rises = response_tables(values.shape[1], lo, step, coef)
+    sums = np.empty_like(values)
+    accumulate(values, low, inverse_step, top, start, rises, np.float32(intercept), sums)
+    return sums[:, -1]

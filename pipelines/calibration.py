@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from ..models.detector import KeypointDetector, KeypointModel
 from ..models.peaks import IED, Localisation, find_peaks
-from ..vision.pool import FeaturePool
+from ..vision.pool import KIND, FeaturePool
 from .evaluation import NEAR, judge, pooled
 from .faces_data import FaceImage
 from .mining import each, open_view
@@ -17,12 +17,16 @@ from .mining import each, open_view
 _LEAST_RECALL = 0.1  # of the default threshold
 _WIDE = 0.15  # IED: detections this near tell how far off the positions are
 _ORDER_ROWS = 2000
+_HISTOGRAMS = 150.0  # Haar features that take as long as the orientation histograms of one window
+_PLAIN = (8, 24, 56, 120, 248, 504)  # Haar features in front
 _SHARES = (0.001, 0.0025, 0.005, 0.0075, 0.01, 0.015, 0.02)  # of the positive windows, for one threshold of a cascade
 _RADII = (0.18, 0.25, 0.35, 0.5)  # of the windows that the position is averaged over: the held-out views choose
 _SHARPNESS = (0.25, 0.5, 1.0, 2.0)  # of their weights
 
 
-def with_order(model: KeypointModel, pool: FeaturePool, positives: np.ndarray, negatives: np.ndarray) -> KeypointModel:
+def with_order(
+    model: KeypointModel, pool: FeaturePool, positives: np.ndarray, negatives: np.ndarray, plain: int = 0
+) -> KeypointModel:
     """Order the features for early rejection: greedily, what pushes negatives furthest below the positives comes first.
 
     The separation after some features is the difference of the mean sums over the root of their summed variances; each
@@ -36,6 +40,8 @@ def with_order(model: KeypointModel, pool: FeaturePool, positives: np.ndarray, n
         Its pool.
     positives, negatives : ndarray of shape (n, 26, 26, 3), uint8
         Windows; an evenly spaced part of them is used.
+    plain : int
+        So many Haar features come before all others, in the greedy order among Haar features.
 
     Returns
     -------
@@ -50,6 +56,10 @@ def with_order(model: KeypointModel, pool: FeaturePool, positives: np.ndarray, n
         ).astype(np.float64)
         responses.append(np.diff(sums, axis=1, prepend=model.intercept))
     order = separation_order(*responses)
+    if plain:
+        haar = np.flatnonzero(model.features[:, KIND] < len(pool.kinds))
+        first = haar[separation_order(*(part[:, haar] for part in responses))][:plain]
+        order = np.concatenate([first, order[~np.isin(order, first)]])
     return replace(
         model,
         features=model.features[order],
@@ -86,6 +96,45 @@ def separation_order(positives: np.ndarray, negatives: np.ndarray) -> np.ndarray
         variance += 2 * cross[best] + own[best]
         cross = cross + covariance[best]
     return order
+
+
+def cheapest_order(
+    model: KeypointModel,
+    pool: FeaturePool,
+    positives: np.ndarray,
+    negatives: np.ndarray,
+    thresholds: Callable[[KeypointModel], KeypointModel],
+    after: float,
+) -> KeypointModel:
+    """Order the features, and set thresholds, so that an ordinary window costs least.
+
+    A feature costs 1, and the first histogram feature that a window gets to costs ``_HISTOGRAMS`` more: some Haar features in
+    front of all others may pay. How many is tried out.
+
+    Parameters
+    ----------
+    model, pool, positives, negatives
+        As for :func:`with_order`; the negatives are windows as they come.
+    thresholds : function
+        Sets the rejection thresholds of a model.
+    after : float
+        What it costs when a window is not rejected.
+    """
+    n_haar = int(np.count_nonzero(model.features[:, KIND] < len(pool.kinds)))
+    trials = []
+    for plain in [0, *(n for n in _PLAIN if n < n_haar), n_haar]:
+        trial = thresholds(with_order(model, pool, positives, negatives, plain))
+        trials.append((expected_cost(trial, pool, negatives, after), trial))
+    return min(trials, key=lambda trial: trial[0])[1]
+
+
+def expected_cost(model: KeypointModel, pool: FeaturePool, windows: np.ndarray, after: float = 0.0) -> float:
+    """Mean number of features evaluated in some windows, histograms and what comes after counted as in :func:`cheapest_order`."""
+    sums = pool.partial_scores(windows, model.features, model.lo, model.step, model.coef, model.intercept)
+    left = np.logical_and.accumulate(sums >= model.thresholds, axis=1).mean(axis=0)
+    entered = np.concatenate([[1.0], left])
+    hog = np.flatnonzero(model.features[:, KIND] == len(pool.kinds))
+    return float(entered[:-1].sum() + (_HISTOGRAMS * entered[hog[0]] if len(hog) else 0.0) + after * entered[-1])
 
 
 def rejection_thresholds(
@@ -221,17 +270,27 @@ def calibrate(
             [judge(xy, score, v.points, v.visible, v.ied, v.ignore, tolerance) for v, xy, score, _ in answers(place)]
         )
 
-    def centred(place: Localisation) -> Localisation:
-        """The same with the median offset of what was found."""
-        offsets = [np.empty((0, 2))]
+    def errors(place: Localisation) -> list[np.ndarray]:
+        """Of every view: where the keypoints lie, seen from what was found nearby, in units of ``IED``."""
+        found = []
         for view, xy, score, unit in answers(place):
             hits = judge(xy, score, view.points, view.visible, view.ied, view.ignore, _WIDE)
             order = np.argsort(-score, kind="stable")[: len(hits.face)]
             chosen = hits.face >= 0
-            offsets.append((view.points[hits.face[chosen]] - hits.xy[chosen]) / unit[order][chosen, None])
-        found = np.concatenate(offsets)
+            found.append((view.points[hits.face[chosen]] - hits.xy[chosen]) / unit[order][chosen, None])
+        return found
+
+    def centred(place: Localisation) -> Localisation:
+        """The same with the median offset of what was found."""
+        found = np.concatenate([np.empty((0, 2)), *errors(place)])
         dx, dy = np.median(found, axis=0) if len(found) else np.zeros(2)
         return replace(place, offset_x=float(dx), offset_y=float(dy))
+
+    def marked(place: Localisation) -> Localisation:
+        """The same with how much further right the marks lie, in mirror images further left."""
+        signed = [(-error if flip else error)[:, 0] for (_, flip), error in zip(views, errors(place), strict=True)]
+        found = np.concatenate([np.empty(0), *signed])
+        return replace(place, mark_x=float(np.median(found)) if len(found) else 0.0)
 
     places = [centred(Localisation(radius=r, sharpness=s)) for r in _RADII for s in _SHARPNESS]
     place = max(places, key=lambda place: curve_of(place, 0.05).average_precision)
@@ -247,4 +306,4 @@ def calibrate(
         "recall": recall,
         "threshold": threshold,
     }
-    return replace(model, localisation=place, threshold=threshold), scores
+    return replace(model, localisation=marked(place), threshold=threshold), scores

@@ -11,11 +11,11 @@ import numpy as np
 
 from ..models.guide import Guide
 from ..models.sparse import KeypointModel
+from ..vision.channels import level_channels
 from ..vision.pool import FeaturePool, extract_patches
 from ..vision.pyramid import Level, gaussian_pyramid
-from ..vision.scan import level_channels
 from ..vision.windows import score_windows
-from .calibration import soft_cascade, with_order
+from .calibration import cheapest_order, soft_cascade
 from .faces_data import FaceImage
 from .fitting import FitSettings, fit_offsets, fit_rows
 from .mining import SCALES_PER_OCTAVE, View, each, open_view, positive_windows
@@ -205,8 +205,9 @@ def train_guide(
         patches = np.concatenate([positives, negatives])
         y = np.repeat([1.0, -1.0], [len(positives), len(negatives)])
         model = fit_rows(patches, y, pool, FitSettings(n_features=k, first_rows=s.first_rows), [s.seed, 6, number])
-        model = with_order(model, pool, held, negatives)
-        model = soft_cascade(model, pool, held, s.loss)
+        # What is not rejected costs the next node, or the regressor and the classifier of the windows that it points at.
+        after = 0.5 * s.n_prune[number + 1] if number + 1 < len(s.n_prune) else 4.5 * s.n_offsets
+        model = cheapest_order(model, pool, held, negatives, lambda model: soft_cascade(model, pool, held, s.loss), after)
         nodes.append(replace(model, threshold=float(model.thresholds[-1])))
         passed = pool.partial_scores(negatives, model.features, model.lo, model.step, model.coef, model.intercept)
         share = float((passed >= model.thresholds).all(axis=1).mean())

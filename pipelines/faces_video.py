@@ -122,7 +122,12 @@ def detect_video(
             shown: Sequence[Detection] = ()
             number = 0
             while True:
-                good, frame = capture.read()
+                try:
+                    good, frame = capture.read()
+                except KeyboardInterrupt:  # how one leaves a camera, which mostly waits here: what was written stays
+                    good = False
+                    if not isinstance(source, int):
+                        raise
                 if not good:
                     break
                 pixels = np.asarray(cv2.cvtColor(frame, cv2.COLOR_BGR2RGB), np.uint8)

@@ -300,6 +300,41 @@ def test_video(folder, model, video):
     assert "left_eye" in run("faces", "detect", video, "--model", model).stdout
 
 
+class StandIn:
+    """A camera that shows a few frames, until somebody presses Ctrl-C."""
+
+    def __init__(self, source):
+        assert source == 0
+        self.left, self.released = 5, False
+
+    def isOpened(self):
+        return True
+
+    def get(self, _):
+        return 0.0  # many cameras do not tell their rate
+
+    def read(self):
+        self.left -= 1
+        if self.left < 0:
+            raise KeyboardInterrupt
+        return True, np.full((72, 88, 3), 40 * self.left, np.uint8)
+
+    def release(self):
+        self.released = True
+
+
+def test_camera(folder, model, monkeypatch):
+    opened, real = [], cv2.VideoCapture
+    monkeypatch.setattr(cv2, "VideoCapture", lambda source: opened.append(StandIn(source)) or opened[-1])
+    out = folder / "seen.avi"
+    result = run("faces", "detect", "camera", 0, "--model", model, "--every", 2, "--overlay", out, "--json")
+    assert result.exit_code == 0, result.output
+    assert [(f["image"], f["frame"], f["time"]) for f in lines(result)] == [("camera 0", n, n / 25) for n in (0, 2, 4)]
+    assert "3 frames looked at" in result.stderr and opened[0].released
+    marked = real(str(out))
+    assert sum(marked.read()[0] for _ in range(20)) == 5
+
+
 def test_bad_videos(folder, model, video):
     broken = folder / "broken.mp4"
     broken.write_bytes(b"no video")

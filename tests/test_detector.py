@@ -139,6 +139,14 @@ def test_a_mirrored_model_answers_in_the_mirrored_photograph():
     assert twice.localisation.offset_x == pytest.approx(0.05)
 
 
+def test_marks_lie_on_the_same_side_of_a_keypoint_and_its_mirror_image():
+    image, model = photograph(4), random_model(4, localisation=Localisation(mark_x=0.1))
+    plain = replace(model, localisation=Localisation())
+    for one, other in ((model, plain), (model.mirrored(POOL), plain.mirrored(POOL))):
+        moved, still = (KeypointDetector({"a": m}, POOL).detect(image, threshold=-np.inf)[0] for m in (one, other))
+        assert moved.x - still.x == pytest.approx(0.1 * IED * still.size / 24) and moved.y == still.y
+
+
 def detector_file(path):
     models = {"a": random_model(5, threshold=1.5), "b": random_model(6, k=3)}
     detector = KeypointDetector(models, POOL, info={"summary": "two", "scores": [1, 2]})

@@ -8,8 +8,10 @@ from annealed.models import KeypointDetector, load_model
 from annealed.models.context import Context, Refinement, cut_window, learn_shape
 from annealed.models.files import read_model, write_model
 from annealed.models.guide import FARTHEST, Guide
+from annealed.models.peaks import Localisation
 from annealed.models.sparse import KeypointModel, OffsetModel
 from annealed.vision import FeaturePool, extract_patches, level_channels
+from annealed.vision.channels import Buffers
 from annealed.vision.pyramid import gaussian_pyramid
 from annealed.vision.scan import scan_level
 from annealed.vision.windows import predict_windows, score_windows
@@ -62,6 +64,48 @@ def test_chosen_windows_score_as_in_the_dense_scan(share):
     assert score_windows(channels, model, [], []).shape == (0,)
     with pytest.raises(ValueError, match="outside"):
         score_windows(channels, model, [IMAGE.shape[1]], [0])
+
+
+def test_histograms_of_single_windows_are_those_of_the_level():
+    channels = level_channels(IMAGE, POOL)
+    program = POOL.compile(POOL.features[POOL.n_haar :])
+    places = np.random.default_rng(1).permutation(200 * channels.stride)[:50]
+    places = places[places % channels.stride < 200].astype(np.uint64)
+    cells, norms = channels.window_hog(places, program.cells, program.blocks)
+    all_cells, all_norms = channels.hog
+    rows, columns = np.divmod(places.astype(int), channels.stride)
+    for i, (c, y, x) in enumerate(program.cells):
+        at = (rows + y) * channels.stride + columns + x
+        np.testing.assert_array_equal(cells[:, i], all_cells[8 * c : 8 * c + 8, at].T)
+    for i, (c, y, x) in enumerate(program.block_corner):
+        np.testing.assert_array_equal(norms[:, i], all_norms[c, (rows + y) * channels.stride + columns + x])
+
+
+def test_few_or_many_windows_make_no_difference():
+    model, few, many = classifier(9, 80, 0.02).compiled(POOL), level_channels(IMAGE, POOL), level_channels(IMAGE, POOL)
+    assert len(many.hog) == 2
+    ys, xs = (part.ravel() for part in np.mgrid[4:200:30, 7:200:30])
+    np.testing.assert_array_equal(score_windows(few, model, xs, ys), score_windows(many, model, xs, ys))
+    assert not few.has_hog and many.has_hog
+
+
+def test_buffers_are_taken_over():
+    model, buffers = classifier(10, 60, 0.02).compiled(POOL), Buffers()
+    for image in (IMAGE, IMAGE[30:90, 20:100], IMAGE[:150, ::-1]):
+        image = np.ascontiguousarray(image)
+        expected = scan_level(level_channels(image, POOL), model)
+        np.testing.assert_array_equal(scan_level(level_channels(image, POOL, buffers=buffers), model), expected)
+
+
+def test_a_mirrored_guide_leads_to_the_mirrored_windows():
+    place = Localisation(offset_x=0.01, offset_y=0.02)
+    one = replace(classifier(8, 60, 0.02), localisation=place)
+    other = one.mirrored(POOL).localisation
+    x, y = GUIDE.windows(level_channels(IMAGE, POOL), POOL, True, place)
+    mirrored = level_channels(np.ascontiguousarray(IMAGE[:, ::-1]), POOL)
+    mx, my = GUIDE.mirrored(POOL).windows(mirrored, POOL, True, other)
+    width = IMAGE.shape[1]  # the window at x shows what the one at width - x shows in the mirror; 0 has no partner
+    assert {(width - a, b) for a, b in zip(x, y) if a > 0} == {(a, b) for a, b in zip(mx, my) if a > 0}
 
 
 def test_offsets_are_those_of_the_patches():

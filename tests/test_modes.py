@@ -9,7 +9,7 @@ from annealed.models import load_model
 from annealed.models.context import Context, Face
 from annealed.models.detector import KeypointDetector
 from annealed.models.sparse import KeypointModel
-from annealed.pipelines.calibration import cascade_for_recall, soft_cascade
+from annealed.pipelines.calibration import cascade_for_recall, cheapest_order, expected_cost, soft_cascade, with_order
 from annealed.pipelines.faces_context import ContextSettings, calibrate_context, shape_of, train_context
 from annealed.pipelines.faces_data import KEYPOINTS, FaceImage
 from annealed.pipelines.faces_guide import GuideSettings, train_guide
@@ -141,6 +141,30 @@ def test_a_cascade_that_keeps_keypoints():
     assert len(np.unique(keypoint_of[alive])) == 40 and not alive.all()
     strict, none = cascade_for_recall(model, POOL, patches, np.arange(400), 0.0)
     assert none <= 0.0025 and (sums >= strict.thresholds).all()  # below 1 / 400 the quantile is the least sum
+
+
+def test_the_cheapest_order():
+    pool = FeaturePool()
+    rng = np.random.default_rng(3)
+    haar, hog = rng.choice(pool.n_haar, 30, replace=False), pool.n_haar + rng.choice(864, 10, replace=False)
+    features = pool.features[np.concatenate([hog, haar])]
+    windows = np.asarray(cv2.blur(rng.integers(0, 256, (600, 26 * 26, 3), dtype=np.uint8), (5, 1))).reshape(600, 26, 26, 3)
+    values = pool.evaluate(windows, features)
+    lo, step = values.min(axis=0), np.ptp(values, axis=0) / 6 + 1e-6
+    never = np.full(40, -np.inf, np.float32)
+    model = KeypointModel(features, lo, step, rng.normal(size=(40, 7)).astype(np.float32), never, 0.0)
+    order = np.argsort(-model.scores(windows, pool))
+    positives, others = windows[order[:100]], windows[order[100:]]
+
+    def limit(trial):
+        return soft_cascade(trial, pool, positives, 0.02)
+
+    first = with_order(model, pool, positives, others, 8)
+    assert (first.features[:8, 0] < 6).all() and {*map(tuple, first.features)} == {*map(tuple, features)}
+    best = cheapest_order(model, pool, positives, others, limit, 50.0)
+    np.testing.assert_allclose(best.scores(windows, pool), model.scores(windows, pool), atol=1e-3)
+    costs = [expected_cost(limit(with_order(model, pool, positives, others, n)), pool, others, 50.0) for n in (0, 8, 24, 30)]
+    assert expected_cost(best, pool, others, 50.0) == min(costs) < costs[0]
 
 
 def test_one_command_adds_all_modes(photographs, tmp_path):

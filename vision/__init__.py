@@ -1,10 +1,11 @@
 """Pixels and tracks in, numbers out: pyramid, integral images, the feature pool and its dense scan, dense SIFT and visual words."""
 
+from .channels import LevelChannels, level_channels
 from .images import as_rgb, read_image
 from .pets import PetFeatures, Photograph, colour_histogram
 from .pool import FeaturePool, HogLayout, extract_patches, pixel_of
 from .pyramid import Level, gaussian_pyramid
-from .scan import LevelChannels, dense_values, level_channels, scan
+from .scan import dense_values, scan
 from .sift import DenseSift, Descriptors
 from .words import VisualWords
 

@@ -125,12 +125,12 @@ def gather_more(flat, places, offsets, weights, f, first, last, n_lanes, out):  
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def gather_hog(cells, inverse_norm, places, offsets, f, n_lanes, sums, scale):  # type: ignore[no-untyped-def]
+def gather_hog(cells, inverse_norm, cells_at, norms_at, offsets, f, n_lanes, sums, scale):  # type: ignore[no-untyped-def]
     """Histogram entries and 1 / norm of one HOG feature."""
     first, norm_first = offsets[f, 0], offsets[f, 1]
     for j in range(uint64(n_lanes)):
-        sums[j] = cells[places[j] + first]
-        scale[j] = inverse_norm[places[j] + norm_first]
+        sums[j] = cells[cells_at[j] + first]
+        scale[j] = inverse_norm[norms_at[j] + norm_first]
 
 
 @njit(cache=True, nogil=True)
@@ -192,21 +192,22 @@ def gradients(left, right, top, bottom, tangents, length, bins, across, along): 
     tangents, so that no gradient of whole numbers lies on one, and mirroring maps bin k to bin ``m - k`` (0 to 0)
     exactly. `tangents` are those of the borders below pi / 2; `across` and `along` are float32 buffers.
     """
-    m = 2 * tangents.size
-    for j in range(length.size):
+    m = np.int32(2 * tangents.size)
+    for j in range(uint64(length.size)):
         gx = np.float32(right[j]) - np.float32(left[j])
         gy = np.float32(bottom[j]) - np.float32(top[j])
         length[j] = np.int32(np.sqrt(gx * gx + gy * gy) * np.float32(MAGNITUDE_SCALE) + np.float32(0.5))
-        bins[j] = 0
         across[j] = gx
         along[j] = gy
-    for i in range(tangents.size):
-        tangent = tangents[i]
-        for j in range(length.size):
-            bins[j] += 1 if abs(along[j]) > abs(across[j]) * tangent else 0
-    for j in range(length.size):
-        falling = across[j] * along[j] < 0 and bins[j] > 0
-        bins[j] = m - bins[j] if falling else bins[j]
+    for i in range(0, tangents.size, 2):  # a multiple of 4 bins has an even number of borders
+        first, second = tangents[i], tangents[i + 1]
+        for j in range(uint64(length.size)):
+            wide, high = abs(across[j]), abs(along[j])
+            below = np.int32(bins[j]) if i else np.int32(0)
+            bins[j] = below + np.int32(high > wide * first) + np.int32(high > wide * second)
+    for j in range(uint64(length.size)):
+        k = np.int32(bins[j])
+        bins[j] = m - k if (across[j] * along[j] < np.float32(0)) & (k > 0) else k
 
 
 @njit(cache=True, nogil=True)

@@ -338,13 +338,15 @@ class FeaturePool:
             raise ValueError(f"patches of shape {patches.shape} and {patches.dtype}: expected uint8 (n, {side}, {side}, 3)")
         return np.ascontiguousarray(patches).reshape(len(patches), side * side * 3)
 
-    def evaluate(self, patches: npt.NDArray[np.uint8], features: npt.ArrayLike | None = None) -> npt.NDArray[np.float32]:
+    def evaluate(
+        self, patches: npt.NDArray[np.uint8], features: npt.ArrayLike | Program | None = None
+    ) -> npt.NDArray[np.float32]:
         """Values of features in patches.
 
         Parameters
         ----------
         patches : (n, window + 2, window + 2, 3) uint8 ndarray
-        features : (m, 8) array_like of int, optional
+        features : (m, 8) array_like of int, or Program, optional
             All features of the pool by default.
 
         Returns
@@ -357,7 +359,9 @@ class FeaturePool:
             For patches of another shape and features that do not fit.
         """
         rows = self.check_patches(patches)
-        program = self.compile(self.features if features is None else features)
+        if not isinstance(features, Program):
+            features = self.compile(self.features if features is None else features)
+        program = features
         out = np.empty((len(rows), len(program.channel)), np.float32)
         tables = block_tables(program, self.window, self.n_orientations)
         evaluate_rows(

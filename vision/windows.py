@@ -1,17 +1,21 @@
-"""Sparse additive models on chosen windows of a level: those of a grid, or those around a first answer.
+"""Sparse additive models on chosen windows of a level: those of a grid, those around a first answer, those that a scan leaves.
 
 Windows come in lanes as in the dense scan, but each lane has its own place: corners are gathered, and lanes that a
-cascade has rejected are closed up after every stage, so that the lanes stay full.
+cascade has rejected are closed up after every stage, so that the lanes stay full. Orientation histograms are computed for
+the windows that are left when the first feature asks for them; where these are many, for the whole level.
 """
+
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from numba import njit, uint64
 
+from .additive import Additive
 from .blocks import LANES, gather_6, gather_hog, gather_more, respond
-from .scan import Additive, LevelChannels, finish_windows, flat_hog, level_offsets
+from .channels import LevelChannels
 
-__all__ = ["predict_windows", "score_windows"]
+__all__ = ["predict_windows", "score_windows", "windows_around"]
 
 
 def score_windows(channels: LevelChannels, model: Additive, xs: npt.ArrayLike, ys: npt.ArrayLike) -> npt.NDArray[np.float32]:
@@ -37,22 +41,55 @@ def score_windows(channels: LevelChannels, model: Additive, xs: npt.ArrayLike, y
     """
     places = _places(channels, xs, ys)
     scores = np.full(len(places), model.intercept[0], np.float32)
-    entered = np.zeros(len(places), np.int64)
-    return finish_windows(channels, model, places, scores, entered)
+    finish_windows(channels, model, places, scores, np.zeros(len(places), np.int64))
+    return scores
+
+
+def finish_windows(
+    channels: LevelChannels,
+    model: Additive,
+    places: npt.NDArray[np.uint64],
+    scores: npt.NDArray[np.float32],
+    entered: npt.NDArray[np.int64],
+) -> None:
+    """Turn running sums of windows at flat places, each of which enters the cascade at a stage of its own, into final scores."""
+    program, last = model.program, len(model.stages) - 1
+    features = (
+        program.n_corners, program.channel, program.corner_y, program.corner_x, program.weight, channels.plane, channels.stride,
+        model.slope, channels.integral, channels.inverse_sigma.reshape(-1),
+    )  # fmt: skip
+    responses = (model.shift, model.top, model.start[0], model.rises[0], model.limits, model.stages)
+    nothing = _no_histograms(channels, places)
+    follow(*features, *nothing, *responses, 0, model.plain, places, entered, scores)  # type: ignore[call-arg]
+    left = np.flatnonzero(scores > -np.inf) if model.plain < last else np.empty(0, np.int64)
+    if len(left):
+        running = scores[left]
+        histograms = histograms_for(channels, model, places[left])
+        follow(  # type: ignore[call-arg]
+            *features, *histograms, *responses, model.plain, last, places[left], entered[left], running
+        )  # fmt: skip
+        scores[left] = running
 
 
 def predict_windows(channels: LevelChannels, model: Additive, xs: npt.ArrayLike, ys: npt.ArrayLike) -> npt.NDArray[np.float32]:
     """All outputs of a model in the windows at some pixels of a level, (n, q) float32; nothing is rejected."""
     places = _places(channels, xs, ys)
     program = model.program
-    cells, inverse_norm = flat_hog(channels, program)
     out = np.empty((len(model.intercept), len(places)), np.float32)
-    predict_places(
-        program.n_corners, level_offsets(channels, program), program.weight, model.slope, channels.integral,
-        channels.inverse_sigma.reshape(-1), cells, inverse_norm, model.shift, model.top, model.start, model.rises,
-        model.intercept, places, out,
-    )  # fmt: skip
+    if len(places):
+        predict_places(  # type: ignore[call-arg]
+            program.n_corners, program.channel, program.corner_y, program.corner_x, program.weight, channels.plane,
+            channels.stride, model.slope, channels.integral, channels.inverse_sigma.reshape(-1),
+            *histograms_for(channels, model, places), model.shift, model.top, model.start, model.rises, model.intercept,
+            places, out,
+        )  # fmt: skip
     return out.T
+
+
+def windows_around(channels: LevelChannels, xs: npt.ArrayLike, ys: npt.ArrayLike, reach: int) -> npt.NDArray[np.int64]:
+    """Pixels (n, 2) of the level, held rows only, within ``reach`` of some pixels in x and y: each once, row by row."""
+    x, y = np.asarray(xs, dtype=np.int64), np.asarray(ys, dtype=np.int64) - channels.first
+    return collect_around(x, y, reach, channels.rows, channels.width) + np.array([0, channels.first])
 
 
 def _places(channels: LevelChannels, xs: npt.ArrayLike, ys: npt.ArrayLike) -> npt.NDArray[np.uint64]:
@@ -65,13 +102,125 @@ def _places(channels: LevelChannels, xs: npt.ArrayLike, ys: npt.ArrayLike) -> np
     return (y * channels.stride + x).astype(np.uint64)
 
 
+def _no_histograms(channels: LevelChannels, places: npt.NDArray[np.uint64]) -> tuple[Any, ...]:
+    return np.zeros(1, channels.entry), np.zeros(1, np.float32), places, places, np.zeros((1, 2), np.uint64)
+
+
+def histograms_for(channels: LevelChannels, model: Additive, places: npt.NDArray[np.uint64]) -> tuple[Any, ...]:
+    """Histograms and norms, flat; where those of each window begin; and, for every feature, the entry and the norm it reads."""
+    program = model.program
+    if not len(program.with_0):
+        return _no_histograms(channels, places)
+    if channels.prefers_hog(len(places)):
+        cells, norms = channels.hog
+        return cells.reshape(-1), norms.reshape(-1), places, places, level_offsets(channels, model)
+    cells, norms = channels.window_hog(places, program.cells, program.blocks)
+    number = np.arange(len(places), dtype=np.uint64)
+    offsets = np.stack([program.cell * cells.shape[2] + program.orientation, program.block], axis=1).astype(np.uint64)
+    return (
+        cells.reshape(-1), norms.reshape(-1), number * np.uint64(cells[0].size), number * np.uint64(norms[0].size), offsets
+    )  # fmt: skip
+
+
+def level_offsets(channels: LevelChannels, model: Additive) -> npt.NDArray[np.uint64]:
+    """Where a HOG feature's cell lies in the level's histograms, and its block in the norms: (n, 2), 0 for Haar."""
+    program = model.program
+    offsets = np.zeros((len(program.channel), 2), np.uint64)
+    histogram_offsets(
+        program.with_0, program.cells, program.cell, program.block_corner, program.block, program.orientation,
+        channels.pool.n_orientations, channels.plane, channels.stride, offsets,
+    )  # fmt: skip
+    return offsets
+
+
+@njit(cache=True, nogil=True)
+def histogram_offsets(  # type: ignore[no-untyped-def]
+    with_0, cells, cell, block_corner, block, orientation, n_bins, plane, stride, offsets
+):
+    """Fill in what `level_offsets` gives."""
+    for f in with_0:
+        c, b = cell[f], block[f]
+        offsets[f, 0] = (cells[c, 0] * n_bins + orientation[f]) * plane + cells[c, 1] * stride + cells[c, 2]
+        offsets[f, 1] = block_corner[b, 0] * plane + block_corner[b, 1] * stride + block_corner[b, 2]
+
+
+@njit(cache=True, nogil=True)
+def corner_offsets(n_corners, channel, corner_y, corner_x, plane, stride, begin, end, offsets):  # type: ignore[no-untyped-def]
+    """Where the corners of the features begin <= f < end lie in the flat integral image."""
+    for f in range(begin, end):
+        for k in range(n_corners[f]):
+            offsets[f, k] = channel[f] * plane + corner_y[f, k] * stride + corner_x[f, k]
+
+
+@njit(cache=True, nogil=True)
+def follow(  # type: ignore[no-untyped-def]
+    n_corners, channel, corner_y, corner_x, weight, plane, stride, slope, integral, inverse_sigma,
+    cells, inverse_norm, cells_at, norms_at, hog_offsets,
+    shift, top, start, rises, limits, stages, first_stage, last_stage, places, entered, scores,
+):  # fmt: skip
+    """Take windows, each from the stage it enters on, through the stages first_stage <= s < last_stage of a cascade."""
+    never = np.float32(-np.inf)
+    offsets = np.empty(corner_y.shape, np.uint64)
+    left = np.empty(places.size, np.int64)
+    n_left = 0
+    sums = np.empty(LANES, np.int32)
+    scale = np.empty(LANES, np.float32)
+    sigma = np.empty(LANES, np.float32)
+    running = np.empty(LANES, np.float32)
+    lanes = np.empty(LANES, np.uint64)
+    cell_lanes = np.empty(LANES, np.uint64)
+    norm_lanes = np.empty(LANES, np.uint64)
+    last = rises.shape[1] - 6
+    for stage in range(first_stage, last_stage):
+        for i in range(places.size):
+            enters = entered[i] == stage or (stage == first_stage and entered[i] < stage)
+            if enters and scores[i] > never:
+                left[n_left] = i
+                n_left += 1
+        if n_left == 0:
+            continue
+        begin, end = stages[stage], stages[stage + 1]
+        corner_offsets(n_corners, channel, corner_y, corner_x, plane, stride, begin, end, offsets)
+        kept = 0
+        for first in range(0, n_left, LANES):
+            n_lanes = min(LANES, n_left - first)
+            for j in range(n_lanes):
+                i = left[first + j]
+                lanes[j] = places[i]
+                cell_lanes[j] = cells_at[i]
+                norm_lanes[j] = norms_at[i]
+                sigma[j] = inverse_sigma[places[i]]
+                running[j] = scores[i]
+            for f in range(begin, end):
+                if n_corners[f] == 0:
+                    gather_hog(cells, inverse_norm, cell_lanes, norm_lanes, hog_offsets, f, n_lanes, sums, scale)
+                else:
+                    gather_6(integral, lanes, offsets, weight, f, n_lanes, sums)
+                    gather_more(integral, lanes, offsets, weight, f, 6, n_corners[f], n_lanes, sums)
+                by = scale if n_corners[f] == 0 else sigma
+                for k in range(0, last, 6):
+                    at = start[f] if k == 0 else np.float32(0)
+                    respond(sums, slope[f], by, shift[f], top, at, rises, f, k, never, n_lanes, running)
+                at = start[f] if last == 0 else np.float32(0)
+                respond(sums, slope[f], by, shift[f], top, at, rises, f, last, limits[f], n_lanes, running)
+            for j in range(n_lanes):
+                i = left[first + j]
+                scores[i] = running[j]
+                if running[j] > never:
+                    left[kept] = i
+                    kept += 1
+        n_left = kept
+
+
 @njit(cache=True, nogil=True)
 def predict_places(  # type: ignore[no-untyped-def]
-    n_corners, offsets, weight, slope, integral, inverse_sigma, cells, inverse_norm,
-    shift, top, start, rises, intercept, places, out,
+    n_corners, channel, corner_y, corner_x, weight, plane, stride, slope, integral, inverse_sigma,
+    cells, inverse_norm, cells_at, norms_at, hog_offsets, shift, top, start, rises, intercept, places, out,
 ):  # fmt: skip
     """All outputs (q, n) in the windows at flat places."""
     n_outputs = start.shape[0]
+    offsets = np.empty(corner_y.shape, np.uint64)
+    corner_offsets(n_corners, channel, corner_y, corner_x, plane, stride, 0, n_corners.size, offsets)
     sums = np.empty(LANES, np.int32)
     sigma = np.empty(LANES, np.float32)
     norm = np.empty(LANES, np.float32)
@@ -80,12 +229,13 @@ def predict_places(  # type: ignore[no-untyped-def]
         out[q] = intercept[q]
     for first in range(0, places.size, LANES):
         n_lanes = min(LANES, places.size - first)
-        lanes = places[first : first + n_lanes]
+        part = slice(first, first + n_lanes)
+        lanes = places[part]
         for j in range(uint64(n_lanes)):
             sigma[j] = inverse_sigma[lanes[j]]
         for f in range(n_corners.size):
             if n_corners[f] == 0:
-                gather_hog(cells, inverse_norm, lanes, offsets, f, n_lanes, sums, norm)
+                gather_hog(cells, inverse_norm, cells_at[part], norms_at[part], hog_offsets, f, n_lanes, sums, norm)
             else:
                 gather_6(integral, lanes, offsets, weight, f, n_lanes, sums)
                 gather_more(integral, lanes, offsets, weight, f, 6, n_corners[f], n_lanes, sums)
@@ -93,7 +243,26 @@ def predict_places(  # type: ignore[no-untyped-def]
             for q in range(n_outputs):
                 for k in range(0, rises.shape[2], 6):
                     at = start[q, f] if k == 0 else np.float32(0)
-                    respond(
-                        sums, slope[f], scale, shift[f], top, at, rises[q], f, k, never, n_lanes,
-                        out[q, first : first + n_lanes],
-                    )  # fmt: skip
+                    respond(sums, slope[f], scale, shift[f], top, at, rises[q], f, k, never, n_lanes, out[q, part])
+
+
+@njit(cache=True, nogil=True)
+def collect_around(x, y, reach, rows, width):  # type: ignore[no-untyped-def]
+    """Pixels within reach of some pixels, each once, row by row: (n, 2)."""
+    wanted = np.zeros((rows, width), np.bool_)
+    count = 0
+    for i in range(x.size):
+        for v in range(max(0, y[i] - reach), min(rows, y[i] + reach + 1)):
+            for u in range(max(0, x[i] - reach), min(width, x[i] + reach + 1)):
+                count += 0 if wanted[v, u] else 1
+                wanted[v, u] = True
+    found = np.empty((count, 2), np.int64)
+    count = 0
+    if x.size:
+        for v in range(max(0, y.min() - reach), min(rows, y.max() + reach + 1)):
+            for u in range(width):
+                if wanted[v, u]:
+                    found[count, 0] = u
+                    found[count, 1] = v
+                    count += 1
+    return found

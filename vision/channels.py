@@ -1,0 +1,390 @@
+"""What all features share on one level: integral images, deviations, orientation histograms."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+from numba import njit, uint16, uint64
+
+from .blocks import MAGNITUDE_SCALE, gradients, inverse_deviation
+from .pool import FeaturePool
+
+__all__ = ["GROUP", "LevelChannels", "level_channels"]
+
+GROUP = 64
+"""Neighbouring windows of a row that are scored together."""
+
+_OWN = 60  # the histograms of one window alone take about as long as a level's of so many pixels
+
+
+class Buffers:
+    """Memory that the tables of one strip take over from those of the strip before: fresh memory costs as much as the sums."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, npt.NDArray[np.uint8]] = {}
+
+    def take(self, name: str, shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+        """An array with any contents; the one of this name that was taken before loses its own."""
+        size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+        if name not in self._held or self._held[name].size < size:
+            self._held[name] = np.empty(size, np.uint8)
+        return self._held[name][:size].view(dtype).reshape(shape)
+
+
+@dataclass(frozen=True)
+class LevelChannels:
+    """What all features share on one level: integral images and standard deviations, histograms when asked for.
+
+    Attributes
+    ----------
+    pool : FeaturePool
+        Gives the window's side and the layout of the histograms.
+    top, bottom : int
+        Rows of the level whose windows are meant: ``top <= y < bottom``.
+    first : int
+        First row of the level that the tables hold, above ``top`` where windows around were asked for.
+    rows, width : int
+        Rows held, and the level's width; there is one window per pixel.
+    stride : int
+        Entries per row of all tables: the width, rounded up to whole groups of lanes, plus the window.
+    planes : (3, rows + window + 1, stride + 1) uint8 ndarray
+        The level's channels with the border pixels repeated; their pixel (window // 2 + 1, window // 2 + 1) is the
+        level's (0, first).
+    integral : (3 * (rows + window) * stride,) int32 ndarray
+        Integral image of each channel. Sums may wrap around; box sums of one window are exact all the same.
+    inverse_sigma : (rows, stride) float32 ndarray
+        1 / sigma of the window at each pixel.
+    """
+
+    pool: FeaturePool
+    top: int
+    bottom: int
+    first: int
+    rows: int
+    width: int
+    stride: int
+    planes: npt.NDArray[np.uint8]
+    integral: npt.NDArray[np.int32]
+    inverse_sigma: npt.NDArray[np.float32]
+    _buffers: Buffers = field(default_factory=Buffers, repr=False)
+    _hog: list[tuple[npt.NDArray[Any], npt.NDArray[np.float32]]] = field(default_factory=list, repr=False)
+    _gradient: list[npt.NDArray[np.uint16]] = field(default_factory=list, repr=False)
+    _asked: list[int] = field(default_factory=lambda: [0], repr=False)
+
+    @property
+    def plane(self) -> int:
+        """Entries of one channel's integral image, and of one bin's or one channel's table of ``hog``."""
+        return (self.rows + self.pool.window) * self.stride
+
+    def prefers_hog(self, n_windows: int) -> bool:
+        """Whether to compute ``hog``, or use it, for the histograms of some more windows: not before it is the cheaper way."""
+        self._asked[0] += n_windows
+        return bool(self._hog) or self._asked[0] * _OWN > self.plane
+
+    @property
+    def has_hog(self) -> bool:
+        """Whether ``hog`` has been computed."""
+        return bool(self._hog)
+
+    @property
+    def hog(self) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32]]:
+        """Histogram entries of the cell, and 1 / norm of the block, whose top left pixel is the entry's.
+
+        Shapes (3 * orientations, plane) and (3, plane); computed at first use.
+        """
+        if not self._hog:
+            block = self.pool.hog.block if self.pool.hog else 1
+            cells = self._buffers.take("cells", (3 * self.pool.n_orientations, self.plane), self.entry)
+            inverse_norm = self._buffers.take("norms", (3, self.plane), np.float32)
+            cell, epsilon, _ = self.pool.hog_arguments()
+            length, bins = self.gradient
+            dense_histograms(length, bins, cell, epsilon, block, cells, inverse_norm)
+            self._hog.append((cells, inverse_norm))
+        return self._hog[0]
+
+    @property
+    def gradient(self) -> npt.NDArray[np.uint16]:
+        """Length and bin of the gradient at every pixel, (2, 3, rows + window, stride); computed at first use."""
+        if not self._gradient:
+            found = self._buffers.take("gradient", (2, 3, self.rows + self.pool.window, self.stride), np.uint16)
+            dense_gradients(self.planes, self.pool.hog_arguments()[2], found[0], found[1])
+            self._gradient.append(found)
+        return self._gradient[0]
+
+    @property
+    def entry(self) -> type:
+        """Kind of the entries: half the memory where the largest sum fits into 16 bits."""
+        largest = (self.pool.hog.cell if self.pool.hog else 1) ** 2 * MAGNITUDE_SCALE * 255 * 2**0.5
+        return np.uint16 if largest < 65535 else np.int32
+
+    def window_hog(
+        self, places: npt.NDArray[np.uint64], cells: npt.NDArray[np.int64], blocks: npt.NDArray[np.int64]
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32]]:
+        """The same for some windows alone, to the bit: (n, number of cells, orientations) and (n, number of blocks).
+
+        ``places`` are flat places in the level, ``cells`` and ``blocks`` those of a `Program`.
+        """
+        histogram: npt.NDArray[Any] = np.empty((len(places), len(cells), self.pool.n_orientations), self.entry)
+        inverse_norm = np.empty((len(places), len(blocks)), np.float32)
+        cell, epsilon, _ = self.pool.hog_arguments()
+        length, bins = self.gradient
+        window_histograms(length, bins, places, cells, blocks, cell, epsilon, histogram, inverse_norm)
+        return histogram, inverse_norm
+
+
+def level_channels(
+    image: npt.NDArray[np.uint8],
+    pool: FeaturePool | None = None,
+    rows: tuple[int, int] | None = None,
+    margin: int = 0,
+    buffers: Buffers | None = None,
+) -> LevelChannels:
+    """Prepare one pyramid level, or a strip of it, for scanning; any number of models can then use it.
+
+    Parameters
+    ----------
+    image : (H, W, 3) uint8 ndarray
+    pool : FeaturePool, optional
+        The pool of the models; ``FeaturePool()`` by default.
+    rows : tuple of int, optional
+        First row and end of a strip, all rows by default. The values of its windows are those of the whole level, to the bit.
+    margin : int, default 0
+        So many rows more above and below the strip, where the level has them.
+    buffers : Buffers, optional
+        Memory to reuse: what was made with the same buffers before is not to be used any more.
+
+    Returns
+    -------
+    LevelChannels
+
+    Raises
+    ------
+    ValueError
+        For another kind of image and for rows that it does not have.
+    """
+    if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3 or image.size == 0:
+        raise ValueError(f"image of shape {image.shape} and {image.dtype}: expected uint8 (H, W, 3)")
+    pool = FeaturePool() if pool is None else pool
+    height, width = image.shape[:2]
+    top, bottom = (0, height) if rows is None else rows
+    if not 0 <= top < bottom <= height:
+        raise ValueError(f"rows={rows}: expected some of the {height} rows of the level")
+    first, end = max(0, top - margin), min(height, bottom + margin)
+    window = pool.window
+    stride = -(-width // GROUP) * GROUP + window
+    before, after = window // 2 + 1, window - window // 2
+    # Pixels beyond the strip come from the level; only beyond the level's frame is the border repeated.
+    above, below = min(before, first), min(after, height - end)
+    part = image[first - above : end + below]
+    buffers = Buffers() if buffers is None else buffers
+    held = end - first + window  # rows of the tables
+    planes = buffers.take("planes", (3, held + 1, stride + 1), np.uint8)
+    for plane, channel in zip(planes, cv2.split(part), strict=True):
+        plane[:] = cv2.copyMakeBorder(
+            channel, before - above, after - below, before, stride + 1 - before - width, borderType=cv2.BORDER_REPLICATE
+        )
+    integral = buffers.take("integral", (3 * held * stride,), np.int32)
+    squares = buffers.take("squares", (held * stride,), np.int32)
+    inverse_sigma = buffers.take("sigma", (end - first, stride), np.float32)
+    dense_integrals(planes, window, stride, integral, squares, inverse_sigma)
+    return LevelChannels(pool, top, bottom, first, end - first, width, stride, planes, integral, inverse_sigma, buffers)
+
+
+@njit(cache=True, nogil=True)
+def dense_integrals(planes, window, stride, integral, squares, inverse_sigma):  # type: ignore[no-untyped-def]
+    """Integral images of the padded level without its outermost pixels, and 1 / sigma of every window."""
+    rows = planes.shape[1] - 1
+    size = rows * stride
+    squares[:stride] = 0
+    for c in range(3):
+        integral[c * size : c * size + stride] = 0
+    prefix = np.zeros((4, stride), np.int32)
+    for y in range(1, rows):
+        s0 = np.int32(0)
+        s1 = np.int32(0)
+        s2 = np.int32(0)
+        sq = np.int32(0)
+        for x in range(1, stride):
+            r = np.int32(planes[0, y, x])
+            g = np.int32(planes[1, y, x])
+            b = np.int32(planes[2, y, x])
+            s0 += r
+            s1 += g
+            s2 += b
+            sq += r * r + g * g + b * b
+            prefix[0, x] = s0
+            prefix[1, x] = s1
+            prefix[2, x] = s2
+            prefix[3, x] = sq
+        above = uint64((y - 1) * stride)
+        below = uint64(y * stride)
+        for c in range(3):
+            plane = uint64(c * size)
+            for x in range(uint64(stride)):
+                integral[plane + below + x] = integral[plane + above + x] + prefix[c, x]
+        for x in range(uint64(stride)):
+            squares[below + x] = squares[above + x] + prefix[3, x]
+    n = np.float64(window * window)
+    factor = 1 / (3 * n * n)
+    total = np.empty(stride - window, np.float64)
+    right = uint64(window)
+    for y in range(inverse_sigma.shape[0]):
+        above = uint64(y * stride)
+        below = uint64((y + window) * stride)
+        for x in range(uint64(stride - window)):
+            box = squares[above + x] + squares[below + x + right] - squares[above + x + right] - squares[below + x]
+            total[x] = n * np.float64(np.int32(box))
+        for c in range(3):
+            a = uint64(c * size) + above
+            b = uint64(c * size) + below
+            for x in range(uint64(stride - window)):
+                box = integral[a + x] + integral[b + x + right] - integral[a + x + right] - integral[b + x]
+                total[x] -= np.float64(np.int32(box)) * np.float64(np.int32(box))
+        for x in range(stride - window):
+            inverse_sigma[y, x] = inverse_deviation(total[x], factor)
+        inverse_sigma[y, stride - window :] = 0
+
+
+@njit(cache=True, nogil=True)
+def dense_gradients(planes, tangents, length, bins):  # type: ignore[no-untyped-def]
+    """Lengths and bins of the gradients at all pixels of the tables; 0 in the last row and column."""
+    rows, columns = planes.shape[1] - 2, planes.shape[2] - 2  # entry x is the pixel x + 1 of the padded level
+    across = np.empty(columns, np.float32)
+    along = np.empty(columns, np.float32)
+    for c in range(3):
+        length[c, rows:] = 0
+        bins[c, rows:] = 0
+        for y in range(rows):
+            gradients(
+                planes[c, y + 1, :columns], planes[c, y + 1, 2 : columns + 2], planes[c, y, 1 : columns + 1],
+                planes[c, y + 2, 1 : columns + 1], tangents, length[c, y, :columns], bins[c, y, :columns], across, along,
+            )  # fmt: skip
+            length[c, y, columns:] = 0
+            bins[c, y, columns:] = 0
+
+
+@njit(cache=True, nogil=True)
+def dense_histograms(length, bins, cell_side, epsilon, block, cells, inverse_norm):  # type: ignore[no-untyped-def]
+    """Histogram of the cell and 1 / norm of the block at every pixel.
+
+    Row by row: the sums over the last ``cell_side`` rows of every column, bin by bin, then over columns.
+    """
+    _, rows, stride = length.shape
+    n_bins = cells.shape[0] // 3
+    upright = np.zeros((n_bins, stride), cells.dtype)
+    energy = np.zeros((rows, stride), np.float32)
+    row_energy = np.zeros(stride, np.float32)
+    inner = stride - cell_side + 1
+    reach = (block - 1) * cell_side
+    for c in range(3):
+        upright[:] = 0
+        for y in range(rows):
+            top = y - cell_side + 1
+            if top >= 0:
+                energy[top] = 0
+            for k in range(n_bins):
+                if top > 0:
+                    move_bin(length[c], bins[c], y, top - 1, k, upright)
+                else:
+                    add_bin(length[c], bins[c], y, k, upright)
+                if top >= 0:
+                    entry = cells[c * n_bins + k, top * stride :]
+                    if cell_side == 6:
+                        sum_6(upright, k, inner, entry)
+                    else:
+                        entry[:inner] = 0
+                        for i in range(cell_side):
+                            add_shifted(upright, k, i, inner, entry)
+                    add_squares(entry, inner, energy[top])
+        for y in range(rows - reach):
+            row_energy[:] = epsilon * epsilon
+            for i in range(block):
+                for j in range(block):
+                    add_shifted(energy, y + i * cell_side, j * cell_side, stride - reach, row_energy)
+            invert(row_energy, stride - reach, inverse_norm[c, y * stride :])
+
+
+@njit(cache=True, nogil=True)
+def add_bin(length, bins, y, k, upright):  # type: ignore[no-untyped-def]
+    """Add to row k of ``upright`` the lengths in row y of the pixels whose bin is k."""
+    none, wanted = uint16(0), uint16(k)
+    for x in range(uint64(length.shape[1])):
+        upright[k, x] += length[y, x] if bins[y, x] == wanted else none
+
+
+@njit(cache=True, nogil=True)
+def move_bin(length, bins, y, old, k, upright):  # type: ignore[no-untyped-def]
+    """The same, and take off those of row ``old``."""
+    none, wanted = uint16(0), uint16(k)
+    for x in range(uint64(length.shape[1])):
+        coming = length[y, x] if bins[y, x] == wanted else none
+        going = length[old, x] if bins[old, x] == wanted else none
+        upright[k, x] = upright[k, x] + coming - going
+
+
+@njit(cache=True, nogil=True)
+def sum_6(source, row, count, total):  # type: ignore[no-untyped-def]
+    """``total[x] = source[row, x] + ... + source[row, x + 5]``: the usual side of a cell, read and written once."""
+    one, two, three, four, five = uint64(1), uint64(2), uint64(3), uint64(4), uint64(5)
+    for x in range(uint64(count)):
+        left = source[row, x] + source[row, x + one] + source[row, x + two]
+        total[x] = left + source[row, x + three] + source[row, x + four] + source[row, x + five]
+
+
+@njit(cache=True, nogil=True)
+def add_shifted(source, row, shift, count, total):  # type: ignore[no-untyped-def]
+    """``total[x] += source[row, x + shift]``."""
+    first = uint64(shift)
+    for x in range(uint64(count)):
+        total[x] += source[row, first + x]
+
+
+@njit(cache=True, nogil=True)
+def add_squares(entries, count, energy):  # type: ignore[no-untyped-def]
+    """Add the squares of one row of one bin to the row's energy."""
+    for x in range(uint64(count)):
+        entry = np.float32(np.int32(entries[x]))
+        energy[x] += entry * entry
+
+
+@njit(cache=True, nogil=True)
+def invert(energy, count, inverse_norm):  # type: ignore[no-untyped-def]
+    """1 / norm of one row of blocks."""
+    for x in range(uint64(count)):
+        inverse_norm[x] = np.float32(1) / np.sqrt(energy[x])
+
+
+@njit(cache=True, nogil=True)
+def window_histograms(  # type: ignore[no-untyped-def]
+    length, bins, places, cells, blocks, cell_side, epsilon, histogram, inverse_norm
+):
+    """Histograms of the given cells of some windows, and 1 / norm of the given blocks of cells, summed as in `dense_histograms`."""
+    _, rows, stride = length.shape
+    lengths, numbers = length.ravel(), bins.ravel()
+    n_bins, n_cells = uint64(histogram.shape[2]), uint64(cells.shape[0])
+    first = np.empty(cells.shape[0], np.uint64)
+    for i in range(cells.shape[0]):
+        first[i] = (cells[i, 0] * rows + cells[i, 1]) * stride + cells[i, 2]
+    energy = np.empty(cells.shape[0], np.float32)
+    for w in range(places.size):
+        flat = histogram[w].ravel()
+        flat[:] = 0
+        for y in range(cell_side):
+            for x in range(cell_side):
+                at = places[w] + uint64(y * stride + x)
+                for i in range(n_cells):  # neighbouring sums do not wait for each other
+                    pixel = first[i] + at
+                    flat[i * n_bins + uint64(numbers[pixel])] += lengths[pixel]
+        for i in range(n_cells):
+            total = np.float32(0)
+            for k in range(n_bins):
+                entry = np.float32(np.int32(flat[i * n_bins + k]))
+                total += entry * entry
+            energy[i] = total
+        for i in range(blocks.shape[0]):
+            total = epsilon * epsilon
+            for m in range(blocks.shape[1]):
+                total += energy[blocks[i, m]]
+            inverse_norm[w, i] = np.float32(1) / np.sqrt(total)

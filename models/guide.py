@@ -54,7 +54,8 @@ class Guide:
         first = self.grid // 2
         x = np.arange(first, channels.width, self.grid)
         y = np.arange(first, channels.bottom, self.grid)
-        ys, xs = (part.ravel() for part in np.meshgrid(y[y >= channels.top], x, indexing="ij"))
+        y = y[y >= channels.top]
+        xs, ys = np.tile(x, len(y)), np.repeat(y, len(x))
         for node in self.prune if prune else ():
             left = score_windows(channels, node.compiled(pool), xs, ys) >= node.threshold
             xs, ys = xs[left], ys[left]

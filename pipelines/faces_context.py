@@ -16,7 +16,7 @@ from ..vision.pyramid import Level, gaussian_pyramid
 from .evaluation import judge, pooled
 from .faces_data import KEYPOINTS, MIRROR, FaceImage
 from .fitting import FitSettings, fit_offsets
-from .mining import SCALES_PER_OCTAVE, each, open_view
+from .mining import SCALES_PER_OCTAVE, Near, each, gather_near, open_view
 
 ANCHORS = ("left_eye", "right_eye", "left_nose", "right_nose", "left_mouth", "right_mouth")
 _WEIGHTS = (0.0, 1.0, 3.0, 10.0, 30.0)  # of the verifier's score: the held-out photographs choose
@@ -136,8 +136,7 @@ def train_context(
         steps: list[Refinement] = []
         for stage, ied in enumerate(s.ied):
 
-            def windows(item: tuple[int, tuple[FaceImage, bool]], stage: int = stage, ied: float = ied, k: int = k):
-                number, (image, flip) = item
+            def windows(number: int, image: FaceImage, flip: bool, stage: int = stage, ied: float = ied, k: int = k) -> Near:
                 rng = np.random.default_rng([s.seed, 20, k, stage, number])
                 patches, offsets = [], []
                 for points, seen, levels in _look(image, flip, ied):
@@ -154,11 +153,9 @@ def train_context(
                         patches.append(cut_window(levels, place, unit, pool.window))
                         offset = (points[k] - place) / unit
                         offsets.append([offset.real, offset.imag])
-                return patches, offsets
+                return Near(np.array(patches), np.array(offsets))
 
-            parts = list(each(enumerate(views), windows, n_jobs))
-            patches = np.array([patch for part, _ in parts for patch in part], np.uint8)
-            offsets = np.array([offset for _, part in parts for offset in part])
+            patches, offsets = gather_near(views, windows, pool.window, n_jobs)
             fit = FitSettings(n_features=s.n_features, first_rows=s.first_rows, shrinkage=s.shrinkage)
             model = fit_offsets(patches, offsets, pool, fit, [s.seed, 21, k, stage])
             left = np.hypot(*(model.predict(patches[::7], pool) - offsets[::7]).T) / ied

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from ..vision.windows import score_windows
 from .calibration import cheapest_order, soft_cascade
 from .faces_data import FaceImage
 from .fitting import FitSettings, fit_offsets, fit_rows
-from .mining import SCALES_PER_OCTAVE, View, each, open_view, positive_windows
+from .mining import SCALES_PER_OCTAVE, Near, View, each, gather_near, open_view, positive_windows
 
 
 @dataclass(frozen=True)
@@ -64,13 +63,6 @@ class GuideSettings:
     shrinkage: float = 0.1
     loss: float = 0.02
     seed: int = 0
-
-
-class Near(NamedTuple):
-    """Windows near a keypoint, and where it lies from each: patches (n, 26, 26, 3), dx and dy (n, 2)."""
-
-    patches: np.ndarray
-    offsets: np.ndarray
 
 
 def near_windows(view: View, settings: GuideSettings, rng: np.random.Generator, window: int) -> Near:
@@ -172,18 +164,16 @@ def train_guide(
     s, clock = settings, time.monotonic()
 
     def near(part: Sequence[tuple[FaceImage, bool]], salt: int) -> Near:
-        def look(item: tuple[int, tuple[FaceImage, bool]]) -> Near:
-            number, (image, flip) = item
+        def look(number: int, image: FaceImage, flip: bool) -> Near:
             return near_windows(open_view(image, keypoint, flip), s, np.random.default_rng([s.seed, salt, number]), pool.window)
 
-        parts = list(each(enumerate(part), look, n_jobs))
-        return Near(np.concatenate([p.patches for p in parts]), np.concatenate([p.offsets for p in parts]))
+        return gather_near(part, look, pool.window, n_jobs)
 
     fitted, reference = near(views, 1), near(held_out_views, 2)
     if not len(fitted.patches) or not len(reference.patches):
         raise ValueError(f"{keypoint}: no visible point of a face with IED above {s.ied_low:g} px to learn from")
     fit = FitSettings(n_features=s.n_offsets, first_rows=s.first_rows, shrinkage=s.shrinkage)
-    offsets = fit_offsets(fitted.patches, fitted.offsets, pool, fit, [s.seed, 3])
+    offsets = fit_offsets(*fitted, pool, fit, [s.seed, 3])
     error = np.hypot(*(offsets.predict(reference.patches, pool) - reference.offsets).T)
     scores = {"offset_error": float(np.median(error))}
     say(f"{keypoint}: regressor on {len(fitted.patches)} windows, median error {np.median(error):.2f} px, {_since(clock)}")

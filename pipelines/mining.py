@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -87,6 +87,24 @@ def open_view(image: FaceImage, keypoint: str, mirrored: bool) -> View:
         ignore = np.column_stack([last - ignore[:, 2], ignore[:, 1], last - ignore[:, 0], ignore[:, 3]])
     i = KEYPOINTS.index(MIRROR[keypoint] if mirrored else keypoint)
     return View(pixels, faces[:, i], image.visible[:, i], image.ied, faces[:, :2].mean(axis=1), ignore)
+
+
+class Near(NamedTuple):
+    """Windows near a keypoint, and where it lies from each: patches (n, 26, 26, 3), dx and dy (n, 2)."""
+
+    patches: np.ndarray
+    offsets: np.ndarray
+
+
+def gather_near(
+    views: Sequence[tuple[FaceImage, bool]], look: Callable[[int, FaceImage, bool], Near], window: int, n_jobs: int
+) -> Near:
+    """What ``look(number, image, mirrored)`` finds in each view, in the order of the views; the threads do not matter."""
+    parts = list(each(enumerate(views), lambda item: look(item[0], *item[1]), n_jobs))
+    side = window + 2
+    patches = [np.asarray(part.patches, np.uint8).reshape(-1, side, side, 3) for part in parts]
+    offsets = [np.reshape(part.offsets, (-1, 2)) for part in parts]
+    return Near(np.concatenate([np.empty((0, side, side, 3), np.uint8), *patches]), np.concatenate([np.empty((0, 2)), *offsets]))
 
 
 def without_faces(paths: Sequence[Path]) -> list[FaceImage]:

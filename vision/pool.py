@@ -320,10 +320,12 @@ class FeaturePool:
 
     def hog_arguments(self) -> tuple[int, np.float32, npt.NDArray[np.float32]]:
         """Cell side, epsilon in the units of the stored histograms, tangents of the bins' borders below pi / 2."""
-        hog = self.hog or HogLayout()
-        borders = (2 * np.arange(hog.orientations // 2) + 1) * math.pi / (2 * hog.orientations)
-        epsilon = np.float32(hog.epsilon * hog.cell**2 * MAGNITUDE_SCALE)
-        return hog.cell, epsilon, np.tan(borders).astype(np.float32)
+        if "_hog_arguments" not in self.__dict__:
+            hog = self.hog or HogLayout()
+            borders = (2 * np.arange(hog.orientations // 2) + 1) * math.pi / (2 * hog.orientations)
+            epsilon = np.float32(hog.epsilon * hog.cell**2 * MAGNITUDE_SCALE)
+            object.__setattr__(self, "_hog_arguments", (hog.cell, epsilon, np.tan(borders).astype(np.float32)))
+        return self.__dict__["_hog_arguments"]
 
     def check_patches(self, patches: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
         """Patches as rows of bytes (n, (window + 2)**2 * 3).

@@ -96,10 +96,10 @@ def _places(channels: LevelChannels, xs: npt.ArrayLike, ys: npt.ArrayLike) -> np
     x, y = np.asarray(xs, dtype=np.int64), np.asarray(ys, dtype=np.int64)
     if x.shape != y.shape or x.ndim != 1:
         raise ValueError(f"xs {x.shape} and ys {y.shape}: expected two lists of one length")
-    y = y - channels.first
-    if x.size and (min(x.min(), y.min()) < 0 or x.max() >= channels.width or y.max() >= channels.rows):
+    places = np.empty(len(x), np.uint64)
+    if flatten(x, y, channels.first, channels.rows, channels.width, channels.stride, places):
         raise ValueError(f"pixels outside the level's {channels.width} columns and {channels.rows} rows from {channels.first} on")
-    return (y * channels.stride + x).astype(np.uint64)
+    return places
 
 
 def _no_histograms(channels: LevelChannels, places: npt.NDArray[np.uint64]) -> tuple[Any, ...]:
@@ -131,6 +131,17 @@ def level_offsets(channels: LevelChannels, model: Additive) -> npt.NDArray[np.ui
         channels.pool.n_orientations, channels.plane, channels.stride, offsets,
     )  # fmt: skip
     return offsets
+
+
+@njit(cache=True, nogil=True)
+def flatten(x, y, first, rows, width, stride, places):  # type: ignore[no-untyped-def]
+    """Flat places of pixels; how many lie outside."""
+    outside = 0
+    for i in range(x.size):
+        row = y[i] - first
+        outside += 1 if x[i] < 0 or x[i] >= width or row < 0 or row >= rows else 0
+        places[i] = row * stride + x[i]
+    return outside
 
 
 @njit(cache=True, nogil=True)

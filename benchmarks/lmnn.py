@@ -4,7 +4,7 @@
 
 metric-learn 0.7 needs scikit-learn < 1.6, which this package does not support; so this script imports neither the package nor anything
 newer. It writes LMNN's cells into the checkpoint that ``annealed reproduce ... --checkpoint`` reads, with the same rows, scaling and
-vote of three neighbours. A cell whose fit takes more than S seconds of processor time is given up, and with it all larger ones.
+votes. A cell whose fit takes more than S seconds of processor time is given up, and with it all larger ones.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "pipelines"))
-from metric_data import NOISE_SCALE, load_set, random_split, simulated_case
+from metric_data import NOISE_SCALE, VOTES, load_set, random_split, simulated_case
 
 SEEDS = range(3)
 
@@ -36,10 +36,10 @@ def give_up(*_):
     raise TooLong
 
 
-def measure(standardize, X, y, X_test, y_test, limit):
-    """Error and processor seconds of LMNN with a vote of three."""
+def measure(standardize, votes, X, y, X_test, y_test, limit):
+    """Error of a vote of the nearest rows in LMNN's metric, and processor seconds of the fit."""
     steps = [StandardScaler()] if standardize else []
-    model = make_pipeline(*steps, LMNN(n_neighbors=3, random_state=0), KNeighborsClassifier(3))
+    model = make_pipeline(*steps, LMNN(n_neighbors=3, random_state=0), KNeighborsClassifier(votes))
     signal.signal(signal.SIGPROF, give_up)
     signal.setitimer(signal.ITIMER_PROF, limit)
     start = time.process_time()
@@ -52,18 +52,18 @@ def measure(standardize, X, y, X_test, y_test, limit):
 
 
 def cells(data):
-    """All cells, small ones first: (size, key, standardize, function that makes the rows)."""
+    """All cells, small ones first: (size, key, standardize, votes, function that makes the rows)."""
     for n, p in sorted([(n, p) for n in (100, 500, 5000) for p in (50, 500, 1000)], key=lambda s: s[0] * s[1] ** 2):
         for case in ("xor", "rings"):
             for scale in (NOISE_SCALE, 1.0):
                 for seed in SEEDS:
-                    key = {"case": case, "noise_scale": scale, "N": n, "p": p, "method": "LMNN", "seed": seed}
-                    yield (n, p), key, False, lambda c=case, n=n, p=p, s=seed, w=scale: simulated_case(c, n, p, s, noise_scale=w)
+                    key = {"case": case, "noise_scale": scale, "N": n, "p": p, "method": "LMNN", "seed": seed, "votes": VOTES}
+                    yield (n, p), key, False, VOTES, lambda c=case, n=n, p=p, s=seed, w=scale: simulated_case(c, n, p, s, noise_scale=w)
     for name in ("ionosphere",):
         X, y, X_test, y_test = load_set(name, data)
         X, y = np.concatenate([X, X_test]), np.concatenate([y, y_test])
         for seed in SEEDS:
-            yield X.shape, {"data": name, "method": "LMNN", "seed": seed}, True, lambda seed=seed, X=X, y=y: random_split(X, y, seed)
+            yield X.shape, {"data": name, "method": "LMNN", "seed": seed}, True, 3, lambda seed=seed, X=X, y=y: random_split(X, y, seed)
 
 
 def main():
@@ -75,12 +75,12 @@ def main():
     given = parser.parse_args()
     known = {line.split(', {"error"')[0] for line in given.checkpoint.read_text().splitlines()} if given.checkpoint.exists() else set()
     too_long = []
-    for (n, p), key, standardize, rows in cells(given.data):
+    for (n, p), key, standardize, votes, rows in cells(given.data):
         head = "[" + json.dumps(key, sort_keys=True)
         if head in known or any(n >= m and p >= q for m, q in too_long):
             continue
         try:
-            value = measure(standardize, *rows(), given.seconds)
+            value = measure(standardize, votes, *rows(), given.seconds)
         except TooLong:
             too_long.append((n, p))
             print(f"given up: {key}", flush=True)

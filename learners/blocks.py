@@ -156,9 +156,13 @@ class OutsideDesign(Design):
         new.columns, new.n_features = self.columns[kept], len(kept)
         new._moments = self.mean[kept], self.inv[kept]
         new._narrow(kept)
-        if self._bytes(len(kept)) * _RESIDENT <= self.limit or not len(new._missing()):
+        if new._fits() or not len(new._missing()):
             return new.in_memory()
         return new._outside()
+
+    def _fits(self) -> bool:
+        """Whether the features come into memory."""
+        return self._bytes(self.n_features) * _RESIDENT <= self.limit
 
     def _narrow(self, kept):
         """What else belongs to features."""

@@ -35,6 +35,8 @@ from .sources import Outside, _float, n_bytes
 
 GATHER_BYTES = 512 << 20  # memory limit unless one is given: survivors come to the client once they fit into half of it
 TILE_BYTES = 128 << 20  # survivors are joined along rows until a tile is as large as this, or as the largest of the data
+EASY_BYTES = 32 << 20  # more than this comes to the client from one column in so many on: to send columns costs some steps on them
+LEFT = 10
 FAN_IN = 16  # so many partial sums are added by one task
 SMALL_BYTES = 1 << 20  # what is larger is sent to the workers once, not with every task
 
@@ -254,6 +256,7 @@ class DaskDesign(OutsideDesign):
     share: float
     random: np.random.RandomState
     largest: int
+    n_all: int
     _targets: Any = None  # what is on the workers already
 
     @classmethod
@@ -264,6 +267,7 @@ class DaskDesign(OutsideDesign):
         new.share, new.random = float(settings.subsample), check_random_state(settings.random_state)
         new.itemsize = X.dtype.itemsize if settings.response == "linear" else 1
         new.n_samples, new.n_features = X.shape
+        new.n_all = new.n_features
         new.columns, new._pieces = np.arange(new.n_features), []
         new.tiles = [list(row) for row in X.array.to_delayed()]
         new.rows, new.parts = _slices(X.array.chunks[0]), _slices(X.array.chunks[1])
@@ -427,6 +431,10 @@ class DaskDesign(OutsideDesign):
         if self.knots is not None:
             columns.knots = self.knots[bounds[group[0]] : bounds[group[-1] + 1]]
         return _task(_join, columns, [positions[j] for j in group], *[row[j] for j in group])
+
+    def _fits(self):
+        few = LEFT * self.n_features <= self.n_all or self._bytes(self.n_features) <= EASY_BYTES
+        return few and super()._fits()
 
     def _outside(self):
         if self.alive[0] is None:

@@ -87,7 +87,7 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
     selected_features_ : ndarray of int
         Columns of X that occur in ``columns_``.
     interactions_ : list of str
-        Names of the products in ``columns_``, strongest first.
+        Names of the products in ``columns_``, largest on the diagonal of ``W_`` first.
     n_neighbors_ : int
         Neighbours of each kind that taught.
     n_steps_ : int
@@ -255,7 +255,7 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
 
     @property
     def interactions_(self):
-        """Names of the products that W uses, strongest first."""
+        """Names of the products that W uses, largest on its diagonal first."""
         check_is_fitted(self)
         names = _check_feature_names_in(self)
         order = np.argsort(-np.diag(self.W_), kind="stable")

@@ -58,6 +58,11 @@ class Source(Outside):
     row_step: int = 1
     column_step: int = 1
     ndim = 2
+    _opened: tuple[str, str | None, list[str] | None] | None = None  # path, name and columns
+
+    def __reduce_ex__(self, protocol):
+        """Another process opens the file for itself."""
+        return super().__reduce_ex__(protocol) if self._opened is None else (_reopened, self._opened)
 
     def __len__(self):
         return self.shape[0]
@@ -361,7 +366,9 @@ def on_disk(data, *, name: str | None = None, columns: list[str] | None = None) 
     if isinstance(data, Source):
         return data
     if isinstance(data, (str, os.PathLike)):
-        data = _open(Path(data), name)
+        source = on_disk(_open(Path(data), name), columns=columns)
+        source._opened = str(Path(data).absolute()), name, columns
+        return source
     module = type(data).__module__.split(".")[0]
     if module == "pyarrow":
         return ParquetSource(data, columns)
@@ -375,6 +382,10 @@ def on_disk(data, *, name: str | None = None, columns: list[str] | None = None) 
     if module in ("h5py", "zarr"):
         return ChunkedSource(data) if data.chunks is not None else ChunkedSource(_Whole(data))
     raise ValueError(f"{type(data).__name__} is not a file; expected a path, numpy.memmap, h5py.Dataset, zarr.Array or ParquetFile")
+
+
+def _reopened(path, name, columns):
+    return on_disk(path, name=name, columns=columns)
 
 
 class _Whole:

@@ -12,6 +12,7 @@ from scipy.stats import norm
 XOR_SPREAD = 1.0 / 1.394
 RING_SPREAD = 0.48
 NOISE_SCALE = 0.35
+VOTES = 15  # neighbours that vote on the simulated cases, in every metric
 SPARSE_SETS = ("dexter", "pcmac", "dorothea")
 
 

@@ -19,14 +19,14 @@ from sklearn.preprocessing import StandardScaler
 
 from ..learners import SDist, SDistCV
 from .cells import Cells
-from .metric_data import NOISE_SCALE, bayes_error, load_set, random_split, simulated_case
+from .metric_data import NOISE_SCALE, VOTES, bayes_error, load_set, random_split, simulated_case
 
 # One setting for all simulated cells, found by 5-fold cross-validation on training rows of seeds 100-102 (N = 500, p = 500).
 SIMULATED = {
     "kappa": 2,
     "max_order": 2,
     "n_features_to_select": 5,
-    "n_neighbors_predict": 15,
+    "n_neighbors_predict": VOTES,
     "standardize": False,
     "seed_interactions": 10,
 }
@@ -127,12 +127,11 @@ def sdist_simulated(runs: int = 20, data_dir=None, *, sizes=None, rivals: bool =
         for scale in (NOISE_SCALE, 1.0):
             for n, p in sizes or _SIZES:
                 head = {"case": case, "noise_scale": scale, "N": n, "p": p}
-                methods = {"sDist": SDist(**SIMULATED)} | (_rivals(n, p, standardize=False) if rivals else {})
+                methods = {"sDist": SDist(**SIMULATED)} | (_rivals(n, p, VOTES, standardize=False) if rivals else {})
                 for name, model in methods.items():
                     seeds = min(runs, RIVAL_RUNS if n >= 5000 or name in ("NCA", "LMNN") else runs)
                     keys = [head | {"method": name, "seed": seed} for seed in range(seeds)]
-                    if name == "sDist":
-                        keys = [key | SIMULATED for key in keys]
+                    keys = [key | (SIMULATED if name == "sDist" else {"votes": VOTES}) for key in keys]
                     if name == "LMNN" and not all(key in cells for key in keys):
                         continue
                     measured = [cells(key, partial(_measure_case, model, key)) for key in keys]
@@ -174,7 +173,7 @@ def sdist_real(
             X, y = np.concatenate([train_X, test_X]), np.concatenate([train_y, test_y])
             splits = [random_split(X, y, seed) for seed in range(runs)]
         search = SDistCV(SDist(), REAL_GRIDS[name], cv=REAL_FOLDS[name])
-        methods = {"sDist": search} | (_rivals(len(splits[0][0]), train_X.shape[1], standardize=True) if rivals else {})
+        methods = {"sDist": search} | (_rivals(len(splits[0][0]), train_X.shape[1], 3, standardize=True) if rivals else {})
         for method, model in methods.items():
             chosen = splits[:RIVAL_RUNS] if method in ("NCA", "LMNN") else splits
             keys = [{"data": name, "method": method, "seed": seed} for seed in range(len(chosen))]
@@ -187,11 +186,11 @@ def sdist_real(
     return {"name": "sdist-real", "settings": {"runs": runs, "grids": {name: REAL_GRIDS[name] for name in sets}}, "rows": rows}
 
 
-def _rivals(n: int, p: int, standardize: bool) -> dict[str, Any]:
+def _rivals(n: int, p: int, votes: int, standardize: bool) -> dict[str, Any]:
     """Plain kNN, and NCA where its work n^2 p stays bearable; LMNN's cells are made elsewhere."""
 
     def behind(*steps):
-        return make_pipeline(*([StandardScaler()] if standardize else []), *steps, KNeighborsClassifier(3))
+        return make_pipeline(*([StandardScaler()] if standardize else []), *steps, KNeighborsClassifier(votes))
 
     rivals = {"kNN": behind()}
     if float(n) ** 2 * p <= RIVAL_WORK:

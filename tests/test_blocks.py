@@ -1,5 +1,7 @@
 """Fits on files equal fits in memory, whatever the file's layout and the size of the blocks."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -286,6 +288,8 @@ def test_rows_of_a_file(files, name):
         assert some.shape == X[rows].shape
         np.testing.assert_array_equal(some[:, columns], X[rows][:, columns])
     np.testing.assert_array_equal(source[10:20, [9, 2]], X[10:20, [9, 2]])
+    elsewhere = pickle.loads(pickle.dumps(source[50:70]))
+    np.testing.assert_array_equal(elsewhere[:, columns], X[50:70][:, columns])
 
 
 def test_cross_validation_and_pipelines_on_a_file(files):

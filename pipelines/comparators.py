@@ -86,8 +86,8 @@ def l1(X, y, k, task, random_state=None):
 def elastic_net(X, y, k, task, random_state=None):
     """The elastic net: coordinate descent for regression, stochastic gradient descent for classification (as in the FSA papers).
 
-    Share of L1 in the penalty: .99 for regression, nearest to the papers' numbers on draws that are in no table (theirs is not legible),
-    .9 for classification.
+    Share of L1 in the penalty: .9 for classification; .99 for regression, nearest to the papers' numbers on draws that are in no
+    table (theirs is not legible).
     """
     X = StandardScaler().fit_transform(X)
     if task == "regression":

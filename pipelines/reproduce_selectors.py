@@ -47,8 +47,8 @@ _FSA: dict[str, dict[str, Any]] = {
     "FSV": {"loss": "huberised_hinge", "learning_rate": 1.0, "mu": 100.0, "prior": Prior(shrinkage=1e-3)},
     "FSL": {"loss": "lorenz", "learning_rate": 1.0, "mu": 30.0, "prior": Prior(shrinkage=1e-3)},
 }
-# Beyond one over the curvature, as in annealing: the safe rate finds fewer. Clean and noisy labels; up to ten columns and more: nearest
-# to the printed shares of columns found, on draws (seeds 9000 to 9011) that are in no table.
+# Beyond one over the curvature, as in annealing: the safe rate finds fewer. For clean and noisy labels, up to ten columns and more:
+# nearest to the printed shares of columns found, on draws (seeds 9000 to 9011) that are in no table.
 _QTP_RATE = {False: (6.0, 4.0), True: (3.0, 2.0)}
 _NOISY_RATE = 3.0  # of the logistic row: 10 is too much where labels are wrong
 

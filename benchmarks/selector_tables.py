@@ -46,7 +46,7 @@ def read(paths):
 
 
 def percent(value) -> str:
-    return f"{value:.1f}" if 99.5 <= value < 100.0 else f"{value:.0f}"
+    return f"{min(value, 99.9):.1f}" if 99.5 <= value < 100.0 else f"{value:.0f}"  # 100 means all
 
 
 def decimals(value) -> str:

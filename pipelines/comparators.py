@@ -84,10 +84,14 @@ def l1(X, y, k, task, random_state=None):
 
 
 def elastic_net(X, y, k, task, random_state=None):
-    """The elastic net: coordinate descent for regression, stochastic gradient descent for classification (as in the FSA papers)."""
+    """The elastic net: coordinate descent for regression, stochastic gradient descent for classification (as in the FSA papers).
+
+    Share of L1 in the penalty: .9 for classification; .99 for regression, nearest to the papers' numbers on draws that are in no
+    table (theirs is not legible).
+    """
     X = StandardScaler().fit_transform(X)
     if task == "regression":
-        coefs = enet_path(X, y - y.mean(), l1_ratio=0.9, eps=1e-3)[1]
+        coefs = enet_path(X, y - y.mean(), l1_ratio=0.99, eps=1e-3)[1]
         sizes = (coefs != 0).sum(axis=0)
         return strongest_columns(coefs[:, np.argmax(sizes >= min(k, sizes.max()))], k)
     top = _null_gradient(X, y)

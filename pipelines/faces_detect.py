@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from ..models.detector import Detection, KeypointDetector
 from ..vision.images import read_image
-from .mining import each
 
 SAMPLE = "astronaut"  # name of the photograph that is looked at when none is named
 
@@ -71,19 +72,21 @@ def detect_files(
         Of :meth:`KeypointDetector.detect`.
     """
 
-    def look(name: str) -> Answer:
-        try:
-            pixels = read_image(name) if images else sample_photograph()
-            start = time.perf_counter()
-            detections = detector.detect(pixels, **options)
-            return Answer(name, pixels, time.perf_counter() - start, detections)
-        except ValueError as error:
-            message = " ".join(str(error).split())
-            return Answer(name, error=message if name in message else f"{name}: {message}")
-
     # Compiled code is loaded before the clock starts.
     detector.detect(np.zeros((64, 64, 3), np.uint8), **{**options, "min_size": None, "max_size": None})
-    yield from each(images or [SAMPLE], look, n_jobs)
+    yield from detector.each(partial(_look, options), images or [None], n_jobs)
+
+
+def _look(options: dict[str, Any], detector: KeypointDetector, name: str | None) -> Answer:
+    shown = SAMPLE if name is None else name
+    try:
+        pixels = sample_photograph() if name is None else read_image(name)
+        start = time.perf_counter()
+        detections = detector.detect(pixels, **options)
+        return Answer(shown, pixels, time.perf_counter() - start, detections)
+    except ValueError as error:
+        message = " ".join(str(error).split())
+        return Answer(shown, error=message if shown in message else f"{shown}: {message}")
 
 
 def sample_photograph() -> np.ndarray:

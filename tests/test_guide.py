@@ -179,7 +179,7 @@ def test_modes_that_were_not_learnt():
         replace(detector, guides={}).detect(IMAGE, mode="regress")
 
 
-def test_many_images_in_any_number_of_threads():
+def test_many_images_in_any_number_of_processes():
     detector = KeypointDetector({"a": classifier(7, 60, 0.01)}, POOL, guides={"a": GUIDE})
     images = [IMAGE, IMAGE[:100], IMAGE[:, 50:], IMAGE[::-1]]
     options = {"mode": "regress", "threshold": -np.inf, "min_size": 30}
@@ -188,6 +188,10 @@ def test_many_images_in_any_number_of_threads():
         assert list(detector.detect_many(images, n_jobs, **options)) == one
     with pytest.raises(ValueError, match="n_jobs=0"):
         list(detector.detect_many(images, 0))
+    answers = detector.detect_many([IMAGE, IMAGE.astype(complex), IMAGE], 2, **options)
+    assert next(answers) == one[0]  # a bad image speaks up when it is its turn
+    with pytest.raises(ValueError, match="complex"):
+        next(answers)
 
 
 NAMES = ("left_eye", "right_eye", "mouth", "chin")

@@ -273,10 +273,10 @@ class _FSA(CallbackSupportMixin, SelectorMixin, BaseEstimator):
                 )
                 sizes = np.array([min(tried, key=lambda solution: solution.ebic).size])
             return self._walk(problem, design, share, groups, sizes, observe)
-        except NotFiniteError:
+        except NotFiniteError as error:
             if not isinstance(problem.X, Outside):
                 self._check_finite(problem.X)  # says where
-            raise
+            raise ValueError(f"{error} (response='piecewise' accepts NaN)") from None
         finally:
             numba.set_num_threads(threads)
 

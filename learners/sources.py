@@ -477,7 +477,7 @@ def n_bytes(limit: int | str) -> int:
             found = int(float(words[: -len(unit)]) * _UNITS[unit])
         else:
             found = int(limit)
-    except (StopIteration, ValueError, TypeError):
+    except (StopIteration, ValueError, TypeError, OverflowError):
         found = 0
     if found < 1:
         raise ValueError(f"memory_limit={limit!r} is not valid; expected bytes such as 2000000000 or '2GB'")

@@ -7,6 +7,7 @@ import annealed.learners
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from annealed.learners import (
     FOBOSClassifier,
     ForwardBackwardClassifier,
@@ -20,8 +21,10 @@ from annealed.learners import (
     StabilizedTruncatedSGDClassifier,
     TISPClassifier,
     TruncatedGradientClassifier,
+    selection_stability,
 )
 from sklearn.base import clone
+from sklearn.feature_selection import SelectKBest
 
 SELECTORS = [ForwardBackwardClassifier(2), LogitBoostClassifier(2), MinimaxSparseClassifier(), TISPClassifier(2)]
 ONLINE = [FOBOSClassifier(), RDAClassifier(), StabilizedTruncatedSGDClassifier(2), TruncatedGradientClassifier()]
@@ -97,6 +100,32 @@ def test_the_search_keeps_the_names_of_columns():
     )
     assert set("".join(search.best_estimator_.interactions_)) <= set("abcdef*^2")
     assert search.predict(frame).shape == (40,)
+
+
+def test_stability_says_what_is_wrong():
+    some = FSAClassifier(2)
+    for options in ({"n_repeats": 1}, {"n_repeats": 2.5}, {"n_features": 7}, {"n_features": 0}):
+        with pytest.raises(ValueError, match=rf"^{next(iter(options))}=.* is not valid; expected an integer"):
+            selection_stability(some, X, Y, **options)
+    for y in (Y[:-1], np.tile(Y, 2)):
+        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+            selection_stability(some, X, y, 2)
+    with pytest.raises(ValueError, match="1 names; expected one for each of the 6 features"):
+        selection_stability(some, sp.coo_array(X), Y, 2).plot(names=["a"])
+
+
+def test_halves_are_stratified_by_class_and_plain_for_numbers():
+    class Rows(SelectKBest):
+        def fit(self, X, y):
+            fitted.append(y)
+            return super().fit(X, y > 0.5)
+
+    fitted = []
+    y = np.repeat([0.0, 1.0], [30, 10])
+    selection_stability(Rows(k=1), X, y, 2, resample="half")
+    selection_stability(Rows(k=1), X, X[:, 0], 2, resample="half")
+    assert [(len(v), v.sum()) for v in fitted[:2]] == [(20, 5)] * 2
+    assert [len(np.unique(v)) for v in fitted[2:]] == [20] * 2
 
 
 def test_the_size_is_searched_in_files_too(tmp_path):

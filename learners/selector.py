@@ -47,7 +47,7 @@ def check_integer(name: str, value: int, least: int) -> None:
         raise ValueError(f"{name}={value!r} is not valid; expected an integer >= {least}")
 
 
-def check_real(name: str, value: float, least: float, *, above: bool = False) -> None:
+def check_real(name: str, value: float | str, least: float, *, above: bool = False) -> None:
     """Complain unless ``value`` is a number of at least (or ``above``) ``least``."""
     if not isinstance(value, Real) or isinstance(value, bool) or not (value > least if above else value >= least):
         raise ValueError(f"{name}={value!r} is not valid; expected a number {'>' if above else '>='} {least:g}")

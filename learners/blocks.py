@@ -97,7 +97,7 @@ class Reader:
         def read(i):
             rows, part = tiles[i]
             shape = rows.stop - rows.start, part.stop - part.start
-            block = np.ndarray(shape, self.source.dtype, buffers[i % 2], order=self.source.order)  # type: ignore[call-overload]
+            block = np.ndarray(shape, self.source.dtype, buffers[i % 2], order=self.source.order)  # type: ignore[call-overload, arg-type]
             self.source.read(rows, columns[part], block)
             return rows, part, block
 
@@ -129,18 +129,20 @@ class OutsideDesign(Design):
     _moments: tuple[np.ndarray, np.ndarray] | None = None
 
     @property
-    def mean(self):
+    def mean(self) -> np.ndarray:  # type: ignore[override]
         """Means (n_features, width)."""
-        if self._moments is None:
-            self._first_read(np.zeros((self.n_samples, 1)))
-        return self._moments[0]
+        return self._found_moments()[0]
 
     @property
-    def inv(self):
+    def inv(self) -> np.ndarray:  # type: ignore[override]
         """Inverse scales (n_features,), 0 for constant columns."""
+        return self._found_moments()[1]
+
+    def _found_moments(self) -> tuple[np.ndarray, np.ndarray]:
         if self._moments is None:
             self._first_read(np.zeros((self.n_samples, 1)))
-        return self._moments[1]
+        assert self._moments is not None
+        return self._moments
 
     def _first_read(self, residual: np.ndarray) -> np.ndarray:
         """Moments and gradient in one read."""

@@ -117,18 +117,20 @@ class DenseDesign(Design):
         self._moments: tuple[np.ndarray, np.ndarray] | None = None
 
     @property
-    def mean(self):
+    def mean(self) -> np.ndarray:  # type: ignore[override]
         """Means (n_features, 1)."""
-        if self._moments is None:
-            self._first_read(np.zeros(self.n_samples))
-        return self._moments[0]
+        return self._found_moments()[0]
 
     @property
-    def inv(self):
+    def inv(self) -> np.ndarray:  # type: ignore[override]
         """Inverse standard deviations (n_features,), 0 for constant columns."""
+        return self._found_moments()[1]
+
+    def _found_moments(self) -> tuple[np.ndarray, np.ndarray]:
         if self._moments is None:
             self._first_read(np.zeros(self.n_samples))
-        return self._moments[1]
+        assert self._moments is not None
+        return self._moments
 
     @property
     def _by_rows(self):

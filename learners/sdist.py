@@ -243,6 +243,7 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
         self.n_steps_ = n_steps
         self.path_ = run.booster.path
         self.W_ = metric.matrix
+        self._variance = run.variance(metric)
         self.components_ = metric.factor()
         self.columns_ = [run.features.monomial(c) for c in metric.columns]
         self.selected_features_ = np.array(sorted({j for t in self.columns_ for j in t}), dtype=np.intp)
@@ -252,10 +253,10 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
 
     @property
     def interactions_(self):
-        """Names of the products that W uses, largest on its diagonal first."""
+        """Names of the products that W uses, the largest share of the mean squared distance, W_jj times the variance, first."""
         check_is_fitted(self)
         names = _check_feature_names_in(self)
-        order = np.argsort(-np.diag(self.W_), kind="stable")
+        order = np.argsort(-np.diag(self.W_) * self._variance, kind="stable")
         return [self._features.name(self._metric.columns[i], names) for i in order if len(self.columns_[i]) > 1]
 
     def _subspace(self, X):

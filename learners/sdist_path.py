@@ -130,7 +130,11 @@ class BoostingRun:
         n_features = self.model.n_features_to_select if n_features == "model" else n_features
         if n_features is None or n_features >= len(metric.columns):
             return metric
-        return metric.trimmed(n_features, self.booster.columns.take(metric.columns).var(axis=0))
+        return metric.trimmed(n_features, self.variance(metric))
+
+    def variance(self, metric):
+        """Of the columns that a metric uses, on the training rows."""
+        return self.booster.columns.take(metric.columns).var(axis=0)
 
     def best(self):
         """Metric and number of steps where the criterion is least; the first of equals."""

@@ -295,6 +295,7 @@ class ParquetSource(Source):
     """
 
     order = "F"
+    names: list[str]
 
     def __init__(self, file, columns=None):
         schema = file.schema_arrow

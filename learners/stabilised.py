@@ -110,7 +110,7 @@ class ShrinkingRows:
         self.start, self.end = X.indptr[:-1].astype(np.int64), X.indptr[1:].astype(np.int64)
         place = np.full(X.shape[1], -1, np.int32)
         place[columns] = np.arange(len(columns))
-        kernels.renumber_columns(*self.arrays, place)
+        kernels.renumber_columns(*self.arrays, place)  # type: ignore[call-arg]
 
     @property
     def arrays(self):
@@ -119,7 +119,7 @@ class ShrinkingRows:
 
     def keep(self, stay):
         """Forget all other columns (boolean ``stay``)."""
-        kernels.renumber_columns(*self.arrays, np.where(stay, np.cumsum(stay) - 1, -1).astype(np.int32))
+        kernels.renumber_columns(*self.arrays, np.where(stay, np.cumsum(stay) - 1, -1).astype(np.int32))  # type: ignore[call-arg]
 
 
 class StabilizedTruncatedSGDClassifier(OnlineClassifier):
@@ -293,7 +293,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
                 part = np.ascontiguousarray(orders[:, position : position + take])
 
                 def work(thread, part=part, bursts=bursts):
-                    kernels.stabilised_stage(
+                    kernels.stabilised_stage(  # type: ignore[call-arg]
                         *rows.arrays, y, weight, part, self.burst_size, number, h, rate, self.fit_intercept, state.gravity,
                         state.coef, state.intercept, bursts[thread], *scratch[thread],
                         state.pool, state.pooled, state.strides, bounds[thread], bounds[thread + 1],

@@ -142,10 +142,10 @@ class Tracker:
         return np.empty((0, 2), np.float32) if found is None else found.reshape(-1, 2).astype(np.float32)
 
     def _follow(self, previous, image, points):
-        settings = {"winSize": (self.window, self.window), "maxLevel": self.levels}
-        start = points.reshape(-1, 1, 2)
-        there, found, _ = cv2.calcOpticalFlowPyrLK(previous, image, start, None, **settings)
-        back, found_back, _ = cv2.calcOpticalFlowPyrLK(image, previous, there, None, **settings)
+        side, start = (self.window, self.window), points.reshape(-1, 1, 2)
+        unknown = np.empty_like(start)
+        there, found, _ = cv2.calcOpticalFlowPyrLK(previous, image, start, unknown, winSize=side, maxLevel=self.levels)
+        back, found_back, _ = cv2.calcOpticalFlowPyrLK(image, previous, there, unknown.copy(), winSize=side, maxLevel=self.levels)
         height, width = image.shape
         ends = there.reshape(-1, 2)
         error = np.linalg.norm(back.reshape(-1, 2) - points, axis=1)

@@ -230,7 +230,8 @@ class LogitBoostClassifier(SelectingClassifier):
         constant = loss.best_constant(y, weight)
         scores = np.tile(constant, (len(y), 1))
         value = loss.value(y, scores, weight)
-        curve, rounds, responses = [value], [], {}
+        curve, rounds = [value], []
+        responses: dict[int, Any] = {}
         for _ in range(self.n_rounds):
             g = loss.gradient(y, scores, weight)
             h = np.maximum(loss.curvature(y, scores, weight), _LEAST_CURVATURE * loss.max_curvature * weight[:, None])

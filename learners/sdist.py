@@ -87,7 +87,7 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
     selected_features_ : ndarray of int
         Columns of X that occur in ``columns_``.
     interactions_ : list of str
-        Names of the products in ``columns_``, largest on the diagonal of ``W_`` first.
+        Names of the products in ``columns_``, by falling share of the mean squared distance.
     n_neighbors_ : int
         Neighbours of each kind that taught.
     n_steps_ : int

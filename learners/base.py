@@ -28,7 +28,7 @@ from .outside import local, outside_memory
 from .parameters import check_parameters, group_codes, is_size, n_threads, step_counts
 from .polish import POOL, descend, polish
 from .priors import Prior
-from .sources import Outside, Source
+from .sources import Outside
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -204,12 +204,12 @@ class _FSA(CallbackSupportMixin, SelectorMixin, BaseEstimator):
         )
 
     def transform(self, X):
-        """The chosen columns of X, (n_samples, k); of a file these alone are read."""
+        """The chosen columns of X, (n_samples, k); outside memory these alone are read, on Dask lazily."""
         source = outside_memory(X, self)
-        if not isinstance(source, Source):
+        if source is None:
             return super().transform(X)
         check_is_fitted(self)
-        return self._validate(source, reset=False)[:, self.support_]
+        return self._validate(source, reset=False).chosen(np.flatnonzero(self.support_))
 
     # -- fitting --------------------------------------------------------------------------------------------------------
 
@@ -273,10 +273,10 @@ class _FSA(CallbackSupportMixin, SelectorMixin, BaseEstimator):
                 )
                 sizes = np.array([min(tried, key=lambda solution: solution.ebic).size])
             return self._walk(problem, design, share, groups, sizes, observe)
-        except NotFiniteError:
+        except NotFiniteError as error:
             if not isinstance(problem.X, Outside):
                 self._check_finite(problem.X)  # says where
-            raise
+            raise ValueError(f"{error} (response='piecewise' accepts NaN)") from None
         finally:
             numba.set_num_threads(threads)
 

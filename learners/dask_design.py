@@ -56,11 +56,16 @@ class DaskMatrix(Outside):
     def __init__(self, X):
         if hasattr(X, "to_dask_array"):
             self.names = [str(name) for name in X.columns]
+            for name, dtype in X.dtypes.items():
+                if getattr(dtype, "kind", "O") not in "fiub":
+                    raise ValueError(f"column {str(name)!r} holds {dtype}; expected numbers")
             X = X.to_dask_array(lengths=True)
         if X.ndim != 2:
             raise ValueError(f"a Dask array of shape {X.shape}; expected rows and columns")
         if any(np.isnan(size) for size in X.shape):
             X = X.compute_chunk_sizes()
+        if not isinstance(X._meta, np.ndarray):
+            raise ValueError(f"chunks of {type(X._meta).__name__}; expected numpy arrays")
         X = X.astype(_float(X.dtype))
         self.array, self.shape, self.dtype = X, X.shape, X.dtype
 
@@ -71,6 +76,10 @@ class DaskMatrix(Outside):
         """Lazily: a Dask array."""
         chosen = self.array[:, columns].rechunk({1: -1})
         return chosen.map_blocks(function, dtype=np.float64, chunks=(chosen.chunks[0], (n_outputs,)))
+
+    def chosen(self, columns):
+        """Lazily: a Dask array."""
+        return self.array[:, columns]
 
 
 @dataclass

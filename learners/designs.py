@@ -271,7 +271,7 @@ def moments(total: np.ndarray, square: np.ndarray, shift: np.ndarray) -> tuple[n
         column = np.flatnonzero(~np.isfinite(total + square))[0]
         raise NotFiniteError(
             f"X contains NaN or infinity, or values whose squares overflow {shift.dtype} (first in column {column}); "
-            "response='linear' needs finite numbers, response='piecewise' accepts NaN"
+            "expected finite numbers of moderate size"
         )
     variance = np.maximum(square - total**2, 0.0)
     mean = total + shift

@@ -9,13 +9,12 @@ import numpy as np
 from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import compute_sample_weight
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight
 
 from .base import _FSA, Encoded, with_callbacks
 from .losses import FlippedLogisticLoss, LogisticLoss, Loss, MarginLoss, MultinomialLoss, VapnikLoss, get_loss
 from .outside import rowwise
-from .parameters import check_parameters, document
+from .parameters import check_parameters, class_codes, document
 from .priors import Prior
 
 
@@ -122,11 +121,8 @@ class FSAClassifier(ClassifierMixin, _FSA):
 
     def _encode(self, X, y, sample_weight=None) -> Encoded:
         X, y = self._validate(X, y)
-        check_classification_targets(y)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(f"y holds one class only ({self.classes_.tolist()[0]!r}); a classifier needs at least two")
+        self.classes_, codes = class_codes(y)
         if self.class_weight is not None:
             weight = weight * compute_sample_weight(self.class_weight, y)
         check_parameters(self, self._losses)

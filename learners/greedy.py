@@ -13,8 +13,8 @@ from .annealing import strengths
 from .designs import Design
 from .losses import Loss, SquaredLoss
 from .newton import RIDGE, Problem, refit
-from .parameters import group_codes
-from .selector import SelectingClassifier, SelectingRegressor, Selector, check_real, number_to_keep, standardised_design
+from .parameters import check_real, group_codes, number_to_keep
+from .selector import SelectingClassifier, SelectingRegressor, Selector, standardised_design
 
 _NEWTON_TOLERANCE = 1e-10  # relative; gains of different features are compared
 _NEGLIGIBLE = 1e-10  # gains below this share of the objective are rounding: no backward step follows them
@@ -358,7 +358,8 @@ class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
 
 class ForwardBackwardRegressor(_ForwardBackward, SelectingRegressor):
     """Regression on k features, chosen forwards and backwards (FoBa, Algorithm 1 of its paper); several outputs share one support.
-    {parameters}{attributes}
+    {parameters}
+    {attributes}
     Examples
     --------
     >>> import numpy as np

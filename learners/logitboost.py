@@ -7,7 +7,6 @@ wins. For the logistic loss that is the weighted least squares fit of the workin
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 from . import kernels
 from .designs import DenseDesign, hat_basis, range_knots, sublevels
 from .losses import Loss
-from .selector import SelectingClassifier, check_integer, check_real, number_to_keep, standardised_design
+from .parameters import check_integer, check_real, number_to_keep
+from .selector import SelectingClassifier, standardised_design
 
 _DAMPING = 1e-3  # ridge of each weak fit, as a share of its curvature: bounds steps where hardly any row decides
 _LEAST_CURVATURE = 1e-4  # of a row, as a share of the greatest: bounds steps where all rows are fitted
@@ -216,9 +216,9 @@ class LogitBoostClassifier(SelectingClassifier):
         if self.response not in ("linear", "constant", "piecewise"):
             raise ValueError(f"response={self.response!r} is unknown; expected 'linear', 'constant' or 'piecewise'")
         check_integer("n_rounds", self.n_rounds, 1)
+        check_integer("n_bins", self.n_bins, 1, 126)
         check_real("learning_rate", self.learning_rate, 0.0, above=True)
-        if not (isinstance(self.subsample, Real) and 0.0 < self.subsample <= 1.0):
-            raise ValueError(f"subsample={self.subsample!r} is not valid; expected a number in (0, 1]")
+        check_real("subsample", self.subsample, 0.0, 1.0, above=True)
         k = number_to_keep(self.n_features_to_select, X.shape[1])
         rng = check_random_state(self.random_state)
         used = weight > 0
@@ -230,7 +230,8 @@ class LogitBoostClassifier(SelectingClassifier):
         constant = loss.best_constant(y, weight)
         scores = np.tile(constant, (len(y), 1))
         value = loss.value(y, scores, weight)
-        curve, rounds, responses = [value], [], {}
+        curve, rounds = [value], []
+        responses: dict[int, Any] = {}
         for _ in range(self.n_rounds):
             g = loss.gradient(y, scores, weight)
             h = np.maximum(loss.curvature(y, scores, weight), _LEAST_CURVATURE * loss.max_curvature * weight[:, None])
@@ -255,9 +256,9 @@ class LogitBoostClassifier(SelectingClassifier):
         self.loss_curve_ = np.array(curve)
         self.n_iter_ = len(rounds)
         kept = np.array(sorted(responses), dtype=int)
-        table = np.array([responses[j] for j in kept]).reshape(len(kept), y.shape[1], -1)
+        width = 2 if self.response == "linear" else learners.basis.shape[1]
+        table = np.array([responses[j] for j in kept]).reshape(len(kept), y.shape[1], width)
         if self.response == "linear":
-            table = table.reshape(len(kept), y.shape[1], 2)
             self._store(learners.design, kept, table[:, :, 1], constant + table[:, :, 0].sum(axis=0))
             return
         self.support_ = np.zeros(X.shape[1], bool)

@@ -102,6 +102,8 @@ def _diagonal(curvature: np.ndarray) -> list[Weighing]:
         return lambda A: A * column.astype(A.dtype, copy=False)[:, None]
 
     return [weighing(curvature[:, q]) for q in range(curvature.shape[1])]
+
+
 @njit(cache=True)
 def hinge_slope(u):
     """Subgradient of max(0, 1 - u) with respect to the margin."""
@@ -314,6 +316,8 @@ class FlippedLogisticLoss(_Logistic):
         p = expit(u)
         clean = (1.0 - 2.0 * self.flip) * p
         return clean / (self.flip + clean) * p * (1.0 - p)
+
+
 class ExponentialLoss(MarginLoss):
     """exp(-y f), eq. (2.5) of the thesis on sDist: boosting's loss. Its curvature has no bound, so no fixed step size is safe."""
 
@@ -470,12 +474,12 @@ def get_loss(loss: str | Loss) -> Loss:
     Raises
     ------
     ValueError
-        If the name is not one of ``LOSSES``.
+        If the name is not one of ``LOSSES``, or the object is no loss.
     """
-    if isinstance(loss, str):
-        if loss not in LOSSES:
-            raise ValueError(f"loss={loss!r} is unknown; expected one of {sorted(LOSSES)} or a Loss object")
+    if isinstance(loss, str) and loss in LOSSES:
         return LOSSES[loss]()
+    if not isinstance(loss, Loss):
+        raise ValueError(f"loss={loss!r} is unknown; expected one of {sorted(LOSSES)} or a Loss object")
     return loss
 
 

@@ -7,6 +7,7 @@ alpha_i) ln(C_i - alpha_i). The reduced problem is min over alpha of max over t 
 
 from __future__ import annotations
 
+import warnings
 from itertools import pairwise
 from typing import NamedTuple, Self
 
@@ -19,7 +20,8 @@ from .annealing import strongest
 from .designs import Design
 from .losses import LogisticLoss
 from .newton import Problem, refit
-from .selector import SelectingClassifier, check_integer, check_real, standardised_design
+from .parameters import check_integer, check_real, number_to_keep
+from .selector import SelectingClassifier, standardised_design
 
 _GROWTH = 5.0 / 3.0  # of the smoothing parameter q, once per sweep; with the start below they are the paper's
 _START = 0.01
@@ -366,7 +368,7 @@ def cutting_planes(
     tol : float
         Duality gap of the reduced problems, and the relative violation below which no cut is added.
     """
-    constant = int(fit_intercept)
+    constant = int(bool(fit_intercept))
     Z = np.ones((len(y), constant))
     columns = np.empty(0, int)  # of the design; Z has the constant before them
     members = np.empty((0, constant))
@@ -418,7 +420,8 @@ class MinimaxSparseClassifier(SelectingClassifier):
     max_cuts : int, default 10
         T_m.
     n_features_to_select : int or None
-        End with exactly so many features; None leaves the number to the cuts, and more than ``r * max_cuts`` are never found.
+        End with exactly so many features; None leaves the number to the cuts. More than ``r * max_cuts`` are never found, and
+        fewer than asked for are told by a warning.
     retrain_C : float or None, default 5
         Retrain ridge logistic regression on the chosen features with this C (the paper's protocol); None keeps the mixture.
     fit_intercept : bool, default True
@@ -501,7 +504,7 @@ class MinimaxSparseClassifier(SelectingClassifier):
         if self.n_features_to_select is not None:
             check_integer("n_features_to_select", self.n_features_to_select, 1)
         if self.retrain_C is not None:
-            check_real("retrain_C", self.retrain_C, 0.0, above=True)
+            check_real("retrain_C", self.retrain_C, 0.0, np.inf, above=True)
         if self.solver not in ("newton", "smoothing"):
             raise ValueError(f"solver={self.solver!r} is unknown; expected 'newton' or 'smoothing'")
         X, encoded, loss, weight = self._encode(X, y, sample_weight)
@@ -515,6 +518,7 @@ class MinimaxSparseClassifier(SelectingClassifier):
         if not used.all():
             X, encoded, weight = X[used], encoded[used], weight[used]
         total = weight.sum()
+        size = None if self.n_features_to_select is None else number_to_keep(self.n_features_to_select, X.shape[1])
         design = standardised_design(X, weight / total)
         found = cutting_planes(
             design,
@@ -522,11 +526,14 @@ class MinimaxSparseClassifier(SelectingClassifier):
             self.C * weight,
             r=min(self.r, X.shape[1]),
             max_cuts=self.max_cuts,
-            size=None if self.n_features_to_select is None else min(self.n_features_to_select, X.shape[1]),
+            size=size,
             fit_intercept=self.fit_intercept,
             solver=self.solver,
             tol=self.tol,
         )
+        if size is not None and len(found.kept) < size:
+            found_too_few = f"{len(found.kept)} features found, n_features_to_select={size}; expected a greater r or max_cuts"
+            warnings.warn(found_too_few, stacklevel=2)
         coef, intercept = found.coef[:, None], np.array([found.intercept])
         if self.retrain_C is not None:
             problem = Problem(encoded, loss, weight / total, self.fit_intercept, ridge=1.0 / (self.retrain_C * total))

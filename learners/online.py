@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit
@@ -17,6 +15,7 @@ from tqdm import tqdm
 
 from . import online_kernels as kernels
 from .losses import ExponentialLoss, HuberisedHingeLoss, LogisticLoss, LorenzLoss, SquaredLoss
+from .parameters import check_integer, check_real, class_codes
 
 _NUMBERS = {
     "hinge": kernels.HINGE,
@@ -48,18 +47,6 @@ def loss_number(loss):
     if type(loss) in _CLASSES:
         return _CLASSES[type(loss)], float(getattr(loss, "h", HuberisedHingeLoss().h))
     raise ValueError(f"loss={loss!r} is not valid; expected one of {sorted(_NUMBERS)} or such a loss of annealed.learners")
-
-
-def check_count(name, value):
-    """Raise ValueError unless the value is an integer of at least 1."""
-    if not isinstance(value, Integral) or int(value) < 1:
-        raise ValueError(f"{name}={value!r}; expected an integer of at least 1")
-
-
-def check_positive(name, value):
-    """Raise ValueError unless the value is a positive number."""
-    if not isinstance(value, Real) or not float(value) > 0:
-        raise ValueError(f"{name}={value!r}; expected a positive number")
 
 
 class OnlineClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
@@ -98,8 +85,7 @@ class OnlineClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         """
         self._check_parameters()
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
-        check_classification_targets(y)
-        self.classes_ = np.unique(y)
+        self.classes_, _ = class_codes(y)
         self._begin(X.shape[1])
         self._update(X, y, sample_weight, self.max_iter, streaming=False)
         self.n_iter_ = self.max_iter
@@ -134,34 +120,38 @@ class OnlineClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], reset=first)
         check_classification_targets(y)
         if first:
-            self.classes_ = unique_labels(classes)
+            self.classes_, _ = class_codes(classes)
             self._begin(X.shape[1])
             self.n_iter_ = 0
         elif classes is not None and not np.array_equal(self.classes_, unique_labels(classes)):
-            raise ValueError(f"classes={classes!r} differ from those of the first call, {self.classes_!r}")
+            raise ValueError(f"classes={np.asarray(classes).tolist()} are not those of the first call, {self.classes_.tolist()}")
         unknown = np.setdiff1d(y, self.classes_)
         if len(unknown):
-            raise ValueError(f"y holds {unknown[0]!r}; expected only the classes {self.classes_!r}")
+            raise ValueError(f"y holds {unknown.tolist()[0]!r}; expected only the classes {self.classes_.tolist()}")
         self._update(X, y, sample_weight, 1, streaming=True)
         self.n_iter_ += 1
         return self
 
     def _check_parameters(self):
         loss_number(self.loss)
-        check_count("max_iter", self.max_iter)
-        if hasattr(self, "learning_rate"):
-            check_positive("learning_rate", self.learning_rate)
+        check_integer("max_iter", self.max_iter, 1)
+        for name in ("learning_rate", "gamma"):
+            if hasattr(self, name):
+                check_real(name, getattr(self, name), 0.0, above=True)
+        for name in ("gravity", "penalty", "rho"):
+            if hasattr(self, name):
+                check_real(name, getattr(self, name), 0.0)
+        if hasattr(self, "burst_size"):
+            check_integer("burst_size", self.burst_size, 1)
 
     def _begin(self, n_features):
-        if len(self.classes_) < 2:
-            raise ValueError(f"y holds one class only, {self.classes_[0]!r}; expected at least 2 classes")
         self._rng = np.random.RandomState(check_random_state(self.random_state).randint(2**31 - 1))
         self._row_length = None
         n_problems = 1 if len(self.classes_) == 2 else len(self.classes_)
         self._states = [self._new_state(n_features, self._rng) for _ in range(n_problems)]
 
     def _update(self, X, y, sample_weight, n_passes, streaming):
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if self.class_weight is not None:
             if streaming and self.class_weight == "balanced":
                 raise ValueError("class_weight='balanced' is not known on a stream; expected a dict or sample_weight")
@@ -173,7 +163,10 @@ class OnlineClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         X.sum_duplicates()
         if self._row_length is None:
             # The rate is relative to the mean squared length of a row: columns in other units need no other rate.
-            square = float(X.multiply(X).sum()) / max(X.shape[0], 1)
+            with np.errstate(over="ignore"):
+                square = float(X.multiply(X).sum()) / max(X.shape[0], 1)
+            if not np.isfinite(square):
+                raise ValueError(f"X holds values whose squares overflow {X.dtype}; expected finite numbers of moderate size")
             self._row_length = square if square > 0 else 1.0
         bar = tqdm(total=n_passes * len(self._states), desc=type(self).__name__, disable=not self.verbose)
         for c, state in enumerate(self._states):
@@ -257,6 +250,15 @@ class TruncatedGradientClassifier(OnlineClassifier):
     learning_rate : float
         Step, divided by the mean squared length of a row.
     {shared}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from annealed.learners import TruncatedGradientClassifier
+    >>> X = np.random.default_rng(0).standard_normal((300, 20))
+    >>> y = X[:, 3] > X[:, 7]
+    >>> TruncatedGradientClassifier(random_state=0).fit(X, y).score(X, y) > 0.9
+    True
     """
 
     def __init__(
@@ -314,6 +316,15 @@ class FOBOSClassifier(OnlineClassifier):
     learning_rate : float
         Row t takes the step ``learning_rate / sqrt(t)``, divided by the mean squared length of a row.
     {shared}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from annealed.learners import FOBOSClassifier
+    >>> X = np.random.default_rng(0).standard_normal((300, 20))
+    >>> y = X[:, 3] > X[:, 7]
+    >>> FOBOSClassifier(penalty=0.03, random_state=0).fit(X, y).score(X, y) > 0.9
+    True
     """
 
     def __init__(
@@ -370,6 +381,14 @@ class RDAClassifier(OnlineClassifier):
     rho : float
         The text's enhancement of sparsity, gamma rho / sqrt(t) added to lambda.
     {shared}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from annealed.learners import RDAClassifier
+    >>> X = np.random.default_rng(0).standard_normal((300, 20))
+    >>> RDAClassifier(penalty=0.2, random_state=0).fit(X, X[:, 3] > X[:, 7]).get_support(indices=True)
+    array([3, 7])
     """
 
     def __init__(

@@ -21,7 +21,10 @@ def outside_memory(X, settings: Any) -> Outside | None:
     if module == "torch" or settings.device is not None:
         if module == "scipy":
             raise ValueError(f"device={settings.device!r} and a sparse matrix; expected dense data")
-        from .torch_design import TorchMatrix
+        try:
+            from .torch_design import TorchMatrix
+        except ModuleNotFoundError:
+            raise ModuleNotFoundError(f"device={settings.device!r} needs torch (pip install annealed[torch])") from None
 
         return TorchMatrix(X, settings.device)
     if isinstance(X, np.memmap):

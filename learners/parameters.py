@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import sys
+import warnings
 from collections.abc import Callable
 from numbers import Integral, Real
 
 import numba
 import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
 
 from .losses import Loss
 from .priors import Prior
@@ -99,7 +102,7 @@ def check_parameters(estimator, losses: tuple[str, ...]) -> None:
     _require(e.prior is None or isinstance(e.prior, Prior), "prior", e.prior, "a Prior or None")
     if e.prior is not None:
         e.prior.check()
-    _require(e.n_jobs is None or (_is_whole(e.n_jobs) and e.n_jobs != 0), "n_jobs", e.n_jobs, "a non-zero integer or None")
+    check_jobs(e.n_jobs)
     if isinstance(e.loss, str):
         _require(e.loss in losses, "loss", e.loss, f"one of {sorted(losses)} or a Loss object")
     else:
@@ -153,6 +156,64 @@ def n_threads(n_jobs: int | None) -> int:
     if n_jobs is None:
         return 1
     return max(1, min(limit, n_jobs if n_jobs > 0 else limit + 1 + n_jobs))
+
+
+def number_to_keep(k: int | float, n_features: int) -> int:
+    """How many of ``n_features`` stay for ``n_features_to_select=k``: an integer, or a fraction in (0, 1].
+
+    Raises
+    ------
+    ValueError
+        If ``k`` is neither.
+    """
+    if not is_size(k):
+        raise ValueError(f"n_features_to_select={k!r} is not valid; expected an integer >= 1 or a fraction in (0, 1]")
+    if not isinstance(k, Integral):
+        return max(1, round(float(k) * n_features))
+    if k > n_features:
+        warnings.warn(f"n_features_to_select={k} is more than the {n_features} features; all are kept", stacklevel=4)
+    return min(int(k), n_features)
+
+
+def check_integer(name: str, value, least: int, most: int | None = None) -> None:
+    """Complain unless ``value`` is an integer from ``least`` to ``most``."""
+    _require(
+        _is_whole(value) and value >= least and (most is None or value <= most),
+        name,
+        value,
+        f"an integer >= {least}" if most is None else f"an integer from {least} to {most}",
+    )
+
+
+def check_real(name: str, value, least: float, most: float = sys.float_info.max, *, above: bool = False) -> None:
+    """Complain unless ``value`` is a number of at least (or ``above``) ``least``, and at most ``most``: by default, finite."""
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    expected = f"a number {'>' if above else '>='} {least:g}" + (f" and <= {most:g}" if most < sys.float_info.max else "")
+    _require(is_number and (value > least if above else value >= least) and value <= most, name, value, expected)
+
+
+def check_jobs(n_jobs) -> None:
+    """Complain unless ``n_jobs`` counts as scikit-learn's does."""
+    _require(n_jobs is None or (_is_whole(n_jobs) and n_jobs != 0), "n_jobs", n_jobs, "a non-zero integer or None")
+
+
+def class_codes(y) -> tuple[np.ndarray, np.ndarray]:
+    """Classes in ascending order, and the place of each row's label among them.
+
+    Raises
+    ------
+    ValueError
+        For numbers that are no labels, labels that cannot be ordered, or one class only.
+    """
+    try:
+        check_classification_targets(y)
+        classes, codes = np.unique(y, return_inverse=True)
+    except TypeError:
+        kinds = sorted({type(label).__name__ for label in np.ravel(y).tolist()})
+        raise ValueError(f"y mixes labels of type {' and '.join(kinds)}; expected labels of one type") from None
+    if len(classes) < 2:
+        raise ValueError(f"y holds one class only ({classes.tolist()[0]!r}); a classifier needs at least two")
+    return classes, codes
 
 
 def is_size(value) -> bool:

@@ -22,6 +22,14 @@ class FSARanker(_FSA):
     ----------
     support_, coef_, feature_importances_, loss_curve_, n_iter_, n_features_in_
         As in :class:`FSAClassifier`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from annealed.learners import FSARanker
+    >>> X = np.random.default_rng(0).standard_normal((100, 30))
+    >>> FSARanker(2).fit(X, X[:, 4] + 2 * X[:, 9], qid=np.repeat(range(10), 10)).get_support(indices=True)
+    array([4, 9])
     """
 
     _losses = ("pairwise_logistic",)

@@ -11,10 +11,10 @@ import scipy.sparse as sp
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
 from .metric import SubspaceMetricMixin
+from .parameters import check_integer, check_jobs, check_real, class_codes, is_size
 from .sdist_path import SOLVERS, BoostingRun, class_scores, subspace
 
 
@@ -87,7 +87,7 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
     selected_features_ : ndarray of int
         Columns of X that occur in ``columns_``.
     interactions_ : list of str
-        Names of the products in ``columns_``, largest on the diagonal of ``W_`` first.
+        Names of the products in ``columns_``, by falling share of the mean squared distance.
     n_neighbors_ : int
         Neighbours of each kind that taught.
     n_steps_ : int
@@ -198,10 +198,7 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
         """
         self._check_parameters()
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
-        check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(f"y holds one class only, {self.classes_[0]!r}; expected at least 2 classes")
+        self.classes_, codes = class_codes(y)
         X = sp.csr_matrix(X) if sp.issparse(X) else X
         run = BoostingRun(self, X, codes)
         if not run.booster.path:
@@ -210,16 +207,18 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
         return self
 
     def _check_parameters(self):
-        if self.n_neighbors != "auto" and (not isinstance(self.n_neighbors, numbers.Integral) or self.n_neighbors < 1):
-            raise ValueError(f"n_neighbors={self.n_neighbors!r}; expected 'auto' or an integer of at least 1")
-        for name, least in [("n_neighbors_predict", 1), ("max_order", 1), ("n_steps", 1), ("update_every", 1)]:
-            value = getattr(self, name)
-            if not isinstance(value, numbers.Integral) or value < least:
-                raise ValueError(f"{name}={value!r}; expected an integer of at least {least}")
+        if self.n_neighbors != "auto":
+            check_integer("n_neighbors", self.n_neighbors, 1)
+        for name in ("n_neighbors_predict", "max_order", "n_steps", "update_every"):
+            check_integer(name, getattr(self, name), 1)
         for name in ("shrinkage", "bagging", "validation_fraction"):
-            value = getattr(self, name)
-            if not 0 < value <= 1:
-                raise ValueError(f"{name}={value!r}; expected a number in (0, 1]")
+            check_real(name, getattr(self, name), 0.0, 1.0, above=True)
+        check_real("complexity_weight", self.complexity_weight, 0.0)
+        check_integer("seed_interactions", self.seed_interactions, 0)
+        for name, least in [("n_features_to_select", 1), ("max_products", 0)]:
+            if getattr(self, name) is not None:
+                check_integer(name, getattr(self, name), least)
+        check_jobs(self.n_jobs)
         for name, choices in [
             ("stopping", (None, "holdout", "oob", "complexity")),
             ("classifier", ("knn", "base")),
@@ -229,12 +228,10 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
         ]:
             if getattr(self, name) not in choices:
                 raise ValueError(f"{name}={getattr(self, name)!r}; expected one of {choices}")
-        if self.feature_fraction != "sqrt" and not 0 < self.feature_fraction <= 1:
-            raise ValueError(f"feature_fraction={self.feature_fraction!r}; expected a number in (0, 1] or 'sqrt'")
-        if not self.kappa > 0 or (not isinstance(self.kappa, numbers.Integral) and self.kappa >= 1):
+        if self.feature_fraction != "sqrt":
+            check_real("feature_fraction", self.feature_fraction, 0.0, 1.0, above=True)
+        if not is_size(self.kappa) or (self.kappa == 1.0 and not isinstance(self.kappa, numbers.Integral)):
             raise ValueError(f"kappa={self.kappa!r}; expected a positive integer or a share in (0, 1)")
-        if self.n_features_to_select is not None and self.n_features_to_select < 1:
-            raise ValueError(f"n_features_to_select={self.n_features_to_select!r}; expected None or at least 1")
         if self.stopping == "oob" and self.bagging >= 1:
             raise ValueError(f"stopping='oob' needs rows out of the bag; bagging={self.bagging!r}, expected less than 1")
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Mapping
 
 import numpy as np
 import scipy.sparse as sp
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, TransformerMixin, clone
 from sklearn.model_selection import ParameterGrid, check_cv
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .parameters import check_jobs, check_real, class_codes
 from .sdist import SDist
 from .sdist_path import BoostingRun, class_scores
 
@@ -48,6 +49,15 @@ class SDistCV(MetaEstimatorMixin, TransformerMixin, ClassifierMixin, BaseEstimat
         One entry per combination: parameters, ``mean_error``, ``standard_error``, ``n_columns``.
     n_runs_ : int
         Boosting runs of the search.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from annealed.learners import SDist, SDistCV
+    >>> X = np.random.default_rng(0).normal(size=(100, 4))
+    >>> search = SDistCV(SDist(random_state=0), {"max_order": [1, 2], "n_steps": [10, 20]}, cv=3).fit(X, X[:, 0] * X[:, 2] > 0)
+    >>> search.best_params_["max_order"], search.n_runs_
+    (2, 6)
     """
 
     def __init__(self, estimator=None, param_grid=None, *, cv=5, tolerance=0.0, n_jobs=None):
@@ -70,14 +80,14 @@ class SDistCV(MetaEstimatorMixin, TransformerMixin, ClassifierMixin, BaseEstimat
         ValueError
             For an unknown parameter in the grid, or what :class:`SDist` refuses.
         """
+        given = X
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
-        check_classification_targets(y)
+        self.classes_, codes = class_codes(y)
         X = sp.csr_matrix(X) if sp.issparse(X) else X
         base = SDist() if self.estimator is None else self.estimator
         grid = self._grid(base)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(f"y holds one class only, {self.classes_[0]!r}; expected at least 2 classes")
+        check_real("tolerance", self.tolerance, 0.0)
+        check_jobs(self.n_jobs)
         served = {name: grid.pop(name, [getattr(base, name)]) for name in SERVED_BY_ONE_PATH}
         paths = list(ParameterGrid(grid))
         folds = list(check_cv(self.cv, codes, classifier=True).split(X, codes))
@@ -98,13 +108,16 @@ class SDistCV(MetaEstimatorMixin, TransformerMixin, ClassifierMixin, BaseEstimat
         best = self._choose()
         self.best_error_ = best["mean_error"]
         self.best_params_ = {name: best[name] for name in [*grid, *served]}
-        self.best_estimator_ = clone(base).set_params(**self.best_params_).fit(X, self.classes_[codes])
+        # X as it came: the names of products are made of its columns' names.
+        self.best_estimator_ = clone(base).set_params(**self.best_params_).fit(given, y)
         return self
 
     def _grid(self, base):
         grid = self.param_grid
         if grid is None:
             grid = {"kappa": [3, 5, 10], "max_order": [1, 2], "n_steps": list(range(25, 151, 25)), "n_neighbors_predict": [3, 5]}
+        if not isinstance(grid, Mapping):
+            raise ValueError(f"param_grid={grid!r} is not valid; expected a dict of lists, or None")
         for name, values in grid.items():
             if name not in base.get_params():
                 raise ValueError(f"param_grid holds {name!r}; expected parameters of SDist: {sorted(base.get_params())}")
@@ -124,30 +137,27 @@ class SDistCV(MetaEstimatorMixin, TransformerMixin, ClassifierMixin, BaseEstimat
     def predict(self, X):
         """Predict with ``best_estimator_``."""
         check_is_fitted(self)
-        return self.best_estimator_.predict(self._rows(X))
+        return self.best_estimator_.predict(X)
 
     def predict_proba(self, X):
         """Predict probabilities with ``best_estimator_``."""
         check_is_fitted(self)
-        return self.best_estimator_.predict_proba(self._rows(X))
+        return self.best_estimator_.predict_proba(X)
 
     def decision_function(self, X):
         """Scores of ``best_estimator_``."""
         check_is_fitted(self)
-        return self.best_estimator_.decision_function(self._rows(X))
+        return self.best_estimator_.decision_function(X)
 
     def transform(self, X):
         """Map rows into the subspace that ``best_estimator_`` learnt."""
         check_is_fitted(self)
-        return self.best_estimator_.transform(self._rows(X))
+        return self.best_estimator_.transform(X)
 
     def get_feature_names_out(self, input_features=None):
         """Names of the directions of the subspace."""
         check_is_fitted(self)
         return self.best_estimator_.get_feature_names_out(None)
-
-    def _rows(self, X):
-        return validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
 
 
 def _path_errors(model, served, X, codes, train, test):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
@@ -12,45 +10,16 @@ from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import compute_sample_weight
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from .designs import DenseDesign, Design, SparseDesign
 from .losses import Loss, MultinomialLoss, get_loss
+from .parameters import class_codes
 
 
 def standardised_design(X, sample_weight: np.ndarray) -> Design:
     """The design of linear responses on a dense or sparse matrix."""
     return SparseDesign(X, sample_weight) if sp.issparse(X) else DenseDesign(X, sample_weight)
-
-
-def number_to_keep(k: int | float, n_features: int) -> int:
-    """How many of ``n_features`` stay for ``n_features_to_select=k``: an integer, or a fraction in (0, 1].
-
-    Raises
-    ------
-    ValueError
-        If ``k`` is neither.
-    """
-    if isinstance(k, Integral) and not isinstance(k, bool) and k >= 1:
-        if k > n_features:
-            warnings.warn(f"n_features_to_select={k} is more than the {n_features} features; all are kept", stacklevel=4)
-        return min(int(k), n_features)
-    if isinstance(k, Real) and not isinstance(k, Integral) and 0 < k <= 1:
-        return max(1, round(float(k) * n_features))
-    raise ValueError(f"n_features_to_select={k!r} is not valid; expected an integer >= 1 or a fraction in (0, 1]")
-
-
-def check_integer(name: str, value: int, least: int) -> None:
-    """Complain unless ``value`` is an integer of at least ``least``."""
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-        raise ValueError(f"{name}={value!r} is not valid; expected an integer >= {least}")
-
-
-def check_real(name: str, value: float | str, least: float, *, above: bool = False) -> None:
-    """Complain unless ``value`` is a number of at least (or ``above``) ``least``."""
-    if not isinstance(value, Real) or isinstance(value, bool) or not (value > least if above else value >= least):
-        raise ValueError(f"{name}={value!r} is not valid; expected a number {'>' if above else '>='} {least:g}")
 
 
 class Selector(SelectorMixin, BaseEstimator):
@@ -105,11 +74,8 @@ class SelectingClassifier(ClassifierMixin, Selector):
     def _encode(self, X, y, sample_weight):
         """Validate; returns X, encoded targets (n, q), the loss that fits them, and weights."""
         X, y = self._validate(X, y)
-        check_classification_targets(y)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(f"y holds one class only ({self.classes_[0]!r}); a classifier needs at least two")
+        self.classes_, codes = class_codes(y)
         if self.class_weight is not None:
             weight = weight * compute_sample_weight(self.class_weight, y)
         loss = get_loss(self.loss)

@@ -42,6 +42,10 @@ class Outside:
         """``function`` (n, k) -> (n, n_outputs) of the chosen columns, all rows."""
         raise NotImplementedError
 
+    def chosen(self, columns: np.ndarray):
+        """The chosen columns, all rows: nothing else is read."""
+        raise NotImplementedError
+
 
 class Source(Outside):
     """A matrix in a file.
@@ -82,6 +86,9 @@ class Source(Outside):
         if out.size:
             some.read(slice(0, some.shape[0]), wanted, out)
         return out if back.ndim and np.array_equal(back, np.arange(len(back))) else out[:, back]
+
+    def chosen(self, columns):
+        return self[:, columns]
 
     def cuts(self, height: int) -> list[slice]:
         """All rows, in stretches of at most ``height`` where the file can be cut so without reading anything twice."""
@@ -293,6 +300,8 @@ class ParquetSource(Source):
     def __init__(self, file, columns=None):
         schema = file.schema_arrow
         self.names = list(schema.names if columns is None else columns)
+        if not self.names:
+            raise ValueError(f"columns={columns!r} of a table of {len(schema.names)}; expected one at least")
         kinds = []
         for name in self.names:
             if name not in schema.names:
@@ -351,8 +360,10 @@ def on_disk(data, *, name: str | None = None, columns: list[str] | None = None) 
     Raises
     ------
     ValueError
-        For files of another kind, arrays that are not 2-D and columns that are not numbers.
+        For files of another kind or damaged ones, arrays that are not 2-D and columns that are not numbers.
     FileNotFoundError
+    ModuleNotFoundError
+        Where the package that reads such files is not installed.
 
     Examples
     --------
@@ -367,22 +378,33 @@ def on_disk(data, *, name: str | None = None, columns: list[str] | None = None) 
     if isinstance(data, Source):
         return data
     if isinstance(data, (str, os.PathLike)):
-        source = on_disk(_open(Path(data), name), columns=columns)
-        source._opened = str(Path(data).absolute()), name, columns
+        path = Path(data)
+        if not path.exists():
+            raise FileNotFoundError(f"{path} does not exist")
+        try:
+            source = on_disk(_open(path, name), columns=columns)
+        except ModuleNotFoundError:
+            raise
+        except Exception as error:  # each library has exceptions of its own for damaged files
+            raise ValueError(f"{path}: {' '.join(str(error).split())}") from None
+        source._opened = str(path.absolute()), name, columns
         return source
     module = type(data).__module__.split(".")[0]
     if module == "pyarrow":
         return ParquetSource(data, columns)
-    if getattr(data, "ndim", 0) != 2 or 0 in data.shape:
-        raise ValueError(f"an array of shape {getattr(data, 'shape', None)}; expected rows and columns")
+    if not isinstance(data, np.memmap) and module not in ("h5py", "zarr"):
+        kind = type(data).__name__
+        raise ValueError(f"{kind} is not a file; expected a path, numpy.memmap, h5py.Dataset, zarr.Array or ParquetFile")
+    if columns is not None:
+        raise ValueError(f"columns={columns!r} of an array; expected a Parquet table, whose columns have names")
+    if data.ndim != 2 or 0 in data.shape:
+        raise ValueError(f"an array of shape {data.shape}; expected rows and columns")
     if isinstance(data, np.memmap):
         return _mapped(data)
     if module == "h5py" and data.chunks is None and data.id.get_offset() is not None:
         size = data.dtype.itemsize
         return RawSource(data.file.filename, data.id.get_offset(), data.shape, data.dtype, (data.shape[1] * size, size))
-    if module in ("h5py", "zarr"):
-        return ChunkedSource(data) if data.chunks is not None else ChunkedSource(_Whole(data))
-    raise ValueError(f"{type(data).__name__} is not a file; expected a path, numpy.memmap, h5py.Dataset, zarr.Array or ParquetFile")
+    return ChunkedSource(data if data.chunks is not None else _Whole(data))
 
 
 def _reopened(path, name, columns):
@@ -401,38 +423,46 @@ class _Whole:
 
 
 def _open(path: Path, name: str | None):
-    if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist")
     kind = path.suffix.lower()
+    if name is not None and kind in (".npy", ".parquet"):
+        raise ValueError(f"name={name!r} of a {kind} file; expected an HDF5 file or a Zarr group, whose arrays have names")
     if kind == ".npy":
+        with path.open("rb") as file:
+            if file.read(6) != b"\x93NUMPY":
+                raise ValueError("not what numpy.save writes; expected an array in NumPy's format")
         return np.load(path, mmap_mode="r")
-    if kind == ".parquet":
-        from pyarrow import OSFile
-        from pyarrow.parquet import ParquetFile
+    try:
+        if kind == ".parquet":
+            from pyarrow import OSFile
+            from pyarrow.parquet import ParquetFile
 
-        file = OSFile(str(path))
-        _as_asked(file.fileno())
-        return ParquetFile(file)
-    if kind in (".h5", ".hdf5"):
-        import h5py
+            file = OSFile(str(path))
+            _as_asked(file.fileno())
+            return ParquetFile(file)
+        if kind in (".h5", ".hdf5"):
+            import h5py
 
-        return _only(h5py.File(path, "r"), name, path)
-    if kind == ".zarr":
-        import zarr
+            return _only(h5py.File(path, "r"), name)
+        if kind == ".zarr":
+            import zarr
 
-        return _only(zarr.open(str(path), mode="r"), name, path)
-    raise ValueError(f"{path}: unknown kind of file {kind!r}; expected .npy, .h5, .hdf5, .zarr or .parquet")
+            return _only(zarr.open(str(path), mode="r"), name)
+    except ModuleNotFoundError as error:
+        extra = "parquet" if kind == ".parquet" else "disk"
+        raise ModuleNotFoundError(f"{path}: reading {kind} needs {error.name} (pip install annealed[{extra}])") from None
+    raise ValueError(f"unknown kind of file {kind!r}; expected .npy, .h5, .hdf5, .zarr or .parquet")
 
 
-def _only(group, name, path):
-    """The array of that name, or the only one."""
+def _only(group, name):
+    """The array of that name, or the only one at the top."""
     if hasattr(group, "chunks"):
         return group
     names = [key for key in group if hasattr(group[key], "chunks")]
     if name is None and len(names) == 1:
         name = names[0]
-    if name not in names:
-        raise ValueError(f"{path}: name={name!r} is not one of its arrays ({', '.join(names)})")
+    if name is None or name not in group or not hasattr(group[name], "chunks"):
+        expected = " or ".join(names) or "a path inside: none is at its top"
+        raise ValueError(f"name={name!r} is not one of its arrays; expected {expected}")
     return group[name]
 
 
@@ -478,7 +508,7 @@ def n_bytes(limit: int | str) -> int:
             found = int(float(words[: -len(unit)]) * _UNITS[unit])
         else:
             found = int(limit)
-    except (StopIteration, ValueError, TypeError):
+    except (StopIteration, ValueError, TypeError, OverflowError):
         found = 0
     if found < 1:
         raise ValueError(f"memory_limit={limit!r} is not valid; expected bytes such as 2000000000 or '2GB'")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from math import ceil
-from numbers import Integral, Real
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -15,7 +13,8 @@ from scipy.optimize import minimize
 from . import online_kernels as kernels
 from .annealing import strongest
 from .losses import ExponentialLoss, HuberisedHingeLoss, get_loss
-from .online import OnlineClassifier, check_count, check_positive, loss_number
+from .online import OnlineClassifier, loss_number
+from .parameters import check_integer, check_jobs, check_real, number_to_keep
 from .schedules import get_schedule
 
 POOL = 64  # updates per path from which a stage's gravity is taken
@@ -250,28 +249,22 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
 
     def _check_parameters(self):
         super()._check_parameters()
-        for name in ("burst_size", "n_bursts", "n_paths", "n_stages"):
-            check_count(name, getattr(self, name))
+        for name in ("n_bursts", "n_paths", "n_stages"):
+            check_integer(name, getattr(self, name), 1)
+        check_integer("min_bursts", self.min_bursts, 0)
         if self.refit is not None:
-            check_positive("refit", self.refit)
+            check_real("refit", self.refit, 0.0, above=True)
         if self.selection not in ("annealed", "threshold"):
             raise ValueError(f"selection={self.selection!r}; expected 'annealed' or 'threshold'")
         for name in ("threshold", "rejection"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name}={getattr(self, name)!r}; expected a number in [0, 1]")
+            check_real(name, getattr(self, name), 0.0, 1.0)
+        check_real("annealing", self.annealing, -np.inf)
+        check_real("mu", self.mu, 0.0)
+        check_jobs(self.n_jobs)
         get_schedule(self.schedule)
 
-    def _n_kept(self, n_features):
-        k = self.n_features_to_select
-        if isinstance(k, Real) and not isinstance(k, Integral) and 0 < float(k) <= 1:
-            return max(1, round(float(k) * n_features))
-        check_count("n_features_to_select", k)
-        if k > n_features:
-            warnings.warn(f"n_features_to_select={k} is more than the {n_features} features; all are kept", stacklevel=4)
-        return min(int(k), n_features)
-
     def _new_state(self, n_features, rng):
-        self._k = self._n_kept(n_features)
+        self._k = number_to_keep(self.n_features_to_select, n_features)
         return PathState.new(self.n_paths, n_features, rng)
 
     def _learn(self, state, X, y, weight, n_passes, streaming, bar):

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, indexable
 
 from .annealing import strongest
+from .parameters import check_integer
 
 
 def cohen_kappa(a, b):
@@ -65,7 +66,14 @@ class SelectionStability:
         Returns
         -------
         matplotlib Axes
+
+        Raises
+        ------
+        ValueError
+            If there is not one name per feature.
         """
+        if names is not None and len(names) != len(self.frequency):
+            raise ValueError(f"{len(names)} names; expected one for each of the {len(self.frequency)} features")
         if ax is None:
             import matplotlib.pyplot as plt
 
@@ -94,7 +102,8 @@ def selection_stability(estimator, X, y, n_repeats=20, *, resample="permute", n_
         Fits; at least 2.
     resample : {"permute", "bootstrap", "half"}
         What changes between them: the order of the rows, a bootstrap sample, or a random half. A ``random_state`` of the
-        estimator is set anew each time.
+        estimator is set anew each time. A selector that does not care about the order of the rows has a kappa of 1 with
+        "permute".
     n_features : int or None
         Compare the ``n_features`` largest absolute coefficients of each fit in place of its own selection: for fair kappas between
         estimators of different sparsity.
@@ -110,14 +119,16 @@ def selection_stability(estimator, X, y, n_repeats=20, *, resample="permute", n_
     Raises
     ------
     ValueError
-        For fewer than two repeats, another ``resample``, or an estimator that selects nothing that can be read.
+        For fewer than two repeats, another ``resample``, another length of ``y``, or an estimator that selects nothing that can be
+        read.
     """
-    if n_repeats < 2:
-        raise ValueError(f"n_repeats={n_repeats!r}; expected at least 2")
+    check_integer("n_repeats", n_repeats, 2)
     if resample not in ("permute", "bootstrap", "half"):
         raise ValueError(f"resample={resample!r}; expected 'permute', 'bootstrap' or 'half'")
     y = np.asarray(y)
-    X = X if hasattr(X, "shape") else np.asarray(X)
+    X, y = indexable(X if hasattr(X, "shape") else np.asarray(X), y)
+    if n_features is not None:
+        check_integer("n_features", n_features, 1, X.shape[1])
     seeds = check_random_state(random_state).randint(2**31 - 1, size=n_repeats)
     supports = np.array(
         Parallel(n_jobs=n_jobs)(delayed(_support)(clone(estimator), X, y, resample, n_features, int(seed)) for seed in seeds)
@@ -139,8 +150,13 @@ def _support(estimator, X, y, resample, n_features, seed):
     elif resample == "bootstrap":
         rows = rng.randint(n, size=n)
     else:
-        rows = np.concatenate([rng.permutation(np.flatnonzero(y == c))[: -(-np.sum(y == c) // 2)] for c in np.unique(y)])
-        rows = rng.permutation(rows if len(rows) <= 0.75 * n else rng.permutation(n)[: n // 2])
+        classes, counts = np.unique(y, return_counts=True)
+        halves = -(-counts // 2)
+        if halves.sum() <= 0.75 * n:  # half of each class; of numbers, which hardly repeat, half of all
+            rows = np.concatenate([rng.permutation(np.flatnonzero(y == c))[:half] for c, half in zip(classes, halves)])
+        else:
+            rows = rng.permutation(n)[: n // 2]
+        rows = rng.permutation(rows)
     if "random_state" in estimator.get_params():
         estimator.set_params(random_state=seed)
     part = X.iloc[rows] if hasattr(X, "iloc") else X[rows]

@@ -7,16 +7,9 @@ import numpy as np
 from .annealing import anneal, largest_eigenvalue, strengths, strongest
 from .designs import Design
 from .losses import Loss
+from .parameters import check_integer, check_real, number_to_keep
 from .priors import Prior
-from .selector import (
-    SelectingClassifier,
-    SelectingRegressor,
-    Selector,
-    check_integer,
-    check_real,
-    number_to_keep,
-    standardised_design,
-)
+from .selector import SelectingClassifier, SelectingRegressor, Selector, standardised_design
 
 
 def safe_rate(design: Design, y, loss: Loss, sample_weight, ridge: float = 0.0) -> float:
@@ -192,7 +185,8 @@ class TISPClassifier(_TISP, SelectingClassifier):
 
 class TISPRegressor(_TISP, SelectingRegressor):
     """Regression on exactly k features by quantile thresholding (QTP of the FSA papers); several outputs share one support.
-    {parameters}{attributes}
+    {parameters}
+    {attributes}
     Examples
     --------
     >>> import numpy as np

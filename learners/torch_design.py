@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 import torch
 
-from .designs import Design, NotFiniteError, block_moments, encode, evenly_spaced, hat_basis, moments
+from .designs import Design, block_moments, encode, evenly_spaced, hat_basis, moments
 from .kernels import CHUNK, ROWS
 from .knots import knots
 from .sources import Outside
@@ -33,6 +33,8 @@ class TorchMatrix(Outside):
             X = torch.from_numpy(np.array(X, dtype=np.float32, order="C"))
             if X.ndim != 2:
                 raise ValueError(f"X has shape {tuple(X.shape)}; expected rows and columns")
+        if X.layout != torch.strided or X.is_complex():
+            raise ValueError(f"X is a {X.layout} tensor of {X.dtype}; expected a dense one of real numbers")
         try:
             self.tensor = X.detach().to(device=device, dtype=torch.float32)
         except (RuntimeError, AssertionError) as error:
@@ -45,8 +47,10 @@ class TorchMatrix(Outside):
         return TorchPiecewiseDesign.of(self.tensor, sample_weight, settings.n_bins, settings.bins)
 
     def scores(self, function, columns, n_outputs):
-        chosen = self.tensor[:, torch.from_numpy(columns).to(self.tensor.device)]
-        return function(chosen.cpu().numpy())
+        return function(self.chosen(columns))
+
+    def chosen(self, columns):
+        return self.tensor[:, torch.from_numpy(columns).to(self.tensor.device)].cpu().numpy()
 
 
 class TorchDesign(Design):
@@ -62,10 +66,7 @@ class TorchDesign(Design):
             centred = X[rows] - shift
             total += (weight[rows] * centred).sum(0).double().cpu().numpy()
             square += (weight[rows] * centred * centred).sum(0).double().cpu().numpy()
-        try:
-            self.mean, self.inv = moments(total, square, shift.cpu().numpy())
-        except NotFiniteError as error:
-            raise ValueError(str(error)) from None
+        self.mean, self.inv = moments(total, square, shift.cpu().numpy())
 
     def _there(self, values: np.ndarray) -> torch.Tensor:
         return torch.from_numpy(np.ascontiguousarray(values, dtype=np.float32)).to(self.X.device)

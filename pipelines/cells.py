@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,13 @@ class Cells:
     path : path or None
         File of JSON lines ``[key, value]``, one per finished cell, made when missing; None remembers nothing beyond this run. A
         last line that an interruption cut short is dropped.
+    watch : function or None
+        Called with the key of each cell before it is made.
 
     Raises
     ------
     ValueError
-        If the file is something else.
+        If the file is something else, or cannot be written.
 
     Examples
     --------
@@ -29,10 +32,16 @@ class Cells:
     ({'error': 0.25}, {'error': 0.25})
     """
 
-    def __init__(self, path: str | Path | None = None):
+    def __init__(self, path: str | Path | None = None, watch: Callable[[dict[str, Any]], object] | None = None):
         self.path = None if path is None else Path(path)
+        self.watch = watch
         self._known: dict[str, Any] = {}
-        if self.path is None or not self.path.exists():
+        if self.path is None:
+            return
+        # Said now rather than after the first cell, which may take long.
+        if self.path.is_dir() or not os.access(self.path if self.path.exists() else self.path.parent, os.W_OK):
+            raise ValueError(f"{self.path}: expected a file that can be written")
+        if not self.path.exists():
             return
         lines = self.path.read_bytes().split(b"\n")
         for number, line in enumerate(lines, 1):
@@ -47,6 +56,11 @@ class Cells:
             with self.path.open("r+b") as file:
                 file.truncate(self.path.stat().st_size - len(lines[-1]))
 
+    @classmethod
+    def of(cls, checkpoint: str | Path | Cells | None) -> Cells:
+        """The cells of a file, or those given."""
+        return checkpoint if isinstance(checkpoint, Cells) else cls(checkpoint)
+
     def __contains__(self, key: dict[str, Any]) -> bool:
         """Whether a cell is finished."""
         return json.dumps(key, sort_keys=True) in self._known
@@ -55,6 +69,8 @@ class Cells:
         """Value of a cell; ``make()`` is called, and its result (what JSON can hold) kept, if the key is new."""
         name = json.dumps(key, sort_keys=True)
         if name not in self._known:
+            if self.watch is not None:
+                self.watch(key)
             value = make()
             line = json.dumps([key, value], sort_keys=True)
             self._known[name] = json.loads(line)[1]

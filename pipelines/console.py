@@ -31,21 +31,21 @@ def complain(message: object) -> None:
 
 
 def one_line_errors(command):
-    """Decorate a command: a ValueError becomes one line on stderr and exit code 2, an interrupt exit code 130."""
+    """Decorate a command: bad input, and files or packages that are not there, become a line and exit code 2, an interrupt 130."""
 
     @functools.wraps(command)
     def wrapped(*args, **kwargs):
         try:
             return command(*args, **kwargs)
-        except ValueError as error:
+        except BrokenPipeError:  # the reader of our output has gone: nothing to say, and nobody to say it to
+            sys.stderr.close()
+            raise typer.Exit(1) from None
+        except (ValueError, OSError, ModuleNotFoundError) as error:
             complain(error)
             raise typer.Exit(BAD_INPUT) from None
         except KeyboardInterrupt:
             complain("interrupted")
             raise typer.Exit(130) from None
-        except BrokenPipeError:  # the reader of our output has gone: nothing to say, and nobody to say it to
-            sys.stderr.close()
-            raise typer.Exit(1) from None
 
     return wrapped
 

@@ -35,6 +35,11 @@ def table(name: str) -> Callable[..., dict[str, Any]]:
     return getattr(import_module(f".{module}", __package__), function)
 
 
+def has_cells(name: str) -> bool:
+    """Whether a table is made in cells that can be kept in a file."""
+    return "checkpoint" in signature(table(name)).parameters
+
+
 def reproduce(name: str, runs: int | None = None, data_dir=None, **options) -> dict[str, Any]:
     """Make a table.
 
@@ -61,7 +66,7 @@ def reproduce(name: str, runs: int | None = None, data_dir=None, **options) -> d
     """
     make = table(name)
     for option in set(options) - set(signature(make).parameters):
-        raise ValueError(f"{option}={str(options[option])!r}: {name} has no such option")
+        raise ValueError(f"{option}: {name} has no such option")
     if runs is not None and runs < 1:
         raise ValueError(f"runs={runs!r}; expected at least 1")
     given = {"runs": runs, "data_dir": data_dir, **options}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,7 +30,10 @@ def reproduce_command(
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")] = False,
 ) -> None:
     """Make one of the papers' tables, our figures beside the printed ones."""
-    from .reproduce import TABLES, reproduce
+    from tqdm import tqdm
+
+    from .cells import Cells
+    from .reproduce import TABLES, has_cells, reproduce
 
     if list_tables or name is None:
         if as_json:
@@ -40,9 +44,15 @@ def reproduce_command(
     if noisy and name != "fsa-classification":
         raise ValueError(f"--noisy: only for fsa-classification, not for {name}")
     options: dict[str, Any] = {"noisy": True} if noisy else {}
-    if checkpoint is not None:
-        options["checkpoint"] = checkpoint
-    record = reproduce(name, runs=runs, data_dir=data, **options)
+    with tqdm(desc=name, unit=" cells", disable=quiet or not sys.stderr.isatty(), leave=False) as bar:
+
+        def watch(key):
+            bar.set_postfix_str(" ".join(map(str, key.values()))[:60])
+            bar.update()
+
+        if checkpoint is not None or has_cells(name):
+            options["checkpoint"] = Cells(checkpoint, watch)
+        record = reproduce(name, runs=runs, data_dir=data, **options)
     if as_json:
         print_json(record)
         return

@@ -121,7 +121,7 @@ def sdist_simulated(runs: int = 20, data_dir=None, *, sizes=None, rivals: bool =
     dict
         ``name``, ``settings``, ``rows``.
     """
-    cells = Cells(checkpoint)
+    cells = Cells.of(checkpoint)
     rows = []
     for case in ("xor", "rings"):
         for scale in (NOISE_SCALE, 1.0):
@@ -163,7 +163,7 @@ def sdist_real(
     dict
         ``name``, ``settings``, ``rows``; ``seconds`` is one fit with the settings found, ``search_seconds`` the cross-validation.
     """
-    cells = Cells(checkpoint)
+    cells = Cells.of(checkpoint)
     rows = []
     for name in sets:
         train_X, train_y, test_X, test_y = load_set(name, data_dir)

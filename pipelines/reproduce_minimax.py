@@ -150,7 +150,7 @@ def mslr_synthetic(
     for setup in setups:
         if setup not in _SETUPS:
             raise ValueError(f"setup {setup!r} is unknown; expected one of {', '.join(_SETUPS)}")
-    cells = Cells(checkpoint)
+    cells = Cells.of(checkpoint)
     rows = []
     for setup in setups:
         sizes = [max(1, round(size * shrink)) for size in _SETUPS[setup][4]]

@@ -109,7 +109,7 @@ def online_tables(
         keep, so that a fixed number flatters nobody; ``pass_ratio`` is one path's pass over that of scikit-learn's SGD in the
         same run.
     """
-    cells = Cells(checkpoint)
+    cells = Cells.of(checkpoint)
     rows = []
     for name in sets:
         work = _Set(name, data_dir, n_folds, cells)

@@ -252,7 +252,7 @@ def fsa_classification(
     _check(runs, methods, list(_classifiers(1, noisy, 0)))
     chosen = [tuple(size) for size in (sizes or _CLASSIFICATION_SIZES)]
     table, noise = ("noisy", 0.1) if noisy else ("clean", 0.0)
-    rows = _compare(table, "classification", noise, chosen, methods, runs, peer_runs, random_state, Cells(checkpoint))
+    rows = _compare(table, "classification", noise, chosen, methods, runs, peer_runs, random_state, Cells.of(checkpoint))
     settings = {"runs": runs, "noisy": noisy, "sizes": chosen, "random_state": random_state}
     return {"name": "fsa-classification", "settings": settings, "rows": rows}
 
@@ -270,7 +270,7 @@ def fsa_regression(
     """Table IV of the PAMI text: sum of the relevant columns plus normal noise; parameters as :func:`fsa_classification`."""
     _check(runs, methods, list(_regressors(1)))
     chosen = [tuple(size) for size in (sizes or _REGRESSION_SIZES)]
-    rows = _compare("regression", "regression", 0.0, chosen, methods, runs, peer_runs, random_state, Cells(checkpoint))
+    rows = _compare("regression", "regression", 0.0, chosen, methods, runs, peer_runs, random_state, Cells.of(checkpoint))
     settings = {"runs": runs, "sizes": chosen, "random_state": random_state}
     return {"name": "fsa-regression", "settings": settings, "rows": rows}
 
@@ -306,7 +306,7 @@ def fsa_stability(
         File that keeps finished points.
     """
     _check(runs, None, [])
-    cells = Cells(checkpoint)
+    cells = Cells.of(checkpoint)
 
     @functools.cache
     def pairs():

@@ -1,6 +1,8 @@
 """Fits on files equal fits in memory, whatever the file's layout and the size of the blocks."""
 
 import pickle
+import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -248,10 +250,44 @@ def test_bad_input(files, tmp_path):
     for response in ("linear", "piecewise"):
         with pytest.raises(ValueError, match="in column 12"):
             FSAClassifier(3, response=response, memory_limit="40KB").fit(on_disk(tmp_path / "infinite.npy"), y)
-    with open(tmp_path / "infinite.npy", "r+b") as file:
-        file.truncate(1000)
-    with pytest.raises(ValueError):
-        on_disk(tmp_path / "infinite.npy")
+    for options in ({"name": "X"}, {"columns": ["c1"]}):
+        with pytest.raises(ValueError, match=r"rows\.npy: .* expected"):
+            on_disk(files["rows.npy"], **options)
+    with pytest.raises(ValueError, match=r"^list is not a file; expected a path"):
+        on_disk([[1.0, 2.0]])
+
+
+def test_damaged_files_are_named(files, tmp_path):
+    for path in files.values():
+        path = Path(path)
+        if path.is_dir():
+            continue
+        for size in (0, 5, path.stat().st_size // 2):
+            damaged = tmp_path / f"damaged{path.suffix}"
+            damaged.write_bytes(path.read_bytes()[:size])
+            with pytest.raises(ValueError, match=r"damaged\.") as caught:
+                on_disk(damaged)
+            assert "\n" not in str(caught.value)
+    (tmp_path / "empty.zarr").mkdir()
+    pytest.importorskip("zarr", reason="needs annealed[disk]")
+    with pytest.raises(ValueError, match=r"empty\.zarr: "):
+        on_disk(tmp_path / "empty.zarr")
+
+
+def test_arrays_inside_groups(tmp_path):
+    h5py = pytest.importorskip("h5py", reason="needs annealed[disk]")
+    with h5py.File(tmp_path / "X.h5", "w") as file:
+        file["part/X"] = _matrix()
+    assert on_disk(tmp_path / "X.h5", name="part/X").shape == _matrix().shape
+    with pytest.raises(ValueError, match="name=None is not one of its arrays; expected a path inside"):
+        on_disk(tmp_path / "X.h5")
+
+
+def test_a_reader_that_is_missing_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    (tmp_path / "X.h5").write_bytes(b"")
+    with pytest.raises(ModuleNotFoundError, match=r"X\.h5: reading \.h5 needs h5py \(pip install annealed\[disk\]\)"):
+        on_disk(tmp_path / "X.h5")
 
 
 def test_columns_of_a_parquet_table(tmp_path):

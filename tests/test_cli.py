@@ -361,3 +361,19 @@ def test_photographs_in_parallel(folder, model, pixels):
         Image.fromarray(np.roll(pixels, 5 * i, axis=1)).save(paths[-1])
     one, two = (lines(run("faces", "detect", *paths, "--model", model, "--json", "--jobs", n)) for n in (1, 2))
     assert [r["detections"] for r in one] == [r["detections"] for r in two] and [r["image"] for r in one] == list(map(str, paths))
+
+
+def test_a_table_says_at_once_that_its_checkpoint_cannot_be_written(tmp_path):
+    result = run("reproduce", "fsa-regression", "--checkpoint", tmp_path / "no folder" / "cells", "--runs", 1)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1
+    assert "expected a file that can be written" in result.stderr
+
+
+def test_a_package_that_is_not_there_is_one_line(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    result = run("reproduce", "fsa-regression", "--runs", 1)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("annealed: ")
+    assert result.stderr.count("\n") == 1

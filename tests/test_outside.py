@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from annealed.learners import FSAClassifier, FSARanker, FSARegressor
 from annealed.learners.losses import LogisticLoss
 from hypothesis import Phase, given, settings
@@ -107,6 +108,30 @@ def test_data_frames():
     here = FSAClassifier(3).fit(table, y)
     _same(there, here)
     assert there.get_feature_names_out().tolist() == here.get_feature_names_out().tolist()
+
+
+@needs_dask
+def test_chosen_columns_stay_on_dask_and_other_kinds_of_data_are_named():
+    dd = pytest.importorskip("dask.dataframe", reason="needs annealed[dask]")
+    X, y = _data()
+    D = da.from_array(X, chunks=(171, 23))
+    with dask.config.set(scheduler="synchronous"):
+        model = FSAClassifier(3).fit(D, y)
+        chosen = model.transform(D)
+        assert isinstance(chosen, da.Array)
+        np.testing.assert_array_equal(chosen.compute(), model.transform(X))
+    table = dd.from_pandas(pd.DataFrame({"a": X[:, 0], "word": ["x"] * N}), npartitions=2)
+    with pytest.raises(ValueError, match=r"^column 'word' holds .*; expected numbers$"):
+        FSAClassifier(1).fit(table, y)
+    with pytest.raises(ValueError, match=r"^chunks of csr_matrix; expected numpy arrays$"):
+        FSAClassifier(1).fit(D.map_blocks(sp.csr_matrix), y)
+
+
+def test_device_without_torch(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "annealed.learners.torch_design", raising=False)
+    with pytest.raises(ModuleNotFoundError, match=r"device='cpu' needs torch \(pip install annealed\[torch\]\)"):
+        FSAClassifier(1, device="cpu").fit(*_data())
 
 
 @needs_dask
@@ -213,6 +238,9 @@ def test_bad_tensors():
     with pytest.raises(ValueError, match="expected rows and columns"):
         FSAClassifier(3).fit(torch.zeros(3), y)
     X[3, 7] = np.nan
+    for other in (torch.ones(4, 3).to_sparse(), torch.ones(4, 3) * 1j):
+        with pytest.raises(ValueError, match="expected a dense one of real numbers"):
+            FSAClassifier(1).fit(other, [0, 1, 0, 1])
     with pytest.raises(ValueError, match="in column 7"):
         FSAClassifier(3).fit(torch.from_numpy(X), y)
     assert FSAClassifier(3, response="piecewise").fit(torch.from_numpy(X), y).n_features_in_ == X.shape[1]

@@ -72,6 +72,17 @@ def test_cells_survive_an_interruption(tmp_path):
     path.write_text("no table\n")
     with pytest.raises(ValueError, match="line 1 is no finished cell"):
         Cells(path)
+    for nowhere in (tmp_path, tmp_path / "no folder" / "cells.jsonl"):
+        with pytest.raises(ValueError, match="expected a file that can be written"):
+            Cells(nowhere)
+
+
+def test_cells_that_are_made_are_watched(tmp_path):
+    seen = []
+    cells = Cells.of(Cells(tmp_path / "cells.jsonl", seen.append))
+    for n in (1, 2, 1):
+        cells({"N": n}, lambda: 0)
+    assert seen == [{"N": 1}, {"N": 2}]
 
 
 def test_a_table_goes_on_from_its_checkpoint(tmp_path, monkeypatch):

@@ -1,0 +1,146 @@
+"""Bad input of every learner but the annealed ones: one line that names the value and what was expected."""
+
+import inspect
+import re
+
+import annealed.learners
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from annealed.learners import (
+    FOBOSClassifier,
+    ForwardBackwardClassifier,
+    FSAClassifier,
+    FSARegressorCV,
+    LogitBoostClassifier,
+    MinimaxSparseClassifier,
+    RDAClassifier,
+    SDist,
+    SDistCV,
+    StabilizedTruncatedSGDClassifier,
+    TISPClassifier,
+    TruncatedGradientClassifier,
+    selection_stability,
+)
+from sklearn.base import clone
+from sklearn.feature_selection import SelectKBest
+
+SELECTORS = [ForwardBackwardClassifier(2), LogitBoostClassifier(2), MinimaxSparseClassifier(), TISPClassifier(2)]
+ONLINE = [FOBOSClassifier(), RDAClassifier(), StabilizedTruncatedSGDClassifier(2), TruncatedGradientClassifier()]
+EVERY = [*SELECTORS, *ONLINE, SDist(), SDistCV(), FSAClassifier(2)]
+X = np.random.default_rng(0).standard_normal((40, 6))
+Y = X[:, 2] > 0
+BAD = {
+    ForwardBackwardClassifier: {"loss": 3, "ridge": np.inf, "n_features_to_select": 0},
+    LogitBoostClassifier: {"n_bins": 0, "loss": None, "learning_rate": np.inf, "subsample": 1.5},
+    MinimaxSparseClassifier: {"C": np.inf, "tol": np.nan, "n_features_to_select": 0.5},
+    TISPClassifier: {"learning_rate": np.inf, "n_steps": -1, "loss": [1]},
+    FOBOSClassifier: {"penalty": -1.0, "learning_rate": np.inf, "max_iter": True},
+    RDAClassifier: {"gamma": 0.0, "rho": -1.0, "penalty": "x"},
+    TruncatedGradientClassifier: {"burst_size": 0, "gravity": np.nan, "loss": "x"},
+    StabilizedTruncatedSGDClassifier: {
+        "mu": "x",
+        "annealing": np.nan,
+        "min_bursts": -1,
+        "n_jobs": 0,
+        "threshold": "x",
+        "n_features_to_select": True,
+    },
+    SDist: {"kappa": "x", "bagging": None, "n_features_to_select": 2.5, "feature_fraction": "x", "n_jobs": 1.5, "max_products": -1},
+    SDistCV: {"param_grid": 3, "tolerance": -1.0, "n_jobs": 0},
+}
+
+
+@pytest.mark.parametrize("cls, name, value", [(cls, name, value) for cls, some in BAD.items() for name, value in some.items()])
+def test_bad_parameters(cls, name, value):
+    with pytest.raises(ValueError) as caught:
+        cls(**{name: value}).fit(X, Y)
+    assert str(caught.value).startswith(f"{name}={value!r}")
+    assert "; expected " in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("model", EVERY, ids=lambda m: type(m).__name__)
+def test_bad_labels(model):
+    with pytest.raises(ValueError, match=r"^y holds one class only \('a'\); a classifier needs at least two$"):
+        model.fit(X, ["a"] * 40)
+    with pytest.raises(ValueError, match=r"^y mixes labels of type NoneType and str; expected labels of one type$"):
+        model.fit(X, np.array(["a", None] * 20, dtype=object))
+
+
+@pytest.mark.parametrize("model", [*SELECTORS, *ONLINE, FSAClassifier(2)], ids=lambda m: type(m).__name__)
+def test_numbers_without_squares(model):
+    with pytest.raises(ValueError, match=r"squares overflow float64.*expected finite numbers of moderate size"):
+        model.fit(X * 1e200, Y)
+
+
+@pytest.mark.parametrize("model", ONLINE, ids=lambda m: type(m).__name__)
+def test_streams(model):
+    with pytest.raises(ValueError, match="Negative values"):
+        model.fit(X, Y, sample_weight=-np.ones(40))
+    model = clone(model).partial_fit(X, np.where(Y, "a", "b"), classes=["a", "b"])
+    with pytest.raises(ValueError, match=r"^y holds 'c'; expected only the classes \['a', 'b'\]$"):
+        model.partial_fit(X, ["c"] * 40)
+    with pytest.raises(ValueError, match=r"^classes=\['a', 'c'\] are not those of the first call, \['a', 'b'\]$"):
+        model.partial_fit(X, np.where(Y, "a", "b"), classes=["a", "c"])
+
+
+def test_fewer_features_than_asked_for_are_told():
+    with pytest.warns(UserWarning, match="2 features found, n_features_to_select=5; expected a greater r or max_cuts"):
+        MinimaxSparseClassifier(1, max_cuts=2, n_features_to_select=5).fit(X, Y)
+    with pytest.warns(UserWarning, match="n_features_to_select=9 is more than the 6 features"):
+        MinimaxSparseClassifier(6, n_features_to_select=9).fit(X, Y)
+
+
+def test_the_search_keeps_the_names_of_columns():
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    search = SDistCV(SDist(n_neighbors=3, random_state=0), {"max_order": [2], "n_steps": [5]}, cv=2).fit(
+        frame, X[:, 0] * X[:, 1] > 0
+    )
+    assert set("".join(search.best_estimator_.interactions_)) <= set("abcdef*^2")
+    assert search.predict(frame).shape == (40,)
+
+
+def test_stability_says_what_is_wrong():
+    some = FSAClassifier(2)
+    for options in ({"n_repeats": 1}, {"n_repeats": 2.5}, {"n_features": 7}, {"n_features": 0}):
+        with pytest.raises(ValueError, match=rf"^{next(iter(options))}=.* is not valid; expected an integer"):
+            selection_stability(some, X, Y, **options)
+    for y in (Y[:-1], np.tile(Y, 2)):
+        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+            selection_stability(some, X, y, 2)
+    with pytest.raises(ValueError, match="1 names; expected one for each of the 6 features"):
+        selection_stability(some, sp.coo_array(X), Y, 2).plot(names=["a"])
+
+
+def test_halves_are_stratified_by_class_and_plain_for_numbers():
+    class Rows(SelectKBest):
+        def fit(self, X, y):
+            fitted.append(y)
+            return super().fit(X, y > 0.5)
+
+    fitted = []
+    y = np.repeat([0.0, 1.0], [30, 10])
+    selection_stability(Rows(k=1), X, y, 2, resample="half")
+    selection_stability(Rows(k=1), X, X[:, 0], 2, resample="half")
+    assert [(len(v), v.sum()) for v in fitted[:2]] == [(20, 5)] * 2
+    assert [len(np.unique(v)) for v in fitted[2:]] == [20] * 2
+
+
+def test_the_size_is_searched_in_files_too(tmp_path):
+    y = X[:, 2] + 0.1 * X[:, 3]
+    np.save(tmp_path / "X.npy", X)
+    model = FSARegressorCV([1, 2, 3], cv=3, memory_limit="1KB").fit(np.load(tmp_path / "X.npy", mmap_mode="r"), y)
+    np.testing.assert_allclose(model.coef_, FSARegressorCV([1, 2, 3], cv=3).fit(X, y).coef_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", [n for n in annealed.learners.__all__ if inspect.isclass(getattr(annealed.learners, n))])
+def test_docstrings_name_the_parameters_that_there_are(name):
+    cls = getattr(annealed.learners, name)
+    section = re.search(r"\nParameters\n-+\n(.*?)(\n\n[A-Z][a-z]+\n---|\Z)", inspect.getdoc(cls) or "", re.S)
+    if section is None:
+        return
+    lines = [line.split(" :")[0] for line in section[1].splitlines() if line and not line.startswith(" ")]
+    documented = {word.strip() for line in lines for word in line.split(",")}
+    assert documented == set(inspect.signature(cls).parameters)

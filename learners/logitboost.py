@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from . import kernels
-from .designs import DenseDesign, hat_basis, range_knots, sublevels
+from .designs import DenseDesign, canonical, hat_basis, range_knots, sublevels
 from .losses import Loss
 from .parameters import check_integer, check_real, number_to_keep
 from .selector import SelectingClassifier, standardised_design
@@ -53,7 +53,7 @@ class LinearLearners:
         if isinstance(self.design, DenseDesign):
             self.columns = np.ascontiguousarray(X.T)
         else:
-            self.columns = sp.csc_array(X)
+            self.columns = canonical(sp.csc_array(X))
             self.squares = self.columns.astype(np.float64).power(2)
 
     def _sums(self, g, h, features):

@@ -144,3 +144,28 @@ def test_docstrings_name_the_parameters_that_there_are(name):
     lines = [line.split(" :")[0] for line in section[1].splitlines() if line and not line.startswith(" ")]
     documented = {word.strip() for line in lines for word in line.split(",")}
     assert documented == set(inspect.signature(cls).parameters)
+
+
+def untidy(A):
+    """The same sparse matrix, read-only, with every entry in two halves, in falling order of columns, and zeros stored."""
+    A = sp.coo_array(A)
+    row, column = np.repeat(A.row, 2), np.repeat(A.col, 2)
+    data = np.repeat(A.data / 2, 2)
+    empty = np.argwhere(A.toarray() == 0)
+    row, column = np.append(row, empty[:, 0]), np.append(column, empty[:, 1])
+    data = np.append(data, np.zeros(len(empty)))
+    order = np.lexsort((-column, row))
+    parts = data[order], column[order], np.append(0, np.cumsum(np.bincount(row, minlength=A.shape[0])))
+    for part in parts:
+        part.flags.writeable = False
+    return sp.csr_array(parts, shape=A.shape)
+
+
+@pytest.mark.parametrize("model", [*SELECTORS, *ONLINE, FSAClassifier(2)], ids=lambda m: type(m).__name__)
+def test_untidy_sparse_matrices_are_what_they_stand_for(model):
+    tidy = sp.csr_array(np.where(X > 0.3, X, 0.0))
+    model = clone(model)
+    if "random_state" in model.get_params():
+        model.set_params(random_state=0)
+    expected = clone(model).fit(tidy, Y).coef_
+    np.testing.assert_allclose(model.fit(untidy(tidy), Y).coef_, expected, rtol=1e-7, atol=1e-12)

@@ -22,7 +22,7 @@ from .annealing import Annealed, SafeRate, anneal, strengths
 from .criteria import default_sizes, ebic
 from .designs import DenseDesign, Design, NotFiniteError, PiecewiseDesign, SparseDesign
 from .knots import knots
-from .losses import Loss, MarginLoss, MultinomialLoss, SquaredLoss, VapnikLoss
+from .losses import Loss, MarginLoss, MultinomialLoss, SquaredLoss, VapnikLoss, check_bounded
 from .newton import Problem, refit
 from .outside import local, outside_memory
 from .parameters import check_parameters, group_codes, is_size, n_threads, step_counts
@@ -239,6 +239,7 @@ class _FSA(CallbackSupportMixin, SelectorMixin, BaseEstimator):
         name = type(loss).__name__
         if name in _RATES:
             return _RATES[name]
+        check_bounded(loss)
         return SafeRate(loss, sample_weight)
 
     def _fit(self, problem: Encoded) -> Self:

@@ -278,11 +278,20 @@ def moments(total: np.ndarray, square: np.ndarray, shift: np.ndarray) -> tuple[n
     return mean[:, None], _inverse_scale(variance, variance + mean**2, (4.0 * np.finfo(shift.dtype).eps) ** 2)
 
 
+def canonical(X):
+    """A sparse matrix whose entries stand once each, in order: itself, or a copy where they do not (squares would not add up)."""
+    if X.has_canonical_format:
+        return X
+    X = X.copy()
+    X.sum_duplicates()
+    return X
+
+
 class SparseDesign(Design):
     """A scipy sparse matrix, held by columns; centring is applied to the results, so nothing is densified."""
 
     def __init__(self, X, sample_weight: np.ndarray):
-        self.X = sp.csc_array(X)
+        self.X = canonical(sp.csc_array(X))
         self.n_samples, self.n_features = self.X.shape
         mean = np.asarray(self.X.T @ sample_weight)
         square = self.X.copy()

@@ -12,7 +12,7 @@ from sklearn.utils import compute_sample_weight
 from sklearn.utils.validation import _check_sample_weight
 
 from .base import _FSA, Encoded, with_callbacks
-from .losses import FlippedLogisticLoss, LogisticLoss, Loss, MarginLoss, MultinomialLoss, VapnikLoss, get_loss
+from .losses import FlippedLogisticLoss, LogisticLoss, Loss, MarginLoss, MultinomialLoss, VapnikLoss, pointwise_loss
 from .outside import rowwise
 from .parameters import check_parameters, class_codes, document
 from .priors import Prior
@@ -131,7 +131,7 @@ class FSAClassifier(ClassifierMixin, _FSA):
         if isinstance(self.loss, str) and self.loss == "auto":
             loss = MultinomialLoss() if several else FlippedLogisticLoss()
         else:
-            loss = get_loss(self.loss)
+            loss = pointwise_loss(self.loss)
         if several and isinstance(loss, MarginLoss):
             loss = MultinomialLoss() if type(loss) is LogisticLoss else VapnikLoss(loss)
         if isinstance(loss, (MultinomialLoss, VapnikLoss)):
@@ -261,7 +261,7 @@ class FSARegressor(RegressorMixin, _FSA):
         mean = share @ targets
         scale = np.sqrt(share @ (targets - mean) ** 2)
         scale[scale == 0] = 1.0
-        self.loss_ = get_loss(self.loss)
+        self.loss_ = pointwise_loss(self.loss)
         return Encoded(X, (targets - mean) / scale, self.loss_, weight, shift=mean, scale=scale, flat=y.ndim == 1)
 
     def predict(self, X) -> np.ndarray:

@@ -255,8 +255,6 @@ class _ForwardBackward(Selector):
         if self.n_features_to_select is None and self.delta is None and self.epsilon is None:
             raise ValueError("n_features_to_select=None needs a threshold; expected delta or epsilon")
         check_real("ridge", self.ridge, 0.0)
-        if not loss.pointwise:
-            raise ValueError(f"loss={loss!r} compares samples; expected one of single samples")
         groups = group_codes(self.groups, X.shape[1])
         n = X.shape[1] if groups is None else int(groups.max()) + 1
         design = standardised_design(X, weight)

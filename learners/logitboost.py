@@ -16,8 +16,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from . import kernels
-from .designs import DenseDesign, hat_basis, range_knots, sublevels
-from .losses import Loss
+from .designs import DenseDesign, canonical, hat_basis, range_knots, sublevels
+from .losses import Loss, check_bounded
 from .parameters import check_integer, check_real, number_to_keep
 from .selector import SelectingClassifier, standardised_design
 
@@ -53,7 +53,7 @@ class LinearLearners:
         if isinstance(self.design, DenseDesign):
             self.columns = np.ascontiguousarray(X.T)
         else:
-            self.columns = sp.csc_array(X)
+            self.columns = canonical(sp.csc_array(X))
             self.squares = self.columns.astype(np.float64).power(2)
 
     def _sums(self, g, h, features):
@@ -144,7 +144,7 @@ class LogitBoostClassifier(SelectingClassifier):
     n_features_to_select : int or float, default 10
         k: it ends when the next weak learner would bring in a (k + 1)-th feature. Fewer may be in after ``n_rounds``.
     loss : str or Loss
-        Any loss with a curvature; "logistic" gives LogitBoost.
+        Any loss with a curvature that has a bound; "logistic" gives LogitBoost.
     response : {"linear", "constant", "piecewise"}
         What a weak learner is: a line, a step per bin, or linear pieces between knots.
     n_bins : int, default 6
@@ -219,6 +219,7 @@ class LogitBoostClassifier(SelectingClassifier):
         check_integer("n_bins", self.n_bins, 1, 126)
         check_real("learning_rate", self.learning_rate, 0.0, above=True)
         check_real("subsample", self.subsample, 0.0, 1.0, above=True)
+        check_bounded(loss)
         k = number_to_keep(self.n_features_to_select, X.shape[1])
         rng = check_random_state(self.random_state)
         used = weight > 0

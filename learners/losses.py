@@ -483,6 +483,26 @@ def get_loss(loss: str | Loss) -> Loss:
     return loss
 
 
+def pointwise_loss(loss: str | Loss) -> Loss:
+    """:func:`get_loss`, and of single samples.
+
+    Raises
+    ------
+    ValueError
+        If it is no loss, or one that compares samples.
+    """
+    found = get_loss(loss)
+    if not found.pointwise:
+        raise ValueError(f"loss={loss!r} compares samples; expected one of single samples")
+    return found
+
+
+def check_bounded(loss: Loss) -> None:
+    """Complain about a loss whose curvature has no bound: no step size would be safe."""
+    if not np.isfinite(loss.max_curvature):
+        raise ValueError(f"loss={loss!r} has a curvature without bound; expected one whose max_curvature is finite")
+
+
 _KINDS = {
     SquaredLoss: (0, None),
     LogisticLoss: (1, None),

@@ -146,7 +146,7 @@ def gram(problem: Problem, A: np.ndarray, weighed: np.ndarray, weigh) -> tuple[n
     H = A.T @ weighed
     if problem.fit_intercept:
         total = float(weigh(np.ones((len(A), 1))).sum())
-        if total > 1e-12 * problem.loss.max_curvature:
+        if total > 1e-12 * min(problem.loss.max_curvature, 1.0):  # infinite for the exponential loss
             mean = weighed.sum(axis=0) / total
             H -= total * np.outer(mean, mean)
             return H, mean, total

@@ -14,6 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from tqdm import tqdm
 
 from . import online_kernels as kernels
+from .designs import canonical
 from .losses import ExponentialLoss, HuberisedHingeLoss, LogisticLoss, LorenzLoss, SquaredLoss
 from .parameters import check_integer, check_real, class_codes
 
@@ -159,8 +160,10 @@ class OnlineClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             per_class = np.ones(len(self.classes_))
             per_class[present] = compute_class_weight(self.class_weight, classes=self.classes_[present], y=y)
             weight = weight * per_class[np.searchsorted(self.classes_, y)]
-        X = sp.csr_array(X)
-        X.sum_duplicates()
+        X = canonical(sp.csr_array(X))
+        if not X.data.all():  # a stored zero is no update
+            X = X.copy()
+            X.eliminate_zeros()
         if self._row_length is None:
             # The rate is relative to the mean squared length of a row: columns in other units need no other rate.
             with np.errstate(over="ignore"):

@@ -13,7 +13,7 @@ from sklearn.utils import compute_sample_weight
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from .designs import DenseDesign, Design, SparseDesign
-from .losses import Loss, MultinomialLoss, get_loss
+from .losses import Loss, MultinomialLoss, VapnikLoss, pointwise_loss
 from .parameters import class_codes
 
 
@@ -78,14 +78,15 @@ class SelectingClassifier(ClassifierMixin, Selector):
         self.classes_, codes = class_codes(y)
         if self.class_weight is not None:
             weight = weight * compute_sample_weight(self.class_weight, y)
-        loss = get_loss(self.loss)
-        if len(self.classes_) == 2 and not isinstance(loss, MultinomialLoss):
+        loss = pointwise_loss(self.loss)
+        of_classes = isinstance(loss, (MultinomialLoss, VapnikLoss))
+        if len(self.classes_) == 2 and not of_classes:
             encoded = np.where(codes == 1, 1.0, -1.0)[:, None]
         else:
             encoded = np.eye(len(self.classes_))[codes]
             if type(loss).__name__ == "LogisticLoss":
                 loss = MultinomialLoss()
-            elif not isinstance(loss, MultinomialLoss):  # one score per class, each against all others
+            elif not of_classes:  # one score per class, each against all others
                 encoded = 2.0 * encoded - 1.0
         return X, encoded, loss, weight
 
@@ -160,7 +161,7 @@ class SelectingRegressor(RegressorMixin, Selector):
         mean = weight @ targets
         scale = np.sqrt(weight @ (targets - mean) ** 2)
         scale[scale == 0] = 1.0
-        self._select(X, (targets - mean) / scale, get_loss(self.loss), weight)
+        self._select(X, (targets - mean) / scale, pointwise_loss(self.loss), weight)
         self.intercept_ = mean + scale * self.intercept_
         self.coef_ = self.coef_ * scale[:, None]
         return self

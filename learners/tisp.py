@@ -6,7 +6,7 @@ import numpy as np
 
 from .annealing import anneal, largest_eigenvalue, strengths, strongest
 from .designs import Design
-from .losses import Loss
+from .losses import Loss, check_bounded
 from .parameters import check_integer, check_real, number_to_keep
 from .priors import Prior
 from .selector import SelectingClassifier, SelectingRegressor, Selector, standardised_design
@@ -100,6 +100,7 @@ class _TISP(Selector):
         check_real("ridge", self.ridge, 0.0)
         if self.learning_rate != "auto":
             check_real("learning_rate", self.learning_rate, 0.0, above=True)
+        check_bounded(loss)
         k = number_to_keep(self.n_features_to_select, X.shape[1])
         design = standardised_design(X, weight)
         kept, coef, intercept, curve = quantile_thresholding(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
@@ -56,11 +56,6 @@ class CandidateSet:
         rows = np.arange(len(self))[chosen]
         errors = None if self.errors is None else self.errors[rows]
         return replace(self, candidates=[self.candidates[i] for i in rows], features=self.features[rows], errors=errors)
-
-    def of_families(self, names: Iterable[str]) -> CandidateSet:
-        """The candidates of some families."""
-        names = set(names)
-        return self.only(np.array([c.family in names for c in self.candidates]))
 
     def without_small(self, min_motion_size: int) -> CandidateSet:
         """Without the candidates that have a motion of fewer points; all of them when none is left."""

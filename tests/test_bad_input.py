@@ -9,20 +9,27 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from annealed.learners import (
+    ExponentialLoss,
     FOBOSClassifier,
     ForwardBackwardClassifier,
     FSAClassifier,
+    FSARegressor,
     FSARegressorCV,
+    LogisticLoss,
     LogitBoostClassifier,
     MinimaxSparseClassifier,
+    PairwiseLogisticLoss,
     RDAClassifier,
     SDist,
     SDistCV,
     StabilizedTruncatedSGDClassifier,
     TISPClassifier,
+    TISPRegressor,
     TruncatedGradientClassifier,
+    VapnikLoss,
     selection_stability,
 )
+from scipy.optimize import minimize
 from sklearn.base import clone
 from sklearn.feature_selection import SelectKBest
 
@@ -73,6 +80,34 @@ def test_bad_labels(model):
 def test_numbers_without_squares(model):
     with pytest.raises(ValueError, match=r"squares overflow float64.*expected finite numbers of moderate size"):
         model.fit(X * 1e200, Y)
+
+
+def test_losses_that_do_not_fit():
+    for model in (*SELECTORS[:2], SELECTORS[3], FSAClassifier(2), FSARegressor(2), TISPRegressor(2)):
+        with pytest.raises(ValueError, match=r"loss=PairwiseLogisticLoss\(\) compares samples; expected one of single samples"):
+            clone(model).set_params(loss=PairwiseLogisticLoss()).fit(X, Y)
+    for model in (LogitBoostClassifier(2), TISPClassifier(2), FSAClassifier(2)):
+        with pytest.raises(ValueError, match=r"loss=ExponentialLoss\(\) has a curvature without bound; expected"):
+            model.set_params(loss=ExponentialLoss()).fit(X, Y)
+
+
+def test_a_loss_of_class_differences_serves_two_classes():
+    differences = ForwardBackwardClassifier(3, loss=VapnikLoss(LogisticLoss()), ridge=1e-2).fit(X, Y)
+    np.testing.assert_array_equal(differences.support_, ForwardBackwardClassifier(3, ridge=1e-2).fit(X, Y).support_)
+    assert np.isfinite(differences.predict_proba(X)).all()
+    assert differences.score(X, Y) > 0.9
+
+
+def test_the_exponential_loss_fits_an_intercept():
+    rng = np.random.default_rng(1)
+    y = np.where(X[:, 2] + 0.5 + rng.normal(size=40) > 0, 1.0, -1.0)
+    model = ForwardBackwardClassifier(1, loss=ExponentialLoss()).fit(X[:, 2:3], y)
+    z = (X[:, 2] - X[:, 2].mean()) / X[:, 2].std()
+
+    def objective(w):
+        return np.exp(-y * (w[0] * z + w[1])).mean() + 0.5e-4 * w[0] ** 2
+
+    assert model.path_[-1].objective == pytest.approx(minimize(objective, np.zeros(2)).fun, rel=1e-6)
 
 
 @pytest.mark.parametrize("model", ONLINE, ids=lambda m: type(m).__name__)
@@ -144,3 +179,28 @@ def test_docstrings_name_the_parameters_that_there_are(name):
     lines = [line.split(" :")[0] for line in section[1].splitlines() if line and not line.startswith(" ")]
     documented = {word.strip() for line in lines for word in line.split(",")}
     assert documented == set(inspect.signature(cls).parameters)
+
+
+def untidy(A):
+    """The same sparse matrix, read-only, with every entry in two halves, in falling order of columns, and zeros stored."""
+    A = sp.coo_array(A)
+    row, column = np.repeat(A.row, 2), np.repeat(A.col, 2)
+    data = np.repeat(A.data / 2, 2)
+    empty = np.argwhere(A.toarray() == 0)
+    row, column = np.append(row, empty[:, 0]), np.append(column, empty[:, 1])
+    data = np.append(data, np.zeros(len(empty)))
+    order = np.lexsort((-column, row))
+    parts = data[order], column[order], np.append(0, np.cumsum(np.bincount(row, minlength=A.shape[0])))
+    for part in parts:
+        part.flags.writeable = False
+    return sp.csr_array(parts, shape=A.shape)
+
+
+@pytest.mark.parametrize("model", [*SELECTORS, *ONLINE, FSAClassifier(2)], ids=lambda m: type(m).__name__)
+def test_untidy_sparse_matrices_are_what_they_stand_for(model):
+    tidy = sp.csr_array(np.where(X > 0.3, X, 0.0))
+    model = clone(model)
+    if "random_state" in model.get_params():
+        model.set_params(random_state=0)
+    expected = clone(model).fit(tidy, Y).coef_
+    np.testing.assert_allclose(model.fit(untidy(tidy), Y).coef_, expected, rtol=1e-7, atol=1e-12)

@@ -98,6 +98,11 @@ def test_bad_windows(tmp_path):
         PatchSource(tmp_path / "flat.npy")
     with pytest.raises(ValueError, match="expected three lists of one length"):
         ImageWindows(["a.png"], [0, 0], [1], [1])
+    with pytest.raises(ValueError, match="int64, float64 and int64: expected whole numbers"):
+        ImageWindows(["a.png"], [0], [np.nan], [1])
+    (tmp_path / "cut.npy").write_bytes((tmp_path / "small.npy").read_bytes()[:-9])
+    with pytest.raises(ValueError, match=r"cut\.npy: not a whole \.npy file"):
+        PatchSource(tmp_path / "cut.npy")
     with pytest.raises(ValueError, match="positions of 1 paths"):
         ImageWindows(["a.png"], [1], [1], [1])
     with pytest.raises(ValueError, match=r"nothing\.png: no such file"):

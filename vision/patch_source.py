@@ -37,7 +37,7 @@ class ImageWindows:
     Raises
     ------
     ValueError
-        For lists of different lengths and images that are not in ``paths``.
+        For lists of different lengths or of other than whole numbers, and images that are not in ``paths``.
     """
 
     def __init__(
@@ -47,6 +47,8 @@ class ImageWindows:
         self.image, self.x, self.y = np.asarray(image), np.asarray(x), np.asarray(y)
         if not (self.image.ndim == 1 and self.image.shape == self.x.shape == self.y.shape):
             raise ValueError(f"image {self.image.shape}, x {self.x.shape} and y {self.y.shape}: expected three lists of one length")
+        if self.image.size and any(places.dtype.kind not in "iu" for places in (self.image, self.x, self.y)):
+            raise ValueError(f"image, x and y of {self.image.dtype}, {self.x.dtype} and {self.y.dtype}: expected whole numbers")
         if not np.isin(self.image, np.arange(len(self.paths))).all():
             raise ValueError(f"image holds {self.image.min()} to {self.image.max()}: expected positions of {len(self.paths)} paths")
         self.shape = (len(self.image), window + 2, window + 2, 3)
@@ -79,7 +81,8 @@ class PatchSource(Source):
     Raises
     ------
     ValueError
-        For windows of another shape or kind and features that do not fit.
+        For windows of another shape or kind, damaged files and features that do not fit.
+    FileNotFoundError
 
     Examples
     --------
@@ -114,7 +117,12 @@ class PatchSource(Source):
         self.shape = (shape[0], len(self.features))
 
     def _windows(self) -> Any:
-        return np.load(self._patches, mmap_mode="r") if isinstance(self._patches, str) else self._patches
+        if not isinstance(self._patches, str):
+            return self._patches
+        try:
+            return np.load(self._patches, mmap_mode="r")
+        except (ValueError, EOFError):
+            raise ValueError(f"{self._patches}: not a whole .npy file; expected windows that numpy.save wrote") from None
 
     def read(self, rows: slice, columns: npt.NDArray[np.int64], out: npt.NDArray[np.float32]) -> None:
         """Fill ``out`` (rows, columns) with values of the features at the positions ``columns``."""

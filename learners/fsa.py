@@ -14,7 +14,7 @@ from sklearn.utils.validation import _check_sample_weight
 from .base import _FSA, Encoded, with_callbacks
 from .losses import FlippedLogisticLoss, LogisticLoss, Loss, MarginLoss, MultinomialLoss, VapnikLoss, pointwise_loss
 from .outside import rowwise
-from .parameters import check_parameters, class_codes, document
+from .parameters import check_parameters, class_codes, document, unit_variance
 from .priors import Prior
 
 
@@ -255,14 +255,9 @@ class FSARegressor(RegressorMixin, _FSA):
         X, y = self._validate(X, y, multi_output=True, y_numeric=True)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         check_parameters(self, self._losses)
-        targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
-        # Unit variance per output, undone afterwards: otherwise the support would serve the output with the largest unit.
-        share = weight / max(weight.sum(), 1e-300)
-        mean = share @ targets
-        scale = np.sqrt(share @ (targets - mean) ** 2)
-        scale[scale == 0] = 1.0
+        targets, mean, scale = unit_variance(y, weight / max(weight.sum(), 1e-300))
         self.loss_ = pointwise_loss(self.loss)
-        return Encoded(X, (targets - mean) / scale, self.loss_, weight, shift=mean, scale=scale, flat=y.ndim == 1)
+        return Encoded(X, targets, self.loss_, weight, shift=mean, scale=scale, flat=y.ndim == 1)
 
     def predict(self, X) -> np.ndarray:
         """Predictions, shaped like the ``y`` of :meth:`fit`."""

@@ -307,7 +307,7 @@ _ATTRIBUTES = """
         Every feature (or group, numbered in the order of their first columns) that entered or left, the refitted objective, and
         how many there were then.
     support_, coef_, intercept_, n_iter_, n_features_in_, feature_names_in_
-        As in :class:`FSAClassifier`.
+        As in :class:`FSAClassifier` and :class:`FSARegressor`.
 """
 
 

@@ -216,6 +216,27 @@ def class_codes(y) -> tuple[np.ndarray, np.ndarray]:
     return classes, codes
 
 
+def unit_variance(y, share: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Targets (n, q) of mean 0 and variance 1 per output under weights that sum to one, their means and their scales.
+
+    Otherwise a support that all outputs share would serve the output with the largest unit.
+
+    Raises
+    ------
+    ValueError
+        For numbers so large that their squares overflow.
+    """
+    targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+    mean = share @ targets
+    with np.errstate(over="ignore"):
+        scale = np.sqrt(share @ (targets - mean) ** 2)
+    if not np.isfinite(scale).all():
+        most = np.abs(targets).max()
+        raise ValueError(f"y holds values up to {most:g}, whose squares overflow; expected numbers of moderate size")
+    scale[scale == 0] = 1.0
+    return (targets - mean) / scale, mean, scale
+
+
 def is_size(value) -> bool:
     """Whether ``value`` is a number of features: an integer >= 1 or a fraction in (0, 1]."""
     if _is_whole(value):

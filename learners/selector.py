@@ -14,7 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from .designs import DenseDesign, Design, SparseDesign
 from .losses import Loss, MultinomialLoss, VapnikLoss, pointwise_loss
-from .parameters import class_codes
+from .parameters import class_codes, unit_variance
 
 
 def standardised_design(X, sample_weight: np.ndarray) -> Design:
@@ -26,7 +26,7 @@ class Selector(SelectorMixin, BaseEstimator):
     """A selector with linear scores; ``_select`` of each algorithm sets ``support_``, ``coef_`` and ``intercept_``.
 
     In ``_select(X, y, loss, weight)`` ``X`` is validated, ``y`` (n, q) encoded for the loss, and ``weight`` sums to one;
-    ``coef_`` is (q, n_features).
+    ``coef_`` is (q, n_features), of regressions on one output at last (n_features,).
     """
 
     loss: str | Loss
@@ -60,7 +60,7 @@ class Selector(SelectorMixin, BaseEstimator):
         self.coef_[:, kept] = raw[:, 0].T
 
     def _scores(self, X) -> np.ndarray:
-        """Scores (n, q) of raw rows."""
+        """Scores (n, q) of raw rows; (n,) where ``coef_`` is 1-D."""
         check_is_fitted(self)
         return self._validate(X, reset=False) @ self.coef_.T + self.intercept_
 
@@ -155,18 +155,14 @@ class SelectingRegressor(RegressorMixin, Selector):
         X, y = self._validate(X, y, multi_output=True, y_numeric=True)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         weight = weight / weight.sum()
-        self._flat = y.ndim == 1
-        targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
-        # Unit variance per output, undone afterwards: otherwise the support would serve the output with the largest unit.
-        mean = weight @ targets
-        scale = np.sqrt(weight @ (targets - mean) ** 2)
-        scale[scale == 0] = 1.0
-        self._select(X, (targets - mean) / scale, pointwise_loss(self.loss), weight)
+        targets, mean, scale = unit_variance(y, weight)
+        self._select(X, targets, pointwise_loss(self.loss), weight)
         self.intercept_ = mean + scale * self.intercept_
         self.coef_ = self.coef_ * scale[:, None]
+        if y.ndim == 1:
+            self.coef_, self.intercept_ = self.coef_[0], self.intercept_[0]
         return self
 
     def predict(self, X) -> np.ndarray:
         """Predictions, shaped like the ``y`` of :meth:`fit`."""
-        scores = self._scores(X)
-        return scores[:, 0] if self._flat else scores
+        return self._scores(X)

@@ -144,7 +144,7 @@ _ATTRIBUTES = """
     loss_curve_ : ndarray of shape (n_thresholdings + n_steps,)
         Loss before each step.
     support_, coef_, intercept_, n_iter_, n_features_in_, feature_names_in_
-        As in :class:`FSAClassifier`.
+        As in :class:`FSAClassifier` and :class:`FSARegressor`.
 """
 
 

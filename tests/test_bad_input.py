@@ -12,6 +12,7 @@ from annealed.learners import (
     ExponentialLoss,
     FOBOSClassifier,
     ForwardBackwardClassifier,
+    ForwardBackwardRegressor,
     FSAClassifier,
     FSARegressor,
     FSARegressorCV,
@@ -80,6 +81,12 @@ def test_bad_labels(model):
 def test_numbers_without_squares(model):
     with pytest.raises(ValueError, match=r"squares overflow float64.*expected finite numbers of moderate size"):
         model.fit(X * 1e200, Y)
+
+
+@pytest.mark.parametrize("model", [FSARegressor(2), ForwardBackwardRegressor(2), TISPRegressor(2)], ids=lambda m: type(m).__name__)
+def test_targets_without_squares(model):
+    with pytest.raises(ValueError, match=r"^y holds values up to .*e\+200, whose squares overflow; expected"):
+        model.fit(X, 1e200 * X[:, 0])
 
 
 def test_losses_that_do_not_fit():

@@ -58,7 +58,7 @@ def test_forward_steps_alone_are_orthogonal_matching_pursuit(seed):
     y -= y.mean()
     for k in (1, 5, 12):
         ours = ForwardBackwardRegressor(k, backward=False, ridge=0.0).fit(X, y)
-        np.testing.assert_allclose(ours.coef_[0], orthogonal_mp(X, y, n_nonzero_coefs=k), atol=1e-8)
+        np.testing.assert_allclose(ours.coef_, orthogonal_mp(X, y, n_nonzero_coefs=k), atol=1e-8)
 
 
 @pytest.mark.parametrize("criterion", ["gradient", "objective"])
@@ -96,7 +96,7 @@ def test_corollary_1(criterion, seed):
         threshold = {"delta": 1.001 * 4.0 / rho**2 * noise**2}
     model = ForwardBackwardRegressor(None, criterion=criterion, ridge=0.0, **threshold).fit(X, y)
     np.testing.assert_array_equal(model.get_support(indices=True), true)
-    np.testing.assert_allclose(model.coef_[0], best, atol=1e-8)
+    np.testing.assert_allclose(model.coef_, best, atol=1e-8)
 
 
 @pytest.mark.parametrize("criterion", ["gradient", "objective"])
@@ -129,7 +129,7 @@ def test_block_updates_equal_a_fresh_fit():
         assert step.objective == pytest.approx(0.5 * np.mean((t - Z @ coef) ** 2) + 5e-4 * coef @ coef, rel=1e-9)
         assert step.size == len(active)
     assert sorted(active) == list(model.get_support(indices=True))
-    np.testing.assert_allclose(model.coef_[0, active], coef * scale, rtol=1e-8)
+    np.testing.assert_allclose(model.coef_[active], coef * scale, rtol=1e-8)
 
 
 def test_a_backward_step_undoes_a_decoy():
@@ -179,6 +179,16 @@ def test_foba_says_what_is_wrong(parameters, message):
         ForwardBackwardClassifier(**parameters).fit(np.eye(6), [0, 1] * 3)
 
 
+def test_coefficients_have_the_shape_of_the_targets():
+    X, signal, _, _ = strong_signal(0, n=60, m=8, k=2)
+    for cls in (ForwardBackwardRegressor, TISPRegressor):
+        for y, shape in ((signal, (8,)), (signal[:, None], (1, 8)), (np.c_[signal, -signal], (2, 8))):
+            model = cls(2).fit(X, y)
+            assert model.coef_.shape == shape
+            assert np.shape(model.intercept_) == shape[:-1]
+            assert model.predict(X).shape == y.shape
+
+
 # -- TISP ---------------------------------------------------------------------------------------------------------------------
 
 
@@ -203,7 +213,7 @@ def test_hard_ridge_ends_at_the_ridge_solution_of_its_support():
     np.testing.assert_array_equal(model.get_support(indices=True), true)
     Z = X[:, true]
     expected = np.linalg.solve(Z.T @ Z / len(y) + 0.5 * np.eye(4), Z.T @ (y - y.mean()) / len(y))
-    np.testing.assert_allclose(model.coef_[0, true], expected, rtol=1e-6)
+    np.testing.assert_allclose(model.coef_[true], expected, rtol=1e-6)
 
 
 def test_tisp_descends():

@@ -83,6 +83,12 @@ def test_numbers_without_squares(model):
         model.fit(X * 1e200, Y)
 
 
+def test_distances_that_overflow():
+    for kind in (np.asarray, sp.csr_array):
+        with pytest.raises(ValueError, match=r"^X holds values up to .*e\+30, whose squares overflow float32; expected"):
+            SDist().fit(kind((X * 1e30).astype(np.float32)), Y)
+
+
 @pytest.mark.parametrize("model", [FSARegressor(2), ForwardBackwardRegressor(2), TISPRegressor(2)], ids=lambda m: type(m).__name__)
 def test_targets_without_squares(model):
     with pytest.raises(ValueError, match=r"^y holds values up to .*e\+200, whose squares overflow; expected"):

@@ -75,6 +75,8 @@ def test_bad_labels(model):
         model.fit(X, ["a"] * 40)
     with pytest.raises(ValueError, match=r"^y mixes labels of type NoneType and str; expected labels of one type$"):
         model.fit(X, np.array(["a", None] * 20, dtype=object))
+    with pytest.raises(TypeError, match="bytes is not supported"):
+        model.fit(X, np.array([b"a", b"b"] * 20))
 
 
 @pytest.mark.parametrize("model", [*SELECTORS, *ONLINE, FSAClassifier(2)], ids=lambda m: type(m).__name__)

@@ -1,4 +1,4 @@
-"""Bad input of every learner but the annealed ones: one line that names the value and what was expected."""
+"""What users hand in: bad input is told in one line that names the value and the expectation; odd but good input is taken."""
 
 import inspect
 import re
@@ -83,6 +83,23 @@ def test_bad_labels(model):
 def test_numbers_without_squares(model):
     with pytest.raises(ValueError, match=r"squares overflow float64.*expected finite numbers of moderate size"):
         model.fit(X * 1e200, Y)
+
+
+def test_pairs_and_searches_of_a_metric():
+    metric = SDist(n_neighbors=3, n_steps=3).fit(X, Y)
+    with pytest.raises(ValueError, match=r"shapes \(1, 6\) and \(5, 6\); expected equal ones"):
+        metric.pair_distance((X[:1], X[:5]))
+    with pytest.raises(ValueError, match=r"vectors of shapes \(2,\) and \(6,\); expected \(6,\)"):
+        metric.get_metric()(X[0, :2], X[1])
+    for grid, message in (
+        ({"n_steps": [5, 0]}, "n_steps=0"),
+        ({"kappa": ["x"]}, "kappa='x'"),
+        ({"classifier": ["x"]}, "classifier='x'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            SDistCV(SDist(), grid).fit(X, Y)
+    with pytest.raises(ValueError, match=r"^estimator=FSAClassifier.* is not valid; expected an SDist or None"):
+        SDistCV(FSAClassifier()).fit(X, Y)
 
 
 def test_distances_that_overflow():

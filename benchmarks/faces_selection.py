@@ -18,7 +18,7 @@ from annealed.pipelines.calibration import calibrate, rejection_thresholds, with
 from annealed.pipelines.evaluation import pooled
 from annealed.pipelines.faces_data import list_images, read_faces
 from annealed.pipelines.faces_evaluate import evaluate_detector
-from annealed.pipelines.faces_train import TrainingSettings, _Job
+from annealed.pipelines.faces_train import Job, TrainingSettings
 from annealed.pipelines.fitting import fit_rows
 from annealed.pipelines.mining import SCALES_PER_OCTAVE
 from annealed.vision.pool import FeaturePool
@@ -48,7 +48,7 @@ def main():
     pool = FeaturePool()
     finished = KeypointDetector.load(args.checkpoint / f"{args.keypoint}.part.safetensors")
     settings = TrainingSettings(**finished.info["made_from"]["settings"])
-    job = _Job(train, list_images(args.data / "background")[:140], settings, pool, args.checkpoint, print, 1)
+    job = Job(train, list_images(args.data / "background")[:140], settings, pool, args.checkpoint, print, 1)
     positives, reference, _ = job._first_rows(args.keypoint)
     negatives, _, _ = job._load_rows(args.checkpoint / f"{args.keypoint}.rows.safetensors", args.keypoint)
     patches = np.concatenate([positives.patches, negatives.patches])

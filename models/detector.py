@@ -161,9 +161,9 @@ class KeypointDetector:
         self.check_mode(mode, names, context)
         levels = self.pyramid(as_rgb(image), min_size, max_size)
         looked_for = self._looked_for(names, context)
-        least = {name: self.default_threshold(name, context) if threshold is None else threshold for name in names}
+        least = {name: self.default_threshold(name, context, mode) if threshold is None else threshold for name in names}
         # Anchors of a context may lie below their own threshold.
-        floors = {name: self.models[name].threshold - self.context.floor for name in looked_for} if self.context else {}
+        floors = {n: self.classifier(n, mode).threshold - self.context.floor for n in looked_for} if self.context else {}
         asked = {name: min(least.get(name, np.inf), floors.get(name, np.inf)) for name in looked_for}
         peaks = self._peaks(levels, looked_for, mode, asked, max_detections)
         found: list[Detection] = []
@@ -173,13 +173,13 @@ class KeypointDetector:
         told = [name for name in names if name not in peaks]
         if told:
             everything = threshold == -np.inf
-            found += self._tell(told, peaks, levels, max_detections, everything)
+            found += self._tell(told, peaks, levels, mode, max_detections, everything)
         return sorted((d for d in found if d.score >= least[d.keypoint]), key=lambda detection: -detection.score)
 
     def anchor_peaks(self, levels: Sequence[Level], mode: str = "scan", most: int = 200) -> dict[str, np.ndarray]:
         """Peaks (n, 4) of the context's anchors: x, y, score, scale."""
         assert self.context is not None
-        least = {name: self.models[name].threshold - self.context.floor for name in self.context.anchors}
+        least = {name: self.classifier(name, mode).threshold - self.context.floor for name in self.context.anchors}
         return self._peaks(levels, self.context.anchors, mode, least, most)
 
     def detect_many(self, images: Iterable[np.ndarray], n_jobs: int = 1, **options: Any) -> Iterator[list[Detection]]:
@@ -244,11 +244,16 @@ class KeypointDetector:
                 warnings.simplefilter("ignore", UserWarning)  # that work is given up is what an early end means
                 answers.close()
 
-    def default_threshold(self, keypoint: str, context: bool = True) -> float:
+    def classifier(self, keypoint: str, mode: str) -> KeypointModel:
+        """Return the model that decides about the windows of a mode: that of the scan, or the verifier c1 behind c0."""
+        guide = self.guides.get(keypoint) if mode == "prune+regress" else None
+        return self.models[keypoint] if guide is None or guide.verifier is None else guide.verifier
+
+    def default_threshold(self, keypoint: str, context: bool = True, mode: str = "scan") -> float:
         """Least score of a detection unless asked otherwise."""
         if context and self.context is not None and keypoint in self.context.refinements:
             return self.context.thresholds.get(keypoint, 0.0)
-        return self.models[keypoint].threshold
+        return self.classifier(keypoint, mode).threshold
 
     def _looked_for(self, names: Sequence[str], context: bool) -> list[str]:
         """Keypoints to look for so that these can be answered, in the order of the model."""
@@ -271,16 +276,17 @@ class KeypointDetector:
         peaks = {}
         for name in names:
             x, y, scale, score = np.concatenate(windows[name]).T
-            peaks[name] = find_peaks(x, y, scale, score, self.models[name].localisation, self.suppression, least[name], most)
+            place = self.classifier(name, mode).localisation
+            peaks[name] = find_peaks(x, y, scale, score, place, self.suppression, least[name], most)
         return peaks
 
     def _tell(
-        self, names: Sequence[str], peaks: dict[str, np.ndarray], levels: Sequence[Level], most: int, everything: bool
+        self, names: Sequence[str], peaks: dict[str, np.ndarray], levels: Sequence[Level], mode: str, most: int, everything: bool
     ) -> list[Detection]:
         """Keypoints told from the anchors' peaks."""
         context = self.context
         assert context is not None
-        thresholds = {name: self.models[name].threshold for name in context.anchors}
+        thresholds = {name: self.classifier(name, mode).threshold for name in context.anchors}
         found = []
         for face in context.faces(peaks, thresholds, most):
             if not everything and face.score < context.least:
@@ -318,15 +324,16 @@ class KeypointDetector:
 
     def score_strip(self, level: Level, channels: LevelChannels, keypoint: str, mode: str = "scan") -> np.ndarray:
         """Return the windows of a strip that pass all rejection thresholds: (n, 4) x, y (image pixels), scale, score."""
-        model = self.models[keypoint].compiled(self.pool)
+        classifier = self.classifier(keypoint, mode)
+        model = classifier.compiled(self.pool)
         if mode == "scan":
             scores = scan_level(channels, model)
             ys, xs = np.nonzero(scores > -np.inf)
             score = scores[ys, xs]
             ys = ys + channels.first
         else:
-            place = self.models[keypoint].localisation
-            xs, ys = self.guides[keypoint].windows(channels, self.pool, mode == "prune+regress", place)
+            prune = mode == "prune+regress"
+            xs, ys = self.guides[keypoint].windows(channels, self.pool, prune, classifier.localisation)
             score = score_windows(channels, model, xs, ys)
             left = score > -np.inf
             xs, ys, score = xs[left], ys[left], score[left]

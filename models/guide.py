@@ -33,12 +33,15 @@ class Guide:
         Distance between grid points, in pixels of the level.
     reach : int
         The classifier looks at all windows within so many pixels of the predicted one, in x and y.
+    verifier : KeypointModel, optional
+        The classifier c1 of the mode "prune+regress", trained on what c0 lets through; without it, that of the scan.
     """
 
     prune: tuple[KeypointModel, ...]
     offsets: OffsetModel
     grid: int = 10
     reach: int = 2
+    verifier: KeypointModel | None = None
 
     @property
     def margin(self) -> int:
@@ -47,7 +50,9 @@ class Guide:
 
     def mirrored(self, pool: FeaturePool) -> Guide:
         """Return the guide to the mirror image of this keypoint."""
-        return replace(self, prune=tuple(node.mirrored(pool) for node in self.prune), offsets=self.offsets.mirrored(pool))
+        prune = tuple(node.mirrored(pool) for node in self.prune)
+        verifier = None if self.verifier is None else self.verifier.mirrored(pool)
+        return replace(self, prune=prune, offsets=self.offsets.mirrored(pool), verifier=verifier)
 
     def points(self, channels: LevelChannels, pool: FeaturePool, prune: bool) -> tuple[np.ndarray, np.ndarray]:
         """Grid points x, y in the level's own rows; pruned if asked for."""

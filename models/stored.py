@@ -30,6 +30,8 @@ def write_parts(
         nodes = [_write_model(arrays, f"{name}/prune{i}", node) for i, node in enumerate(guide.prune)]
         _write_offsets(arrays, f"{name}/offsets", guide.offsets)
         header["guides"][name] = {"prune": nodes, "grid": guide.grid, "reach": guide.reach}
+        if guide.verifier is not None:
+            header["guides"][name]["verifier"] = _write_model(arrays, f"{name}/verifier", guide.verifier)
     if context is not None:
         arrays["context/mean"], arrays["context/covariance"] = context.shape.mean, context.shape.covariance
         steps = {}
@@ -71,7 +73,10 @@ def read_parts(
         grid, reach = int(described["grid"]), int(described["reach"])
         if grid < 1 or not 0 <= reach <= 100:
             raise ValueError(f"{name}: grid={grid}, reach={reach}")
-        guides[name] = Guide(tuple(nodes), _read_offsets(path, arrays, f"{name}/offsets", pool), grid, reach)
+        offsets = _read_offsets(path, arrays, f"{name}/offsets", pool)
+        own = described.get("verifier")
+        verifier = None if own is None else _read_model(path, arrays, f"{name}/verifier", own, pool)
+        guides[name] = Guide(tuple(nodes), offsets, grid, reach, verifier)
     described = header.get("context")
     if described is None:
         return models, guides, None

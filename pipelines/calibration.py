@@ -227,6 +227,7 @@ def calibrate(
     views: Sequence[tuple[FaceImage, bool]],
     precision: float,
     n_jobs: int = 1,
+    mode: str = "scan",
 ) -> tuple[KeypointModel, dict[str, float]]:
     """Choose how positions are averaged, their offset and the default threshold on held-out views.
 
@@ -242,6 +243,8 @@ def calibrate(
         What the detections above the default threshold reach at a tolerance of 10 % IED.
     n_jobs : int
         Threads.
+    mode : {"scan", "regress", "prune+regress"}
+        Of the detector; its classifier is the one that is calibrated.
 
     Returns
     -------
@@ -249,12 +252,12 @@ def calibrate(
     scores : dict of str to float
         AP at 5 % and 10 % on the held-out views, and the recall at the default threshold.
     """
-    model = detector.models[keypoint]
+    model = detector.classifier(keypoint, mode)
 
     def look(item: tuple[FaceImage, bool]):
         view = open_view(item[0], keypoint, item[1])
         levels = detector.pyramid(view.pixels)
-        windows = [detector.score_level(level, keypoint) for level in levels]
+        windows = [detector.score_level(level, keypoint, mode) for level in levels]
         return view, np.concatenate([np.empty((0, 4)), *windows]).T
 
     looks = list(each(views, look, n_jobs))

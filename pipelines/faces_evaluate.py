@@ -142,7 +142,7 @@ def evaluate_detector(
             chosen = [i for i, image in enumerate(result.images) if part in ("all", image.source)]
             for tolerance in TOLERANCES:
                 judged = [result.judged[name, tolerance][i] for i in chosen]
-                threshold = detector.default_threshold(name, options.get("context", True))
+                threshold = detector.default_threshold(name, options.get("context", True), options.get("mode", "scan"))
                 curve, row = _row(judged, threshold)
                 if part == "all":
                     result.curves[name, tolerance] = curve

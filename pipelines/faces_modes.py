@@ -15,7 +15,8 @@ from .calibration import cascade_for_recall
 from .faces_context import ANCHORS, ContextSettings, calibrate_context, train_context
 from .faces_data import MIRROR, FaceImage
 from .faces_guide import GuideSettings, train_guide
-from .faces_train import check_out, learnt_as
+from .faces_train import TrainingSettings, check_out, learnt_as
+from .faces_verifier import VERIFIER, VerifierJob
 from .mining import Windows, each, held_out, join, sample_view, without_faces
 
 
@@ -27,16 +28,18 @@ class ModeSettings:
     ----------
     guide : GuideSettings
     context : ContextSettings
+    verifier : TrainingSettings
     held_out : float
         Share of the photographs that is not fitted, as in the training of the detectors.
     precision : float
-        The context's default thresholds reach it on the held-out photographs.
+        The default thresholds of the context and of the verifiers reach it on the held-out photographs.
     lost : float
-        Share of the held-out keypoints that the detectors' rejection thresholds may lose.
+        Share of the held-out keypoints that the rejection thresholds of the detectors and of the verifiers may lose.
     """
 
     guide: GuideSettings = field(default_factory=GuideSettings)
     context: ContextSettings = field(default_factory=ContextSettings)
+    verifier: TrainingSettings = VERIFIER
     held_out: float = 0.1
     precision: float = 0.9
     lost: float = 0.005
@@ -55,6 +58,8 @@ def add_modes(
 ) -> KeypointDetector:
     """Train guides of all keypoints of a detector, and the context where it holds the anchors; write the model file.
 
+    Keypoints that the context tells from the others get no verifier: their windows are seldom looked for.
+
     Parameters
     ----------
     detector : KeypointDetector
@@ -66,7 +71,7 @@ def add_modes(
     out : path
         Model file; parts that are done lie in the folder ``OUT.checkpoint``.
     mode : {"regress", "prune+regress"}
-        "regress" leaves out the cascade that prunes the grid.
+        "regress" leaves out the cascade that prunes the grid, and the verifiers behind it.
     settings : ModeSettings
     resume : bool
         Use the parts that are there.
@@ -101,29 +106,38 @@ def add_modes(
         "background": [path.name for path in background],
     }
     made_from = json.loads(json.dumps(made_from))
-    guides: dict[str, Guide] = {}
+    learnt: dict[str, Guide] = {}
     scores: dict[str, dict] = {}
     for name in dict.fromkeys(learnt_as(name) for name in detector.keypoints):
         path = folder / f"{name}.guide.safetensors"
         part = _read_part(path, made_from) if resume else None
         if part is None:
-            guide, scores[name] = train_guide(
+            learnt[name], scores[name] = train_guide(
                 name, views, held_views, settings.guide, detector.pool, mode == "prune+regress", say, n_jobs
             )
             model = detector.models[name] if name in detector.models else detector.models[MIRROR[name]].mirrored(detector.pool)
             info = {"made_from": made_from, "scores": scores[name]}
-            KeypointDetector({name: model}, detector.pool, info=info, guides={name: guide}).save(path)
+            KeypointDetector({name: model}, detector.pool, info=info, guides={name: learnt[name]}).save(path)
         else:
-            guide, scores[name] = part.guides[name], part.info["scores"]
+            learnt[name], scores[name] = part.guides[name], part.info["scores"]
             say(f"{name}: guide trained before")
-        for given in {name, MIRROR[name]} & set(detector.keypoints):
-            guides[given] = guide if given == name else guide.mirrored(detector.pool)
     detector, shares = _recalibrated(detector, held_views, settings, n_jobs)
     say("rejection thresholds at the quantiles " + ", ".join(f"{name} {share:g}" for name, share in shares.items()))
-    detector = replace(detector, guides={name: guides[name] for name in detector.keypoints})
-    told = [name for name in detector.keypoints if name not in ANCHORS]
+    told = [name for name in detector.keypoints if name not in ANCHORS] if set(ANCHORS) <= set(detector.keypoints) else []
     info = {**detector.info, "modes": {"settings": asdict(settings), "guides": scores, "rejection_quantiles": shares}}
-    if told and set(ANCHORS) <= set(detector.keypoints):
+    if mode == "prune+regress":
+        s = replace(settings.verifier, held_out=settings.held_out, precision=settings.precision)
+        job = VerifierJob(list(images), list(background), s, detector.pool, folder, say, n_jobs, dict(learnt), settings.lost)
+        info["modes"]["verifiers"] = {}
+        for name in dict.fromkeys(learnt_as(name) for name in detector.keypoints if name not in told):
+            made = job.train(name, resume)
+            learnt[name] = replace(learnt[name], verifier=made.models[name])
+            info["modes"]["verifiers"][name] = {key: made.info[key] for key in ("rows", "rounds", "held_out")}
+    for name in detector.keypoints:
+        if name not in learnt:
+            learnt[name] = learnt[MIRROR[name]].mirrored(detector.pool)
+    detector = replace(detector, guides={name: learnt[name] for name in detector.keypoints})
+    if told:
         context, found = _context(detector, told, fitted, calibration, folder, made_from, settings, resume, say, n_jobs)
         detector = replace(detector, context=context)
         info["modes"]["context"] = found

@@ -9,12 +9,14 @@ import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ..models.detector import KeypointDetector, KeypointModel
 from ..models.files import check_array, read_model, write_model
 from ..vision.pool import FeaturePool
+from ..vision.pyramid import Level
 from .calibration import calibrate, rejection_thresholds, with_order
 from .faces_data import MIRROR, FaceImage
 from .fitting import FitSettings, fit_rows
@@ -46,6 +48,8 @@ class TrainingSettings(FitSettings):
         Largest distance of a positive window's pixel from the keypoint, in pixels of the level.
     negative_distance : float
         Least distance of a negative window from that keypoint of any face.
+    negative_pixels : float
+        The same in pixels of the window's level; both hold.
     held_out : float
         Share of the photographs that is not fitted but calibrates thresholds and offsets.
     reject : float
@@ -68,6 +72,7 @@ class TrainingSettings(FitSettings):
     ied_high: float = 40.0
     positive_radius: float = 1.0
     negative_distance: float = 0.5
+    negative_pixels: float = 0.0
     held_out: float = 0.1
     reject: float = 0.02
     reject_margin: float = 0.0
@@ -171,7 +176,7 @@ def train_detector(
         folder.mkdir(exist_ok=True)
     except OSError as error:
         raise ValueError(f"{folder}: cannot make this folder ({error.strerror})") from None
-    job = _Job(list(images), list(background), settings, pool, folder, say, n_jobs)
+    job = Job(list(images), list(background), settings, pool, folder, say, n_jobs)
     models: dict[str, KeypointModel] = {}
     training: dict[str, dict] = {}
     for name in dict.fromkeys(learnt_as(name) for name in keypoints):
@@ -197,7 +202,17 @@ def learnt_as(keypoint: str) -> str:
 
 
 @dataclass
-class _Job:
+class Job:
+    """The trainings of one call: rounds of fitting and mining, of classifiers that see all windows.
+
+    Parameters
+    ----------
+    images, background, settings, pool, say, n_jobs
+        As for :func:`train_detector`.
+    folder : path
+        Where checkpoints lie.
+    """
+
     images: list[FaceImage]
     background: list[Path]
     settings: TrainingSettings
@@ -205,6 +220,9 @@ class _Job:
     folder: Path
     say: Callable[[str], None]
     n_jobs: int
+
+    role: ClassVar[str] = "scan"  # in the names of checkpoints
+    mode: ClassVar[str] = "scan"  # which windows the classifier will look at
 
     def __post_init__(self) -> None:
         s = self.settings
@@ -218,6 +236,19 @@ class _Job:
         self.views = [(image, flip) for image in [*fitted, *without_faces(self.background)] for flip in (False, True)]
         self.held_out_views = [(image, flip) for image in self.calibration for flip in (False, True)]
 
+    def detector(self, keypoint: str, model: KeypointModel, **more: Any) -> KeypointDetector:
+        """A detector in which the model decides about the windows of this training's mode."""
+        return KeypointDetector({keypoint: model}, self.pool, SCALES_PER_OCTAVE, **more)
+
+    def among(self, keypoint: str) -> Callable[[Level], np.ndarray] | None:
+        """Tell the windows that the first negatives are drawn from, see :func:`sample_view`."""
+        return None
+
+    def cascade(self, model: KeypointModel, reference: Windows, ordinary: np.ndarray) -> KeypointModel:
+        """Order the features and set rejection thresholds, for held-out positives and windows (n, 26, 26, 3) as they come."""
+        model = with_order(model, self.pool, reference.patches, ordinary)
+        return rejection_thresholds(model, self.pool, reference.patches, self.settings.reject, self.settings.reject_margin)
+
     def describe(self, keypoint: str) -> dict:
         """What a checkpoint must agree on."""
         return {
@@ -229,8 +260,10 @@ class _Job:
         }
 
     def train(self, keypoint: str, resume: bool) -> KeypointDetector:
+        """Train the classifier of one keypoint and return a detector that holds it; or read it, where it is done."""
         s, say = self.settings, self.say
-        part, rows_file = self.folder / f"{keypoint}.{PART}", self.folder / f"{keypoint}.rows.safetensors"
+        name = keypoint if self.role == "scan" else f"{keypoint}.{self.role}"
+        part, rows_file = self.folder / f"{name}.{PART}", self.folder / f"{name}.rows.safetensors"
         if resume and part.is_file():
             self._agree(part, read_model(part, "keypoint detector")[1]["info"]["made_from"], keypoint)
             say(f"{keypoint}: done before")
@@ -260,8 +293,8 @@ class _Job:
                 break
         assert model is not None
         clock = time.monotonic()
-        detector = KeypointDetector({keypoint: model}, self.pool, SCALES_PER_OCTAVE)
-        model, scores = calibrate(detector, keypoint, self.held_out_views, s.precision, self.n_jobs)
+        detector = self.detector(keypoint, model)
+        model, scores = calibrate(detector, keypoint, self.held_out_views, s.precision, self.n_jobs, self.mode)
         say(f"{keypoint}: calibrated on {len(self.held_out_views)} held-out views in {_since(clock)}: {_scores(scores)}")
         info = {
             "made_from": self.describe(keypoint),
@@ -269,14 +302,14 @@ class _Job:
             "rounds": log,
             "held_out": scores,
         }
-        detector = KeypointDetector({keypoint: model}, self.pool, SCALES_PER_OCTAVE, info=info)
+        detector = self.detector(keypoint, model, info=info)
         detector.save(part)
         say(f"{keypoint}: done in {_since(started)}")
         return detector
 
     def _first_rows(self, keypoint: str) -> tuple[Windows, Windows, Windows]:
         """Positives, held-out positives, and random negatives."""
-        s = self.settings
+        s, among = self.settings, self.among(keypoint)
 
         def sample(item, n_random: int):
             number, (image, flip) = item
@@ -290,7 +323,9 @@ class _Job:
                 ied_range=(s.ied_low, s.ied_high),
                 radius=s.positive_radius,
                 distance=s.negative_distance,
+                pixels=s.negative_pixels,
                 window=self.pool.window,
+                among=among,
             )
 
         share = -(-s.n_random // len(self.views))
@@ -310,13 +345,12 @@ class _Job:
         y = np.repeat([1.0, -1.0], [len(positives), len(negatives)])
         model = fit_rows(patches, y, self.pool, s, seed=[s.seed, 2, round_])
         # The order is for the windows that photographs are full of, not for the mined ones.
-        model = with_order(model, self.pool, reference.patches, negatives.patches[:n_random])
-        return rejection_thresholds(model, self.pool, reference.patches, s.reject, s.reject_margin)
+        return self.cascade(model, reference, negatives.patches[:n_random])
 
     def _mine(self, keypoint: str, model: KeypointModel, negatives: Windows, round_: int) -> tuple[Windows, int, int]:
         s = self.settings
         lowered = replace(model, thresholds=(model.thresholds - np.float32(s.lowered)).astype(np.float32))
-        detector = KeypointDetector({keypoint: lowered}, self.pool, SCALES_PER_OCTAVE)
+        detector = self.detector(keypoint, lowered)
         rng = np.random.default_rng([s.seed, 3, round_])
         chosen = np.sort(rng.permutation(len(self.views))[: s.views_per_round])
         known = np.sort(negatives.keys)
@@ -333,6 +367,8 @@ class _Job:
                 known[first:last],
                 most=s.per_view,
                 distance=s.negative_distance,
+                pixels=s.negative_pixels,
+                mode=self.mode,
             )
 
         parts, n_alarms = [], 0

@@ -197,9 +197,11 @@ def sample_view(
     ied_range: tuple[float, float] = (20.0, 40.0),
     radius: float = 1.0,
     distance: float = 0.5,
+    pixels: float = 0.0,
     window: int = 24,
+    among: Callable[[Level], np.ndarray] | None = None,
 ) -> tuple[Windows, Windows]:
-    """Positives of one view, and negatives drawn evenly from all windows of its pyramid.
+    """Positives of one view, and negatives drawn evenly from all windows of its pyramid, or from some.
 
     Parameters
     ----------
@@ -219,8 +221,12 @@ def sample_view(
         Largest distance of a positive window's pixel from the keypoint, in pixels of the level.
     distance : float
         Least distance of negatives from the keypoint of every face, in IED.
+    pixels : float
+        And in pixels of the negative's level.
     window : int
         Side of the window.
+    among : function, optional
+        Tells of a level the pixels (n, 2) of the windows that negatives are drawn from; all by default.
 
     Returns
     -------
@@ -231,16 +237,18 @@ def sample_view(
     levels = gaussian_pyramid(view.pixels, SCALES_PER_OCTAVE)
     positives = _cut(levels, number, [positive_windows(v, view, ied_range, radius) for v in levels], window)
     rng = np.random.default_rng([*seed, number])
-    sides = [level.image.shape[:2] for level in levels]
-    counts = np.array([h * w for h, w in sides], dtype=np.int64)
+    some = None if among is None or not n_random else [among(level) for level in levels]
+    sizes = [level.image.shape[0] * level.image.shape[1] for level in levels] if some is None else [len(xy) for xy in some]
+    counts = np.array(sizes, dtype=np.int64)
     if not counts.sum():
         return positives, join([], window)
     drawn = np.unique(rng.integers(0, counts.sum(), n_random))
     places = []
-    for level, start, (_, w) in zip(levels, np.cumsum(counts) - counts, sides):
-        index = drawn[(drawn >= start) & (drawn < start + level.image.shape[0] * w)] - start
-        xy = np.column_stack([index % w, index // w])
-        places.append(xy[view.is_background(level.to_image(xy), distance)])
+    for k, (level, start) in enumerate(zip(levels, np.cumsum(counts) - counts)):
+        index = drawn[(drawn >= start) & (drawn < start + counts[k])] - start
+        width = level.image.shape[1]
+        xy = np.column_stack([index % width, index // width]) if some is None else some[k][index]
+        places.append(xy[view.is_background(level.to_image(xy), distance, pixels / level.scale)])
     return positives, _cut(levels, number, places, window)
 
 
@@ -254,12 +262,14 @@ def mine_view(
     *,
     most: int,
     distance: float = 0.5,
+    pixels: float = 0.0,
+    mode: str = "scan",
 ) -> tuple[Windows, int]:
-    """The highest-scoring new false alarms of a detector among ALL windows of a view.
+    """The highest-scoring new false alarms of a detector among ALL windows of a view, or all that a mode looks at.
 
     Parameters
     ----------
-    image, mirrored, number, keypoint, distance
+    image, mirrored, number, keypoint, distance, pixels
         As in :func:`sample_view`.
     detector : KeypointDetector
         Holds a model of ``keypoint``, its rejection thresholds lowered.
@@ -267,6 +277,8 @@ def mine_view(
         Keys of the negatives so far.
     most : int
         At most so many.
+    mode : {"scan", "prune+regress"}
+        Of the detector.
 
     Returns
     -------
@@ -279,8 +291,8 @@ def mine_view(
     levels = detector.pyramid(view.pixels)
     keys, scores, n_alarms = [np.empty(0, np.int64)], [np.empty(0, np.float32)], 0
     for k, level in enumerate(levels):
-        found = detector.score_level(level, keypoint)
-        found = found[view.is_background(found[:, :2], distance)]
+        found = detector.score_level(level, keypoint, mode)
+        found = found[view.is_background(found[:, :2], distance, pixels / level.scale)]
         n_alarms += len(found)
         xy = np.rint(level.from_image(found[:, :2])).astype(np.int64)
         keys.append(pack_keys(number, k, xy[:, 1], xy[:, 0]))

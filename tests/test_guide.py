@@ -166,6 +166,28 @@ def test_algorithm_3_by_hand(prune):
     assert guided == {row for row in scan if (row[0], row[1]) in wanted}
 
 
+def test_the_verifier_decides_behind_the_cascade_alone(tmp_path):
+    place = Localisation(offset_x=0.03, mark_x=0.01)
+    scan, verifier = classifier(8, 60, 0.02, 0.5), replace(classifier(11, 40, 0.02, 0.25), localisation=place)
+    shared = KeypointDetector({"a": scan}, POOL, guides={"a": GUIDE})
+    detector = replace(shared, guides={"a": replace(GUIDE, verifier=verifier)})
+    alone = KeypointDetector({"a": verifier}, POOL, guides={"a": GUIDE})
+    path = tmp_path / "d.safetensors"
+    detector.save(path)
+    for found in (detector, load_model(path)):
+        for mode, other in (("scan", shared), ("regress", shared), ("prune+regress", alone)):
+            assert found.default_threshold("a", mode=mode) == other.default_threshold("a") == (0.25 if other is alone else 0.5)
+            for threshold in (None, -np.inf):
+                expected = other.detect(IMAGE, mode=mode, threshold=threshold)
+                assert found.detect(IMAGE, mode=mode, threshold=threshold) == expected
+    assert replace(GUIDE, verifier=verifier).mirrored(POOL).verifier.localisation == verifier.mirrored(POOL).localisation
+    arrays, header = read_model(path, "keypoint detector")
+    del arrays["a/verifier/coef"]
+    write_model(path, "keypoint detector", arrays, header)
+    with pytest.raises(ValueError, match="'a/verifier/coef' is missing"):
+        load_model(path)
+
+
 def test_modes_that_were_not_learnt():
     detector = KeypointDetector(
         {"a": classifier(1), "b": classifier(2)}, POOL, guides={"a": replace(GUIDE, prune=()), "b": GUIDE}

@@ -8,12 +8,15 @@ import pytest
 from annealed.models import load_model
 from annealed.models.context import Context, Face
 from annealed.models.detector import KeypointDetector
+from annealed.models.peaks import Localisation
 from annealed.models.sparse import KeypointModel
 from annealed.pipelines.calibration import cascade_for_recall, cheapest_order, expected_cost, soft_cascade, with_order
 from annealed.pipelines.faces_context import ContextSettings, calibrate_context, shape_of, train_context
 from annealed.pipelines.faces_data import KEYPOINTS, FaceImage
 from annealed.pipelines.faces_guide import GuideSettings, train_guide
 from annealed.pipelines.faces_modes import ModeSettings, add_modes
+from annealed.pipelines.faces_train import TrainingSettings, train_detector
+from annealed.pipelines.faces_verifier import VerifierJob
 from annealed.pipelines.mining import held_out, open_view
 from annealed.vision.pool import HAAR_KINDS, FeaturePool
 from annealed.vision.pyramid import gaussian_pyramid
@@ -76,6 +79,31 @@ def test_a_guide_leads_to_the_keypoint(photographs):
     again, _ = train_guide("left_eye", views(photographs[:30]), views(photographs[30:]), GUIDE, POOL, False, said.append, 3)
     assert not again.prune
     np.testing.assert_array_equal(again.offsets.coef, guide.offsets.coef)
+
+
+def test_a_verifier_learns_from_what_the_guide_points_at(photographs, tmp_path):
+    guide, _ = train_guide("left_eye", views(photographs[:30]), views(photographs[30:]), GUIDE, POOL, say=lambda line: None)
+    settings = TrainingSettings(
+        n_features=30, first_rows=500, n_steps=6, final_steps=12, rounds=2, n_random=400, per_round=200, views_per_round=12,
+        negative_distance=0.15, negative_pixels=4.0, held_out=0.25,
+    )  # fmt: skip
+    job = VerifierJob(photographs, [], settings, POOL, tmp_path, lambda line: None, 1, {"left_eye": guide})
+    positives, _, negatives = job._first_rows("left_eye")
+    assert len(positives) and len(negatives) > 200
+    for number in np.unique(negatives.keys >> 40)[:4].tolist():
+        view = open_view(job.views[number][0], "left_eye", job.views[number][1])
+        for k, level in enumerate(gaussian_pyramid(view.pixels)):
+            mine = negatives.keys[(negatives.keys >> 32) == (number << 8) + k]
+            xy = np.column_stack([mine & 0xFFFF, (mine >> 16) & 0xFFFF])
+            assert set(map(tuple, xy.tolist())) <= set(map(tuple, job.among("left_eye")(level).tolist()))
+            far = np.hypot(*(level.to_image(xy) - view.points[0]).T)
+            assert (far >= max(0.15 * view.ied[0], 4 / level.scale)).all()
+    made = job.train("left_eye", False)
+    verifier = made.models["left_eye"]
+    assert made.info["held_out"]["ap_10"] > 0.8 and verifier.localisation != Localisation()
+    assert (verifier.thresholds > -np.inf).all()
+    again = job.train("left_eye", True).models["left_eye"]
+    np.testing.assert_array_equal(again.coef, verifier.coef)
 
 
 def test_context_places_better_than_the_shape_alone(photographs):
@@ -168,8 +196,6 @@ def test_the_cheapest_order():
 
 
 def test_one_command_adds_all_modes(photographs, tmp_path):
-    from annealed.pipelines.faces_train import TrainingSettings, train_detector
-
     settings = TrainingSettings(
         n_features=20, first_rows=400, n_steps=5, final_steps=10, rounds=0, n_random=400, held_out=0.25,
     )  # fmt: skip
@@ -179,11 +205,17 @@ def test_one_command_adds_all_modes(photographs, tmp_path):
     small = ModeSettings(
         replace(GUIDE, n_offsets=10, n_prune=(5,), n_random=200, first_rows=200, per_level=1),
         replace(CONTEXT, n_features=10, per_view=1),
+        replace(settings, rounds=1, per_round=100, views_per_round=6, negative_distance=0.15, negative_pixels=4.0),
         0.25,
     )
     made = add_modes(base, few, [], out, "prune+regress", small, say=said.append)
     assert set(made.guides) == set(KEYPOINTS) and set(made.context.refinements) == {"chin", "left_ear", "right_ear"}
     assert "rejection_quantiles" in made.info["modes"] and set(made.info["modes"]["context"]) == set(made.context.refinements)
+    # What the context tells needs no verifier; a right side has the mirrored one.
+    own = {name: guide.verifier for name, guide in made.guides.items()}
+    assert {name for name, verifier in own.items() if verifier is None} == set(made.context.refinements)
+    np.testing.assert_array_equal(own["right_nose"].features, own["left_nose"].mirrored(POOL).features)
+    assert set(made.info["modes"]["verifiers"]) == {"left_eye", "left_nose", "left_mouth"}
     pixels = open_view(few[0], "chin", False).pixels
     loaded = load_model(out)
     assert loaded.detect(pixels, mode="prune+regress") == made.detect(pixels, mode="prune+regress")

@@ -90,8 +90,9 @@ def select_columns(X, y, names: list[str], k: int, task: str) -> list[dict]:
     else:
         if len(np.unique(y)) < 2:
             raise ValueError(f"the target has one value only ({str(y[0])!r}), expected at least two classes")
-        if np.asarray(y).dtype.kind == "f" and (y != np.round(y)).any():
-            raise ValueError(f"the target holds numbers such as {y[y != np.round(y)][0]:g}: expected labels for --task classification")
+        broken = y[y != np.round(y)] if np.asarray(y).dtype.kind == "f" else []
+        if len(broken):
+            raise ValueError(f"the target holds numbers such as {broken[0]:g}: expected labels for --task classification")
         model = FSAClassifier(n_features_to_select=k)
     model.fit(X, y)
     support = np.flatnonzero(model.get_support())

@@ -120,7 +120,7 @@ def test_guess_task():
         ("t.csv", "a,y\n1,\n2,\n", ("--target", "y", "-k", 1), "no row with a target"),
         ("t.csv", "a,y\n1,b\n2,b\n", ("--target", "y", "-k", 1), "one value only ('b')"),
         ("t.csv", "a,y\n1,b\n2,c\n", ("--target", "y", "-k", 1, "--task", "regression"), "the target holds labels such as 'b'"),
-        ("t.csv", "a,y\n1,.5\n2,1\n", ("--target", "y", "-k", 1, "--task", "classification"), "the target holds numbers such as 0.5"),
+        ("t.csv", "a,y\n1,.5\n2,1\n", ("--target", "y", "-k", 1, "--task", "classification"), "holds numbers such as 0.5"),
         ("t.npz", "hello", ("--target", "y", "-k", 1), "brings its own target; expected no --target y"),
         ("t.csv", "", ("--target", "y", "-k", 1), "not a readable table"),
         ("t.csv", b"\xff\xfe\x00a\x80", ("--target", "y", "-k", 1), "not a readable table"),

@@ -49,6 +49,8 @@ class SubspaceMetricMixin(TransformerMixin):
             if len(pairs) != 2:
                 raise ValueError(f"pairs is a tuple of {len(pairs)} matrices; expected 2 of shape (n_pairs, n_features)")
             left, right = pairs
+            if np.shape(left) != np.shape(right):
+                raise ValueError(f"pairs of matrices of shapes {np.shape(left)} and {np.shape(right)}; expected equal ones")
         else:
             pairs = np.asarray(pairs)
             if pairs.ndim != 3 or pairs.shape[1] != 2:
@@ -69,9 +71,11 @@ class SubspaceMetricMixin(TransformerMixin):
             ``metric(u, v, squared=False)``; it keeps the metric of now even if the estimator is fitted again.
         """
         check_is_fitted(self)
-        subspace = self._frozen_subspace()
+        subspace, shape = self._frozen_subspace(), (self.n_features_in_,)
 
         def metric(u, v, squared=False):
+            if not np.shape(u) == np.shape(v) == shape:
+                raise ValueError(f"vectors of shapes {np.shape(u)} and {np.shape(v)}; expected {shape}")
             difference = subspace(np.asarray(u, dtype=float)[None]) - subspace(np.asarray(v, dtype=float)[None])
             square = float(np.sum(difference**2))
             return square if squared else square**0.5

@@ -297,8 +297,8 @@ class TruncatedGradientClassifier(OnlineClassifier):
         rate = self.learning_rate / self._row_length
         for order in self._orders(len(y), n_passes):
             state["b"] = kernels.truncated_gradient_pass(
-                X.data, X.indices, X.indptr, y, weight, order, number, h, rate, self.fit_intercept, state["t"], self.burst_size,
-                self.gravity, state["w"], state["done"], state["b"],
+                X.data, X.indices, X.indptr, y, weight, order, number, h, rate, bool(self.fit_intercept), state["t"],
+                int(self.burst_size), float(self.gravity), state["w"], state["done"], state["b"],
             )  # fmt: skip
             state["t"] += len(y)
             bar.update()
@@ -361,8 +361,8 @@ class FOBOSClassifier(OnlineClassifier):
         rate = self.learning_rate / self._row_length
         for order in self._orders(len(y), n_passes):
             state["b"], state["total"] = kernels.fobos_pass(
-                X.data, X.indices, X.indptr, y, weight, order, number, h, rate, self.fit_intercept, state["t"], self.penalty,
-                state["w"], state["done"], state["total"], state["b"],
+                X.data, X.indices, X.indptr, y, weight, order, number, h, rate, bool(self.fit_intercept), state["t"],
+                float(self.penalty), state["w"], state["done"], state["total"], state["b"],
             )  # fmt: skip
             state["t"] += len(y)
             bar.update()
@@ -429,8 +429,8 @@ class RDAClassifier(OnlineClassifier):
         number, h = loss_number(self.loss)
         for order in self._orders(len(y), n_passes):
             state["g0"] = kernels.rda_pass(
-                X.data, X.indices, X.indptr, y, weight, order, number, h, self.fit_intercept, state["t"], self.penalty,
-                self._scale(), self.rho, state["g"], state["g0"],
+                X.data, X.indices, X.indptr, y, weight, order, number, h, bool(self.fit_intercept), state["t"],
+                float(self.penalty), self._scale(), float(self.rho), state["g"], state["g0"],
             )  # fmt: skip
             state["t"] += len(y)
             bar.update()

@@ -204,12 +204,16 @@ def class_codes(y) -> tuple[np.ndarray, np.ndarray]:
     ------
     ValueError
         For numbers that are no labels, labels that cannot be ordered, or one class only.
+    TypeError
+        For labels that are bytes.
     """
     try:
         check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)
     except TypeError:
         kinds = sorted({type(label).__name__ for label in np.ravel(y).tolist()})
+        if len(kinds) == 1:  # scikit-learn says why they cannot be labels
+            raise
         raise ValueError(f"y mixes labels of type {' and '.join(kinds)}; expected labels of one type") from None
     if len(classes) < 2:
         raise ValueError(f"y holds one class only ({classes.tolist()[0]!r}); a classifier needs at least two")

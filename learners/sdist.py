@@ -201,6 +201,11 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
         self.classes_, codes = class_codes(y)
         X = sp.csr_matrix(X) if sp.issparse(X) else X
+        with np.errstate(over="ignore"):
+            most = max(X.max(), -X.min())
+            overflow = not np.isfinite(X.shape[1] * most**2)
+        if overflow:
+            raise ValueError(f"X holds values up to {most:g}, whose squares overflow {X.dtype}; expected numbers of moderate size")
         run = BoostingRun(self, X, codes)
         if not run.booster.path:
             warnings.warn("no direction lowers the loss: the learnt metric is zero everywhere", ConvergenceWarning, stacklevel=2)

@@ -85,7 +85,11 @@ class SDistCV(MetaEstimatorMixin, TransformerMixin, ClassifierMixin, BaseEstimat
         self.classes_, codes = class_codes(y)
         X = sp.csr_matrix(X) if sp.issparse(X) else X
         base = SDist() if self.estimator is None else self.estimator
+        if not isinstance(base, SDist):
+            raise ValueError(f"estimator={base!r} is not valid; expected an SDist or None")
         grid = self._grid(base)
+        for settings in ParameterGrid(grid):  # now, not after some runs
+            clone(base).set_params(**settings)._check_parameters()
         check_real("tolerance", self.tolerance, 0.0)
         check_jobs(self.n_jobs)
         served = {name: grid.pop(name, [getattr(base, name)]) for name in SERVED_BY_ONE_PATH}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from .kernels import CHUNK
 
 PIECE_BYTES = 8 << 20  # what is read at once where more has to be read than was asked for
 READERS = 8  # threads that read columns of a file at the same time: a disk answers many small questions together
+_PLACE = Lock()
 
 
 class Outside:
@@ -189,7 +191,7 @@ class RawSource(Source):
             raise ValueError(f"{path}: {os.path.getsize(self.path)} bytes; {shape} {self.stored} need {end}")
 
     def read(self, rows, columns, out):
-        file = os.open(self.path, os.O_RDONLY)
+        file = os.open(self.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
         _as_asked(file)
         try:
             if self.order == "C":
@@ -250,10 +252,19 @@ def _fill(file: int, out: np.ndarray, at: int, path: str) -> None:
     """Read exactly ``out.nbytes`` bytes from position ``at``."""
     view = memoryview(out.reshape(-1).view(np.uint8).data)
     while len(view):
-        got = os.preadv(file, [view], at)
+        got = os.preadv(file, [view], at) if hasattr(os, "preadv") else _in_turn(file, view, at)
         if not got:
             raise ValueError(f"{path} ends before its last value")
         view, at = view[got:], at + got
+
+
+def _in_turn(file: int, view: memoryview, at: int) -> int:
+    """What ``os.preadv`` does, where it is missing (Windows): the readers share the place in the file, so one at a time."""
+    with _PLACE:
+        os.lseek(file, at, os.SEEK_SET)
+        found = os.read(file, len(view))
+    view[: len(found)] = found
+    return len(found)
 
 
 class ChunkedSource(Source):

@@ -294,8 +294,8 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
 
                 def work(thread, part=part, bursts=bursts):
                     kernels.stabilised_stage(  # type: ignore[call-arg]
-                        *rows.arrays, y, weight, part, self.burst_size, number, h, rate, self.fit_intercept, state.gravity,
-                        state.coef, state.intercept, bursts[thread], *scratch[thread],
+                        *rows.arrays, y, weight, part, int(self.burst_size), number, h, rate, bool(self.fit_intercept),
+                        state.gravity, state.coef, state.intercept, bursts[thread], *scratch[thread],
                         state.pool, state.pooled, state.strides, bounds[thread], bounds[thread + 1],
                     )  # fmt: skip
 

@@ -56,6 +56,21 @@ def replacing(path: str | Path):
         temporary.unlink(missing_ok=True)
 
 
+def check_writable(path: Path) -> None:
+    """Find out before hours of work, not after them, whether a file can be written.
+
+    Raises
+    ------
+    ValueError
+        If not.
+    """
+    folder = path.resolve().parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise ValueError(f"{path}: cannot be written (no such folder, or no right to write there)")
+    if path.is_dir():
+        raise ValueError(f"{path}: a folder, expected the name of a file")
+
+
 def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)

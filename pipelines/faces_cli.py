@@ -46,6 +46,7 @@ def detect(
     """Find keypoints in photographs."""
     from ..models import load_model, resolve_model
     from ..models.detector import KeypointDetector
+    from ..models.files import check_writable
     from .faces_detect import detect_files, overlay_paths
     from .faces_video import detect_video, video_source
     from .overlay import draw_detections, write_image
@@ -64,6 +65,8 @@ def detect(
         "mode": mode,
         "context": context,
     }
+    if every < 1:
+        raise ValueError(f"every={every}: expected a whole number of at least 1")
     source = video_source(images)
     if source is not None:
         _detect_frames(detect_video(detector, source, every, overlay, **options), as_json, quiet)
@@ -71,6 +74,8 @@ def detect(
     pictures = overlay_paths(images, overlay) if overlay is not None else {}
     if overlay is not None and len(images) > 1:
         _make_folder(overlay)
+    for picture in list(pictures.values())[:1]:  # the others lie beside it
+        check_writable(picture)
     failed = 0
     answers = detect_files(detector, images, jobs or os.cpu_count() or 1, **options)
     for i, answer in enumerate(progress(answers, quiet, "images", max(1, len(images)))):
@@ -116,10 +121,11 @@ def train(
     """Train a detector by mining false alarms, and what its fast modes need."""
     from ..models import load_model, resolve_model
     from ..models.detector import KeypointDetector
+    from ..models.files import check_writable
     from ..models.guide import MODES
     from .faces_data import KEYPOINTS, list_images, read_faces
     from .faces_modes import ModeSettings, add_modes
-    from .faces_train import check_out, read_settings, train_detector
+    from .faces_train import read_settings, train_detector
 
     if mode not in MODES:
         raise ValueError(f"mode {mode!r} is unknown; expected one of {', '.join(MODES)}")
@@ -130,7 +136,7 @@ def train(
     for name in keypoint or []:
         if name not in KEYPOINTS:
             raise ValueError(f"keypoint {name!r} is unknown; expected one of {', '.join(KEYPOINTS)}")
-    check_out(out)
+    check_writable(out)
     images = read_faces(data)
     folder = background if background is not None else data.resolve().parent / "background"
     empty = list_images(folder)[:n_background] if background is not None or folder.is_dir() else []

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from ..models.context import Context
 from ..models.detector import KIND, KeypointDetector
-from ..models.files import read_model
+from ..models.files import check_writable, read_model
 from ..models.guide import Guide
 from .calibration import cascade_for_recall
 from .faces_context import ANCHORS, ContextSettings, calibrate_context, train_context
 from .faces_data import MIRROR, FaceImage
 from .faces_guide import GuideSettings, train_guide
-from .faces_train import TrainingSettings, check_out, learnt_as
+from .faces_train import TrainingSettings, learnt_as
 from .faces_verifier import VERIFIER, VerifierJob
 from .mining import Windows, each, held_out, join, sample_view, without_faces
 
@@ -89,7 +89,7 @@ def add_modes(
     ValueError
         If there is nothing to learn from, a part belongs to other settings or data, or a file cannot be written.
     """
-    check_out(out)
+    check_writable(out)
     folder = out.with_name(out.name + ".checkpoint")
     folder.mkdir(exist_ok=True)
     fitted = [image for image in images if not held_out(image, settings.held_out)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 import tomllib
 from collections.abc import Callable, Sequence
@@ -14,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..models.detector import KeypointDetector, KeypointModel
-from ..models.files import check_array, read_model, write_model
+from ..models.files import check_array, check_writable, read_model, write_model
 from ..vision.pool import FeaturePool
 from ..vision.pyramid import Level
 from .calibration import calibrate, rejection_thresholds, with_order
@@ -107,21 +106,6 @@ def read_settings(path: Path | None) -> TrainingSettings:
     return TrainingSettings(**{name: known[name](value) for name, value in entries.items()})
 
 
-def check_out(path: Path) -> None:
-    """Find out before hours of work, not after them, whether the model file can be written.
-
-    Raises
-    ------
-    ValueError
-        If not.
-    """
-    folder = path.resolve().parent
-    if not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise ValueError(f"{path}: cannot be written (no such folder, or no right to write there)")
-    if path.is_dir():
-        raise ValueError(f"{path}: a folder, expected the name of a file")
-
-
 def train_detector(
     images: Sequence[FaceImage],
     background: Sequence[Path],
@@ -169,7 +153,7 @@ def train_detector(
     ValueError
         If there is nothing to learn from, a checkpoint belongs to other settings or data, or a file cannot be written.
     """
-    check_out(out)
+    check_writable(out)
     pool = pool or FeaturePool()
     folder = out.with_name(out.name + ".checkpoint")
     try:

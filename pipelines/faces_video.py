@@ -12,7 +12,7 @@ import cv2
 import numpy as np
 
 from ..models.detector import Detection, KeypointDetector
-from ..models.files import replacing
+from ..models.files import check_writable, replacing
 from .overlay import draw_marks
 
 VIDEO_SUFFIXES = (".mp4", ".m4v", ".mov", ".avi", ".mkv", ".webm", ".mpg", ".mpeg")
@@ -109,6 +109,10 @@ def detect_video(
     name = f"camera {source}" if isinstance(source, int) else str(source)
     if every < 1:
         raise ValueError(f"every={every}: expected a whole number of at least 1")
+    if overlay is not None:
+        if overlay.suffix.lower() not in VIDEO_SUFFIXES:
+            raise ValueError(f"{overlay}: cannot be written as a video; expected a name that ends in .mp4 or .avi")
+        check_writable(overlay)
     if not isinstance(source, int) and not Path(source).is_file():
         raise ValueError(f"{name}: no such file")
     capture = cv2.VideoCapture(source)
@@ -146,7 +150,7 @@ def detect_video(
                         writer = cv2.VideoWriter(str(path), _codec(overlay), rate, (width, height))
                         stack.callback(writer.release)
                         if not writer.isOpened():
-                            raise ValueError(f"{overlay}: cannot be written as a video; expected a name that ends in .mp4 or .avi")
+                            raise ValueError(f"{overlay}: cannot be written as a video here; another suffix might")
                     draw_marks(pixels, shown)
                     writer.write(cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR))
                 if answer is not None:

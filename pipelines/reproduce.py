@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from importlib import import_module
 from inspect import signature
@@ -70,4 +71,6 @@ def reproduce(name: str, runs: int | None = None, data_dir=None, **options) -> d
     if runs is not None and runs < 1:
         raise ValueError(f"runs={runs!r}; expected at least 1")
     given = {"runs": runs, "data_dir": data_dir, **options}
-    return make(**{key: value for key, value in given.items() if value is not None})
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=r"\d+ features found")  # the rows tell what was selected
+        return make(**{key: value for key, value in given.items() if value is not None})

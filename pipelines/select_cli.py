@@ -85,11 +85,14 @@ def select_columns(X, y, names: list[str], k: int, task: str) -> list[dict]:
 
     if task == "regression":
         if np.asarray(y).dtype.kind not in "iuf":
-            raise ValueError("the target is text: expected numbers for --task regression")
+            raise ValueError(f"the target holds labels such as {str(y[0])!r}: expected numbers for --task regression")
         model = FSARegressor(n_features_to_select=k)
     else:
         if len(np.unique(y)) < 2:
             raise ValueError(f"the target has one value only ({str(y[0])!r}), expected at least two classes")
+        broken = y[y != np.round(y)] if np.asarray(y).dtype.kind == "f" else []
+        if len(broken):
+            raise ValueError(f"the target holds numbers such as {broken[0]:g}: expected labels for --task classification")
         model = FSAClassifier(n_features_to_select=k)
     model.fit(X, y)
     support = np.flatnonzero(model.get_support())

@@ -59,6 +59,8 @@ def read_table(path: str | Path, target: str | None) -> Table:
     if not path.is_file():
         raise ValueError(f"{path}: no such file")
     name = path.name.lower()
+    if target is not None and name.endswith((".svm", ".svmlight", ".libsvm", ".npz")):
+        raise ValueError(f"{path}: brings its own target; expected no --target {target}")
     if name.endswith((".svm", ".svmlight", ".libsvm")):
         table = _read_svmlight(path)
     elif name.endswith(".npz"):

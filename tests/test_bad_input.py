@@ -1,4 +1,4 @@
-"""Bad input of every learner but the annealed ones: one line that names the value and what was expected."""
+"""What users hand in: bad input is told in one line that names the value and the expectation; odd but good input is taken."""
 
 import inspect
 import re
@@ -75,12 +75,37 @@ def test_bad_labels(model):
         model.fit(X, ["a"] * 40)
     with pytest.raises(ValueError, match=r"^y mixes labels of type NoneType and str; expected labels of one type$"):
         model.fit(X, np.array(["a", None] * 20, dtype=object))
+    with pytest.raises(TypeError, match="bytes is not supported"):
+        model.fit(X, np.array([b"a", b"b"] * 20))
 
 
 @pytest.mark.parametrize("model", [*SELECTORS, *ONLINE, FSAClassifier(2)], ids=lambda m: type(m).__name__)
 def test_numbers_without_squares(model):
     with pytest.raises(ValueError, match=r"squares overflow float64.*expected finite numbers of moderate size"):
         model.fit(X * 1e200, Y)
+
+
+def test_pairs_and_searches_of_a_metric():
+    metric = SDist(n_neighbors=3, n_steps=3).fit(X, Y)
+    with pytest.raises(ValueError, match=r"shapes \(1, 6\) and \(5, 6\); expected equal ones"):
+        metric.pair_distance((X[:1], X[:5]))
+    with pytest.raises(ValueError, match=r"vectors of shapes \(2,\) and \(6,\); expected \(6,\)"):
+        metric.get_metric()(X[0, :2], X[1])
+    for grid, message in (
+        ({"n_steps": [5, 0]}, "n_steps=0"),
+        ({"kappa": ["x"]}, "kappa='x'"),
+        ({"classifier": ["x"]}, "classifier='x'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            SDistCV(SDist(), grid).fit(X, Y)
+    with pytest.raises(ValueError, match=r"^estimator=FSAClassifier.* is not valid; expected an SDist or None"):
+        SDistCV(FSAClassifier()).fit(X, Y)
+
+
+def test_distances_that_overflow():
+    for kind in (np.asarray, sp.csr_array):
+        with pytest.raises(ValueError, match=r"^X holds values up to .*e\+30, whose squares overflow float32; expected"):
+            SDist().fit(kind((X * 1e30).astype(np.float32)), Y)
 
 
 @pytest.mark.parametrize("model", [FSARegressor(2), ForwardBackwardRegressor(2), TISPRegressor(2)], ids=lambda m: type(m).__name__)

@@ -1,5 +1,6 @@
 """Fits on files equal fits in memory, whatever the file's layout and the size of the blocks."""
 
+import os
 import pickle
 import sys
 from pathlib import Path
@@ -255,6 +256,12 @@ def test_bad_input(files, tmp_path):
             on_disk(files["rows.npy"], **options)
     with pytest.raises(ValueError, match=r"^list is not a file; expected a path"):
         on_disk([[1.0, 2.0]])
+
+
+def test_files_are_read_where_the_system_lacks_preadv(files, monkeypatch):
+    monkeypatch.delattr(os, "preadv", raising=False)
+    for name in ("rows.npy", "columns.npy"):
+        np.testing.assert_array_equal(on_disk(files[name])[:, np.array([3, 11, 40])], _matrix()[:, [3, 11, 40]])
 
 
 def test_damaged_files_are_named(files, tmp_path):

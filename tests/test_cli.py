@@ -346,6 +346,10 @@ def test_bad_videos(folder, model, video):
         ([video, "a.png"], "expected one video alone"),
         ([video, "--every", 0], "every=0"),
         ([video, "--overlay", folder / "x.nonsense"], "x.nonsense"),
+        ([video, "--overlay", folder / "x.png"], "expected a name that ends in .mp4"),
+        ([video, "--overlay", folder / "none" / "x.mp4"], "no such folder"),
+        (["--overlay", folder / "none" / "x.png"], "no such folder"),
+        (["--every", 0], "every=0"),
         ([video, "--mode", "regress"], "only 'scan'"),
         ([video, "--mode", "fast"], "expected one of scan"),
     ):

@@ -98,21 +98,26 @@ class KeypointDetector:
                 raise ValueError(f"keypoint {name!r} is unknown; expected one of {', '.join(self.models)}")
         return chosen
 
-    def check_mode(self, mode: str, keypoints: Iterable[str] | None = None, context: bool = True) -> None:
-        """Find out whether a mode can be had for these keypoints, all by default.
+    def check_mode(self, mode: str | None, keypoints: Iterable[str] | None = None, context: bool = True) -> str:
+        """Return the mode asked for, by default "prune+regress" where it has been learnt for these keypoints, else "scan".
 
         Raises
         ------
         ValueError
-            If not.
+            If it cannot be had for these keypoints, all by default.
         """
+        looked_for = self._looked_for(self.check_keypoints(keypoints), context)
+        if mode is None:
+            pruned = all(name in self.guides and self.guides[name].prune for name in looked_for)
+            return "prune+regress" if pruned else "scan"
         if mode not in MODES:
             raise ValueError(f"mode={mode!r}: expected one of {', '.join(MODES)}")
-        for name in self._looked_for(self.check_keypoints(keypoints), context):
+        for name in looked_for:
             if mode != "scan" and name not in self.guides:
                 raise ValueError(f"mode={mode!r}: the model has not learnt it for {name}, only 'scan'")
             if mode == "prune+regress" and not self.guides[name].prune:
                 raise ValueError(f"mode={mode!r}: the model has not learnt to prune for {name}, only 'scan' and 'regress'")
+        return mode
 
     def detect(
         self,
@@ -122,7 +127,7 @@ class KeypointDetector:
         min_size: float | None = None,
         max_size: float | None = None,
         max_detections: int = 200,
-        mode: str = "scan",
+        mode: str | None = None,
         context: bool = True,
     ) -> list[Detection]:
         """Find keypoints.
@@ -140,9 +145,10 @@ class KeypointDetector:
             A smaller ``min_size`` enlarges the image (at most fourfold). Levels outside the range are not looked at.
         max_detections : int
             At most so many of each keypoint, the best.
-        mode : {"scan", "regress", "prune+regress"}
+        mode : {"scan", "regress", "prune+regress"}, optional
             Which windows the classifier looks at: all; those around where the regressor points from a sparse grid; the same from
-            grid points that a cheaper classifier leaves (Algorithm 3 of the arXiv text).
+            grid points that a cheaper classifier leaves (Algorithm 3 of the arXiv text). By default the last, which is the fastest,
+            where the model has learnt it, else "scan".
         context : bool
             Whether keypoints that the model knows to tell from others are told from them; if not, they are looked for like the
             others. No matter for models without context.
@@ -158,7 +164,7 @@ class KeypointDetector:
             If the image is none, a keypoint or mode is unknown or not learnt, or the sizes make no sense.
         """
         names = self.check_keypoints(keypoints)
-        self.check_mode(mode, names, context)
+        mode = self.check_mode(mode, names, context)
         levels = self.pyramid(as_rgb(image), min_size, max_size)
         looked_for = self._looked_for(names, context)
         least = {name: self.default_threshold(name, context, mode) if threshold is None else threshold for name in names}
@@ -249,11 +255,11 @@ class KeypointDetector:
         guide = self.guides.get(keypoint) if mode == "prune+regress" else None
         return self.models[keypoint] if guide is None or guide.verifier is None else guide.verifier
 
-    def default_threshold(self, keypoint: str, context: bool = True, mode: str = "scan") -> float:
+    def default_threshold(self, keypoint: str, context: bool = True, mode: str | None = None) -> float:
         """Least score of a detection unless asked otherwise."""
         if context and self.context is not None and keypoint in self.context.refinements:
             return self.context.thresholds.get(keypoint, 0.0)
-        return self.classifier(keypoint, mode).threshold
+        return self.classifier(keypoint, self.check_mode(mode, [keypoint], context)).threshold
 
     def _looked_for(self, names: Sequence[str], context: bool) -> list[str]:
         """Keypoints to look for so that these can be answered, in the order of the model."""

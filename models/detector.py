@@ -276,7 +276,7 @@ class KeypointDetector:
         windows: dict[str, list[np.ndarray]] = {name: [np.empty((0, 4))] for name in names}
         buffers = Buffers()
         for level in levels:
-            for channels in self.strips(level, mode, buffers):
+            for channels in self.strips(level, mode, buffers, len(names)):
                 for name in names:
                     windows[name].append(self.score_strip(level, channels, name, mode))
         peaks = {}
@@ -320,13 +320,15 @@ class KeypointDetector:
             max_scale=window / smallest,
         )
 
-    def strips(self, level: Level, mode: str = "scan", buffers: Buffers | None = None) -> Iterator[LevelChannels]:
+    def strips(
+        self, level: Level, mode: str = "scan", buffers: Buffers | None = None, n_keypoints: int = 1
+    ) -> Iterator[LevelChannels]:
         """Yield a level's tables, strip by strip: what they take of memory is bounded. With ``buffers``, each until the next."""
         height, width = level.image.shape[:2]
         margin = 0 if mode == "scan" else max(guide.margin for guide in self.guides.values())
         rows = max(1, STRIP // width, 4 * margin)
         for top in range(0, height, rows):
-            yield level_channels(level.image, self.pool, (top, min(height, top + rows)), margin, buffers)
+            yield level_channels(level.image, self.pool, (top, min(height, top + rows)), margin, buffers, n_keypoints)
 
     def score_strip(self, level: Level, channels: LevelChannels, keypoint: str, mode: str = "scan") -> np.ndarray:
         """Return the windows of a strip that pass all rejection thresholds: (n, 4) x, y (image pixels), scale, score."""

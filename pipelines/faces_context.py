@@ -250,11 +250,16 @@ def calibrate_context(
         if len(balance) and recall < 0.5 * coarse.recall[best]:  # that precision costs too much: the best balance of both
             threshold = coarse.threshold[best]
         thresholds[name] = float(threshold) if np.isfinite(threshold) else 0.0
-    # Faces that hardly ever give an answer above the default thresholds need not be looked at.
-    answering = [
-        told.face[told.face + weight * told.verified[name] >= thresholds[name]] for told in tellings for name in names
-    ]
-    enough = np.concatenate([np.empty(0), *answering])
-    least = float(np.quantile(enough, 0.01)) if len(enough) else 0.0
+    # Faces that hardly ever give a right answer above the default thresholds need not be looked at.
+    answering = [np.empty(0)]
+    for told in tellings:
+        points = told.image.faces[..., 0] + 1j * told.image.faces[..., 1]
+        for name in names:
+            k = KEYPOINTS.index(name)
+            distance = abs((told.place[name] + shifts[name] * told.ied)[:, None] - points[:, k]) / told.image.ied
+            right = ((distance <= 0.1) & told.image.visible[:, k]).any(axis=1)
+            answering.append(told.face[right & (told.face + weight * told.verified[name] >= thresholds[name])])
+    enough = np.concatenate(answering)
+    least = float(np.quantile(enough, 0.02)) if len(enough) else 0.0
     return replace(context, refinements=refinements, weight=weight, thresholds=thresholds, least=least), scores
 

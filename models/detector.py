@@ -327,8 +327,10 @@ class KeypointDetector:
         height, width = level.image.shape[:2]
         margin = 0 if mode == "scan" else max(guide.margin for guide in self.guides.values())
         rows = max(1, STRIP // width, 4 * margin)
+        # Measured: after a grid that was not pruned the windows around its points follow, after one keypoint others.
+        expected = 4.0 if mode == "regress" else max(1.0, n_keypoints / 2)
         for top in range(0, height, rows):
-            yield level_channels(level.image, self.pool, (top, min(height, top + rows)), margin, buffers, n_keypoints)
+            yield level_channels(level.image, self.pool, (top, min(height, top + rows)), margin, buffers, expected)
 
     def score_strip(self, level: Level, channels: LevelChannels, keypoint: str, mode: str = "scan") -> np.ndarray:
         """Return the windows of a strip that pass all rejection thresholds: (n, 4) x, y (image pixels), scale, score."""

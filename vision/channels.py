@@ -56,8 +56,8 @@ class LevelChannels:
         Integral image of each channel. Sums may wrap around; box sums of one window are exact all the same.
     inverse_sigma : (rows, stride) float32 ndarray
         1 / sigma of the window at each pixel.
-    n_keypoints : int
-        So many are looked for here, one after the other.
+    expected : float
+        In the end, histograms of so many times the windows are wanted that have been asked for when it matters: a guess.
     """
 
     pool: FeaturePool
@@ -70,7 +70,7 @@ class LevelChannels:
     planes: npt.NDArray[np.uint8]
     integral: npt.NDArray[np.int32]
     inverse_sigma: npt.NDArray[np.float32]
-    n_keypoints: int = 1
+    expected: float = 1.0
     _buffers: Buffers = field(default_factory=Buffers, repr=False)
     _hog: list[tuple[npt.NDArray[Any], npt.NDArray[np.float32]]] = field(default_factory=list, repr=False)
     _gradient: list[npt.NDArray[np.uint16]] = field(default_factory=list, repr=False)
@@ -82,12 +82,9 @@ class LevelChannels:
         return (self.rows + self.pool.window) * self.stride
 
     def prefers_hog(self, n_windows: int) -> bool:
-        """Whether to compute ``hog``, or use it, for the histograms of some more windows: not before it is the cheaper way.
-
-        Other keypoints will ask as well: measured, half of their number times as many windows is the best guess.
-        """
+        """Whether to compute ``hog``, or use it, for the histograms of some more windows: not before it is the cheaper way."""
         self._asked[0] += n_windows
-        return bool(self._hog) or self._asked[0] * _OWN * max(1.0, self.n_keypoints / 2) > self.plane
+        return bool(self._hog) or self._asked[0] * _OWN * self.expected > self.plane
 
     @property
     def has_hog(self) -> bool:
@@ -146,7 +143,7 @@ def level_channels(
     rows: tuple[int, int] | None = None,
     margin: int = 0,
     buffers: Buffers | None = None,
-    n_keypoints: int = 1,
+    expected: float = 1.0,
 ) -> LevelChannels:
     """Prepare one pyramid level, or a strip of it, for scanning; any number of models can then use it.
 
@@ -161,8 +158,8 @@ def level_channels(
         So many rows more above and below the strip, where the level has them.
     buffers : Buffers, optional
         Memory to reuse: what was made with the same buffers before is not to be used any more.
-    n_keypoints : int, default 1
-        So many will be looked for, one after the other; the values do not depend on it.
+    expected : float, default 1
+        See :class:`LevelChannels`; the values do not depend on it.
 
     Returns
     -------
@@ -199,7 +196,7 @@ def level_channels(
     inverse_sigma = buffers.take("sigma", (end - first, stride), np.float32)
     dense_integrals(planes, window, stride, integral, squares, inverse_sigma)
     tables = planes, integral, inverse_sigma
-    return LevelChannels(pool, top, bottom, first, end - first, width, stride, *tables, n_keypoints, buffers)
+    return LevelChannels(pool, top, bottom, first, end - first, width, stride, *tables, expected, buffers)
 
 
 @njit(cache=True, nogil=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -237,18 +238,20 @@ class KeypointDetector:
         if n_jobs == 1:
             yield from (work(self, item) for item in items)
             return
-        frozen = pickle.dumps(self)
-        processes = Parallel(int(n_jobs), return_as="generator", pre_dispatch=2 * int(n_jobs), batch_size=1)
-        answers = processes(delayed(_remote)(frozen, work, item) for item in items)
-        try:
-            for answer, error in answers:
-                if error is not None:
-                    raise error
-                yield answer
-        finally:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # that work is given up is what an early end means
-                answers.close()
+        with tempfile.TemporaryDirectory() as folder:
+            frozen = Path(folder) / "detector"
+            frozen.write_bytes(pickle.dumps(self))
+            processes = Parallel(int(n_jobs), return_as="generator", pre_dispatch=2 * int(n_jobs), batch_size=1)
+            answers = processes(delayed(_remote)(frozen, work, item) for item in items)
+            try:
+                for answer, error in answers:
+                    if error is not None:
+                        raise error
+                    yield answer
+            finally:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", UserWarning)  # that work is given up is what an early end means
+                    answers.close()
 
     def classifier(self, keypoint: str, mode: str) -> KeypointModel:
         """Return the model that decides about the windows of a mode: that of the scan, or the verifier c1 behind c0."""
@@ -403,15 +406,15 @@ def _detect(options: dict[str, Any], detector: KeypointDetector, image: np.ndarr
     return detector.detect(image, **options)
 
 
-_known: dict[bytes, KeypointDetector] = {}  # in a process that works for another: its detector
+_known: dict[Path, KeypointDetector] = {}  # in a process that works for another: its detector, and where that was found
 
 
-def _remote(frozen: bytes, work: Callable, item) -> tuple[Any, Exception | None]:
+def _remote(frozen: Path, work: Callable, item) -> tuple[Any, Exception | None]:
     """Return the answer of ``work``, or the exception, which has to wait for its turn."""
     if frozen not in _known:
         cv2.setNumThreads(1)
         _known.clear()
-        _known[frozen] = pickle.loads(frozen)
+        _known[frozen] = pickle.loads(frozen.read_bytes())
     try:
         return work(_known[frozen], item), None
     except Exception as error:

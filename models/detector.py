@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -98,21 +99,26 @@ class KeypointDetector:
                 raise ValueError(f"keypoint {name!r} is unknown; expected one of {', '.join(self.models)}")
         return chosen
 
-    def check_mode(self, mode: str, keypoints: Iterable[str] | None = None, context: bool = True) -> None:
-        """Find out whether a mode can be had for these keypoints, all by default.
+    def check_mode(self, mode: str | None, keypoints: Iterable[str] | None = None, context: bool = True) -> str:
+        """Return the mode asked for, by default "prune+regress" where it has been learnt for these keypoints, else "scan".
 
         Raises
         ------
         ValueError
-            If not.
+            If it cannot be had for these keypoints, all by default.
         """
+        looked_for = self._looked_for(self.check_keypoints(keypoints), context)
+        if mode is None:
+            pruned = all(name in self.guides and self.guides[name].prune for name in looked_for)
+            return "prune+regress" if pruned else "scan"
         if mode not in MODES:
             raise ValueError(f"mode={mode!r}: expected one of {', '.join(MODES)}")
-        for name in self._looked_for(self.check_keypoints(keypoints), context):
+        for name in looked_for:
             if mode != "scan" and name not in self.guides:
                 raise ValueError(f"mode={mode!r}: the model has not learnt it for {name}, only 'scan'")
             if mode == "prune+regress" and not self.guides[name].prune:
                 raise ValueError(f"mode={mode!r}: the model has not learnt to prune for {name}, only 'scan' and 'regress'")
+        return mode
 
     def detect(
         self,
@@ -122,7 +128,7 @@ class KeypointDetector:
         min_size: float | None = None,
         max_size: float | None = None,
         max_detections: int = 200,
-        mode: str = "scan",
+        mode: str | None = None,
         context: bool = True,
     ) -> list[Detection]:
         """Find keypoints.
@@ -140,9 +146,10 @@ class KeypointDetector:
             A smaller ``min_size`` enlarges the image (at most fourfold). Levels outside the range are not looked at.
         max_detections : int
             At most so many of each keypoint, the best.
-        mode : {"scan", "regress", "prune+regress"}
+        mode : {"scan", "regress", "prune+regress"}, optional
             Which windows the classifier looks at: all; those around where the regressor points from a sparse grid; the same from
-            grid points that a cheaper classifier leaves (Algorithm 3 of the arXiv text).
+            grid points that a cheaper classifier leaves (Algorithm 3 of the arXiv text). By default the last, which is the fastest,
+            where the model has learnt it, else "scan".
         context : bool
             Whether keypoints that the model knows to tell from others are told from them; if not, they are looked for like the
             others. No matter for models without context.
@@ -158,7 +165,7 @@ class KeypointDetector:
             If the image is none, a keypoint or mode is unknown or not learnt, or the sizes make no sense.
         """
         names = self.check_keypoints(keypoints)
-        self.check_mode(mode, names, context)
+        mode = self.check_mode(mode, names, context)
         levels = self.pyramid(as_rgb(image), min_size, max_size)
         looked_for = self._looked_for(names, context)
         least = {name: self.default_threshold(name, context, mode) if threshold is None else threshold for name in names}
@@ -231,29 +238,31 @@ class KeypointDetector:
         if n_jobs == 1:
             yield from (work(self, item) for item in items)
             return
-        frozen = pickle.dumps(self)
-        processes = Parallel(int(n_jobs), return_as="generator", pre_dispatch=2 * int(n_jobs), batch_size=1)
-        answers = processes(delayed(_remote)(frozen, work, item) for item in items)
-        try:
-            for answer, error in answers:
-                if error is not None:
-                    raise error
-                yield answer
-        finally:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # that work is given up is what an early end means
-                answers.close()
+        with tempfile.TemporaryDirectory() as folder:
+            frozen = Path(folder) / "detector"
+            frozen.write_bytes(pickle.dumps(self))
+            processes = Parallel(int(n_jobs), return_as="generator", pre_dispatch=2 * int(n_jobs), batch_size=1)
+            answers = processes(delayed(_remote)(frozen, work, item) for item in items)
+            try:
+                for answer, error in answers:
+                    if error is not None:
+                        raise error
+                    yield answer
+            finally:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", UserWarning)  # that work is given up is what an early end means
+                    answers.close()
 
     def classifier(self, keypoint: str, mode: str) -> KeypointModel:
         """Return the model that decides about the windows of a mode: that of the scan, or the verifier c1 behind c0."""
         guide = self.guides.get(keypoint) if mode == "prune+regress" else None
         return self.models[keypoint] if guide is None or guide.verifier is None else guide.verifier
 
-    def default_threshold(self, keypoint: str, context: bool = True, mode: str = "scan") -> float:
+    def default_threshold(self, keypoint: str, context: bool = True, mode: str | None = None) -> float:
         """Least score of a detection unless asked otherwise."""
         if context and self.context is not None and keypoint in self.context.refinements:
             return self.context.thresholds.get(keypoint, 0.0)
-        return self.classifier(keypoint, mode).threshold
+        return self.classifier(keypoint, self.check_mode(mode, [keypoint], context)).threshold
 
     def _looked_for(self, names: Sequence[str], context: bool) -> list[str]:
         """Keypoints to look for so that these can be answered, in the order of the model."""
@@ -270,7 +279,7 @@ class KeypointDetector:
         windows: dict[str, list[np.ndarray]] = {name: [np.empty((0, 4))] for name in names}
         buffers = Buffers()
         for level in levels:
-            for channels in self.strips(level, mode, buffers):
+            for channels in self.strips(level, mode, buffers, len(names)):
                 for name in names:
                     windows[name].append(self.score_strip(level, channels, name, mode))
         peaks = {}
@@ -314,13 +323,17 @@ class KeypointDetector:
             max_scale=window / smallest,
         )
 
-    def strips(self, level: Level, mode: str = "scan", buffers: Buffers | None = None) -> Iterator[LevelChannels]:
+    def strips(
+        self, level: Level, mode: str = "scan", buffers: Buffers | None = None, n_keypoints: int = 1
+    ) -> Iterator[LevelChannels]:
         """Yield a level's tables, strip by strip: what they take of memory is bounded. With ``buffers``, each until the next."""
         height, width = level.image.shape[:2]
         margin = 0 if mode == "scan" else max(guide.margin for guide in self.guides.values())
         rows = max(1, STRIP // width, 4 * margin)
+        # Measured: after a grid that was not pruned the windows around its points follow, after one keypoint others.
+        expected = 4.0 if mode == "regress" else max(1.0, n_keypoints / 2)
         for top in range(0, height, rows):
-            yield level_channels(level.image, self.pool, (top, min(height, top + rows)), margin, buffers)
+            yield level_channels(level.image, self.pool, (top, min(height, top + rows)), margin, buffers, expected)
 
     def score_strip(self, level: Level, channels: LevelChannels, keypoint: str, mode: str = "scan") -> np.ndarray:
         """Return the windows of a strip that pass all rejection thresholds: (n, 4) x, y (image pixels), scale, score."""
@@ -393,15 +406,15 @@ def _detect(options: dict[str, Any], detector: KeypointDetector, image: np.ndarr
     return detector.detect(image, **options)
 
 
-_known: dict[bytes, KeypointDetector] = {}  # in a process that works for another: its detector
+_known: dict[Path, KeypointDetector] = {}  # in a process that works for another: its detector, and where that was found
 
 
-def _remote(frozen: bytes, work: Callable, item) -> tuple[Any, Exception | None]:
+def _remote(frozen: Path, work: Callable, item) -> tuple[Any, Exception | None]:
     """Return the answer of ``work``, or the exception, which has to wait for its turn."""
     if frozen not in _known:
         cv2.setNumThreads(1)
         _known.clear()
-        _known[frozen] = pickle.loads(frozen)
+        _known[frozen] = pickle.loads(frozen.read_bytes())
     try:
         return work(_known[frozen], item), None
     except Exception as error:

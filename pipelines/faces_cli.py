@@ -17,7 +17,9 @@ app = new_app(help="Keypoints of faces: eyes, nose sides, mouth corners, ears, c
 Model = Annotated[str, typer.Option(help="Name of a shipped model, or a model file.")]
 Keypoints = Annotated[list[str] | None, typer.Option("--keypoint", help="Only this one (may be repeated).")]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON for programs instead of tables.")]
-Mode = Annotated[str, typer.Option(help="Windows to look at: scan (all), regress, or prune+regress (fastest).")]
+Mode = Annotated[
+    str | None, typer.Option(help="Windows to look at: scan (all), regress, or prune+regress (fastest; the default where learnt).")
+]
 Context = Annotated[bool, typer.Option(help="Tell chin and ears from the rest of the face; else look for them alone.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")]
 
@@ -33,7 +35,7 @@ def detect(
     threshold: Annotated[float | None, typer.Option(help="Least score; by default each keypoint's own.")] = None,
     min_size: Annotated[float | None, typer.Option(help="Smallest detection window, in image pixels.")] = None,
     max_size: Annotated[float | None, typer.Option(help="Largest detection window, in image pixels.")] = None,
-    mode: Mode = "scan",
+    mode: Mode = None,
     context: Context = True,
     every: Annotated[int, typer.Option(help="Of a video or camera: look at every N-th frame.")] = 1,
     jobs: Annotated[int, typer.Option(help="Photographs at a time; 0: one per core. `seconds` is longer with more.")] = 1,
@@ -55,7 +57,7 @@ def detect(
     detector = load_model(resolve_model(model))
     if not isinstance(detector, KeypointDetector):
         raise ValueError(f"model {model!r}: not a keypoint detector")
-    detector.check_mode(mode, keypoint or None, context)
+    mode = detector.check_mode(mode, keypoint or None, context)
     detector.pyramid(_tiny_image(), min_size, max_size)  # senseless sizes: said once, not for every image
     options = {
         "keypoints": keypoint or None,
@@ -165,7 +167,7 @@ def evaluate(
     keypoint: Keypoints = None,
     background: Annotated[Path | None, typer.Option(help="Folder of images without faces: false detections.")] = None,
     skip_background: Annotated[int, typer.Option(help="Leave out so many of them, the first by name.")] = 0,
-    mode: Mode = "scan",
+    mode: Mode = None,
     context: Context = True,
     as_json: AsJson = False,
     report: Annotated[Path | None, typer.Option(help="Folder for tables, curves and pictures.")] = None,
@@ -181,7 +183,7 @@ def evaluate(
     if not isinstance(detector, KeypointDetector):
         raise ValueError(f"model {model!r}: not a keypoint detector")
     names = detector.check_keypoints(keypoint)
-    detector.check_mode(mode, names, context)
+    mode = detector.check_mode(mode, names, context)
     images = read_faces(data)
     empty = list_images(background)[skip_background:] if background is not None else []
     if report is not None:

@@ -201,7 +201,7 @@ def calibrate_context(
         pixels = read_image(image.path)
         levels = detector.pyramid(pixels)
         peaks = detector.anchor_peaks(levels, mode)
-        faces = context.faces(peaks, {name: detector.models[name].threshold for name in context.anchors}, 10)
+        faces = context.faces(peaks, {name: detector.classifier(name, mode).threshold for name in context.anchors}, 10)
         told = _Told(image, np.array([face.score for face in faces]), np.empty(0))
         frames = [context.shape.complete(face.found, face.which)[1] for face in faces]
         told.ied = np.array([abs(frame.turn) for frame in frames])
@@ -245,15 +245,21 @@ def calibrate_context(
         coarse = curve_of(name, weight, 0.1)
         scores[name] = {"ap_5": curve_of(name, weight, 0.05).average_precision, "ap_10": coarse.average_precision}
         recall, threshold = coarse.at_precision(precision)
-        if recall < 0.1:  # that precision is out of reach: the best balance of both
-            balance = coarse.precision * coarse.recall / np.maximum(coarse.precision + coarse.recall, 1e-12)
-            threshold = float(coarse.threshold[int(np.argmax(balance))]) if len(balance) else 0.0
-        thresholds[name] = float(threshold)
-    # Faces that hardly ever give an answer above the default thresholds need not be looked at.
-    answering = [
-        told.face[told.face + weight * told.verified[name] >= thresholds[name]] for told in tellings for name in names
-    ]
-    enough = np.concatenate([np.empty(0), *answering])
-    least = float(np.quantile(enough, 0.01)) if len(enough) else 0.0
+        balance = coarse.precision * coarse.recall / np.maximum(coarse.precision + coarse.recall, 1e-12)
+        best = int(np.argmax(balance)) if len(balance) else 0
+        if len(balance) and recall < 0.5 * coarse.recall[best]:  # that precision costs too much: the best balance of both
+            threshold = coarse.threshold[best]
+        thresholds[name] = float(threshold) if np.isfinite(threshold) else 0.0
+    # Faces that hardly ever give a right answer above the default thresholds need not be looked at.
+    answering = [np.empty(0)]
+    for told in tellings:
+        points = told.image.faces[..., 0] + 1j * told.image.faces[..., 1]
+        for name in names:
+            k = KEYPOINTS.index(name)
+            distance = abs((told.place[name] + shifts[name] * told.ied)[:, None] - points[:, k]) / told.image.ied
+            right = ((distance <= 0.1) & told.image.visible[:, k]).any(axis=1)
+            answering.append(told.face[right & (told.face + weight * told.verified[name] >= thresholds[name])])
+    enough = np.concatenate(answering)
+    least = float(np.quantile(enough, 0.02)) if len(enough) else 0.0
     return replace(context, refinements=refinements, weight=weight, thresholds=thresholds, least=least), scores
 

@@ -75,11 +75,11 @@ def detect_files(
     yield from detector.each(partial(_look, options), images or [None], n_jobs)
 
 
-_ready: set[str] = set()  # modes whose compiled code this process has loaded
+_ready: set[str | None] = set()  # modes whose compiled code this process has loaded
 
 
 def _look(options: dict[str, Any], detector: KeypointDetector, name: str | None) -> Answer:
-    if (mode := options.get("mode", "scan")) not in _ready:  # before the clock starts
+    if (mode := options.get("mode")) not in _ready:  # before the clock starts
         detector.detect(np.zeros((64, 64, 3), np.uint8), **{**options, "min_size": None, "max_size": None})
         _ready.add(mode)
     shown = SAMPLE if name is None else name

@@ -104,11 +104,12 @@ def evaluate_detector(
     Raises
     ------
     ValueError
-        If a keypoint of the detector is not one of the face's, or no photograph can be read.
+        If a keypoint of the detector is not one of the face's, a mode is not learnt, or no photograph can be read.
     """
     for name in keypoints:
         if name not in KEYPOINTS:
             raise ValueError(f"keypoint {name!r} of the model is no keypoint of faces ({', '.join(KEYPOINTS)})")
+    options["mode"] = detector.check_mode(options.get("mode"), keypoints, options.get("context", True))
     result = Evaluation()
     for image in progress(images, len(images)):
         try:
@@ -142,7 +143,7 @@ def evaluate_detector(
             chosen = [i for i, image in enumerate(result.images) if part in ("all", image.source)]
             for tolerance in TOLERANCES:
                 judged = [result.judged[name, tolerance][i] for i in chosen]
-                threshold = detector.default_threshold(name, options.get("context", True), options.get("mode", "scan"))
+                threshold = detector.default_threshold(name, options.get("context", True), options["mode"])
                 curve, row = _row(judged, threshold)
                 if part == "all":
                     result.curves[name, tolerance] = curve

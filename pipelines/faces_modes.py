@@ -186,7 +186,8 @@ def _context(
         context = train_context(told, fitted, settings.context, detector.pool, say, n_jobs)
         part = replace(detector, context=context, guides={}, info={"made_from": made_from})
         part.save(path)
-    context, scores = calibrate_context(replace(detector, context=part.context), calibration, settings.precision, n_jobs=n_jobs)
+    mode = detector.check_mode(None, ANCHORS)
+    context, scores = calibrate_context(replace(detector, context=part.context), calibration, settings.precision, mode, n_jobs)
     for name, values in scores.items():
         say(f"{name}: told from the context, held out: " + ", ".join(f"{k} {v:.3f}" for k, v in values.items()))
     return context, scores

@@ -201,6 +201,16 @@ def test_modes_that_were_not_learnt():
         replace(detector, guides={}).detect(IMAGE, mode="regress")
 
 
+def test_the_default_mode_is_the_fastest_that_was_learnt():
+    detector = KeypointDetector({"a": classifier(1), "b": classifier(2)}, POOL, guides={"a": GUIDE, "b": replace(GUIDE, prune=())})
+    assert detector.check_mode(None) == "scan" and detector.check_mode(None, ["a"]) == "prune+regress"
+    detector = replace(detector, guides={"a": GUIDE, "b": GUIDE})
+    assert detector.check_mode(None) == "prune+regress"
+    assert detector.detect(IMAGE) == detector.detect(IMAGE, mode="prune+regress")
+    without = replace(detector, guides={})
+    assert without.check_mode(None) == "scan" and without.detect(IMAGE) == without.detect(IMAGE, mode="scan")
+
+
 def test_many_images_in_any_number_of_processes():
     detector = KeypointDetector({"a": classifier(7, 60, 0.01)}, POOL, guides={"a": GUIDE})
     images = [IMAGE, IMAGE[:100], IMAGE[:, 50:], IMAGE[::-1]]
@@ -291,9 +301,9 @@ def whole_detector():
 def test_the_context_answers_for_the_chin():
     detector = whole_detector()
     small = IMAGE[:120, :120]
-    found = detector.detect(small, ["chin"], threshold=-np.inf, max_detections=5)
+    found = detector.detect(small, ["chin"], threshold=-np.inf, max_detections=5, mode="scan")
     assert found and {d.keypoint for d in found} == {"chin"}
-    assert found == [d for d in detector.detect(small, threshold=-np.inf, max_detections=5) if d.keypoint == "chin"]
+    assert found == [d for d in detector.detect(small, threshold=-np.inf, max_detections=5, mode="scan") if d.keypoint == "chin"]
     assert detector.default_threshold("chin") == 3.0 and detector.default_threshold("chin", context=False) == 0.5
     # By hand, from the anchors' peaks.
     levels = detector.pyramid(small)
@@ -310,7 +320,7 @@ def test_the_context_answers_for_the_chin():
     moved = expected[3] + unit * (votes + dx + 1j * dy).mean()
     assert first.place(faces[0], levels, "chin", POOL, detector.models["chin"])[0] == pytest.approx(moved)
     # Without it the chin is looked for like everything else.
-    alone = detector.detect(small, ["chin"], threshold=-np.inf, context=False)
+    alone = detector.detect(small, ["chin"], threshold=-np.inf, mode="scan", context=False)
     assert alone == KeypointDetector({"chin": detector.models["chin"]}, POOL).detect(small, threshold=-np.inf)
 
 

@@ -56,6 +56,8 @@ class LevelChannels:
         Integral image of each channel. Sums may wrap around; box sums of one window are exact all the same.
     inverse_sigma : (rows, stride) float32 ndarray
         1 / sigma of the window at each pixel.
+    expected : float
+        In the end, histograms of so many times the windows are wanted that have been asked for when it matters: a guess.
     """
 
     pool: FeaturePool
@@ -68,6 +70,7 @@ class LevelChannels:
     planes: npt.NDArray[np.uint8]
     integral: npt.NDArray[np.int32]
     inverse_sigma: npt.NDArray[np.float32]
+    expected: float = 1.0
     _buffers: Buffers = field(default_factory=Buffers, repr=False)
     _hog: list[tuple[npt.NDArray[Any], npt.NDArray[np.float32]]] = field(default_factory=list, repr=False)
     _gradient: list[npt.NDArray[np.uint16]] = field(default_factory=list, repr=False)
@@ -81,7 +84,7 @@ class LevelChannels:
     def prefers_hog(self, n_windows: int) -> bool:
         """Whether to compute ``hog``, or use it, for the histograms of some more windows: not before it is the cheaper way."""
         self._asked[0] += n_windows
-        return bool(self._hog) or self._asked[0] * _OWN > self.plane
+        return bool(self._hog) or self._asked[0] * _OWN * self.expected > self.plane
 
     @property
     def has_hog(self) -> bool:
@@ -140,6 +143,7 @@ def level_channels(
     rows: tuple[int, int] | None = None,
     margin: int = 0,
     buffers: Buffers | None = None,
+    expected: float = 1.0,
 ) -> LevelChannels:
     """Prepare one pyramid level, or a strip of it, for scanning; any number of models can then use it.
 
@@ -154,6 +158,8 @@ def level_channels(
         So many rows more above and below the strip, where the level has them.
     buffers : Buffers, optional
         Memory to reuse: what was made with the same buffers before is not to be used any more.
+    expected : float, default 1
+        See :class:`LevelChannels`; the values do not depend on it.
 
     Returns
     -------
@@ -189,7 +195,8 @@ def level_channels(
     squares = buffers.take("squares", (held * stride,), np.int32)
     inverse_sigma = buffers.take("sigma", (end - first, stride), np.float32)
     dense_integrals(planes, window, stride, integral, squares, inverse_sigma)
-    return LevelChannels(pool, top, bottom, first, end - first, width, stride, planes, integral, inverse_sigma, buffers)
+    tables = planes, integral, inverse_sigma
+    return LevelChannels(pool, top, bottom, first, end - first, width, stride, *tables, expected, buffers)
 
 
 @njit(cache=True, nogil=True)

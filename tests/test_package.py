@@ -40,7 +40,7 @@ def test_doctests(name):
     assert result.failed == 0
 
 
-@pytest.mark.parametrize("floor, room", enumerate(ROOMS))
+@pytest.mark.parametrize("floor, room", list(enumerate(ROOMS)))
 def test_imports_only_go_down(floor, room):
     for source in (ROOT / room).rglob("*.py"):
         for above in ROOMS[floor + 1 :]:

@@ -131,6 +131,13 @@ class Curve:
             return 0.0, float("inf")
         return float(self.recall[good[-1]]), float(self.threshold[good[-1]])
 
+    def at_balance(self) -> tuple[float, float]:
+        """Recall and threshold where the harmonic mean of precision and recall is largest: (0, inf) without any detection."""
+        if not len(self.threshold):
+            return 0.0, float("inf")
+        best = int(np.argmax(self.precision * self.recall / np.maximum(self.precision + self.recall, 1e-12)))
+        return float(self.recall[best]), float(self.threshold[best])
+
     def at_threshold(self, threshold: float) -> tuple[float, float]:
         """Precision (NaN without any detection) and recall of the detections that score at least ``threshold``."""
         n = int((self.threshold >= threshold).sum())

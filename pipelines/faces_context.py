@@ -245,11 +245,10 @@ def calibrate_context(
         coarse = curve_of(name, weight, 0.1)
         scores[name] = {"ap_5": curve_of(name, weight, 0.05).average_precision, "ap_10": coarse.average_precision}
         recall, threshold = coarse.at_precision(precision)
-        balance = coarse.precision * coarse.recall / np.maximum(coarse.precision + coarse.recall, 1e-12)
-        best = int(np.argmax(balance)) if len(balance) else 0
-        if len(balance) and recall < 0.5 * coarse.recall[best]:  # that precision costs too much: the best balance of both
-            threshold = coarse.threshold[best]
-        thresholds[name] = float(threshold) if np.isfinite(threshold) else 0.0
+        balanced, lower = coarse.at_balance()
+        if recall < 0.5 * balanced:  # that precision costs too much
+            threshold = lower
+        thresholds[name] = threshold if np.isfinite(threshold) else 0.0
     # Faces that hardly ever give a right answer above the default thresholds need not be looked at.
     answering = [np.empty(0)]
     for told in tellings:

@@ -32,7 +32,8 @@ class ModeSettings:
     held_out : float
         Share of the photographs that is not fitted, as in the training of the detectors.
     precision : float
-        The default thresholds of the context and of the verifiers reach it on the held-out photographs.
+        The default thresholds of the context and of the verifiers reach it on the held-out photographs. Where that costs the
+        context more than half of the recall at the best balance, it takes that balance.
     lost : float
         Share of the held-out keypoints that the rejection thresholds of the detectors and of the verifiers may lose.
     """

@@ -64,7 +64,7 @@ def test_images_without_faces_or_detections():
     assert outcomes(np.zeros((0, 2))) == []
     assert pooled([]).average_precision != pooled([]).average_precision  # NaN
     none = pooled([judge(np.zeros((0, 2)), [], [(1, 1)], [True], [10.0])])
-    assert none.average_precision == 0.0 and none.at_precision() == (0.0, np.inf)
+    assert none.average_precision == 0.0 and none.at_precision() == none.at_balance() == (0.0, np.inf)
 
 
 def test_curve_by_hand():
@@ -73,7 +73,7 @@ def test_curve_by_hand():
     np.testing.assert_allclose(c.recall, [0.25, 0.5, 0.5, 0.75])
     assert c.average_precision == pytest.approx(0.25 + 0.25 + 0.25 * 0.75)
     assert c.at_precision(0.9) == (0.5, 4.0)
-    assert c.at_precision(0.75) == (0.75, 1.0)
+    assert c.at_precision(0.75) == c.at_balance() == (0.75, 1.0)
     assert c.at_threshold(2.5) == (1.0, 0.5)
     assert np.isnan(c.at_threshold(9)[0])
 

@@ -15,7 +15,7 @@ test: .venv/installed-test
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
 # The installation is a copy, not a link, so that what runs is what a user gets; any change of source renews it.
-SOURCES := pyproject.toml $(wildcard *.py */*.py models/weights/*)
+SOURCES := pyproject.toml __init__.py $(shell find learners vision models pipelines -type f -not -name '*.pyc')
 .venv/installed: .venv/bin/python $(SOURCES)
 	$(BIN)/python -m pip install --quiet .
 	@touch $@

@@ -16,7 +16,7 @@ import time
 
 import numpy as np
 from annealed.learners import FSAClassifier
-from annealed.learners.schedules import inverse
+from annealed.learners.solvers.schedules import inverse
 from numba import njit, prange
 
 

@@ -22,7 +22,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import scipy.sparse as sp
 from annealed.learners import SDist, StabilizedTruncatedSGDClassifier, TruncatedGradientClassifier
-from annealed.learners.metric_boosting import SparseMetric
+from annealed.learners.metric_learning.boosting import SparseMetric
 from annealed.pipelines.metric_data import load_set, random_split, simulated_case
 from annealed.pipelines.reproduce_metric import SIMULATED
 from sklearn.preprocessing import MaxAbsScaler, normalize

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import numpy as np
 from annealed.learners import FSAClassifier, on_disk
-from annealed.learners.blocks import BlockDesign, Reader
-from annealed.learners.schedules import inverse
+from annealed.learners.designs.out_of_core import BlockDesign, Reader
+from annealed.learners.solvers.schedules import inverse
 
 NAMES = {"columns": "columns.npy", "rows": "rows.npy", "hdf5": "chunks.h5", "zarr": "chunks.zarr", "parquet": "table.parquet"}
 
@@ -180,7 +180,7 @@ def fit(path: Path, k: int, limit: str, subsample: float, cold: bool, seed: int)
     watch.stop.set()
     n, m = source.shape
     counts = inverse(m, k, 100, 100.0)
-    from annealed.learners.sources import n_bytes
+    from annealed.learners.sources.files import n_bytes
 
     large = counts[counts * n * 4.0 * 2 > n_bytes(limit)]
     everything = np.arange(m)

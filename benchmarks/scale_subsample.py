@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 from annealed.learners import FSAClassifier
-from annealed.learners.sources import RawSource
+from annealed.learners.sources.files import RawSource
 from annealed.pipelines.simulated import simulate
 
 

@@ -1,9 +1,11 @@
 """Numbers in, sparse models out: losses, priors, schedules, designs, and the estimators built from them."""
 
-from .fsa import FSAClassifier, FSARegressor
-from .greedy import ForwardBackwardClassifier, ForwardBackwardRegressor
-from .logitboost import LogitBoostClassifier
-from .losses import (
+from .fsa.estimators import FSAClassifier, FSARegressor
+from .fsa.path import FSAClassifierCV, FSAPath, FSARegressorCV
+from .fsa.ranker import FSARanker
+from .metric_learning.cross_validation import SDistCV
+from .metric_learning.sdist import SDist
+from .objective.losses import (
     ExponentialLoss,
     HuberisedHingeLoss,
     LogisticLoss,
@@ -15,18 +17,16 @@ from .losses import (
     SquaredLoss,
     VapnikLoss,
 )
-from .minimax import MinimaxSparseClassifier
-from .online import FOBOSClassifier, RDAClassifier, TruncatedGradientClassifier
-from .path import FSAClassifierCV, FSAPath, FSARegressorCV
-from .priors import Prior
-from .rankboost import RankBoost
-from .ranking import FSARanker
-from .sdist import SDist
-from .sdist_cv import SDistCV
-from .sources import on_disk
-from .stabilised import StabilizedTruncatedSGDClassifier
+from .objective.priors import Prior
+from .online.estimators import FOBOSClassifier, RDAClassifier, TruncatedGradientClassifier
+from .online.stabilised import StabilizedTruncatedSGDClassifier
+from .selectors.forward_backward import ForwardBackwardClassifier, ForwardBackwardRegressor
+from .selectors.logitboost import LogitBoostClassifier
+from .selectors.minimax import MinimaxSparseClassifier
+from .selectors.rankboost import RankBoost
+from .selectors.tisp import TISPClassifier, TISPRegressor
+from .sources.files import on_disk
 from .stability import SelectionStability, selection_stability
-from .tisp import TISPClassifier, TISPRegressor
 
 __all__ = [
     "ExponentialLoss",

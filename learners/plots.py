@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .parameters import step_counts
+from .common.parameters import step_counts
 
 _FALLEN = "0.75"  # grey of the features that did not stay
 
@@ -26,7 +26,7 @@ def plot_schedule(
         One curve for each.
     n_steps : int
     schedule : str or function
-        See ``annealed.learners.schedules``.
+        See ``annealed.learners.solvers.schedules``.
     ax : matplotlib Axes or None
         Where to draw; a new figure by default.
 

@@ -9,8 +9,8 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.utils import check_random_state, indexable
 
-from .annealing import strongest
-from .parameters import check_integer
+from .common.parameters import check_integer
+from .solvers.annealing import strongest
 
 
 def cohen_kappa(a, b):

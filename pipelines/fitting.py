@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..learners.annealing import SafeRate, anneal
-from ..learners.losses import Loss, MarginLoss, get_loss
-from ..learners.polish import descend
-from ..learners.priors import Prior
-from ..learners.schedules import get_schedule
+from ..learners.objective.losses import Loss, MarginLoss, get_loss
+from ..learners.objective.priors import Prior
+from ..learners.solvers.annealing import SafeRate, anneal
+from ..learners.solvers.schedules import get_schedule
+from ..learners.solvers.swapping import descend
 from ..models.detector import KeypointModel
 from ..models.sparse import OffsetModel
 from ..vision.patches import PatchDesign, value_range

@@ -30,7 +30,7 @@ from ..learners import (
     TISPClassifier,
     TISPRegressor,
 )
-from ..learners.newton import Problem, refit
+from ..learners.solvers.newton import Problem, refit
 from . import comparators
 from .cells import Cells
 from .printed_tables import printed

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from annealed.learners import FSAClassifier, FSARegressor
-from annealed.learners.annealing import anneal, strengths, strongest
-from annealed.learners.designs import DenseDesign, SparseDesign
-from annealed.learners.losses import LOSSES, LogisticLoss, SquaredLoss, get_loss
-from annealed.learners.priors import Prior
-from annealed.learners.schedules import SCHEDULES, inverse
+from annealed.learners.designs.in_memory import DenseDesign, SparseDesign
+from annealed.learners.objective.losses import LOSSES, LogisticLoss, SquaredLoss, get_loss
+from annealed.learners.objective.priors import Prior
+from annealed.learners.solvers.annealing import anneal, strengths, strongest
+from annealed.learners.solvers.schedules import SCHEDULES, inverse
 from annealed.pipelines.simulated import simulate
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from annealed.learners import FSAClassifier, FSAClassifierCV, FSAPath, FSARanker, FSARegressor, on_disk
-from annealed.learners.blocks import BlockDesign
-from annealed.learners.losses import PairwiseLogisticLoss
-from annealed.learners.sources import RawSource, n_bytes
+from annealed.learners.designs.out_of_core import BlockDesign
+from annealed.learners.objective.losses import PairwiseLogisticLoss
+from annealed.learners.sources.files import RawSource, n_bytes
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
@@ -178,7 +178,7 @@ def test_bytes_read_are_those_of_the_schedule(tmp_path, order):
     source = _Counting(path, 0, X.shape, X.dtype, X.strides)
     model = FSAClassifier(3, memory_limit="200KB", polish="refit").fit(source, y)
     assert model.get_support(indices=True).tolist() == [9, 19, 29]
-    from annealed.learners.schedules import inverse
+    from annealed.learners.solvers.schedules import inverse
 
     counts = inverse(300, 3, 100, 100.0)
     large = counts[counts * 2000 * 4 * 2 > 200_000]

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from annealed.learners.designs import DenseDesign, PiecewiseDesign, SparseDesign, hat_basis, range_knots, sublevels
-from annealed.learners.losses import FlippedLogisticLoss, LogisticLoss, LorenzLoss, SquaredLoss
+from annealed.learners.designs.in_memory import DenseDesign, PiecewiseDesign, SparseDesign, hat_basis, range_knots, sublevels
+from annealed.learners.objective.losses import FlippedLogisticLoss, LogisticLoss, LorenzLoss, SquaredLoss
 
 N, M = 701, 37  # several blocks of rows for piecewise-linear designs, none of them full at the end
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from annealed.learners.losses import (
+from annealed.learners.objective.losses import (
     LOSSES,
     FlippedLogisticLoss,
     HuberisedHingeLoss,

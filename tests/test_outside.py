@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from annealed.learners import FSAClassifier, FSARanker, FSARegressor
-from annealed.learners.losses import LogisticLoss
+from annealed.learners.objective.losses import LogisticLoss
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
@@ -129,7 +129,7 @@ def test_chosen_columns_stay_on_dask_and_other_kinds_of_data_are_named():
 
 def test_device_without_torch(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    monkeypatch.delitem(sys.modules, "annealed.learners.torch_design", raising=False)
+    monkeypatch.delitem(sys.modules, "annealed.learners.designs.torch_design", raising=False)
     with pytest.raises(ModuleNotFoundError, match=r"device='cpu' needs torch \(pip install annealed\[torch\]\)"):
         FSAClassifier(1, device="cpu").fit(*_data())
 
@@ -148,7 +148,7 @@ def test_missing_values():
 @needs_dask
 @pytest.mark.parametrize(("chunks", "bound"), [((50, 40), 1), ((50, 10), 2)])
 def test_tasks_of_a_step_are_bounded_by_the_tiles(chunks, bound):
-    from annealed.learners.dask_design import DaskDesign, DaskMatrix
+    from annealed.learners.designs.dask_design import DaskDesign, DaskMatrix
     from dask.callbacks import Callback
 
     X, y = _data()

@@ -5,8 +5,8 @@ import pickle
 import numpy as np
 import pytest
 from annealed.learners import FSAClassifier
-from annealed.learners.blocks import PiecewiseBlockDesign
-from annealed.learners.losses import LogisticLoss
+from annealed.learners.designs.out_of_core import PiecewiseBlockDesign
+from annealed.learners.objective.losses import LogisticLoss
 from annealed.vision import FeaturePool, extract_patches
 from annealed.vision.patch_source import ImageWindows, PatchSource
 from annealed.vision.patches import PatchDesign

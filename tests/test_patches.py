@@ -3,8 +3,8 @@
 import numba
 import numpy as np
 import pytest
-from annealed.learners.designs import PiecewiseDesign, hat_basis
-from annealed.learners.losses import LogisticLoss
+from annealed.learners.designs.in_memory import PiecewiseDesign, hat_basis
+from annealed.learners.objective.losses import LogisticLoss
 from annealed.vision import FeaturePool, extract_patches
 from annealed.vision.patches import PatchDesign, value_range
 from skimage.data import astronaut

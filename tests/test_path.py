@@ -4,9 +4,10 @@
 import numpy as np
 import pandas as pd
 import pytest
-from annealed.learners import FSAClassifier, FSAClassifierCV, FSAPath, FSARanker, FSARegressor, FSARegressorCV, base
-from annealed.learners.annealing import anneal
-from annealed.learners.criteria import default_sizes, ebic
+from annealed.learners import FSAClassifier, FSAClassifierCV, FSAPath, FSARanker, FSARegressor, FSARegressorCV
+from annealed.learners.fsa import base
+from annealed.learners.solvers.annealing import anneal
+from annealed.learners.solvers.criteria import default_sizes, ebic
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold, KFold
 

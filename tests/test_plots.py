@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from annealed.learners import FSAClassifier, FSAPath, FSARegressor
 from annealed.learners.plots import plot_loss, plot_path, plot_responses, plot_schedule
-from annealed.learners.schedules import inverse
+from annealed.learners.solvers.schedules import inverse
 
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt

@@ -5,9 +5,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 from annealed.learners import FSAClassifier
-from annealed.learners.annealing import anneal
-from annealed.learners.designs import DenseDesign, PiecewiseDesign, range_knots
-from annealed.learners.losses import (
+from annealed.learners.designs.in_memory import DenseDesign, PiecewiseDesign, range_knots
+from annealed.learners.objective.losses import (
     FlippedLogisticLoss,
     HuberisedHingeLoss,
     LogisticLoss,
@@ -16,10 +15,11 @@ from annealed.learners.losses import (
     PairwiseLogisticLoss,
     SquaredLoss,
 )
-from annealed.learners.newton import Problem, refit
-from annealed.learners.polish import exchange_changes, polish, swap, unit_columns
-from annealed.learners.priors import Prior
-from annealed.learners.schedules import inverse
+from annealed.learners.objective.priors import Prior
+from annealed.learners.solvers.annealing import anneal
+from annealed.learners.solvers.newton import Problem, refit
+from annealed.learners.solvers.schedules import inverse
+from annealed.learners.solvers.swapping import exchange_changes, polish, swap, unit_columns
 from annealed.pipelines.simulated import simulate
 from scipy.optimize import minimize
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from annealed.learners.parameters import step_counts
-from annealed.learners.schedules import SCHEDULES, get_schedule, inverse, inverse_arxiv, linear
+from annealed.learners.common.parameters import step_counts
+from annealed.learners.solvers.schedules import SCHEDULES, get_schedule, inverse, inverse_arxiv, linear
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from annealed.learners import SDist, SDistCV
-from annealed.learners.expansion import ExpandedColumns, FeatureMap
-from annealed.learners.metric_boosting import SparseMetric, best_step
-from annealed.learners.neighbours import nearest, same_and_other_neighbours
-from annealed.learners.screen import strongest_products
-from annealed.learners.truncated_power import lanczos, laplacian_times, margins, truncated_power
+from annealed.learners.metric_learning.boosting import SparseMetric, best_step
+from annealed.learners.metric_learning.feature_map import ExpandedColumns, FeatureMap
+from annealed.learners.metric_learning.interactions import strongest_products
+from annealed.learners.metric_learning.neighbours import nearest, same_and_other_neighbours
+from annealed.learners.metric_learning.truncated_power import lanczos, laplacian_times, margins, truncated_power
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -96,7 +96,7 @@ def test_best_step_is_the_minimum():
 
 @pytest.mark.parametrize("sparse", [False, True])
 def test_neighbours_against_brute_force(sparse, monkeypatch):
-    monkeypatch.setattr("annealed.learners.neighbours.BLOCK_BYTES", 4000)  # many blocks
+    monkeypatch.setattr("annealed.learners.metric_learning.neighbours.BLOCK_BYTES", 4000)  # many blocks
     X, y = blobs(90, 5)
     distance = pairwise_distances(X)
     np.fill_diagonal(distance, np.inf)

@@ -11,7 +11,7 @@ from annealed.learners import (
     TISPClassifier,
     TISPRegressor,
 )
-from annealed.learners.minimax import one_step, solve_newton, solve_smoothing
+from annealed.learners.selectors.minimax import one_step, solve_newton, solve_smoothing
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
@@ -335,8 +335,8 @@ def test_enough_rounds_approach_logistic_regression():
 
 
 def test_enough_rounds_of_tables_approach_logistic_regression_on_the_expanded_columns():
-    from annealed.learners.designs import hat_basis, range_knots
-    from annealed.learners.kernels import encode_knots
+    from annealed.learners.designs.in_memory import hat_basis, range_knots
+    from annealed.learners.designs.kernels import encode_knots
     from sklearn.linear_model import LogisticRegression
 
     rng = np.random.default_rng(0)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..learners.sources import Source
+from ..learners.sources.files import Source
 from .images import read_image
 from .pool import FeaturePool, extract_patches
 

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from ..learners import kernels
-from ..learners.designs import Design, PiecewiseDesign, _inverse_scale, hat_basis, sublevels
+from ..learners.designs import kernels
+from ..learners.designs.in_memory import Design, PiecewiseDesign, _inverse_scale, hat_basis, sublevels
 from .blocks import LANES, Program, block_tables, clipped_ramps, encode_rows
 from .pool import FeaturePool, block_offsets
 
@@ -25,7 +25,7 @@ class PatchDesign(Design):
     """Piecewise-linear responses to features of the pool, on windows kept as bytes.
 
     A value v is used as its *code* ``round(clip((v - lo) / step, 0, B) * s)``, s = 252 // B, exactly as
-    `annealed.learners.designs.PiecewiseDesign` stores it; but codes live only as long as a block of 64 windows is being
+    `annealed.learners.designs.in_memory.PiecewiseDesign` stores it; but codes live only as long as a block of 64 windows is being
     worked on. Once the features that are left fit into ``cache_bytes``, `keep` returns a ``PiecewiseDesign`` with
     stored codes, in the same standardised coordinates.
 

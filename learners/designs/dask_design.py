@@ -1,0 +1,496 @@
+"""A design on Dask arrays: tiles of rows and columns that stay on the workers.
+
+PAMI text, section 2.2, "Large Scale Implementation". Every tile answers for itself; scores are summed over the tiles of a row,
+gradients over those of a column, in a fixed order, so that neither lost workers nor the order in which tasks end change the result.
+Survivors are joined into tiles of the old size and persisted, as often as a third of the columns is left, until they fit into the
+memory of the client.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import dask
+import numpy as np
+from dask.delayed import delayed
+from sklearn.utils import check_random_state
+
+from ..sources.files import Outside, _float, n_bytes
+from .in_memory import (
+    GATHER,
+    DenseDesign,
+    Design,
+    PiecewiseDesign,
+    block_moments,
+    encode,
+    evenly_spaced,
+    first_sums,
+    hat_basis,
+    moments,
+)
+from .kernels import ROWS
+from .knots import add_ranges, even_knots, knots
+from .out_of_core import OutsideDesign
+
+GATHER_BYTES = 512 << 20  # memory limit unless one is given: survivors come to the client once they fit into half of it
+TILE_BYTES = 128 << 20  # survivors are joined along rows until a tile is as large as this, or as the largest of the data
+EASY_BYTES = 32 << 20  # more than this comes to the client from one column in so many on: to send columns costs some steps on them
+LEFT = 10
+FAN_IN = 16  # so many partial sums are added by one task
+SMALL_BYTES = 1 << 20  # what is larger is sent to the workers once, not with every task
+
+
+def _task(function, *arguments):
+    return delayed(function, pure=False, traverse=False)(*arguments)
+
+
+def _shared(value, n_bytes: int):
+    """What several tasks need: a part of each while it is small, so that they wait for their tile alone and run where it lies."""
+    return value if n_bytes <= SMALL_BYTES else delayed(value, pure=False, traverse=False)
+
+
+class DaskMatrix(Outside):
+    """A Dask array, or a data frame of numbers, as an estimator sees it."""
+
+    def __init__(self, X):
+        if hasattr(X, "to_dask_array"):
+            self.names = [str(name) for name in X.columns]
+            for name, dtype in X.dtypes.items():
+                if getattr(dtype, "kind", "O") not in "fiub":
+                    raise ValueError(f"column {str(name)!r} holds {dtype}; expected numbers")
+            X = X.to_dask_array(lengths=True)
+        if X.ndim != 2:
+            raise ValueError(f"a Dask array of shape {X.shape}; expected rows and columns")
+        if any(np.isnan(size) for size in X.shape):
+            X = X.compute_chunk_sizes()
+        if not isinstance(X._meta, np.ndarray):
+            raise ValueError(f"chunks of {type(X._meta).__name__}; expected numpy arrays")
+        X = X.astype(_float(X.dtype))
+        self.array, self.shape, self.dtype = X, X.shape, X.dtype
+
+    def design(self, sample_weight, settings):
+        return DaskDesign.of(self, sample_weight, settings)
+
+    def scores(self, function, columns, n_outputs):
+        """Lazily: a Dask array."""
+        chosen = self.array[:, columns].rechunk({1: -1})
+        return chosen.map_blocks(function, dtype=np.float64, chunks=(chosen.chunks[0], (n_outputs,)))
+
+    def chosen(self, columns):
+        """Lazily: a Dask array."""
+        return self.array[:, columns]
+
+
+@dataclass
+class Columns:
+    """What a tile's values mean: the moments of its columns and, for piecewise-linear responses, their knots.
+
+    Attributes
+    ----------
+    mean, inv : ndarray or None
+        None before the first read.
+    knots : ndarray of shape (m, B + 1) or None
+        None for linear responses.
+    even, missing : bool
+        Whether the knots are equidistant; whether the data hold NaN.
+    dtype : dtype
+    """
+
+    dtype: Any
+    mean: Any = None
+    inv: Any = None
+    knots: Any = None
+    even: bool = True
+    missing: bool = False
+
+    def __getitem__(self, part) -> Columns:
+        some: Any = {name: None if (v := getattr(self, name)) is None else v[part] for name in ("mean", "inv", "knots")}
+        return replace(self, **some)
+
+    @property
+    def nbytes(self) -> int:
+        """Of the arrays."""
+        return sum(v.nbytes for v in (self.mean, self.inv, self.knots) if v is not None)
+
+    def tile(self, values, n_rows: int, alive=None) -> Design:
+        """The design of the columns ``alive`` (all by default) of a tile: of raw values, or of codes where ``values`` are 3-D."""
+        if self.knots is None:
+            return DenseDesign.standardised(np.asarray(values), self.mean, self.inv, alive)
+        codes, n_bins = self.encoded(values), self.knots.shape[1] - 1
+        return PiecewiseDesign.standardised(codes, n_rows, n_bins, self.missing, self.mean, self.inv, self.dtype, alive)
+
+    def encoded(self, values) -> np.ndarray:
+        """Values or codes as they are kept."""
+        if self.knots is None or values.ndim == 3:
+            return np.asarray(values)
+        codes = np.zeros((-(-len(values) // ROWS), values.shape[1], ROWS), np.uint8)
+        encode(np.asarray(values), self.knots, self.even, codes)
+        return codes
+
+
+# -- tasks on one tile -------------------------------------------------------------------------------------------------------------
+
+
+def _ranges(values, weight):
+    low = np.full(values.shape[1], np.inf, values.dtype)
+    high = -low
+    add_ranges(values, weight, low, high, values.flags.c_contiguous)
+    return low, high, bool(np.isnan(values.min()))
+
+
+def _widest(*parts):
+    return np.min([p[0] for p in parts], axis=0), np.max([p[1] for p in parts], axis=0), any(p[2] for p in parts)
+
+
+def _first(values, columns, weight, residual):
+    """Sums for the moments about the tile's first row and for the gradient, or histograms of codes (1 + n_outputs, m, 256)."""
+    if columns.knots is None:
+        values = np.asarray(values)
+        shift = values[0].copy()
+        sums = [first_sums(values, shift, weight * (i == 0), r) for i, r in enumerate(residual.T)]
+        return shift, weight.sum(), residual.sum(axis=0), sums[0][0], sums[0][1], np.stack([s[2] for s in sums])
+    tile = columns.tile(values, len(weight))
+    return np.stack([tile._histograms(r) for r in (weight, *residual.T)])
+
+
+def _first_total(*parts):
+    """The sums of several tiles, about the first row of the first of them."""
+    if isinstance(parts[0], np.ndarray):
+        return _sum(*parts)
+    shift, weight, rest, total, square, product = parts[0]
+    total, square, product = total.copy(), square.copy(), product.copy()
+    for other, w, r, t, s, p in parts[1:]:
+        away = other.astype(np.float64) - shift
+        square += s + away * (2.0 * t + w * away)
+        total += t + w * away
+        product += p + np.multiply.outer(r, away)
+        weight, rest = weight + w, rest + r
+    return shift, weight, rest, total, square, product
+
+
+def _scores(values, state, n_rows):
+    columns, coef, alive = state
+    return columns.tile(values, n_rows, alive).scores(coef)
+
+
+def _gradient(values, state, residual):
+    columns, _, alive = state
+    return columns.tile(values, len(residual), alive).gradient(residual)
+
+
+def _gradient_of(values, state, slopes):
+    return _gradient(values, state, slopes[0])
+
+
+def _beside(pair, _):
+    """Targets and weights, on the worker where their tile is."""
+    return pair
+
+
+def _slopes(rows, shared, *partial):
+    """Residual, its sum and the loss of some rows from the partial scores of their tiles."""
+    y, weight = rows
+    loss, intercept, scale = shared
+    value, residual = loss.value_and_gradient(y, _sum(*partial) + intercept, weight * scale)
+    return residual, residual.sum(axis=0), value
+
+
+def _totals(*slopes):
+    return sum(s[1] for s in slopes), sum(s[2] for s in slopes)
+
+
+def _fused(values, state, rows, shared):
+    (columns, coef, alive), (y, weight), (loss, intercept, scale) = state, rows, shared
+    return columns.tile(values, len(y), alive).scores_and_gradient(coef, intercept, loss, y, weight * scale)
+
+
+def _covariance(values, state, rows, scale):
+    (columns, direction, alive), (_, weight) = state, rows
+    return columns.tile(values, len(weight), alive).covariance(direction, weight * scale)
+
+
+def _sum(*parts):
+    if isinstance(parts[0], tuple):
+        return tuple(_sum(*some) for some in zip(*parts))
+    total = parts[0].copy() if isinstance(parts[0], np.ndarray) else parts[0]
+    for part in parts[1:]:
+        total += part
+    return total
+
+
+def _join(columns, positions, *tiles):
+    """The chosen columns of neighbouring tiles, side by side and as they are kept: codes for piecewise-linear responses."""
+    chosen = [
+        v.T.take(k, axis=0).T if v.ndim == 2 and v.flags.f_contiguous else v.take(k, axis=1)
+        for v, k in zip(map(np.asarray, tiles), positions)
+    ]
+    return columns.encoded(chosen[0] if len(chosen) == 1 else np.concatenate(chosen, axis=1))
+
+
+def _reduced(parts, add=_sum):
+    """Sum of the tasks' results by a tree of tasks, in a fixed order."""
+    while len(parts) > 1:
+        parts = [_task(add, *parts[i : i + FAN_IN]) for i in range(0, len(parts), FAN_IN)]
+    return parts[0]
+
+
+class DaskDesign(OutsideDesign):
+    """Linear or piecewise-linear responses to the columns of a Dask array, chunked in any way.
+
+    Work runs on the active ``distributed`` client, or on Dask's default scheduler. A step makes one task per tile where tiles hold
+    whole rows, two otherwise and two for each row of tiles, and one for every sixteen partial sums.
+
+    Attributes
+    ----------
+    tiles : list of list of Delayed
+        Values or codes, by rows and columns of tiles.
+    parts : list of slice
+        Columns of each column of tiles, positions in this design.
+    alive : list of (ndarray or None)
+        Which of its stored columns a column of tiles still has; None for all. A copy is made when few are left, as in memory.
+    stored : int
+        Columns that the tiles hold; 0 for the tiles of the data themselves, which are left in the first cut.
+    rows : list of slice
+        Rows of each row of tiles.
+    """
+
+    tiles: list[list]
+    parts: list[slice]
+    alive: list
+    stored: int
+    rows: list[slice]
+    meaning: Columns
+    weight: np.ndarray
+    share: float
+    random: np.random.RandomState
+    largest: int
+    n_all: int
+    _targets: Any = None  # what is on the workers already
+
+    @classmethod
+    def of(cls, X: DaskMatrix, sample_weight, settings) -> DaskDesign:
+        """All columns; the estimator ``settings`` says the rest."""
+        new = cls()
+        new.limit = GATHER_BYTES if settings.memory_limit is None else n_bytes(settings.memory_limit)
+        new.share, new.random = float(settings.subsample), check_random_state(settings.random_state)
+        new.itemsize = X.dtype.itemsize if settings.response == "linear" else 1
+        new.n_samples, new.n_features = X.shape
+        new.n_all = new.n_features
+        new.columns, new._pieces = np.arange(new.n_features), []
+        new.tiles = [list(row) for row in X.array.to_delayed()]
+        new.rows, new.parts = _slices(X.array.chunks[0]), _slices(X.array.chunks[1])
+        new.alive, new.stored = [None] * len(new.parts), 0
+        new.largest = max(X.array.chunks[0]) * max(X.array.chunks[1]) * X.dtype.itemsize
+        new.weight = sample_weight
+        new.meaning = Columns(X.dtype)
+        if settings.response == "piecewise":
+            new._find_knots(X, settings.n_bins, settings.bins)
+        return new
+
+    def _find_knots(self, X, n_bins, bins):
+        weights = [self.weight[rows] for rows in self.rows]
+        ranges = [
+            _reduced([_task(_ranges, tiles[j], weight) for tiles, weight in zip(self.tiles, weights)], _widest)
+            for j in range(len(self.parts))
+        ]
+        found = dask.compute(*ranges)
+        lines = even_knots(np.concatenate([r[0] for r in found]), np.concatenate([r[1] for r in found]), n_bins)
+        if bins == "quantile":
+            whole = X.array.rechunk({0: -1, 1: "auto"})
+            weight = _shared(self.weight, self.weight.nbytes)
+            lines = np.concatenate(dask.compute(*[_task(knots, t, weight, n_bins, bins) for t in whole.to_delayed()[0]]))
+        missing = any(r[2] for r in found)
+        self.meaning = replace(self.meaning, knots=lines, even=evenly_spaced(lines), missing=missing)
+        self.n_bins, self.n_knots, self.width = n_bins, n_bins + 1, n_bins + 1 + missing
+        self.basis = hat_basis(n_bins, missing)
+
+    @property
+    def knots(self):
+        """Knots (n_features, B + 1); None for linear responses."""
+        return self.meaning.knots
+
+    def met_missing(self, rows: np.ndarray) -> np.ndarray:
+        """Whether each feature had NaN in one of the chosen rows."""
+        return self.in_memory().met_missing(rows)  # type: ignore[attr-defined]
+
+    def _first_read(self, residual):
+        results = []
+        for j, part in enumerate(self.parts):
+            meaning = _shared(self.meaning[part], self.meaning[part].nbytes)
+            sums = [_task(_first, t[j], meaning, self.weight[r], residual[r]) for t, r in zip(self.tiles, self.rows)]
+            results.append(_reduced(sums, _first_total))
+        found = dask.compute(*results)
+        if self.knots is None:
+            shift, total, square = (np.concatenate([f[i] for f in found]) for i in (0, 3, 4))
+            self._moments = moments(total, square, shift)
+            product = np.concatenate([f[5] for f in found], axis=1).T + np.multiply.outer(shift.astype(np.float64), found[0][2])
+            product = product[:, None]
+        else:
+            weight, *histograms = np.concatenate(found, axis=1)
+            self._moments = block_moments(weight, self.basis)
+            product = np.stack([h @ self.basis for h in histograms], axis=2)
+        self.meaning = replace(self.meaning, mean=self.mean, inv=self.inv)
+        return self._standardised(product, residual)
+
+    def _states(self, values=None):
+        """For each column of tiles what its columns mean, the coefficients there and which columns they are."""
+        states = []
+        for part, alive in zip(self.parts, self.alive):
+            state = self.meaning[part], None if values is None else values[part], alive
+            states.append(_shared(state, sum(v.nbytes for v in state if v is not None)))
+        return states
+
+    def scores(self, coef):
+        out = np.zeros((self.n_samples, coef.shape[2]))
+        if coef.any():
+            states = self._states(coef)
+            sums = [
+                _reduced([_task(_scores, tile, state, r.stop - r.start) for tile, state in zip(tiles, states)])
+                for tiles, r in zip(self.tiles, self.rows)
+            ]
+            for rows, found in zip(self.rows, dask.compute(*sums)):
+                out[rows] = found
+        return out
+
+    def gradient(self, residual):
+        if self._moments is None:
+            return self._first_read(residual)
+        sums = []
+        for j, state in enumerate(self._states()):
+            sums.append(_reduced([_task(_gradient, t[j], state, residual[r]) for t, r in zip(self.tiles, self.rows)]))
+        return np.concatenate(dask.compute(*sums))
+
+    def _rows_of(self, y, sample_weight):
+        """Targets and weights by rows of tiles, sent to the workers once; beside the tiles if these hold whole rows."""
+        if self._targets is None or self._targets[0] is not y or self._targets[1] is not sample_weight:
+            pairs = [(y[r], sample_weight[r]) for r in self.rows]
+            if self.stored and len(self.parts) == 1:
+                sent = [_task(_beside, pair, row[0]) for pair, row in zip(pairs, self.tiles)]
+            else:
+                sent = [delayed(pair, pure=False, traverse=False) for pair in pairs]
+            self._targets = y, sample_weight, dask.persist(*sent)
+        return self._targets[2]
+
+    def _some(self, sample_weight):
+        """Which rows of tiles to read, and the factor for their weights."""
+        if self.share >= 1.0:
+            return range(len(self.rows)), 1.0
+        count = max(1, round(self.share * len(self.rows)))
+        chosen = np.sort(self.random.permutation(len(self.rows))[:count])
+        read = sum(float(sample_weight[self.rows[i]].sum()) for i in chosen)
+        return chosen, float(sample_weight.sum()) / read if read > 0 else 0.0
+
+    def scores_and_gradient(self, coef, intercept, loss, y, sample_weight):
+        if not loss.pointwise or not coef.any():
+            return super().scores_and_gradient(coef, intercept, loss, y, sample_weight)
+        rows, states = self._rows_of(y, sample_weight), self._states(coef)
+        chosen, scale = self._some(sample_weight)
+        shared = loss, intercept, scale
+        if len(self.parts) == 1:
+            gradient, residual_sum, value = dask.compute(
+                _reduced([_task(_fused, self.tiles[i][0], states[0], rows[i], shared) for i in chosen])
+            )[0]
+            return gradient, residual_sum, float(value)
+        slopes = []
+        for i in chosen:
+            n_rows = self.rows[i].stop - self.rows[i].start
+            partial = [_task(_scores, tile, state, n_rows) for tile, state in zip(self.tiles[i], states)]
+            slopes.append(_task(_slopes, rows[i], shared, *partial))
+        sums = []
+        for j, state in enumerate(self._states()):
+            sums.append(_reduced([_task(_gradient_of, self.tiles[i][j], state, s) for i, s in zip(chosen, slopes)]))
+        *gradients, (residual_sum, value) = dask.compute(*sums, _reduced([_task(_totals, s) for s in slopes]))
+        return np.concatenate(gradients), residual_sum, float(value)
+
+    def covariance(self, direction, sample_weight):
+        if len(self.parts) > 1:
+            return super().covariance(direction, sample_weight)
+        (state,) = self._states(direction)
+        chosen, scale = self._some(sample_weight)
+        pairs = self._rows_of(self._targets[0] if self._targets else np.zeros((self.n_samples, 1)), sample_weight)
+        return dask.compute(_reduced([_task(_covariance, self.tiles[i][0], state, pairs[i], scale) for i in chosen]))[0]
+
+    def _narrow(self, kept, copy=False):
+        """Strike columns out; where few are left, join those of neighbouring tiles, none larger than the largest before."""
+        bounds = np.searchsorted(kept, [p.start for p in self.parts] + [self.parts[-1].stop])
+        held = [j for j in range(len(self.parts)) if bounds[j + 1] > bounds[j]]
+        positions = {j: kept[bounds[j] : bounds[j + 1]] - self.parts[j].start for j in held}
+        positions = {j: k if (alive := self.alive[j]) is None else alive[k] for j, k in positions.items()}
+        self.meaning = self.meaning[kept]
+        if not copy and GATHER * len(kept) >= self.stored > 0:
+            groups = [[j] for j in held]
+            self.alive = [positions[j] for j in held]
+            self.tiles = [[row[j] for j in held] for row in self.tiles]
+        else:
+            height = max(r.stop - r.start for r in self.rows)
+            most = max(1, max(TILE_BYTES, self.largest) // (height * self.itemsize))
+            groups = []
+            for j in held:
+                if groups and bounds[j + 1] - bounds[groups[-1][0]] <= most:
+                    groups[-1].append(j)
+                else:
+                    groups.append([j])
+            self.tiles = [[self._joined(row, group, positions, bounds) for group in groups] for row in self.tiles]
+            self.alive, self.stored = [None] * len(groups), len(kept)
+        self.parts = _slices([int(bounds[g[-1] + 1] - bounds[g[0]]) for g in groups])
+
+    def _joined(self, row, group, positions, bounds):
+        columns = Columns(self.meaning.dtype, even=self.meaning.even)
+        if self.knots is not None:
+            columns.knots = self.knots[bounds[group[0]] : bounds[group[-1] + 1]]
+        return _task(_join, columns, [positions[j] for j in group], *[row[j] for j in group])
+
+    def _fits(self):
+        few = LEFT * self.n_features <= self.n_all or self._bytes(self.n_features) <= EASY_BYTES
+        return few and super()._fits()
+
+    def _outside(self):
+        if self.alive[0] is None:
+            flat = dask.persist(*[tile for row in self.tiles for tile in row])
+            width = len(self.parts)
+            self.tiles = [list(flat[i * width : (i + 1) * width]) for i in range(len(self.rows))]
+        return self
+
+    def _load(self, columns):
+        wanted = np.searchsorted(self.columns, columns)
+        if len(wanted) == 0:
+            shape = (self.n_samples, 0) if self.knots is None else (-(-self.n_samples // ROWS), 0, ROWS)
+            return np.empty(shape, self.meaning.dtype if self.knots is None else np.uint8)
+        if len(wanted) == self.stored:
+            return self._collected()
+        new = object.__new__(type(self))
+        new.__dict__.update(self.__dict__)
+        new._narrow(wanted, copy=True)
+        return new._collected()
+
+    def _collected(self):
+        found = dask.compute(*[tile for row in self.tiles for tile in row])
+        width = len(self.parts)
+        rows = [found[i] if width == 1 else np.concatenate(found[i : i + width], axis=1) for i in range(0, len(found), width)]
+        if self.knots is None:
+            return np.concatenate(rows)
+        codes = np.zeros((-(-self.n_samples // ROWS), rows[0].shape[1], ROWS), np.uint8)
+        for r, part in zip(self.rows, rows):  # tiles begin anywhere in a block of codes
+            lanes = part.transpose(1, 0, 2).reshape(part.shape[1], -1)[:, : r.stop - r.start]
+            start = r.start
+            while start < r.stop:
+                b, lane = divmod(start, ROWS)
+                count = min(ROWS - lane, r.stop - start)
+                codes[b, :, lane : lane + count] = lanes[:, start - r.start : start - r.start + count]
+                start += count
+        return codes
+
+    def _resident(self, values):
+        if self.knots is None:
+            return super()._resident(values)
+        design = PiecewiseDesign.standardised(
+            values, self.n_samples, self.n_bins, self.meaning.missing, self.mean, self.inv, self.meaning.dtype
+        )
+        design.knots = self.knots
+        return design
+
+
+def _slices(sizes) -> list[slice]:
+    stops = np.cumsum(sizes).tolist()
+    return [slice(int(stop - size), int(stop)) for size, stop in zip(sizes, stops)]

@@ -1,0 +1,401 @@
+"""Designs on files: read in blocks, the next one while this one is worked on, until the survivors fit into memory.
+
+A block of rows is itself a design (dense or piecewise-linear) with the moments of the whole, and what the loop asks for is a sum
+over rows: the sum of the blocks' answers is the answer. PAMI text, section 2.2, "Large Scale Implementation".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from ..sources.files import Source, n_bytes
+from .in_memory import (
+    DenseDesign,
+    Design,
+    PiecewiseDesign,
+    block_moments,
+    encode,
+    evenly_spaced,
+    first_sums,
+    hat_basis,
+    moments,
+)
+from .kernels import ROWS
+from .knots import add_ranges, even_knots, knots
+
+MEMORY_LIMIT = 2 << 30
+_TILE = 6  # two blocks of a sixth of the limit each: one is worked on while the other is read
+_RESIDENT = 2  # survivors stay in memory once they need no more than half of the limit: their first cut makes a smaller copy
+_HELD = 0.75  # with the columns that polishing asks for later
+_STRETCHES = 4  # so many stretches of rows at least make a random part of the rows
+
+
+@dataclass
+class Reader:
+    """What all designs on one file share.
+
+    Attributes
+    ----------
+    source : Source
+    weight : ndarray of shape (n_samples,)
+    limit : int
+        Bytes of memory to be used.
+    share : float
+        Part of the rows that a step reads while the columns do not fit into memory.
+    random : RandomState
+    """
+
+    source: Source
+    weight: np.ndarray
+    limit: int
+    share: float
+    random: np.random.RandomState
+
+    def tiles(self, columns: np.ndarray, whole: str = "") -> list[tuple[slice, slice]] | None:
+        """Rectangles (rows, positions in ``columns``) that fit into a block, in the order of the file.
+
+        Parameters
+        ----------
+        whole : {"", "rows", "columns"}
+            What must not be cut. None where whole rows do not fit; whole columns are read one at a time if need be.
+        """
+        n, m = self.source.shape[0], len(columns)
+        values = max(1, self.limit // (_TILE * self.source.dtype.itemsize))
+        height = values // m
+        if whole == "rows":
+            if self.share < 1.0:
+                height = min(height, int(np.ceil(n * self.share / _STRETCHES)))
+            rows = self.source.cuts(height)
+            return [(r, slice(0, m)) for r in rows] if max(r.stop - r.start for r in rows) <= height else None
+        if self.source.order == "F" or height < self.source.row_step:
+            height = max(1, values // min(m, 64))
+        found = []
+        for r in [slice(0, n)] if whole == "columns" else self.source.cuts(height):
+            width = max(1, values // (r.stop - r.start))
+            first = 0
+            while first < m:
+                last = min(m, first + width)
+                if last < m and self.source.column_step > 1:  # cut between the file's own rectangles
+                    unit = self.source.column_step
+                    aligned = int(np.searchsorted(columns, columns[last] // unit * unit))
+                    last = aligned if aligned > first else int(np.searchsorted(columns, (columns[first] // unit + 1) * unit))
+                found.append((r, slice(first, last)))
+                first = last
+        return found
+
+    def blocks(self, columns: np.ndarray, tiles) -> Iterator[tuple[slice, slice, np.ndarray]]:
+        """The rectangles' values: the next is read while the caller works on this one, which is gone afterwards."""
+        size = max(((r.stop - r.start) * (c.stop - c.start) for r, c in tiles), default=0)
+        buffers = [np.empty(size, self.source.dtype) for _ in range(min(2, len(tiles)))]
+
+        def read(i):
+            rows, part = tiles[i]
+            shape = rows.stop - rows.start, part.stop - part.start
+            block = np.ndarray(shape, self.source.dtype, buffers[i % 2], order=self.source.order)  # type: ignore[call-overload, arg-type]
+            self.source.read(rows, columns[part], block)
+            return rows, part, block
+
+        with ThreadPoolExecutor(1) as reader:
+            coming = reader.submit(read, 0)
+            for i in range(len(tiles)):
+                current = coming.result()
+                if i + 1 < len(tiles):
+                    coming = reader.submit(read, i + 1)
+                yield current
+
+
+class OutsideDesign(Design):
+    """What designs on data outside memory share: where survivors are kept once they fit.
+
+    The moments are found in the first read, together with the first gradient. As soon as the survivors fit into half of the memory
+    limit they are read once more and stay, as a design in memory; polishing finds them there.
+
+    Attributes
+    ----------
+    columns : ndarray of shape (n_features,)
+        Positions among all columns of the data.
+    """
+
+    columns: np.ndarray
+    limit: int
+    itemsize: int  # bytes of a value in memory
+    _pieces: list[tuple[np.ndarray, Design]]  # shared: columns in memory, ascending, and the designs that hold them
+    _moments: tuple[np.ndarray, np.ndarray] | None = None
+
+    @property
+    def mean(self) -> np.ndarray:  # type: ignore[override]
+        """Means (n_features, width)."""
+        return self._found_moments()[0]
+
+    @property
+    def inv(self) -> np.ndarray:  # type: ignore[override]
+        """Inverse scales (n_features,), 0 for constant columns."""
+        return self._found_moments()[1]
+
+    def _found_moments(self) -> tuple[np.ndarray, np.ndarray]:
+        if self._moments is None:
+            self._first_read(np.zeros((self.n_samples, 1)))
+        assert self._moments is not None
+        return self._moments
+
+    def _first_read(self, residual: np.ndarray) -> np.ndarray:
+        """Moments and gradient in one read."""
+        raise NotImplementedError
+
+    def _bytes(self, n_columns: int) -> int:
+        return self.n_samples * n_columns * self.itemsize
+
+    def keep(self, kept):
+        kept = np.asarray(kept)
+        new = object.__new__(type(self))
+        new.__dict__.update(self.__dict__)
+        new.columns, new.n_features = self.columns[kept], len(kept)
+        new._moments = self.mean[kept], self.inv[kept]
+        new._narrow(kept)
+        if new._fits() or not len(new._missing()):
+            return new.in_memory()
+        return new._outside()
+
+    def _fits(self) -> bool:
+        """Whether the features come into memory."""
+        return self._bytes(self.n_features) * _RESIDENT <= self.limit
+
+    def _narrow(self, kept):
+        """What else belongs to features."""
+
+    def _outside(self):
+        """A design that stays outside."""
+        return self
+
+    def _missing(self):
+        """Columns that are not in memory."""
+        missing = self.columns
+        for have, _ in self._pieces:
+            missing = np.setdiff1d(missing, have, assume_unique=True)
+        return missing
+
+    def in_memory(self) -> Design:
+        """The same as a design in memory; columns that were read before are not read again."""
+        for have, design in self._pieces:
+            if np.isin(self.columns, have).all():
+                return design.keep(np.searchsorted(have, self.columns))
+        missing = self._missing()
+        fresh = self._load(missing)
+        if len(missing) == self.n_features:
+            values = fresh
+        else:
+            values = np.empty_like(fresh, shape=(len(fresh), self.n_features, *fresh.shape[2:]))
+            values[:, np.searchsorted(self.columns, missing)] = fresh
+        for have, design in self._pieces:
+            shared = np.intersect1d(have, self.columns, assume_unique=True)
+            values[:, np.searchsorted(self.columns, shared)] = stored_columns(design, np.searchsorted(have, shared))
+        design = self._resident(values)
+        held = sum(self._bytes(len(have)) for have, _ in self._pieces)
+        if held + self._bytes(self.n_features) <= _HELD * self.limit:
+            self._pieces.append((self.columns, design))
+        return design
+
+    def matrix(self):
+        return self.in_memory().matrix()
+
+    def _load(self, columns: np.ndarray) -> np.ndarray:
+        """Columns (positions in the data) as they lie in memory: along the second axis of values or of codes."""
+        raise NotImplementedError
+
+    def _resident(self, values: np.ndarray) -> Design:
+        """The design in memory of values or codes of all columns."""
+        return DenseDesign.standardised(values, self.mean, self.inv)
+
+
+def stored_columns(design, positions):
+    """Values or codes of some features of a design in memory, along the second axis."""
+    if isinstance(design, PiecewiseDesign):
+        return design.codes[:, design.features[positions]]
+    return design._gathered()[:, positions if design._columns is None else design._columns[positions]]
+
+
+class BlockDesign(OutsideDesign):
+    """Linear responses to the columns of a file.
+
+    A step reads the survivors once, in blocks of whole rows; twice where the chunks of the file are too high for that, and for
+    losses of pairs.
+    """
+
+    _reader: Reader
+
+    @classmethod
+    def of(cls, source: Source, sample_weight: np.ndarray, settings: Any) -> Self:
+        """All columns of a file; the estimator ``settings`` says ``memory_limit``, ``subsample`` and ``random_state``."""
+        new = cls()
+        new.limit = MEMORY_LIMIT if settings.memory_limit is None else n_bytes(settings.memory_limit)
+        new._reader = Reader(source, sample_weight, new.limit, float(settings.subsample), check_random_state(settings.random_state))
+        new.columns, new.itemsize, new._pieces = np.arange(source.shape[1]), source.dtype.itemsize, []
+        new.n_samples, new.n_features = source.shape
+        new._prepare(settings)
+        return new
+
+    def _prepare(self, settings):
+        """Before the first step: nothing for linear responses."""
+
+    def _blocks(self, whole="", tiles=None):
+        tiles = self._reader.tiles(self.columns, whole) if tiles is None else tiles
+        return self._reader.blocks(self.columns, tiles)
+
+    def _first_read(self, residual):
+        m, q = self.n_features, residual.shape[1]
+        shift = np.zeros(m, self._reader.source.dtype)
+        total, square, product = np.zeros(m), np.zeros(m), np.zeros((m, q))
+        for rows, part, block in self._blocks():
+            if rows.start == 0:
+                shift[part] = block[0]
+            for i in range(q):
+                sums = first_sums(block, shift[part], self._reader.weight[rows] * (i == 0), residual[rows, i])
+                total[part] += sums[0]
+                square[part] += sums[1]
+                product[part, i] += sums[2]
+        self._moments = moments(total, square, shift)
+        product = product + shift[:, None].astype(np.float64) * residual.sum(axis=0)
+        return self._standardised(product[:, None], residual)
+
+    def _tile(self, block, part) -> Design:
+        return DenseDesign.standardised(block, self.mean[part], self.inv[part])
+
+    def scores(self, coef):
+        out = np.zeros((self.n_samples, coef.shape[2]))
+        if coef.any():
+            for rows, part, block in self._blocks():
+                out[rows] += self._tile(block, part).scores(coef[part])
+        return out
+
+    def gradient(self, residual):
+        if self._moments is None:
+            return self._first_read(residual)
+        out = np.zeros((self.n_features, self.width, residual.shape[1]))
+        for rows, part, block in self._blocks():
+            out[part] += self._tile(block, part).gradient(residual[rows])
+        return out
+
+    def scores_and_gradient(self, coef, intercept, loss, y, sample_weight):
+        tiles = self._reader.tiles(self.columns, "rows") if loss.pointwise else None
+        if tiles is None or not coef.any():  # no scores, no need of whole rows: the file is read as it lies
+            return super().scores_and_gradient(coef, intercept, loss, y, sample_weight)
+        weight = sample_weight
+        if self._reader.share < 1.0:
+            tiles, weight = self._some(tiles, sample_weight)
+        gradient, residual_sum, value = np.zeros(coef.shape), np.zeros(coef.shape[2]), 0.0
+        for rows, part, block in self._blocks(tiles=tiles):
+            found = self._tile(block, part).scores_and_gradient(coef, intercept, loss, y[rows], weight[rows])
+            gradient += found[0]
+            residual_sum += found[1]
+            value += found[2]
+        return gradient, residual_sum, value
+
+    def _some(self, tiles, sample_weight):
+        """Some blocks of rows at random, and weights that make up for the others."""
+        count = max(1, round(self._reader.share * len(tiles)))
+        chosen = np.sort(self._reader.random.permutation(len(tiles))[:count])
+        tiles = [tiles[i] for i in chosen]
+        read = sum(float(sample_weight[rows].sum()) for rows, _ in tiles)
+        return tiles, sample_weight * (sample_weight.sum() / read if read > 0 else 0.0)
+
+    def covariance(self, direction, sample_weight):
+        tiles = self._reader.tiles(self.columns, "rows")
+        if tiles is None:
+            return super().covariance(direction, sample_weight)
+        weight = sample_weight
+        if self._reader.share < 1.0:
+            tiles, weight = self._some(tiles, sample_weight)
+        out = np.zeros(direction.shape)
+        for rows, part, block in self._blocks(tiles=tiles):
+            out += self._tile(block, part).covariance(direction, weight[rows])
+        return out
+
+    def _load(self, columns):
+        source = self._reader.source
+        values = np.empty((self.n_samples, len(columns)), source.dtype, order=source.order)  # type: ignore[call-overload]
+        if len(columns):
+            source.read(slice(0, self.n_samples), columns, values)
+        return values
+
+
+class PiecewiseBlockDesign(BlockDesign):
+    """Piecewise-linear responses to the columns of a file, encoded as they are read; survivors stay as one-byte codes.
+
+    One more read finds the knots: the columns' ranges, or whole columns for quantiles (then a row-major file is read once for every
+    block of columns that fits).
+    """
+
+    knots: np.ndarray
+
+    def _prepare(self, settings):
+        self.itemsize = 1
+        self.n_bins, self.n_knots = settings.n_bins, settings.n_bins + 1
+        self.knots = np.empty((self.n_features, self.n_knots))
+        dtype = self._reader.source.dtype
+        low, high = np.full(self.n_features, np.inf, dtype), np.full(self.n_features, -np.inf, dtype)
+        self.missing = False
+        quantile = settings.bins == "quantile"
+        for rows, part, block in self._blocks("columns" if quantile else ""):
+            self.missing |= bool(np.isnan(block.min()))
+            if quantile:
+                self.knots[part] = knots(block, self._reader.weight, self.n_bins, "quantile")
+            else:
+                add_ranges(block, self._reader.weight[rows], low[part], high[part], block.flags.c_contiguous)
+        if not quantile:
+            self.knots = even_knots(low, high, self.n_bins)
+        self.even = evenly_spaced(self.knots)
+        self.width = self.n_knots + self.missing
+        self.basis = hat_basis(self.n_bins, self.missing)
+
+    def _codes(self, block, part):
+        codes = np.zeros((-(-len(block) // ROWS), block.shape[1], ROWS), np.uint8)
+        encode(block, self.knots[part], self.even, codes)
+        return codes
+
+    def _tile(self, block, part):
+        return self._from_codes(self._codes(block, part), len(block), part)
+
+    def _from_codes(self, codes, n_samples, part):
+        design = PiecewiseDesign.standardised(
+            codes, n_samples, self.n_bins, self.missing, self.mean[part], self.inv[part], self._reader.source.dtype
+        )
+        design.knots = self.knots[part]
+        return design
+
+    def _first_read(self, residual):
+        m, q = self.n_features, residual.shape[1]
+        mean, inv = np.zeros((m, self.width)), np.zeros(m)
+        histograms = np.zeros((m, 256))
+        product = np.zeros((m, self.width, q))
+        self._moments = mean, inv
+        for rows, part, block in self._blocks():
+            tile = self._tile(block, part)
+            histograms[part] += tile._histograms(self._reader.weight[rows])
+            for i in range(q):
+                product[part, :, i] += tile._histograms(residual[rows, i]) @ self.basis
+        self._moments = block_moments(histograms, self.basis)
+        return self._standardised(product, residual)
+
+    def met_missing(self, rows: np.ndarray) -> np.ndarray:
+        """Whether each feature had NaN in one of the chosen rows."""
+        return self.in_memory().met_missing(rows)  # type: ignore[attr-defined]
+
+    def _narrow(self, kept):
+        self.knots = self.knots[kept]
+
+    def _load(self, columns):
+        codes = np.zeros((-(-self.n_samples // ROWS), len(columns), ROWS), np.uint8)
+        lines = self.knots[np.searchsorted(self.columns, columns)]
+        if len(columns):
+            for rows, part, block in self._reader.blocks(columns, self._reader.tiles(columns)):
+                encode(block, lines[part], self.even, codes[:, part], rows.start)
+        return codes
+
+    def _resident(self, values):
+        return self._from_codes(values, self.n_samples, slice(None))

@@ -1,0 +1,185 @@
+"""A design on torch tensors, on the CPU or on a GPU: single precision, linear and piecewise-linear responses."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+import torch
+
+from ..sources.files import Outside
+from .in_memory import Design, block_moments, encode, evenly_spaced, hat_basis, moments
+from .kernels import CHUNK, ROWS
+from .knots import knots
+
+BLOCK_BYTES = 256 << 20  # what is worked on together
+BLOCK_ROWS = 16384  # rows at most that are summed in single precision
+
+
+class TorchMatrix(Outside):
+    """A tensor, or an array that goes to ``device``, as an estimator sees it.
+
+    Raises
+    ------
+    ValueError
+        For tensors that are not 2-D and devices that torch does not have.
+    """
+
+    def __init__(self, X, device: str | None):
+        if getattr(X, "ndim", 2) != 2:
+            raise ValueError(f"X has shape {tuple(X.shape)}; expected rows and columns")
+        self.names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
+        if not isinstance(X, torch.Tensor):
+            X = torch.from_numpy(np.array(X, dtype=np.float32, order="C"))
+            if X.ndim != 2:
+                raise ValueError(f"X has shape {tuple(X.shape)}; expected rows and columns")
+        if X.layout != torch.strided or X.is_complex():
+            raise ValueError(f"X is a {X.layout} tensor of {X.dtype}; expected a dense one of real numbers")
+        try:
+            self.tensor = X.detach().to(device=device, dtype=torch.float32)
+        except (RuntimeError, AssertionError) as error:
+            raise ValueError(f"device={device!r} is not there: {str(error).splitlines()[0]}") from None
+        self.shape, self.dtype = tuple(X.shape), np.dtype(np.float32)  # type: ignore[assignment]
+
+    def design(self, sample_weight, settings):
+        if settings.response == "linear":
+            return TorchDesign(self.tensor, sample_weight)
+        return TorchPiecewiseDesign.of(self.tensor, sample_weight, settings.n_bins, settings.bins)
+
+    def scores(self, function, columns, n_outputs):
+        return function(self.chosen(columns))
+
+    def chosen(self, columns):
+        return self.tensor[:, torch.from_numpy(columns).to(self.tensor.device)].cpu().numpy()
+
+
+class TorchDesign(Design):
+    """Linear responses to the columns of a tensor (n_samples, n_features), float32, on the device where it lies."""
+
+    def __init__(self, X: torch.Tensor, sample_weight: np.ndarray):
+        self.X = X
+        self.n_samples, self.n_features = X.shape
+        total, square = np.zeros(self.n_features), np.zeros(self.n_features)
+        weight = self._there(sample_weight[:, None])
+        shift = X[0].clone()
+        for rows in self._blocks():
+            centred = X[rows] - shift
+            total += (weight[rows] * centred).sum(0).double().cpu().numpy()
+            square += (weight[rows] * centred * centred).sum(0).double().cpu().numpy()
+        self.mean, self.inv = moments(total, square, shift.cpu().numpy())
+
+    def _there(self, values: np.ndarray) -> torch.Tensor:
+        return torch.from_numpy(np.ascontiguousarray(values, dtype=np.float32)).to(self.X.device)
+
+    def _blocks(self):
+        """Stretches of rows: sums over each are taken in single precision, and added in double precision."""
+        step = max(CHUNK, min(BLOCK_ROWS, BLOCK_BYTES // (4 * max(1, self.n_features))) // CHUNK * CHUNK)
+        return [slice(start, min(start + step, self.n_samples)) for start in range(0, self.n_samples, step)]
+
+    def scores(self, coef):
+        if not coef.any():
+            return np.zeros((self.n_samples, coef.shape[2]))
+        raw = coef[:, 0] * self.inv[:, None]
+        return (self.X @ self._there(raw)).double().cpu().numpy() - self.mean[:, 0] @ raw
+
+    def gradient(self, residual):
+        there = self._there(residual)
+        product = np.zeros((self.n_features, residual.shape[1]))
+        for rows in self._blocks():
+            product += (self.X[rows].T @ there[rows]).double().cpu().numpy()
+        return self._standardised(product[:, None], residual)
+
+    def keep(self, kept):
+        new = object.__new__(type(self))
+        new.__dict__.update(self.__dict__)
+        new.X = self.X[:, torch.from_numpy(np.asarray(kept)).to(self.X.device)]
+        new.n_features = len(kept)
+        new.mean, new.inv = self.mean[kept], self.inv[kept]
+        return new
+
+    def matrix(self):
+        block = self.X.cpu().numpy() - self.mean[:, 0].astype(np.float32)
+        return block * self.inv.astype(np.float32)
+
+
+class TorchPiecewiseDesign(Design):
+    """Piecewise-linear responses on one-byte codes, kept as a tensor (n_features, n_samples) of uint8.
+
+    A score adds up entries of one table of 256 numbers per feature, a gradient is a histogram of codes.
+    """
+
+    def __init__(self, codes: torch.Tensor, lines: np.ndarray, missing: bool, sample_weight: np.ndarray):
+        self.codes, self.knots = codes, lines
+        self.n_features, self.n_samples = codes.shape
+        self.n_bins = lines.shape[1] - 1
+        self.n_knots, self.width = self.n_bins + 1, self.n_bins + 1 + missing
+        self.basis = hat_basis(self.n_bins, missing)
+        self.mean, self.inv = block_moments(self._histograms(sample_weight), self.basis)
+
+    @classmethod
+    def of(cls, X: torch.Tensor, sample_weight: np.ndarray, n_bins: int, bins: str) -> Self:
+        """Encode a tensor, some columns at a time, with the codes of the other designs."""
+        n, m = X.shape
+        lines = np.empty((m, n_bins + 1))
+        step = max(1, BLOCK_BYTES // (4 * n))
+        blocks = [slice(first, min(m, first + step)) for first in range(0, m, step)]
+        for part in blocks:
+            lines[part] = knots(X[:, part].contiguous().cpu().numpy(), sample_weight, n_bins, bins)
+        even, missing = evenly_spaced(lines), False
+        codes = torch.empty((m, n), dtype=torch.uint8, device=X.device)
+        for part in blocks:
+            found = np.zeros((-(-n // ROWS), part.stop - part.start, ROWS), np.uint8)
+            missing |= encode(X[:, part].contiguous().cpu().numpy(), lines[part], even, found)
+            lanes = np.ascontiguousarray(found.transpose(1, 0, 2).reshape(part.stop - part.start, -1)[:, :n])
+            codes[part] = torch.from_numpy(lanes).to(X.device)
+        return cls(codes, lines, missing, sample_weight)
+
+    def met_missing(self, rows: np.ndarray) -> np.ndarray:
+        """Whether each feature had NaN in one of the chosen rows."""
+        chosen = torch.from_numpy(np.asarray(rows, dtype=bool)).to(self.codes.device)
+        return ((self.codes == 255) & chosen).any(dim=1).cpu().numpy()
+
+    def _blocks(self):
+        step = max(1, BLOCK_BYTES // (16 * self.n_samples))
+        return [slice(first, min(self.n_features, first + step)) for first in range(0, self.n_features, step)]
+
+    def _histograms(self, column: np.ndarray) -> np.ndarray:
+        there = torch.from_numpy(np.ascontiguousarray(column, dtype=np.float64)).to(self.codes.device)
+        out = torch.zeros((self.n_features, 256), dtype=torch.float64, device=self.codes.device)
+        for part in self._blocks():
+            codes = self.codes[part].long()
+            out[part].scatter_add_(1, codes, there.expand(len(codes), -1))
+        return out.cpu().numpy()
+
+    def scores(self, coef):
+        out = np.zeros((self.n_samples, coef.shape[2]))
+        if not coef.any():
+            return out
+        raw = coef * self.inv[:, None, None]
+        for q in range(coef.shape[2]):
+            table = torch.from_numpy((raw[:, :, q] @ self.basis.T).astype(np.float32)).to(self.codes.device)
+            total = torch.zeros(self.n_samples, dtype=torch.float64, device=self.codes.device)
+            for part in self._blocks():
+                total += table[part].gather(1, self.codes[part].long()).sum(0)
+            out[:, q] = total.cpu().numpy() - (self.mean * raw[:, :, q]).sum()
+        return out
+
+    def gradient(self, residual):
+        columns = [self._histograms(residual[:, q]) @ self.basis for q in range(residual.shape[1])]
+        return self._standardised(np.stack(columns, axis=2), residual)
+
+    def keep(self, kept):
+        new = object.__new__(type(self))
+        new.__dict__.update(self.__dict__)
+        new.codes = self.codes[torch.from_numpy(np.asarray(kept)).to(self.codes.device)]
+        new.n_features = len(kept)
+        new.knots, new.mean, new.inv = self.knots[kept], self.mean[kept], self.inv[kept]
+        return new
+
+    def matrix(self):
+        table = ((self.basis - self.mean[:, None]) * self.inv[:, None, None]).astype(np.float32)
+        codes = self.codes.cpu().numpy()
+        out = np.empty((self.n_samples, self.n_features, self.width), np.float32)
+        for j in range(self.n_features):
+            out[:, j] = table[j, codes[j]]
+        return out.reshape(self.n_samples, -1)

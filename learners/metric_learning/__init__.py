@@ -1,0 +1,1 @@
+"""Sparse nonlinear metrics: sDist and its parts."""

@@ -1,0 +1,161 @@
+"""Runs of sDist's boosting: stopping, trimming, and one path that serves every stopping point."""
+
+from __future__ import annotations
+
+import numbers
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.model_selection import StratifiedShuffleSplit
+from sklearn.utils import check_random_state
+from tqdm import tqdm
+
+from .boosting import MetricBooster, SparseMetric, power_step, sgd_step
+from .feature_map import ExpandedColumns, FeatureMap
+from .interactions import strongest_products
+from .neighbours import nearest
+
+SOLVERS = {"power": power_step, "sgd": sgd_step}
+
+
+def subspace(X, features, columns, L, identity):
+    """Raw rows X in the subspace of L on the columns of a feature map; with W_0 = I all columns of X come first."""
+    Z = features.columns(X, columns) @ L.T
+    if not identity:
+        return Z
+    base = features.base(X)
+    return np.hstack([base.toarray() if sp.issparse(base) else base, Z])
+
+
+def teaching_neighbours(n_neighbors, codes, n_features):
+    """Resolve ``n_neighbors="auto"`` for the classes' codes of the training rows, and bound a number by the rows.
+
+    Examples
+    --------
+    >>> [teaching_neighbours("auto", np.repeat([0, 1], 100), p) for p in (500, 31000)]
+    [15, 50]
+    """
+    if n_neighbors == "auto":
+        n_neighbors = max(15, np.bincount(codes).min() // 2) if n_features > 20 * len(codes) else 15
+    return int(min(n_neighbors, len(codes) - 1))
+
+
+def class_scores(model, Z, train, codes, n_classes, n_neighbors):
+    """Scores (n, n_classes) of points Z in the subspace, from the training points there; used for prediction and along a path."""
+    scores = np.zeros((len(Z), n_classes))
+    if model.classifier == "knn":
+        rows, _ = nearest(Z, train, min(model.n_neighbors_predict, len(train)), model.n_jobs)
+        np.add.at(scores, (np.arange(len(Z))[:, None], codes[rows]), 1.0 / rows.shape[1])
+        return scores
+    for c in range(n_classes):
+        members = train[codes == c]
+        _, distance = nearest(Z, members, min(n_neighbors, len(members)), model.n_jobs)
+        scores[:, c] = -distance.mean(axis=1)
+    return scores
+
+
+class BoostingRun:
+    """One boosting run of an :class:`SDist`'s parameters on validated data; its path serves every stopping point.
+
+    Parameters
+    ----------
+    model : SDist
+        Only its parameters are read.
+    X : ndarray or CSR matrix
+    codes : ndarray of int
+        Codes of the classes.
+    watch : callable or None
+        Called as watch(run, step) after every step; the run ends early when it returns True.
+    """
+
+    def __init__(self, model, X, codes, watch=None):
+        self.model = model
+        rng = check_random_state(model.random_state)
+        held = None
+        if model.stopping == "holdout":
+            X, codes, held = _hold_out(X, codes, model.validation_fraction, rng)
+        self.X, self.codes = X, codes
+        self.features = FeatureMap.fit(X, model.standardize)
+        p = X.shape[1]
+        self.n_neighbors = teaching_neighbours(model.n_neighbors, codes, p)
+        capacity = 3 * p if model.max_products is None else model.max_products
+        columns = ExpandedColumns(X, self.features, model.max_order, capacity, model.standardize)
+        if model.seed_interactions and model.max_order > 1:
+            for a, b in strongest_products(columns.base, codes, model.seed_interactions):
+                columns.add_products([a], [b])
+        self.booster = MetricBooster(
+            columns,
+            codes,
+            n_neighbors=self.n_neighbors,
+            kappa=min(model.kappa, p) if isinstance(model.kappa, numbers.Integral) else max(1, round(model.kappa * p)),
+            shrinkage=model.shrinkage,
+            update_every=model.update_every,
+            bagging=model.bagging,
+            feature_fraction=p**-0.5 if model.feature_fraction == "sqrt" else model.feature_fraction,
+            solver=SOLVERS[model.solver],
+            start=model.start,
+            identity=model.initial == "identity",
+            random_state=rng,
+            n_jobs=model.n_jobs,
+        )
+        self.criterion = []  # (value, number of steps); the least value stops
+        for step in tqdm(range(1, model.n_steps + 1), desc="SDist", disable=not model.verbose):
+            if not self.booster.step():
+                break
+            self._judge(step, held)
+            if watch is not None and watch(self, step):
+                break
+
+    def _judge(self, step, held):
+        model, booster = self.model, self.booster
+        if model.stopping == "holdout" and (step % 10 == 0 or step == model.n_steps):
+            metric = self.trimmed(booster.metric)
+            Z, known = self.subspace(held[0], metric), self.train_subspace(metric)
+            scores = class_scores(model, Z, known, self.codes, self.codes.max() + 1, self.n_neighbors)
+            self.criterion.append((float(np.mean(scores.argmax(axis=1) != held[1])), step))
+        elif model.stopping == "oob":
+            before = self.criterion[-1][0] if self.criterion else 0.0
+            self.criterion.append((before - booster.oob_improvement, step))
+        elif model.stopping == "complexity":
+            loss = float(np.exp(-booster.margin).sum())
+            trace = float(np.sqrt(np.maximum(np.linalg.eigvalsh(booster.metric.matrix), 0.0)).sum())
+            self.criterion.append((loss + model.complexity_weight * trace, step))
+
+    def metric_after(self, n_steps):
+        """The metric of the first ``n_steps`` steps."""
+        return SparseMetric.of(self.booster.path[:n_steps])
+
+    def trimmed(self, metric, n_features="model"):
+        """The metric on its strongest columns only."""
+        n_features = self.model.n_features_to_select if n_features == "model" else n_features
+        if n_features is None or n_features >= len(metric.columns):
+            return metric
+        return metric.trimmed(n_features, self.variance(metric))
+
+    def variance(self, metric):
+        """Of the columns that a metric uses, on the training rows."""
+        return self.booster.columns.take(metric.columns).var(axis=0)
+
+    def best(self):
+        """Metric and number of steps where the criterion is least; the first of equals."""
+        n_steps = min(self.criterion)[1] if self.criterion else len(self.booster.path)
+        return self.trimmed(self.metric_after(n_steps)), n_steps
+
+    def subspace(self, X, metric):
+        """Raw rows in the subspace of a metric."""
+        return subspace(X, self.features, metric.columns, metric.factor(), self.model.initial == "identity")
+
+    def train_subspace(self, metric):
+        """Training rows in the subspace of a metric."""
+        Z = self.booster.columns.take(metric.columns) @ metric.factor().T
+        base = self.booster.columns.base
+        return np.hstack([base.toarray() if sp.issparse(base) else base, Z]) if self.model.initial == "identity" else Z
+
+
+def _hold_out(X, codes, fraction, rng):
+    counts = np.bincount(codes)
+    split = StratifiedShuffleSplit(1, test_size=max(fraction, len(counts) / len(codes)), random_state=rng.randint(2**31 - 1))
+    if counts.min() < 2:
+        raise ValueError(f"stopping='holdout' needs 2 rows per class; class number {counts.argmin()} has {counts.min()}")
+    kept, held = next(split.split(X, codes))
+    return X[kept], codes[kept], (X[held], codes[held])

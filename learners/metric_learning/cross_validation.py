@@ -1,0 +1,196 @@
+"""Settings of sDist by cross-validation: one boosting run per fold and path serves every stopping point, trim and vote."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Mapping
+
+import numpy as np
+import scipy.sparse as sp
+from joblib import Parallel, delayed
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, TransformerMixin, clone
+from sklearn.model_selection import ParameterGrid, check_cv
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ..common.parameters import check_jobs, check_real, class_codes
+from .boosting_run import BoostingRun, class_scores
+from .sdist import SDist
+
+SERVED_BY_ONE_PATH = ("n_steps", "n_features_to_select", "n_neighbors_predict", "classifier")
+
+
+class SDistCV(MetaEstimatorMixin, TransformerMixin, ClassifierMixin, BaseEstimator):
+    """:class:`SDist` with settings chosen by cross-validated error on the training data.
+
+    Parameters
+    ----------
+    estimator : SDist or None
+        Settings that are not searched; None means the defaults.
+    param_grid : dict or None
+        Lists of values. ``n_steps``, ``n_features_to_select``, ``n_neighbors_predict`` and ``classifier`` cost nothing more: one
+        run of the longest ``n_steps`` serves them all. Every other combination costs one run per fold. None searches kappa 3, 5
+        and 10, order 1 and 2, every 25th step, and votes of 3 and 5.
+    cv : int or splitter
+        As everywhere in scikit-learn.
+    tolerance : float
+        Among the settings whose mean error is within this many standard errors of the least, the sparsest (then shortest) one is
+        taken; 0 takes the least error.
+    n_jobs : int or None
+        Runs side by side; the result does not depend on it.
+
+    Attributes
+    ----------
+    best_estimator_ : SDist
+        Fitted on all rows.
+    best_params_ : dict
+    best_error_ : float
+        Cross-validated share of wrong predictions.
+    cv_results_ : list of dict
+        One entry per combination: parameters, ``mean_error``, ``standard_error``, ``n_columns``.
+    n_runs_ : int
+        Boosting runs of the search.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from annealed.learners import SDist, SDistCV
+    >>> X = np.random.default_rng(0).normal(size=(100, 4))
+    >>> search = SDistCV(SDist(random_state=0), {"max_order": [1, 2], "n_steps": [10, 20]}, cv=3).fit(X, X[:, 0] * X[:, 2] > 0)
+    >>> search.best_params_["max_order"], search.n_runs_
+    (2, 6)
+    """
+
+    def __init__(self, estimator=None, param_grid=None, *, cv=5, tolerance=0.0, n_jobs=None):
+        self.estimator = estimator
+        self.param_grid = param_grid
+        self.cv = cv
+        self.tolerance = tolerance
+        self.n_jobs = n_jobs
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def fit(self, X, y):
+        """Search, then fit on all rows with the settings found.
+
+        Raises
+        ------
+        ValueError
+            For an unknown parameter in the grid, or what :class:`SDist` refuses.
+        """
+        given = X
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
+        self.classes_, codes = class_codes(y)
+        X = sp.csr_matrix(X) if sp.issparse(X) else X
+        base = SDist() if self.estimator is None else self.estimator
+        if not isinstance(base, SDist):
+            raise ValueError(f"estimator={base!r} is not valid; expected an SDist or None")
+        grid = self._grid(base)
+        for settings in ParameterGrid(grid):  # now, not after some runs
+            clone(base).set_params(**settings)._check_parameters()
+        check_real("tolerance", self.tolerance, 0.0)
+        check_jobs(self.n_jobs)
+        served = {name: grid.pop(name, [getattr(base, name)]) for name in SERVED_BY_ONE_PATH}
+        paths = list(ParameterGrid(grid))
+        folds = list(check_cv(self.cv, codes, classifier=True).split(X, codes))
+        jobs = [(path, train, test) for path in paths for train, test in folds]
+        errors = Parallel(n_jobs=self.n_jobs)(
+            delayed(_path_errors)(clone(base).set_params(**path), served, X, codes, train, test) for path, train, test in jobs
+        )
+        self.n_runs_ = len(jobs)
+        self.cv_results_ = []
+        for i, path in enumerate(paths):
+            table = np.array(errors[i * len(folds) : (i + 1) * len(folds)])  # (fold, combination, error and number of columns)
+            for values, fold_errors in zip(ParameterGrid(served), table.transpose(1, 0, 2)):
+                spread = fold_errors[:, 0].std(ddof=1) / np.sqrt(len(folds)) if len(folds) > 1 else 0.0
+                error, n_columns = fold_errors.mean(axis=0)
+                self.cv_results_.append(
+                    {**path, **values, "mean_error": float(error), "standard_error": float(spread), "n_columns": float(n_columns)}
+                )
+        best = self._choose()
+        self.best_error_ = best["mean_error"]
+        self.best_params_ = {name: best[name] for name in [*grid, *served]}
+        # X as it came: the names of products are made of its columns' names.
+        self.best_estimator_ = clone(base).set_params(**self.best_params_).fit(given, y)
+        return self
+
+    def _grid(self, base):
+        grid = self.param_grid
+        if grid is None:
+            grid = {"kappa": [3, 5, 10], "max_order": [1, 2], "n_steps": list(range(25, 151, 25)), "n_neighbors_predict": [3, 5]}
+        if not isinstance(grid, Mapping):
+            raise ValueError(f"param_grid={grid!r} is not valid; expected a dict of lists, or None")
+        for name, values in grid.items():
+            if name not in base.get_params():
+                raise ValueError(f"param_grid holds {name!r}; expected parameters of SDist: {sorted(base.get_params())}")
+            if isinstance(values, (str, numbers.Number)) or len(values) == 0:
+                raise ValueError(f"param_grid[{name!r}]={values!r}; expected a list of values")
+        return {name: list(values) for name, values in grid.items()}
+
+    def _choose(self):
+        least = min(self.cv_results_, key=lambda r: r["mean_error"])
+        if self.tolerance == 0.0:
+            return least
+        limit = least["mean_error"] + self.tolerance * least["standard_error"]
+        return min(
+            (r for r in self.cv_results_ if r["mean_error"] <= limit), key=lambda r: (r["n_columns"], r["n_steps"], r["mean_error"])
+        )
+
+    def predict(self, X):
+        """Predict with ``best_estimator_``."""
+        check_is_fitted(self)
+        return self.best_estimator_.predict(X)
+
+    def predict_proba(self, X):
+        """Predict probabilities with ``best_estimator_``."""
+        check_is_fitted(self)
+        return self.best_estimator_.predict_proba(X)
+
+    def decision_function(self, X):
+        """Scores of ``best_estimator_``."""
+        check_is_fitted(self)
+        return self.best_estimator_.decision_function(X)
+
+    def transform(self, X):
+        """Map rows into the subspace that ``best_estimator_`` learnt."""
+        check_is_fitted(self)
+        return self.best_estimator_.transform(X)
+
+    def get_feature_names_out(self, input_features=None):
+        """Names of the directions of the subspace."""
+        check_is_fitted(self)
+        return self.best_estimator_.get_feature_names_out(None)
+
+
+def _path_errors(model, served, X, codes, train, test):
+    """(combination, 2): error on the test rows and number of columns for every combination that one path serves."""
+    model.set_params(n_steps=max(served["n_steps"]))
+    wanted = set(served["n_steps"])
+    n_classes = codes.max() + 1
+    found = {}
+
+    def record(run, n_steps):
+        metrics = {n: run.trimmed(run.booster.metric, n) for n in served["n_features_to_select"]}
+        for n, metric in metrics.items():
+            Z, known = run.subspace(X[test], metric), run.train_subspace(metric)
+            for combination in ParameterGrid({name: served[name] for name in ("n_neighbors_predict", "classifier")}):
+                scores = class_scores(model.set_params(**combination), Z, known, run.codes, n_classes, run.n_neighbors)
+                error = float(np.mean(scores.argmax(axis=1) != codes[test]))
+                key = (n_steps, n, combination["n_neighbors_predict"], combination["classifier"])
+                found[key] = (error, len(metric.columns))
+
+    def watch(run, step):
+        if step in wanted:
+            record(run, step)
+        return False
+
+    run = BoostingRun(model, X[train], codes[train], watch)
+    taken = len(run.booster.path)
+    for n_steps in wanted:
+        if n_steps > taken:  # the run stood still before: its end serves
+            record(run, n_steps)
+    return [
+        found[c["n_steps"], c["n_features_to_select"], c["n_neighbors_predict"], c["classifier"]] for c in ParameterGrid(served)
+    ]

@@ -1,0 +1,146 @@
+"""The rank-one step of sDist: a sparse leading eigenvector of A = X~' L X~, without forming A.
+
+A = sum_i weight_i M_i, where M_i averages (x_i - x_j)(x_i - x_j)' over the nearest rows j of other classes and subtracts the
+same average over those of the own class (thesis, below (2.4) and (2.12)). L is therefore a signed graph Laplacian with 2 k edges
+per row, and A v = X~'(L (X~ v)) costs O(n k) and two products with X~.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from ..solvers.annealing import strongest
+
+
+@njit(cache=True, nogil=True)
+def laplacian_times(u, same, other, weight):
+    """L u in O(n k): ``weight_i (mean over others j of (u_i - u_j) - mean over same j)``, and its mirror at each j."""
+    n, k = same.shape
+    out = np.zeros(n)
+    for i in range(n):
+        if weight[i] == 0.0:
+            continue
+        for kind in range(2):
+            rows = other[i] if kind == 0 else same[i]
+            count = 0
+            while count < k and rows[count] >= 0:
+                count += 1
+            if count == 0:
+                continue
+            c = weight[i] / count if kind == 0 else -weight[i] / count
+            total = 0.0
+            for e in range(count):
+                j = rows[e]
+                d = c * (u[i] - u[j])
+                total += d
+                out[j] -= d
+            out[i] += total
+    return out
+
+
+@njit(cache=True, nogil=True)
+def margins(Z, same, other):
+    """Mean squared distance in Z (n, d) to the other classes' neighbours minus that to the own: y f of (2.3)."""
+    n, k = same.shape
+    d = Z.shape[1]
+    out = np.zeros(n)
+    for i in range(n):
+        for kind in range(2):
+            rows = other[i] if kind == 0 else same[i]
+            total = 0.0
+            count = 0
+            while count < k and rows[count] >= 0:
+                j = rows[count]
+                for c in range(d):
+                    total += (Z[i, c] - Z[j, c]) ** 2
+                count += 1
+            if count:
+                out[i] += total / count if kind == 0 else -total / count
+    return out
+
+
+def lanczos(product, start, n_iter):
+    """Leading eigenvector (largest algebraic eigenvalue) by a few Lanczos steps with full reorthogonalisation.
+
+    Returns
+    -------
+    vector : ndarray of shape (p,)
+    largest, smallest : float
+        The extreme Ritz values.
+    """
+    basis = [start / np.linalg.norm(start)]
+    alpha, beta = [], []
+    for step in range(n_iter):
+        w = product(basis[-1])
+        alpha.append(float(basis[-1] @ w))
+        Q = np.array(basis)
+        w -= Q.T @ (Q @ w)
+        w -= Q.T @ (Q @ w)
+        norm = float(np.linalg.norm(w))
+        if step == n_iter - 1 or norm <= 1e-10 * max(abs(a) for a in alpha) or norm == 0.0:
+            break
+        beta.append(norm)
+        basis.append(w / norm)
+    T = np.diag(alpha) + np.diag(beta, 1) + np.diag(beta, -1)
+    values, vectors = np.linalg.eigh(T)
+    return vectors[:, -1] @ np.array(basis), values[-1], values[0]
+
+
+def truncated_power(columns_product, vector, kappa, shift=0.0, max_iter=20, tol=1e-4):
+    """Largest kappa-sparse eigenvector by truncated power steps (Algorithm 2.1).
+
+    The shift is raised only when the value xi' A xi falls: always shifting until A is positive semi-definite, as the algorithm's
+    step (a) can be read, makes the iteration stay near its start.
+
+    Parameters
+    ----------
+    columns_product : callable
+        (support, values) -> A v, dense (p,), for a v with few entries.
+    vector : ndarray of shape (p,)
+        Where to start; it is truncated first.
+    kappa : int
+        Entries to keep.
+    shift : float
+        First shift used when the value falls, then ten times as much each time.
+
+    Returns
+    -------
+    support : ndarray of shape (<= kappa,), int
+        Ascending.
+    values : ndarray
+        Of length one; the largest is positive.
+    value : float
+        xi' A xi.
+    """
+    support = strongest(np.abs(vector), kappa)
+    values = _unit(vector[support])
+    image = columns_product(support, values)
+    value = float(values @ image[support])
+    added = 0.0
+    for _ in range(max_iter):
+        moved = image.copy()
+        moved[support] += added * values
+        new_support = strongest(np.abs(moved), kappa)
+        new_values = _unit(moved[new_support])
+        new_image = columns_product(new_support, new_values)
+        new_value = float(new_values @ new_image[new_support])
+        if new_value < value:
+            if added >= 1e3 * shift or shift <= 0.0:
+                break
+            added = max(shift, 10.0 * added)
+            continue
+        done = new_value - value <= tol * abs(new_value) and np.array_equal(support, new_support)
+        support, values, image, value = new_support, new_values, new_image, new_value
+        if done:
+            break
+    used = values != 0.0
+    support, values = support[used], values[used]
+    if len(values) and values[np.argmax(np.abs(values))] < 0:
+        values = -values
+    return support, values, value
+
+
+def _unit(v):
+    norm = np.linalg.norm(v)
+    return v / norm if norm > 0 else v

@@ -1,0 +1,1 @@
+"""Sparse learners of streams: truncated gradient, FOBOS, RDA, stabilised truncated SGD."""

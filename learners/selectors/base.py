@@ -1,0 +1,168 @@
+"""What the linear selectors share: their scikit-learn faces. Each algorithm adds ``_select`` on encoded targets."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import expit, softmax
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils import compute_sample_weight
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from ..common.parameters import class_codes, unit_variance
+from ..designs.in_memory import DenseDesign, Design, SparseDesign
+from ..objective.losses import Loss, MultinomialLoss, VapnikLoss, pointwise_loss
+
+
+def standardised_design(X, sample_weight: np.ndarray) -> Design:
+    """The design of linear responses on a dense or sparse matrix."""
+    return SparseDesign(X, sample_weight) if sp.issparse(X) else DenseDesign(X, sample_weight)
+
+
+class Selector(SelectorMixin, BaseEstimator):
+    """A selector with linear scores; ``_select`` of each algorithm sets ``support_``, ``coef_`` and ``intercept_``.
+
+    In ``_select(X, y, loss, weight)`` ``X`` is validated, ``y`` (n, q) encoded for the loss, and ``weight`` sums to one;
+    ``coef_`` is (q, n_features), of regressions on one output at last (n_features,).
+    """
+
+    loss: str | Loss
+    support_: np.ndarray
+    coef_: np.ndarray
+    intercept_: np.ndarray
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        return tags
+
+    def _get_support_mask(self):
+        check_is_fitted(self)
+        return self.support_
+
+    def _validate(self, X, y: Any = "no_validation", **kwargs):
+        sparse: Any = ("csr", "csc") if self.__sklearn_tags__().input_tags.sparse else False
+        return validate_data(self, X, y, accept_sparse=sparse, dtype=[np.float64, np.float32], **kwargs)
+
+    def _select(self, X, y: np.ndarray, loss: Loss, weight: np.ndarray) -> None:
+        raise NotImplementedError
+
+    def _store(self, design: Design, kept: np.ndarray, coef: np.ndarray, intercept: np.ndarray) -> None:
+        """Keep a fit of the standardised columns ``kept`` (ascending), ``coef`` (k, q), in units of the raw columns."""
+        raw, self.intercept_ = design.keep(kept).unstandardise(coef[:, None], intercept)
+        self.support_ = np.zeros(design.n_features, bool)
+        self.support_[kept] = True
+        self.coef_ = np.zeros((coef.shape[1], design.n_features))
+        self.coef_[:, kept] = raw[:, 0].T
+
+    def _scores(self, X) -> np.ndarray:
+        """Scores (n, q) of raw rows; (n,) where ``coef_`` is 1-D."""
+        check_is_fitted(self)
+        return self._validate(X, reset=False) @ self.coef_.T + self.intercept_
+
+
+class SelectingClassifier(ClassifierMixin, Selector):
+    """Labels in, labels out."""
+
+    class_weight: Any = None
+    classes_: np.ndarray
+
+    def _encode(self, X, y, sample_weight):
+        """Validate; returns X, encoded targets (n, q), the loss that fits them, and weights."""
+        X, y = self._validate(X, y)
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        self.classes_, codes = class_codes(y)
+        if self.class_weight is not None:
+            weight = weight * compute_sample_weight(self.class_weight, y)
+        loss = pointwise_loss(self.loss)
+        of_classes = isinstance(loss, (MultinomialLoss, VapnikLoss))
+        if len(self.classes_) == 2 and not of_classes:
+            encoded = np.where(codes == 1, 1.0, -1.0)[:, None]
+        else:
+            encoded = np.eye(len(self.classes_))[codes]
+            if type(loss).__name__ == "LogisticLoss":
+                loss = MultinomialLoss()
+            elif not of_classes:  # one score per class, each against all others
+                encoded = 2.0 * encoded - 1.0
+        return X, encoded, loss, weight
+
+    def fit(self, X, y, sample_weight=None) -> Self:
+        """Select features and fit.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+            Labels of any type, two classes or more.
+        sample_weight : array of shape (n_samples,) or None
+
+        Raises
+        ------
+        ValueError
+            One class only, NaN, a parameter out of range.
+        """
+        X, encoded, loss, weight = self._encode(X, y, sample_weight)
+        self._select(X, encoded, loss, weight / weight.sum())
+        return self
+
+    def decision_function(self, X) -> np.ndarray:
+        """Scores: (n_samples,) for two classes, else (n_samples, n_classes)."""
+        scores = self._scores(X)
+        if len(self.classes_) > 2:
+            return scores
+        return scores[:, 0] if scores.shape[1] == 1 else scores[:, 1] - scores[:, 0]
+
+    def predict(self, X) -> np.ndarray:
+        """Labels (n_samples,)."""
+        scores = self.decision_function(X)
+        return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+
+    def predict_proba(self, X) -> np.ndarray:
+        """Probabilities (n_samples, n_classes): of the model for logistic losses, a logistic squashing of the scores for others."""
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            p = expit(scores)
+            return np.column_stack([1.0 - p, p])
+        return softmax(scores, axis=1)
+
+
+class SelectingRegressor(RegressorMixin, Selector):
+    """Numbers in, numbers out; several outputs share one support."""
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+    def fit(self, X, y, sample_weight=None) -> Self:
+        """Select features and fit.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+        y : array of shape (n_samples,) or (n_samples, n_outputs)
+        sample_weight : array of shape (n_samples,) or None
+
+        Raises
+        ------
+        ValueError
+            NaN, a parameter out of range.
+        """
+        X, y = self._validate(X, y, multi_output=True, y_numeric=True)
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weight = weight / weight.sum()
+        targets, mean, scale = unit_variance(y, weight)
+        self._select(X, targets, pointwise_loss(self.loss), weight)
+        self.intercept_ = mean + scale * self.intercept_
+        self.coef_ = self.coef_ * scale[:, None]
+        if y.ndim == 1:
+            self.coef_, self.intercept_ = self.coef_[0], self.intercept_[0]
+        return self
+
+    def predict(self, X) -> np.ndarray:
+        """Predictions, shaped like the ``y`` of :meth:`fit`."""
+        return self._scores(X)

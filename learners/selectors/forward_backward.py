@@ -1,0 +1,395 @@
+"""Forward-backward greedy selection (Liu, Fujimaki, Ye: "Forward-backward greedy algorithms for general convex smooth functions
+over a cardinality constraint", Algorithm 1), for every smooth loss and for groups of columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..common.parameters import check_real, group_codes, number_to_keep
+from ..designs.in_memory import Design
+from ..objective.losses import Loss, SquaredLoss
+from ..solvers.annealing import strengths
+from ..solvers.newton import RIDGE, Problem, refit
+from .base import SelectingClassifier, SelectingRegressor, Selector, standardised_design
+
+_NEWTON_TOLERANCE = 1e-10  # relative; gains of different features are compared
+_NEGLIGIBLE = 1e-10  # gains below this share of the objective are rounding: no backward step follows them
+
+
+class Step(NamedTuple):
+    """One line of a path: which feature (or group) entered or left, and what that made of the objective."""
+
+    action: str
+    feature: int
+    objective: float
+    size: int
+
+
+class _Shifted(Loss):
+    """A loss with fixed scores added: what one feature alone can do while all others are held."""
+
+    def __init__(self, loss: Loss, offset: np.ndarray):
+        self.loss, self.offset = loss, offset
+
+    def expansion(self, y, scores, sample_weight):
+        return self.loss.expansion(y, scores + self.offset, sample_weight)
+
+
+class _NewtonFit:
+    """The refitted model on the active columns, for any loss: Newton's method from where the last one ended."""
+
+    def __init__(self, problem: Problem):
+        self.problem = problem
+        y = problem.y
+        self.Z = np.empty((len(y), 0))
+        self.coef = np.empty((0, y.shape[1]))
+        self.intercept = problem.loss.best_constant(y, problem.sample_weight) if problem.fit_intercept else np.zeros(y.shape[1])
+        self._refit()
+
+    def _refit(self):
+        fit = refit(self.problem, self.Z, self.coef, self.intercept, tol=_NEWTON_TOLERANCE)
+        self.coef, self.intercept, self.value = fit.theta, fit.intercept, fit.value
+
+    def scores(self):
+        return self.Z @ self.coef + self.intercept
+
+    def add(self, columns):
+        self.Z = np.hstack([self.Z, columns])
+        self.coef = np.vstack([self.coef, np.zeros((columns.shape[1], self.coef.shape[1]))])
+        self._refit()
+
+    def remove(self, positions):
+        self.Z = np.delete(self.Z, positions, axis=1)
+        self.coef = np.delete(self.coef, positions, axis=0)
+        self._refit()
+
+    def value_without(self, positions):
+        coef = self.coef.copy()
+        coef[positions] = 0.0
+        scores = self.Z @ coef + self.intercept
+        return self.problem.loss.value(self.problem.y, scores, self.problem.sample_weight) + self.problem.penalty(coef)
+
+
+class _QuadraticFit(_NewtonFit):
+    """The same for the squared loss: the inverse of the Gram matrix is kept, and grows and shrinks by block updates.
+
+    Standardised columns are centred under the weights, so the intercept is the mean of y and stays.
+    """
+
+    def _refit(self):
+        self.inverse = np.empty((0, 0))
+        self.target = np.empty((0, self.problem.y.shape[1]))
+        self.weighted = np.empty((0, len(self.Z)))
+        self.base = self.value = self.problem.loss.value(self.problem.y, self.scores(), self.problem.sample_weight)
+
+    def _solve(self):
+        self.coef = self.inverse @ self.target
+        self.value = self.base - 0.5 * float((self.target * self.coef).sum())
+
+    def add(self, columns):
+        weighted = columns.T * self.problem.sample_weight
+        cross = self.weighted @ columns
+        corner = weighted @ columns + self.problem.ridge * np.eye(columns.shape[1])
+        moved = self.inverse @ cross
+        schur = np.linalg.inv(corner - cross.T @ moved)
+        side = -moved @ schur
+        self.inverse = np.block([[self.inverse - side @ moved.T, side], [side.T, schur]])
+        self.weighted = np.vstack([self.weighted, weighted])
+        self.target = np.vstack([self.target, weighted @ (self.problem.y - self.intercept)])
+        self.Z = np.hstack([self.Z, columns])
+        self._solve()
+
+    def remove(self, positions):
+        stay = np.delete(np.arange(len(self.coef)), positions)
+        side = self.inverse[np.ix_(stay, positions)]
+        self.inverse = self.inverse[np.ix_(stay, stay)] - side @ np.linalg.solve(self.inverse[np.ix_(positions, positions)], side.T)
+        self.weighted, self.target, self.Z = self.weighted[stay], self.target[stay], self.Z[:, stay]
+        self._solve()
+
+    def value_without(self, positions):
+        # At the minimum the gradient is zero: leaving out b costs b' H b / 2.
+        b = self.coef[positions]
+        gram = self.weighted[positions] @ self.Z[:, positions] + self.problem.ridge * np.eye(len(positions))
+        return self.value + 0.5 * float((b * (gram @ b)).sum())
+
+
+class Greedy(NamedTuple):
+    """What :func:`forward_backward` leaves: positions of the chosen columns, their coefficients, the intercept and the path."""
+
+    kept: np.ndarray
+    coef: np.ndarray
+    intercept: np.ndarray
+    path: list[Step]
+
+
+def forward_backward(
+    design: Design,
+    y: np.ndarray,
+    loss: Loss,
+    sample_weight: np.ndarray,
+    *,
+    size: int | None = None,
+    criterion: str = "gradient",
+    delta: float | None = None,
+    epsilon: float | None = None,
+    backward: bool = True,
+    groups: np.ndarray | None = None,
+    ridge: float = RIDGE,
+    fit_intercept: bool = True,
+) -> Greedy:
+    """Algorithm 1 of the FoBa paper: the best feature enters, all are refitted, those no longer worth half of what came in leave.
+
+    Parameters
+    ----------
+    design : Design
+        All features, linear responses.
+    y : ndarray of shape (n_samples, n_outputs)
+        Targets as the loss wants them.
+    loss : Loss
+    sample_weight : ndarray of shape (n_samples,)
+        Sums to one.
+    size : int or None
+        End with that many features (groups, where given); None to go by the thresholds alone.
+    criterion : {"gradient", "objective"}
+        What makes a feature the best: the largest gradient (FoBa-gdt), or the largest decrease when it alone is fitted (FoBa-obj).
+    delta, epsilon : float or None
+        Stop when no feature lowers the objective by ``delta`` ("objective"), or has a gradient of ``epsilon`` ("gradient").
+    backward : bool
+        False leaves the backward steps out: orthogonal matching pursuit.
+    groups : ndarray of shape (n_features,), int, or None
+        Group 0, 1, ... of each column: a group enters and leaves as a whole.
+    ridge : float
+        ridge / 2 ||coef||^2 is part of the objective.
+    fit_intercept : bool
+
+    Returns
+    -------
+    Greedy
+        ``kept`` ascending; ``coef`` (k, n_outputs) for the standardised columns.
+    """
+    labels = np.arange(design.n_features) if groups is None else groups
+    members = [np.flatnonzero(labels == g) for g in range(labels.max() + 1)] if groups is not None else None
+    problem = Problem(y, loss, sample_weight, fit_intercept, ridge=ridge)
+    fit = (_QuadraticFit if isinstance(loss, SquaredLoss) else _NewtonFit)(problem)
+    chosen: list[int] = []
+    columns = np.empty(0, int)  # of the design, in the order of fit.Z
+    path: list[Step] = []
+    gains = {0: np.inf}
+    largest = labels.max() + 1 if size is None else size
+
+    def columns_of(g):
+        return np.array([g]) if members is None else members[g]
+
+    while len(chosen) < largest:
+        scores = fit.scores()
+        strength = strengths(design.gradient(loss.gradient(y, scores, sample_weight)), groups)
+        strength[chosen] = 0.0
+        if epsilon is not None and strength.max() < epsilon:
+            break
+        entering = int(strength.argmax())
+        if criterion == "objective" and strength[entering] > 0:
+            decrease = _decreases(design, problem, scores, strength, columns_of)
+            entering = int(decrease.argmax())
+            if delta is not None and decrease[entering] < delta:
+                break
+        if strength[entering] == 0.0:  # only constant columns, or none, are left
+            break
+        new = columns_of(entering)
+        before = fit.value
+        fit.add(design.keep(new).matrix().astype(np.float64))
+        chosen.append(entering)
+        columns = np.concatenate([columns, new])
+        gains[len(chosen)] = before - fit.value
+        path.append(Step("enter", entering, fit.value, len(chosen)))
+        while backward and len(chosen) > 1 and gains[len(chosen)] > _NEGLIGIBLE * abs(fit.value):
+            worse = np.array([fit.value_without(np.flatnonzero(labels[columns] == g)) for g in chosen]) - fit.value
+            leaving = int(worse.argmin())
+            if worse[leaving] >= 0.5 * gains[len(chosen)]:
+                break
+            positions = np.flatnonzero(labels[columns] == chosen[leaving])
+            fit.remove(positions)
+            columns = np.delete(columns, positions)
+            path.append(Step("leave", chosen.pop(leaving), fit.value, len(chosen)))
+    order = np.argsort(columns)
+    return Greedy(columns[order], fit.coef[order], fit.intercept, path)
+
+
+def _decreases(design, problem, scores, strength, columns_of):
+    """How much each feature (group) alone would lower the objective, all others held: steps 4 and 8 for FoBa-obj."""
+    out = np.zeros(len(strength))
+    alone = replace(problem, loss=_Shifted(problem.loss, scores), fit_intercept=False)
+    base = problem.loss.value(problem.y, scores, problem.sample_weight)
+    for g in np.flatnonzero(strength > 0):
+        block = design.keep(columns_of(g)).matrix().astype(np.float64)
+        start = np.zeros((block.shape[1], scores.shape[1]))
+        out[g] = base - refit(alone, block, start, np.zeros(scores.shape[1])).value
+    return out
+
+
+class _ForwardBackward(Selector):
+    """Parameters and the fit that the two estimators share."""
+
+    n_features_to_select: int | float | None
+    criterion: str
+    delta: float | None
+    epsilon: float | None
+    backward: bool
+    groups: Any
+    ridge: float
+    fit_intercept: bool
+    path_: list[Step]
+    n_iter_: int
+
+    def _select(self, X, y, loss, weight):
+        if self.criterion not in ("gradient", "objective"):
+            raise ValueError(f"criterion={self.criterion!r} is unknown; expected 'gradient' or 'objective'")
+        for name, value, belongs in (("delta", self.delta, "objective"), ("epsilon", self.epsilon, "gradient")):
+            if value is not None:
+                check_real(name, value, 0.0, above=True)
+                if self.criterion != belongs:
+                    raise ValueError(f"{name}={value!r} belongs to criterion={belongs!r}, not to {self.criterion!r}")
+        if self.n_features_to_select is None and self.delta is None and self.epsilon is None:
+            raise ValueError("n_features_to_select=None needs a threshold; expected delta or epsilon")
+        check_real("ridge", self.ridge, 0.0)
+        groups = group_codes(self.groups, X.shape[1])
+        n = X.shape[1] if groups is None else int(groups.max()) + 1
+        design = standardised_design(X, weight)
+        found = forward_backward(
+            design,
+            y,
+            loss,
+            weight,
+            size=None if self.n_features_to_select is None else number_to_keep(self.n_features_to_select, n),
+            criterion=self.criterion,
+            delta=self.delta,
+            epsilon=self.epsilon,
+            backward=self.backward,
+            groups=groups,
+            ridge=self.ridge,
+            fit_intercept=self.fit_intercept,
+        )
+        self.path_ = found.path
+        self.n_iter_ = len(found.path)
+        self._store(design, found.kept, found.coef, found.intercept)
+
+
+_PARAMETERS = """
+    Parameters
+    ----------
+    n_features_to_select : int, float or None, default 10
+        k: end with that many features (groups), or that fraction of them; None to go by ``delta`` or ``epsilon`` alone.
+    loss : str or Loss
+        Any smooth loss of single samples with a curvature.
+    criterion : {{"gradient", "objective"}}
+        Which feature enters: the one with the largest gradient (FoBa-gdt), or the one that alone lowers the objective most
+        (FoBa-obj, one small minimisation for every feature in every step: many times slower).
+    delta : float or None
+        Stop when no feature lowers the objective by so much (criterion "objective"). The objective is a mean over the samples.
+    epsilon : float or None
+        Stop when no feature has so large a gradient (criterion "gradient"), on standardised columns and outputs.
+    backward : bool, default True
+        False: forward steps alone, which is orthogonal matching pursuit.
+    groups : array of shape (n_features,) or None
+        Label of each column's group; a group enters and leaves as a whole.
+    ridge : float, default 1e-4
+        ridge / 2 ||coef||^2 on standardised columns is part of the objective: separable data stay finite.
+    fit_intercept : bool, default True
+"""
+
+_ATTRIBUTES = """
+    Attributes
+    ----------
+    path_ : list of (action, feature, objective, size)
+        Every feature (or group, numbered in the order of their first columns) that entered or left, the refitted objective, and
+        how many there were then.
+    support_, coef_, intercept_, n_iter_, n_features_in_, feature_names_in_
+        As in :class:`FSAClassifier` and :class:`FSARegressor`.
+"""
+
+
+class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
+    """Classifier on k features, chosen forwards and backwards (FoBa, Algorithm 1 of its paper).
+    {parameters}
+    class_weight : dict, "balanced" or None
+    {attributes}
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from annealed.learners import ForwardBackwardClassifier
+    >>> X = np.random.default_rng(0).standard_normal((200, 50))
+    >>> model = ForwardBackwardClassifier(2).fit(X, X[:, 3] > X[:, 7])
+    >>> model.get_support(indices=True)
+    array([3, 7])
+    >>> [(step.action, step.feature) for step in model.path_]
+    [('enter', 3), ('enter', 7)]
+    """
+
+    def __init__(
+        self,
+        n_features_to_select: int | float | None = 10,
+        *,
+        loss: str | Loss = "logistic",
+        criterion: str = "gradient",
+        delta: float | None = None,
+        epsilon: float | None = None,
+        backward: bool = True,
+        groups=None,
+        ridge: float = RIDGE,
+        fit_intercept: bool = True,
+        class_weight=None,
+    ):
+        self.n_features_to_select = n_features_to_select
+        self.loss = loss
+        self.criterion = criterion
+        self.delta = delta
+        self.epsilon = epsilon
+        self.backward = backward
+        self.groups = groups
+        self.ridge = ridge
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+
+
+class ForwardBackwardRegressor(_ForwardBackward, SelectingRegressor):
+    """Regression on k features, chosen forwards and backwards (FoBa, Algorithm 1 of its paper); several outputs share one support.
+    {parameters}
+    {attributes}
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from annealed.learners import ForwardBackwardRegressor
+    >>> X = np.random.default_rng(0).standard_normal((100, 30))
+    >>> ForwardBackwardRegressor(None, epsilon=0.1).fit(X, X[:, 4] + 2 * X[:, 9]).get_support(indices=True)
+    array([4, 9])
+    """
+
+    def __init__(
+        self,
+        n_features_to_select: int | float | None = 10,
+        *,
+        loss: str | Loss = "squared",
+        criterion: str = "gradient",
+        delta: float | None = None,
+        epsilon: float | None = None,
+        backward: bool = True,
+        groups=None,
+        ridge: float = RIDGE,
+        fit_intercept: bool = True,
+    ):
+        self.n_features_to_select = n_features_to_select
+        self.loss = loss
+        self.criterion = criterion
+        self.delta = delta
+        self.epsilon = epsilon
+        self.backward = backward
+        self.groups = groups
+        self.ridge = ridge
+        self.fit_intercept = fit_intercept
+
+
+for _class in (ForwardBackwardClassifier, ForwardBackwardRegressor):
+    _class.__doc__ = (_class.__doc__ or "").format(parameters=_PARAMETERS.format().rstrip(), attributes=_ATTRIBUTES)

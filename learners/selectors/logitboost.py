@@ -1,0 +1,282 @@
+"""LogitBoost with weak learners of one feature each (Friedman, Hastie, Tibshirani 2000; LB and LB1 of the FSA papers).
+
+Each round takes a Newton step of the loss over functions of a single feature: with g and h the loss' gradient and curvature at the
+present scores, the weak learner f of a feature minimises sum_i (g_i f(x_i) + h_i f(x_i)^2 / 2), and the feature that lowers it most
+wins. For the logistic loss that is the weighted least squares fit of the working response.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numba import njit
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from ..common.parameters import check_integer, check_real, number_to_keep
+from ..designs import kernels
+from ..designs.in_memory import DenseDesign, canonical, hat_basis, range_knots, sublevels
+from ..objective.losses import Loss, check_bounded
+from .base import SelectingClassifier, standardised_design
+
+_DAMPING = 1e-3  # ridge of each weak fit, as a share of its curvature: bounds steps where hardly any row decides
+_LEAST_CURVATURE = 1e-4  # of a row, as a share of the greatest: bounds steps where all rows are fitted
+_HALVINGS = 10
+
+
+@njit(cache=True, fastmath={"reassoc", "contract"})
+def weighted_sums(columns, mean, inv, features, g, h, out):
+    """Sums over rows of h x, h x^2 and g x for standardised features; ``columns`` is (m, n), ``out`` (f, 3)."""
+    for f in range(len(features)):
+        j = features[f]
+        column, m, s = columns[j], mean[j], inv[j]
+        a = 0.0
+        b = 0.0
+        c = 0.0
+        for i in range(len(column)):
+            x = (column[i] - m) * s
+            a += h[i] * x
+            b += h[i] * x * x
+            c += g[i] * x
+        out[f, 0], out[f, 1], out[f, 2] = a, b, c
+
+
+class LinearLearners:
+    """f(x) = a + b x for every feature."""
+
+    def __init__(self, X, weight):
+        self.design = standardised_design(X, weight)
+        self.n_features = X.shape[1]
+        self.columns: Any
+        if isinstance(self.design, DenseDesign):
+            self.columns = np.ascontiguousarray(X.T)
+        else:
+            self.columns = canonical(sp.csc_array(X))
+            self.squares = self.columns.astype(np.float64).power(2)
+
+    def _sums(self, g, h, features):
+        mean, inv = self.design.mean[:, 0], self.design.inv
+        if isinstance(self.design, DenseDesign):
+            out = np.empty((len(features), 3))
+            weighted_sums(self.columns, mean, inv, features, g, h, out)
+            return out.T
+        a, b, c = self.columns.T @ h, self.squares.T @ h, self.columns.T @ g
+        b = (b - 2.0 * mean * a + mean**2 * h.sum()) * inv**2
+        return np.stack([(a - mean * h.sum()) * inv, b, (c - mean * g.sum()) * inv])[:, features]
+
+    def _steps(self, g, h, features):
+        """Slopes (f,) and what they gain, for one output."""
+        a, b, c = self._sums(g, h, features)
+        total = h.sum()
+        if total <= 0:
+            return np.zeros(len(features)), np.zeros(len(features)), a
+        slope = -(c - a * g.sum() / total) / (b - a * a / total + _DAMPING * total)
+        return slope, 0.5 * slope**2 * (b - a * a / total + _DAMPING * total), a
+
+    def gains(self, g, h, features):
+        """How much each of ``features`` would lower the quadratic model, beyond a constant."""
+        return sum(self._steps(g[:, q], h[:, q], features)[1] for q in range(g.shape[1]))
+
+    def step(self, g, h, feature):
+        """Response of one feature: scores (n, q) to add, and its parameters (q, 2): a, b."""
+        x = self.design.keep(np.array([feature])).matrix().astype(np.float64)
+        parameters = np.zeros((g.shape[1], 2))
+        for q in range(g.shape[1]):
+            slope, _, a = self._steps(g[:, q], h[:, q], np.array([feature]))
+            total = h[:, q].sum()
+            parameters[q] = -(g[:, q].sum() + a[0] * slope[0]) / total if total > 0 else 0.0, slope[0]
+        return x * parameters[:, 1] + parameters[:, 0], parameters
+
+
+class TableLearners:
+    """f constant in each of ``n_bins`` bins, or linear between knots; values are stored as codes, see ``kernels``."""
+
+    def __init__(self, X, n_bins: int, response: str):
+        self.knots = range_knots(X.min(axis=0), X.max(axis=0), n_bins)
+        self.n_features, self.n_samples = X.shape[1], len(X)
+        self.basis = response_basis(n_bins, response)
+        self.products = (self.basis[:, :, None] * self.basis[:, None, :]).reshape(256, -1)
+        self.codes = np.zeros((1, self.n_features, -(-len(X) // 4) * 4), np.uint8)
+        kernels.encode_knots(np.asarray(X), self.knots, sublevels(n_bins), self.codes[0])
+
+    def _histograms(self, column, features):
+        out = np.empty((len(features), 256))
+        padded = np.zeros((1, self.codes.shape[2]))
+        padded[0, : self.n_samples] = column
+        kernels.table_histograms(self.codes, features, padded, out)
+        return out
+
+    def _solve(self, g, h, features):
+        """Values on the basis (f, width) and what they gain, for one output."""
+        right = self._histograms(g, features) @ self.basis
+        left = (self._histograms(h, features) @ self.products).reshape(len(features), *[self.basis.shape[1]] * 2)
+        left = left + _DAMPING * max(h.sum(), 1e-300) * np.eye(self.basis.shape[1])
+        values = -np.linalg.solve(left, right[:, :, None])[:, :, 0]
+        return values, -0.5 * (values * right).sum(axis=1)
+
+    def gains(self, g, h, features):
+        """How much each of ``features`` would lower the quadratic model."""
+        return sum(self._solve(g[:, q], h[:, q], features)[1] for q in range(g.shape[1]))
+
+    def step(self, g, h, feature):
+        """Response of one feature: scores (n, q) to add, and its parameters (q, width)."""
+        parameters = np.stack([self._solve(g[:, q], h[:, q], np.array([feature]))[0][0] for q in range(g.shape[1])])
+        return (self.basis @ parameters.T)[self.codes[0, feature, : self.n_samples]], parameters
+
+
+def response_basis(n_bins: int, response: str) -> np.ndarray:
+    """Basis functions at every code, (256, width): hats on the knots ("piecewise"), or the bins themselves ("constant")."""
+    if response == "piecewise":
+        return hat_basis(n_bins)
+    basis = np.zeros((256, n_bins))
+    codes = np.arange(n_bins * sublevels(n_bins) + 1)
+    basis[codes, np.minimum(codes // sublevels(n_bins), n_bins - 1)] = 1.0
+    return basis
+
+
+class LogitBoostClassifier(SelectingClassifier):
+    """Boosting with functions of single features, until k different ones are in (LB and LB1 of the FSA papers).
+
+    Parameters
+    ----------
+    n_features_to_select : int or float, default 10
+        k: it ends when the next weak learner would bring in a (k + 1)-th feature. Fewer may be in after ``n_rounds``.
+    loss : str or Loss
+        Any loss with a curvature that has a bound; "logistic" gives LogitBoost.
+    response : {"linear", "constant", "piecewise"}
+        What a weak learner is: a line, a step per bin, or linear pieces between knots.
+    n_bins : int, default 6
+        Bins between each column's least and greatest value, for the latter two.
+    n_rounds : int, default 500
+        At most that many weak learners.
+    subsample : float, default 1.0
+        Share of the features that is drawn and tried in each round: 1 is LB, 0.1 is LB1.
+    learning_rate : float, default 1.0
+        Every weak learner is multiplied by it.
+    random_state : int, RandomState or None
+        Used when ``subsample`` is below 1.
+    class_weight : dict, "balanced" or None
+
+    Attributes
+    ----------
+    rounds_ : ndarray of shape (n_iter_,), int
+        Feature of each weak learner.
+    loss_curve_ : ndarray of shape (n_iter_ + 1,)
+        Loss before the first and after each round; never rising.
+    coef_ : ndarray
+        For linear responses.
+    knots_, responses_ : ndarray
+        For the others: knots (k, n_bins + 1) and values (k, n_bins or n_bins + 1, q) of each chosen feature.
+    support_, intercept_, n_iter_, classes_, n_features_in_, feature_names_in_
+        As in :class:`FSAClassifier`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from annealed.learners import LogitBoostClassifier
+    >>> X = np.random.default_rng(0).standard_normal((300, 50))
+    >>> LogitBoostClassifier(2).fit(X, X[:, 3] > X[:, 7]).get_support(indices=True)
+    array([3, 7])
+    """
+
+    knots_: np.ndarray
+    responses_: np.ndarray
+
+    def __init__(
+        self,
+        n_features_to_select: int | float = 10,
+        *,
+        loss: str | Loss = "logistic",
+        response: str = "linear",
+        n_bins: int = 6,
+        n_rounds: int = 500,
+        subsample: float = 1.0,
+        learning_rate: float = 1.0,
+        random_state=None,
+        class_weight=None,
+    ):
+        self.n_features_to_select = n_features_to_select
+        self.loss = loss
+        self.response = response
+        self.n_bins = n_bins
+        self.n_rounds = n_rounds
+        self.subsample = subsample
+        self.learning_rate = learning_rate
+        self.random_state = random_state
+        self.class_weight = class_weight
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.response == "linear"
+        return tags
+
+    def _select(self, X, y, loss, weight):
+        if self.response not in ("linear", "constant", "piecewise"):
+            raise ValueError(f"response={self.response!r} is unknown; expected 'linear', 'constant' or 'piecewise'")
+        check_integer("n_rounds", self.n_rounds, 1)
+        check_integer("n_bins", self.n_bins, 1, 126)
+        check_real("learning_rate", self.learning_rate, 0.0, above=True)
+        check_real("subsample", self.subsample, 0.0, 1.0, above=True)
+        check_bounded(loss)
+        k = number_to_keep(self.n_features_to_select, X.shape[1])
+        rng = check_random_state(self.random_state)
+        used = weight > 0
+        if not used.all():  # rows without weight must not stretch the bins
+            X, y, weight = X[used], y[used], weight[used]
+        learners: Any = LinearLearners(X, weight) if self.response == "linear" else TableLearners(X, self.n_bins, self.response)
+        everything = np.arange(X.shape[1])
+        n_tried = max(1, round(self.subsample * X.shape[1]))
+        constant = loss.best_constant(y, weight)
+        scores = np.tile(constant, (len(y), 1))
+        value = loss.value(y, scores, weight)
+        curve, rounds = [value], []
+        responses: dict[int, Any] = {}
+        for _ in range(self.n_rounds):
+            g = loss.gradient(y, scores, weight)
+            h = np.maximum(loss.curvature(y, scores, weight), _LEAST_CURVATURE * loss.max_curvature * weight[:, None])
+            tried = everything if n_tried == len(everything) else np.sort(rng.choice(everything, n_tried, replace=False))
+            feature = int(tried[np.argmax(learners.gains(g, h, tried))])
+            if feature not in responses and len(responses) == k:
+                break
+            step, parameters = learners.step(g, h, feature)
+            rate = self.learning_rate
+            for _ in range(_HALVINGS):
+                new_value = loss.value(y, scores + rate * step, weight)
+                if new_value <= value:
+                    break
+                rate *= 0.5
+            else:
+                break  # not even a small step goes downhill
+            scores, value = scores + rate * step, new_value
+            responses[feature] = responses.get(feature, 0.0) + rate * parameters
+            rounds.append(feature)
+            curve.append(value)
+        self.rounds_ = np.array(rounds, dtype=int)
+        self.loss_curve_ = np.array(curve)
+        self.n_iter_ = len(rounds)
+        kept = np.array(sorted(responses), dtype=int)
+        width = 2 if self.response == "linear" else learners.basis.shape[1]
+        table = np.array([responses[j] for j in kept]).reshape(len(kept), y.shape[1], width)
+        if self.response == "linear":
+            self._store(learners.design, kept, table[:, :, 1], constant + table[:, :, 0].sum(axis=0))
+            return
+        self.support_ = np.zeros(X.shape[1], bool)
+        self.support_[kept] = True
+        self.intercept_ = constant
+        self.knots_ = learners.knots[kept]
+        self.responses_ = table.transpose(0, 2, 1)
+
+    def _scores(self, X) -> np.ndarray:
+        if self.response == "linear":
+            return super()._scores(X)
+        check_is_fitted(self)
+        X = np.asarray(self._validate(X, reset=False))[:, self.support_]
+        codes = np.empty(X.shape[::-1], np.uint8)
+        kernels.encode_knots(X, self.knots_, sublevels(self.n_bins), codes)
+        basis = response_basis(self.n_bins, self.response)
+        scores = np.tile(self.intercept_, (len(X), 1))
+        for code, values in zip(codes, self.responses_):
+            scores += (basis @ values)[code]
+        return scores

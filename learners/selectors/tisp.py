@@ -1,0 +1,221 @@
+"""Quantile TISP: iterative thresholding that keeps exactly k features (QTP of the FSA papers), with hard-ridge shrinkage."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..common.parameters import check_integer, check_real, number_to_keep
+from ..designs.in_memory import Design
+from ..objective.losses import Loss, check_bounded
+from ..objective.priors import Prior
+from ..solvers.annealing import anneal, largest_eigenvalue, strengths, strongest
+from .base import SelectingClassifier, SelectingRegressor, Selector, standardised_design
+
+
+def safe_rate(design: Design, y, loss: Loss, sample_weight, ridge: float = 0.0) -> float:
+    """One over a bound on the objective's curvature: plain gradient steps never go uphill."""
+    start = loss.gradient(y, np.zeros_like(y), sample_weight)[:, :1]
+    return 1.0 / max(loss.max_curvature * 1.1 * largest_eigenvalue(design, sample_weight, start) + ridge, 1e-12)
+
+
+def quantile_thresholding(
+    design: Design,
+    y,
+    loss: Loss,
+    sample_weight,
+    k: int,
+    *,
+    n_thresholdings: int,
+    n_steps: int,
+    learning_rate: float | None = None,
+    ridge: float = 0.0,
+    fit_intercept: bool = True,
+):
+    """Gradient steps on ALL features, each followed by thresholding at the quantile that leaves k; fallen features may return.
+
+    After each thresholding the k features converge among themselves for its share of ``n_steps`` further gradient steps. Hard-ridge
+    thresholding: survivors are shrunk by 1 / (1 + learning_rate * ridge), the rest is zero.
+
+    Parameters
+    ----------
+    learning_rate : float or None
+        None: one over the curvature along the features at hand (all at first, then the k of the last thresholding).
+
+    Returns
+    -------
+    kept : ndarray of shape (k,), ascending
+    coef : ndarray of shape (k, 1, n_outputs)
+    intercept : ndarray of shape (n_outputs,)
+    loss_curve : list of float
+        Loss before each step.
+    """
+    coef = np.zeros((design.n_features, 1, y.shape[1]))
+    intercept = loss.best_constant(y, sample_weight) if fit_intercept else np.zeros(y.shape[1])
+    rate = safe_rate(design, y, loss, sample_weight, ridge) if learning_rate is None else learning_rate
+    shares = np.diff(np.linspace(0, n_steps, n_thresholdings + 1).astype(int))
+    curve: list[float] = []
+    for share in shares:
+        gradient, residual_sum, value = design.scores_and_gradient(coef, intercept, loss, y, sample_weight)
+        curve.append(value)
+        moved = coef - rate * gradient
+        if fit_intercept:
+            intercept = intercept - residual_sum / loss.max_curvature
+        kept = strongest(strengths(moved), k)
+        small = design.keep(kept)
+        if learning_rate is None:
+            rate = safe_rate(small, y, loss, sample_weight, ridge)
+        state = anneal(  # with nothing left to drop, the annealing loop is gradient descent
+            small,
+            y,
+            loss,
+            np.full(share, k),
+            sample_weight=sample_weight,
+            learning_rate=rate,
+            prior=Prior(shrinkage=0.5 * ridge),
+            fit_intercept=fit_intercept,
+            coef=moved[kept] / (1.0 + rate * ridge),
+            intercept=intercept,
+        )
+        coef = np.zeros_like(moved)
+        coef[kept], intercept = state.coef, state.intercept
+        curve += state.loss_curve
+    return kept, coef[kept], intercept, curve
+
+
+class _TISP(Selector):
+    """Parameters and the fit that the two estimators share."""
+
+    n_features_to_select: int | float
+    n_thresholdings: int
+    n_steps: int
+    ridge: float
+    learning_rate: float | str
+    fit_intercept: bool
+    loss_curve_: np.ndarray
+    n_iter_: int
+
+    def _select(self, X, y, loss, weight):
+        check_integer("n_thresholdings", self.n_thresholdings, 1)
+        check_integer("n_steps", self.n_steps, 0)
+        check_real("ridge", self.ridge, 0.0)
+        if self.learning_rate != "auto":
+            check_real("learning_rate", self.learning_rate, 0.0, above=True)
+        check_bounded(loss)
+        k = number_to_keep(self.n_features_to_select, X.shape[1])
+        design = standardised_design(X, weight)
+        kept, coef, intercept, curve = quantile_thresholding(
+            design,
+            y,
+            loss,
+            weight,
+            k,
+            n_thresholdings=self.n_thresholdings,
+            n_steps=self.n_steps,
+            learning_rate=None if isinstance(self.learning_rate, str) else float(self.learning_rate),
+            ridge=self.ridge,
+            fit_intercept=self.fit_intercept,
+        )
+        self.loss_curve_ = np.array(curve)
+        self.n_iter_ = self.n_thresholdings + self.n_steps
+        self._store(design, kept, coef[:, 0], intercept)
+
+
+_PARAMETERS = """
+    Parameters
+    ----------
+    n_features_to_select : int or float, default 10
+        k: how many features stay, or which fraction of them. More than there are keeps all, with a warning.
+    loss : str or Loss
+    n_thresholdings : int, default 10
+        Gradient steps on all features, each followed by thresholding.
+    n_steps : int, default 500
+        Further gradient steps on the chosen features, shared evenly among the thresholdings.
+    ridge : float, default 0
+        ridge / 2 ||coef||^2 on standardised columns; with it the thresholding is the hard-ridge one.
+    learning_rate : float or "auto"
+        Step size on standardised columns and mean gradients; "auto" is one over the
+        curvature along the features at hand.
+    fit_intercept : bool, default True
+"""
+
+_ATTRIBUTES = """
+    Attributes
+    ----------
+    loss_curve_ : ndarray of shape (n_thresholdings + n_steps,)
+        Loss before each step.
+    support_, coef_, intercept_, n_iter_, n_features_in_, feature_names_in_
+        As in :class:`FSAClassifier` and :class:`FSARegressor`.
+"""
+
+
+class TISPClassifier(_TISP, SelectingClassifier):
+    """Classifier on exactly k features by quantile thresholding (QTP of the FSA papers).
+    {parameters}
+    class_weight : dict, "balanced" or None
+    {attributes}
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from annealed.learners import TISPClassifier
+    >>> X = np.random.default_rng(0).standard_normal((200, 50))
+    >>> TISPClassifier(2).fit(X, X[:, 3] > X[:, 7]).get_support(indices=True)
+    array([3, 7])
+    """
+
+    def __init__(
+        self,
+        n_features_to_select: int | float = 10,
+        *,
+        loss: str | Loss = "logistic",
+        n_thresholdings: int = 10,
+        n_steps: int = 500,
+        ridge: float = 0.0,
+        learning_rate: float | str = "auto",
+        fit_intercept: bool = True,
+        class_weight=None,
+    ):
+        self.n_features_to_select = n_features_to_select
+        self.loss = loss
+        self.n_thresholdings = n_thresholdings
+        self.n_steps = n_steps
+        self.ridge = ridge
+        self.learning_rate = learning_rate
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+
+
+class TISPRegressor(_TISP, SelectingRegressor):
+    """Regression on exactly k features by quantile thresholding (QTP of the FSA papers); several outputs share one support.
+    {parameters}
+    {attributes}
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from annealed.learners import TISPRegressor
+    >>> X = np.random.default_rng(0).standard_normal((100, 30))
+    >>> TISPRegressor(2).fit(X, X[:, 4] + 2 * X[:, 9]).get_support(indices=True)
+    array([4, 9])
+    """
+
+    def __init__(
+        self,
+        n_features_to_select: int | float = 10,
+        *,
+        loss: str | Loss = "squared",
+        n_thresholdings: int = 10,
+        n_steps: int = 500,
+        ridge: float = 0.0,
+        learning_rate: float | str = "auto",
+        fit_intercept: bool = True,
+    ):
+        self.n_features_to_select = n_features_to_select
+        self.loss = loss
+        self.n_thresholdings = n_thresholdings
+        self.n_steps = n_steps
+        self.ridge = ridge
+        self.learning_rate = learning_rate
+        self.fit_intercept = fit_intercept
+
+
+for _class in (TISPClassifier, TISPRegressor):
+    _class.__doc__ = (_class.__doc__ or "").format(parameters=_PARAMETERS.format().rstrip(), attributes=_ATTRIBUTES)

@@ -1,0 +1,186 @@
+"""Fits on few columns: Newton's method on a support, and the quadratic model in which exchanges of features are judged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+
+from ..objective.losses import Loss, SquaredLoss
+from ..objective.priors import Prior
+
+RIDGE = 1e-4  # keeps separable data finite; the same for every comparison of supports
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is minimised over the coefficients of a support: loss + ridge / 2 ||theta||^2 + prior.
+
+    Coefficients are (p, n_outputs) for p columns, ``width`` neighbouring columns per feature.
+
+    Attributes
+    ----------
+    y : ndarray of shape (n_samples, n_outputs)
+    loss : Loss
+    sample_weight : ndarray of shape (n_samples,)
+    fit_intercept : bool
+    prior : Prior or None
+    width, n_knots : int
+        Of the design the columns come from.
+    """
+
+    y: np.ndarray
+    loss: Loss
+    sample_weight: np.ndarray
+    fit_intercept: bool = True
+    prior: Prior | None = None
+    width: int = 1
+    n_knots: int = 1
+    ridge: float = RIDGE
+
+    @property
+    def quadratic(self) -> bool:
+        """Whether the quadratic model is the objective itself."""
+        return isinstance(self.loss, SquaredLoss) and (self.prior is None or not self.prior.total_variation)
+
+    def _blocks(self, theta):
+        return theta.reshape(-1, self.width, theta.shape[1])
+
+    def penalty(self, theta: np.ndarray) -> float:
+        """Ridge and prior."""
+        value = 0.5 * self.ridge * float(np.vdot(theta, theta))
+        return value if self.prior is None else value + self.prior.value(self._blocks(theta), self.n_knots)
+
+    def penalty_gradient(self, theta: np.ndarray) -> np.ndarray:
+        """Gradient of :meth:`penalty`."""
+        gradient = self.ridge * theta
+        if self.prior is not None:
+            gradient += self.prior.gradient(self._blocks(theta), self.n_knots).reshape(theta.shape)
+        return gradient
+
+    def penalty_curvature(self) -> np.ndarray:
+        """Bound on the Hessian of :meth:`penalty` for one feature, (width, width)."""
+        curvature = self.ridge * np.eye(self.width)
+        return curvature if self.prior is None else curvature + self.prior.curvature(self.n_knots, self.width)
+
+    def add_penalty_curvature(self, H: np.ndarray) -> None:
+        """Add it to the diagonal blocks of H (p, p), in place."""
+        if self.prior is None:
+            H.flat[:: len(H) + 1] += self.ridge
+            return
+        block = self.penalty_curvature()
+        for start in range(0, len(H), self.width):
+            H[start : start + self.width, start : start + self.width] += block
+
+    def expansion(self, scores: np.ndarray, theta: np.ndarray):
+        """Value of the objective, gradient over the scores (the loss' alone) and the maps A -> W A of each output."""
+        value, residual, weighings = self.loss.expansion(self.y, scores, self.sample_weight)
+        return value + self.penalty(theta), residual, weighings
+
+
+@dataclass
+class Fit:
+    """A refitted support.
+
+    Attributes
+    ----------
+    theta : ndarray of shape (p, n_outputs)
+    intercept : ndarray of shape (n_outputs,)
+    value : float
+        The objective.
+    residual : ndarray of shape (n_samples, n_outputs)
+        Gradient of the loss over the scores.
+    weighings : list of functions
+        For each output the map A -> W A.
+    """
+
+    theta: np.ndarray
+    intercept: np.ndarray
+    value: float
+    residual: np.ndarray
+    weighings: list
+
+
+def refit(problem: Problem, A: np.ndarray, theta: np.ndarray, intercept: np.ndarray, *, n_iter: int = 30, tol: float = 1e-5) -> Fit:
+    """Newton's method with step halving on the columns A (n, p), in double precision."""
+    scores = A @ theta + intercept
+    value, residual, weighings = problem.expansion(scores, theta)
+    for _ in range(n_iter):
+        gradient = A.T @ residual + problem.penalty_gradient(theta)
+        direction = np.empty_like(theta)
+        shift = np.zeros_like(intercept)
+        for q, weigh in enumerate(weighings):
+            H, mean, total = gram(problem, A, weigh(A), weigh)
+            problem.add_penalty_curvature(H)
+            slope = residual[:, q].sum() / total if total > 0 else 0.0
+            direction[:, q] = np.linalg.solve(H, gradient[:, q] - total * slope * mean)
+            shift[q] = slope - mean @ direction[:, q] if total > 0 else 0.0
+        expected = 0.5 * (float(np.vdot(gradient, direction)) + float(residual.sum(axis=0) @ shift))
+        if expected <= 1e-12 * abs(value):
+            break
+        move = A @ direction + shift
+        step = 1.0
+        while True:
+            new = theta - step * direction
+            new_scores = scores - step * move
+            new_value, new_residual, new_weighings = problem.expansion(new_scores, new)
+            if new_value <= value or step < 1e-3:
+                break
+            step *= 0.5
+        if new_value > value:
+            break
+        gain = value - new_value
+        theta, intercept, scores = new, intercept - step * shift, new_scores
+        value, residual, weighings = new_value, new_residual, new_weighings
+        if problem.quadratic or max(gain, expected) <= tol * abs(value):
+            break
+    return Fit(theta, intercept, value, residual, weighings)
+
+
+def gram(problem: Problem, A: np.ndarray, weighed: np.ndarray, weigh) -> tuple[np.ndarray, np.ndarray, float]:
+    """Weighted products A' W A with the intercept projected out, the columns' weighted means, and the total weight.
+
+    The total is 0 where there is no intercept to fit (or it has no curvature): then nothing is projected out.
+    """
+    H = A.T @ weighed
+    if problem.fit_intercept:
+        total = float(weigh(np.ones((len(A), 1))).sum())
+        if total > 1e-12 * min(problem.loss.max_curvature, 1.0):  # infinite for the exponential loss
+            mean = weighed.sum(axis=0) / total
+            H -= total * np.outer(mean, mean)
+            return H, mean, total
+    return H, np.zeros(A.shape[1]), 0.0
+
+
+@njit(cache=True)
+def single_changes(inverse, theta, C, schur, gradient, out):
+    """Add, for every pair (feature i of the support, single column j of the pool), the model's change of the objective.
+
+    Adding j moves the support by C_ij g_j / s_j; leaving i out then costs theta_i'^2 / (2 [H^-1]'_ii).
+    """
+    for j in range(C.shape[1]):
+        g, s = gradient[j], schur[j]
+        for i in range(C.shape[0]):
+            c = C[i, j]
+            moved = theta[i] + c * g / s
+            out[i, j] += 0.5 * moved * moved / (inverse[i, i] + c * c / s) - 0.5 * g * g / s
+
+
+@njit(cache=True)
+def block_changes(inverse, theta, C, schur, gradient, first, first_pool, out):
+    """The same for units of several columns: ``first`` and ``first_pool`` hold where each unit's columns begin, and the end.
+
+    ``schur`` (n_columns, widest): rows of the pool units' Schur complements.
+    """
+    for j in range(len(first_pool) - 1):
+        a, b = first_pool[j], first_pool[j + 1]
+        s_inverse = np.linalg.inv(schur[a:b, : b - a].copy())
+        step = s_inverse @ gradient[a:b]
+        gain = 0.5 * np.dot(gradient[a:b], step)
+        for i in range(len(first) - 1):
+            u, v = first[i], first[i + 1]
+            c = np.ascontiguousarray(C[u:v, a:b])
+            moved = theta[u:v] + c @ step
+            spread = inverse[u:v, u:v] + c @ s_inverse @ c.T
+            out[i, j] += 0.5 * np.dot(moved, np.linalg.solve(spread, moved)) - gain

@@ -1,0 +1,1 @@
+"""Data that do not fit into memory: files and arrays that are read in blocks of rows."""

@@ -1,0 +1,526 @@
+"""Matrices that stay outside memory, read in rectangles: raw files, Zarr, HDF5, Parquet."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from ..designs.kernels import CHUNK
+
+PIECE_BYTES = 8 << 20  # what is read at once where more has to be read than was asked for
+READERS = 8  # threads that read columns of a file at the same time: a disk answers many small questions together
+_PLACE = Lock()
+
+
+class Outside:
+    """A matrix that is not an array in memory, as an estimator sees it.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    dtype : dtype
+        float32 or float64: what the numbers become when they are read.
+    names : list of str or None
+        The columns' names, where the data have any.
+    """
+
+    shape: tuple[int, int]
+    dtype: np.dtype
+    names: list[str] | None = None
+
+    def design(self, sample_weight: np.ndarray, settings: Any):
+        """A design of these data; ``settings`` is an estimator, whose parameters say how."""
+        raise NotImplementedError
+
+    def __getitem__(self, where):
+        raise TypeError("data on Dask or a device are not split into folds here; expected arrays, or criterion='ebic'")
+
+    def scores(self, function, columns: np.ndarray, n_outputs: int):
+        """``function`` (n, k) -> (n, n_outputs) of the chosen columns, all rows."""
+        raise NotImplementedError
+
+    def chosen(self, columns: np.ndarray):
+        """The chosen columns, all rows: nothing else is read."""
+        raise NotImplementedError
+
+
+class Source(Outside):
+    """A matrix in a file.
+
+    Attributes
+    ----------
+    order : {"C", "F"}
+        How rectangles are laid out when they are read: along the file.
+    row_step, column_step : int
+        Whoever reads one value reads a rectangle of these sides.
+    """
+
+    order: str = "C"
+    row_step: int = 1
+    column_step: int = 1
+    ndim = 2
+    _opened: tuple[str, str | None, list[str] | None] | None = None  # path, name and columns
+
+    def __reduce_ex__(self, protocol):
+        """Another process opens the file for itself."""
+        return super().__reduce_ex__(protocol) if self._opened is None else (_reopened, self._opened)
+
+    def __len__(self):
+        return self.shape[0]
+
+    def __array__(self, *args, **kwargs):
+        raise TypeError(f"X is a file of {self.shape[0]} x {self.shape[1]} values that would be read whole here; expected an array")
+
+    def __getitem__(self, where):
+        """Some rows, as a matrix in the file, for cross-validation; or the numbers in some rows and columns."""
+        rows, columns = where if isinstance(where, tuple) else (where, Ellipsis)
+        whole = isinstance(rows, slice) and rows == slice(None)
+        some = self if whole else SomeRows(self, np.arange(self.shape[0])[rows])
+        if columns is Ellipsis:
+            return some
+        wanted, back = np.unique(np.arange(self.shape[1])[columns], return_inverse=True)
+        out = np.empty((some.shape[0], len(wanted)), self.dtype, order=self.order)  # type: ignore[call-overload]
+        if out.size:
+            some.read(slice(0, some.shape[0]), wanted, out)
+        return out if back.ndim and np.array_equal(back, np.arange(len(back))) else out[:, back]
+
+    def chosen(self, columns):
+        return self[:, columns]
+
+    def cuts(self, height: int) -> list[slice]:
+        """All rows, in stretches of at most ``height`` where the file can be cut so without reading anything twice."""
+        step = max(1, height // self.row_step) * self.row_step
+        if self.row_step == 1 and step > CHUNK:
+            step -= step % CHUNK  # sums over rows are cut there anyway
+        return [slice(start, min(start + step, self.shape[0])) for start in range(0, self.shape[0], step)]
+
+    def read(self, rows: slice, columns: np.ndarray, out: np.ndarray) -> None:
+        """Fill ``out`` (rows, columns); ``columns`` ascend."""
+        raise NotImplementedError
+
+    def cost(self, columns: np.ndarray) -> int:
+        """Bytes that the layout makes one read of these columns, all rows."""
+        touched = len(np.unique(np.asarray(columns) // self.column_step)) * self.column_step
+        return -(-self.shape[0] // self.row_step) * self.row_step * touched * self.stored.itemsize
+
+    stored: np.dtype
+
+    def design(self, sample_weight, settings):
+        from ..designs.out_of_core import BlockDesign, PiecewiseBlockDesign
+
+        kind = BlockDesign if settings.response == "linear" else PiecewiseBlockDesign
+        return kind.of(self, sample_weight, settings)
+
+    def scores(self, function, columns, n_outputs):
+        out = np.empty((self.shape[0], n_outputs))
+        for rows in self.cuts(max(CHUNK, PIECE_BYTES // (self.dtype.itemsize * max(1, len(columns))))):
+            block = np.empty((rows.stop - rows.start, len(columns)), self.dtype, order=self.order)  # type: ignore[call-overload]
+            self.read(rows, columns, block)
+            out[rows] = function(block)
+        return out
+
+
+class SomeRows(Source):
+    """Rows of another matrix in a file, in any order; what lies between them is read too.
+
+    Parameters
+    ----------
+    source : Source
+    index : ndarray of int
+        Positions of rows. Read in stretches of the file: cheap where they ascend, as in folds that were not shuffled.
+    """
+
+    def __init__(self, source: Source, index: np.ndarray):
+        self.source, self.index = source, np.atleast_1d(index)
+        self.shape, self.dtype, self.stored = (len(self.index), source.shape[1]), source.dtype, source.stored
+        self.order, self.column_step, self.names = source.order, source.column_step, source.names
+
+    def read(self, rows, columns, out):
+        wanted = self.index[rows]
+        height = max(PIECE_BYTES, out.nbytes) // (len(columns) * self.dtype.itemsize)
+        for stretch in self.source.cuts(max(self.source.row_step, height)):
+            inside = np.flatnonzero((wanted >= stretch.start) & (wanted < stretch.stop))
+            if len(inside) == 0:
+                continue
+            found = wanted[inside]
+            first, last = int(found.min()), int(found.max()) + 1
+            block = np.empty((last - first, len(columns)), self.dtype, order=self.order)  # type: ignore[call-overload]
+            self.source.read(slice(first, last), columns, block)
+            out[inside] = block[found - first]
+
+
+def _float(dtype) -> np.dtype:
+    """What numbers of this kind become: floats of single and double precision stay, others are read as double precision."""
+    dtype = np.dtype(dtype)
+    if dtype.kind not in "fiub":
+        raise ValueError(f"the matrix holds {dtype}; expected numbers")
+    return np.dtype(np.float32) if dtype.kind == "f" and dtype.itemsize <= 4 else np.dtype(np.float64)
+
+
+class RawSource(Source):
+    """A row- or column-major array in a file, read with plain file reads: nothing of it is mapped.
+
+    Parameters
+    ----------
+    path : path
+    offset : int
+        Where the first value lies, in bytes.
+    shape : (int, int)
+    dtype : dtype
+    strides : (int, int)
+        Bytes from row to row and from column to column; one of them is the size of a value.
+    """
+
+    def __init__(self, path, offset: int, shape: tuple[int, int], dtype, strides: tuple[int, int]):
+        self.path, self.offset, self.shape, self.strides = os.fspath(path), int(offset), shape, strides
+        self.stored, self.dtype = np.dtype(dtype), _float(dtype)
+        size = self.stored.itemsize
+        if strides[1] == size or shape[1] == 1:
+            self.order = "C"
+        elif strides[0] == size or shape[0] == 1:
+            self.order = "F"
+        else:
+            raise ValueError(f"{path}: strides {strides} of a view; expected whole rows or whole columns of neighbouring values")
+        end = self.offset + sum((n - 1) * s for n, s in zip(shape, strides)) + size
+        if os.path.getsize(self.path) < end:
+            raise ValueError(f"{path}: {os.path.getsize(self.path)} bytes; {shape} {self.stored} need {end}")
+
+    def read(self, rows, columns, out):
+        file = os.open(self.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        _as_asked(file)
+        try:
+            if self.order == "C":
+                self._read_rows(file, rows, columns, out)
+            else:
+                self._read_columns(file, rows, columns, out)
+        finally:
+            os.close(file)
+
+    def cost(self, columns):
+        width = len(columns) if self.order == "F" else int(columns[-1] - columns[0]) + 1
+        return self.shape[0] * width * self.stored.itemsize
+
+    def _read_rows(self, file, rows, columns, out):
+        """Stretches of whole rows, from the first to the last column asked for."""
+        size, m = self.stored.itemsize, len(columns)
+        first, width = int(columns[0]), int(columns[-1] - columns[0]) + 1
+        dense = width == m
+        direct = dense and self.strides[0] == width * size and self.stored == out.dtype and out.flags.c_contiguous
+        step = max(1, PIECE_BYTES // self.strides[0])
+        piece = np.empty(0 if direct else step * self.strides[0], np.uint8)
+        for start in range(rows.start, rows.stop, step):
+            stop = min(rows.stop, start + step)
+            target = out[start - rows.start : stop - rows.start]
+            at = self.offset + start * self.strides[0] + first * size
+            if direct:
+                _fill(file, target, at, self.path)
+                continue
+            length = (stop - start - 1) * self.strides[0] + width * size
+            _fill(file, piece[:length], at, self.path)
+            block = np.ndarray((stop - start, width), self.stored, piece, strides=(self.strides[0], size))
+            target[:] = block if dense else block[:, columns - first]
+
+    def _read_columns(self, file, rows, columns, out):
+        size, n = self.stored.itemsize, rows.stop - rows.start
+        direct = self.stored == out.dtype and out.flags.f_contiguous
+        at = self.offset + rows.start * size + np.asarray(columns, dtype=np.int64) * self.strides[1]
+        turned = out.T
+
+        def some(mine):
+            piece = np.empty(0 if direct else n, self.stored)
+            for j in mine:
+                _fill(file, turned[j] if direct else piece, int(at[j]), self.path)
+                if not direct:
+                    turned[j] = piece
+
+        with ThreadPoolExecutor(READERS) as readers:
+            list(readers.map(some, np.array_split(np.arange(len(columns)), min(READERS, len(columns)))))
+
+
+def _as_asked(file: int) -> None:
+    """Let the system read what is asked for and no more: blocks are read ahead here, and survivors lie apart."""
+    if hasattr(os, "posix_fadvise"):
+        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)
+
+
+def _fill(file: int, out: np.ndarray, at: int, path: str) -> None:
+    """Read exactly ``out.nbytes`` bytes from position ``at``."""
+    view = memoryview(out.reshape(-1).view(np.uint8).data)
+    while len(view):
+        got = os.preadv(file, [view], at) if hasattr(os, "preadv") else _in_turn(file, view, at)
+        if not got:
+            raise ValueError(f"{path} ends before its last value")
+        view, at = view[got:], at + got
+
+
+def _in_turn(file: int, view: memoryview, at: int) -> int:
+    """What ``os.preadv`` does, where it is missing (Windows): the readers share the place in the file, so one at a time."""
+    with _PLACE:
+        os.lseek(file, at, os.SEEK_SET)
+        found = os.read(file, len(view))
+    view[: len(found)] = found
+    return len(found)
+
+
+class ChunkedSource(Source):
+    """A Zarr array or HDF5 data set: whole chunks are read."""
+
+    def __init__(self, array):
+        self.array, self.shape = array, tuple(array.shape)
+        self.stored, self.dtype = np.dtype(array.dtype), _float(array.dtype)
+        self.row_step, self.column_step = (min(c, n) for c, n in zip(array.chunks, self.shape))
+        if hasattr(array, "file") and array.file.driver == "sec2":  # HDF5 in an ordinary file
+            _as_asked(array.file.id.get_vfd_handle())
+
+    def read(self, rows, columns, out):
+        unit = self.column_step
+        touched = np.unique(columns // unit)
+        for start in range(rows.start, rows.stop, self.row_step):
+            stop = min(rows.stop, start + self.row_step)
+            target = out[start - rows.start : stop - rows.start]
+            most = max(1, PIECE_BYTES // (self.row_step * unit * self.stored.itemsize))
+            first = 0
+            while first < len(touched):  # runs of neighbouring chunks
+                last = first
+                while last + 1 < len(touched) and touched[last + 1] == touched[last] + 1 and last - first < most - 1:
+                    last += 1
+                low, high = int(touched[first]) * unit, min((int(touched[last]) + 1) * unit, self.shape[1])
+                a, b = np.searchsorted(columns, [low, high])
+                target[:, a:b] = np.asarray(self.array[start:stop, low:high])[:, columns[a:b] - low]
+                first = last + 1
+
+
+class ParquetSource(Source):
+    """Columns of a Parquet table: nothing but the columns asked for is read, in groups of rows. Missing values are NaN.
+
+    Parameters
+    ----------
+    file : pyarrow.parquet.ParquetFile
+    columns : list of str or None
+        All by default.
+    """
+
+    order = "F"
+    names: list[str]
+
+    def __init__(self, file, columns=None):
+        schema = file.schema_arrow
+        self.names = list(schema.names if columns is None else columns)
+        if not self.names:
+            raise ValueError(f"columns={columns!r} of a table of {len(schema.names)}; expected one at least")
+        kinds = []
+        for name in self.names:
+            if name not in schema.names:
+                raise ValueError(f"the table has no column {name!r}; it has {', '.join(schema.names[:20])}")
+            try:
+                kinds.append(_float(schema.field(name).type.to_pandas_dtype()))
+            except (ValueError, TypeError, NotImplementedError):
+                raise ValueError(f"column {name!r} holds {schema.field(name).type}; expected numbers") from None
+        self.file = file
+        self.dtype = self.stored = np.result_type(*kinds)
+        groups = [file.metadata.row_group(g).num_rows for g in range(file.metadata.num_row_groups)]
+        self._edges = np.concatenate([[0], np.cumsum(groups)]).astype(int)
+        self.shape = int(self._edges[-1]), len(self.names)
+        self.row_step = max(groups, default=1)
+
+    def cuts(self, height):
+        found, start = [], 0
+        for stop, after in zip(self._edges[1:], [*self._edges[2:], np.inf]):
+            if after - start > height:
+                found.append(slice(start, int(stop)))
+                start = int(stop)
+        return found
+
+    def read(self, rows, columns, out):
+        for g in range(len(self._edges) - 1):
+            start, stop = max(rows.start, self._edges[g]), min(rows.stop, self._edges[g + 1])
+            if start >= stop:
+                continue
+            for first in range(0, len(columns), 256):  # few at a time: a table of its own each, beside ``out``
+                part = columns[first : first + 256]
+                table = self.file.read_row_group(g, columns=[self.names[j] for j in part])
+                for j, name in enumerate(self.names[c] for c in part):
+                    values = table.column(name).to_numpy()
+                    out[start - rows.start : stop - rows.start, first + j] = values[start - self._edges[g] : stop - self._edges[g]]
+
+    def cost(self, columns):
+        """Bytes of these columns as they are stored, compressed."""
+        meta = self.file.metadata
+        groups = [meta.row_group(g) for g in range(meta.num_row_groups)]
+        at = {meta.schema.column(i).path: i for i in range(meta.num_columns)}
+        return sum(group.column(at[self.names[j]]).total_compressed_size for group in groups for j in columns)
+
+
+def on_disk(data, *, name: str | None = None, columns: list[str] | None = None) -> Source:
+    """A matrix in a file, for ``fit`` and ``predict``: read in blocks, never whole.
+
+    Parameters
+    ----------
+    data : path, numpy.memmap, h5py.Dataset, zarr.Array or pyarrow.parquet.ParquetFile
+        Paths end in ``.npy``, ``.h5``, ``.hdf5``, ``.zarr`` or ``.parquet``.
+    name : str or None
+        The array's name in an HDF5 file or a Zarr group; not needed where there is only one.
+    columns : list of str or None
+        Columns of a Parquet table; all by default.
+
+    Raises
+    ------
+    ValueError
+        For files of another kind or damaged ones, arrays that are not 2-D and columns that are not numbers.
+    FileNotFoundError
+    ModuleNotFoundError
+        Where the package that reads such files is not installed.
+
+    Examples
+    --------
+    >>> import numpy as np, os, tempfile
+    >>> from annealed.learners import FSAClassifier, on_disk
+    >>> X = np.random.default_rng(0).standard_normal((1000, 50)).astype(np.float32)
+    >>> path = os.path.join(tempfile.mkdtemp(), "X.npy")
+    >>> np.save(path, X)
+    >>> FSAClassifier(2, memory_limit="64KB").fit(on_disk(path), X[:, 3] > X[:, 7]).get_support(indices=True)
+    array([3, 7])
+    """
+    if isinstance(data, Source):
+        return data
+    if isinstance(data, (str, os.PathLike)):
+        path = Path(data)
+        if not path.exists():
+            raise FileNotFoundError(f"{path} does not exist")
+        try:
+            source = on_disk(_open(path, name), columns=columns)
+        except ModuleNotFoundError:
+            raise
+        except Exception as error:  # each library has exceptions of its own for damaged files
+            raise ValueError(f"{path}: {' '.join(str(error).split())}") from None
+        source._opened = str(path.absolute()), name, columns
+        return source
+    module = type(data).__module__.split(".")[0]
+    if module == "pyarrow":
+        return ParquetSource(data, columns)
+    if not isinstance(data, np.memmap) and module not in ("h5py", "zarr"):
+        kind = type(data).__name__
+        raise ValueError(f"{kind} is not a file; expected a path, numpy.memmap, h5py.Dataset, zarr.Array or ParquetFile")
+    if columns is not None:
+        raise ValueError(f"columns={columns!r} of an array; expected a Parquet table, whose columns have names")
+    if data.ndim != 2 or 0 in data.shape:
+        raise ValueError(f"an array of shape {data.shape}; expected rows and columns")
+    if isinstance(data, np.memmap):
+        return _mapped(data)
+    if module == "h5py" and data.chunks is None and data.id.get_offset() is not None:
+        size = data.dtype.itemsize
+        return RawSource(data.file.filename, data.id.get_offset(), data.shape, data.dtype, (data.shape[1] * size, size))
+    return ChunkedSource(data if data.chunks is not None else _Whole(data))
+
+
+def _reopened(path, name, columns):
+    return on_disk(path, name=name, columns=columns)
+
+
+class _Whole:
+    """An array without chunks, in stretches of rows."""
+
+    def __init__(self, array):
+        self.shape, self.dtype, self._array = array.shape, array.dtype, array
+        self.chunks = (max(1, PIECE_BYTES // (array.shape[1] * array.dtype.itemsize)), array.shape[1])
+
+    def __getitem__(self, where):
+        return self._array[where]
+
+
+def _open(path: Path, name: str | None):
+    kind = path.suffix.lower()
+    if name is not None and kind in (".npy", ".parquet"):
+        raise ValueError(f"name={name!r} of a {kind} file; expected an HDF5 file or a Zarr group, whose arrays have names")
+    if kind == ".npy":
+        with path.open("rb") as file:
+            if file.read(6) != b"\x93NUMPY":
+                raise ValueError("not what numpy.save writes; expected an array in NumPy's format")
+        return np.load(path, mmap_mode="r")
+    try:
+        if kind == ".parquet":
+            from pyarrow import OSFile
+            from pyarrow.parquet import ParquetFile
+
+            file = OSFile(str(path))
+            _as_asked(file.fileno())
+            return ParquetFile(file)
+        if kind in (".h5", ".hdf5"):
+            import h5py
+
+            return _only(h5py.File(path, "r"), name)
+        if kind == ".zarr":
+            import zarr
+
+            return _only(zarr.open(str(path), mode="r"), name)
+    except ModuleNotFoundError as error:
+        extra = "parquet" if kind == ".parquet" else "disk"
+        raise ModuleNotFoundError(f"{path}: reading {kind} needs {error.name} (pip install annealed[{extra}])") from None
+    raise ValueError(f"unknown kind of file {kind!r}; expected .npy, .h5, .hdf5, .zarr or .parquet")
+
+
+def _only(group, name):
+    """The array of that name, or the only one at the top."""
+    if hasattr(group, "chunks"):
+        return group
+    names = [key for key in group if hasattr(group[key], "chunks")]
+    if name is None and len(names) == 1:
+        name = names[0]
+    if name is None or name not in group or not hasattr(group[name], "chunks"):
+        expected = " or ".join(names) or "a path inside: none is at its top"
+        raise ValueError(f"name={name!r} is not one of its arrays; expected {expected}")
+    return group[name]
+
+
+def _mapped(X: np.memmap) -> RawSource:
+    """Where in its file a mapped array (or a view of one) lies."""
+    base: Any = X
+    while isinstance(base.base, np.ndarray):
+        base = base.base
+    if X.filename is None or base._mmap is None:
+        raise ValueError("a memmap without a file; expected one that was opened from a path")
+    start = np.frombuffer(base._mmap, np.uint8).__array_interface__["data"][0]
+    page = base.offset - base.offset % _granularity()
+    at = page + X.__array_interface__["data"][0] - start
+    return RawSource(X.filename, at, (X.shape[0], X.shape[1]), X.dtype, (X.strides[0], X.strides[1]))
+
+
+def _granularity() -> int:
+    import mmap
+
+    return mmap.ALLOCATIONGRANULARITY
+
+
+_UNITS = {"KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40, "B": 1}
+
+
+def n_bytes(limit: int | str) -> int:
+    """Bytes of a number or of words like "2GB" and "512 MiB".
+
+    Raises
+    ------
+    ValueError
+        For anything else, and below 1.
+
+    Examples
+    --------
+    >>> n_bytes("1.5 GB"), n_bytes("64MiB"), n_bytes(1000)
+    (1500000000, 67108864, 1000)
+    """
+    try:
+        if isinstance(limit, str):
+            words = limit.strip().upper()
+            unit = next(u for u in _UNITS if words.endswith(u))
+            found = int(float(words[: -len(unit)]) * _UNITS[unit])
+        else:
+            found = int(limit)
+    except (StopIteration, ValueError, TypeError, OverflowError):
+        found = 0
+    if found < 1:
+        raise ValueError(f"memory_limit={limit!r} is not valid; expected bytes such as 2000000000 or '2GB'")
+    return found

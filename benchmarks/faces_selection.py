@@ -14,13 +14,13 @@ from pathlib import Path
 
 import numpy as np
 from annealed.models.detector import KeypointDetector
-from annealed.pipelines.calibration import calibrate, rejection_thresholds, with_order
-from annealed.pipelines.evaluation import pooled
-from annealed.pipelines.faces_data import list_images, read_faces
-from annealed.pipelines.faces_evaluate import evaluate_detector
-from annealed.pipelines.faces_train import Job, TrainingSettings
-from annealed.pipelines.fitting import fit_rows
-from annealed.pipelines.mining import SCALES_PER_OCTAVE
+from annealed.pipelines.faces.average_precision import pooled
+from annealed.pipelines.faces.data import list_images, read_faces
+from annealed.pipelines.faces.evaluate import evaluate_detector
+from annealed.pipelines.faces.training.calibration import calibrate, rejection_thresholds, with_order
+from annealed.pipelines.faces.training.fitting import fit_rows
+from annealed.pipelines.faces.training.mining import SCALES_PER_OCTAVE
+from annealed.pipelines.faces.training.train import Job, TrainingSettings
 from annealed.vision.pool import FeaturePool
 
 

@@ -19,8 +19,8 @@ import cv2
 import numba
 import numpy as np
 from annealed.models import load_model
-from annealed.pipelines.evaluation import judge
-from annealed.pipelines.faces_data import read_faces
+from annealed.pipelines.faces.average_precision import judge
+from annealed.pipelines.faces.data import read_faces
 from annealed.vision.images import read_image
 
 SIZE = (640, 480)

@@ -16,7 +16,7 @@ import time
 
 import numpy as np
 from annealed.learners import ForwardBackwardClassifier
-from annealed.pipelines.simulated import simulate
+from annealed.pipelines.reproduce.simulated import simulate
 
 COLUMNS = 1000
 ROWS = [("independent", 1000, 5), ("independent", 1000, 10), ("independent", 3000, 20), ("ar1", 300, 10), ("ar1", 1000, 10)]

@@ -20,8 +20,8 @@ import zlib
 
 import numpy as np
 from annealed.learners import FSAClassifier, FSARegressor, LogitBoostClassifier
-from annealed.pipelines.comparators import COMPARATORS, select, strongest_columns
-from annealed.pipelines.simulated import simulate
+from annealed.pipelines.reproduce.competitors import COMPARATORS, select, strongest_columns
+from annealed.pipelines.reproduce.simulated import simulate
 
 OFF = {"random_support": True, "random_signs": True}
 # Table, task, samples, features, k, settings of the generator, the paper's DR (best of FSA, FSV, FSL) or None.

@@ -21,7 +21,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "pipelines"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "pipelines" / "reproduce"))
 from metric_data import NOISE_SCALE, VOTES, load_set, random_split, simulated_case
 
 SEEDS = range(3)

@@ -23,8 +23,8 @@ import numpy as np
 import scipy.sparse as sp
 from annealed.learners import SDist, StabilizedTruncatedSGDClassifier, TruncatedGradientClassifier
 from annealed.learners.metric_learning.boosting import SparseMetric
-from annealed.pipelines.metric_data import load_set, random_split, simulated_case
-from annealed.pipelines.reproduce_metric import SIMULATED
+from annealed.pipelines.reproduce.metric import SIMULATED
+from annealed.pipelines.reproduce.metric_data import load_set, random_split, simulated_case
 from sklearn.preprocessing import MaxAbsScaler, normalize
 
 

@@ -19,7 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 import sklearn
 from annealed.learners import FSAClassifier, FSAPath, FSARanker, Prior
-from annealed.pipelines.public_tables import TABLES, mean_ndcg, read_lambdarank, read_mq2008, read_split
+from annealed.pipelines.reproduce.public_tables import TABLES, mean_ndcg, read_lambdarank, read_mq2008, read_split
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.feature_selection import RFE
 from sklearn.linear_model import LogisticRegression, Ridge

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from annealed.learners import FSAClassifier
 from annealed.learners.sources.files import RawSource
-from annealed.pipelines.simulated import simulate
+from annealed.pipelines.reproduce.simulated import simulate
 
 
 class Counting(RawSource):

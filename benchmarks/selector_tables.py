@@ -15,7 +15,7 @@ import argparse
 import json
 from collections import defaultdict
 
-from annealed.pipelines.reproduce_selectors import table_row
+from annealed.pipelines.reproduce.selectors import table_row
 
 TITLES = {"clean": "Clean labels", "noisy": "Noisy labels", "regression": "Regression"}
 METHODS = ["annealed", "FSA", "FSV", "FSL", "QTP", "LB", "LB1", "FoBa-gdt", "FoBa-obj", "MSLR"]

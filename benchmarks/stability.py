@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 
 import matplotlib.pyplot as plt
-from annealed.pipelines.reproduce import reproduce
+from annealed.pipelines.reproduce.registry import reproduce
 
 NAMES = {"FSA": "logistic", "FSV": "Huberised hinge", "FSL": "Lorenz"}
 LABELS = {"learning_rate": "learning rate", "mu": "mu", "n_steps": "number of steps"}

@@ -8,8 +8,8 @@ Any folder that `annealed pets train` takes will do, if its labels.csv has a spl
 import sys
 
 from annealed.models import ClassifierSettings, ImageClassifier
-from annealed.pipelines.pets_data import Photographs, read_pets
-from annealed.pipelines.pets_report import draw_evidence
+from annealed.pipelines.pets.data import Photographs, read_pets
+from annealed.pipelines.pets.report import draw_evidence
 from annealed.vision import PetFeatures
 
 data, picture = sys.argv[1:]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 from annealed.learners import SDist
-from annealed.pipelines.pets_report import draw_component, draw_pixels, first_component
+from annealed.pipelines.pets.report import draw_component, draw_pixels, first_component
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from sklearn.neighbors import KNeighborsClassifier

@@ -12,10 +12,10 @@ import pytest
 from annealed import __version__
 from annealed.models import KeypointDetector
 from annealed.models.detector import Detection, KeypointModel
-from annealed.pipelines import faces_detect
-from annealed.pipelines.cli import app
-from annealed.pipelines.faces_data import KEYPOINTS
-from annealed.pipelines.overlay import draw_detections
+from annealed.pipelines.cli.app import app
+from annealed.pipelines.faces import detect as faces_detect
+from annealed.pipelines.faces.data import KEYPOINTS
+from annealed.pipelines.faces.drawing import draw_detections
 from annealed.vision.pool import HAAR_KINDS, FeaturePool
 from PIL import Image
 from typer.testing import CliRunner
@@ -69,7 +69,7 @@ def good(folder, pixels):
 
 def test_version_and_cheap_start():
     assert run("--version").stdout.strip() == __version__
-    code = "import sys, annealed.pipelines.cli; print(*sys.modules)"
+    code = "import sys, annealed.pipelines.cli.app; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {"numba", "pandas", "sklearn", "cv2", "skimage", "scipy", "matplotlib"} & set(loaded)
 

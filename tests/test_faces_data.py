@@ -5,7 +5,7 @@ import json
 import cv2
 import numpy as np
 import pytest
-from annealed.pipelines.faces_data import KEYPOINTS, MIRROR, list_images, read_faces
+from annealed.pipelines.faces.data import KEYPOINTS, MIRROR, list_images, read_faces
 
 FACE = {name: (10.0 + 3 * i, 20.0 + i) for i, name in enumerate(KEYPOINTS)}
 

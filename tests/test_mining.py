@@ -7,9 +7,8 @@ import cv2
 import numpy as np
 import pytest
 from annealed.models import load_model
-from annealed.pipelines.faces_data import KEYPOINTS, FaceImage
-from annealed.pipelines.faces_train import TrainingSettings, learnt_as, read_settings, train_detector
-from annealed.pipelines.mining import (
+from annealed.pipelines.faces.data import KEYPOINTS, FaceImage
+from annealed.pipelines.faces.training.mining import (
     Windows,
     each,
     held_out,
@@ -20,6 +19,7 @@ from annealed.pipelines.mining import (
     sample_view,
     without_faces,
 )
+from annealed.pipelines.faces.training.train import TrainingSettings, learnt_as, read_settings, train_detector
 from annealed.vision.pool import HAAR_KINDS, FeaturePool, extract_patches
 from annealed.vision.pyramid import gaussian_pyramid
 

@@ -10,14 +10,20 @@ from annealed.models.context import Context, Face
 from annealed.models.detector import KeypointDetector
 from annealed.models.peaks import Localisation
 from annealed.models.sparse import KeypointModel
-from annealed.pipelines.calibration import cascade_for_recall, cheapest_order, expected_cost, soft_cascade, with_order
-from annealed.pipelines.faces_context import ContextSettings, calibrate_context, shape_of, train_context
-from annealed.pipelines.faces_data import KEYPOINTS, FaceImage
-from annealed.pipelines.faces_guide import GuideSettings, train_guide
-from annealed.pipelines.faces_modes import ModeSettings, add_modes
-from annealed.pipelines.faces_train import TrainingSettings, train_detector
-from annealed.pipelines.faces_verifier import VerifierJob
-from annealed.pipelines.mining import held_out, open_view
+from annealed.pipelines.faces.data import KEYPOINTS, FaceImage
+from annealed.pipelines.faces.training.calibration import (
+    cascade_for_recall,
+    cheapest_order,
+    expected_cost,
+    soft_cascade,
+    with_order,
+)
+from annealed.pipelines.faces.training.fast_modes import ModeSettings, add_modes
+from annealed.pipelines.faces.training.guided_search import GuideSettings, train_guide
+from annealed.pipelines.faces.training.mining import held_out, open_view
+from annealed.pipelines.faces.training.shape_regression import ContextSettings, calibrate_context, shape_of, train_context
+from annealed.pipelines.faces.training.train import TrainingSettings, train_detector
+from annealed.pipelines.faces.training.verifier import VerifierJob
 from annealed.vision.pool import HAAR_KINDS, FeaturePool
 from annealed.vision.pyramid import gaussian_pyramid
 

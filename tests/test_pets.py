@@ -12,9 +12,9 @@ import scipy.sparse as sp
 from annealed.models import ClassifierSettings, ImageClassifier, load_model
 from annealed.models.classifier import HEADS, WHOLE, temperature
 from annealed.models.scorers import AdditiveScorer, MetricScorer
-from annealed.pipelines import pets_report
-from annealed.pipelines.cli import app
-from annealed.pipelines.pets_data import read_pets, usable
+from annealed.pipelines.cli.app import app
+from annealed.pipelines.pets import report as pets_report
+from annealed.pipelines.pets.data import read_pets, usable
 from annealed.vision import DenseSift, PetFeatures, Photograph, VisualWords, colour_histogram
 from annealed.vision.words import nearest_centres, rooted
 from PIL import Image

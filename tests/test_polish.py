@@ -20,7 +20,7 @@ from annealed.learners.solvers.annealing import anneal
 from annealed.learners.solvers.newton import Problem, refit
 from annealed.learners.solvers.schedules import inverse
 from annealed.learners.solvers.swapping import exchange_changes, polish, swap, unit_columns
-from annealed.pipelines.simulated import simulate
+from annealed.pipelines.reproduce.simulated import simulate
 from scipy.optimize import minimize
 
 N = 60

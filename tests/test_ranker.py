@@ -15,8 +15,10 @@ from annealed.models.ranker import (
     ranked_pairs,
     relative,
 )
-from annealed.pipelines import motion, motion_methods, motion_report
-from annealed.pipelines.cli import app
+from annealed.pipelines.cli.app import app
+from annealed.pipelines.motion import cross_validation as motion
+from annealed.pipelines.motion import methods as motion_methods
+from annealed.pipelines.motion import report as motion_report
 from annealed.vision.motion import JOINED_FAMILIES, Candidate, misclassification, renamed
 from annealed.vision.motion_features import FeaturePool
 from typer.testing import CliRunner

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from annealed.pipelines import reproduce_metric, reproduce_online
-from annealed.pipelines.cells import Cells
-from annealed.pipelines.metric_data import bayes_error, load_set, random_split, simulated_case
-from annealed.pipelines.reproduce import TABLES, reproduce, table
-from annealed.pipelines.reproduce_metric import sdist_real, sdist_simulated
-from annealed.pipelines.reproduce_online import online_tables
+from annealed.pipelines.common.checkpoints import Cells
+from annealed.pipelines.reproduce import metric as reproduce_metric
+from annealed.pipelines.reproduce import online as reproduce_online
+from annealed.pipelines.reproduce.metric import sdist_real, sdist_simulated
+from annealed.pipelines.reproduce.metric_data import bayes_error, load_set, random_split, simulated_case
+from annealed.pipelines.reproduce.online import online_tables
+from annealed.pipelines.reproduce.registry import TABLES, reproduce, table
 
 
 @pytest.mark.parametrize("case, rule", [("xor", lambda Z: Z[:, 0] * Z[:, 1]), ("rings", None)])

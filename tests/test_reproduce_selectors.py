@@ -4,11 +4,13 @@ import importlib.util
 
 import numpy as np
 import pytest
-from annealed.pipelines import comparators, reproduce_minimax, reproduce_selectors
-from annealed.pipelines.printed_tables import TABLES, printed
-from annealed.pipelines.reproduce_minimax import l1_fit, l1_search, minimax_data, mslr_leukemia, mslr_synthetic
-from annealed.pipelines.reproduce_selectors import fsa_classification, fsa_regression, fsa_stability, refitted_scores
-from annealed.pipelines.simulated import simulate
+from annealed.pipelines.reproduce import competitors as comparators
+from annealed.pipelines.reproduce import minimax as reproduce_minimax
+from annealed.pipelines.reproduce import selectors as reproduce_selectors
+from annealed.pipelines.reproduce.minimax import l1_fit, l1_search, minimax_data, mslr_leukemia, mslr_synthetic
+from annealed.pipelines.reproduce.printed_values import TABLES, printed
+from annealed.pipelines.reproduce.selectors import fsa_classification, fsa_regression, fsa_stability, refitted_scores
+from annealed.pipelines.reproduce.simulated import simulate
 from sklearn.linear_model import LogisticRegression
 
 

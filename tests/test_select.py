@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from annealed.pipelines.cli import app
-from annealed.pipelines.tables import guess_task, read_table
+from annealed.pipelines.cli.app import app
+from annealed.pipelines.tabular.readers import guess_task, read_table
 from sklearn.datasets import dump_svmlight_file
 from typer.testing import CliRunner
 

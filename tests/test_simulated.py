@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from annealed.learners import FSAClassifier, FSARegressor
-from annealed.pipelines.simulated import simulate
+from annealed.pipelines.reproduce.simulated import simulate
 
 
 def _detection(task, n, m, k, runs, label_noise=0.0, **settings):

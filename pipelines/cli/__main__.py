@@ -1,0 +1,5 @@
+"""``python -m annealed.pipelines.cli``."""
+
+from .app import main
+
+main()

@@ -1,0 +1,47 @@
+"""The command ``annealed``: one module per group of commands, each of which imports what it needs when it runs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ..console import new_app
+
+app = new_app(help="Sparse learners that see: feature selection with annealing, and vision tools built on it.")
+
+
+def _version(value: bool) -> None:
+    if value:
+        from ... import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line; the entry point of the script ``annealed``."""
+    app()
+
+
+def _assemble() -> None:
+    from . import faces, models, motion, pets, reproduce, select
+
+    app.add_typer(faces.app, name="faces")
+    app.add_typer(motion.app, name="motion")
+    app.add_typer(pets.app, name="pets")
+    app.add_typer(models.app, name="models")
+    select.register(app)
+    reproduce.register(app)
+
+
+_assemble()

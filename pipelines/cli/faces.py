@@ -1,0 +1,241 @@
+"""``annealed faces``: detect, train and evaluate keypoint detectors."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..console import BAD_INPUT, complain, new_app, one_line_errors, print_json, print_table, progress, say
+
+app = new_app(help="Keypoints of faces: eyes, nose sides, mouth corners, ears, chin.")
+
+Model = Annotated[str, typer.Option(help="Name of a shipped model, or a model file.")]
+Keypoints = Annotated[list[str] | None, typer.Option("--keypoint", help="Only this one (may be repeated).")]
+AsJson = Annotated[bool, typer.Option("--json", help="JSON for programs instead of tables.")]
+Mode = Annotated[
+    str | None, typer.Option(help="Windows to look at: scan (all), regress, or prune+regress (fastest; the default where learnt).")
+]
+Context = Annotated[bool, typer.Option(help="Tell chin and ears from the rest of the face; else look for them alone.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")]
+
+
+@app.command()
+@one_line_errors
+def detect(
+    images: Annotated[
+        list[str] | None, typer.Argument(metavar="[IMAGE ...]", help="Image files, a video, or: camera 0. None: a sample.")
+    ] = None,
+    model: Model = "faces",
+    keypoint: Keypoints = None,
+    threshold: Annotated[float | None, typer.Option(help="Least score; by default each keypoint's own.")] = None,
+    min_size: Annotated[float | None, typer.Option(help="Smallest detection window, in image pixels.")] = None,
+    max_size: Annotated[float | None, typer.Option(help="Largest detection window, in image pixels.")] = None,
+    mode: Mode = None,
+    context: Context = True,
+    every: Annotated[int, typer.Option(help="Of a video or camera: look at every N-th frame.")] = 1,
+    jobs: Annotated[int, typer.Option(help="Photographs at a time; 0: one per core. `seconds` is longer with more.")] = 1,
+    as_json: AsJson = False,
+    overlay: Annotated[
+        Path | None, typer.Option(help="Picture or video to write; a folder where several images are given.")
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Find keypoints in photographs."""
+    from ...models import load_model, resolve_model
+    from ...models.detector import KeypointDetector
+    from ...models.files import check_writable
+    from ..faces.detect import detect_files, overlay_paths
+    from ..faces.drawing import draw_detections, write_image
+    from ..faces.video import detect_video, video_source
+
+    images = images or []
+    detector = load_model(resolve_model(model))
+    if not isinstance(detector, KeypointDetector):
+        raise ValueError(f"model {model!r}: not a keypoint detector")
+    mode = detector.check_mode(mode, keypoint or None, context)
+    detector.pyramid(_tiny_image(), min_size, max_size)  # senseless sizes: said once, not for every image
+    options = {
+        "keypoints": keypoint or None,
+        "threshold": threshold,
+        "min_size": min_size,
+        "max_size": max_size,
+        "mode": mode,
+        "context": context,
+    }
+    if every < 1:
+        raise ValueError(f"every={every}: expected a whole number of at least 1")
+    source = video_source(images)
+    if source is not None:
+        _detect_frames(detect_video(detector, source, every, overlay, **options), as_json, quiet)
+        return
+    pictures = overlay_paths(images, overlay) if overlay is not None else {}
+    if overlay is not None and len(images) > 1:
+        _make_folder(overlay)
+    for picture in list(pictures.values())[:1]:  # the others lie beside it
+        check_writable(picture)
+    failed = 0
+    answers = detect_files(detector, images, jobs or os.cpu_count() or 1, **options)
+    for i, answer in enumerate(progress(answers, quiet, "images", max(1, len(images)))):
+        if answer.error is None and pictures:
+            try:
+                write_image(pictures[i], draw_detections(answer.pixels, answer.detections))
+            except ValueError as error:
+                complain(error)
+                failed += 1
+        if answer.error is not None:
+            complain(answer.error)
+            failed += 1
+        if as_json:
+            print_json(answer.record())
+        elif answer.error is None:
+            rows = [(d.keypoint, round(d.x, 1), round(d.y, 1), d.score, round(d.size, 1)) for d in answer.detections]
+            height, width = answer.pixels.shape[:2]
+            title = f"{answer.image}  {width}x{height}  {answer.seconds:.3f} s"
+            print_table(title, ["keypoint", "x", "y", "score", "size"], rows)
+    if failed:
+        raise typer.Exit(BAD_INPUT)
+
+
+@app.command()
+@one_line_errors
+def train(
+    data: Annotated[Path, typer.Option(help="Folder with images and keypoints.csv, .pts files or COCO JSON.")],
+    out: Annotated[Path, typer.Option(help="Model file to write; checkpoints go beside it.")],
+    keypoint: Keypoints = None,
+    background: Annotated[
+        Path | None, typer.Option(help="Folder of images without faces; by default 'background' beside DATA.")
+    ] = None,
+    n_background: Annotated[int, typer.Option(help="How many of them, in the order of their names.")] = 140,
+    mode: Annotated[str, typer.Option(help="What else to learn: scan (nothing), regress, or prune+regress (both).")] = "scan",
+    detector: Annotated[
+        str | None, typer.Option(help="Model whose scan detectors stay as they are; only what --mode adds is learnt.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint.")] = False,
+    config: Annotated[Path | None, typer.Option(help="TOML or JSON file with training settings.")] = None,
+    jobs: Annotated[int, typer.Option(help="Threads; the model does not depend on it. 0: one per core.")] = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Train a detector by mining false alarms, and what its fast modes need."""
+    from ...models import load_model, resolve_model
+    from ...models.detector import KeypointDetector
+    from ...models.files import check_writable
+    from ...models.guide import MODES
+    from ..faces.data import KEYPOINTS, list_images, read_faces
+    from ..faces.training.fast_modes import ModeSettings, add_modes
+    from ..faces.training.train import read_settings, train_detector
+
+    if mode not in MODES:
+        raise ValueError(f"mode {mode!r} is unknown; expected one of {', '.join(MODES)}")
+    if detector is not None and mode == "scan":
+        raise ValueError("--detector: nothing to learn with --mode scan; expected --mode regress or prune+regress")
+
+    settings = read_settings(config)
+    for name in keypoint or []:
+        if name not in KEYPOINTS:
+            raise ValueError(f"keypoint {name!r} is unknown; expected one of {', '.join(KEYPOINTS)}")
+    check_writable(out)
+    images = read_faces(data)
+    folder = background if background is not None else data.resolve().parent / "background"
+    empty = list_images(folder)[:n_background] if background is not None or folder.is_dir() else []
+    say(f"{len(images)} photographs with faces, {len(empty)} without", quiet)
+    names = keypoint or list(KEYPOINTS)
+    n_jobs = jobs or os.cpu_count() or 1
+    tell = partial(say, quiet=quiet)
+    if detector is None:
+        made = train_detector(images, empty, out, settings, names, resume, tell, n_jobs)
+    else:
+        made = load_model(resolve_model(detector))
+        if not isinstance(made, KeypointDetector):
+            raise ValueError(f"model {detector!r}: not a keypoint detector")
+        chosen = made.check_keypoints(keypoint)
+        made = replace(made, models={name: made.models[name] for name in chosen}, guides={}, context=None)
+    if mode != "scan":
+        more = ModeSettings(held_out=settings.held_out, precision=settings.precision)
+        add_modes(made, images, empty, out, mode, more, resume, tell, n_jobs)
+
+
+@app.command()
+@one_line_errors
+def evaluate(
+    data: Annotated[Path, typer.Option(help="Folder with images and keypoints.csv, .pts files or COCO JSON.")],
+    model: Model = "faces",
+    keypoint: Keypoints = None,
+    background: Annotated[Path | None, typer.Option(help="Folder of images without faces: false detections.")] = None,
+    skip_background: Annotated[int, typer.Option(help="Leave out so many of them, the first by name.")] = 0,
+    mode: Mode = None,
+    context: Context = True,
+    as_json: AsJson = False,
+    report: Annotated[Path | None, typer.Option(help="Folder for tables, curves and pictures.")] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Compare detections with annotations: average precision per keypoint, tolerance and source."""
+    from ...models import load_model, resolve_model
+    from ...models.detector import KeypointDetector
+    from ..faces.data import list_images, read_faces
+    from ..faces.evaluate import COLUMNS, evaluate_detector, write_report
+
+    detector = load_model(resolve_model(model))
+    if not isinstance(detector, KeypointDetector):
+        raise ValueError(f"model {model!r}: not a keypoint detector")
+    names = detector.check_keypoints(keypoint)
+    mode = detector.check_mode(mode, names, context)
+    images = read_faces(data)
+    empty = list_images(background)[skip_background:] if background is not None else []
+    if report is not None:
+        _make_folder(report)
+    evaluation = evaluate_detector(
+        detector, images, names, empty, lambda it, n: progress(it, quiet, "images", n), mode=mode, context=context
+    )
+    for error in evaluation.errors:
+        complain(error)
+    record = {
+        "name": "faces evaluate",
+        "settings": {"data": str(data), "model": model, "mode": mode, "images": len(images), "background": len(empty)},
+        "rows": evaluation.rows,
+    }
+    if report is not None:
+        write_report(report, record, evaluation)
+    if as_json:
+        print_json(record)
+    else:
+        print_table("", list(COLUMNS.values()), [[row.get(column) for column in COLUMNS] for row in evaluation.rows])
+    if evaluation.errors:
+        raise typer.Exit(BAD_INPUT)
+
+
+def _detect_frames(answers, as_json: bool, quiet: bool) -> None:
+    """Print what was found in each frame, and at last how many frames were looked at per second."""
+    import time
+
+    start, n, seconds = time.perf_counter(), 0, 0.0
+    try:
+        for answer in answers:
+            n += 1
+            seconds += answer.seconds
+            if as_json:
+                print_json(answer.record())
+            else:
+                best = {d.keypoint: f"{d.keypoint} {d.x:.0f},{d.y:.0f}" for d in reversed(answer.detections)}
+                typer.echo(f"{answer.time:8.3f} s  {1 / max(answer.seconds, 1e-9):5.1f}/s  {'  '.join(best.values())}")
+    except KeyboardInterrupt:  # how one leaves a camera
+        answers.close()
+    elapsed = max(time.perf_counter() - start, 1e-9)
+    say(f"{n} frames looked at, {n / elapsed:.1f} per second ({n / max(seconds, 1e-9):.1f} by the detection alone)", quiet)
+
+
+def _tiny_image():
+    import numpy as np
+
+    return np.zeros((1, 1, 3), np.uint8)
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"{path}: cannot make this folder ({error.strerror})") from None

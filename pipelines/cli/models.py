@@ -1,0 +1,54 @@
+"""``annealed models``: the models that ship with the package."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ..console import new_app, one_line_errors, print_json, print_table
+
+app = new_app(help="The models that ship with the package, and what is inside a model file.")
+
+AsJson = Annotated[bool, typer.Option("--json", help="JSON instead of text.")]
+
+
+@app.command("list")
+@one_line_errors
+def list_command(as_json: AsJson = False) -> None:
+    """List the models that ship with the package."""
+    from ...models import list_models
+    from ...models.files import read_header
+    from ...models.weights import path_of
+
+    rows = []
+    for name in list_models():
+        path = path_of(name)
+        header = read_header(path)
+        rows.append({"name": name, "kind": header["kind"], "file": str(path), "summary": header.get("summary")})
+    if as_json:
+        print_json(rows)
+    else:
+        print_table("", ["name", "kind", "summary"], [(r["name"], r["kind"], r["summary"]) for r in rows])
+
+
+@app.command("show")
+@one_line_errors
+def show(
+    name: Annotated[str, typer.Argument(help="Name of a shipped model, or a model file.")], as_json: AsJson = False
+) -> None:
+    """Show the header of a model: settings, training, scores; and its card."""
+    import json
+
+    from ...models import resolve_model
+    from ...models.files import read_header
+
+    path = resolve_model(name)
+    header = read_header(path)
+    if as_json:
+        print_json(header)
+        return
+    card = path.with_suffix(".md")
+    if card.is_file():
+        typer.echo(card.read_text(encoding="utf-8"))
+    typer.echo(json.dumps(header, indent=2, ensure_ascii=False))

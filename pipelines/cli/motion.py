@@ -1,0 +1,163 @@
+"""``annealed motion``: segment point tracks or videos into rigid motions, train and evaluate the ranking."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..console import BAD_INPUT, complain, new_app, one_line_errors, print_json, print_table, progress, say
+
+app = new_app(help="Rigid motions: which point tracks move together.")
+
+Model = Annotated[str, typer.Option(help="Name of a shipped model, or a model file.")]
+AsJson = Annotated[bool, typer.Option("--json", help="JSON for programs instead of tables.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")]
+Data = Annotated[Path, typer.Option(help="Folder: the official Hopkins155 tree, or .npz files with tracks and labels.")]
+
+
+@app.command()
+@one_line_errors
+def segment(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE ...", help="Tracks (.npz, .csv, _truth.mat) or videos.")],
+    motions: Annotated[str, typer.Option(help="Number of motions, or auto: 2 to 5.")] = "auto",
+    model: Model = "motion",
+    overlay: Annotated[Path | None, typer.Option(help="Video to write with coloured tracks (one FILE only).")] = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Label every track by the rigid motion it belongs to."""
+    from ...models import load_model
+    from ...models.ranker import SegmentationRanker
+    from ..motion.segment import segment_file
+
+    number = _motions(motions)
+    if overlay is not None and len(files) > 1:
+        raise ValueError(f"--overlay takes one FILE, not {len(files)}")
+    ranker = load_model(model)
+    if not isinstance(ranker, SegmentationRanker):
+        raise ValueError(f"model {model!r}: not a segmentation ranker")
+    failed = 0
+    for path in progress(files, quiet, "files", len(files)):
+        try:
+            answer = segment_file(ranker, path, number, overlay)
+        except ValueError as error:
+            message = str(error) if str(path) in str(error) else f"{path}: {error}"
+            complain(message)
+            failed += 1
+            if as_json:
+                print_json({"sequence": path.stem, "error": message})
+            continue
+        if as_json:
+            print_json(answer.record())
+        else:
+            rows = [(c.family, c.dimension, float(s)) for c, s in zip(answer.segmentation.candidates, answer.segmentation.scores)]
+            print_table(answer.describe(), ["family", "dimension", "score"], rows)
+    if failed:
+        raise typer.Exit(BAD_INPUT)
+
+
+def _motions(text: str) -> int | None:
+    if text == "auto":
+        return None
+    try:
+        number = int(text)
+    except ValueError:
+        raise ValueError(f"--motions {text}: expected a number or auto") from None
+    if number < 1:
+        raise ValueError(f"--motions {text}: expected at least 1")
+    return number
+
+
+@app.command()
+@one_line_errors
+def train(
+    data: Data,
+    out: Annotated[Path, typer.Option(help="Model file to write.")],
+    min_motion_size: Annotated[int, typer.Option(help="Never answer with a motion of fewer points.")] = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Learn the ranking from labelled sequences."""
+    from ...vision.tracks import read_sequences
+    from ..motion.segment import train_ranker
+
+    if min_motion_size < 0:
+        raise ValueError(f"--min-motion-size {min_motion_size}: expected 0 or more")
+    sequences = read_sequences(data)
+    ranker = train_ranker(sequences, min_motion_size, lambda it: progress(it, quiet, "sequences", len(sequences)))
+    ranker.save(out)
+    say(f"{out}: learnt from {len(sequences)} sequences, {len(ranker.selected_names())} features", quiet)
+
+
+@app.command()
+@one_line_errors
+def evaluate(
+    data: Data,
+    method: Annotated[list[str] | None, typer.Option("--method", help="fsa, rankboost, lambdarank, fit or oracle.")] = None,
+    partitions: Annotated[int, typer.Option(help="Random divisions of the videos into ten folds.")] = 10,
+    choose: Annotated[
+        bool, typer.Option("--choose", help="Also choose the settings of fsa inside the training folds (long).")
+    ] = False,
+    auto: Annotated[bool, typer.Option("--auto", help="Also the accuracy of --motions auto.")] = False,
+    as_json: AsJson = False,
+    report: Annotated[Path | None, typer.Option(help="Folder for the table, curves and pictures.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where a run with the same report folder ended.")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Ten-fold cross-validation by video, in the layout of the papers' Table VII."""
+    from ...vision.tracks import read_sequences
+    from ..motion import cross_validation as motion
+    from ..motion import report as motion_report
+    from ..motion.segment import shipped_settings
+
+    if partitions < 1:
+        raise ValueError(f"--partitions {partitions}: expected at least 1")
+    if resume and report is None:
+        raise ValueError("--resume needs --report: finished partitions are kept in that folder")
+    methods = method or [m for m in motion.METHODS if m != "lambdarank" or motion.has_lightgbm()]
+    motion.check_methods(methods)
+    sequences = read_sequences(data)
+    # Missing labels and too few videos are said before the long work.
+    for sequence in sequences:
+        _ = sequence.n_motions
+    motion.folds(motion.np.array([s.video for s in sequences]), 0)
+    steps = iter(progress(range(len(sequences)), quiet, "candidates and features", len(sequences)))
+    benchmark = motion.prepare(sequences, ("paper", "joined", "video"), on_sequence=lambda: next(steps, None))
+    say(f"candidates and features: {benchmark.seconds.sum():.1f} s for {len(sequences)} sequences", quiet)
+    n_steps = partitions * motion.n_lines(benchmark, methods, choose)
+    steps = iter(progress(range(n_steps), quiet, "partitions", n_steps))
+    finished = None if report is None else report / "finished"
+    if finished is not None and not resume:
+        shutil.rmtree(finished, ignore_errors=True)
+    results = motion.evaluate(benchmark, methods, partitions, choose=choose, on_step=lambda: next(steps, None), resume=finished)
+    record: dict[str, Any] = {
+        "name": "motion evaluate",
+        "settings": {
+            "data": str(data),
+            "sequences": len(sequences),
+            "videos": len(set(benchmark.videos.tolist())),
+            "partitions": partitions,
+            "folds": motion.N_FOLDS,
+            "features": len(benchmark.pool.get_feature_names_out()),
+            "seconds": {
+                "all": float(benchmark.seconds.sum()),
+                "per_sequence_median": float(motion.np.median(benchmark.seconds)),
+                "per_sequence_greatest": float(benchmark.seconds.max()),
+            },
+            "worst": {f"{r.method}, {r.min_motion_size}": motion_report.worst(benchmark, r) for r in results},
+        },
+        "rows": motion_report.table_rows(benchmark, results),
+    }
+    if auto:
+        say("number of motions: candidates for 2 to 5", quiet)
+        record["settings"]["auto"] = motion.evaluate_auto(sequences, shipped_settings())
+    if report is not None:
+        motion_report.write_report(report, record, benchmark, results, sequences)
+    if as_json:
+        print_json(record)
+    else:
+        motion_report.print_results(record["rows"])
+        if auto:
+            print_table("--motions auto", ["", "value"], list(record["settings"]["auto"].items()))

@@ -1,0 +1,169 @@
+"""``annealed pets``: tell classes of photographs apart by visual words, and show which words mattered."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..console import BAD_INPUT, complain, new_app, one_line_errors, print_json, print_table, progress, say
+
+app = new_app(help="Cats or dogs, or classes of your own: visual words, chosen and shown.")
+
+Model = Annotated[str, typer.Option(help="Name of a shipped model, or a model file.")]
+AsJson = Annotated[bool, typer.Option("--json", help="JSON for programs instead of tables.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")]
+Data = Annotated[Path, typer.Option(help="Folder: one subfolder per class, images and labels.csv, or the Oxford-IIIT tree.")]
+
+
+@app.command()
+@one_line_errors
+def train(
+    data: Data,
+    out: Annotated[Path, typer.Option(help="Model file to write.")],
+    words: Annotated[int, typer.Option(help="Size of the vocabulary; fewer for a handful of photographs.")] = 5000,
+    select: Annotated[int, typer.Option(help="Columns that the model may use.")] = 500,
+    method: Annotated[str, typer.Option(help="fsa, piecewise (FSA with piecewise-linear responses), sdist or both.")] = "fsa",
+    quiet: Quiet = False,
+) -> None:
+    """Learn words and classes from photographs (of the training split, where the data name one)."""
+    from ...models.classifier import HEADS, ClassifierSettings, ImageClassifier
+    from ...vision.pets import PetFeatures
+    from ..pets.data import Photographs, read_pets, usable
+
+    settings = ClassifierSettings(method=method, n_features_to_select=select)
+    settings.check()
+    if words < 1:
+        raise ValueError(f"--words {words}: expected at least 1")
+    if not out.parent.is_dir():
+        raise ValueError(f"{out}: cannot be written (no such folder)")
+    files = [f for f in read_pets(data) if f.split != "test"]
+    features = PetFeatures(words, heads=True, random_state=0)
+    files, errors = usable(list(progress(files, quiet, "reading", len(files))), features.side)
+    for error in errors:
+        complain(error)
+    classes = sorted({f.label for f in files})
+    if len(classes) < 2:
+        raise ValueError(
+            f"{data}: {f'one class only ({classes[0]!r})' if classes else 'no photograph'} to learn from; expected two"
+        )
+    n_heads = sum(f.head is not None for f in files)
+    features.heads = n_heads > 0
+    say(f"{len(files)} photographs, {n_heads} with a head box: {', '.join(classes)}", quiet)
+    if not n_heads:
+        say("no head boxes: the head's words are left out", quiet)
+    photographs = Photographs(files, features.side)
+    model = ImageClassifier(features, settings).fit(photographs, [f.label for f in files])
+    if n_heads and HEADS not in model.scorers:
+        say("too few head boxes of some class: the head's words are not used", quiet)
+    model.save(out)
+    for part in model.scorers:
+        facts = model.info[part]
+        say(
+            f"{part}: {facts['chosen']} of {facts['columns']} columns from {facts['photographs']} photographs, "
+            f"cross-validated error {facts['cross_validated_error']:.3f}",
+            quiet,
+        )
+    if errors:
+        raise typer.Exit(BAD_INPUT)
+
+
+@app.command()
+@one_line_errors
+def classify(
+    images: Annotated[list[Path], typer.Argument(metavar="IMAGE ...", help="Image files.")],
+    model: Model = "pets",
+    overlay: Annotated[Path | None, typer.Option(help="Picture of the evidence to write (one IMAGE only).")] = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Say what photographs show."""
+    from ...vision.images import read_image
+    from ...vision.pets import Photograph
+    from ..pets.report import draw_evidence
+
+    if overlay is not None and len(images) > 1:
+        raise ValueError(f"--overlay takes one IMAGE, not {len(images)}")
+    classifier = _load(model)
+    failed = 0
+    rows = []
+    for path in progress(images, quiet, "images", len(images)):
+        try:
+            photograph = Photograph(read_image(path))
+            probabilities = classifier.predict_proba([photograph])[0]
+            if overlay is not None:
+                draw_evidence(overlay, [(path.name, classifier.explain(photograph))])
+        except ValueError as error:
+            complain(error)
+            failed += 1
+            if as_json:
+                print_json({"image": str(path), "error": str(error)})
+            continue
+        best = int(probabilities.argmax())
+        if as_json:
+            print_json({"image": str(path), "label": classifier.classes[best], "probability": float(probabilities[best])})
+        rows.append((str(path), classifier.classes[best], float(probabilities[best])))
+    if rows and not as_json:
+        print_table("", ["image", "label", "probability"], rows)
+    if failed:
+        raise typer.Exit(BAD_INPUT)
+
+
+@app.command()
+@one_line_errors
+def evaluate(
+    data: Data,
+    model: Model = "pets",
+    as_json: AsJson = False,
+    report: Annotated[Path | None, typer.Option(help="Folder for the table and pictures of words, pairs and evidence.")] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Errors on the test split (all photographs, where the data have no split), beside methods that use all columns."""
+    from ..pets.data import read_pets, usable
+    from ..pets.evaluate import COLUMNS, evaluate_classifier
+    from ..pets.report import write_report
+
+    classifier = _load(model)
+    files = read_pets(data)
+    files, errors = usable(list(progress(files, quiet, "reading", len(files))), classifier.features.side)
+    for error in errors:
+        complain(error)
+    if not any(f.head is not None for f in files):
+        say("no head boxes: the head's words are left out", quiet)
+    if report is not None:
+        try:
+            report.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ValueError(f"{report}: cannot make this folder ({error.strerror})") from None
+    found = evaluate_classifier(classifier, files, lambda items, n: progress(items, quiet, "columns", n))
+    record = {
+        "name": "pets evaluate",
+        "settings": {
+            "data": str(data),
+            "model": model,
+            "train": len(found.train),
+            "test": len(found.test),
+            "seconds_per_photograph": found.seconds,
+            "breeds": found.breeds,
+        },
+        "rows": found.rows,
+    }
+    if report is not None:
+        write_report(report, record, classifier, found)
+    if as_json:
+        print_json(record)
+    else:
+        print_table("", list(COLUMNS.values()), [[row[c] for c in COLUMNS] for row in found.rows])
+    if errors:
+        raise typer.Exit(BAD_INPUT)
+
+
+def _load(model: str):
+    from ...models import load_model, resolve_model
+    from ...models.classifier import ImageClassifier
+
+    classifier = load_model(resolve_model(model))
+    if not isinstance(classifier, ImageClassifier):
+        raise ValueError(f"model {model!r}: not an image classifier")
+    return classifier

@@ -1,0 +1,62 @@
+"""``annealed reproduce``: the papers' tables, run again."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..console import one_line_errors, print_json, print_table
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the top group."""
+    app.command("reproduce")(reproduce_command)
+
+
+@one_line_errors
+def reproduce_command(
+    name: Annotated[str | None, typer.Argument(help="Name of a table (see --list).")] = None,
+    list_tables: Annotated[bool, typer.Option("--list", help="Name the tables and leave.")] = False,
+    runs: Annotated[int | None, typer.Option(help="Repetitions; by default the table's own number.")] = None,
+    data: Annotated[Path | None, typer.Option(help="Folder of the real data sets.")] = None,
+    noisy: Annotated[bool, typer.Option("--noisy", help="fsa-classification: one label in ten drawn at random.")] = False,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="File of finished cells, from which a run goes on.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")] = False,
+) -> None:
+    """Make one of the papers' tables, our figures beside the printed ones."""
+    from tqdm import tqdm
+
+    from ..common.checkpoints import Cells
+    from ..reproduce.registry import TABLES, has_cells, reproduce
+
+    if list_tables or name is None:
+        if as_json:
+            print_json([{"name": key, "shows": TABLES[key][2]} for key in sorted(TABLES)])
+        else:
+            print_table("", ["name", "shows"], [(key, TABLES[key][2]) for key in sorted(TABLES)])
+        return
+    if noisy and name != "fsa-classification":
+        raise ValueError(f"--noisy: only for fsa-classification, not for {name}")
+    options: dict[str, Any] = {"noisy": True} if noisy else {}
+    with tqdm(desc=name, unit=" cells", disable=quiet or not sys.stderr.isatty(), leave=False) as bar:
+
+        def watch(key):
+            bar.set_postfix_str(" ".join(map(str, key.values()))[:60])
+            bar.update()
+
+        if checkpoint is not None or has_cells(name):
+            options["checkpoint"] = Cells(checkpoint, watch)
+        record = reproduce(name, runs=runs, data_dir=data, **options)
+    if as_json:
+        print_json(record)
+        return
+    columns = list(dict.fromkeys(key for row in record["rows"] for key in row))
+    print_table(record["name"], columns, [[row.get(key) for key in columns] for row in record["rows"]])
+    for key, value in record["settings"].items():
+        typer.echo(f"{key}: {value}")

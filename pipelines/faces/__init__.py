@@ -1,0 +1,1 @@
+"""Face keypoints: data, detection in files and videos, evaluation."""

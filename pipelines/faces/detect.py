@@ -1,0 +1,125 @@
+"""What ``annealed faces detect`` does to each photograph."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...models.detector import Detection, KeypointDetector
+from ...vision.images import read_image
+
+SAMPLE = "astronaut"  # name of the photograph that is looked at when none is named
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Detections in one photograph, or the reason why there are none.
+
+    Attributes
+    ----------
+    image : str
+        As it was named.
+    pixels : ndarray or None
+        RGB pixels.
+    seconds : float
+        The detection alone.
+    detections : list of Detection
+        By falling score.
+    error : str or None
+        One line; then the rest is empty.
+    """
+
+    image: str
+    pixels: np.ndarray | None = None
+    seconds: float = 0.0
+    detections: Sequence[Detection] = ()
+    error: str | None = None
+
+    def record(self) -> dict:
+        """Return the JSON object of the command line."""
+        if self.error is not None or self.pixels is None:
+            return {"image": self.image, "error": self.error}
+        height, width = self.pixels.shape[:2]
+        return {
+            "image": self.image,
+            "width": width,
+            "height": height,
+            "seconds": round(self.seconds, 6),
+            "detections": [d._asdict() for d in self.detections],
+        }
+
+
+def detect_files(
+    detector: KeypointDetector, images: Sequence[str], n_jobs: int = 1, **options
+) -> Iterator[Answer]:
+    """Detect keypoints in image files, in their order; a bad file yields an answer with its error.
+
+    Parameters
+    ----------
+    detector : KeypointDetector
+        The detector.
+    images : list of str
+        Files; none means the sample photograph.
+    n_jobs : int
+        So many at a time; the detections do not depend on it.
+    **options
+        Of :meth:`KeypointDetector.detect`.
+    """
+
+    yield from detector.each(partial(_look, options), images or [None], n_jobs)
+
+
+_ready: set[str | None] = set()  # modes whose compiled code this process has loaded
+
+
+def _look(options: dict[str, Any], detector: KeypointDetector, name: str | None) -> Answer:
+    if (mode := options.get("mode")) not in _ready:  # before the clock starts
+        detector.detect(np.zeros((64, 64, 3), np.uint8), **{**options, "min_size": None, "max_size": None})
+        _ready.add(mode)
+    shown = SAMPLE if name is None else name
+    try:
+        pixels = sample_photograph() if name is None else read_image(name)
+        start = time.perf_counter()
+        detections = detector.detect(pixels, **options)
+        return Answer(shown, pixels, time.perf_counter() - start, detections)
+    except ValueError as error:
+        message = " ".join(str(error).split())
+        return Answer(shown, error=message if shown in message else f"{shown}: {message}")
+
+
+def sample_photograph() -> np.ndarray:
+    """Return scikit-image's photograph of the astronaut Eileen Collins (NASA, public domain)."""
+    from skimage.data import astronaut
+
+    return astronaut()
+
+
+def overlay_paths(images: Sequence[str], overlay: Path) -> dict[int, Path]:
+    """Where each picture goes: ``overlay`` itself for at most one image, else a folder with one picture per image.
+
+    Raises
+    ------
+    ValueError
+        If several pictures would have to go into one file.
+    """
+    if len(images) <= 1:
+        if overlay.is_dir():
+            return {0: overlay / f"{Path(images[0] if images else SAMPLE).stem}.png"}
+        return {0: overlay}
+    if overlay.is_file():
+        raise ValueError(f"--overlay {overlay}: a file, expected a folder for the pictures of {len(images)} images")
+    taken: set[str] = set()
+    paths = {}
+    for i, image in enumerate(images):
+        stem, n = Path(image).stem, 1
+        while (name := stem if n == 1 else f"{stem}_{n}") in taken:
+            n += 1
+        taken.add(name)
+        paths[i] = overlay / f"{name}.png"
+    return paths

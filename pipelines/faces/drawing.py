@@ -1,0 +1,99 @@
+"""Draws detections into a photograph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from ...models.detector import Detection
+from ...models.files import replacing
+
+# Colours that stay apart for most colour-blind eyes, left and right of a pair in a bright and a dark tone.
+COLOURS = {
+    "left_eye": (86, 180, 233),
+    "right_eye": (0, 114, 178),
+    "left_nose": (240, 228, 66),
+    "right_nose": (190, 160, 0),
+    "left_mouth": (255, 140, 130),
+    "right_mouth": (213, 60, 50),
+    "left_ear": (80, 220, 170),
+    "right_ear": (0, 158, 115),
+    "chin": (204, 121, 200),
+}
+_OTHER = (255, 255, 255)
+_SHORT_SIDE = 480  # small pictures are enlarged to at least this, so that the marks can be seen
+
+
+def draw_detections(image: np.ndarray, detections: Sequence[Detection]) -> np.ndarray:
+    """Draw a disc at every detection, a ring of the detection window's size, and a legend below the picture.
+
+    Parameters
+    ----------
+    image : ndarray of shape (H, W, 3), uint8
+        RGB photograph.
+    detections : list of Detection
+        The best ones are drawn last, above the others.
+
+    Returns
+    -------
+    ndarray of shape (h, w, 3), uint8
+        The photograph, enlarged by a whole factor where it is small, with the marks and the legend.
+    """
+    factor = min(8, max(1, -(-_SHORT_SIDE // min(image.shape[:2]))))
+    canvas = cv2.resize(image, None, fx=factor, fy=factor, interpolation=cv2.INTER_CUBIC) if factor > 1 else image.copy()
+    draw_marks(canvas, detections, factor)
+    return np.vstack([canvas, _legend(canvas.shape[1], list(dict.fromkeys(d.keypoint for d in detections)))])
+
+
+def draw_marks(canvas: np.ndarray, detections: Sequence[Detection], factor: int = 1) -> None:
+    """Draw discs and rings into an image that was enlarged by a factor, in place."""
+    shift = 4  # OpenCV draws at sixteenths of a pixel
+
+    def circle(d: Detection, radius: float, colour, thickness: int) -> None:
+        centre = [round(((v + 0.5) * factor - 0.5) * 2**shift) for v in (d.x, d.y)]
+        cv2.circle(canvas, centre, round(radius * 2**shift), colour, thickness, cv2.LINE_AA, shift)
+
+    for d in reversed(detections):
+        colour = COLOURS.get(d.keypoint, _OTHER)
+        size = d.size * factor
+        circle(d, size / 2, colour, 1)
+        radius = min(max(size * 0.06, 3.0), 9.0)
+        circle(d, radius + 1.5, (20, 20, 20), -1)
+        circle(d, radius, colour, -1)
+
+
+def _legend(width: int, names: list[str]) -> np.ndarray:
+    font, scale, row = cv2.FONT_HERSHEY_SIMPLEX, 0.45, 22
+    ordered = [name for name in COLOURS if name in names] + [name for name in names if name not in COLOURS]
+    cell = 112
+    columns = max(1, (width - 8) // cell)
+    strip = np.full((max(1, -(-len(ordered) // columns)) * row + 6, width, 3), 32, np.uint8)
+    if not ordered:
+        cv2.putText(strip, "nothing found", (8, 18), font, scale, _OTHER, 1, cv2.LINE_AA)
+    for i, name in enumerate(ordered):
+        x, y = 8 + i % columns * cell, 3 + i // columns * row
+        cv2.circle(strip, (x + 6, y + 11), 6, COLOURS.get(name, _OTHER), -1, cv2.LINE_AA)
+        cv2.putText(strip, name.replace("_", " "), (x + 17, y + 15), font, scale, _OTHER, 1, cv2.LINE_AA)
+    return strip
+
+
+def write_image(path: str | Path, image: np.ndarray) -> None:
+    """Write an RGB image; the suffix says in which format. Nothing half-written stays behind.
+
+    Raises
+    ------
+    ValueError
+        If the format is unknown or the file cannot be written.
+    """
+    path = Path(path)
+    try:
+        written, data = cv2.imencode(path.suffix, cv2.cvtColor(image, cv2.COLOR_RGB2BGR))
+    except cv2.error:
+        written = False
+    if not written:
+        raise ValueError(f"{path}: expected a name that ends with .png, .jpg or another image format")
+    with replacing(path) as temporary:
+        temporary.write_bytes(data.tobytes())

@@ -1,0 +1,262 @@
+"""Runs a keypoint detector over annotated photographs and reports how well it did (``annealed faces evaluate``)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+
+from ...models.detector import Detection, KeypointDetector
+from ...models.files import replacing
+from ...vision.images import read_image
+from ..console import plain, text
+from .average_precision import FALSE, HIT, MAX_DETECTIONS, Curve, Judged, judge, pooled
+from .data import KEYPOINTS, FaceImage
+
+TOLERANCES = (0.05, 0.10)
+PRECISION = 0.9
+MOST_SOURCES = 12  # more different file prefixes than this are names, not sources
+
+# Columns of the table and their headings.
+COLUMNS = {
+    "keypoint": "keypoint",
+    "source": "source",
+    "tolerance": "tolerance",
+    "points": "points",
+    "ap": "AP",
+    "recall_at_precision_90": "recall at precision .9",
+    "threshold": "threshold",
+    "precision_at_threshold": "precision",
+    "recall_at_threshold": "recall",
+    "false_per_image": "false per image",
+    "false_per_background_image": "false per background image",
+}
+
+
+@dataclass
+class Evaluation:
+    """What :func:`evaluate_detector` returns.
+
+    Attributes
+    ----------
+    rows : list of dict
+        One per keypoint, source and tolerance; keys as in ``COLUMNS``. ``threshold`` and the columns after it belong to the
+        detector's default threshold.
+    images : list of FaceImage
+        The photographs that could be read.
+    judged : dict of (keypoint, tolerance) to list of Judged
+        One entry per photograph.
+    curves : dict of (keypoint, tolerance) to Curve
+        All sources together.
+    errors : list of str
+        One line per photograph that could not be read.
+    """
+
+    rows: list[dict] = field(default_factory=list)
+    images: list[FaceImage] = field(default_factory=list)
+    judged: dict[tuple[str, float], list[Judged]] = field(default_factory=dict)
+    curves: dict[tuple[str, float], Curve] = field(default_factory=dict)
+    errors: list[str] = field(default_factory=list)
+
+
+def judge_image(detections: Sequence[Detection], image: FaceImage, keypoint: str, tolerance: float) -> Judged:
+    """Judge the detections of one keypoint in one photograph."""
+    mine = [d for d in detections if d.keypoint == keypoint]
+    i = KEYPOINTS.index(keypoint)
+    xy, score = [(d.x, d.y) for d in mine], [d.score for d in mine]
+    return judge(xy, score, image.faces[:, i], image.visible[:, i], image.ied, image.ignore, tolerance)
+
+
+def evaluate_detector(
+    detector: KeypointDetector,
+    images: Sequence[FaceImage],
+    keypoints: Sequence[str],
+    background: Sequence[Path] = (),
+    progress: Callable[[Iterable, int], Iterable] = lambda it, n: it,
+    **options: Any,
+) -> Evaluation:
+    """Evaluate all local maxima without a threshold, at most 200 per image and keypoint.
+
+    Parameters
+    ----------
+    detector : KeypointDetector
+        Its keypoints must be among ``KEYPOINTS``.
+    images : list of FaceImage
+        Annotated photographs.
+    keypoints : list of str
+        Which ones.
+    background : list of path
+        Images without faces, where detections above the default threshold are counted.
+    progress : function
+        Wraps an iterable of known length.
+    **options
+        Of :meth:`KeypointDetector.detect`: the mode, and whether context is used.
+
+    Returns
+    -------
+    Evaluation
+
+    Raises
+    ------
+    ValueError
+        If a keypoint of the detector is not one of the face's, a mode is not learnt, or no photograph can be read.
+    """
+    for name in keypoints:
+        if name not in KEYPOINTS:
+            raise ValueError(f"keypoint {name!r} of the model is no keypoint of faces ({', '.join(KEYPOINTS)})")
+    options["mode"] = detector.check_mode(options.get("mode"), keypoints, options.get("context", True))
+    result = Evaluation()
+    for image in progress(images, len(images)):
+        try:
+            pixels = read_image(image.path)
+        except ValueError as error:
+            result.errors.append(str(error))
+            continue
+        detections = detector.detect(pixels, keypoints, threshold=-np.inf, max_detections=MAX_DETECTIONS, **options)
+        result.images.append(image)
+        for name in keypoints:
+            for tolerance in TOLERANCES:
+                one = judge_image(detections, image, name, tolerance)
+                result.judged.setdefault((name, tolerance), []).append(one)
+    if not result.images:
+        raise ValueError(f"none of the {len(images)} photographs can be read ({result.errors[0]})")
+
+    alarms: dict[str, list[int]] = {name: [] for name in keypoints}
+    for path in progress(background, len(background)):
+        try:
+            found = detector.detect(read_image(path), keypoints, **options)
+        except ValueError as error:
+            result.errors.append(str(error))
+            continue
+        for name in keypoints:
+            alarms[name].append(sum(d.keypoint == name for d in found))
+
+    sources = sorted({image.source for image in result.images})
+    parts = ["all", *(sources if 1 < len(sources) <= MOST_SOURCES else [])]
+    for name in keypoints:
+        for part in parts:
+            chosen = [i for i, image in enumerate(result.images) if part in ("all", image.source)]
+            for tolerance in TOLERANCES:
+                judged = [result.judged[name, tolerance][i] for i in chosen]
+                threshold = detector.default_threshold(name, options.get("context", True), options["mode"])
+                curve, row = _row(judged, threshold)
+                if part == "all":
+                    result.curves[name, tolerance] = curve
+                    row["false_per_background_image"] = float(np.mean(alarms[name])) if alarms[name] else None
+                result.rows.append({"keypoint": name, "source": part, "tolerance": tolerance, **row})
+    return result
+
+
+def _row(judged: list[Judged], threshold: float) -> tuple[Curve, dict]:
+    curve = pooled(judged)
+    precision, recall = curve.at_threshold(threshold)
+    false = sum(int(((j.outcome == FALSE) & (j.score >= threshold)).sum()) for j in judged)
+    return curve, {
+        "points": curve.n_points,
+        "ap": curve.average_precision,
+        "recall_at_precision_90": curve.at_precision(PRECISION)[0],
+        "threshold": threshold,
+        "precision_at_threshold": precision,
+        "recall_at_threshold": recall,
+        "false_per_image": false / max(len(judged), 1),
+    }
+
+
+def write_report(folder: Path, record: dict, evaluation: Evaluation) -> None:
+    """Write tables (JSON and Markdown), precision-recall curves, and pictures of the best hits and worst misses.
+
+    The pictures show parts of the photographs: mind their terms of use before passing a report on.
+
+    Raises
+    ------
+    ValueError
+        If a file cannot be written.
+    """
+    with replacing(folder / "report.json") as path:
+        path.write_text(json.dumps(plain(record), indent=1) + "\n", encoding="utf-8")
+    lines = ["| " + " | ".join(COLUMNS.values()) + " |", "|" + "---|" * len(COLUMNS)]
+    lines += ["| " + " | ".join(text(row.get(column)) for column in COLUMNS) + " |" for row in evaluation.rows]
+    settings = ", ".join(f"{key}: {value}" for key, value in record["settings"].items())
+    with replacing(folder / "report.md") as path:
+        path.write_text(f"# Face keypoints\n\n{settings}\n\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    for tolerance in TOLERANCES:
+        _write_curves(folder / f"curves_{100 * tolerance:.0f}.png", evaluation, tolerance)
+    for keypoint in dict.fromkeys(name for name, _ in evaluation.curves):
+        _write_pictures(folder / f"pictures_{keypoint}.png", evaluation, keypoint)
+
+
+def _write_curves(path: Path, evaluation: Evaluation, tolerance: float) -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6, 5), layout="constrained")
+    axes = figure.subplots()
+    for (keypoint, at), curve in evaluation.curves.items():
+        if at == tolerance:
+            recall, precision = np.append(0.0, curve.recall), np.append(1.0, curve.precision)
+            axes.step(recall, precision, where="pre", label=f"{keypoint} {curve.average_precision:.3f}")
+    axes.set(xlim=(0, 1), ylim=(0, 1.01), xlabel="recall", ylabel="precision")
+    axes.set_title(f"within {100 * tolerance:.0f} % of the inter-eye distance (AP in the legend)")
+    axes.grid(alpha=0.3)
+    axes.legend(loc="lower left", fontsize=8)
+    with replacing(path) as temporary:
+        figure.savefig(temporary, dpi=120)
+
+
+def _write_pictures(path: Path, evaluation: Evaluation, keypoint: str, columns: int = 8) -> None:
+    """Three rows: best hits, best-scoring false detections, and points that nothing hit, in the order of their images."""
+    tile, gap = 128, 22
+    rows = [_hits(evaluation, keypoint), _false(evaluation, keypoint), _missed(evaluation, keypoint)]
+    titles = ["best hits", "false detections with the highest scores", "points that no detection hit"]
+    sheet = np.full((3 * (tile + gap), columns * tile, 3), 32, np.uint8)
+    for r, (title, places) in enumerate(zip(titles, rows)):
+        top = r * (tile + gap)
+        cv2.putText(sheet, f"{keypoint}: {title}", (6, top + 15), cv2.FONT_HERSHEY_SIMPLEX, 0.45, (255, 255, 255), 1)
+        for c, (image, xy, width) in enumerate(places[:columns]):
+            part = _cut(read_image(image.path), xy, width, tile)
+            sheet[top + gap : top + gap + tile, c * tile : (c + 1) * tile] = part
+    with replacing(path) as temporary:
+        temporary.write_bytes(cv2.imencode(".png", cv2.cvtColor(sheet, cv2.COLOR_RGB2BGR))[1].tobytes())
+
+
+def _ranked(evaluation: Evaluation, keypoint: str, outcome: int) -> list[tuple[FaceImage, np.ndarray, float]]:
+    found = []
+    for image, judged in zip(evaluation.images, evaluation.judged[keypoint, TOLERANCES[1]]):
+        width = 2.5 * float(np.median(image.ied)) if len(image.ied) else 100.0
+        found += [(judged.score[i], image, judged.xy[i], width) for i in np.flatnonzero(judged.outcome == outcome)]
+    found.sort(key=lambda entry: -entry[0])
+    return [(image, xy, width) for _, image, xy, width in found]
+
+
+def _hits(evaluation: Evaluation, keypoint: str):
+    return _ranked(evaluation, keypoint, HIT)
+
+
+def _false(evaluation: Evaluation, keypoint: str):
+    return _ranked(evaluation, keypoint, FALSE)
+
+
+def _missed(evaluation: Evaluation, keypoint: str):
+    missed = []
+    k = KEYPOINTS.index(keypoint)
+    for image, judged in zip(evaluation.images, evaluation.judged[keypoint, TOLERANCES[1]]):
+        for i in np.flatnonzero(image.visible[:, k]):
+            if i not in judged.face:
+                missed.append((image, image.faces[i, k], 2.5 * float(image.ied[i])))
+    return missed
+
+
+def _cut(pixels: np.ndarray, xy: np.ndarray, width: float, tile: int) -> np.ndarray:
+    """Square part of an image around a point, ``width`` pixels wide, with a cross at the point."""
+    zoom = tile / max(width, 8.0)
+    matrix = np.array([[zoom, 0, tile / 2 - zoom * xy[0]], [0, zoom, tile / 2 - zoom * xy[1]]])
+    part = cv2.warpAffine(pixels, matrix, (tile, tile), flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+    middle = tile // 2
+    for colour, thickness in (((0, 0, 0), 3), ((255, 255, 0), 1)):
+        cv2.line(part, (middle - 6, middle), (middle + 6, middle), colour, thickness)
+        cv2.line(part, (middle, middle - 6), (middle, middle + 6), colour, thickness)
+    return part

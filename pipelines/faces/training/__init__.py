@@ -1,0 +1,1 @@
+"""Training of keypoint detectors: mining, fitting, calibration, fast modes, shape regression."""

@@ -1,0 +1,214 @@
+"""Fits one sparse model to windows: piecewise-linear FSA on the feature pool, in two stages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ....learners.objective.losses import Loss, MarginLoss, get_loss
+from ....learners.objective.priors import Prior
+from ....learners.solvers.annealing import SafeRate, anneal
+from ....learners.solvers.schedules import get_schedule
+from ....learners.solvers.swapping import descend
+from ....models.detector import KeypointModel
+from ....models.sparse import OffsetModel
+from ....vision.patches import PatchDesign, value_range
+from ....vision.pool import FeaturePool
+
+_RANGE_ROWS = 2000  # windows of which the range of each feature is taken
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """How a model is fitted.
+
+    Attributes
+    ----------
+    n_features : int
+        k.
+    n_bins : int
+        Bins of each piecewise-linear response.
+    loss : str
+        "logistic", "huberised_hinge" or "lorenz".
+    first_rows : int
+        Sampled rows of the first stage, which looks at all features.
+    late : int
+        The second stage takes all rows, when at most ``late`` times k features are left.
+    schedule : str
+        Name of the annealing schedule.
+    mu : float
+        Speed of the schedule.
+    n_steps : int
+        Its steps.
+    learning_rate : float
+        Step size, in units of one over the largest curvature of the loss along the features still there.
+    shrinkage : float
+        Ridge on standardised responses, while annealing and in the final fit.
+    smoothness : float
+        Second-order prior on neighbouring bins.
+    final_steps : int
+        Accelerated gradient steps on the k features.
+    """
+
+    n_features: int = 1500
+    n_bins: int = 6
+    loss: str = "logistic"
+    first_rows: int = 16_000
+    late: float = 1.5
+    schedule: str = "inverse"
+    mu: float = 100.0
+    n_steps: int = 60
+    learning_rate: float = 0.3
+    shrinkage: float = 1e-5
+    smoothness: float = 0.0
+    final_steps: int = 100
+
+
+def fit_rows(
+    patches: np.ndarray,
+    y: np.ndarray,
+    pool: FeaturePool,
+    settings: FitSettings,
+    seed: Sequence[int],
+    features: np.ndarray | None = None,
+) -> KeypointModel:
+    """Select features and fit their responses; both classes weigh the same.
+
+    Parameters
+    ----------
+    patches : ndarray of shape (n, 26, 26, 3), uint8
+        Windows.
+    y : ndarray of shape (n,)
+        1 for windows with the keypoint, -1 for others.
+    pool : FeaturePool
+        What may be selected.
+    settings : FitSettings
+        How.
+    seed : sequence of int
+        Of the sampled rows.
+    features : ndarray of shape (m, 8), int, optional
+        What may be selected, instead of the whole pool.
+
+    Returns
+    -------
+    KeypointModel
+        Features in the order of the pool, no rejection.
+
+    Raises
+    ------
+    ValueError
+        If one class is missing.
+    """
+    if not ((y > 0).any() and (y < 0).any()):
+        raise ValueError("windows of one class only; expected some with the keypoint and some without")
+    rng = np.random.default_rng(seed)
+    rows = _balanced_rows(y, settings.first_rows, rng)
+    loss = get_loss(settings.loss)
+    chosen, coef, offset = _select(patches, y[:, None], balanced_weights, rows, loss, pool, settings, features)
+    never = np.full(len(chosen["features"]), -np.inf, np.float32)
+    features, lo, step = chosen["features"], chosen["lo"], chosen["step"]
+    return KeypointModel(features, lo, step, coef[:, :, 0], never, float(offset[0]))
+
+
+def fit_offsets(
+    patches: np.ndarray, offsets: np.ndarray, pool: FeaturePool, settings: FitSettings, seed: Sequence[int]
+) -> OffsetModel:
+    """Select features and fit their two-dimensional responses to where the keypoint lies, seen from each window's pixel.
+
+    A feature is a pair of responses h(x) = (beta_1 u(x), beta_2 u(x)) (section 7.2.2 of the arXiv text), kept or dropped as
+    one; the loss is the squared error.
+
+    Parameters
+    ----------
+    patches : ndarray of shape (n, 26, 26, 3), uint8
+        Windows.
+    offsets : ndarray of shape (n, 2)
+        dx, dy in pixels.
+    pool, settings, seed
+        As in :func:`fit_rows`; the loss of the settings does not matter.
+
+    Returns
+    -------
+    OffsetModel
+    """
+    unit = max(float(np.sqrt(np.mean(offsets**2))), 1e-6)
+    rng = np.random.default_rng(seed)
+    rows = np.sort(rng.permutation(len(offsets))[: settings.first_rows])
+    chosen, coef, offset = _select(patches, offsets / unit, _equal_weights, rows, get_loss("squared"), pool, settings, None)
+    return OffsetModel(**chosen, coef=(coef * unit).astype(np.float32), intercept=(offset * unit).astype(np.float32))
+
+
+def _select(
+    patches: np.ndarray,
+    y: np.ndarray,
+    weights: Callable[[np.ndarray], np.ndarray],
+    rows: np.ndarray,
+    loss: Loss,
+    pool: FeaturePool,
+    s: FitSettings,
+    features: np.ndarray | None,
+) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
+    """Anneal on the sampled rows, then on all, then fit: features with their bins, responses (k, B + 1, q), intercept (q,)."""
+    features = pool.features if features is None else pool.check(features)
+    prior = Prior(shrinkage=s.shrinkage, second_order=s.smoothness)
+    k = min(s.n_features, len(features))
+    counts = get_schedule(s.schedule)(len(features), k, s.n_steps, s.mu)
+    counts = counts[: int(np.argmax(counts == k)) + 1]
+
+    def rate(weight: np.ndarray) -> float | SafeRate:
+        # Gradients of the squared loss grow without end where a step overshoots.
+        return s.learning_rate if isinstance(loss, MarginLoss) else SafeRate(loss, weight)
+
+    weight = weights(y[rows])
+    sampled = patches[rows]
+    lo, step = value_range(pool, sampled, features, s.n_bins, _RANGE_ROWS)
+    design = PatchDesign(sampled, weight, pool=pool, features=features, n_bins=s.n_bins, lo=lo, step=step)
+    switch = int(np.argmax(counts <= max(k, s.late * k))) + 1
+    state = anneal(design, y[rows], loss, counts[:switch], sample_weight=weight, learning_rate=rate(weight), prior=prior)
+    raw, offset = state.design.unstandardise(state.coef, state.intercept)
+    kept = state.kept
+    del design, state, sampled  # a gigabyte of codes
+
+    weight = weights(y)
+    chosen = {"features": features[kept], "lo": lo[kept], "step": step[kept]}
+    later = PatchDesign(patches, weight, pool=pool, n_bins=s.n_bins, **chosen).stored()
+    coef = raw / np.where(later.inv > 0, later.inv, 1.0)[:, None, None]
+    offset = offset + np.einsum("mw,mwq->q", later.mean, raw)
+    state = anneal(
+        later,
+        y,
+        loss,
+        counts[switch:],
+        sample_weight=weight,
+        learning_rate=rate(weight),
+        prior=prior,
+        coef=coef,
+        intercept=offset,
+    )
+    kept = kept[state.kept]
+    small = state.design
+    # From zero: the annealed coefficients overshoot in the directions that many correlated features share, and
+    # accelerated steps need longer to undo that than to learn the whole.
+    zero = np.zeros_like(state.coef), np.zeros_like(state.intercept)
+    coef, offset = descend(small, y, loss, weight, *zero, prior=prior, n_steps=s.final_steps)
+    raw, offset = small.unstandardise(coef, offset)
+    return {"features": features[kept], "lo": lo[kept], "step": step[kept]}, raw.astype(np.float32), offset
+
+
+def _equal_weights(y: np.ndarray) -> np.ndarray:
+    return np.full(len(y), 1 / len(y))
+
+
+def balanced_weights(y: np.ndarray) -> np.ndarray:
+    """Weights (n,) that sum to one half in each class; y of shape (n,) or (n, 1)."""
+    y = y.reshape(-1)
+    return np.where(y > 0, 0.5 / max((y > 0).sum(), 1), 0.5 / max((y < 0).sum(), 1))
+
+
+def _balanced_rows(y: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
+    """At most ``n`` rows, ascending: up to half of them positives, the rest negatives."""
+    positive, negative = rng.permutation(np.flatnonzero(y > 0)), rng.permutation(np.flatnonzero(y < 0))
+    n_positive = min(len(positive), max(n // 2, n - len(negative)))
+    return np.sort(np.concatenate([positive[:n_positive], negative[: n - n_positive]]))

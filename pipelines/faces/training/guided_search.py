@@ -1,0 +1,211 @@
+"""Trains what guides a detector (``annealed faces train --mode``): the regressor f and the cascade c0 of Algorithm 3."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ....models.guide import Guide
+from ....models.sparse import KeypointModel
+from ....vision.channels import level_channels
+from ....vision.pool import FeaturePool, extract_patches
+from ....vision.pyramid import Level, gaussian_pyramid
+from ....vision.windows import score_windows
+from ..data import FaceImage
+from .calibration import cheapest_order, soft_cascade
+from .fitting import FitSettings, fit_offsets, fit_rows
+from .mining import SCALES_PER_OCTAVE, Near, View, each, gather_near, open_view, positive_windows
+
+
+@dataclass(frozen=True)
+class GuideSettings:
+    """How a guide is learnt. Distances in pixels of a pyramid level.
+
+    Attributes
+    ----------
+    n_offsets : int
+        Features of the regressor, shared by dx and dy.
+    n_prune : tuple of int
+        Features of the nodes of the pruning cascade.
+    near : float
+        The regressor learns from windows within this distance of the keypoint.
+    positive_radius, negative_distance : float
+        Windows up to the one are positives of the pruning cascade, from the other on negatives.
+    ied_low, ied_high : float
+        IED at which windows near a keypoint are taken.
+    per_level : int
+        Windows near a keypoint from each level of each view.
+    n_random : int
+        Negatives of the first node; every next one learns from as many that the nodes before it let through.
+    first_rows : int
+        Rows of the first stage of a fit.
+    shrinkage : float
+        Ridge of the regressor; windows of the same face are much alike.
+    loss : float
+        Share of the held-out positive windows that a node may lose.
+    seed : int
+        Of all draws.
+    """
+
+    n_offsets: int = 1000
+    n_prune: tuple[int, ...] = (100, 1000)
+    near: float = 10.0
+    positive_radius: float = 8.0
+    negative_distance: float = 40.0
+    ied_low: float = 20.0
+    ied_high: float = 40.0
+    per_level: int = 2
+    n_random: int = 12_000
+    first_rows: int = 6_000
+    shrinkage: float = 0.1
+    loss: float = 0.02
+    seed: int = 0
+
+
+def near_windows(view: View, settings: GuideSettings, rng: np.random.Generator, window: int) -> Near:
+    """Some windows around the visible keypoints of a view, on levels where its faces have the right size."""
+    s = settings
+    seen = view.visible & np.isfinite(view.points).all(axis=1)
+    patches, offsets = [np.empty((0, window + 2, window + 2, 3), np.uint8)], [np.empty((0, 2))]
+    if not seen.any():
+        return Near(patches[0], offsets[0])
+    low, high = s.ied_low / view.ied[seen].max(), s.ied_high / view.ied[seen].min()
+    for level in gaussian_pyramid(view.pixels, SCALES_PER_OCTAVE, min_scale=low, max_scale=min(high, 1.0)):
+        height, width = level.image.shape[:2]
+        xy = positive_windows(level, view, (s.ied_low, s.ied_high), s.near)
+        xy = xy[(xy >= 0).all(axis=1) & (xy < [width, height]).all(axis=1)]
+        xy = xy[rng.permutation(len(xy))[: s.per_level]]
+        points = level.from_image(view.points[seen])
+        nearest = np.hypot(*(xy[:, None] - points[None]).transpose(2, 0, 1)).argmin(axis=1)
+        patches.append(extract_patches(level.image, xy[:, 0], xy[:, 1], window))
+        offsets.append(points[nearest] - xy)
+    return Near(np.concatenate(patches), np.concatenate(offsets))
+
+
+def far_windows(
+    view: View, nodes: Sequence[KeypointModel], settings: GuideSettings, rng: np.random.Generator, pool: FeaturePool, count: int
+) -> np.ndarray:
+    """At most ``count`` windows (n, 26, 26, 3) far from every keypoint that all nodes so far let through, on all levels."""
+    s = settings
+    levels = gaussian_pyramid(view.pixels, SCALES_PER_OCTAVE)
+    places = []
+    for k, level in enumerate(levels):
+        height, width = level.image.shape[:2]
+        if nodes:  # a grid like the one that will be pruned
+            phase = rng.integers(0, 10, 2)
+            ys, xs = (part.ravel() for part in np.mgrid[phase[0] : height : 10, phase[1] : width : 10])
+        else:
+            index = rng.permutation(height * width)[: max(1, height * width // 100)]
+            ys, xs = np.divmod(index, width)
+        far = view.is_background(level.to_image(np.column_stack([xs, ys])), 0.0, s.negative_distance / level.scale)
+        xs, ys = xs[far], ys[far]
+        if nodes and len(xs):
+            channels = level_channels(level.image, pool)
+            for node in nodes:
+                left = score_windows(channels, node.compiled(pool), xs, ys) >= node.threshold
+                xs, ys = xs[left], ys[left]
+        places.append(np.column_stack([np.full(len(xs), k), xs, ys]))
+    found = np.concatenate([np.empty((0, 3), np.int64), *places])
+    chosen = found[np.sort(rng.permutation(len(found))[:count])]
+    return _cut(levels, chosen, pool.window)
+
+
+def _cut(levels: Sequence[Level], places: np.ndarray, window: int) -> np.ndarray:
+    patches = np.empty((len(places), window + 2, window + 2, 3), np.uint8)
+    for k, level in enumerate(levels):
+        rows = places[:, 0] == k
+        if rows.any():
+            patches[rows] = extract_patches(level.image, places[rows, 1], places[rows, 2], window)
+    return patches
+
+
+def train_guide(
+    keypoint: str,
+    views: Sequence[tuple[FaceImage, bool]],
+    held_out_views: Sequence[tuple[FaceImage, bool]],
+    settings: GuideSettings,
+    pool: FeaturePool,
+    prune: bool = True,
+    say: Callable[[str], None] = print,
+    n_jobs: int = 1,
+) -> tuple[Guide, dict[str, float]]:
+    """Train the regressor of one keypoint and, if asked for, the cascade that prunes its grid.
+
+    Parameters
+    ----------
+    keypoint : str
+        What is looked for.
+    views, held_out_views : list of (FaceImage, bool)
+        Photographs, and whether to mirror them: to learn from, and to set thresholds on.
+    settings : GuideSettings
+    pool : FeaturePool
+    prune : bool
+        Whether to train the cascade.
+    say : function
+        Takes lines about the progress.
+    n_jobs : int
+        Threads that read photographs; the result does not depend on it.
+
+    Returns
+    -------
+    guide : Guide
+    scores : dict of str to float
+        Median error of the regressor in pixels, and the shares of positive and of far windows that pass the cascade, all on
+        held-out photographs.
+
+    Raises
+    ------
+    ValueError
+        If there are no windows to learn from.
+    """
+    s, clock = settings, time.monotonic()
+
+    def near(part: Sequence[tuple[FaceImage, bool]], salt: int) -> Near:
+        def look(number: int, image: FaceImage, flip: bool) -> Near:
+            return near_windows(open_view(image, keypoint, flip), s, np.random.default_rng([s.seed, salt, number]), pool.window)
+
+        return gather_near(part, look, pool.window, n_jobs)
+
+    fitted, reference = near(views, 1), near(held_out_views, 2)
+    if not len(fitted.patches) or not len(reference.patches):
+        raise ValueError(f"{keypoint}: no visible point of a face with IED above {s.ied_low:g} px to learn from")
+    fit = FitSettings(n_features=s.n_offsets, first_rows=s.first_rows, shrinkage=s.shrinkage)
+    offsets = fit_offsets(*fitted, pool, fit, [s.seed, 3])
+    error = np.hypot(*(offsets.predict(reference.patches, pool) - reference.offsets).T)
+    scores = {"offset_error": float(np.median(error))}
+    say(f"{keypoint}: regressor on {len(fitted.patches)} windows, median error {np.median(error):.2f} px, {_since(clock)}")
+
+    nodes: list[KeypointModel] = []
+    good = np.hypot(*fitted.offsets.T) <= s.positive_radius
+    positives, held = fitted.patches[good], reference.patches[np.hypot(*reference.offsets.T) <= s.positive_radius]
+    for number, k in enumerate(s.n_prune if prune else ()):
+
+        def look(item: tuple[int, tuple[FaceImage, bool]], number: int = number) -> np.ndarray:
+            at, (image, flip) = item
+            rng = np.random.default_rng([s.seed, 4, number, at])
+            return far_windows(open_view(image, keypoint, flip), nodes, s, rng, pool, -(-2 * s.n_random // len(views)))
+
+        negatives = np.concatenate(list(each(enumerate(views), look, n_jobs)))
+        negatives = negatives[np.random.default_rng([s.seed, 5, number]).permutation(len(negatives))[: s.n_random]]
+        if not len(negatives):
+            break
+        patches = np.concatenate([positives, negatives])
+        y = np.repeat([1.0, -1.0], [len(positives), len(negatives)])
+        model = fit_rows(patches, y, pool, FitSettings(n_features=k, first_rows=s.first_rows), [s.seed, 6, number])
+        # What is not rejected costs the next node, or the regressor and the classifier of the windows that it points at.
+        after = 0.5 * s.n_prune[number + 1] if number + 1 < len(s.n_prune) else 4.5 * s.n_offsets
+        model = cheapest_order(model, pool, held, negatives, lambda model: soft_cascade(model, pool, held, s.loss), after)
+        nodes.append(replace(model, threshold=float(model.thresholds[-1])))
+        passed = pool.partial_scores(negatives, model.features, model.lo, model.step, model.coef, model.intercept)
+        share = float((passed >= model.thresholds).all(axis=1).mean())
+        scores[f"prune{number}_negatives"] = share
+        rows = f"{len(positives)} against {len(negatives)}"
+        say(f"{keypoint}: node of {k} features: {rows}, lets {share:.3f} of the latter through, {_since(clock)}")
+    return Guide(tuple(nodes), offsets), scores
+
+
+def _since(start: float) -> str:
+    return f"{time.monotonic() - start:.1f} s"

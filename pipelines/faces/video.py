@@ -1,0 +1,169 @@
+"""``annealed faces detect`` on a video file or a camera: every N-th frame, without tracking."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from ...models.detector import Detection, KeypointDetector
+from ...models.files import check_writable, replacing
+from .drawing import draw_marks
+
+VIDEO_SUFFIXES = (".mp4", ".m4v", ".mov", ".avi", ".mkv", ".webm", ".mpg", ".mpeg")
+_RATE = 25.0  # frames per second where the source does not say
+
+
+@dataclass(frozen=True)
+class FrameAnswer:
+    """Detections in one frame.
+
+    Attributes
+    ----------
+    source : str
+        As it was named.
+    frame : int
+        Number of the frame, from 0.
+    time : float
+        When it is shown, in seconds from the first one.
+    width, height : int
+        Its size in pixels.
+    seconds : float
+        The detection alone.
+    detections : list of Detection
+        By falling score.
+    """
+
+    source: str
+    frame: int
+    time: float
+    width: int
+    height: int
+    seconds: float
+    detections: Sequence[Detection]
+
+    def record(self) -> dict:
+        """Return the JSON object of the command line."""
+        return {
+            "image": self.source,
+            "frame": self.frame,
+            "time": round(self.time, 6),
+            "width": self.width,
+            "height": self.height,
+            "seconds": round(self.seconds, 6),
+            "detections": [d._asdict() for d in self.detections],
+        }
+
+
+def video_source(images: Sequence[str]) -> str | int | None:
+    """Tell what the arguments name: a video file, the number of a camera (``camera 0``), or None for photographs.
+
+    Raises
+    ------
+    ValueError
+        For several videos, and for a camera without a number.
+    """
+    if images and images[0] == "camera" and not Path("camera").is_file():
+        if len(images) != 2 or not images[1].isdigit():
+            raise ValueError(f"camera {' '.join(images[1:])}: expected the number of a camera, as in: camera 0")
+        return int(images[1])
+    videos = [name for name in images if Path(name).suffix.lower() in VIDEO_SUFFIXES]
+    if not videos:
+        return None
+    if len(images) > 1:
+        raise ValueError(f"{videos[0]}: expected one video alone, not among {len(images)} files")
+    return videos[0]
+
+
+def detect_video(
+    detector: KeypointDetector, source: str | int, every: int = 1, overlay: Path | None = None, **options
+) -> Iterator[FrameAnswer]:
+    """Detect keypoints in every N-th frame; stop the iteration to end early, the overlay is complete all the same.
+
+    Parameters
+    ----------
+    detector : KeypointDetector
+    source : str or int
+        A video file or the number of a camera.
+    every : int
+        Look at frames 0, every, 2 * every, ...
+    overlay : path, optional
+        Video file (.mp4) to write: all frames, each with the detections of the last one that was looked at.
+    **options
+        Of :meth:`KeypointDetector.detect`.
+
+    Yields
+    ------
+    FrameAnswer
+
+    Raises
+    ------
+    ValueError
+        If the source cannot be opened or holds no frame, or the overlay cannot be written.
+    """
+    name = f"camera {source}" if isinstance(source, int) else str(source)
+    if every < 1:
+        raise ValueError(f"every={every}: expected a whole number of at least 1")
+    if overlay is not None:
+        if overlay.suffix.lower() not in VIDEO_SUFFIXES:
+            raise ValueError(f"{overlay}: cannot be written as a video; expected a name that ends in .mp4 or .avi")
+        check_writable(overlay)
+    if not isinstance(source, int) and not Path(source).is_file():
+        raise ValueError(f"{name}: no such file")
+    capture = cv2.VideoCapture(source)
+    writer = None
+    try:
+        if not capture.isOpened():
+            raise ValueError(f"{name}: cannot be opened as a video")
+        rate = capture.get(cv2.CAP_PROP_FPS)
+        rate = rate if 0 < rate < 1000 else _RATE
+        with ExitStack() as stack:
+            shown: Sequence[Detection] = ()
+            number = 0
+            while True:
+                try:
+                    good, frame = capture.read()
+                except KeyboardInterrupt:  # how one leaves a camera, which mostly waits here: what was written stays
+                    good = False
+                    if not isinstance(source, int):
+                        raise
+                if not good:
+                    break
+                pixels = np.asarray(cv2.cvtColor(frame, cv2.COLOR_BGR2RGB), np.uint8)
+                height, width = pixels.shape[:2]
+                if number == 0:  # compiled code is loaded before the clock starts
+                    detector.detect(pixels[:64, :64], **options)
+                answer = None
+                if number % every == 0:
+                    start = time.perf_counter()
+                    shown = detector.detect(pixels, **options)
+                    seconds = time.perf_counter() - start
+                    answer = FrameAnswer(name, number, number / rate, width, height, seconds, shown)
+                if overlay is not None:
+                    if writer is None:
+                        path = stack.enter_context(replacing(overlay))
+                        writer = cv2.VideoWriter(str(path), _codec(overlay), rate, (width, height))
+                        stack.callback(writer.release)
+                        if not writer.isOpened():
+                            raise ValueError(f"{overlay}: cannot be written as a video here; another suffix might")
+                    draw_marks(pixels, shown)
+                    writer.write(cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR))
+                if answer is not None:
+                    try:
+                        yield answer
+                    except GeneratorExit:
+                        break
+                number += 1
+            if number == 0:
+                raise ValueError(f"{name}: a video without a readable frame")
+    finally:
+        capture.release()
+
+
+def _codec(path: Path) -> int:
+    return cv2.VideoWriter.fourcc(*("MJPG" if path.suffix.lower() == ".avi" else "mp4v"))

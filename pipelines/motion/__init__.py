@@ -1,0 +1,1 @@
+"""Motion segmentation: the benchmark's protocol, compared methods, reports, segmenting files."""

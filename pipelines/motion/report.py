@@ -1,0 +1,193 @@
+"""Tables and pictures of the motion experiments, in the layout of Table VII and Figure 9 of the papers."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from ...models.files import replacing
+from ...models.ranker import by_size
+from ...vision.tracks import Sequence as TrackSequence
+from ..console import print_table
+from .cross_validation import Benchmark, Result
+
+CATEGORIES = ("checkerboard", "traffic", "articulated", "all")
+N_WORST = 10
+
+
+def groups(benchmark: Benchmark) -> list[tuple[str, int | str, np.ndarray]]:
+    """Category, number of motions and mask of the sequences of each line of Table VII; empty groups are left out."""
+    found: list[tuple[str, int | str, np.ndarray]] = []
+    for k in np.unique(benchmark.n_motions):
+        for category in CATEGORIES:
+            inside = benchmark.n_motions == k
+            if category != "all":
+                inside = inside & (benchmark.categories == category)
+            if inside.any():
+                found.append((category, int(k), inside))
+    return [*found, ("all", "all", np.ones(len(benchmark.n_motions), bool))]
+
+
+def table_rows(benchmark: Benchmark, results: Sequence[Result]) -> list[dict[str, Any]]:
+    """One row per method and group: averages and medians in percent, and the spread over the partitions."""
+    rows = []
+    for result in results:
+        for category, k, inside in groups(benchmark):
+            test = result.test[:, inside]
+            rows.append(
+                {
+                    "method": result.method,
+                    "min_motion_size": "chosen" if result.min_motion_size is None else result.min_motion_size,
+                    "category": category,
+                    "motions": k,
+                    "sequences": int(inside.sum()),
+                    "train_average": float(result.train[:, inside].mean()),
+                    "train_median": float(np.median(result.train[:, inside], axis=1).mean()),
+                    "test_average": float(test.mean()),
+                    "test_median": float(np.median(test, axis=1).mean()),
+                    "test_sd": float(test.mean(axis=1).std(ddof=1)) if len(test) > 1 else 0.0,
+                }
+            )
+    return rows
+
+
+def worst(benchmark: Benchmark, result: Result, n: int = N_WORST) -> list[dict[str, Any]]:
+    """The sequences with the greatest mean test error, and the best that their candidates offer."""
+    mean = result.test.mean(axis=0)
+    best = np.full(len(mean), np.inf)
+    for sets in benchmark.sets.values():
+        best = np.minimum(best, [100.0 * one.errors.min() for one in sets if one.errors is not None])
+    order = np.argsort(-mean, kind="stable")[:n]
+    return [{"sequence": benchmark.names[i], "error": float(mean[i]), "best_candidate": float(best[i])} for i in order]
+
+
+def print_results(rows: Sequence[dict[str, Any]]) -> None:
+    """Print one line per method: test averages of the main groups, the spread, and the training average."""
+    keys = list(dict.fromkeys((r["method"], r["min_motion_size"]) for r in rows))
+    lines = []
+    for method, size in keys:
+        mine = {(r["category"], r["motions"]): r for r in rows if r["method"] == method and r["min_motion_size"] == size}
+        every = mine["all", "all"]
+        by_number = [mine[key]["test_average"] for key in mine if key[0] == "all" and key[1] != "all"]
+        lines.append([method, size, every["train_average"], every["test_average"], every["test_sd"], *by_number])
+    numbers = [f"{k} motions" for k in dict.fromkeys(r["motions"] for r in rows) if k != "all"]
+    print_table(
+        "misclassification in percent, ten folds by video",
+        ["method", "least motion", "train", "test", "sd", *numbers],
+        lines,
+    )
+
+
+def markdown(rows: Sequence[dict[str, Any]]) -> str:
+    """The full table as markdown, one line per method and group."""
+    heads = ["method", "least motion", "category", "motions", "train average", "train median", "test average", "test median", "sd"]
+    keys = ["method", "min_motion_size", "category", "motions"]
+    numbers = ["train_average", "train_median", "test_average", "test_median", "test_sd"]
+    lines = ["| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)]
+    for row in rows:
+        lines.append("| " + " | ".join([str(row[k]) for k in keys] + [f"{row[k]:.2f}" for k in numbers]) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def write_report(
+    folder: Path, record: dict[str, Any], benchmark: Benchmark, results: Sequence[Result], sequences: Sequence[TrackSequence]
+) -> None:
+    """Write ``table.md``, ``results.json``, ``cumulative.png`` and pictures of the worst sequences of the last FSA line.
+
+    Raises
+    ------
+    ValueError
+        If the folder cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"{folder}: cannot be made ({error.strerror})") from None
+    text = "# Motion segmentation: misclassification in percent\n\n" + markdown(record["rows"])
+    for result in results:
+        text += f"\n## Worst sequences: {result.method}, least motion {result.min_motion_size}\n\n"
+        text += "| sequence | mean test error | best candidate |\n| --- | --- | --- |\n"
+        text += "".join(f"| {w['sequence']} | {w['error']:.2f} | {w['best_candidate']:.2f} |\n" for w in worst(benchmark, result))
+        if result.chosen:
+            counts = Counter(json.dumps({k: v for k, v in row.items() if k != "inner_error"}) for row in result.chosen)
+            text += "\nChosen, and in how many rounds:\n\n"
+            text += "".join(f"* {n}: {choice}\n" for choice, n in counts.most_common())
+    with replacing(folder / "table.md") as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    with replacing(folder / "results.json") as temporary:
+        temporary.write_text(json.dumps(record, indent=1), encoding="utf-8")
+    draw_cumulative(folder / "cumulative.png", benchmark, results)
+    fsa = [r for r in results if r.method.startswith("FSA")]
+    shown = fsa[-1] if fsa else results[-1]
+    for entry in worst(benchmark, shown, 6):
+        i = benchmark.names.index(entry["sequence"])
+        draw_worst(folder / f"worst_{entry['sequence']}.png", benchmark, i, sequences[i], shown.test[:, i])
+
+
+def draw_cumulative(path: Path, benchmark: Benchmark, results: Sequence[Result]) -> None:
+    """Cumulative distributions of the error, one panel per number of motions (Figure 9)."""
+    from matplotlib.figure import Figure
+
+    numbers = np.unique(benchmark.n_motions)
+    # Rankings on part of the features are in the table; here they would hide the others.
+    drawn = [r for r in results if not any(part in r.method for part in (", likelihood", ", prior"))]
+    methods = dict.fromkeys(r.method for r in drawn)
+    colours = {method: f"C{i}" if i < 10 else f"{0.08 * (i - 9):.2f}" for i, method in enumerate(methods)}
+    figure = Figure(figsize=(6.0 * len(numbers) + 4.0, 4.5), layout="constrained")
+    for axes, k in zip(np.ravel(figure.subplots(1, len(numbers))), numbers):
+        for result in drawn:
+            errors = np.sort(result.test[:, benchmark.n_motions == k].ravel())
+            label = result.method + (f", least motion {result.min_motion_size}" if result.min_motion_size else "")
+            look = {"color": colours[result.method], "linestyle": "--" if result.min_motion_size else "-", "linewidth": 1}
+            axes.step(errors, np.arange(1, len(errors) + 1) / len(errors), where="post", label=label, **look)
+        axes.set(title=f"{k} motions", xlabel="misclassification (%)", ylabel="share of sequences", xlim=(0, 50), ylim=(0.8, 1.005))
+    figure.legend(*axes.get_legend_handles_labels(), fontsize=6, loc="outside right center")
+    with replacing(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=120)
+
+
+def draw_worst(path: Path, benchmark: Benchmark, index: int, sequence: TrackSequence, errors: np.ndarray) -> None:
+    """Truth beside the answers of one sequence and its best candidate, in the last frame; ``errors`` of the answers in percent."""
+    from matplotlib.figure import Figure
+
+    # The candidates belong to the shuffled points of prepare(): the same permutation brings the tracks into their order.
+    assert sequence.labels is not None
+    order = np.random.default_rng(index).permutation(sequence.tracks.shape[1])
+    tracks, truth = sequence.tracks[:, order], by_size(sequence.labels[order])
+    known: dict[float, np.ndarray] = {}
+    for one in (sets[index] for sets in benchmark.sets.values()):
+        assert one.errors is not None
+        for candidate, error in zip(one.candidates, one.errors):
+            known.setdefault(round(100 * float(error), 6), candidate.labels)
+    counts = Counter(round(float(e), 6) for e in errors)
+    panels = [("truth", truth)]
+    panels += [(f"answer in {n} of {len(errors)}: {e:.1f} %", known[e]) for e, n in counts.most_common(2) if e in known]
+    panels.append((f"best candidate: {min(known):.1f} %", known[min(known)]))
+    figure = Figure(figsize=(4.0 * len(panels), 3.4), layout="constrained")
+    figure.suptitle(sequence.name)
+    for axes, (title, labels) in zip(np.ravel(figure.subplots(1, len(panels))), panels):
+        axes.scatter(*tracks[-1].T, c=matched(labels, truth), s=6, cmap="tab10", vmin=0, vmax=9)
+        axes.set(title=title, aspect="equal", xticks=[], yticks=[])
+        axes.invert_yaxis()
+    with replacing(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=110)
+
+
+def matched(labels: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    """Labels renamed so that they agree with the truth as often as they can, for equal colours.
+
+    Examples
+    --------
+    >>> matched(np.array([1, 1, 0, 0]), np.array([0, 0, 1, 0]))
+    array([0, 0, 1, 1])
+    """
+    labels = by_size(labels)
+    counts = np.zeros((max(labels.max(), truth.max()) + 1,) * 2, np.int64)
+    np.add.at(counts, (labels, truth), 1)
+    return linear_sum_assignment(-counts)[1][labels]

@@ -1,0 +1,143 @@
+"""Segment files and train the ranking: what ``annealed motion segment`` and ``train`` do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...models.ranker import Segmentation, SegmentationRanker
+from ...vision.motion import VIDEO_FAMILIES
+from ...vision.tracker import Tracker, draw_tracks, write_overlay, write_video
+from ...vision.tracks import Sequence as TrackSequence
+from ...vision.tracks import complete_tracks, read_tracks, thin_tracks
+from .methods import SHIPPED
+
+TRACK_FILES = (".npz", ".csv", ".mat")
+MOST_TRACKS = 1500  # of a video: those seen longest
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Segmentation of one file; ``labels`` (P,) of all its tracks, -1 for those of a video seen too shortly."""
+
+    sequence: str
+    labels: np.ndarray
+    segmentation: Segmentation
+
+    def record(self) -> dict[str, Any]:
+        """As the command line prints it."""
+        found = zip(self.segmentation.candidates, self.segmentation.scores)
+        return {
+            "sequence": self.sequence,
+            "motions": self.segmentation.n_motions,
+            "labels": self.labels.tolist(),
+            "candidates": [{"family": c.family, "dimension": c.dimension, "score": float(s)} for c, s in found],
+        }
+
+    def describe(self) -> str:
+        """One line for people."""
+        sizes = np.bincount(self.labels[self.labels >= 0], minlength=self.segmentation.n_motions)
+        return f"{self.sequence}: {self.segmentation.n_motions} motions of {', '.join(str(n) for n in sizes)} tracks"
+
+
+def segment_file(
+    ranker: SegmentationRanker, path: Path, n_motions: int | None, overlay: Path | None = None, tracker: Tracker | None = None
+) -> Answer:
+    """Segment a file of tracks or a video.
+
+    Parameters
+    ----------
+    ranker : SegmentationRanker
+    path : path
+        ``.npz``, ``.csv``, ``.mat``; anything else is opened as a video.
+    n_motions : int or None
+        None chooses.
+    overlay : path or None
+        Video to write with coloured tracks; on black where the file holds tracks alone.
+    tracker : Tracker or None
+        Settings of the tracker for videos.
+
+    Raises
+    ------
+    ValueError
+        If the file cannot be read or segmented, or the overlay not be written.
+    """
+    if path.suffix.lower() in TRACK_FILES:
+        sequence = read_tracks(path)
+        found = ranker.segment(sequence.tracks, n_motions)
+        if overlay is not None:
+            write_video(overlay, _on_black(sequence.tracks, found.labels), 10.0)
+        return Answer(sequence.name, found.labels, found)
+    tracks = (tracker or Tracker()).track(path)
+    long_tracks, kept = thin_tracks(tracks, max(2, min(len(tracks), 20, max(5, len(tracks) // 4))))
+    if not len(kept):
+        raise ValueError(f"{path}: no point could be followed long enough")
+    if len(kept) > MOST_TRACKS:
+        seen = np.isfinite(long_tracks).all(axis=2).sum(axis=0)
+        longest = np.sort(np.argsort(-seen, kind="stable")[:MOST_TRACKS])
+        long_tracks, kept = long_tracks[:, longest], kept[longest]
+    found = ranker.segment(long_tracks, n_motions)
+    labels = np.full(tracks.shape[1], -1, np.int64)
+    labels[kept] = found.labels
+    if overlay is not None:
+        write_overlay(path, overlay, tracks, labels)
+    return Answer(path.stem, labels, found)
+
+
+def _on_black(tracks: np.ndarray, labels: np.ndarray) -> Iterator[np.ndarray]:
+    """Frames that show tracks alone, in a picture that just holds them (sides even, as video codecs want them)."""
+    seen = np.isfinite(tracks).all(axis=2)
+    low = np.floor(tracks[seen].min(axis=0)) - 10
+    width, height = (2 * np.ceil((tracks[seen].max(axis=0) + 10 - low) / 2)).astype(int)
+    canvas = np.zeros((height, width, 3), np.uint8)
+    for t in range(len(tracks)):
+        yield draw_tracks(canvas, tracks - low, labels, t)
+
+
+def shipped_settings(min_motion_size: int = 0) -> SegmentationRanker:
+    """The ranker as it is shipped, not trained yet."""
+    return SegmentationRanker(
+        families=VIDEO_FAMILIES,
+        settings=SHIPPED,
+        min_motion_size=min_motion_size,
+    )
+
+
+def train_ranker(
+    sequences: Sequence[TrackSequence],
+    min_motion_size: int = 0,
+    progress: Callable[[Iterable], Iterable] = lambda it: it,
+) -> SegmentationRanker:
+    """Train on labelled sequences.
+
+    Raises
+    ------
+    ValueError
+        If a sequence has no labels or cannot be segmented; names it.
+    """
+    ranker = shipped_settings(min_motion_size)
+    sets, mixed = [], []
+    for number, sequence in enumerate(progress(sequences)):
+        # The order of the points tells the labels of the benchmark: nothing may depend on it.
+        order = np.random.default_rng(number).permutation(sequence.tracks.shape[1])
+        try:
+            k = sequence.n_motions
+            assert sequence.labels is not None
+            known = {"truth": sequence.labels[order], "name": sequence.name, "video": sequence.video}
+            tracks = complete_tracks(sequence.tracks[:, order])
+            one = ranker.mixed_set(tracks, **known)
+            sets.append(ranker.candidate_set(tracks, k, **known))
+            mixed.append(one)
+        except ValueError as error:
+            raise ValueError(f"{sequence.name}: {error}") from None
+    ranker.fit(sets, mixed)
+    ranker.training = {
+        "sequences": len(sequences),
+        "videos": len({s.video for s in sequences}),
+        "names": [s.name for s in sequences],
+    }
+    return ranker

@@ -1,0 +1,1 @@
+"""Cats and dogs: data, evaluation, reports."""

@@ -1,0 +1,186 @@
+"""Folders of photographs with classes: labels.csv, the official Oxford-IIIT tree, or one subfolder per class."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import overload
+
+from ...vision.images import read_image
+from ...vision.pets import Photograph
+from ..faces.data import IMAGE_SUFFIXES, _rows
+
+BOX_COLUMNS = ("head_xmin", "head_ymin", "head_xmax", "head_ymax")
+SPECIES = {"1": "cat", "2": "dog"}  # third column of the official lists
+
+
+@dataclass(frozen=True)
+class PetFile:
+    """A photograph on disk.
+
+    Attributes
+    ----------
+    path : Path
+    label : str
+    head : tuple of four float or None
+        x_min, y_min, x_max, y_max in pixels.
+    breed : str
+        Empty where unknown.
+    split : str
+        "train", "test", or empty where the data have no split.
+    """
+
+    path: Path
+    label: str
+    head: tuple[float, float, float, float] | None = None
+    breed: str = ""
+    split: str = ""
+
+    def read(self, side: int | None = None) -> Photograph:
+        """Read the photograph, its longer side brought to ``side``.
+
+        Raises
+        ------
+        ValueError
+            For a damaged file or a head box outside the image; names the file.
+        """
+        photograph = Photograph(read_image(self.path), self.head)
+        try:
+            return photograph if side is None else photograph.resized(side)
+        except ValueError as error:
+            raise ValueError(f"{self.path}: {error}") from None
+
+
+class Photographs(Sequence[Photograph]):
+    """Photographs that are read when asked for, so that any number of them fits into memory."""
+
+    def __init__(self, files: Sequence[PetFile], side: int):
+        self.files = files
+        self.side = side
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    @overload
+    def __getitem__(self, index: int) -> Photograph: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Photographs: ...
+
+    def __getitem__(self, index):
+        if isinstance(index, slice):
+            return Photographs(self.files[index], self.side)
+        return self.files[index].read(self.side)
+
+
+def read_pets(folder: str | Path) -> list[PetFile]:
+    """List the photographs of a folder.
+
+    Three layouts: ``labels.csv`` with the columns ``image`` and ``label`` (and, if wanted, ``head_xmin, head_ymin, head_xmax,
+    head_ymax``, ``breed``, ``split``); the official Oxford-IIIT tree (``images/``, ``annotations/``); or one subfolder per class.
+
+    Raises
+    ------
+    ValueError
+        If the folder is missing, has none of these layouts, or holds fewer than two classes.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise ValueError(f"{folder}: no such folder")
+    if (folder / "labels.csv").is_file():
+        files = _from_table(folder)
+    elif (folder / "annotations" / "list.txt").is_file():
+        files = _from_official(folder)
+    else:
+        files = [PetFile(path, sub.name) for sub in _subfolders(folder) for path in _images(sub)]
+    if not files:
+        raise ValueError(
+            f"{folder}: no photographs; expected labels.csv, the Oxford-IIIT tree, or one subfolder of images per class"
+        )
+    classes = sorted({f.label for f in files})
+    if len(classes) < 2:
+        raise ValueError(f"{folder}: one class only ({classes[0]!r}); expected at least two")
+    return files
+
+
+def _subfolders(folder: Path) -> list[Path]:
+    return sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
+
+
+def _images(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if path.suffix.lower() in IMAGE_SUFFIXES and not path.name.startswith("."))
+
+
+def _from_table(folder: Path) -> list[PetFile]:
+    table = folder / "labels.csv"
+    files = []
+    for line, row in _rows(table, ("image", "label")):
+        where = f"{table}, line {line}"
+        name, label = (row["image"] or "").strip(), (row["label"] or "").strip()
+        if not name or not label:
+            raise ValueError(f"{where}: expected an image and a label")
+        split = (row.get("split") or "").strip()
+        if split not in ("", "train", "test"):
+            raise ValueError(f"{where}: split {split!r}; expected train or test")
+        box = [(row.get(column) or "").strip() for column in BOX_COLUMNS]
+        files.append(PetFile(folder / name, label, _box(box, where), (row.get("breed") or "").strip(), split))
+    return files
+
+
+def _box(texts: Sequence[str], where: str) -> tuple[float, float, float, float] | None:
+    if not any(texts):
+        return None
+    try:
+        x0, y0, x1, y1 = (float(t) for t in texts)
+    except ValueError:
+        raise ValueError(f"{where}: head box {', '.join(texts)}; expected four numbers, or nothing") from None
+    return x0, y0, x1, y1
+
+
+def _from_official(folder: Path) -> list[PetFile]:
+    splits: dict[str, str] = {}
+    for split, name in (("train", "trainval.txt"), ("test", "test.txt")):
+        if (folder / "annotations" / name).is_file():
+            splits |= {row[0]: split for row in _official_rows(folder / "annotations" / name)}
+    files = []
+    for name, _, species, _ in _official_rows(folder / "annotations" / "list.txt"):
+        head = _official_head(folder / "annotations" / "xmls" / f"{name}.xml")
+        breed = name.rsplit("_", 1)[0]
+        files.append(PetFile(folder / "images" / f"{name}.jpg", SPECIES[species], head, breed, splits.get(name, "")))
+    return files
+
+
+def _official_rows(path: Path) -> Iterable[list[str]]:
+    for line, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        row = text.split()
+        if not row or row[0].startswith("#"):
+            continue
+        if len(row) != 4 or row[2] not in SPECIES:
+            raise ValueError(f"{path}, line {line}: {text!r}; expected a name, a class, a species of 1 or 2, and a breed")
+        yield row
+
+
+def _official_head(path: Path) -> tuple[float, float, float, float] | None:
+    if not path.is_file():
+        return None
+    try:
+        box = ET.parse(path).getroot().find("object/bndbox")
+        texts = ["" if box is None else box.findtext(tag, "") for tag in ("xmin", "ymin", "xmax", "ymax")]
+    except ET.ParseError as error:
+        raise ValueError(f"{path}: damaged XML ({error})") from None
+    return _box([t.strip() for t in texts], str(path))
+
+
+def usable(files: Sequence[PetFile], side: int) -> tuple[list[PetFile], list[str]]:
+    """The photographs that can be read and whose head box lies inside, and one line for each other."""
+    good, errors = [], []
+    for file in files:
+        try:
+            file.read(side)
+        except ValueError as error:
+            errors.append(str(error))
+        else:
+            good.append(file)
+    return good, errors

@@ -1,0 +1,152 @@
+"""Evaluation of image classifiers: errors with and without head boxes, beside classifiers on all columns."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ...models.classifier import HEADS, METHODS, WHOLE, ClassifierSettings, ImageClassifier, _mean_probabilities
+from .data import PetFile, Photographs
+
+COLUMNS = {
+    "heads": "head boxes",
+    "method": "method",
+    "columns": "columns",
+    "photographs": "photographs",
+    "errors": "errors",
+    "error": "error",
+}
+COST = 10.0  # C of the linear machine: on rows of three parts of length 1
+
+
+@dataclass
+class Evaluation:
+    """What was found.
+
+    Attributes
+    ----------
+    rows : list of dict
+        One per method, without and with head boxes; keys as in ``COLUMNS``.
+    breeds : list of dict
+        Errors of the model by breed, where the data name breeds.
+    test, train : list of PetFile
+    X_test, X_train : CSR matrices
+    probabilities : dict of str to ndarray
+        Of the model on the test rows of each part (NaN rows: not judged by that part).
+    seconds : float
+        Median of the columns of one photograph, without reading the file.
+    """
+
+    rows: list[dict[str, Any]]
+    breeds: list[dict[str, Any]]
+    test: list[PetFile]
+    train: list[PetFile]
+    X_test: sp.csr_matrix
+    X_train: sp.csr_matrix
+    probabilities: dict[str, np.ndarray] = field(default_factory=dict)
+    seconds: float = 0.0
+
+
+def divide(files: Sequence[PetFile]) -> tuple[list[PetFile], list[PetFile]]:
+    """Training and test photographs; data without a split are all test."""
+    train = [f for f in files if f.split == "train"]
+    test = [f for f in files if f.split == "test"] if any(f.split for f in files) else list(files)
+    return train, test
+
+
+def evaluate_classifier(
+    model: ImageClassifier,
+    files: Sequence[PetFile],
+    watch: Callable[[Sequence, int], Any] = lambda items, n: items,
+) -> Evaluation:
+    """Errors of a model on the test photographs; where the data have a training split, other methods learnt from it beside it.
+
+    Parameters
+    ----------
+    model : ImageClassifier
+    files : sequence of PetFile
+        Readable ones.
+    watch : callable
+        Passes an iterable through and shows progress.
+
+    Raises
+    ------
+    ValueError
+        If there is no test photograph, or a label that the model does not know.
+    """
+    train, test = divide(files)
+    if not test:
+        raise ValueError("no photograph of the test split; expected some, or data without a split")
+    unknown = sorted({f.label for f in test} - set(model.classes))
+    if unknown:
+        raise ValueError(f"class {unknown[0]!r} is unknown to the model; expected {', '.join(model.classes)}")
+    side = model.features.side
+    rows, seconds = [], []
+    photographs = Photographs([*train, *test], side)
+    for i in watch(range(len(photographs)), len(photographs)):
+        photograph = photographs[i]
+        started = time.process_time()
+        rows.append(sp.csr_matrix(model.features.row(photograph)))
+        seconds.append(time.process_time() - started)
+    X = sp.vstack(rows, format="csr")
+    found = Evaluation([], [], test, train, X[len(train) :], X[: len(train)], seconds=float(np.median(seconds)))
+    y_test = np.array([model.classes.index(f.label) for f in test])
+    for part in model.scorers:
+        asked = np.array([part == WHOLE or f.head is not None for f in test])
+        if not asked.any():
+            continue
+        probabilities = np.full((len(test), len(model.classes)), np.nan)
+        probabilities[asked] = model.probabilities(found.X_test[asked], part)
+        found.probabilities[part] = probabilities
+        wrong = probabilities[asked].argmax(axis=1) != y_test[asked]
+        found.rows.append(_row(part, f"model ({model.settings.method})", len(model.selected(part)), wrong))
+        found.breeds += _by_breed(part, [f for f, a in zip(test, asked) if a], wrong)
+        learnable = np.array([part == WHOLE or f.head is not None for f in train], bool)
+        y_train = np.array([f.label for f in train])[learnable]
+        if learnable.any() and set(y_train.tolist()) == set(model.classes):
+            codes = np.array([model.classes.index(label) for label in y_train])
+            found.rows += _peers(model, part, found.X_train[learnable], codes, found.X_test[asked], y_test[asked])
+    return found
+
+
+def _row(part: str, method: str, n_columns: int, wrong: np.ndarray) -> dict[str, Any]:
+    return {
+        "heads": "with" if part == HEADS else "without",
+        "method": method,
+        "columns": int(n_columns),
+        "photographs": len(wrong),
+        "errors": int(wrong.sum()),
+        "error": float(wrong.mean()),
+    }
+
+
+def _by_breed(part: str, files: Sequence[PetFile], wrong: np.ndarray) -> list[dict[str, Any]]:
+    breeds = np.array([f.breed for f in files])
+    return [{"breed": str(b)} | _row(part, "model", 0, wrong[breeds == b]) for b in np.unique(breeds) if b]
+
+
+def _peers(model: ImageClassifier, part: str, X, y, X_test, y_test) -> list[dict[str, Any]]:
+    """The other methods of the model's own settings, nearest neighbours and a linear machine, on the same columns."""
+    from sklearn.neighbors import KNeighborsClassifier
+    from sklearn.svm import LinearSVC
+
+    pool = model.columns(part)
+    rows = []
+    for method in METHODS:
+        if method == model.settings.method:
+            continue
+        learnt = ClassifierSettings(**{**vars(model.settings), "method": method}).learn(X[:, pool], y)
+        wrong = _mean_probabilities(learnt, X_test[:, pool]).argmax(axis=1) != y_test
+        rows.append(_row(part, method, len({int(c) for s in learnt for c in s.selected}), wrong))
+    if part == WHOLE:  # the others see all 31,000 columns, or all that need no head box
+        X, X_test = X[:, pool], X_test[:, pool]
+    k = min(5, len(y))
+    others = {f"{k} nearest neighbours": KNeighborsClassifier(k), "linear SVM": LinearSVC(C=COST, random_state=0)}
+    for name, other in others.items():
+        rows.append(_row(part, name, X.shape[1], other.fit(X, y).predict(X_test) != y_test))
+    return rows

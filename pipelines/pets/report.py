@@ -1,0 +1,264 @@
+"""Pictures of what an image classifier looks at: words, pairs of words, evidence (thesis, Figures 4.2, 4.3 and 4.6)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+
+from ...models.classifier import HEADS, WHOLE, Explanation, ImageClassifier, metric_on
+from ...models.files import replacing
+from ...models.scorers import AdditiveScorer
+from .data import PetFile, Photographs
+from .evaluate import COLUMNS, Evaluation
+
+N_WORDS = 12  # rows of the picture of words
+N_PAIRS = 6
+N_PATCHES = 10  # patches of each word
+N_EXPLAINED = 4  # photographs of each kind in the picture of evidence
+PATCH = 72  # pixels of a patch in the pictures
+SCALE = 2.0  # patches are so many times as wide as the keypoint's window: Figure 4.6
+
+
+class Patches:
+    """Patches of words in photographs; each photograph is read and described once.
+
+    Parameters
+    ----------
+    model : ImageClassifier
+    files : sequence of PetFile
+        Training photographs.
+    X : CSR matrix
+        Their columns.
+    """
+
+    def __init__(self, model: ImageClassifier, files: Sequence[PetFile], X):
+        self.photographs = Photographs(files, model.features.side)
+        self.model = model
+        self.by_column = X.tocsc()
+        self._seen: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
+
+    def of(self, column: int, n: int) -> list[np.ndarray]:
+        """Return patches (PATCH, PATCH, 3) around a word, one from each of the ``n`` photographs where it is most frequent."""
+        first, last = self.by_column.indptr[column : column + 2]
+        order = np.argsort(-self.by_column.data[first:last], kind="stable")[:n]
+        found = []
+        for i in self.by_column.indices[first:last][order]:
+            image, columns, windows = self._describe(int(i))
+            places = windows[columns == column]
+            if len(places):
+                x, y, width, height = places[len(places) // 2]
+                found.append(_patch(image, x, y, SCALE * width, SCALE * height))
+        return found
+
+    def _describe(self, i: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        if i not in self._seen:
+            photograph = self.photographs[i]
+            self._seen[i] = (np.asarray(photograph.image), *self.model.occurrences(photograph))
+        return self._seen[i]
+
+
+def _patch(image: np.ndarray, x: float, y: float, width: float, height: float) -> np.ndarray:
+    """A window brought to PATCH pixels, the border's pixels repeated where it sticks out."""
+    place = np.array([[width / PATCH, 0, x - width / 2], [0, height / PATCH, y - height / 2]])
+    flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
+    return cv2.warpAffine(image, place, (PATCH, PATCH), flags=flags, borderMode=cv2.BORDER_REPLICATE)
+
+
+def _strip(patches: Sequence[np.ndarray], n: int) -> np.ndarray:
+    """Patches side by side, white where there are fewer."""
+    white = [np.full((PATCH, PATCH, 3), 255, np.uint8)] * (n - len(patches))
+    return np.hstack([np.pad(p, ((2, 2), (2, 2), (0, 0)), constant_values=255) for p in [*patches, *white]])
+
+
+def draw_words(path: Path, model: ImageClassifier, part: str, patches: Patches) -> None:
+    """The strongest words of a part, each with patches of training photographs and the class that it speaks for."""
+    from matplotlib.figure import Figure
+
+    additive = model.scorers[part][0]
+    chosen = [int(c) for c in model.selected(part) if c < _n_words(model)][:N_WORDS]
+    if not chosen:
+        return
+    names = model.features.get_feature_names_out()
+    figure = Figure(figsize=(1.0 * N_PATCHES + 1.5, 1.25 * len(chosen)), layout="constrained")
+    for axes, column in zip(np.ravel(figure.subplots(len(chosen), 1)), chosen):
+        title = str(names[column])
+        if isinstance(additive, AdditiveScorer):
+            row = np.flatnonzero(additive.selected == column)
+            title += f": {model.classes[int(additive.responses[row[0], -1].argmax())]}" if len(row) else ""
+        axes.imshow(_strip(patches.of(column, N_PATCHES), N_PATCHES))
+        axes.set_title(title, fontsize=8, loc="left", pad=2)
+        axes.axis("off")
+    with replacing(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=110)
+
+
+def _n_words(model: ImageClassifier) -> int:
+    return model.features.n_whole + (model.features.n_words if model.features.head_words_ is not None else 0)
+
+
+def draw_pairs(path: Path, model: ImageClassifier, part: str, patches: Patches, y: np.ndarray) -> None:
+    """Pairs of words whose product sDist of order 2 uses on the chosen columns, side by side (Figure 4.6)."""
+    from matplotlib.figure import Figure
+
+    metric = metric_on(patches.by_column.tocsr(), y, model.selected(part), 2)
+    pairs = [pair for pair in metric.pairs() if max(pair) < _n_words(model)][:N_PAIRS]
+    if not pairs:
+        return
+    names = model.features.get_feature_names_out()
+    figure = Figure(figsize=(11, 1.35 * len(pairs)), layout="constrained")
+    for row, pair in zip(np.reshape(figure.subplots(len(pairs), 2), (-1, 2)), pairs):
+        for axes, column in zip(row, pair):
+            axes.imshow(_strip(patches.of(column, N_PATCHES // 2), N_PATCHES // 2))
+            axes.set_title(str(names[column]), fontsize=8, loc="left", pad=2)
+            axes.axis("off")
+    with replacing(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=110)
+
+
+def draw_component(path: Path, values: np.ndarray, labels: Sequence[str], n_bins: int = 30) -> None:
+    """Share of the first class minus share of the second in bins of a component (Figure 4.2).
+
+    Parameters
+    ----------
+    path : path
+    values : ndarray of shape (n,)
+        First principal component of the rows in the learnt subspace.
+    labels : sequence of str
+        Two classes.
+    n_bins : int
+    """
+    from matplotlib.figure import Figure
+
+    names, codes = np.unique(np.asarray(labels, dtype=str), return_inverse=True)
+    edges = np.histogram_bin_edges(values, n_bins)
+    shares = [np.histogram(values[codes == c], edges)[0] / max(1, (codes == c).sum()) for c in (0, 1)]
+    difference = 100 * (shares[0] - shares[1])
+    figure = Figure(figsize=(6, 3.2), layout="constrained")
+    axes = figure.subplots()
+    axes.bar(edges[:-1], difference, np.diff(edges), align="edge", color=np.where(difference > 0, "tab:blue", "tab:orange"))
+    axes.axhline(0, color="black", linewidth=0.8)
+    axes.set(xlabel="first principal component of L x", ylabel=f"% of {names[0]} minus % of {names[1]}")
+    with replacing(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=110)
+
+
+def draw_pixels(path: Path, images: Sequence[np.ndarray], strengths: np.ndarray, titles: Sequence[str]) -> None:
+    """Chosen pixels on images (Figure 4.3): the stronger, the redder; pixels that were not chosen stay grey.
+
+    Parameters
+    ----------
+    path : path
+    images : sequence of ndarray of shape (H, W)
+    strengths : ndarray of shape (H, W)
+        0 where not chosen.
+    titles : sequence of str
+    """
+    from matplotlib import colormaps
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(2.4 * len(images), 2.7), layout="constrained")
+    red = 0.25 + 0.75 * strengths / max(float(strengths.max()), 1e-12)
+    for axes, image, title in zip(np.ravel(figure.subplots(1, len(images))), images, titles):
+        grey = (image - image.min()) / max(float(np.ptp(image)), 1e-12)
+        shown = np.repeat(grey[:, :, None], 3, axis=2)
+        tint = colormaps["Reds"](red)[:, :, :3]
+        shown = np.where((strengths > 0)[:, :, None], 0.35 * shown + 0.65 * tint, shown)
+        axes.imshow(shown)
+        axes.set_title(title, fontsize=9)
+        axes.axis("off")
+    with replacing(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=110)
+
+
+def draw_evidence(path: Path, explained: Sequence[tuple[str, Explanation]]) -> None:
+    """Photographs, each above the same with its evidence: red for the label, blue against it."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(3 * len(explained), 5.6), layout="constrained")
+    for column, (title, e) in zip(np.reshape(figure.subplots(2, len(explained)), (2, -1)).T, explained):
+        heat = cv2.GaussianBlur(e.heat, (0, 0), 6.0)
+        limit = max(float(np.abs(heat).max()), 1e-12)
+        column[0].imshow(e.image)
+        column[0].set_title(title, fontsize=8)
+        column[1].imshow(e.image.mean(axis=2), cmap="gray", vmin=-60, vmax=320)
+        column[1].imshow(heat, cmap="seismic", vmin=-limit, vmax=limit, alpha=0.5)
+        column[1].set_title(f"{e.label} {e.probability:.2f}", fontsize=8)
+        for axes in column:
+            axes.axis("off")
+    with replacing(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=110)
+
+
+def first_component(Z: np.ndarray) -> np.ndarray:
+    """First principal component (n,) of rows Z."""
+    centred = Z - Z.mean(axis=0)
+    _, _, directions = np.linalg.svd(centred, full_matrices=False)
+    return centred @ directions[0]
+
+
+def markdown(rows: Sequence[dict[str, Any]]) -> str:
+    """The rows as a table."""
+    lines = ["| " + " | ".join(COLUMNS.values()) + " |", "|" + " --- |" * len(COLUMNS)]
+    for row in rows:
+        cells = [f"{row[c]:.3f}" if isinstance(row[c], float) else str(row[c]) for c in COLUMNS]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def write_report(folder: Path, record: dict[str, Any], model: ImageClassifier, found: Evaluation) -> None:
+    """Write ``table.md``, ``results.json`` and the pictures; those of words need the training photographs.
+
+    Raises
+    ------
+    ValueError
+        If the folder cannot be written.
+    """
+    text = "# Errors on test photographs\n\n" + markdown(record["rows"])
+    if found.breeds:
+        text += "\n## By breed\n\n| head boxes | breed | photographs | errors |\n| --- | --- | --- | --- |\n"
+        text += "".join(f"| {b['heads']} | {b['breed']} | {b['photographs']} | {b['errors']} |\n" for b in found.breeds)
+    with replacing(folder / "table.md") as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    with replacing(folder / "results.json") as temporary:
+        temporary.write_text(json.dumps(record, indent=1), encoding="utf-8")
+    for part in found.probabilities:
+        asked = np.array([part == WHOLE or f.head is not None for f in found.train], bool)
+        files = [f for f, a in zip(found.train, asked) if a]
+        y = np.array([model.classes.index(f.label) for f in files if f.label in model.classes])
+        if len(files) and len(y) == len(files) and len(np.unique(y)) == len(model.classes):
+            X = found.X_train[asked]
+            patches = Patches(model, files, X)
+            draw_words(folder / f"words_{part}.png", model, part, patches)
+            draw_pairs(folder / f"pairs_{part}.png", model, part, patches, y)
+            if len(model.classes) == 2:
+                metric = metric_on(X, y, model.selected(part), model.settings.max_order)
+                component = first_component(metric.transform(found.X_test[_asked(found, part)]))
+                labels = [f.label for f, a in zip(found.test, _asked(found, part)) if a]
+                draw_component(folder / f"component_{part}.png", component, labels)
+        if isinstance(model.scorers[part][0], AdditiveScorer):
+            draw_evidence(folder / f"evidence_{part}.png", _explained(model, part, found))
+
+
+def _asked(found: Evaluation, part: str) -> np.ndarray:
+    return np.isfinite(found.probabilities[part][:, 0])
+
+
+def _explained(model: ImageClassifier, part: str, found: Evaluation) -> list[tuple[str, Explanation]]:
+    """The surest photographs of the classes, and the surest errors."""
+    probabilities = found.probabilities[part]
+    y = np.array([model.classes.index(f.label) for f in found.test])
+    sure = np.where(_asked(found, part), np.nan_to_num(probabilities).max(axis=1), -1.0)
+    order = [i for i in np.argsort(-sure, kind="stable") if sure[i] >= 0]
+    right = np.nan_to_num(probabilities).argmax(axis=1) == y
+    chosen = [[i for i in order if right[i] and y[i] == c][: max(1, N_EXPLAINED // 2)] for c in range(min(4, len(model.classes)))]
+    chosen.append([i for i in order if not right[i]][: N_EXPLAINED // 2])
+    shown = []
+    for i in (i for group in chosen for i in group):
+        file = found.test[i] if part == HEADS else PetFile(found.test[i].path, found.test[i].label)
+        shown.append((f"{file.path.name}: {file.label}", model.explain(file.read(model.features.side))))
+    return shown

@@ -1,0 +1,1 @@
+"""The papers' tables, for the command ``annealed reproduce``."""

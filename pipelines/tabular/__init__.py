@@ -1,0 +1,1 @@
+"""Tables of columns, for the command ``annealed select``."""

@@ -21,7 +21,7 @@ from annealed.pipelines.faces.training.calibration import calibrate, rejection_t
 from annealed.pipelines.faces.training.fitting import fit_rows
 from annealed.pipelines.faces.training.mining import SCALES_PER_OCTAVE
 from annealed.pipelines.faces.training.train import Job, TrainingSettings
-from annealed.vision.pool import FeaturePool
+from annealed.vision.windows.feature_pool import FeaturePool
 
 
 def bootstrap(ours, theirs, n=2000, seed=0):

@@ -14,8 +14,8 @@ from scipy.special import log_softmax
 from sklearn.model_selection import StratifiedKFold
 
 from ..learners import FSAClassifier, Prior, SDist
-from ..vision.pets import PetFeatures, Photograph
-from ..vision.words import VisualWords
+from ..vision.words.pet_features import PetFeatures, Photograph
+from ..vision.words.visual_words import VisualWords
 from .evidence import occurrences, paint
 from .files import check_array, read_model, write_model
 from .scorers import SCORERS, AdditiveScorer, MetricScorer, Scorer

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 import cv2
 import numpy as np
 
-from ..vision.pool import FeaturePool
 from ..vision.pyramid import Level
+from ..vision.windows.feature_pool import FeaturePool
 from .peaks import IED
 from .sparse import KeypointModel, OffsetModel
 

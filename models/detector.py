@@ -15,12 +15,12 @@ import cv2
 import numpy as np
 from joblib import Parallel, delayed
 
-from ..vision.channels import Buffers, LevelChannels, level_channels
 from ..vision.images import as_rgb
-from ..vision.pool import FeaturePool
 from ..vision.pyramid import Level, gaussian_pyramid
-from ..vision.scan import scan_level
-from ..vision.windows import score_windows
+from ..vision.windows.dense_scan import scan_level
+from ..vision.windows.feature_pool import FeaturePool
+from ..vision.windows.level_features import Buffers, LevelChannels, level_channels
+from ..vision.windows.sparse_scan import score_windows
 from .context import Context
 from .files import read_model, write_model
 from .guide import MODES, Guide

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..vision.channels import LevelChannels
-from ..vision.pool import FeaturePool, pixel_of
-from ..vision.windows import predict_windows, score_windows, windows_around
+from ..vision.windows.feature_pool import FeaturePool, pixel_of
+from ..vision.windows.level_features import LevelChannels
+from ..vision.windows.sparse_scan import predict_windows, score_windows, windows_around
 from .peaks import IED, Localisation
 from .sparse import KeypointModel, OffsetModel
 

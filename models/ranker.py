@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from ..learners import FSARanker, Prior
-from ..vision.motion import (
+from ..vision.tracks.candidates import (
     VIDEO_FAMILIES,
     Candidate,
     Family,
@@ -19,8 +19,8 @@ from ..vision.motion import (
     check_tracks,
     misclassification,
 )
-from ..vision.motion_features import FeaturePool, segmentation_features
-from ..vision.tracks import complete_tracks
+from ..vision.tracks.features import FeaturePool, segmentation_features
+from ..vision.tracks.io import complete_tracks
 from .files import check_array, read_model, write_model
 
 KIND = "segmentation ranker"

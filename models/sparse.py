@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ..vision.additive import Additive, additive
-from ..vision.blocks import accumulate
-from ..vision.pool import FeaturePool, response_tables
+from ..vision.windows.feature_pool import FeaturePool, response_tables
+from ..vision.windows.kernels import accumulate
+from ..vision.windows.responses import Additive, additive
 from .peaks import IED, Localisation
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..vision.pool import FeaturePool
+from ..vision.windows.feature_pool import FeaturePool
 from .context import Context, Refinement, ShapeModel
 from .files import check_array
 from .guide import Guide

@@ -16,7 +16,7 @@ from annealed.pipelines.cli.app import app
 from annealed.pipelines.faces import detect as faces_detect
 from annealed.pipelines.faces.data import KEYPOINTS
 from annealed.pipelines.faces.drawing import draw_detections
-from annealed.vision.pool import HAAR_KINDS, FeaturePool
+from annealed.vision.windows.feature_pool import HAAR_KINDS, FeaturePool
 from PIL import Image
 from typer.testing import CliRunner
 

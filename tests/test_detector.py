@@ -8,7 +8,7 @@ from annealed.models import KeypointDetector, load_model, resolve_model
 from annealed.models.detector import KeypointModel
 from annealed.models.files import read_model, write_model
 from annealed.models.peaks import IED, Localisation, find_peaks
-from annealed.vision.pool import FeaturePool, extract_patches
+from annealed.vision.windows.feature_pool import FeaturePool, extract_patches
 
 POOL = FeaturePool()
 

@@ -11,10 +11,10 @@ from annealed.models.guide import FARTHEST, Guide
 from annealed.models.peaks import Localisation
 from annealed.models.sparse import KeypointModel, OffsetModel
 from annealed.vision import FeaturePool, extract_patches, level_channels
-from annealed.vision.channels import Buffers
 from annealed.vision.pyramid import gaussian_pyramid
-from annealed.vision.scan import scan_level
-from annealed.vision.windows import predict_windows, score_windows
+from annealed.vision.windows.dense_scan import scan_level
+from annealed.vision.windows.level_features import Buffers
+from annealed.vision.windows.sparse_scan import predict_windows, score_windows
 from skimage.data import astronaut
 
 POOL = FeaturePool()

@@ -24,8 +24,8 @@ from annealed.pipelines.faces.training.mining import held_out, open_view
 from annealed.pipelines.faces.training.shape_regression import ContextSettings, calibrate_context, shape_of, train_context
 from annealed.pipelines.faces.training.train import TrainingSettings, train_detector
 from annealed.pipelines.faces.training.verifier import VerifierJob
-from annealed.vision.pool import HAAR_KINDS, FeaturePool
 from annealed.vision.pyramid import gaussian_pyramid
+from annealed.vision.windows.feature_pool import HAAR_KINDS, FeaturePool
 
 POOL = FeaturePool(kinds={k: HAAR_KINDS[k] for k in ("2h", "2v", "centre")}, sides=(3, 6), hog=None)
 GUIDE = GuideSettings(n_offsets=40, n_prune=(5, 20), n_random=600, first_rows=500, per_level=4)

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from annealed.vision.motion import (
+from annealed.vision.tracks.candidates import (
     JOINED_FAMILIES,
     PAPER_FAMILIES,
     VIDEO_FAMILIES,
@@ -18,14 +18,14 @@ from annealed.vision.motion import (
     spectral_clustering,
     velocities,
 )
-from annealed.vision.motion_features import (
+from annealed.vision.tracks.features import (
     PAPER_POOL,
     FeaturePool,
     nearest_neighbours,
     segmentation_features,
     subspace_distances,
 )
-from annealed.vision.tracks import complete_tracks, read_sequences
+from annealed.vision.tracks.io import complete_tracks, read_sequences
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist

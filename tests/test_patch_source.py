@@ -8,8 +8,8 @@ from annealed.learners import FSAClassifier
 from annealed.learners.designs.out_of_core import PiecewiseBlockDesign
 from annealed.learners.objective.losses import LogisticLoss
 from annealed.vision import FeaturePool, extract_patches
-from annealed.vision.patch_source import ImageWindows, PatchSource
-from annealed.vision.patches import PatchDesign
+from annealed.vision.windows.patch_design import PatchDesign
+from annealed.vision.windows.patch_source import ImageWindows, PatchSource
 from PIL import Image
 from skimage.data import astronaut
 

@@ -6,7 +6,7 @@ import pytest
 from annealed.learners.designs.in_memory import PiecewiseDesign, hat_basis
 from annealed.learners.objective.losses import LogisticLoss
 from annealed.vision import FeaturePool, extract_patches
-from annealed.vision.patches import PatchDesign, value_range
+from annealed.vision.windows.patch_design import PatchDesign, value_range
 from skimage.data import astronaut
 
 POOL = FeaturePool()

@@ -16,7 +16,7 @@ from annealed.pipelines.cli.app import app
 from annealed.pipelines.pets import report as pets_report
 from annealed.pipelines.pets.data import read_pets, usable
 from annealed.vision import DenseSift, PetFeatures, Photograph, VisualWords, colour_histogram
-from annealed.vision.words import nearest_centres, rooted
+from annealed.vision.words.visual_words import nearest_centres, rooted
 from PIL import Image
 from sklearn.base import clone
 from typer.testing import CliRunner

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from annealed.vision.pool import (
+from annealed.vision.windows.feature_pool import (
     CELL,
     CELL_H,
     CELL_W,

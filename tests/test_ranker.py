@@ -19,8 +19,8 @@ from annealed.pipelines.cli.app import app
 from annealed.pipelines.motion import cross_validation as motion
 from annealed.pipelines.motion import methods as motion_methods
 from annealed.pipelines.motion import report as motion_report
-from annealed.vision.motion import JOINED_FAMILIES, Candidate, misclassification, renamed
-from annealed.vision.motion_features import FeaturePool
+from annealed.vision.tracks.candidates import JOINED_FAMILIES, Candidate, misclassification, renamed
+from annealed.vision.tracks.features import FeaturePool
 from typer.testing import CliRunner
 
 POOL = FeaturePool(n_thresholds=5, neighbours=(3, 7), dimensions=(2.0, 4.0), n_smallest=2)

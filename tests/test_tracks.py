@@ -6,9 +6,9 @@ import cv2
 import numpy as np
 import pytest
 from annealed.pipelines.cli.app import app
-from annealed.vision.motion import VIDEO_FAMILIES, candidates, misclassification
-from annealed.vision.tracker import COLOURS, Tracker, draw_tracks, open_video, read_frames, write_overlay, write_video
-from annealed.vision.tracks import Sequence, complete_tracks, read_sequences, read_tracks, thin_tracks
+from annealed.vision.tracks.candidates import VIDEO_FAMILIES, candidates, misclassification
+from annealed.vision.tracks.io import Sequence, complete_tracks, read_sequences, read_tracks, thin_tracks
+from annealed.vision.tracks.tracker import COLOURS, Tracker, draw_tracks, open_video, read_frames, write_overlay, write_video
 from scipy.io import savemat
 from typer.testing import CliRunner
 

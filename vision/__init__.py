@@ -1,13 +1,13 @@
 """Pixels and tracks in, numbers out: pyramid, integral images, the feature pool and its dense scan, dense SIFT and visual words."""
 
-from .channels import LevelChannels, level_channels
 from .images import as_rgb, read_image
-from .pets import PetFeatures, Photograph, colour_histogram
-from .pool import FeaturePool, HogLayout, extract_patches, pixel_of
 from .pyramid import Level, gaussian_pyramid
-from .scan import dense_values, scan
-from .sift import DenseSift, Descriptors
-from .words import VisualWords
+from .windows.dense_scan import dense_values, scan
+from .windows.feature_pool import FeaturePool, HogLayout, extract_patches, pixel_of
+from .windows.level_features import LevelChannels, level_channels
+from .words.dense_sift import DenseSift, Descriptors
+from .words.pet_features import PetFeatures, Photograph, colour_histogram
+from .words.visual_words import VisualWords
 
 __all__ = [
     "DenseSift",

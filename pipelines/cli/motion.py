@@ -80,7 +80,7 @@ def train(
     quiet: Quiet = False,
 ) -> None:
     """Learn the ranking from labelled sequences."""
-    from ...vision.tracks import read_sequences
+    from ...vision.tracks.io import read_sequences
     from ..motion.segment import train_ranker
 
     if min_motion_size < 0:
@@ -107,7 +107,7 @@ def evaluate(
     quiet: Quiet = False,
 ) -> None:
     """Ten-fold cross-validation by video, in the layout of the papers' Table VII."""
-    from ...vision.tracks import read_sequences
+    from ...vision.tracks.io import read_sequences
     from ..motion import cross_validation as motion
     from ..motion import report as motion_report
     from ..motion.segment import shipped_settings

@@ -29,7 +29,7 @@ def train(
 ) -> None:
     """Learn words and classes from photographs (of the training split, where the data name one)."""
     from ...models.classifier import HEADS, ClassifierSettings, ImageClassifier
-    from ...vision.pets import PetFeatures
+    from ...vision.words.pet_features import PetFeatures
     from ..pets.data import Photographs, read_pets, usable
 
     settings = ClassifierSettings(method=method, n_features_to_select=select)
@@ -80,7 +80,7 @@ def classify(
 ) -> None:
     """Say what photographs show."""
     from ...vision.images import read_image
-    from ...vision.pets import Photograph
+    from ...vision.words.pet_features import Photograph
     from ..pets.report import draw_evidence
 
     if overlay is not None and len(images) > 1:

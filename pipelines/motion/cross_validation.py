@@ -15,7 +15,7 @@ import numpy as np
 
 from ...models.files import replacing
 from ...models.ranker import CandidateSet, RankingFunction, SegmentationRanker
-from ...vision.motion import (
+from ...vision.tracks.candidates import (
     JOINED_FAMILIES,
     PAPER_FAMILIES,
     VIDEO_FAMILIES,
@@ -25,9 +25,9 @@ from ...vision.motion import (
     misclassification,
     renamed,
 )
-from ...vision.motion_features import FeaturePool, segmentation_features
-from ...vision.tracks import Sequence as TrackSequence
-from ...vision.tracks import complete_tracks
+from ...vision.tracks.features import FeaturePool, segmentation_features
+from ...vision.tracks.io import Sequence as TrackSequence
+from ...vision.tracks.io import complete_tracks
 from .methods import (
     GRID,
     HINDSIGHT,

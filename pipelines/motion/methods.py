@@ -10,7 +10,7 @@ import numpy as np
 
 from ...learners import RankBoost
 from ...models.ranker import CandidateSet, RankerSettings, RankingFunction, ranked_pairs, relative
-from ...vision.motion_features import FeaturePool
+from ...vision.tracks.features import FeaturePool
 
 SMALL_MOTION = 10  # min_motion_size of the second half of the table; found in hindsight (see docs/motion.md)
 

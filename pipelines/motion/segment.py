@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from ...models.ranker import Segmentation, SegmentationRanker
-from ...vision.motion import VIDEO_FAMILIES
-from ...vision.tracker import Tracker, draw_tracks, write_overlay, write_video
-from ...vision.tracks import Sequence as TrackSequence
-from ...vision.tracks import complete_tracks, read_tracks, thin_tracks
+from ...vision.tracks.candidates import VIDEO_FAMILIES
+from ...vision.tracks.io import Sequence as TrackSequence
+from ...vision.tracks.io import complete_tracks, read_tracks, thin_tracks
+from ...vision.tracks.tracker import Tracker, draw_tracks, write_overlay, write_video
 from .methods import SHIPPED
 
 TRACK_FILES = (".npz", ".csv", ".mat")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import overload
 
 from ...vision.images import read_image
-from ...vision.pets import Photograph
+from ...vision.words.pet_features import Photograph
 from ..faces.data import IMAGE_SUFFIXES, _rows
 
 BOX_COLUMNS = ("head_xmin", "head_ymin", "head_xmax", "head_ymax")

@@ -9,7 +9,7 @@ import numpy as np
 
 from ....models.detector import KeypointDetector, KeypointModel
 from ....models.peaks import IED, Localisation, find_peaks
-from ....vision.pool import KIND, FeaturePool
+from ....vision.windows.feature_pool import KIND, FeaturePool
 from ..average_precision import NEAR, judge, pooled
 from ..data import FaceImage
 from .mining import each, open_view

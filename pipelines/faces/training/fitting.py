@@ -14,8 +14,8 @@ from ....learners.solvers.schedules import get_schedule
 from ....learners.solvers.swapping import descend
 from ....models.detector import KeypointModel
 from ....models.sparse import OffsetModel
-from ....vision.patches import PatchDesign, value_range
-from ....vision.pool import FeaturePool
+from ....vision.windows.feature_pool import FeaturePool
+from ....vision.windows.patch_design import PatchDesign, value_range
 
 _RANGE_ROWS = 2000  # windows of which the range of each feature is taken
 

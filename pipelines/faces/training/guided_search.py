@@ -10,10 +10,10 @@ import numpy as np
 
 from ....models.guide import Guide
 from ....models.sparse import KeypointModel
-from ....vision.channels import level_channels
-from ....vision.pool import FeaturePool, extract_patches
 from ....vision.pyramid import Level, gaussian_pyramid
-from ....vision.windows import score_windows
+from ....vision.windows.feature_pool import FeaturePool, extract_patches
+from ....vision.windows.level_features import level_channels
+from ....vision.windows.sparse_scan import score_windows
 from ..data import FaceImage
 from .calibration import cheapest_order, soft_cascade
 from .fitting import FitSettings, fit_offsets, fit_rows

@@ -17,8 +17,8 @@ import numpy as np
 
 from ....models.detector import KeypointDetector
 from ....vision.images import read_image
-from ....vision.pool import extract_patches
 from ....vision.pyramid import Level, gaussian_pyramid
+from ....vision.windows.feature_pool import extract_patches
 from ..data import KEYPOINTS, MIRROR, FaceImage
 
 SCALES_PER_OCTAVE = 4

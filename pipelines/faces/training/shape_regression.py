@@ -11,8 +11,8 @@ import numpy as np
 from ....models.context import Context, Refinement, ShapeModel, cut_window, learn_shape
 from ....models.detector import KeypointDetector
 from ....vision.images import read_image
-from ....vision.pool import FeaturePool
 from ....vision.pyramid import Level, gaussian_pyramid
+from ....vision.windows.feature_pool import FeaturePool
 from ..average_precision import judge, pooled
 from ..data import KEYPOINTS, MIRROR, FaceImage
 from .fitting import FitSettings, fit_offsets

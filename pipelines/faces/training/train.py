@@ -14,8 +14,8 @@ import numpy as np
 
 from ....models.detector import KeypointDetector, KeypointModel
 from ....models.files import check_array, check_writable, read_model, write_model
-from ....vision.pool import FeaturePool
 from ....vision.pyramid import Level
+from ....vision.windows.feature_pool import FeaturePool
 from ..data import MIRROR, FaceImage
 from .calibration import calibrate, rejection_thresholds, with_order
 from .fitting import FitSettings, fit_rows

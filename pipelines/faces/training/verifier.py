@@ -10,8 +10,8 @@ import numpy as np
 
 from ....models.detector import KeypointDetector, KeypointModel
 from ....models.guide import Guide
-from ....vision.channels import level_channels
 from ....vision.pyramid import Level
+from ....vision.windows.level_features import level_channels
 from .calibration import cascade_for_recall, cheapest_order
 from .mining import Windows
 from .train import Job, TrainingSettings

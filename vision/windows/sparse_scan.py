@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit, uint64
 
-from .additive import Additive
-from .blocks import LANES, gather_6, gather_hog, gather_more, respond
-from .channels import LevelChannels
+from .kernels import LANES, gather_6, gather_hog, gather_more, respond
+from .level_features import LevelChannels
+from .responses import Additive
 
 __all__ = ["predict_windows", "score_windows", "windows_around"]
 

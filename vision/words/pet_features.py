@@ -14,9 +14,9 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .images import as_rgb
-from .sift import DenseSift, Descriptors
-from .words import VisualWords, frequencies
+from ..images import as_rgb
+from .dense_sift import DenseSift, Descriptors
+from .visual_words import VisualWords, frequencies
 
 N_SHADES = 10  # of each colour channel
 

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .sift import N_VALUES, Descriptors
+from .dense_sift import N_VALUES, Descriptors
 
 _BLOCK = 4096  # descriptors per matrix product
 _CODE = 255.0  # words are stored as bytes: rooted descriptors lie in [0, 1]

@@ -4,10 +4,10 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit, uint64
 
-from .additive import Additive, additive
-from .blocks import add_corner, respond, scaled, sum_6_corners, sum_8_corners
-from .channels import GROUP, LevelChannels, level_channels
-from .windows import corner_offsets, finish_windows, level_offsets
+from .kernels import add_corner, respond, scaled, sum_6_corners, sum_8_corners
+from .level_features import GROUP, LevelChannels, level_channels
+from .responses import Additive, additive
+from .sparse_scan import corner_offsets, finish_windows, level_offsets
 
 __all__ = ["Additive", "LevelChannels", "additive", "dense_values", "level_channels", "scan", "scan_level"]
 
@@ -44,7 +44,7 @@ def scan(
     Returns
     -------
     (H, W) float32 ndarray
-        Entry (y, x): score of the window at pixel (x, y), see `annealed.vision.pool.extract_patches`; -inf where
+        Entry (y, x): score of the window at pixel (x, y), see `annealed.vision.windows.feature_pool.extract_patches`; -inf where
         rejected.
 
     Raises

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from .blocks import Program
-from .pool import FeaturePool, response_tables
+from .feature_pool import FeaturePool, response_tables
+from .kernels import Program
 
 __all__ = ["Additive", "additive"]
 
@@ -60,7 +60,7 @@ def additive(
     intercept: npt.ArrayLike,
     thresholds: npt.ArrayLike | None = None,
 ) -> Additive:
-    """Prepare a model for any number of levels; parameters and errors as in `annealed.vision.scan.scan`.
+    """Prepare a model for any number of levels; parameters and errors as in `annealed.vision.windows.dense_scan.scan`.
 
     ``coef`` (n, B + 1, q) and ``intercept`` (q,) make a model of q outputs.
     """

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit, uint16, uint64
 
-from .blocks import MAGNITUDE_SCALE, gradients, inverse_deviation
-from .pool import FeaturePool
+from .feature_pool import FeaturePool
+from .kernels import MAGNITUDE_SCALE, gradients, inverse_deviation
 
 __all__ = ["GROUP", "LevelChannels", "level_channels"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .blocks import LANES, MAGNITUDE_SCALE, Program, accumulate, block_tables, evaluate_rows
+from .kernels import LANES, MAGNITUDE_SCALE, Program, accumulate, block_tables, evaluate_rows
 
 __all__ = [
     "CELL",
@@ -270,7 +270,7 @@ class FeaturePool:
         return mirrored, signs
 
     def compile(self, features: npt.ArrayLike) -> Program:
-        """Features in the form that the compiled loops of `annealed.vision.blocks` read."""
+        """Features in the form that the compiled loops of `annealed.vision.windows.kernels` read."""
         features = self.check(features)
         n, n_kinds = len(features), len(self.kinds)
         kind = features[:, KIND].astype(np.int64)

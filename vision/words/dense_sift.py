@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from .images import as_rgb
+from ..images import as_rgb
 
 N_CELLS = 4  # cells along each side of a descriptor
 N_ORIENTATIONS = 8

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..learners.sources.files import Source
-from .images import read_image
-from .pool import FeaturePool, extract_patches
+from ...learners.sources.files import Source
+from ..images import read_image
+from .feature_pool import FeaturePool, extract_patches
 
 __all__ = ["ImageWindows", "PatchSource"]
 
@@ -26,7 +26,7 @@ class ImageWindows:
     image : (n,) array_like of int
         For each window the position of its image in ``paths``. Windows of one image that follow each other are cut out together.
     x, y : (n,) array_like of int
-        Pixels, see `annealed.vision.pool.extract_patches`.
+        Pixels, see `annealed.vision.windows.feature_pool.extract_patches`.
     window : int, default 24
 
     Attributes
@@ -90,7 +90,7 @@ class PatchSource(Source):
     >>> import numpy as np
     >>> from annealed.learners import FSAClassifier
     >>> from annealed.vision import FeaturePool
-    >>> from annealed.vision.patch_source import PatchSource
+    >>> from annealed.vision.windows.patch_source import PatchSource
     >>> patches = np.random.default_rng(0).integers(0, 256, (300, 26, 26, 3), dtype=np.uint8)
     >>> path = os.path.join(tempfile.mkdtemp(), "patches.npy")
     >>> np.save(path, patches)

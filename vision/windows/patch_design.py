@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from ..learners.designs import kernels
-from ..learners.designs.in_memory import Design, PiecewiseDesign, _inverse_scale, hat_basis, sublevels
-from .blocks import LANES, Program, block_tables, clipped_ramps, encode_rows
-from .pool import FeaturePool, block_offsets
+from ...learners.designs import kernels
+from ...learners.designs.in_memory import Design, PiecewiseDesign, _inverse_scale, hat_basis, sublevels
+from .feature_pool import FeaturePool, block_offsets
+from .kernels import LANES, Program, block_tables, clipped_ramps, encode_rows
 
 __all__ = ["PatchDesign", "value_range"]
 
@@ -34,7 +34,7 @@ class PatchDesign(Design):
     Parameters
     ----------
     patches : (n, window + 2, window + 2, 3) uint8 ndarray
-        Windows, with one pixel around each (`annealed.vision.pool.extract_patches`). Not copied.
+        Windows, with one pixel around each (`annealed.vision.windows.feature_pool.extract_patches`). Not copied.
     sample_weight : (n,) array_like
         Weights with sum one, for the means and scales of the columns.
     pool : FeaturePool, optional

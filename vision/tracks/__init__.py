@@ -1,0 +1,1 @@
+"""Feature tracks: reading, tracking, candidate segmentations and their features."""

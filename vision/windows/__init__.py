@@ -1,0 +1,1 @@
+"""Windows of photographs: the pool of HOG and Haar features, dense and sparse scans, designs for training."""

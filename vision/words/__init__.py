@@ -1,0 +1,1 @@
+"""Visual words: dense SIFT, bags of words, the features of pets."""

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from annealed.models.detector import KeypointDetector
+from annealed.models.keypoints.detector import KeypointDetector
 from annealed.pipelines.faces.average_precision import pooled
 from annealed.pipelines.faces.data import list_images, read_faces
 from annealed.pipelines.faces.evaluate import evaluate_detector

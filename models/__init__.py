@@ -10,19 +10,19 @@ from .weights import FOLDER, path_of
 
 # Kind of a model file -> module and class that read it. A new kind of model is a new line.
 KINDS = {
-    "keypoint detector": ("detector", "KeypointDetector"),
-    "segmentation ranker": ("ranker", "SegmentationRanker"),
-    "image classifier": ("classifier", "ImageClassifier"),
+    "keypoint detector": ("keypoints.detector", "KeypointDetector"),
+    "segmentation ranker": ("motion.ranker", "SegmentationRanker"),
+    "image classifier": ("images.classifier", "ImageClassifier"),
 }
 
 _PUBLIC = {
-    "KeypointDetector": "detector",
-    "KeypointModel": "detector",
-    "Detection": "detector",
-    "SegmentationRanker": "ranker",
-    "ImageClassifier": "classifier",
-    "ClassifierSettings": "classifier",
-    "Explanation": "classifier",
+    "KeypointDetector": "keypoints.detector",
+    "KeypointModel": "keypoints.detector",
+    "Detection": "keypoints.detector",
+    "SegmentationRanker": "motion.ranker",
+    "ImageClassifier": "images.classifier",
+    "ClassifierSettings": "images.classifier",
+    "Explanation": "images.classifier",
 }
 
 __all__ = [

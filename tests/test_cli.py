@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from annealed import __version__
 from annealed.models import KeypointDetector
-from annealed.models.detector import Detection, KeypointModel
+from annealed.models.keypoints.detector import Detection, KeypointModel
 from annealed.pipelines.cli.app import app
 from annealed.pipelines.faces import detect as faces_detect
 from annealed.pipelines.faces.data import KEYPOINTS

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from annealed.models import KeypointDetector, load_model, resolve_model
-from annealed.models.detector import KeypointModel
 from annealed.models.files import read_model, write_model
-from annealed.models.peaks import IED, Localisation, find_peaks
+from annealed.models.keypoints.detector import KeypointModel
+from annealed.models.keypoints.non_maximum_suppression import IED, Localisation, find_peaks
 from annealed.vision.windows.feature_pool import FeaturePool, extract_patches
 
 POOL = FeaturePool()

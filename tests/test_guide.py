@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from annealed.models import KeypointDetector, load_model
-from annealed.models.context import Context, Refinement, cut_window, learn_shape
 from annealed.models.files import read_model, write_model
-from annealed.models.guide import FARTHEST, Guide
-from annealed.models.peaks import Localisation
-from annealed.models.sparse import KeypointModel, OffsetModel
+from annealed.models.keypoints.guided_search import FARTHEST, Guide
+from annealed.models.keypoints.non_maximum_suppression import Localisation
+from annealed.models.keypoints.shape_regression import Context, Refinement, cut_window, learn_shape
+from annealed.models.keypoints.window_models import KeypointModel, OffsetModel
 from annealed.vision import FeaturePool, extract_patches, level_channels
 from annealed.vision.pyramid import gaussian_pyramid
 from annealed.vision.windows.dense_scan import scan_level
@@ -136,7 +136,7 @@ def test_a_large_image_is_detected_in_strips_as_in_one_piece(monkeypatch):
     for mode in ("scan", "regress", "prune+regress"):
         whole = detector.detect(IMAGE, threshold=-np.inf, mode=mode)
         assert whole
-        monkeypatch.setattr("annealed.models.detector.STRIP", 4000)
+        monkeypatch.setattr("annealed.models.keypoints.detector.STRIP", 4000)
         assert len(list(detector.strips(gaussian_pyramid(IMAGE)[0], mode))) > 1
         assert detector.detect(IMAGE, threshold=-np.inf, mode=mode) == whole
         monkeypatch.undo()

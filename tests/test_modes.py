@@ -6,10 +6,10 @@ import cv2
 import numpy as np
 import pytest
 from annealed.models import load_model
-from annealed.models.context import Context, Face
-from annealed.models.detector import KeypointDetector
-from annealed.models.peaks import Localisation
-from annealed.models.sparse import KeypointModel
+from annealed.models.keypoints.detector import KeypointDetector
+from annealed.models.keypoints.non_maximum_suppression import Localisation
+from annealed.models.keypoints.shape_regression import Context, Face
+from annealed.models.keypoints.window_models import KeypointModel
 from annealed.pipelines.faces.data import KEYPOINTS, FaceImage
 from annealed.pipelines.faces.training.calibration import (
     cascade_for_recall,

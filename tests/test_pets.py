@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from annealed.models import ClassifierSettings, ImageClassifier, load_model
-from annealed.models.classifier import HEADS, WHOLE, temperature
-from annealed.models.scorers import AdditiveScorer, MetricScorer
+from annealed.models.images.classifier import HEADS, WHOLE, temperature
+from annealed.models.images.scorers import AdditiveScorer, MetricScorer
 from annealed.pipelines.cli.app import app
 from annealed.pipelines.pets import report as pets_report
 from annealed.pipelines.pets.data import read_pets, usable

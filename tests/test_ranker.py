@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 from annealed.models import load_model
-from annealed.models.ranker import (
+from annealed.models.motion.ranker import (
     CandidateSet,
     RankerSettings,
     RankingFunction,

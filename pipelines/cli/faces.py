@@ -47,8 +47,8 @@ def detect(
 ) -> None:
     """Find keypoints in photographs."""
     from ...models import load_model, resolve_model
-    from ...models.detector import KeypointDetector
     from ...models.files import check_writable
+    from ...models.keypoints.detector import KeypointDetector
     from ..faces.detect import detect_files, overlay_paths
     from ..faces.drawing import draw_detections, write_image
     from ..faces.video import detect_video, video_source
@@ -122,9 +122,9 @@ def train(
 ) -> None:
     """Train a detector by mining false alarms, and what its fast modes need."""
     from ...models import load_model, resolve_model
-    from ...models.detector import KeypointDetector
     from ...models.files import check_writable
-    from ...models.guide import MODES
+    from ...models.keypoints.detector import KeypointDetector
+    from ...models.keypoints.guided_search import MODES
     from ..faces.data import KEYPOINTS, list_images, read_faces
     from ..faces.training.fast_modes import ModeSettings, add_modes
     from ..faces.training.train import read_settings, train_detector
@@ -175,7 +175,7 @@ def evaluate(
 ) -> None:
     """Compare detections with annotations: average precision per keypoint, tolerance and source."""
     from ...models import load_model, resolve_model
-    from ...models.detector import KeypointDetector
+    from ...models.keypoints.detector import KeypointDetector
     from ..faces.data import list_images, read_faces
     from ..faces.evaluate import COLUMNS, evaluate_detector, write_report
 

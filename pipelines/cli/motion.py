@@ -30,7 +30,7 @@ def segment(
 ) -> None:
     """Label every track by the rigid motion it belongs to."""
     from ...models import load_model
-    from ...models.ranker import SegmentationRanker
+    from ...models.motion.ranker import SegmentationRanker
     from ..motion.segment import segment_file
 
     number = _motions(motions)

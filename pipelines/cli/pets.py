@@ -28,7 +28,7 @@ def train(
     quiet: Quiet = False,
 ) -> None:
     """Learn words and classes from photographs (of the training split, where the data name one)."""
-    from ...models.classifier import HEADS, ClassifierSettings, ImageClassifier
+    from ...models.images.classifier import HEADS, ClassifierSettings, ImageClassifier
     from ...vision.words.pet_features import PetFeatures
     from ..pets.data import Photographs, read_pets, usable
 
@@ -161,7 +161,7 @@ def evaluate(
 
 def _load(model: str):
     from ...models import load_model, resolve_model
-    from ...models.classifier import ImageClassifier
+    from ...models.images.classifier import ImageClassifier
 
     classifier = load_model(resolve_model(model))
     if not isinstance(classifier, ImageClassifier):

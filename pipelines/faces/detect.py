@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...models.detector import Detection, KeypointDetector
+from ...models.keypoints.detector import Detection, KeypointDetector
 from ...vision.images import read_image
 
 SAMPLE = "astronaut"  # name of the photograph that is looked at when none is named

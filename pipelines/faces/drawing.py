@@ -8,8 +8,8 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from ...models.detector import Detection
 from ...models.files import replacing
+from ...models.keypoints.detector import Detection
 
 # Colours that stay apart for most colour-blind eyes, left and right of a pair in a bright and a dark tone.
 COLOURS = {

@@ -11,8 +11,8 @@ from typing import Any
 import cv2
 import numpy as np
 
-from ...models.detector import Detection, KeypointDetector
 from ...models.files import replacing
+from ...models.keypoints.detector import Detection, KeypointDetector
 from ...vision.images import read_image
 from ..console import plain, text
 from .average_precision import FALSE, HIT, MAX_DETECTIONS, Curve, Judged, judge, pooled

@@ -11,8 +11,8 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from ...models.detector import Detection, KeypointDetector
 from ...models.files import check_writable, replacing
+from ...models.keypoints.detector import Detection, KeypointDetector
 from .drawing import draw_marks
 
 VIDEO_SUFFIXES = (".mp4", ".m4v", ".mov", ".avi", ".mkv", ".webm", ".mpg", ".mpeg")

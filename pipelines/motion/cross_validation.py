@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...models.files import replacing
-from ...models.ranker import CandidateSet, RankingFunction, SegmentationRanker
+from ...models.motion.ranker import CandidateSet, RankingFunction, SegmentationRanker
 from ...vision.tracks.candidates import (
     JOINED_FAMILIES,
     PAPER_FAMILIES,

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from ...models.files import replacing
-from ...models.ranker import by_size
+from ...models.motion.ranker import by_size
 from ...vision.tracks.io import Sequence as TrackSequence
 from ..console import print_table
 from .cross_validation import Benchmark, Result

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...models.ranker import Segmentation, SegmentationRanker
+from ...models.motion.ranker import Segmentation, SegmentationRanker
 from ...vision.tracks.candidates import VIDEO_FAMILIES
 from ...vision.tracks.io import Sequence as TrackSequence
 from ...vision.tracks.io import complete_tracks, read_tracks, thin_tracks

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ...models.classifier import HEADS, METHODS, WHOLE, ClassifierSettings, ImageClassifier, _mean_probabilities
+from ...models.images.classifier import HEADS, METHODS, WHOLE, ClassifierSettings, ImageClassifier, _mean_probabilities
 from .data import PetFile, Photographs
 
 COLUMNS = {

@@ -10,9 +10,9 @@ from typing import Any
 import cv2
 import numpy as np
 
-from ...models.classifier import HEADS, WHOLE, Explanation, ImageClassifier, metric_on
 from ...models.files import replacing
-from ...models.scorers import AdditiveScorer
+from ...models.images.classifier import HEADS, WHOLE, Explanation, ImageClassifier, metric_on
+from ...models.images.scorers import AdditiveScorer
 from .data import PetFile, Photographs
 from .evaluate import COLUMNS, Evaluation
 

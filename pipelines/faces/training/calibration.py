@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from ....models.detector import KeypointDetector, KeypointModel
-from ....models.peaks import IED, Localisation, find_peaks
+from ....models.keypoints.detector import KeypointDetector, KeypointModel
+from ....models.keypoints.non_maximum_suppression import IED, Localisation, find_peaks
 from ....vision.windows.feature_pool import KIND, FeaturePool
 from ..average_precision import NEAR, judge, pooled
 from ..data import FaceImage

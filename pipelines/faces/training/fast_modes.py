@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from ....models.context import Context
-from ....models.detector import KIND, KeypointDetector
 from ....models.files import check_writable, read_model
-from ....models.guide import Guide
+from ....models.keypoints.detector import KIND, KeypointDetector
+from ....models.keypoints.guided_search import Guide
+from ....models.keypoints.shape_regression import Context
 from ..data import MIRROR, FaceImage
 from .calibration import cascade_for_recall
 from .guided_search import GuideSettings, train_guide

@@ -12,8 +12,8 @@ from ....learners.objective.priors import Prior
 from ....learners.solvers.annealing import SafeRate, anneal
 from ....learners.solvers.schedules import get_schedule
 from ....learners.solvers.swapping import descend
-from ....models.detector import KeypointModel
-from ....models.sparse import OffsetModel
+from ....models.keypoints.detector import KeypointModel
+from ....models.keypoints.window_models import OffsetModel
 from ....vision.windows.feature_pool import FeaturePool
 from ....vision.windows.patch_design import PatchDesign, value_range
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ....models.guide import Guide
-from ....models.sparse import KeypointModel
+from ....models.keypoints.guided_search import Guide
+from ....models.keypoints.window_models import KeypointModel
 from ....vision.pyramid import Level, gaussian_pyramid
 from ....vision.windows.feature_pool import FeaturePool, extract_patches
 from ....vision.windows.level_features import level_channels

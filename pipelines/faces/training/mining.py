@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from ....models.detector import KeypointDetector
+from ....models.keypoints.detector import KeypointDetector
 from ....vision.images import read_image
 from ....vision.pyramid import Level, gaussian_pyramid
 from ....vision.windows.feature_pool import extract_patches

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ....models.context import Context, Refinement, ShapeModel, cut_window, learn_shape
-from ....models.detector import KeypointDetector
+from ....models.keypoints.detector import KeypointDetector
+from ....models.keypoints.shape_regression import Context, Refinement, ShapeModel, cut_window, learn_shape
 from ....vision.images import read_image
 from ....vision.pyramid import Level, gaussian_pyramid
 from ....vision.windows.feature_pool import FeaturePool

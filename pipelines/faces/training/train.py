@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ....models.detector import KeypointDetector, KeypointModel
 from ....models.files import check_array, check_writable, read_model, write_model
+from ....models.keypoints.detector import KeypointDetector, KeypointModel
 from ....vision.pyramid import Level
 from ....vision.windows.feature_pool import FeaturePool
 from ..data import MIRROR, FaceImage

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ....models.detector import KeypointDetector, KeypointModel
-from ....models.guide import Guide
+from ....models.keypoints.detector import KeypointDetector, KeypointModel
+from ....models.keypoints.guided_search import Guide
 from ....vision.pyramid import Level
 from ....vision.windows.level_features import level_channels
 from .calibration import cascade_for_recall, cheapest_order

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ..vision.windows.feature_pool import FeaturePool, response_tables
-from ..vision.windows.kernels import accumulate
-from ..vision.windows.responses import Additive, additive
-from .peaks import IED, Localisation
+from ...vision.windows.feature_pool import FeaturePool, response_tables
+from ...vision.windows.kernels import accumulate
+from ...vision.windows.responses import Additive, additive
+from .non_maximum_suppression import IED, Localisation
 
 
 @dataclass(frozen=True)

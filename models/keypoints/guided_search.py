@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..vision.windows.feature_pool import FeaturePool, pixel_of
-from ..vision.windows.level_features import LevelChannels
-from ..vision.windows.sparse_scan import predict_windows, score_windows, windows_around
-from .peaks import IED, Localisation
-from .sparse import KeypointModel, OffsetModel
+from ...vision.windows.feature_pool import FeaturePool, pixel_of
+from ...vision.windows.level_features import LevelChannels
+from ...vision.windows.sparse_scan import predict_windows, score_windows, windows_around
+from .non_maximum_suppression import IED, Localisation
+from .window_models import KeypointModel, OffsetModel
 
 MODES = ("scan", "regress", "prune+regress")
 """How windows are chosen: all of them; where a regressor points from a grid; the same from what is left of a pruned grid."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..vision.words.dense_sift import CELL_OF_SIZE, N_CELLS, Descriptors
-from ..vision.words.pet_features import N_SHADES, PetFeatures, Photograph, shade_bins
+from ...vision.words.dense_sift import CELL_OF_SIZE, N_CELLS, Descriptors
+from ...vision.words.pet_features import N_SHADES, PetFeatures, Photograph, shade_bins
 
 WINDOW = CELL_OF_SIZE * N_CELLS  # side of a descriptor in units of its keypoint's size
 

@@ -15,18 +15,18 @@ import cv2
 import numpy as np
 from joblib import Parallel, delayed
 
-from ..vision.images import as_rgb
-from ..vision.pyramid import Level, gaussian_pyramid
-from ..vision.windows.dense_scan import scan_level
-from ..vision.windows.feature_pool import FeaturePool
-from ..vision.windows.level_features import Buffers, LevelChannels, level_channels
-from ..vision.windows.sparse_scan import score_windows
-from .context import Context
-from .files import read_model, write_model
-from .guide import MODES, Guide
-from .peaks import IED, find_peaks
-from .sparse import KeypointModel
-from .stored import read_parts, write_parts
+from ...vision.images import as_rgb
+from ...vision.pyramid import Level, gaussian_pyramid
+from ...vision.windows.dense_scan import scan_level
+from ...vision.windows.feature_pool import FeaturePool
+from ...vision.windows.level_features import Buffers, LevelChannels, level_channels
+from ...vision.windows.sparse_scan import score_windows
+from ..files import read_model, write_model
+from .guided_search import MODES, Guide
+from .non_maximum_suppression import IED, find_peaks
+from .serialisation import read_parts, write_parts
+from .shape_regression import Context
+from .window_models import KeypointModel
 
 KIND = "keypoint detector"
 STRIP = 1 << 20  # pixels of a level that are worked on at a time

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from ..vision.windows.feature_pool import FeaturePool
-from .context import Context, Refinement, ShapeModel
-from .files import check_array
-from .guide import Guide
-from .peaks import Localisation
-from .sparse import KeypointModel, OffsetModel
+from ...vision.windows.feature_pool import FeaturePool
+from ..files import check_array
+from .guided_search import Guide
+from .non_maximum_suppression import Localisation
+from .shape_regression import Context, Refinement, ShapeModel
+from .window_models import KeypointModel, OffsetModel
 
 Arrays = dict[str, np.ndarray]
 

@@ -13,11 +13,11 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 from sklearn.model_selection import StratifiedKFold
 
-from ..learners import FSAClassifier, Prior, SDist
-from ..vision.words.pet_features import PetFeatures, Photograph
-from ..vision.words.visual_words import VisualWords
+from ...learners import FSAClassifier, Prior, SDist
+from ...vision.words.pet_features import PetFeatures, Photograph
+from ...vision.words.visual_words import VisualWords
+from ..files import check_array, read_model, write_model
 from .evidence import occurrences, paint
-from .files import check_array, read_model, write_model
 from .scorers import SCORERS, AdditiveScorer, MetricScorer, Scorer
 
 KIND = "image classifier"

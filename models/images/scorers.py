@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import softmax
 
-from ..learners import FSAClassifier, SDist
-from .files import check_array
+from ...learners import FSAClassifier, SDist
+from ..files import check_array
 
 
 def _take(X, columns: np.ndarray) -> np.ndarray:

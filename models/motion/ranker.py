@@ -9,8 +9,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..learners import FSARanker, Prior
-from ..vision.tracks.candidates import (
+from ...learners import FSARanker, Prior
+from ...vision.tracks.candidates import (
     VIDEO_FAMILIES,
     Candidate,
     Family,
@@ -19,9 +19,9 @@ from ..vision.tracks.candidates import (
     check_tracks,
     misclassification,
 )
-from ..vision.tracks.features import FeaturePool, segmentation_features
-from ..vision.tracks.io import complete_tracks
-from .files import check_array, read_model, write_model
+from ...vision.tracks.features import FeaturePool, segmentation_features
+from ...vision.tracks.io import complete_tracks
+from ..files import check_array, read_model, write_model
 
 KIND = "segmentation ranker"
 MOTIONS = (2, 3, 4, 5)  # what "auto" chooses from

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 import cv2
 import numpy as np
 
-from ..vision.pyramid import Level
-from ..vision.windows.feature_pool import FeaturePool
-from .peaks import IED
-from .sparse import KeypointModel, OffsetModel
+from ...vision.pyramid import Level
+from ...vision.windows.feature_pool import FeaturePool
+from .non_maximum_suppression import IED
+from .window_models import KeypointModel, OffsetModel
 
 _SEED_DISTANCE = 0.7  # of an anchor's expected place, in IED, while the face's scale is only known from one window
 _DISTANCE = 0.25  # the same, once the face's frame is known
@@ -190,7 +190,7 @@ class Context:
         Parameters
         ----------
         peaks : dict of str to ndarray of shape (n, 4)
-            x, y, score and scale of each anchor's detections (:func:`annealed.models.peaks.find_peaks`).
+            x, y, score and scale of each anchor's detections (:func:`annealed.models.keypoints.non_maximum_suppression.find_peaks`).
         thresholds : dict of str to float
             Each anchor's default threshold.
         most : int

@@ -1,0 +1,1 @@
+"""Keypoint detectors: window models, scanning, non-maximum suppression, shape regression."""

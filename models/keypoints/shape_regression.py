@@ -190,7 +190,7 @@ class Context:
         Parameters
         ----------
         peaks : dict of str to ndarray of shape (n, 4)
-            x, y, score and scale of each anchor's detections (:func:`annealed.models.keypoints.non_maximum_suppression.find_peaks`).
+            x, y, score and scale of each anchor (:func:`~annealed.models.keypoints.non_maximum_suppression.find_peaks`).
         thresholds : dict of str to float
             Each anchor's default threshold.
         most : int

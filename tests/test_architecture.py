@@ -9,6 +9,27 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("learners", "vision", "models", "pipelines")  # from the bottom up
 MOST_MODULES = 12
+# Inside a package: levels from the bottom up. A part imports parts of lower levels only, never one of its own level.
+LEVELS = {
+    "learners": [
+        {"objective", "sources"},
+        {"designs"},
+        {"solvers"},
+        {"common"},
+        {"fsa", "metric_learning", "online", "selectors"},
+        {"plots", "stability"},
+    ],
+    "vision": [{"images", "pyramid"}, {"tracks", "windows", "words"}],
+    "models": [{"files", "weights"}, {"images", "keypoints", "motion"}],
+    "pipelines": [
+        {"console"},
+        {"common"},
+        {"faces", "motion", "tabular"},
+        {"pets", "reproduce"},
+        {"faces.training"},
+        {"cli"},
+    ],
+}
 
 
 def python_files():
@@ -86,6 +107,34 @@ def test_imports_only_go_down(path):
         assert PACKAGES.index(target[0]) <= PACKAGES.index(dotted(path)[0]), f"{path}:{line} imports {'.'.join(target)} above it"
 
 
+def part_of(module: tuple[str, ...]) -> str:
+    """The deepest part of the table that holds a module; empty for a package's own ``__init__``."""
+    names = {name for level in LEVELS[module[0]] for name in level}
+    parts = [".".join(module[1:end]) for end in range(2, len(module) + 1)]
+    found = [part for part in parts if part in names]
+    return found[-1] if found else ".".join(module[1:2])
+
+
+def level_of(module: tuple[str, ...]) -> int:
+    part = part_of(module)
+    if not part:  # the package's own names stand above its parts
+        return len(LEVELS[module[0]])
+    return next((i for i, level in enumerate(LEVELS[module[0]]) if part in level), -1)
+
+
+# To be mended next: graded pairs belong to the pairwise loss, and a factory makes the designs.
+PENDING = {("learners", "selectors", "rankboost"), ("learners", "sources", "files")}
+
+
+@pytest.mark.parametrize("path", [p for p in python_files() if dotted(p) not in PENDING], ids=lambda path: "/".join(dotted(path)))
+def test_parts_import_lower_parts(path):
+    module = dotted(path)
+    assert level_of(module) >= 0, f"{path} is in no part of the table above: add its part"
+    for target, line in imports_of(path):
+        if target[0] == module[0] and part_of(target) != part_of(module):
+            assert level_of(target) < level_of(module), f"{path}:{line} imports {'.'.join(target)}"
+
+
 def circles(graph):
     """Groups of modules that import each other, by depth-first search (Tarjan)."""
     order, low, stack, found = {}, {}, [], []
@@ -116,12 +165,11 @@ def test_a_circle_would_be_found():
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == [["b", "c"]]
 
 
-@pytest.mark.xfail(reason="learners.blocks and learners.sources import each other: ends with the move", strict=True)
+@pytest.mark.xfail(reason="sources and designs import each other until one factory makes the designs", strict=True)
 def test_no_circles():
     assert circles(GRAPH) == []
 
 
-@pytest.mark.xfail(reason="learners and pipelines are flat: ends with the move", strict=True)
 def test_folders_are_small():
     full = {}
     for folder in {path.parent for path in python_files()}:

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from annealed.vision import FeaturePool, dense_values, extract_patches, level_channels
-from annealed.vision.windows import dense_scan as scan
+from annealed.vision import FeaturePool, dense_values, extract_patches, level_channels, scan
 from annealed.vision.windows.feature_pool import HogLayout
 from skimage.data import astronaut
 

@@ -11,8 +11,7 @@ from functools import partial
 import cv2
 import numba
 import numpy as np
-from annealed.vision import FeaturePool, extract_patches, gaussian_pyramid, level_channels
-from annealed.vision.windows import dense_scan as scan
+from annealed.vision import FeaturePool, extract_patches, gaussian_pyramid, level_channels, scan
 from annealed.vision.windows.kernels import LANES
 from annealed.vision.windows.patch_design import PatchDesign
 from skimage.data import astronaut

@@ -13,10 +13,10 @@ from .objective.losses import (
     Loss,
     MarginLoss,
     MultinomialLoss,
-    PairwiseLogisticLoss,
     SquaredLoss,
     VapnikLoss,
 )
+from .objective.pairwise import PairwiseLogisticLoss
 from .objective.priors import Prior
 from .online.estimators import FOBOSClassifier, RDAClassifier, TruncatedGradientClassifier
 from .online.stabilised import StabilizedTruncatedSGDClassifier

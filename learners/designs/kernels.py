@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import get_num_threads, njit, prange
 
-from ..objective.losses import loss_terms
+from ..objective.margin_kernels import loss_terms
 
 ROWS = 512
 MISSING = 255

@@ -9,7 +9,8 @@ import numpy as np
 from sklearn.utils.validation import _check_sample_weight
 
 from ..common.parameters import check_parameters, document
-from ..objective.losses import Loss, PairwiseLogisticLoss
+from ..objective.losses import Loss
+from ..objective.pairwise import PairwiseLogisticLoss, graded_pairs
 from ..objective.priors import Prior
 from .base import _FSA, Encoded, with_callbacks
 
@@ -130,24 +131,6 @@ class FSARanker(_FSA):
     def predict(self, X) -> np.ndarray:
         """Scores (n_samples,): the greater the better."""
         return self.decision_function(X)
-
-
-def graded_pairs(y, qid=None) -> np.ndarray:
-    """Pairs (i, j) of rows of one query with grade i above grade j, (n_pairs, 2)."""
-    y = np.asarray(y)
-    qid = np.zeros(len(y), int) if qid is None else np.asarray(qid)
-    if len(qid) != len(y):
-        raise ValueError(f"qid has {len(qid)} entries for {len(y)} rows")
-    found = []
-    order = np.argsort(qid, kind="stable")
-    for rows in np.split(order, _breaks(qid[order])):
-        above, below = np.nonzero(y[rows][:, None] > y[rows][None, :])
-        found.append(np.column_stack([rows[above], rows[below]]))
-    return np.concatenate(found) if found else np.empty((0, 2), int)
-
-
-def _breaks(values):
-    return np.flatnonzero(values[1:] != values[:-1]) + 1
 
 
 document(FSARanker, '"pairwise_logistic", eq. (17) of the arXiv text.')

@@ -11,86 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import scipy.sparse as sp
-from numba import njit
 from scipy.special import expit, log_softmax, softmax
 from sklearn.base import BaseEstimator
 
-
-@njit(cache=True)
-def logistic_slope(u):
-    """Derivative of ln(1 + exp(-u)) with respect to the margin u = y f."""
-    if u > 0:
-        e = np.exp(-u)
-        return -e / (1.0 + e)
-    return -1.0 / (1.0 + np.exp(u))
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def flipped_logistic_terms(y, scores, weight, flip, gradient, curvature):
-    """Value, gradient and curvature of the flipped logistic loss in one pass; the logistic loss where ``flip`` is 0."""
-    value = 0.0
-    for i in range(scores.shape[0]):
-        for q in range(scores.shape[1]):
-            if y[i, q] == 0.0:
-                gradient[i, q] = curvature[i, q] = 0.0
-                continue
-            u = y[i, q] * scores[i, q]
-            e = np.exp(-abs(u))
-            larger, smaller = 1.0 / (1.0 + e), e / (1.0 + e)
-            right, wrong = (larger, smaller) if u > 0 else (smaller, larger)
-            clean = (1.0 - 2.0 * flip) * right
-            likelihood = flip + clean
-            w = weight[i]
-            value += w * (-np.log(likelihood) if flip > 0 else np.log1p(e) + max(-u, 0.0))
-            part = clean / likelihood if flip > 0 else 1.0
-            gradient[i, q] = -w * y[i, q] * part * wrong
-            curvature[i, q] = w * part * right * wrong
-    return value
-
-
-@njit(cache=True)
-def huberised_hinge_slope(u, h):
-    """Derivative of the Huberised hinge, eq. (8) of the arXiv text, with respect to the margin."""
-    if u > 1.0 + h:
-        return 0.0
-    if u < 1.0 - h:
-        return -1.0
-    return (u - 1.0 - h) / (2.0 * h)
-
-
-@njit(cache=True)
-def lorenz_slope(u):
-    """Derivative of ln(1 + (u - 1)^2) for margins u < 1, zero beyond."""
-    if u >= 1.0:
-        return 0.0
-    return 2.0 * (u - 1.0) / (1.0 + (u - 1.0) ** 2)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def loss_terms(kind, parameter, y, score):
-    """Value and slope at one score, by the kind of loss (see :func:`kernel_code`)."""
-    if kind == 0:
-        return 0.5 * (score - y) * (score - y), score - y
-    if y == 0.0:
-        return 0.0, 0.0
-    u = y * score
-    if kind == 1:
-        e = np.exp(-abs(u))
-        larger, smaller = 1.0 / (1.0 + e), e / (1.0 + e)
-        right, wrong = (larger, smaller) if u > 0 else (smaller, larger)
-        if parameter == 0.0:
-            return np.log1p(e) + max(-u, 0.0), -y * wrong
-        clean = (1.0 - 2.0 * parameter) * right
-        return -np.log(parameter + clean), -y * clean / (parameter + clean) * wrong
-    if kind == 2:
-        h = parameter
-        slope = huberised_hinge_slope(u, h)
-        value = 1.0 - u if u < 1.0 - h else h * slope * slope  # (1 + h - u)^2 / 4h, and 0 beyond
-        return value, y * slope
-    v = min(u - 1.0, 0.0)
-    return np.log1p(v * v), y * lorenz_slope(u)
-
+from .margin_kernels import flipped_logistic_terms
 
 Weighing = Callable[[np.ndarray], np.ndarray]
 
@@ -102,18 +26,6 @@ def _diagonal(curvature: np.ndarray) -> list[Weighing]:
         return lambda A: A * column.astype(A.dtype, copy=False)[:, None]
 
     return [weighing(curvature[:, q]) for q in range(curvature.shape[1])]
-
-
-@njit(cache=True)
-def hinge_slope(u):
-    """Subgradient of max(0, 1 - u) with respect to the margin."""
-    return -1.0 if u < 1.0 else 0.0
-
-
-@njit(cache=True)
-def exponential_slope(u):
-    """Derivative of exp(-u); margins below -500 count as -500."""
-    return -np.exp(-max(u, -500.0))
 
 
 class Loss(BaseEstimator):
@@ -395,67 +307,6 @@ class VapnikLoss(Loss):
         u, others = self._margins(y, scores)
         bend = others * self.base.margin_curvature(u) * (2.0 * sample_weight / (y.shape[1] - 1))[:, None]
         return y * bend.sum(axis=1, keepdims=True) + bend
-
-
-class PairwiseLogisticLoss(Loss):
-    """Ranking loss, eq. (17) of the arXiv text: ln(1 + exp(h_i - h_j)) - r_ij (h_i - h_j), a weighted mean over pairs.
-
-    Parameters
-    ----------
-    pairs : ndarray of shape (n_pairs, 2), int
-        Rows (i, j) of the compared items.
-    r : ndarray of shape (n_pairs,)
-        In [0, 1]: 1 where item i should score above item j, 0 below, 0.5 where they are equally good.
-    pair_weight : ndarray of shape (n_pairs,) or None
-        Weights of the pairs; None means equal ones.
-
-    Notes
-    -----
-    With the sign of (17), minimising drives h_i - h_j towards logit(r_ij): r = 1 means that i scores HIGHER. ``y`` and
-    ``sample_weight`` of the methods are not used: the pairs carry all.
-    """
-
-    max_curvature = 0.5
-    pointwise = False
-
-    def __init__(self, pairs=None, r=None, pair_weight=None):
-        self.pairs = pairs
-        self.r = r
-        self.pair_weight = pair_weight
-
-    def _weights(self):
-        n = len(self.pairs)
-        return np.full(n, 1.0 / n) if self.pair_weight is None else self.pair_weight / np.sum(self.pair_weight)
-
-    def _differences(self, scores):
-        return scores[self.pairs[:, 0], 0] - scores[self.pairs[:, 1], 0]
-
-    def _scatter(self, per_pair_i, per_pair_j, n):
-        out = np.bincount(self.pairs[:, 0], per_pair_i, n) + np.bincount(self.pairs[:, 1], per_pair_j, n)
-        return out[:, None]
-
-    def value(self, y, scores, sample_weight) -> float:
-        d = self._differences(scores)
-        return float(self._weights() @ (np.logaddexp(0.0, d) - self.r * d))
-
-    def gradient(self, y, scores, sample_weight) -> np.ndarray:
-        g = self._weights() * (expit(self._differences(scores)) - self.r)
-        return self._scatter(g, -g, len(scores))
-
-    def curvature(self, y, scores, sample_weight) -> np.ndarray:
-        # The Hessian over scores is a graph Laplacian; twice its diagonal majorises it.
-        p = expit(self._differences(scores))
-        c = 2.0 * self._weights() * p * (1.0 - p)
-        return self._scatter(c, c, len(scores))
-
-    def expansion(self, y, scores, sample_weight):
-        p = expit(self._differences(scores))
-        c = self._weights() * p * (1.0 - p)
-        i, j = self.pairs[:, 0], self.pairs[:, 1]
-        n = len(scores)
-        off = sp.coo_array((np.concatenate([c, c]), (np.concatenate([i, j]), np.concatenate([j, i]))), shape=(n, n)).tocsr()
-        laplacian = sp.diags_array(off.sum(axis=1)) - off  # the Hessian over scores itself
-        return *self.value_and_gradient(y, scores, sample_weight), [laplacian.__matmul__]
 
 
 LOSSES = {

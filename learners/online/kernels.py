@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numba import njit
 
-from ..objective.losses import exponential_slope, hinge_slope, huberised_hinge_slope, logistic_slope, lorenz_slope
+from ..objective.margin_kernels import exponential_slope, hinge_slope, huberised_hinge_slope, logistic_slope, lorenz_slope
 
 HINGE, LOGISTIC, HUBERISED_HINGE, LORENZ, SQUARED, EXPONENTIAL = range(6)
 

@@ -10,7 +10,7 @@ from numba import njit
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from ..fsa.ranker import graded_pairs
+from ..objective.pairwise import graded_pairs
 
 
 @njit(cache=True)

@@ -17,7 +17,7 @@ from annealed.learners import (
     Prior,
     VapnikLoss,
 )
-from annealed.learners.fsa.ranker import graded_pairs
+from annealed.learners.objective.pairwise import graded_pairs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone

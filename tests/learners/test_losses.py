@@ -8,13 +8,11 @@ from annealed.learners.objective.losses import (
     HuberisedHingeLoss,
     LorenzLoss,
     MultinomialLoss,
-    PairwiseLogisticLoss,
     SquaredLoss,
     get_loss,
-    huberised_hinge_slope,
-    logistic_slope,
-    lorenz_slope,
 )
+from annealed.learners.objective.margin_kernels import huberised_hinge_slope, logistic_slope, lorenz_slope
+from annealed.learners.objective.pairwise import PairwiseLogisticLoss
 from scipy.optimize import minimize
 
 N = 40

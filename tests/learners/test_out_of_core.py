@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from annealed.learners import FSAClassifier, FSAClassifierCV, FSAPath, FSARanker, FSARegressor, on_disk
 from annealed.learners.designs.out_of_core import BlockDesign
-from annealed.learners.objective.losses import PairwiseLogisticLoss
+from annealed.learners.objective.pairwise import PairwiseLogisticLoss
 from annealed.learners.sources.files import RawSource, n_bytes
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st

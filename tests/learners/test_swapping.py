@@ -12,9 +12,9 @@ from annealed.learners.objective.losses import (
     LogisticLoss,
     LorenzLoss,
     MultinomialLoss,
-    PairwiseLogisticLoss,
     SquaredLoss,
 )
+from annealed.learners.objective.pairwise import PairwiseLogisticLoss
 from annealed.learners.objective.priors import Prior
 from annealed.learners.solvers.annealing import anneal
 from annealed.learners.solvers.newton import Problem, refit

@@ -37,9 +37,7 @@ def peaks_by_hand(x, y, scale, score, c, suppression):
         near = [
             j
             for j in lower
-            if distance[j] <= c.radius
-            and score[j] >= score[i] - c.margin
-            and abs(np.log2(scale[j] / scale[i])) <= c.octaves
+            if distance[j] <= c.radius and score[j] >= score[i] - c.margin and abs(np.log2(scale[j] / scale[i])) <= c.octaves
         ]
         w = np.exp(c.sharpness * (score[near] - score[i]))
         px, py = (w @ x[near]) / w.sum() + c.offset_x * unit, (w @ y[near]) / w.sum() + c.offset_y * unit
@@ -83,9 +81,7 @@ def test_scores_are_those_of_the_pool():
     best = detector.detect(image, threshold=-np.inf, max_size=24)[0]
     h, w = image.shape[:2]
     ys, xs = np.divmod(np.arange(h * w), w)
-    sums = POOL.partial_scores(
-        extract_patches(image, xs, ys), model.features, model.lo, model.step, model.coef, model.intercept
-    )
+    sums = POOL.partial_scores(extract_patches(image, xs, ys), model.features, model.lo, model.step, model.coef, model.intercept)
     assert best.score == pytest.approx(sums[:, -1].max(), abs=1e-4) and best.size == 24 and best.keypoint == "chin"
     # A peak alone: the weighted mean of a radius of 0 is the window's own pixel.
     alone = replace(model, localisation=Localisation(radius=0.0))

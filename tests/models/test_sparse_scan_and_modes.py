@@ -46,9 +46,7 @@ def regressor(seed, k=30, size=0.5):
     rng = np.random.default_rng(seed)
     features = POOL.features[rng.choice(len(POOL.features), k, replace=False)]
     lo, step = bins(features)
-    return OffsetModel(
-        features, lo, step, rng.normal(size=(k, 7, 2)).astype(np.float32) * np.float32(size), np.float32([0.5, -1])
-    )
+    return OffsetModel(features, lo, step, rng.normal(size=(k, 7, 2)).astype(np.float32) * np.float32(size), np.float32([0.5, -1]))
 
 
 GUIDE = Guide((classifier(1, 20, threshold=-5.0), classifier(2, 40, threshold=-6.0)), regressor(3))
@@ -189,9 +187,7 @@ def test_the_verifier_decides_behind_the_cascade_alone(tmp_path):
 
 
 def test_modes_that_were_not_learnt():
-    detector = KeypointDetector(
-        {"a": classifier(1), "b": classifier(2)}, POOL, guides={"a": replace(GUIDE, prune=()), "b": GUIDE}
-    )
+    detector = KeypointDetector({"a": classifier(1), "b": classifier(2)}, POOL, guides={"a": replace(GUIDE, prune=()), "b": GUIDE})
     detector.check_mode("regress")
     with pytest.raises(ValueError, match="expected one of scan, regress, prune"):
         detector.detect(IMAGE, mode="fast")
@@ -360,5 +356,3 @@ def test_damaged_parts(tmp_path, change, message):
     with pytest.raises(ValueError, match=message) as error:
         load_model(path)
     assert str(error.value).startswith(str(path)) and "\n" not in str(error.value)
-
-

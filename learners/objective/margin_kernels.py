@@ -1,0 +1,93 @@
+"""Compiled terms of the losses of one score: free functions on numbers and arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True)
+def logistic_slope(u):
+    """Derivative of ln(1 + exp(-u)) with respect to the margin u = y f."""
+    if u > 0:
+        e = np.exp(-u)
+        return -e / (1.0 + e)
+    return -1.0 / (1.0 + np.exp(u))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def flipped_logistic_terms(y, scores, weight, flip, gradient, curvature):
+    """Value, gradient and curvature of the flipped logistic loss in one pass; the logistic loss where ``flip`` is 0."""
+    value = 0.0
+    for i in range(scores.shape[0]):
+        for q in range(scores.shape[1]):
+            if y[i, q] == 0.0:
+                gradient[i, q] = curvature[i, q] = 0.0
+                continue
+            u = y[i, q] * scores[i, q]
+            e = np.exp(-abs(u))
+            larger, smaller = 1.0 / (1.0 + e), e / (1.0 + e)
+            right, wrong = (larger, smaller) if u > 0 else (smaller, larger)
+            clean = (1.0 - 2.0 * flip) * right
+            likelihood = flip + clean
+            w = weight[i]
+            value += w * (-np.log(likelihood) if flip > 0 else np.log1p(e) + max(-u, 0.0))
+            part = clean / likelihood if flip > 0 else 1.0
+            gradient[i, q] = -w * y[i, q] * part * wrong
+            curvature[i, q] = w * part * right * wrong
+    return value
+
+
+@njit(cache=True)
+def huberised_hinge_slope(u, h):
+    """Derivative of the Huberised hinge, eq. (8) of the arXiv text, with respect to the margin."""
+    if u > 1.0 + h:
+        return 0.0
+    if u < 1.0 - h:
+        return -1.0
+    return (u - 1.0 - h) / (2.0 * h)
+
+
+@njit(cache=True)
+def lorenz_slope(u):
+    """Derivative of ln(1 + (u - 1)^2) for margins u < 1, zero beyond."""
+    if u >= 1.0:
+        return 0.0
+    return 2.0 * (u - 1.0) / (1.0 + (u - 1.0) ** 2)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def loss_terms(kind, parameter, y, score):
+    """Value and slope at one score, by the kind of loss (see :func:`kernel_code`)."""
+    if kind == 0:
+        return 0.5 * (score - y) * (score - y), score - y
+    if y == 0.0:
+        return 0.0, 0.0
+    u = y * score
+    if kind == 1:
+        e = np.exp(-abs(u))
+        larger, smaller = 1.0 / (1.0 + e), e / (1.0 + e)
+        right, wrong = (larger, smaller) if u > 0 else (smaller, larger)
+        if parameter == 0.0:
+            return np.log1p(e) + max(-u, 0.0), -y * wrong
+        clean = (1.0 - 2.0 * parameter) * right
+        return -np.log(parameter + clean), -y * clean / (parameter + clean) * wrong
+    if kind == 2:
+        h = parameter
+        slope = huberised_hinge_slope(u, h)
+        value = 1.0 - u if u < 1.0 - h else h * slope * slope  # (1 + h - u)^2 / 4h, and 0 beyond
+        return value, y * slope
+    v = min(u - 1.0, 0.0)
+    return np.log1p(v * v), y * lorenz_slope(u)
+
+
+@njit(cache=True)
+def hinge_slope(u):
+    """Subgradient of max(0, 1 - u) with respect to the margin."""
+    return -1.0 if u < 1.0 else 0.0
+
+
+@njit(cache=True)
+def exponential_slope(u):
+    """Derivative of exp(-u); margins below -500 count as -500."""
+    return -np.exp(-max(u, -500.0))

@@ -1,0 +1,184 @@
+"""A fitted sum of responses of single columns: the one place where it is evaluated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+__all__ = ["AdditiveModel"]
+
+
+@dataclass(frozen=True)
+class AdditiveModel:
+    """Scores as an intercept plus one response function for each selected column, eq. (12) of Barbu et al. (2017) [1]_.
+
+    The shapes say what a response is: linear without knots; linear between ``n_knots`` knots and constant outside; constant in
+    each of ``n_knots - 1`` bins, where there is one response fewer than knots. Windows of images are scored by compiled loops
+    instead (`annealed.vision.windows.kernels.accumulate`): the same sum in float32, with a rejection threshold after each term.
+
+    Parameters
+    ----------
+    selected : (k,) int ndarray
+        Columns of X.
+    knots : (k, n_knots) float ndarray
+        Ascending positions; ``n_knots`` is 0 for linear responses.
+    responses : (k, r, n_outputs) float ndarray
+        Coefficients (r = 1), values at the knots (r = ``n_knots``) or in the bins (r = ``n_knots - 1``).
+    missing_responses : (k, n_outputs) float ndarray or None, default None
+        Response to a missing value (NaN); None: NaN gives NaN.
+    intercept : (n_outputs,) float ndarray or float, default 0.0
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit together.
+
+    References
+    ----------
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer Vision and Big Data Learning",
+       IEEE Transactions on Pattern Analysis and Machine Intelligence 39 (2017), section 2.5.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> model = AdditiveModel(np.array([2]), np.array([[0.0, 1.0, 2.0]]), np.array([[[0.0], [5.0], [5.0]]]), intercept=1.0)
+    >>> model.scores(np.array([[9.0, 9.0, 0.5], [9.0, 9.0, 7.0]])).ravel()
+    array([3.5, 6. ])
+    """
+
+    selected: npt.NDArray[np.integer]
+    knots: npt.NDArray[np.floating]
+    responses: npt.NDArray[np.floating]
+    missing_responses: npt.NDArray[np.floating] | None = None
+    intercept: npt.NDArray[np.floating] | float = 0.0
+
+    def __post_init__(self) -> None:
+        k, n_knots = self.knots.shape
+        good = self.selected.shape == (k,) and self.responses.ndim == 3 and len(self.responses) == k
+        good = good and self.responses.shape[1] in ((1,) if n_knots == 0 else (n_knots, n_knots - 1))
+        if not good or (self.missing_responses is not None and self.missing_responses.shape != self.responses[:, 0].shape):
+            missing = None if self.missing_responses is None else self.missing_responses.shape
+            raise ValueError(
+                f"{len(self.selected)} columns, knots {self.knots.shape}, responses {self.responses.shape}, missing {missing}: "
+                "the shapes do not fit together"
+            )
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, by_importance: bool = False) -> Self:
+        """Take over the fitted ``coef_``, or ``knots_`` and ``responses_``, of a selector.
+
+        Parameters
+        ----------
+        estimator : fitted selector
+        by_importance : bool, default False
+            Order the columns by falling ``feature_importances_`` instead of by their number.
+
+        Returns
+        -------
+        AdditiveModel
+        """
+        selected = np.flatnonzero(estimator.get_support())
+        order = np.arange(len(selected))
+        if by_importance:
+            order = np.argsort(-estimator.feature_importances_[selected], kind="stable")
+        selected = selected[order]
+        intercept = np.atleast_1d(np.asarray(estimator.intercept_, float))
+        if hasattr(estimator, "responses_"):
+            missing = getattr(estimator, "missing_responses_", None)
+            return cls(
+                selected,
+                np.asarray(estimator.knots_, float)[order],
+                np.asarray(estimator.responses_, float)[order],
+                None if missing is None else missing[order],
+                intercept,
+            )
+        coef = np.atleast_2d(estimator.coef_)[:, selected].T
+        return cls(selected, np.empty((len(selected), 0)), coef[:, None], None, intercept)
+
+    def scores(self, X: Any) -> npt.NDArray[np.floating]:
+        """Scores of rows.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array or sparse matrix
+
+        Returns
+        -------
+        (n_samples, n_outputs) ndarray
+        """
+        return self.scores_of_selected(X[:, self.selected])
+
+    def scores_of_selected(self, values: Any) -> npt.NDArray[np.floating]:
+        """Scores from the selected columns alone, in the order of ``selected``.
+
+        Parameters
+        ----------
+        values : (n_samples, k) array or sparse matrix
+
+        Returns
+        -------
+        (n_samples, n_outputs) ndarray
+        """
+        if not self.knots.shape[1]:
+            return values @ self.responses[:, 0] + self.intercept
+        values = _dense(values)
+        scores = np.zeros((len(values), self.responses.shape[2])) + self.intercept
+        for j in range(values.shape[1]):
+            scores += self._response(j, values[:, j])
+        return scores
+
+    def contributions(self, X: Any, reference: float | None = None) -> npt.NDArray[np.floating]:
+        """What each selected column adds to the scores.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array or sparse matrix
+        reference : float, optional
+            A value whose response is subtracted, such as 0.0 for counts: then an absent word contributes nothing.
+
+        Returns
+        -------
+        (n_samples, k, n_outputs) ndarray
+        """
+        values = _dense(X[:, self.selected])
+        found = np.empty((*values.shape, self.responses.shape[2]))
+        for j in range(values.shape[1]):
+            found[:, j] = self._response(j, values[:, j])
+        return found if reference is None else found - self.responses_at(reference)
+
+    def responses_at(self, value: float) -> npt.NDArray[np.floating]:
+        """Responses of all columns to the same value.
+
+        Parameters
+        ----------
+        value : float
+
+        Returns
+        -------
+        (k, n_outputs) ndarray
+        """
+        at = np.array([float(value)])
+        return np.array([self._response(j, at)[0] for j in range(len(self.selected))]).reshape(self.responses[:, 0].shape)
+
+    def _response(self, j: int, x: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
+        """Responses (n, n_outputs) of the j-th selected column to values (n,)."""
+        knots, table = self.knots[j], self.responses[j]
+        if not len(knots):
+            found = x[:, None] * table[0]
+        elif len(table) == len(knots):
+            found = np.stack([np.interp(x, knots, curve) for curve in table.T], axis=1)
+        else:
+            found = table[np.clip(np.searchsorted(knots, x, side="right") - 1, 0, len(table) - 1)]
+        if self.missing_responses is not None:
+            missing = np.isnan(x)
+            if missing.any():
+                found[missing] = self.missing_responses[j]
+        return found
+
+
+def _dense(values: Any) -> npt.NDArray[np.floating]:
+    return np.asarray(values.toarray() if sp.issparse(values) else values, dtype=np.float64)

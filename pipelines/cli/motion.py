@@ -108,6 +108,7 @@ def evaluate(
 ) -> None:
     """Ten-fold cross-validation by video, in the layout of the papers' Table VII."""
     from ...vision.tracks.io import read_sequences
+    from ..motion import benchmark as motion_benchmark
     from ..motion import cross_validation as motion
     from ..motion import report as motion_report
     from ..motion.segment import shipped_settings
@@ -124,7 +125,7 @@ def evaluate(
         _ = sequence.n_motions
     motion.folds(motion.np.array([s.video for s in sequences]), 0)
     steps = iter(progress(range(len(sequences)), quiet, "candidates and features", len(sequences)))
-    benchmark = motion.prepare(sequences, ("paper", "joined", "video"), on_sequence=lambda: next(steps, None))
+    benchmark = motion_benchmark.prepare(sequences, ("paper", "joined", "video"), on_sequence=lambda: next(steps, None))
     say(f"candidates and features: {benchmark.seconds.sum():.1f} s for {len(sequences)} sequences", quiet)
     n_steps = partitions * motion.n_lines(benchmark, methods, choose)
     steps = iter(progress(range(n_steps), quiet, "partitions", n_steps))

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from ...learners import RankBoost
-from ...models.motion.ranker import CandidateSet, RankerSettings, RankingFunction, ranked_pairs, relative
+from ...models.motion.candidate_set import CandidateSet, ranked_pairs, relative
+from ...models.motion.ranking_function import RankerSettings, RankingFunction
 from ...vision.tracks.features import FeaturePool
 
 SMALL_MOTION = 10  # min_motion_size of the second half of the table; found in hindsight (see docs/motion.md)

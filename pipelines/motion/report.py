@@ -12,10 +12,11 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from ...models.files import replacing
-from ...models.motion.ranker import by_size
 from ...vision.tracks.io import Sequence as TrackSequence
+from ...vision.tracks.labels import by_size
 from ..console import print_table
-from .cross_validation import Benchmark, Result
+from .benchmark import Benchmark
+from .cross_validation import Result
 
 CATEGORIES = ("checkerboard", "traffic", "articulated", "all")
 N_WORST = 10

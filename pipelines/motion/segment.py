@@ -11,9 +11,12 @@ import numpy as np
 
 from ...models.motion.ranker import Segmentation, SegmentationRanker
 from ...vision.tracks.candidates import VIDEO_FAMILIES
+from ...vision.tracks.completion import complete_tracks, thin_tracks
+from ...vision.tracks.drawing import draw_tracks, write_overlay
 from ...vision.tracks.io import Sequence as TrackSequence
-from ...vision.tracks.io import complete_tracks, read_tracks, thin_tracks
-from ...vision.tracks.tracker import Tracker, draw_tracks, write_overlay, write_video
+from ...vision.tracks.io import read_tracks
+from ...vision.tracks.tracker import Tracker
+from ...vision.tracks.video import write_video
 from .methods import SHIPPED
 
 TRACK_FILES = (".npz", ".csv", ".mat")

@@ -5,22 +5,17 @@ import json
 import numpy as np
 import pytest
 from annealed.models import load_model
-from annealed.models.motion.ranker import (
-    CandidateSet,
-    RankerSettings,
-    RankingFunction,
-    SegmentationRanker,
-    by_size,
-    candidate_set,
-    ranked_pairs,
-    relative,
-)
+from annealed.models.motion.candidate_set import CandidateSet, candidate_set, ranked_pairs, relative
+from annealed.models.motion.ranker import SegmentationRanker
+from annealed.models.motion.ranking_function import RankerSettings, RankingFunction
 from annealed.pipelines.cli.app import app
+from annealed.pipelines.motion import benchmark as motion_benchmark
 from annealed.pipelines.motion import cross_validation as motion
 from annealed.pipelines.motion import methods as motion_methods
 from annealed.pipelines.motion import report as motion_report
-from annealed.vision.tracks.candidates import JOINED_FAMILIES, Candidate, misclassification, renamed
+from annealed.vision.tracks.candidates import JOINED_FAMILIES, Candidate
 from annealed.vision.tracks.features import FeaturePool
+from annealed.vision.tracks.labels import by_size, misclassification, renamed
 from typer.testing import CliRunner
 
 POOL = FeaturePool(n_thresholds=5, neighbours=(3, 7), dimensions=(2.0, 4.0), n_smallest=2)
@@ -169,8 +164,8 @@ def invented_benchmark():
     sets = invented_sets()
     pool = FeaturePool(representations=("raw",), dimensions=(2.0,), n_thresholds=2, neighbours=(3,), n_smallest=1)
     n = len(pool.get_feature_names_out())
-    sets = [motion.CandidateSet(s.name, s.video, s.candidates, s.features[:, :n], s.errors) for s in sets]
-    return motion.Benchmark({"paper": sets, "joined": sets}, np.array([2, 3] * 20), np.zeros(40), pool)
+    sets = [CandidateSet(s.name, s.video, s.candidates, s.features[:, :n], s.errors) for s in sets]
+    return motion_benchmark.Benchmark({"paper": sets, "joined": sets}, np.array([2, 3] * 20), np.zeros(40), pool)
 
 
 def test_the_test_fold_takes_no_part_in_training():

@@ -3,29 +3,14 @@
 import numpy as np
 import pandas as pd
 import pytest
-from annealed.vision.tracks.candidates import (
-    JOINED_FAMILIES,
-    PAPER_FAMILIES,
-    VIDEO_FAMILIES,
-    Family,
-    angular_affinity,
-    candidates,
-    check_tracks,
-    k_means,
-    misclassification,
-    positions,
-    renamed,
-    spectral_clustering,
-    velocities,
-)
-from annealed.vision.tracks.features import (
-    PAPER_POOL,
-    FeaturePool,
-    nearest_neighbours,
-    segmentation_features,
-    subspace_distances,
-)
-from annealed.vision.tracks.io import complete_tracks, read_sequences
+from annealed.vision.tracks.candidates import JOINED_FAMILIES, PAPER_FAMILIES, VIDEO_FAMILIES, Family, candidates
+from annealed.vision.tracks.clustering import angular_affinity, k_means, spectral_clustering
+from annealed.vision.tracks.completion import complete_tracks
+from annealed.vision.tracks.features import PAPER_POOL, FeaturePool, nearest_neighbours, segmentation_features, subspace_distances
+from annealed.vision.tracks.io import read_sequences
+from annealed.vision.tracks.labels import misclassification, renamed
+from annealed.vision.tracks.representations import positions, velocities
+from annealed.vision.tracks.tracks import check_tracks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import eigh
 
-from .candidates import REPRESENTATIONS, canonical_order, check_tracks, right_vectors
+from .representations import REPRESENTATIONS, right_vectors
+from .tracks import canonical_order, check_tracks
 
 # Distances are compared on a logarithmic scale (differences within a sequence are then ratios); this keeps perfect fits finite.
 _FLOOR = 1e-6

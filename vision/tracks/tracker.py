@@ -1,52 +1,15 @@
-"""From a video to point tracks: corners, pyramidal Lucas-Kanade, a forward-backward check; and coloured tracks onto the video."""
+"""From a video to point tracks: corners, pyramidal Lucas-Kanade, a forward-backward check."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import cv2
 import numpy as np
 
-# Colours of the motions (RGB), distinguishable also with the common colour blindnesses (Okabe and Ito).
-COLOURS = np.array(
-    [[230, 159, 0], [86, 180, 233], [0, 158, 115], [240, 228, 66], [204, 121, 167], [213, 94, 0], [0, 114, 178], [255, 255, 255]],
-    np.uint8,
-)
-
-
-def open_video(path: str | Path) -> cv2.VideoCapture:
-    """Open a video file.
-
-    Raises
-    ------
-    ValueError
-        If there is no such file, or OpenCV cannot read a frame size from it.
-    """
-    if not Path(path).is_file():
-        raise ValueError(f"{path}: no such file")
-    os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")  # FFmpeg would add lines of its own to ours
-    capture = cv2.VideoCapture(str(path))
-    if not capture.isOpened() or capture.get(cv2.CAP_PROP_FRAME_WIDTH) < 1:
-        raise ValueError(f"{path}: cannot be opened as a video")
-    return capture
-
-
-def read_frames(path: str | Path) -> Iterator[np.ndarray]:
-    """Frames of a video, RGB uint8 (H, W, 3), one after another; errors as in :func:`open_video`."""
-    capture = open_video(path)
-    try:
-        while True:
-            good, frame = capture.read()
-            if not good:
-                return
-            if frame.ndim == 2:
-                frame = cv2.cvtColor(frame, cv2.COLOR_GRAY2BGR)
-            yield cv2.cvtColor(frame, cv2.COLOR_BGR2RGB)
-    finally:
-        capture.release()
+from .video import read_frames
 
 
 @dataclass(frozen=True)
@@ -169,90 +132,3 @@ def correlation(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     b = second - second.mean(axis=1, keepdims=True)
     energy = np.sqrt((a**2).sum(axis=1) * (b**2).sum(axis=1))
     return np.where(energy > 1e-9, (a * b).sum(axis=1) / np.maximum(energy, 1e-9), 1.0)
-
-
-def draw_tracks(frame: np.ndarray, tracks: np.ndarray, labels: np.ndarray, t: int, tail: int = 12) -> np.ndarray:
-    """Draw coloured points with their way over the last frames.
-
-    Parameters
-    ----------
-    frame : ndarray of shape (H, W, 3), uint8
-        RGB; not changed.
-    tracks : ndarray of shape (F, P, 2)
-        Pixels; NaN where not seen.
-    labels : ndarray of shape (P,), int
-        Motion of each point; -1 is not drawn.
-    t : int
-        Frame number.
-    tail : int
-        Length of the way drawn, in frames.
-
-    Returns
-    -------
-    ndarray of shape (H, W, 3), uint8
-    """
-    out = np.ascontiguousarray(frame).copy()
-    for p in np.flatnonzero(labels >= 0):
-        colour = tuple(int(c) for c in COLOURS[labels[p] % len(COLOURS)])
-        if not np.isfinite(tracks[t, p]).all():
-            continue
-        way = tracks[max(0, t - tail) : t + 1, p]
-        way = way[np.isfinite(way).all(axis=1)]
-        cv2.polylines(out, [np.round(way * 8).astype(np.int32)], False, colour, 1, cv2.LINE_AA, 3)
-        centre = tuple(int(c) for c in np.round(way[-1] * 8))
-        cv2.circle(out, centre, 26, (0, 0, 0), -1, cv2.LINE_AA, 3)
-        cv2.circle(out, centre, 20, colour, -1, cv2.LINE_AA, 3)
-    return out
-
-
-def write_overlay(video: str | Path, out: str | Path, tracks: np.ndarray, labels: np.ndarray) -> None:
-    """Write the video with coloured tracks.
-
-    Parameters
-    ----------
-    video : path
-        The video that was tracked.
-    out : path
-        Where to; the ending decides the container (mp4, avi).
-    tracks, labels
-        As in :func:`draw_tracks`.
-
-    Raises
-    ------
-    ValueError
-        If the file cannot be written.
-    """
-    capture = open_video(video)
-    rate = capture.get(cv2.CAP_PROP_FPS) or 25.0
-    capture.release()
-    frames = (draw_tracks(frame, tracks, labels, t) for t, frame in enumerate(read_frames(video)) if t < len(tracks))
-    write_video(out, frames, rate)
-
-
-def write_video(out: str | Path, frames: Iterator[np.ndarray], rate: float) -> None:
-    """Write RGB frames of one size as a video; ``.avi`` holds motion JPEG, all others MPEG-4.
-
-    Raises
-    ------
-    ValueError
-        If OpenCV cannot write there.
-    """
-    out = Path(out)
-    code = cv2.VideoWriter_fourcc(*("MJPG" if out.suffix.lower() == ".avi" else "mp4v"))  # type: ignore[attr-defined]
-    partial = out.with_name(f".{out.stem}.partial{out.suffix}")
-    writer = None
-    try:
-        for frame in frames:
-            if writer is None:
-                writer = cv2.VideoWriter(str(partial), code, rate, (frame.shape[1], frame.shape[0]))
-                if not writer.isOpened():
-                    raise ValueError(f"{out}: cannot be written as a video")
-            writer.write(cv2.cvtColor(frame, cv2.COLOR_RGB2BGR))
-        if writer is None:
-            raise ValueError(f"{out}: no frame to write")
-        writer.release()
-        partial.replace(out)
-    finally:
-        if writer is not None:
-            writer.release()
-        partial.unlink(missing_ok=True)

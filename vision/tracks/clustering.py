@@ -1,0 +1,124 @@
+"""Spectral clustering: the angular affinity, eigenvectors of the normalised affinity, k-means."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from scipy.linalg import eigh
+
+
+def angular_affinity(points: np.ndarray, alpha: float) -> np.ndarray:
+    """Affinity of eq. (21) with a zero diagonal.
+
+    Parameters
+    ----------
+    points : ndarray of shape (P, d)
+    alpha : float
+
+    Returns
+    -------
+    ndarray of shape (P, P)
+        ``cos^2 alpha``; the diagonal is zero, as Ng, Jordan and Weiss ask (left at one, it makes single points into clusters).
+    """
+    unit = points / np.maximum(np.linalg.norm(points, axis=1, keepdims=True), 1e-300)
+    affinity = np.square(unit @ unit.T) ** alpha
+    np.fill_diagonal(affinity, 0.0)
+    return affinity
+
+
+@njit(cache=True)
+def _assign(points, centres, labels):
+    """Nearest centres; returns the sum of the squared distances."""
+    total = 0.0
+    for i in range(points.shape[0]):
+        best = np.inf
+        for c in range(centres.shape[0]):
+            distance = 0.0
+            for j in range(points.shape[1]):
+                distance += (points[i, j] - centres[c, j]) ** 2
+            if distance < best:
+                best = distance
+                labels[i] = c
+        total += best
+    return total
+
+
+@njit(cache=True)
+def _k_means(points, uniforms, n_iterations):
+    """Best of several runs of k-means; row r of ``uniforms`` (n_runs, K) seeds run r by the k-means++ rule."""
+    n, width = points.shape
+    n_runs, k = uniforms.shape
+    best_labels = np.zeros(n, np.int64)
+    best = np.inf
+    labels = np.zeros(n, np.int64)
+    previous = np.empty(n, np.int64)
+    for run in range(n_runs):
+        centres = np.zeros((k, width))
+        nearest = np.ones(n)
+        for c in range(k):
+            threshold = uniforms[run, c] * nearest.sum()
+            chosen = n - 1
+            running = 0.0
+            for i in range(n):
+                running += nearest[i]
+                if running > threshold:
+                    chosen = i
+                    break
+            centres[c] = points[chosen]
+            for i in range(n):
+                distance = 0.0
+                for j in range(width):
+                    distance += (points[i, j] - centres[c, j]) ** 2
+                nearest[i] = distance if c == 0 else min(nearest[i], distance)
+        previous[:] = -1
+        total = np.inf
+        for _ in range(n_iterations):
+            total = _assign(points, centres, labels)
+            if np.all(labels == previous):
+                break
+            previous[:] = labels
+            counts = np.zeros(k)
+            sums = np.zeros((k, width))
+            for i in range(n):
+                counts[labels[i]] += 1.0
+                for j in range(width):
+                    sums[labels[i], j] += points[i, j]
+            for c in range(k):
+                if counts[c] > 0:
+                    centres[c] = sums[c] / counts[c]
+        # A tie in the last digits must not depend on the order of the runs: only a real gain replaces the best.
+        if total < best * (1.0 - 1e-9):
+            best = total
+            best_labels[:] = labels
+    return best_labels
+
+
+def k_means(points: np.ndarray, n_clusters: int, n_runs: int = 30) -> np.ndarray:
+    """Labels (P,) of the best of ``n_runs`` runs of k-means with k-means++ seeds from a fixed stream."""
+    uniforms = np.random.RandomState(0).uniform(size=(n_runs, n_clusters))
+    return _k_means(np.ascontiguousarray(points, float), uniforms, 100)
+
+
+def spectral_clustering(affinity: np.ndarray, n_clusters: int, n_runs: int = 30) -> np.ndarray:
+    """Cluster by the eigenvectors of the normalised affinity (Ng, Jordan and Weiss, NIPS 2001).
+
+    Parameters
+    ----------
+    affinity : ndarray of shape (P, P)
+        Symmetric, not negative, zero diagonal.
+    n_clusters : int
+    n_runs : int
+        Restarts of k-means.
+
+    Returns
+    -------
+    ndarray of shape (P,), int
+        Labels 0 .. n_clusters-1; a cluster may stay empty when points coincide.
+    """
+    root = 1.0 / np.sqrt(np.maximum(affinity.sum(axis=1), 1e-300))
+    n = len(affinity)
+    vectors = eigh(
+        affinity * root[:, None] * root[None, :], subset_by_index=(n - n_clusters, n - 1), check_finite=False, overwrite_a=True
+    )[1]
+    vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-300)
+    return k_means(vectors, n_clusters, n_runs)

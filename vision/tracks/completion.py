@@ -1,0 +1,92 @@
+"""Tracks with gaps: low-rank completion, and leaving out points that are rarely seen."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def complete_tracks(tracks: np.ndarray, rank: int = 8, n_iterations: int = 20) -> np.ndarray:
+    """Fill the missing entries by low-rank completion; what is seen stays as it is.
+
+    Each gap is first bridged by the mean velocity of the eight seen points that moved most alike in the common frames. Then the
+    missing entries are replaced again and again by those of the best approximation of low rank (tracks of K rigid motions under an
+    affine camera have rank 4K at most); the few rounds leave the bridge as it is where the seen entries say nothing.
+
+    Parameters
+    ----------
+    tracks : ndarray of shape (F, P, 2)
+        Pixels; NaN where not seen.
+    rank : int
+        Rank of the approximation, after the mean track is taken off.
+    n_iterations : int
+        Rounds.
+
+    Returns
+    -------
+    ndarray of shape (F, P, 2)
+        Without NaN. The same array when nothing is missing.
+
+    Raises
+    ------
+    ValueError
+        If a point is never seen.
+    """
+    tracks = np.asarray(tracks, dtype=float)
+    if tracks.ndim != 3 or tracks.shape[2] != 2:
+        raise ValueError(f"tracks have shape {tracks.shape}; expected (frames, points, 2)")
+    seen = np.isfinite(tracks).all(axis=2)
+    if seen.all():
+        return tracks
+    never = np.flatnonzero(~seen.any(axis=0))
+    if len(never):
+        raise ValueError(f"{len(never)} of {tracks.shape[1]} points are never seen (the first is point {never[0]})")
+    n_frames, n_points, _ = tracks.shape
+    filled = _bridge(tracks, seen).transpose(1, 0, 2).reshape(n_points, -1)
+    missing = ~np.repeat(seen.T, 2, axis=1)
+    for _ in range(n_iterations):
+        mean = filled.mean(axis=0)
+        u, s, vt = np.linalg.svd(filled - mean, full_matrices=False)
+        filled[missing] = ((u[:, :rank] * s[:rank]) @ vt[:rank] + mean)[missing]
+    return filled.reshape(n_points, n_frames, 2).transpose(1, 0, 2)
+
+
+def _bridge(tracks: np.ndarray, seen: np.ndarray, n_neighbours: int = 8) -> np.ndarray:
+    """Continue each track beyond what was seen with the velocity of the points that moved most alike."""
+    moved = seen[1:] & seen[:-1]
+    velocity = np.where(moved[:, :, None], np.nan_to_num(tracks[1:]) - np.nan_to_num(tracks[:-1]), 0.0)
+    m = moved.T.astype(float)
+    v = velocity.transpose(1, 0, 2)
+    square = (v**2).sum(axis=2)
+    common = m @ m.T
+    apart = square @ m.T + m @ square.T - 2.0 * np.einsum("ptc,qtc->pq", v, v, optimize=True)
+    unlike = np.where(common > 0, apart / np.maximum(common, 1.0), np.inf)
+    mean_velocity = velocity.sum(axis=1) / np.maximum(moved.sum(axis=1), 1)[:, None]
+    out = tracks.copy()
+    for p in np.flatnonzero(~seen.all(axis=0)):
+        order = np.argsort(unlike[p], kind="stable")
+        order = order[np.isfinite(unlike[p][order])]
+        there = moved[:, order]
+        use = there & (np.cumsum(there, axis=1) <= n_neighbours)
+        count = use.sum(axis=1)
+        alike = np.einsum("tq,tqc->tc", use.astype(float), velocity[:, order]) / np.maximum(count, 1)[:, None]
+        step = np.where(count[:, None] > 0, alike, mean_velocity)
+        frames = np.flatnonzero(seen[:, p])
+        for t in range(frames[0] - 1, -1, -1):
+            out[t, p] = out[t + 1, p] - step[t]
+        for t in range(frames[0] + 1, len(tracks)):
+            if not seen[t, p]:
+                out[t, p] = out[t - 1, p] + step[t - 1]
+    return out
+
+
+def thin_tracks(tracks: np.ndarray, min_frames: int) -> tuple[np.ndarray, np.ndarray]:
+    """Keep the points that are seen in at least ``min_frames`` frames.
+
+    Returns
+    -------
+    tracks : ndarray of shape (F, P', 2)
+    kept : ndarray of shape (P',), int
+        Their former positions.
+    """
+    kept = np.flatnonzero(np.isfinite(tracks).all(axis=2).sum(axis=0) >= min_frames)
+    return tracks[:, kept], kept

@@ -1,0 +1,52 @@
+"""Vectors that stand for tracks: velocities or positions, and their projections."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def velocities(tracks: np.ndarray) -> np.ndarray:
+    """Velocity vectors with the last position, eq. (20) of the arXiv text.
+
+    Parameters
+    ----------
+    tracks : ndarray of shape (F, P, 2)
+        Positions in pixels.
+
+    Returns
+    -------
+    ndarray of shape (P, 2F)
+        Row p holds ``x1 - x2, y1 - y2, ..., xF, yF`` of point p.
+    """
+    return np.concatenate([tracks[:-1] - tracks[1:], tracks[-1:]]).transpose(1, 0, 2).reshape(tracks.shape[1], -1)
+
+
+def positions(tracks: np.ndarray) -> np.ndarray:
+    """Coordinates of each point one after another, (P, 2F), in pixels."""
+    return tracks.transpose(1, 0, 2).reshape(tracks.shape[1], -1)
+
+
+REPRESENTATIONS = {"velocity": velocities, "raw": positions}
+
+
+def right_vectors(rows: np.ndarray, n_vectors: int) -> tuple[np.ndarray, np.ndarray]:
+    """Leading right singular vectors of the measurement matrix, not scaled by the singular values (Algorithm 2, step 2).
+
+    Parameters
+    ----------
+    rows : ndarray of shape (P, D)
+        One point per row: the transposed measurement matrix.
+    n_vectors : int
+        How many; fewer come back when the matrix has fewer.
+
+    Returns
+    -------
+    vectors : ndarray of shape (P, <= n_vectors)
+        Column i is v_{i+1}. Directions without any energy (singular value below 1e-9 of the largest) are left out.
+    strengths : ndarray of shape (<= n_vectors,)
+        Their singular values.
+    """
+    left, strengths, _ = np.linalg.svd(rows, full_matrices=False)
+    useful = int((strengths > 1e-9 * max(strengths[0], 1e-300)).sum())
+    n = max(1, min(n_vectors, useful))
+    return left[:, :n], strengths[:n]

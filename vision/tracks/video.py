@@ -1,0 +1,71 @@
+"""Videos: opening, reading frame by frame, writing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+
+def open_video(path: str | Path) -> cv2.VideoCapture:
+    """Open a video file.
+
+    Raises
+    ------
+    ValueError
+        If there is no such file, or OpenCV cannot read a frame size from it.
+    """
+    if not Path(path).is_file():
+        raise ValueError(f"{path}: no such file")
+    os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")  # FFmpeg would add lines of its own to ours
+    capture = cv2.VideoCapture(str(path))
+    if not capture.isOpened() or capture.get(cv2.CAP_PROP_FRAME_WIDTH) < 1:
+        raise ValueError(f"{path}: cannot be opened as a video")
+    return capture
+
+
+def read_frames(path: str | Path) -> Iterator[np.ndarray]:
+    """Frames of a video, RGB uint8 (H, W, 3), one after another; errors as in :func:`open_video`."""
+    capture = open_video(path)
+    try:
+        while True:
+            good, frame = capture.read()
+            if not good:
+                return
+            if frame.ndim == 2:
+                frame = cv2.cvtColor(frame, cv2.COLOR_GRAY2BGR)
+            yield cv2.cvtColor(frame, cv2.COLOR_BGR2RGB)
+    finally:
+        capture.release()
+
+
+def write_video(out: str | Path, frames: Iterator[np.ndarray], rate: float) -> None:
+    """Write RGB frames of one size as a video; ``.avi`` holds motion JPEG, all others MPEG-4.
+
+    Raises
+    ------
+    ValueError
+        If OpenCV cannot write there.
+    """
+    out = Path(out)
+    code = cv2.VideoWriter_fourcc(*("MJPG" if out.suffix.lower() == ".avi" else "mp4v"))  # type: ignore[attr-defined]
+    partial = out.with_name(f".{out.stem}.partial{out.suffix}")
+    writer = None
+    try:
+        for frame in frames:
+            if writer is None:
+                writer = cv2.VideoWriter(str(partial), code, rate, (frame.shape[1], frame.shape[0]))
+                if not writer.isOpened():
+                    raise ValueError(f"{out}: cannot be written as a video")
+            writer.write(cv2.cvtColor(frame, cv2.COLOR_RGB2BGR))
+        if writer is None:
+            raise ValueError(f"{out}: no frame to write")
+        writer.release()
+        partial.replace(out)
+    finally:
+        if writer is not None:
+            writer.release()
+        partial.unlink(missing_ok=True)

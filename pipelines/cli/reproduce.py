@@ -32,7 +32,7 @@ def reproduce_command(
     """Make one of the papers' tables, our figures beside the printed ones."""
     from tqdm import tqdm
 
-    from ..common.checkpoints import Cells
+    from ..common.checkpoints import Checkpoint
     from ..reproduce.registry import TABLES, has_cells, reproduce
 
     if list_tables or name is None:
@@ -51,7 +51,7 @@ def reproduce_command(
             bar.update()
 
         if checkpoint is not None or has_cells(name):
-            options["checkpoint"] = Cells(checkpoint, watch)
+            options["checkpoint"] = Checkpoint(checkpoint, {"table": name}, watch)
         record = reproduce(name, runs=runs, data_dir=data, **options)
     if as_json:
         print_json(record)

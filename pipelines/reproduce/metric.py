@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ...learners import SDist, SDistCV
-from ..common.checkpoints import Cells
+from ..common.checkpoints import Checkpoint
 from .metric_data import NOISE_SCALE, VOTES, bayes_error, load_set, random_split, simulated_case
 
 # One setting for all simulated cells, found by 5-fold cross-validation on training rows of seeds 100-102 (N = 500, p = 500).
@@ -121,7 +121,7 @@ def sdist_simulated(runs: int = 20, data_dir=None, *, sizes=None, rivals: bool =
     dict
         ``name``, ``settings``, ``rows``.
     """
-    cells = Cells.of(checkpoint)
+    cells = Checkpoint.of(checkpoint, {"table": "sdist-simulated"})
     rows = []
     for case in ("xor", "rings"):
         for scale in (NOISE_SCALE, 1.0):
@@ -163,7 +163,7 @@ def sdist_real(
     dict
         ``name``, ``settings``, ``rows``; ``seconds`` is one fit with the settings found, ``search_seconds`` the cross-validation.
     """
-    cells = Cells.of(checkpoint)
+    cells = Checkpoint.of(checkpoint, {"table": "sdist-real"})
     rows = []
     for name in sets:
         train_X, train_y, test_X, test_y = load_set(name, data_dir)

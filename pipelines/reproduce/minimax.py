@@ -18,7 +18,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from ...learners import FSAClassifier, MinimaxSparseClassifier
-from ..common.checkpoints import Cells
+from ..common.checkpoints import Checkpoint
 from . import competitors as comparators
 
 _TAUS = [0.0, 0.1, 0.5, 1.0, 2.0, 3.0, 5.0]
@@ -150,7 +150,7 @@ def mslr_synthetic(
     for setup in setups:
         if setup not in _SETUPS:
             raise ValueError(f"setup {setup!r} is unknown; expected one of {', '.join(_SETUPS)}")
-    cells = Cells.of(checkpoint)
+    cells = Checkpoint.of(checkpoint, {"table": "mslr-synthetic"})
     rows = []
     for setup in setups:
         sizes = [max(1, round(size * shrink)) for size in _SETUPS[setup][4]]

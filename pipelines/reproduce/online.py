@@ -15,7 +15,7 @@ from sklearn.preprocessing import MaxAbsScaler, Normalizer
 
 from ...learners import FOBOSClassifier, RDAClassifier, StabilizedTruncatedSGDClassifier, TruncatedGradientClassifier
 from ...learners.stability import mean_kappa, selected
-from ..common.checkpoints import Cells
+from ..common.checkpoints import Checkpoint
 from .metric_data import load_set
 
 PASSES = 30
@@ -109,7 +109,7 @@ def online_tables(
         keep, so that a fixed number flatters nobody; ``pass_ratio`` is one path's pass over that of scikit-learn's SGD in the
         same run.
     """
-    cells = Cells.of(checkpoint)
+    cells = Checkpoint.of(checkpoint, {"table": "online-tables"})
     rows = []
     for name in sets:
         work = _Set(name, data_dir, n_folds, cells)

@@ -31,7 +31,7 @@ from ...learners import (
     TISPRegressor,
 )
 from ...learners.solvers.newton import Problem, refit
-from ..common.checkpoints import Cells
+from ..common.checkpoints import Checkpoint
 from . import competitors as comparators
 from .printed_values import printed
 from .simulated import Simulated, simulate
@@ -175,7 +175,7 @@ def table_row(table: str, n: int, k: int, method: str, results: Sequence[Sequenc
 
 
 def _compare(
-    table: str, task: str, noise: float, sizes, methods, runs: int, peer_runs: int | None, random_state: int, cells: Cells
+    table: str, task: str, noise: float, sizes, methods, runs: int, peer_runs: int | None, random_state: int, cells: Checkpoint
 ) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     warm: set[str] = set()
@@ -252,7 +252,8 @@ def fsa_classification(
     _check(runs, methods, list(_classifiers(1, noisy, 0)))
     chosen = [tuple(size) for size in (sizes or _CLASSIFICATION_SIZES)]
     table, noise = ("noisy", 0.1) if noisy else ("clean", 0.0)
-    rows = _compare(table, "classification", noise, chosen, methods, runs, peer_runs, random_state, Cells.of(checkpoint))
+    cells = Checkpoint.of(checkpoint, {"table": "fsa-classification"})
+    rows = _compare(table, "classification", noise, chosen, methods, runs, peer_runs, random_state, cells)
     settings = {"runs": runs, "noisy": noisy, "sizes": chosen, "random_state": random_state}
     return {"name": "fsa-classification", "settings": settings, "rows": rows}
 
@@ -270,7 +271,8 @@ def fsa_regression(
     """Table IV of the PAMI text: sum of the relevant columns plus normal noise; parameters as :func:`fsa_classification`."""
     _check(runs, methods, list(_regressors(1)))
     chosen = [tuple(size) for size in (sizes or _REGRESSION_SIZES)]
-    rows = _compare("regression", "regression", 0.0, chosen, methods, runs, peer_runs, random_state, Cells.of(checkpoint))
+    cells = Checkpoint.of(checkpoint, {"table": "fsa-regression"})
+    rows = _compare("regression", "regression", 0.0, chosen, methods, runs, peer_runs, random_state, cells)
     settings = {"runs": runs, "sizes": chosen, "random_state": random_state}
     return {"name": "fsa-regression", "settings": settings, "rows": rows}
 
@@ -306,7 +308,7 @@ def fsa_stability(
         File that keeps finished points.
     """
     _check(runs, None, [])
-    cells = Cells.of(checkpoint)
+    cells = Checkpoint.of(checkpoint, {"table": "fsa-stability"})
 
     @functools.cache
     def pairs():

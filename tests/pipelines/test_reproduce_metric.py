@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from annealed.pipelines.common.checkpoints import Cells
 from annealed.pipelines.reproduce import metric as reproduce_metric
 from annealed.pipelines.reproduce import online as reproduce_online
 from annealed.pipelines.reproduce.metric import sdist_real, sdist_simulated
@@ -58,32 +57,6 @@ def test_every_table_is_there():
         load_set("madelon", "nowhere")
     parts = random_split(np.arange(20).reshape(10, 2), np.arange(10), 0)
     assert len(parts[0]) == 7 and sorted([*parts[1], *parts[3]]) == list(range(10))
-
-
-def test_cells_survive_an_interruption(tmp_path):
-    path = tmp_path / "cells.jsonl"
-    Cells(path)({"N": 1}, lambda: {"error": 0.5})
-    with path.open("a") as file:
-        file.write('[{"N": 2}, {"err')  # cut short
-    again = Cells(path)
-    assert again({"N": 1}, lambda: pytest.fail("made twice")) == {"error": 0.5}
-    assert {"N": 2} not in again
-    again({"N": 2}, lambda: 3)
-    assert Cells(path)({"N": 2}, lambda: 4) == 3
-    path.write_text("no table\n")
-    with pytest.raises(ValueError, match="line 1 is no finished cell"):
-        Cells(path)
-    for nowhere in (tmp_path, tmp_path / "no folder" / "cells.jsonl"):
-        with pytest.raises(ValueError, match="expected a file that can be written"):
-            Cells(nowhere)
-
-
-def test_cells_that_are_made_are_watched(tmp_path):
-    seen = []
-    cells = Cells.of(Cells(tmp_path / "cells.jsonl", seen.append))
-    for n in (1, 2, 1):
-        cells({"N": n}, lambda: 0)
-    assert seen == [{"N": 1}, {"N": 2}]
 
 
 def test_a_table_goes_on_from_its_checkpoint(tmp_path, monkeypatch):

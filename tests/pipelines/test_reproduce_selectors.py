@@ -90,14 +90,16 @@ def test_interrupted_tables_go_on_where_they_were(tmp_path, monkeypatch):
     monkeypatch.setattr(reproduce_selectors, "run_method", counted)
     with pytest.raises(KeyboardInterrupt):
         fsa_classification(3, **settings)
-    assert len((tmp_path / "cells").read_text().splitlines()) == 3  # two of the five fits compiled
+    assert len((tmp_path / "cells").read_text().splitlines()) == 4  # the header; two of the five fits compiled
     rows = fsa_classification(3, **settings)["rows"]
     for row, expected in zip(rows, whole, strict=True):
         assert {**row, "seconds": 0} == {**expected, "seconds": 0}
     made.clear()
     assert fsa_classification(3, **settings)["rows"] == rows and not made
-    points = fsa_stability(1, n_samples=50, k=2, checkpoint=tmp_path / "cells")["rows"]
-    assert fsa_stability(1, n_samples=50, k=2, checkpoint=tmp_path / "cells")["rows"] == points
+    with pytest.raises(ValueError, match="cells: made from other settings or data"):
+        fsa_stability(1, n_samples=50, k=2, checkpoint=tmp_path / "cells")
+    points = fsa_stability(1, n_samples=50, k=2, checkpoint=tmp_path / "points")["rows"]
+    assert fsa_stability(1, n_samples=50, k=2, checkpoint=tmp_path / "points")["rows"] == points
 
 
 def test_slow_methods_get_fewer_runs():

@@ -17,7 +17,6 @@ from typing import Self
 import numpy as np
 import scipy.sparse as sp
 
-from ..objective.losses import kernel_code
 from . import kernels
 
 BLOCK_BYTES = 1 << 20  # rows read at once: scores and gradient find them in the second-level cache
@@ -196,7 +195,7 @@ class DenseDesign(Design):
         return product[:, None]
 
     def scores_and_gradient(self, coef, intercept, loss, y, sample_weight):
-        code = kernel_code(loss)
+        code = loss.kernel_code
         if code is None or y.shape[1] > 1:
             return super().scores_and_gradient(coef, intercept, loss, y, sample_weight)
         if self._moments is None and not coef.any():

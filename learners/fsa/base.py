@@ -22,7 +22,7 @@ from ..common.parameters import check_parameters, group_codes, is_size, n_thread
 from ..designs.factory import local, outside_memory
 from ..designs.in_memory import DenseDesign, Design, NotFiniteError, PiecewiseDesign, SparseDesign
 from ..designs.knots import knots
-from ..objective.losses import Loss, MarginLoss, MultinomialLoss, SquaredLoss, VapnikLoss, check_bounded
+from ..objective.losses import Loss, check_bounded
 from ..objective.priors import Prior
 from ..solvers.annealing import Annealed, SafeRate, anneal, strengths
 from ..solvers.criteria import default_sizes, ebic
@@ -42,10 +42,6 @@ except ImportError:  # scikit-learn before 1.9
         return method
 
 
-# Step sizes on standardised columns with mean gradients. The losses of the margin have bounded slopes and take steps far beyond
-# one over their Lipschitz constant; the squared loss would diverge and gets that constant, by power iteration on what survives.
-_RATES = {"LogisticLoss": 3.0, "FlippedLogisticLoss": 3.0, "MultinomialLoss": 3.0, "HuberisedHingeLoss": 1.0, "LorenzLoss": 1.0}
-_RATES["PairwiseLogisticLoss"] = 5.0
 _SWAP_COST = 2e9  # multiplications per round of exchanges up to which polish="auto" makes them
 _NEWTON_COST = 2e8  # the same for one step of Newton's method along a path
 _STEPS_PER_SIZE = 5  # gradient steps before each further cut along a path
@@ -234,11 +230,8 @@ class _FSA(CallbackSupportMixin, SelectorMixin, BaseEstimator):
     def _rate(self, loss: Loss, sample_weight):
         if self.learning_rate != "auto":
             return float(self.learning_rate)
-        if isinstance(loss, VapnikLoss):
-            loss = loss.base
-        name = type(loss).__name__
-        if name in _RATES:
-            return _RATES[name]
+        if loss.default_step_size is not None:
+            return loss.default_step_size
         check_bounded(loss)
         return SafeRate(loss, sample_weight)
 
@@ -340,7 +333,7 @@ class _FSA(CallbackSupportMixin, SelectorMixin, BaseEstimator):
             kept, coef, intercept = self._polish(design, passed[k], problem, share, groups, along=len(sizes) > 1)
             small = design.keep(kept)
             value = loss.value(y, small.scores(coef) + intercept, share)
-            criterion = ebic(value, n_rows, int(k), n_units, _degrees(coef, loss), squared=isinstance(loss, SquaredLoss))
+            criterion = ebic(value, n_rows, int(k), n_units, _degrees(coef, loss), squared=loss.is_quadratic)
             solutions.append(Solution(kept, coef, intercept, small, int(k), value, criterion, np.array(passed[k].loss_curve)))
         return solutions
 
@@ -362,7 +355,7 @@ class _FSA(CallbackSupportMixin, SelectorMixin, BaseEstimator):
         y, loss = data.y, data.loss
         columns = float(len(state.kept) * design.width)
         cost = (design.n_samples + columns) * columns**2 * y.shape[1]
-        newton = _has_curvature(loss)
+        newton = loss.has_curvature
         worth = POOL * cost <= _SWAP_COST and self._evidence(y, data.weight) >= columns
         if newton and self.polish != "swap" and cost <= _NEWTON_COST and (along or not worth or self.polish == "refit"):
             prior = self.prior
@@ -488,17 +481,7 @@ class _FSA(CallbackSupportMixin, SelectorMixin, BaseEstimator):
         return scores
 
 
-def _has_curvature(loss: Loss) -> bool:
-    """Whether the loss tells the second derivatives that exchanges need: a loss of the user's own may leave them out."""
-    if isinstance(loss, VapnikLoss):
-        loss = loss.base
-    if isinstance(loss, MarginLoss):
-        return type(loss).margin_curvature is not MarginLoss.margin_curvature
-    return type(loss).curvature is not Loss.curvature or type(loss).expansion is not Loss.expansion
-
-
 def _degrees(coef: np.ndarray, loss: Loss) -> int:
     """Free coefficients: centring takes one knot, the losses of several classes one class."""
     k, width, q = coef.shape
-    redundant = q > 1 and isinstance(loss, (MultinomialLoss, VapnikLoss))
-    return k * max(1, width - 1) * (q - redundant)
+    return k * max(1, width - 1) * (q - loss.redundant_outputs if q > 1 else q)

@@ -134,7 +134,7 @@ class FSAClassifier(ClassifierMixin, _FSA):
             loss = pointwise_loss(self.loss)
         if several and isinstance(loss, MarginLoss):
             loss = MultinomialLoss() if type(loss) is LogisticLoss else VapnikLoss(loss)
-        if isinstance(loss, (MultinomialLoss, VapnikLoss)):
+        if loss.several_classes:
             encoded = np.eye(len(self.classes_))[codes]
         elif len(self.classes_) == 2:
             encoded = np.where(codes == 1, 1.0, -1.0)[:, None]

@@ -2,8 +2,18 @@
 
 Targets ``y`` are encoded by the estimators: (n, q) real numbers for regression, -1 / +1 in (n, 1) for the binary losses, one column
 of 0 / 1 per class for the losses of several classes. ``sample_weight`` (n,) sums to one, so that every value is a weighted mean.
-Scores are (n, q). A loss of one's own is a subclass of :class:`Loss` with ``value`` and ``gradient``; ``curvature`` is needed for
+Scores are (n, q). A custom loss is a subclass of :class:`Loss` with ``value`` and ``gradient``; ``curvature`` is needed for
 exchanges of features (``polish="swap"``). A binary one is easier as a subclass of :class:`MarginLoss`: functions of the margin.
+
+What a solver has to know about a loss is an attribute of the loss: solvers never test its type. A new loss is one class here and
+one entry in ``LOSSES``; the tests find it by its class.
+
+References
+----------
+Equation numbers of "Barbu et al. (2014)" refer to A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for
+Regression, Classification and Ranking", arXiv:1310.2880v2; those of "Barbu et al. (2017)" to A. Barbu, Y. She, L. Ding, G. Gramajo,
+"Feature Selection with Annealing for Computer Vision and Big Data Learning", IEEE TPAMI 39 (2017); those of "Ma (thesis)" to Y. Ma,
+"Flexible Sparse Learning of Feature Subspaces", Columbia University.
 """
 
 from __future__ import annotations
@@ -14,7 +24,7 @@ import numpy as np
 from scipy.special import expit, log_softmax, softmax
 from sklearn.base import BaseEstimator
 
-from .margin_kernels import flipped_logistic_terms
+from . import margin_kernels as kernels
 
 Weighing = Callable[[np.ndarray], np.ndarray]
 
@@ -29,18 +39,56 @@ def _diagonal(curvature: np.ndarray) -> list[Weighing]:
 
 
 class Loss(BaseEstimator):
-    """A differentiable loss of scores.
+    """A differentiable loss of scores. The attributes are facts that solvers rely on.
 
     Attributes
     ----------
+    name : str
+        Key in ``LOSSES``; empty for a custom loss.
     max_curvature : float
-        Bound on the second derivative with respect to one score: what a step size needs.
+        Bound on the second derivative with respect to one score; infinite where there is none.
+    default_step_size : float or None
+        Gradient step of annealing on standardised columns and mean gradients, chosen on the synthetic data of Barbu et al. (2017).
+        None: one over the Lipschitz constant of the gradient, by power iteration. The losses of the margin have bounded slopes and
+        take steps far beyond that; the squared loss would diverge.
     pointwise : bool
         Whether row i of the gradient depends on row i of the scores alone, so that the rows can be read in blocks.
+    is_quadratic : bool
+        Whether the curvature is the same at all scores: one Newton step reaches the minimum.
+    several_classes : bool
+        Whether ``y`` has one column of 0 / 1 per class.
+    redundant_outputs : int
+        Outputs that the others determine: 1 where a constant added to all scores of a row changes nothing.
     """
 
+    name: str = ""
     max_curvature: float = 1.0
+    default_step_size: float | None = None
     pointwise: bool = True
+    is_quadratic: bool = False
+    several_classes: bool = False
+    redundant_outputs: int = 0
+    kernel: int  # number for the compiled loops, see margin_kernels; only where the class itself sets it
+    kernel_parameter: float = 0.0
+
+    @property
+    def has_curvature(self) -> bool:
+        """Whether there are second derivatives: Newton's method and exchanges of features need them."""
+        return type(self).curvature is not Loss.curvature or type(self).expansion is not Loss.expansion
+
+    @property
+    def kernel_code(self) -> tuple[int, float] | None:
+        """Number and parameter for the compiled loops; None for a loss without a compiled form.
+
+        A subclass does not inherit the number: it may have changed any of the methods.
+        """
+        number = vars(type(self)).get("kernel")
+        return None if number is None else (number, float(self.kernel_parameter))
+
+    @property
+    def smooth(self) -> Loss:
+        """The loss itself, or the nearest one with a continuous gradient."""
+        return self
 
     def value(self, y, scores, sample_weight) -> float:
         """Weighted mean loss."""
@@ -72,7 +120,11 @@ class Loss(BaseEstimator):
 
 
 class SquaredLoss(Loss):
-    """Half the squared error, eq. (9) of the arXiv text; several outputs add up."""
+    """Half the squared error, Barbu et al. (2014), eq. (9); several outputs add up."""
+
+    name = "squared"
+    is_quadratic = True
+    kernel = kernels.SQUARED
 
     def value(self, y, scores, sample_weight) -> float:
         return float(0.5 * sample_weight @ ((scores - y) ** 2).sum(axis=1))
@@ -89,6 +141,11 @@ class SquaredLoss(Loss):
 
 class MarginLoss(Loss):
     """A loss of the margin u = y f with y in {-1, +1}; several columns add up, and y = 0 leaves a score out."""
+
+    @property
+    def has_curvature(self) -> bool:
+        """Whether :meth:`margin_curvature` is there."""
+        return type(self).margin_curvature is not MarginLoss.margin_curvature
 
     def margin_value(self, u: np.ndarray) -> np.ndarray:
         """Loss of the margin."""
@@ -116,11 +173,14 @@ class _Logistic(MarginLoss):
     """What the logistic losses share: everything in one compiled pass."""
 
     max_curvature = 0.25
+    default_step_size = 3.0
     flip = 0.0
 
     def _terms(self, y, scores, sample_weight):
         gradient, curvature = np.empty(scores.shape), np.empty(scores.shape)
-        value = flipped_logistic_terms(y, np.asarray(scores, dtype=np.float64), sample_weight, self.flip, gradient, curvature)
+        value = kernels.flipped_logistic_terms(
+            y, np.asarray(scores, dtype=np.float64), sample_weight, self.flip, gradient, curvature
+        )
         return value, gradient, curvature
 
     def value_and_gradient(self, y, scores, sample_weight):
@@ -132,7 +192,10 @@ class _Logistic(MarginLoss):
 
 
 class LogisticLoss(_Logistic):
-    """ln(1 + exp(-y f)), eq. (5) of the arXiv text."""
+    """ln(1 + exp(-y f)), Barbu et al. (2014), eq. (5)."""
+
+    name = "logistic"
+    kernel = kernels.LOGISTIC
 
     def margin_value(self, u):
         return np.logaddexp(0.0, -u)
@@ -152,13 +215,21 @@ class LogisticLoss(_Logistic):
 
 
 class HuberisedHingeLoss(MarginLoss):
-    """The smooth hinge of the SVM variant, eq. (8) of the arXiv text.
+    """The smooth hinge of the SVM variant, Barbu et al. (2014), eq. (8).
 
     Parameters
     ----------
-    h : float
-        Half width of the quadratic part around margin 1.
+    h : float, default 0.1
+        Half width, above 0, of the quadratic part around margin 1; 0.1 as in the authors' code.
+
+    References
+    ----------
+    O. Chapelle, "Training a support vector machine in the primal", Neural Computation 19 (2007): the same loss.
     """
+
+    name = "huberised_hinge"
+    default_step_size = 1.0
+    kernel = kernels.HUBERISED_HINGE
 
     def __init__(self, h: float = 0.1):
         self.h = h
@@ -166,6 +237,10 @@ class HuberisedHingeLoss(MarginLoss):
     @property
     def max_curvature(self) -> float:  # type: ignore[override]
         return 0.5 / self.h
+
+    @property
+    def kernel_parameter(self) -> float:  # type: ignore[override]
+        return self.h
 
     def margin_value(self, u):
         h = self.h
@@ -180,9 +255,12 @@ class HuberisedHingeLoss(MarginLoss):
 
 
 class LorenzLoss(MarginLoss):
-    """ln(1 + (u - 1)^2) for u < 1 and 0 beyond: bounded influence, for noisy labels (PAMI text, FSL)."""
+    """ln(1 + (u - 1)^2) for u < 1 and 0 beyond: bounded influence, for noisy labels (Barbu et al., 2017, eq. (8))."""
 
+    name = "lorenz"
     max_curvature = 2.0
+    default_step_size = 1.0
+    kernel = kernels.LORENZ
 
     def margin_value(self, u):
         return np.log1p(np.minimum(u - 1.0, 0.0) ** 2)
@@ -205,7 +283,7 @@ class FlippedLogisticLoss(_Logistic):
 
     Parameters
     ----------
-    flip : float
+    flip : float, default 0.02
         Share of flipped labels, in (0, 0.5).
 
     References
@@ -213,8 +291,15 @@ class FlippedLogisticLoss(_Logistic):
     J. B. Copas, "Binary regression models for contaminated data", JRSS B 50 (1988): the same likelihood.
     """
 
+    name = "flipped_logistic"
+    kernel = kernels.LOGISTIC
+
     def __init__(self, flip: float = 0.02):
         self.flip = flip
+
+    @property
+    def kernel_parameter(self) -> float:  # type: ignore[override]
+        return self.flip
 
     def margin_value(self, u):
         return -np.log(self.flip + (1.0 - 2.0 * self.flip) * expit(u))
@@ -230,10 +315,30 @@ class FlippedLogisticLoss(_Logistic):
         return clean / (self.flip + clean) * p * (1.0 - p)
 
 
-class ExponentialLoss(MarginLoss):
-    """exp(-y f), eq. (2.5) of the thesis on sDist: boosting's loss. Its curvature has no bound, so no fixed step size is safe."""
+class HingeLoss(MarginLoss):
+    """max(0, 1 - y f), the loss of support vector machines: for the online learners, which need no curvature."""
 
+    name = "hinge"
     max_curvature = np.inf
+    kernel = kernels.HINGE
+
+    @property
+    def smooth(self) -> Loss:
+        return HuberisedHingeLoss()
+
+    def margin_value(self, u):
+        return np.maximum(1.0 - u, 0.0)
+
+    def margin_slope(self, u):
+        return np.where(u < 1.0, -1.0, 0.0)
+
+
+class ExponentialLoss(MarginLoss):
+    """exp(-y f), Ma (thesis), eq. (2.5): boosting's loss. Its curvature has no bound, so no fixed step size is safe."""
+
+    name = "exponential"
+    max_curvature = np.inf
+    kernel = kernels.EXPONENTIAL
 
     def margin_value(self, u):
         return np.exp(-np.maximum(u, -500.0))
@@ -251,7 +356,11 @@ class ExponentialLoss(MarginLoss):
 class MultinomialLoss(Loss):
     """Cross entropy of softmax scores; y has one column of 0 / 1 per class."""
 
+    name = "multinomial"
     max_curvature = 0.5
+    default_step_size = 3.0
+    several_classes = True
+    redundant_outputs = 1
 
     def value(self, y, scores, sample_weight) -> float:
         return float(-sample_weight @ (y * log_softmax(scores, axis=1)).sum(axis=1))
@@ -273,16 +382,32 @@ class VapnikLoss(Loss):
     """Several classes on any binary loss: the mean of ``base`` over the differences f_y - f_c to all other classes c.
 
     ``y`` has one column of 0 / 1 per class. With two classes this is ``base`` of f_1 - f_0; with the hinge it is the
-    multiclass machine of Vapnik (Statistical Learning Theory, 1998) and of Weston and Watkins.
+    multiclass machine of Vapnik and of Weston and Watkins.
 
     Parameters
     ----------
     base : MarginLoss
         Loss of one margin.
+
+    References
+    ----------
+    V. Vapnik, "Statistical Learning Theory", Wiley (1998).
+    J. Weston, C. Watkins, "Support vector machines for multi-class pattern recognition", ESANN (1999).
     """
+
+    several_classes = True
+    redundant_outputs = 1
 
     def __init__(self, base: MarginLoss):
         self.base = base
+
+    @property
+    def default_step_size(self) -> float | None:  # type: ignore[override]
+        return self.base.default_step_size
+
+    @property
+    def has_curvature(self) -> bool:
+        return self.base.has_curvature
 
     @property
     def max_curvature(self) -> float:  # type: ignore[override]
@@ -309,18 +434,32 @@ class VapnikLoss(Loss):
         return y * bend.sum(axis=1, keepdims=True) + bend
 
 
-LOSSES = {
-    "squared": SquaredLoss,
-    "logistic": LogisticLoss,
-    "huberised_hinge": HuberisedHingeLoss,
-    "lorenz": LorenzLoss,
-    "flipped_logistic": FlippedLogisticLoss,
-    "multinomial": MultinomialLoss,
+LOSSES: dict[str, type[Loss]] = {
+    loss.name: loss
+    for loss in (
+        SquaredLoss,
+        LogisticLoss,
+        HuberisedHingeLoss,
+        LorenzLoss,
+        FlippedLogisticLoss,
+        MultinomialLoss,
+        HingeLoss,
+        ExponentialLoss,
+    )
 }
 
 
 def get_loss(loss: str | Loss) -> Loss:
     """Return the loss of that name, or the object itself.
+
+    Parameters
+    ----------
+    loss : str or Loss
+        A key of ``LOSSES``, or an object.
+
+    Returns
+    -------
+    Loss
 
     Raises
     ------
@@ -337,6 +476,15 @@ def get_loss(loss: str | Loss) -> Loss:
 def pointwise_loss(loss: str | Loss) -> Loss:
     """:func:`get_loss`, and of single samples.
 
+    Parameters
+    ----------
+    loss : str or Loss
+        A key of ``LOSSES``, or an object.
+
+    Returns
+    -------
+    Loss
+
     Raises
     ------
     ValueError
@@ -349,23 +497,24 @@ def pointwise_loss(loss: str | Loss) -> Loss:
 
 
 def check_bounded(loss: Loss) -> None:
-    """Complain about a loss whose curvature has no bound: no step size would be safe."""
+    """Check that the curvature has a bound: without one no fixed step size is safe.
+
+    Raises
+    ------
+    ValueError
+        If ``max_curvature`` is infinite.
+    """
     if not np.isfinite(loss.max_curvature):
         raise ValueError(f"loss={loss!r} has a curvature without bound; expected one whose max_curvature is finite")
 
 
-_KINDS = {
-    SquaredLoss: (0, None),
-    LogisticLoss: (1, None),
-    FlippedLogisticLoss: (1, "flip"),
-    HuberisedHingeLoss: (2, "h"),
-    LorenzLoss: (3, None),
-}
+def check_curvature(loss: Loss) -> None:
+    """Check that there are second derivatives.
 
-
-def kernel_code(loss: Loss) -> tuple[int, float] | None:
-    """Kind and parameter for :func:`loss_terms`; None for a loss without a compiled form (a subclass may have changed anything)."""
-    if type(loss) not in _KINDS:
-        return None
-    kind, parameter = _KINDS[type(loss)]
-    return kind, 0.0 if parameter is None else float(getattr(loss, parameter))
+    Raises
+    ------
+    ValueError
+        If the loss has none.
+    """
+    if not loss.has_curvature:
+        raise ValueError(f"loss={loss!r} has no curvature; expected one with second derivatives")

@@ -1,9 +1,16 @@
-"""Compiled terms of the losses of one score: free functions on numbers and arrays."""
+"""Compiled terms of the losses of one score: free functions on numbers and arrays, for the loops of designs and online learners.
+
+``LOSS, parameter`` tells such a loop which loss to take: the number is one of the constants below, the same everywhere, and the
+parameter that of the loss (``flip`` of the logistic losses, half width ``h`` of the Huberised hinge, else 0). A loss object holds
+both in its ``kernel_code``. The formulas and their sources stand with the classes in ``losses``.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
+
+SQUARED, LOGISTIC, HUBERISED_HINGE, LORENZ, HINGE, EXPONENTIAL = range(6)
 
 
 @njit(cache=True)
@@ -40,7 +47,7 @@ def flipped_logistic_terms(y, scores, weight, flip, gradient, curvature):
 
 @njit(cache=True)
 def huberised_hinge_slope(u, h):
-    """Derivative of the Huberised hinge, eq. (8) of the arXiv text, with respect to the margin."""
+    """Derivative of the Huberised hinge of half width h with respect to the margin."""
     if u > 1.0 + h:
         return 0.0
     if u < 1.0 - h:
@@ -56,31 +63,6 @@ def lorenz_slope(u):
     return 2.0 * (u - 1.0) / (1.0 + (u - 1.0) ** 2)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def loss_terms(kind, parameter, y, score):
-    """Value and slope at one score, by the kind of loss (see :func:`kernel_code`)."""
-    if kind == 0:
-        return 0.5 * (score - y) * (score - y), score - y
-    if y == 0.0:
-        return 0.0, 0.0
-    u = y * score
-    if kind == 1:
-        e = np.exp(-abs(u))
-        larger, smaller = 1.0 / (1.0 + e), e / (1.0 + e)
-        right, wrong = (larger, smaller) if u > 0 else (smaller, larger)
-        if parameter == 0.0:
-            return np.log1p(e) + max(-u, 0.0), -y * wrong
-        clean = (1.0 - 2.0 * parameter) * right
-        return -np.log(parameter + clean), -y * clean / (parameter + clean) * wrong
-    if kind == 2:
-        h = parameter
-        slope = huberised_hinge_slope(u, h)
-        value = 1.0 - u if u < 1.0 - h else h * slope * slope  # (1 + h - u)^2 / 4h, and 0 beyond
-        return value, y * slope
-    v = min(u - 1.0, 0.0)
-    return np.log1p(v * v), y * lorenz_slope(u)
-
-
 @njit(cache=True)
 def hinge_slope(u):
     """Subgradient of max(0, 1 - u) with respect to the margin."""
@@ -91,3 +73,49 @@ def hinge_slope(u):
 def exponential_slope(u):
     """Derivative of exp(-u); margins below -500 count as -500."""
     return -np.exp(-max(u, -500.0))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def loss_terms(kind, parameter, y, score):
+    """Value and slope of the loss with number ``kind`` at one score; y = 0 leaves the score of a margin loss out."""
+    if kind == SQUARED:
+        return 0.5 * (score - y) * (score - y), score - y
+    if y == 0.0:
+        return 0.0, 0.0
+    u = y * score
+    if kind == LOGISTIC:
+        e = np.exp(-abs(u))
+        larger, smaller = 1.0 / (1.0 + e), e / (1.0 + e)
+        right, wrong = (larger, smaller) if u > 0 else (smaller, larger)
+        if parameter == 0.0:
+            return np.log1p(e) + max(-u, 0.0), -y * wrong
+        clean = (1.0 - 2.0 * parameter) * right
+        return -np.log(parameter + clean), -y * clean / (parameter + clean) * wrong
+    if kind == HUBERISED_HINGE:
+        h = parameter
+        slope = huberised_hinge_slope(u, h)
+        value = 1.0 - u if u < 1.0 - h else h * slope * slope  # (1 + h - u)^2 / 4h, and 0 beyond
+        return value, y * slope
+    if kind == LORENZ:
+        v = min(u - 1.0, 0.0)
+        return np.log1p(v * v), y * lorenz_slope(u)
+    if kind == HINGE:
+        return max(1.0 - u, 0.0), y * hinge_slope(u)
+    slope = exponential_slope(u)
+    return -slope, y * slope
+
+
+@njit(cache=True, nogil=True)
+def margin_slope(kind, parameter, u):
+    """Derivative of the loss with number ``kind`` with respect to the margin u = y f, y in {-1, +1}."""
+    if kind == HINGE:
+        return hinge_slope(u)
+    if kind == LOGISTIC:
+        return logistic_slope(u) if parameter == 0.0 else loss_terms(LOGISTIC, parameter, 1.0, u)[1]
+    if kind == HUBERISED_HINGE:
+        return huberised_hinge_slope(u, parameter)
+    if kind == LORENZ:
+        return lorenz_slope(u)
+    if kind == SQUARED:
+        return u - 1.0
+    return exponential_slope(u)

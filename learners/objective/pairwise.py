@@ -10,7 +10,7 @@ from .losses import Loss
 
 
 class PairwiseLogisticLoss(Loss):
-    """Ranking loss, eq. (17) of the arXiv text: ln(1 + exp(h_i - h_j)) - r_ij (h_i - h_j), a weighted mean over pairs.
+    """Ranking loss, Barbu et al. (2014), eq. (17): ln(1 + exp(h_i - h_j)) - r_ij (h_i - h_j), a weighted mean over pairs.
 
     Parameters
     ----------
@@ -25,9 +25,16 @@ class PairwiseLogisticLoss(Loss):
     -----
     With the sign of (17), minimising drives h_i - h_j towards logit(r_ij): r = 1 means that i scores HIGHER. ``y`` and
     ``sample_weight`` of the methods are not used: the pairs carry all.
+
+    References
+    ----------
+    A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression, Classification and Ranking",
+    arXiv:1310.2880v2 (2014), section 5.
     """
 
+    name = "pairwise_logistic"
     max_curvature = 0.5
+    default_step_size = 5.0
     pointwise = False
 
     def __init__(self, pairs=None, r=None, pair_weight=None):
@@ -71,7 +78,24 @@ class PairwiseLogisticLoss(Loss):
 
 
 def graded_pairs(y, qid=None) -> np.ndarray:
-    """Pairs (i, j) of rows of one query with grade i above grade j, (n_pairs, 2)."""
+    """Pairs (i, j) of rows of one query with grade i above grade j.
+
+    Parameters
+    ----------
+    y : array of shape (n_samples,)
+        Grades, greater is better.
+    qid : array of shape (n_samples,) or None
+        Query of each row; None means one query.
+
+    Returns
+    -------
+    ndarray of shape (n_pairs, 2), int
+
+    Raises
+    ------
+    ValueError
+        If ``qid`` is not as long as ``y``.
+    """
     y = np.asarray(y)
     qid = np.zeros(len(y), int) if qid is None else np.asarray(qid)
     if len(qid) != len(y):

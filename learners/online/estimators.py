@@ -15,39 +15,34 @@ from tqdm import tqdm
 
 from ..common.parameters import check_integer, check_real, class_codes
 from ..designs.in_memory import canonical
-from ..objective.losses import ExponentialLoss, HuberisedHingeLoss, LogisticLoss, LorenzLoss, SquaredLoss
+from ..objective.losses import LOSSES, LogisticLoss, Loss
 from . import kernels as kernels
 
-_NUMBERS = {
-    "hinge": kernels.HINGE,
-    "logistic": kernels.LOGISTIC,
-    "huberised_hinge": kernels.HUBERISED_HINGE,
-    "lorenz": kernels.LORENZ,
-    "squared": kernels.SQUARED,
-    "exponential": kernels.EXPONENTIAL,
-}
-_CLASSES = {
-    LogisticLoss: kernels.LOGISTIC,
-    HuberisedHingeLoss: kernels.HUBERISED_HINGE,
-    LorenzLoss: kernels.LORENZ,
-    SquaredLoss: kernels.SQUARED,
-    ExponentialLoss: kernels.EXPONENTIAL,
-}
 
+def margin_code(loss):
+    """Number and parameter of a loss of the margin for the compiled loops.
 
-def loss_number(loss):
-    """Number of a loss for the kernels, and the half width of the Huberised hinge.
+    Parameters
+    ----------
+    loss : str or Loss
+        A name, or an object.
+
+    Returns
+    -------
+    kind : int
+    parameter : float
 
     Raises
     ------
     ValueError
-        If it is neither one of the names nor one of this package's losses of a margin.
+        If it has no compiled form.
     """
-    if isinstance(loss, str) and loss in _NUMBERS:
-        return _NUMBERS[loss], HuberisedHingeLoss().h
-    if type(loss) in _CLASSES:
-        return _CLASSES[type(loss)], float(getattr(loss, "h", HuberisedHingeLoss().h))
-    raise ValueError(f"loss={loss!r} is not valid; expected one of {sorted(_NUMBERS)} or such a loss of annealed.learners")
+    known = loss if isinstance(loss, Loss) else LOSSES[loss]() if isinstance(loss, str) and loss in LOSSES else None
+    code = None if known is None else known.kernel_code
+    if code is None:
+        names = sorted(name for name, cls in LOSSES.items() if cls().kernel_code is not None)
+        raise ValueError(f"loss={loss!r} is not valid; expected one of {names} or such a loss of annealed.learners")
+    return code
 
 
 class OnlineClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
@@ -134,7 +129,7 @@ class OnlineClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         return self
 
     def _check_parameters(self):
-        loss_number(self.loss)
+        margin_code(self.loss)
         check_integer("max_iter", self.max_iter, 1)
         for name in ("learning_rate", "gamma"):
             if hasattr(self, name):
@@ -213,7 +208,7 @@ class OnlineClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         return p / np.maximum(p.sum(axis=1, keepdims=True), 1e-300)
 
 
-_SHARED = """loss : {"hinge", "logistic", "huberised_hinge", "lorenz", "squared", "exponential"} or a loss object
+_SHARED = """loss : {"hinge", "logistic", "flipped_logistic", "huberised_hinge", "lorenz", "squared", "exponential"} or a Loss
         What one row costs; of the objects those of this package.
     max_iter : int
         Passes over the rows in ``fit``.
@@ -293,7 +288,7 @@ class TruncatedGradientClassifier(OnlineClassifier):
         return {"w": np.zeros(n_features), "done": np.zeros(n_features, np.int64), "b": 0.0, "t": 0}
 
     def _learn(self, state, X, y, weight, n_passes, streaming, bar):
-        number, h = loss_number(self.loss)
+        number, h = margin_code(self.loss)
         rate = self.learning_rate / self._row_length
         for order in self._orders(len(y), n_passes):
             state["b"] = kernels.truncated_gradient_pass(
@@ -357,7 +352,7 @@ class FOBOSClassifier(OnlineClassifier):
         return {"w": np.zeros(n_features), "done": np.zeros(n_features), "b": 0.0, "t": 0, "total": 0.0}
 
     def _learn(self, state, X, y, weight, n_passes, streaming, bar):
-        number, h = loss_number(self.loss)
+        number, h = margin_code(self.loss)
         rate = self.learning_rate / self._row_length
         for order in self._orders(len(y), n_passes):
             state["b"], state["total"] = kernels.fobos_pass(
@@ -426,7 +421,7 @@ class RDAClassifier(OnlineClassifier):
         return self.gamma * self._row_length
 
     def _learn(self, state, X, y, weight, n_passes, streaming, bar):
-        number, h = loss_number(self.loss)
+        number, h = margin_code(self.loss)
         for order in self._orders(len(y), n_passes):
             state["g0"] = kernels.rda_pass(
                 X.data, X.indices, X.indptr, y, weight, order, number, h, bool(self.fit_intercept), state["t"],

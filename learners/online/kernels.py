@@ -7,25 +7,7 @@ import math
 import numpy as np
 from numba import njit
 
-from ..objective.margin_kernels import exponential_slope, hinge_slope, huberised_hinge_slope, logistic_slope, lorenz_slope
-
-HINGE, LOGISTIC, HUBERISED_HINGE, LORENZ, SQUARED, EXPONENTIAL = range(6)
-
-
-@njit(cache=True, nogil=True)
-def slope(loss, h, u):
-    """Derivative of a loss, given by its number, with respect to the margin u = y f."""
-    if loss == HINGE:
-        return hinge_slope(u)
-    if loss == LOGISTIC:
-        return logistic_slope(u)
-    if loss == HUBERISED_HINGE:
-        return huberised_hinge_slope(u, h)
-    if loss == LORENZ:
-        return lorenz_slope(u)
-    if loss == SQUARED:
-        return u - 1.0
-    return exponential_slope(u)
+from ..objective.margin_kernels import margin_slope
 
 
 @njit(cache=True, nogil=True)
@@ -70,7 +52,7 @@ def stabilised_stage(
                 f = b
                 for e in range(start[i], end[i]):
                     f += w[indices[e]] * data[e]
-                step = -rate * weight[i] * y[i] * slope(loss, h, y[i] * f)
+                step = -rate * weight[i] * y[i] * margin_slope(loss, h, y[i] * f)
                 if step == 0.0:
                     continue
                 for e in range(start[i], end[i]):
@@ -139,7 +121,7 @@ def truncated_gradient_pass(data, indices, indptr, y, weight, order, loss, h, ra
                 w[j] = shrink(w[j], (due - done[j]) * burst * gravity)
                 done[j] = due
             f += w[j] * data[e]
-        step = -rate * weight[i] * y[i] * slope(loss, h, y[i] * f)
+        step = -rate * weight[i] * y[i] * margin_slope(loss, h, y[i] * f)
         if step != 0.0:
             for e in range(indptr[i], indptr[i + 1]):
                 w[indices[e]] += step * data[e]
@@ -164,7 +146,7 @@ def fobos_pass(data, indices, indptr, y, weight, order, loss, h, rate, fit_inter
                 done[j] = total
             f += w[j] * data[e]
         eta = rate / np.sqrt(t + 1.0)
-        step = -eta * weight[i] * y[i] * slope(loss, h, y[i] * f)
+        step = -eta * weight[i] * y[i] * margin_slope(loss, h, y[i] * f)
         if step != 0.0:
             for e in range(indptr[i], indptr[i + 1]):
                 w[indices[e]] += step * data[e]
@@ -191,7 +173,7 @@ def rda_pass(data, indices, indptr, y, weight, order, loss, h, fit_intercept, t,
             f = -g0 / (gamma * np.sqrt(t))
             for e in range(indptr[i], indptr[i + 1]):
                 f += dual_average(g[indices[e]], t, penalty, gamma, rho) * data[e]
-        step = weight[i] * y[i] * slope(loss, h, y[i] * f)
+        step = weight[i] * y[i] * margin_slope(loss, h, y[i] * f)
         if step != 0.0:
             for e in range(indptr[i], indptr[i + 1]):
                 g[indices[e]] += step * data[e]

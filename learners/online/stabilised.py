@@ -11,11 +11,11 @@ from joblib import effective_n_jobs
 from scipy.optimize import minimize
 
 from ..common.parameters import check_integer, check_jobs, check_real, number_to_keep
-from ..objective.losses import ExponentialLoss, HuberisedHingeLoss, get_loss
+from ..objective.losses import get_loss
 from ..solvers.annealing import strongest
 from ..solvers.schedules import get_schedule
 from . import kernels as kernels
-from .estimators import OnlineClassifier, loss_number
+from .estimators import OnlineClassifier, margin_code
 
 POOL = 64  # updates per path from which a stage's gravity is taken
 FEWER = 0.95  # features are dropped once the schedule leaves at most this share of the present ones
@@ -143,7 +143,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         pi_0 of the text.
     schedule, mu : str, float
         Number of features left after each stage.
-    loss : {"hinge", "logistic", "huberised_hinge", "lorenz", "squared", "exponential"} or a loss object
+    loss : {"hinge", "logistic", "flipped_logistic", "huberised_hinge", "lorenz", "squared", "exponential"} or a Loss
         What one row costs; of the objects those of this package.
     learning_rate : float
         Step, divided by the mean squared length of a row.
@@ -274,7 +274,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         per_stage = self.burst_size * self.n_bursts
         n_stages = self.n_stages if streaming else max(1, ceil(n_passes * n / per_stage))
         targets = get_schedule(self.schedule)(p, self._k, n_stages, self.mu)
-        number, h = loss_number(self.loss)
+        number, h = margin_code(self.loss)
         rate = self.learning_rate / self._row_length
         n_threads = min(effective_n_jobs(self.n_jobs), self.n_paths)
         bounds = np.linspace(0, self.n_paths, n_threads + 1).astype(int)
@@ -368,7 +368,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
     def _fit_again(self, state, X, y, weight):
         """Minimise the mean loss plus ridge on the features left, and give every path the result."""
         columns = X[:, state.columns]
-        loss = {"hinge": HuberisedHingeLoss(), "exponential": ExponentialLoss()}.get(self.loss) or get_loss(self.loss)
+        loss = get_loss(self.loss).smooth
         share = weight / weight.sum()
         ridge = self.refit * self._row_length
         target = y[:, None]

@@ -14,7 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from ..common.parameters import class_codes, unit_variance
 from ..designs.in_memory import DenseDesign, Design, SparseDesign
-from ..objective.losses import Loss, MultinomialLoss, VapnikLoss, pointwise_loss
+from ..objective.losses import Loss, MultinomialLoss, pointwise_loss
 
 
 def standardised_design(X, sample_weight: np.ndarray) -> Design:
@@ -79,12 +79,12 @@ class SelectingClassifier(ClassifierMixin, Selector):
         if self.class_weight is not None:
             weight = weight * compute_sample_weight(self.class_weight, y)
         loss = pointwise_loss(self.loss)
-        of_classes = isinstance(loss, (MultinomialLoss, VapnikLoss))
+        of_classes = loss.several_classes
         if len(self.classes_) == 2 and not of_classes:
             encoded = np.where(codes == 1, 1.0, -1.0)[:, None]
         else:
             encoded = np.eye(len(self.classes_))[codes]
-            if type(loss).__name__ == "LogisticLoss":
+            if loss.name == "logistic":
                 loss = MultinomialLoss()
             elif not of_classes:  # one score per class, each against all others
                 encoded = 2.0 * encoded - 1.0

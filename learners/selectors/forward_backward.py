@@ -11,7 +11,7 @@ import numpy as np
 
 from ..common.parameters import check_real, group_codes, number_to_keep
 from ..designs.in_memory import Design
-from ..objective.losses import Loss, SquaredLoss
+from ..objective.losses import Loss, check_curvature
 from ..solvers.annealing import strengths
 from ..solvers.newton import RIDGE, Problem, refit
 from .base import SelectingClassifier, SelectingRegressor, Selector, standardised_design
@@ -174,7 +174,7 @@ def forward_backward(
     labels = np.arange(design.n_features) if groups is None else groups
     members = [np.flatnonzero(labels == g) for g in range(labels.max() + 1)] if groups is not None else None
     problem = Problem(y, loss, sample_weight, fit_intercept, ridge=ridge)
-    fit = (_QuadraticFit if isinstance(loss, SquaredLoss) else _NewtonFit)(problem)
+    fit = (_QuadraticFit if loss.is_quadratic else _NewtonFit)(problem)
     chosen: list[int] = []
     columns = np.empty(0, int)  # of the design, in the order of fit.Z
     path: list[Step] = []
@@ -255,6 +255,7 @@ class _ForwardBackward(Selector):
         if self.n_features_to_select is None and self.delta is None and self.epsilon is None:
             raise ValueError("n_features_to_select=None needs a threshold; expected delta or epsilon")
         check_real("ridge", self.ridge, 0.0)
+        check_curvature(loss)
         groups = group_codes(self.groups, X.shape[1])
         n = X.shape[1] if groups is None else int(groups.max()) + 1
         design = standardised_design(X, weight)

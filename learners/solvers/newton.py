@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from ..objective.losses import Loss, SquaredLoss
+from ..objective.losses import Loss
 from ..objective.priors import Prior
 
 RIDGE = 1e-4  # keeps separable data finite; the same for every comparison of supports
@@ -42,7 +42,7 @@ class Problem:
     @property
     def quadratic(self) -> bool:
         """Whether the quadratic model is the objective itself."""
-        return isinstance(self.loss, SquaredLoss) and (self.prior is None or not self.prior.total_variation)
+        return self.loss.is_quadratic and (self.prior is None or not self.prior.total_variation)
 
     def _blocks(self, theta):
         return theta.reshape(-1, self.width, theta.shape[1])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from annealed.learners.designs.in_memory import DenseDesign, PiecewiseDesign, SparseDesign, hat_basis, range_knots, sublevels
-from annealed.learners.objective.losses import FlippedLogisticLoss, LogisticLoss, LorenzLoss, SquaredLoss
+from annealed.learners.objective.losses import LOSSES, LogisticLoss
 
 N, M = 701, 37  # several blocks of rows for piecewise-linear designs, none of them full at the end
 
@@ -91,7 +91,7 @@ def test_scores_gradient_and_keep_match_the_explicit_matrix(name, design, Z, wei
         np.testing.assert_allclose(design.gradient(residual).reshape(-1, q), explicit.T @ residual, atol=tolerance)
         np.testing.assert_allclose(design.matrix(), explicit, atol=tolerance)
         y = rng.choice([-1.0, 1.0], (N, q))
-        for loss in (LogisticLoss(), SquaredLoss(), LorenzLoss(), FlippedLogisticLoss()):
+        for loss in (cls() for cls in LOSSES.values() if not cls.several_classes):
             b = rng.standard_normal(q)
             gradient, residual_sum, value = design.scores_and_gradient(0.1 * coef, b, loss, y, weight)
             scores = explicit @ (0.1 * coef.reshape(-1, q)) + b

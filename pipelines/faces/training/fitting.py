@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ....learners.objective.losses import Loss, MarginLoss, get_loss
+from ....learners.objective.losses import Loss, get_loss
 from ....learners.objective.priors import Prior
 from ....learners.solvers.annealing import SafeRate, anneal
 from ....learners.solvers.schedules import get_schedule
@@ -159,7 +159,7 @@ def _select(
 
     def rate(weight: np.ndarray) -> float | SafeRate:
         # Gradients of the squared loss grow without end where a step overshoots.
-        return s.learning_rate if isinstance(loss, MarginLoss) else SafeRate(loss, weight)
+        return SafeRate(loss, weight) if loss.default_step_size is None else s.learning_rate
 
     weight = weights(y[rows])
     sampled = patches[rows]

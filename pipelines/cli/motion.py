@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -108,6 +107,7 @@ def evaluate(
 ) -> None:
     """Ten-fold cross-validation by video, in the layout of the papers' Table VII."""
     from ...vision.tracks.io import read_sequences
+    from ..common.checkpoints import Checkpoint
     from ..motion import benchmark as motion_benchmark
     from ..motion import cross_validation as motion
     from ..motion import report as motion_report
@@ -124,15 +124,15 @@ def evaluate(
     for sequence in sequences:
         _ = sequence.n_motions
     motion.folds(motion.np.array([s.video for s in sequences]), 0)
+    if report is not None:
+        report.mkdir(parents=True, exist_ok=True)
+    cells = Checkpoint(report and report / ".annealed-finished", motion.made_from(sequences), resume=resume)
     steps = iter(progress(range(len(sequences)), quiet, "candidates and features", len(sequences)))
     benchmark = motion_benchmark.prepare(sequences, ("paper", "joined", "video"), on_sequence=lambda: next(steps, None))
     say(f"candidates and features: {benchmark.seconds.sum():.1f} s for {len(sequences)} sequences", quiet)
     n_steps = partitions * motion.n_lines(benchmark, methods, choose)
     steps = iter(progress(range(n_steps), quiet, "partitions", n_steps))
-    finished = None if report is None else report / "finished"
-    if finished is not None and not resume:
-        shutil.rmtree(finished, ignore_errors=True)
-    results = motion.evaluate(benchmark, methods, partitions, choose=choose, on_step=lambda: next(steps, None), resume=finished)
+    results = motion.evaluate(benchmark, methods, partitions, choose=choose, on_step=lambda: next(steps, None), checkpoint=cells)
     record: dict[str, Any] = {
         "name": "motion evaluate",
         "settings": {

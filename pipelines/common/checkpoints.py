@@ -119,7 +119,10 @@ class Checkpoint:
         return _name(key) in self._known
 
     def __call__(self, key: dict[str, Any], make: Callable[[], Any]) -> Any:
-        """Value of a cell; ``make()`` is called, and its result (what JSON can hold) kept, if the key is new."""
+        """Value of a cell; ``make()`` is called, and its result kept, if the key is new.
+
+        The result is what JSON gives back, in every run alike: tuples and arrays become lists.
+        """
         name = _name(key)
         if name not in self._known:
             if self.watch is not None:
@@ -138,7 +141,7 @@ def _name(key: dict[str, Any]) -> str:
 
 
 def _line(content: Any) -> bytes:
-    return json.dumps(content, sort_keys=True).encode() + b"\n"
+    return json.dumps(content, sort_keys=True, default=np.ndarray.tolist).encode() + b"\n"
 
 
 @contextmanager

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import re
-import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ...models.files import replacing
 from ...models.motion.candidate_set import CandidateSet
 from ...models.motion.ranker import SegmentationRanker
 from ...models.motion.ranking_function import RankingFunction
 from ...vision.tracks.completion import complete_tracks
 from ...vision.tracks.io import Sequence as TrackSequence
-from .benchmark import Benchmark
+from ..common.checkpoints import Checkpoint
+from .benchmark import FAMILY_SETS, Benchmark
 from .methods import (
     GRID,
     HINDSIGHT,
@@ -199,7 +197,7 @@ def evaluate(
     min_motion_sizes: Sequence[int] = (0, SMALL_MOTION),
     choose: bool = False,
     on_step: Callable[[], object] | None = None,
-    resume: Path | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> list[Result]:
     """Run the protocol.
 
@@ -216,8 +214,8 @@ def evaluate(
         Also choose all settings of FSA inside the training folds (:func:`nested`): several times the work.
     on_step : function or None
         Called after each partition of each method.
-    resume : path or None
-        Folder where finished partitions are kept, and found again by the next call with the same sequences.
+    checkpoint : Checkpoint or None, default None
+        Keeps finished partitions, for the next call with the same sequences (:func:`made_from`).
 
     Raises
     ------
@@ -225,6 +223,7 @@ def evaluate(
         If a method is unknown.
     """
     check_methods(methods)
+    cells = checkpoint or Checkpoint()
     partitions = [folds(benchmark.videos, p) for p in range(n_partitions)]
     results = []
     for size in min_motion_sizes:
@@ -232,49 +231,24 @@ def evaluate(
         for name, families, learn in _learners(filtered, methods):
             outcome = []
             for p, fold in enumerate(partitions):
-                known = Checkpoint(resume, benchmark, f"{name} {size} {p}")
-                found = known.read(("test", "train"))
-                if found is None:
-                    found = known.write(("test", "train"), cross_validate(filtered.sets[families], fold, learn))
-                outcome.append(found)
+                key = {"method": name, "min_motion_size": size, "partition": p}
+                outcome.append(cells(key, partial(cross_validate, filtered.sets[families], fold, learn)))
                 if on_step is not None:
                     on_step()
             results.append(Result(name, size, np.array([t for t, _ in outcome]), np.array([t for _, t in outcome])))
     if choose and "fsa" in methods:
-        results += _chosen_results(benchmark, partitions, on_step, resume)
+        results += _chosen_results(benchmark, partitions, on_step, cells)
     return results
 
 
-@dataclass(frozen=True)
-class Checkpoint:
-    """One finished piece of :func:`evaluate` in a file of its own; it counts for the same sequences and candidates only."""
-
-    folder: Path | None
-    benchmark: Benchmark
-    name: str
-
-    def _path(self, folder: Path) -> Path:
-        errors = [one.errors for many in self.benchmark.sets.values() for one in many if one.errors is not None]
-        digest = sha256(self.name.encode() + "".join(self.benchmark.names).encode() + np.concatenate(errors).round(9).tobytes())
-        return folder / f"{re.sub('[^A-Za-z0-9]+', '_', self.name)[:40]}_{digest.hexdigest()[:12]}.npz"
-
-    def read(self, names: Sequence[str]) -> list[np.ndarray] | None:
-        """Return the arrays, or None where there are none."""
-        if self.folder is None or not self._path(self.folder).is_file():
-            return None
-        try:
-            with np.load(self._path(self.folder), allow_pickle=False) as content:
-                return [content[name] for name in names]
-        except (OSError, ValueError, KeyError, zipfile.BadZipFile):
-            return None  # damaged: made again
-
-    def write(self, names: Sequence[str], arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Keep the arrays and return them."""
-        if self.folder is not None:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            with replacing(self._path(self.folder)) as temporary:
-                np.savez(temporary, **dict(zip(names, arrays)))  # type: ignore[arg-type]
-        return list(arrays)
+def made_from(sequences: Sequence[TrackSequence]) -> dict[str, Any]:
+    """What a checkpoint of :func:`evaluate` must agree on: the labelled tracks and the families of candidates."""
+    digest = sha256()
+    for one in sequences:
+        digest.update(np.ascontiguousarray(one.tracks).tobytes() + np.ascontiguousarray(one.labels).tobytes())
+    families = {name: [str(family) for family in members] for name, members in FAMILY_SETS.items()}
+    names = [one.name for one in sequences]
+    return {"work": "motion evaluate", "sequences": names, "data": digest.hexdigest(), "families": families}
 
 
 def n_lines(benchmark: Benchmark, methods: Sequence[str], choose: bool) -> int:
@@ -282,16 +256,13 @@ def n_lines(benchmark: Benchmark, methods: Sequence[str], choose: bool) -> int:
     return 2 * sum(1 for _ in _learners(benchmark, methods)) + (choose and "fsa" in methods)
 
 
-def _chosen_results(benchmark, partitions, on_step, resume) -> list[Result]:
+def _chosen_results(benchmark, partitions, on_step, cells) -> list[Result]:
     """Results with all settings chosen in the training folds: without the filter, with it, and with that choice left open too."""
     tables = []
     for p, fold in enumerate(partitions):
-        known = Checkpoint(resume, benchmark, f"chosen {p} {[c.describe() for c in GRID]}")
-        found = known.read(("inner", "outer"))
-        if found is None:
-            one = inner_errors(benchmark, fold)
-            found = known.write(("inner", "outer"), (one.inner, one.outer))
-        tables.append(Inner(fold, *found))
+        key = {"chosen from": [choice.describe() for choice in GRID], "partition": p}
+        found = cells(key, lambda fold=fold: vars(inner_errors(benchmark, fold)))
+        tables.append(Inner(**{name: np.array(values) for name, values in found.items()}))
         if on_step is not None:
             on_step()
     sizes = np.array([choice.min_motion_size for choice in GRID])

@@ -323,6 +323,28 @@ def test_evaluate_writes_its_report(data, tmp_path):
     assert "oracle, joined" in (report / "table.md").read_text()
 
 
+def test_evaluate_never_deletes_and_goes_on_only_when_asked(data, tmp_path, monkeypatch):
+    report = tmp_path / "report"
+    (report / "finished").mkdir(parents=True)
+    (report / "finished" / "precious.txt").write_text("thesis")
+    command = ["motion", "evaluate", "--data", data, "--method", "fit", "--report", report, "--json", "--quiet", "--partitions"]
+    rows = json.loads(run(*command, 1).stdout)["rows"]
+    assert (report / "finished" / "precious.txt").read_text() == "thesis"
+    before = (report / ".annealed-finished").read_bytes()
+    again = run(*command, 1)
+    assert again.exit_code == 2 and "go on from them with --resume, or take another folder" in again.stderr
+    assert (report / ".annealed-finished").read_bytes() == before
+    monkeypatch.setattr(motion, "cross_validate", lambda *_: pytest.fail("made twice"))
+    assert json.loads(run(*command, 1, "--resume").stdout)["rows"] == rows
+    monkeypatch.undo()
+    assert len(json.loads(run(*command, 2, "--resume").stdout)["rows"]) == len(rows)
+    (data / "scene0.npz").rename(tmp_path / "scene0.npz")
+    np.savez(data / "scene0.npz", **{name: array + (name == "tracks") for name, array in np.load(tmp_path / "scene0.npz").items()})
+    other = run(*command, 1, "--resume")
+    (tmp_path / "scene0.npz").replace(data / "scene0.npz")
+    assert other.exit_code == 2 and "made from other settings or data" in other.stderr
+
+
 def test_the_shipped_model_says_what_it_is():
     model = load_model("motion")
     assert isinstance(model, SegmentationRanker)

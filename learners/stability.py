@@ -9,7 +9,7 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.utils import check_random_state, indexable
 
-from .common.parameters import check_integer
+from .common.validation import check_integer
 from .solvers.annealing import strongest
 
 

@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names, _check_n_features, check_is_fitted, validate_data
 from tqdm import tqdm
 
-from ..common.parameters import check_parameters, group_codes, is_size, n_threads, step_counts
+from ..common.validation import check_parameters, group_codes, is_size, n_threads, step_counts
 from ..designs.factory import local, outside_memory
 from ..designs.in_memory import DenseDesign, Design, NotFiniteError, PiecewiseDesign, SparseDesign
 from ..designs.knots import knots

@@ -11,7 +11,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import compute_sample_weight
 from sklearn.utils.validation import _check_sample_weight
 
-from ..common.parameters import check_parameters, class_codes, document, unit_variance
+from ..common.validation import check_parameters, class_codes, document, unit_variance
 from ..designs.factory import rowwise
 from ..objective.losses import FlippedLogisticLoss, LogisticLoss, Loss, MarginLoss, MultinomialLoss, VapnikLoss, pointwise_loss
 from ..objective.priors import Prior

@@ -12,7 +12,7 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_is_fitted
 
-from ..common.parameters import document, is_size
+from ..common.validation import document, is_size
 from ..objective.losses import Loss
 from ..objective.priors import Prior
 from ..solvers.criteria import default_sizes

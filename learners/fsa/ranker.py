@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from sklearn.utils.validation import _check_sample_weight
 
-from ..common.parameters import check_parameters, document
+from ..common.validation import check_parameters, document
 from ..objective.losses import Loss
 from ..objective.pairwise import PairwiseLogisticLoss, graded_pairs
 from ..objective.priors import Prior

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeatures
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
-from ..common.parameters import check_integer, check_jobs, check_real, class_codes, is_size
+from ..common.validation import check_integer, check_jobs, check_real, class_codes, is_size
 from .boosting_run import SOLVERS, BoostingRun, class_scores, subspace
 from .mixins import SubspaceMetricMixin
 

@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 from tqdm import tqdm
 
-from ..common.parameters import check_integer, check_real, class_codes
+from ..common.validation import check_integer, check_real, class_codes
 from ..designs.in_memory import canonical
 from ..objective.losses import LOSSES, LogisticLoss, Loss
 from . import kernels as kernels

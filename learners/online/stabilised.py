@@ -10,7 +10,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from scipy.optimize import minimize
 
-from ..common.parameters import check_integer, check_jobs, check_real, number_to_keep
+from ..common.validation import check_integer, check_jobs, check_real, number_to_keep
 from ..objective.losses import get_loss
 from ..solvers.annealing import strongest
 from ..solvers.schedules import get_schedule

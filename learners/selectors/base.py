@@ -12,7 +12,7 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import compute_sample_weight
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from ..common.parameters import class_codes, unit_variance
+from ..common.validation import class_codes, unit_variance
 from ..designs.in_memory import DenseDesign, Design, SparseDesign
 from ..objective.losses import Loss, MultinomialLoss, pointwise_loss
 

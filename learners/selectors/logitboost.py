@@ -15,7 +15,7 @@ from numba import njit
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..common.parameters import check_integer, check_real, number_to_keep
+from ..common.validation import check_integer, check_real, number_to_keep
 from ..designs import kernels
 from ..designs.in_memory import DenseDesign, canonical, hat_basis, range_knots, sublevels
 from ..objective.losses import Loss, check_bounded

@@ -16,7 +16,7 @@ from numba import njit
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit, xlogy
 
-from ..common.parameters import check_integer, check_real, number_to_keep
+from ..common.validation import check_integer, check_real, number_to_keep
 from ..designs.in_memory import Design
 from ..objective.losses import LogisticLoss
 from ..solvers.annealing import strongest

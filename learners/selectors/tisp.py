@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..common.parameters import check_integer, check_real, number_to_keep
+from ..common.validation import check_integer, check_real, number_to_keep
 from ..designs.in_memory import Design
 from ..objective.losses import Loss, check_bounded
 from ..objective.priors import Prior

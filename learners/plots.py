@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .common.validation import step_counts
+from .solvers.schedules import step_counts
 
 _FALLEN = "0.75"  # grey of the features that did not stay
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import inspect
 import sys
 import warnings
-from collections.abc import Callable
 from numbers import Integral, Real
 
 import numba
 import numpy as np
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils import check_array
 
 from ..objective.losses import Loss
 from ..objective.priors import Prior
@@ -111,45 +110,6 @@ def check_parameters(estimator, losses: tuple[str, ...]) -> None:
         get_schedule(e.schedule)
 
 
-def group_codes(groups, n_features: int) -> np.ndarray | None:
-    """Groups as whole numbers 0, 1, ... in the order of their first column.
-
-    Raises
-    ------
-    ValueError
-        If there is not one label per feature.
-    """
-    if groups is None:
-        return None
-    labels = np.asarray(groups)
-    if labels.shape != (n_features,):
-        raise ValueError(f"groups has shape {labels.shape}; expected one label for each of the {n_features} features")
-    _, first, codes = np.unique(labels, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[codes]
-
-
-def step_counts(schedule: str | Callable, n_features: int, k: int, n_steps: int, mu: float) -> np.ndarray:
-    """Number of features left after each step, checked where the schedule is a function of the user's.
-
-    Raises
-    ------
-    ValueError
-        If the counts rise, leave the range k..n_features or do not end at k.
-    """
-    counts = np.asarray(get_schedule(schedule)(n_features, k, n_steps, mu))
-    whole = counts.ndim == 1 and len(counts) > 0 and counts.dtype.kind in "iu"
-    if not whole or counts[0] > n_features or counts[-1] != k or (np.diff(counts) > 0).any():
-        raise ValueError(
-            f"schedule={schedule!r} gave {_ends(counts)}; expected integers that fall from at most {n_features} to {k}"
-        )
-    return counts
-
-
-def _ends(counts: np.ndarray) -> str:
-    flat = counts.ravel().tolist()
-    return f"{flat[0]} ... {flat[-1]}" if len(flat) > 1 else str(flat)
-
-
 def n_threads(n_jobs: int | None) -> int:
     """Threads for ``n_jobs`` as scikit-learn counts them: -1 is all of them."""
     limit = int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
@@ -197,50 +157,6 @@ def check_jobs(n_jobs) -> None:
     _require(n_jobs is None or (_is_whole(n_jobs) and n_jobs != 0), "n_jobs", n_jobs, "a non-zero integer or None")
 
 
-def class_codes(y) -> tuple[np.ndarray, np.ndarray]:
-    """Classes in ascending order, and the place of each row's label among them.
-
-    Raises
-    ------
-    ValueError
-        For numbers that are no labels, labels that cannot be ordered, or one class only.
-    TypeError
-        For labels that are bytes.
-    """
-    try:
-        check_classification_targets(y)
-        classes, codes = np.unique(y, return_inverse=True)
-    except TypeError:
-        kinds = sorted({type(label).__name__ for label in np.ravel(y).tolist()})
-        if len(kinds) == 1:  # scikit-learn says why they cannot be labels
-            raise
-        raise ValueError(f"y mixes labels of type {' and '.join(kinds)}; expected labels of one type") from None
-    if len(classes) < 2:
-        raise ValueError(f"y holds one class only ({classes.tolist()[0]!r}); a classifier needs at least two")
-    return classes, codes
-
-
-def unit_variance(y, share: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Targets (n, q) of mean 0 and variance 1 per output under weights that sum to one, their means and their scales.
-
-    Otherwise a support that all outputs share would serve the output with the largest unit.
-
-    Raises
-    ------
-    ValueError
-        For numbers so large that their squares overflow.
-    """
-    targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
-    mean = share @ targets
-    with np.errstate(over="ignore"):
-        scale = np.sqrt(share @ (targets - mean) ** 2)
-    if not np.isfinite(scale).all():
-        most = np.abs(targets).max()
-        raise ValueError(f"y holds values up to {most:g}, whose squares overflow; expected numbers of moderate size")
-    scale[scale == 0] = 1.0
-    return (targets - mean) / scale, mean, scale
-
-
 def is_size(value) -> bool:
     """Whether ``value`` is a number of features: an integer >= 1 or a fraction in (0, 1]."""
     if _is_whole(value):
@@ -264,3 +180,31 @@ def _choice(name: str, value, allowed: tuple) -> None:
 def _require(good: bool, name: str, value, expected: str) -> None:
     if not good:
         raise ValueError(f"{name}={value!r} is not valid; expected {expected}")
+
+
+def check_sample_weight(sample_weight, n_samples: int) -> np.ndarray:
+    """Weights (n_samples,) as float64: ones for None, the same number for all rows where it is one.
+
+    Raises
+    ------
+    ValueError
+        For another shape, a negative weight, NaN or infinity, and where all are zero.
+    """
+    if sample_weight is None:
+        return np.ones(n_samples)
+    if isinstance(sample_weight, Real):
+        sample_weight = np.full(n_samples, float(sample_weight))
+    weight = check_array(sample_weight, ensure_2d=False, dtype=np.float64, order="C", input_name="sample_weight")
+    if weight.shape != (n_samples,):
+        raise ValueError(f"sample_weight has shape {weight.shape}; expected one weight for each of the {n_samples} rows")
+    if (weight < 0).any():
+        raise ValueError(f"sample_weight holds {weight.min():g}; expected no negative weights")
+    if not weight.any():
+        raise ValueError("sample_weight is zero everywhere; expected at least one row with a positive weight")
+    return weight
+
+
+def feature_names(estimator) -> np.ndarray:
+    """Names (n_features_in_,) of the columns that an estimator was fitted to: x0, x1, ... where they had none."""
+    names = getattr(estimator, "feature_names_in_", None)
+    return np.array([f"x{i}" for i in range(estimator.n_features_in_)], dtype=object) if names is None else names

@@ -15,10 +15,11 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_feature_names, _check_n_features, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 from tqdm import tqdm
 
-from ..common.validation import check_parameters, group_codes, is_size, n_threads, step_counts
+from ..common.targets import group_codes
+from ..common.validation import check_parameters, is_size, n_threads
 from ..designs.factory import local, outside_memory
 from ..designs.in_memory import DenseDesign, Design, NotFiniteError, PiecewiseDesign, SparseDesign
 from ..designs.knots import knots
@@ -27,6 +28,7 @@ from ..objective.priors import Prior
 from ..solvers.annealing import Annealed, SafeRate, anneal, strengths
 from ..solvers.criteria import default_sizes, ebic
 from ..solvers.newton import Problem, refit
+from ..solvers.schedules import step_counts
 from ..solvers.swapping import POOL, descend, polish
 from ..sources.files import Outside
 
@@ -179,8 +181,7 @@ class _FSA(CallbackSupportMixin, SelectorMixin, BaseEstimator):
         """The checks that need no values: shapes, names and targets."""
         like = np.broadcast_to(np.zeros((), X.dtype), X.shape)
         if not kwargs.get("reset", True):
-            _check_feature_names(self, like if X.names is None else pd.DataFrame(columns=X.names), reset=False)
-            _check_n_features(self, like, reset=False)
+            validate_data(self, like if X.names is None else pd.DataFrame(columns=X.names), reset=False, skip_check_array=True)
             return X
         checked = validate_data(self, like, local(y), dtype=X.dtype, ensure_all_finite=False, **kwargs)
         if X.names is not None:

@@ -6,19 +6,16 @@ from collections.abc import Callable
 from typing import Self
 
 import numpy as np
-from scipy.special import expit, softmax
-from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils import compute_sample_weight
-from sklearn.utils.validation import _check_sample_weight
+from sklearn.base import RegressorMixin
 
-from ..common.validation import check_parameters, class_codes, document, unit_variance
-from ..designs.factory import rowwise
-from ..objective.losses import FlippedLogisticLoss, LogisticLoss, Loss, MarginLoss, MultinomialLoss, VapnikLoss, pointwise_loss
+from ..common.targets import SparseClassifierMixin, unit_variance
+from ..common.validation import check_parameters, check_sample_weight, document
+from ..objective.losses import Loss, pointwise_loss
 from ..objective.priors import Prior
 from .base import _FSA, Encoded, with_callbacks
 
 
-class FSAClassifier(ClassifierMixin, _FSA):
+class FSAClassifier(SparseClassifierMixin, _FSA):
     """Classifier on exactly k features, found by annealing (Algorithm 1 of the FSA papers).
     {parameters}
     fit_intercept : bool, default True
@@ -121,52 +118,9 @@ class FSAClassifier(ClassifierMixin, _FSA):
 
     def _encode(self, X, y, sample_weight=None) -> Encoded:
         X, y = self._validate(X, y)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        self.classes_, codes = class_codes(y)
-        if self.class_weight is not None:
-            weight = weight * compute_sample_weight(self.class_weight, y)
         check_parameters(self, self._losses)
-        several = len(self.classes_) > 2
-        loss: Loss
-        if isinstance(self.loss, str) and self.loss == "auto":
-            loss = MultinomialLoss() if several else FlippedLogisticLoss()
-        else:
-            loss = pointwise_loss(self.loss)
-        if several and isinstance(loss, MarginLoss):
-            loss = MultinomialLoss() if type(loss) is LogisticLoss else VapnikLoss(loss)
-        if loss.several_classes:
-            encoded = np.eye(len(self.classes_))[codes]
-        elif len(self.classes_) == 2:
-            encoded = np.where(codes == 1, 1.0, -1.0)[:, None]
-        else:  # neither of the margin nor of several classes: one score per class, each against all others
-            encoded = 2.0 * np.eye(len(self.classes_))[codes] - 1.0
-        self.loss_ = loss
-        return Encoded(X, encoded, loss, weight)
-
-    def decision_function(self, X) -> np.ndarray:
-        """Scores: (n_samples,) for two classes, else (n_samples, n_classes)."""
-        scores = self._scores(X)
-        if len(self.classes_) > 2:
-            return scores
-        return scores[:, 0] if scores.shape[1] == 1 else scores[:, 1] - scores[:, 0]
-
-    def predict(self, X) -> np.ndarray:
-        """Labels (n_samples,)."""
-        return rowwise(self._labels, self.decision_function(X), dtype=self.classes_.dtype)
-
-    def _labels(self, scores):
-        return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
-
-    def predict_proba(self, X) -> np.ndarray:
-        """Probabilities (n_samples, n_classes); for losses without a likelihood a logistic squashing of the scores."""
-        return rowwise(_probabilities, self.decision_function(X), len(self.classes_))
-
-
-def _probabilities(scores):
-    if scores.ndim == 1:
-        p = expit(scores)
-        return np.column_stack([1.0 - p, p])
-    return softmax(scores, axis=1)
+        targets, self.loss_, weight = self._encode_labels(y, self.loss, sample_weight, X.shape[0])
+        return Encoded(X, targets, self.loss_, weight)
 
 
 class FSARegressor(RegressorMixin, _FSA):
@@ -253,7 +207,7 @@ class FSARegressor(RegressorMixin, _FSA):
 
     def _encode(self, X, y, sample_weight=None) -> Encoded:
         X, y = self._validate(X, y, multi_output=True, y_numeric=True)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weight = check_sample_weight(sample_weight, len(y))
         check_parameters(self, self._losses)
         targets, mean, scale = unit_variance(y, weight / max(weight.sum(), 1e-300))
         self.loss_ = pointwise_loss(self.loss)

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from typing import Self
 
 import numpy as np
-from sklearn.utils.validation import _check_sample_weight
 
-from ..common.validation import check_parameters, document
+from ..common.validation import check_parameters, check_sample_weight, document
 from ..objective.losses import Loss
 from ..objective.pairwise import PairwiseLogisticLoss, graded_pairs
 from ..objective.priors import Prior
@@ -116,7 +115,7 @@ class FSARanker(_FSA):
                 raise ValueError(f"pairs must hold rows of X (0 to {X.shape[0] - 1}) and r in [0, 1]")
         if not len(ij):
             raise ValueError(f"no two items of a query differ in grade (n_samples={X.shape[0]}); nothing can be learnt")
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weight = check_sample_weight(sample_weight, X.shape[0])
         pair_weight = weight[ij[:, 0]] * weight[ij[:, 1]]
         if not pair_weight.sum() > 0:
             raise ValueError("sample_weight is zero in every pair; expected at least one pair of rows with positive weights")

@@ -12,7 +12,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, Tra
 from sklearn.model_selection import ParameterGrid, check_cv
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..common.validation import check_jobs, check_real, class_codes
+from ..common.targets import class_codes
+from ..common.validation import check_jobs, check_real
 from .boosting_run import BoostingRun, class_scores
 from .sdist import SDist
 

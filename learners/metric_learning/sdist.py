@@ -11,9 +11,10 @@ import scipy.sparse as sp
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..common.validation import check_integer, check_jobs, check_real, class_codes, is_size
+from ..common.targets import class_codes
+from ..common.validation import check_integer, check_jobs, check_real, feature_names, is_size
 from .boosting_run import SOLVERS, BoostingRun, class_scores, subspace
 from .mixins import SubspaceMetricMixin
 
@@ -261,7 +262,7 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
     def interactions_(self):
         """Names of the products that W uses, the largest share of the mean squared distance, W_jj times the variance, first."""
         check_is_fitted(self)
-        names = _check_feature_names_in(self)
+        names = feature_names(self)
         order = np.argsort(-np.diag(self.W_) * self._variance, kind="stable")
         return [self._features.name(self._metric.columns[i], names) for i in order if len(self.columns_[i]) > 1]
 

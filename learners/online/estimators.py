@@ -5,15 +5,16 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import check_random_state, compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 from tqdm import tqdm
 
-from ..common.validation import check_integer, check_real, class_codes
+from ..common.targets import SparseClassifierMixin, class_codes
+from ..common.validation import check_integer, check_real, check_sample_weight
 from ..designs.in_memory import canonical
 from ..objective.losses import LOSSES, LogisticLoss, Loss
 from . import kernels as kernels
@@ -45,7 +46,7 @@ def margin_code(loss):
     return code
 
 
-class OnlineClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
+class OnlineClassifier(SparseClassifierMixin, SelectorMixin, BaseEstimator):
     """What the online learners share: labels, weights, one problem per class, prediction, selection.
 
     A learner supplies ``_new_state(n_features, rng)``, ``_learn(state, X, y, weight, rng, n_passes)`` and ``_weights(state)``; with
@@ -147,7 +148,7 @@ class OnlineClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         self._states = [self._new_state(n_features, self._rng) for _ in range(n_problems)]
 
     def _update(self, X, y, sample_weight, n_passes, streaming):
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weight = check_sample_weight(sample_weight, X.shape[0])
         if self.class_weight is not None:
             if streaming and self.class_weight == "balanced":
                 raise ValueError("class_weight='balanced' is not known on a stream; expected a dict or sample_weight")
@@ -185,25 +186,31 @@ class OnlineClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return (self.coef_ != 0).any(axis=0)
 
-    def decision_function(self, X):
-        """Scores: (n_samples,) for two classes, else (n_samples, n_classes)."""
+    def _scores(self, X):
+        """Scores (n, 1 or n_classes) of raw rows."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        scores = X @ self.coef_.T + self.intercept_
-        return scores.ravel() if scores.shape[1] == 1 else scores
-
-    def predict(self, X):
-        """Predict the class of each row."""
-        scores = self.decision_function(X)
-        return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+        return X @ self.coef_.T + self.intercept_
 
     @available_if(lambda self: self.loss == "logistic" or isinstance(self.loss, LogisticLoss))
     def predict_proba(self, X):
-        """Probabilities (n_samples, n_classes), for the logistic loss only; several classes are normalised one against the rest."""
-        scores = self.decision_function(X)
+        """Probabilities, for the logistic loss only; several classes are normalised one against the rest.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            In the order of ``classes_``.
+        """
+        return super().predict_proba(X)
+
+    @staticmethod
+    def _probabilities(scores):
         if scores.ndim == 1:
-            p = expit(scores)
-            return np.column_stack([1.0 - p, p])
+            return SparseClassifierMixin._probabilities(scores)
         p = expit(scores)
         return p / np.maximum(p.sum(axis=1, keepdims=True), 1e-300)
 

@@ -6,15 +6,14 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import expit, softmax
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.feature_selection import SelectorMixin
-from sklearn.utils import compute_sample_weight
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..common.validation import class_codes, unit_variance
+from ..common.targets import SparseClassifierMixin, unit_variance
+from ..common.validation import check_sample_weight
 from ..designs.in_memory import DenseDesign, Design, SparseDesign
-from ..objective.losses import Loss, MultinomialLoss, pointwise_loss
+from ..objective.losses import Loss, pointwise_loss
 
 
 def standardised_design(X, sample_weight: np.ndarray) -> Design:
@@ -65,30 +64,13 @@ class Selector(SelectorMixin, BaseEstimator):
         return self._validate(X, reset=False) @ self.coef_.T + self.intercept_
 
 
-class SelectingClassifier(ClassifierMixin, Selector):
+class SelectingClassifier(SparseClassifierMixin, Selector):
     """Labels in, labels out."""
-
-    class_weight: Any = None
-    classes_: np.ndarray
 
     def _encode(self, X, y, sample_weight):
         """Validate; returns X, encoded targets (n, q), the loss that fits them, and weights."""
         X, y = self._validate(X, y)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        self.classes_, codes = class_codes(y)
-        if self.class_weight is not None:
-            weight = weight * compute_sample_weight(self.class_weight, y)
-        loss = pointwise_loss(self.loss)
-        of_classes = loss.several_classes
-        if len(self.classes_) == 2 and not of_classes:
-            encoded = np.where(codes == 1, 1.0, -1.0)[:, None]
-        else:
-            encoded = np.eye(len(self.classes_))[codes]
-            if loss.name == "logistic":
-                loss = MultinomialLoss()
-            elif not of_classes:  # one score per class, each against all others
-                encoded = 2.0 * encoded - 1.0
-        return X, encoded, loss, weight
+        return X, *self._encode_labels(y, self.loss, sample_weight, X.shape[0])
 
     def fit(self, X, y, sample_weight=None) -> Self:
         """Select features and fit.
@@ -108,26 +90,6 @@ class SelectingClassifier(ClassifierMixin, Selector):
         X, encoded, loss, weight = self._encode(X, y, sample_weight)
         self._select(X, encoded, loss, weight / weight.sum())
         return self
-
-    def decision_function(self, X) -> np.ndarray:
-        """Scores: (n_samples,) for two classes, else (n_samples, n_classes)."""
-        scores = self._scores(X)
-        if len(self.classes_) > 2:
-            return scores
-        return scores[:, 0] if scores.shape[1] == 1 else scores[:, 1] - scores[:, 0]
-
-    def predict(self, X) -> np.ndarray:
-        """Labels (n_samples,)."""
-        scores = self.decision_function(X)
-        return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
-
-    def predict_proba(self, X) -> np.ndarray:
-        """Probabilities (n_samples, n_classes): of the model for logistic losses, a logistic squashing of the scores for others."""
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            p = expit(scores)
-            return np.column_stack([1.0 - p, p])
-        return softmax(scores, axis=1)
 
 
 class SelectingRegressor(RegressorMixin, Selector):
@@ -153,7 +115,7 @@ class SelectingRegressor(RegressorMixin, Selector):
             NaN, a parameter out of range.
         """
         X, y = self._validate(X, y, multi_output=True, y_numeric=True)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weight = check_sample_weight(sample_weight, len(y))
         weight = weight / weight.sum()
         targets, mean, scale = unit_variance(y, weight)
         self._select(X, targets, pointwise_loss(self.loss), weight)

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..common.validation import check_real, group_codes, number_to_keep
+from ..common.targets import group_codes
+from ..common.validation import check_real, number_to_keep
 from ..designs.in_memory import Design
 from ..objective.losses import Loss, check_curvature
 from ..solvers.annealing import strengths

@@ -8,8 +8,9 @@ from typing import Self
 import numpy as np
 from numba import njit
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..common.validation import check_sample_weight
 from ..objective.pairwise import graded_pairs
 
 
@@ -105,7 +106,7 @@ class RankBoost(BaseEstimator):
             above = np.where(strength > 0, ij[:, 0], ij[:, 1])
             below = np.where(strength > 0, ij[:, 1], ij[:, 0])
             strength = np.abs(strength)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weight = check_sample_weight(sample_weight, len(X))
         strength = strength * weight[above] * weight[below]
         above, below, strength = above[strength > 0], below[strength > 0], strength[strength > 0]
         if not len(strength):

@@ -67,3 +67,25 @@ def get_schedule(schedule: str | Schedule) -> Schedule:
     if not isinstance(schedule, str) or schedule not in SCHEDULES:
         raise ValueError(f"schedule={schedule!r} is unknown; expected one of {sorted(SCHEDULES)} or a function")
     return SCHEDULES[schedule]
+
+
+def step_counts(schedule: str | Callable, n_features: int, k: int, n_steps: int, mu: float) -> np.ndarray:
+    """Number of features left after each step, checked: a custom function may give anything.
+
+    Raises
+    ------
+    ValueError
+        If the counts rise, leave the range k..n_features or do not end at k.
+    """
+    counts = np.asarray(get_schedule(schedule)(n_features, k, n_steps, mu))
+    whole = counts.ndim == 1 and len(counts) > 0 and counts.dtype.kind in "iu"
+    if not whole or counts[0] > n_features or counts[-1] != k or (np.diff(counts) > 0).any():
+        raise ValueError(
+            f"schedule={schedule!r} gave {_ends(counts)}; expected integers that fall from at most {n_features} to {k}"
+        )
+    return counts
+
+
+def _ends(counts: np.ndarray) -> str:
+    flat = counts.ravel().tolist()
+    return f"{flat[0]} ... {flat[-1]}" if len(flat) > 1 else str(flat)

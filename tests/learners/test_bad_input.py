@@ -144,7 +144,7 @@ def test_the_exponential_loss_fits_an_intercept():
 
 @pytest.mark.parametrize("model", ONLINE, ids=lambda m: type(m).__name__)
 def test_streams(model):
-    with pytest.raises(ValueError, match="Negative values"):
+    with pytest.raises(ValueError, match=r"^sample_weight holds -1; expected no negative weights$"):
         model.fit(X, Y, sample_weight=-np.ones(40))
     model = clone(model).partial_fit(X, np.where(Y, "a", "b"), classes=["a", "b"])
     with pytest.raises(ValueError, match=r"^y holds 'c'; expected only the classes \['a', 'b'\]$"):

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from annealed.learners.common.validation import step_counts
-from annealed.learners.solvers.schedules import SCHEDULES, get_schedule, inverse, inverse_arxiv, linear
+from annealed.learners.solvers.schedules import SCHEDULES, get_schedule, inverse, inverse_arxiv, linear, step_counts
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -5,12 +5,14 @@ import pytest
 from annealed.learners import (
     ForwardBackwardClassifier,
     ForwardBackwardRegressor,
+    FSAClassifier,
     LogitBoostClassifier,
     LorenzLoss,
     MinimaxSparseClassifier,
     TISPClassifier,
     TISPRegressor,
 )
+from annealed.learners.common.targets import encode_classes
 from annealed.learners.selectors.minimax import one_step, solve_newton, solve_smoothing
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -383,3 +385,25 @@ def test_boosting_sparse_equals_dense():
     dense = LogitBoostClassifier(5).fit(X, signal > 0)
     sparse = LogitBoostClassifier(5).fit(sp.csr_array(X), signal > 0)
     np.testing.assert_allclose(sparse.coef_, dense.coef_, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "lorenz", "huberised_hinge"])
+def test_one_rule_for_several_classes(loss):
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((150, 8))
+    y = np.digitize(X[:, 2] + X[:, 5] + rng.standard_normal(150), [-0.7, 0.7])
+    classes, targets, found = encode_classes(y, loss)
+    assert targets.shape == (150, 3)
+    # All eight features stay, so that every selector minimises the same objective: the values that they reach agree.
+    values = {}
+    for model in (
+        FSAClassifier(8, loss=loss, polish="refit"),
+        TISPClassifier(8, loss=loss, n_steps=3000),
+        ForwardBackwardClassifier(8, loss=loss, ridge=0.0),
+        LogitBoostClassifier(8, loss=loss, n_rounds=2000),
+    ):
+        scores = model.fit(X, y).decision_function(X)
+        assert scores.shape == (150, 3)
+        assert np.array_equal(model.predict(X), classes[scores.argmax(axis=1)])
+        values[type(model).__name__] = found.value(targets, scores, np.full(150, 1 / 150))
+    np.testing.assert_allclose(list(values.values()), min(values.values()), rtol=0.03)

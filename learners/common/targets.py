@@ -1,0 +1,186 @@
+"""Targets: classes as the losses want them and back again, targets of unit variance, groups of columns as numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, softmax
+from sklearn.base import ClassifierMixin
+from sklearn.utils import compute_sample_weight
+from sklearn.utils.multiclass import check_classification_targets
+
+from ..designs.factory import rowwise
+from ..objective.losses import FlippedLogisticLoss, LogisticLoss, Loss, MarginLoss, MultinomialLoss, VapnikLoss, pointwise_loss
+from .validation import check_sample_weight
+
+
+def class_codes(y) -> tuple[np.ndarray, np.ndarray]:
+    """Classes in ascending order, and the place of each row's label among them.
+
+    Raises
+    ------
+    ValueError
+        For numbers that are no labels, labels that cannot be ordered, or one class only.
+    TypeError
+        For labels that are bytes.
+    """
+    try:
+        check_classification_targets(y)
+        classes, codes = np.unique(y, return_inverse=True)
+    except TypeError:
+        kinds = sorted({type(label).__name__ for label in np.ravel(y).tolist()})
+        if len(kinds) == 1:  # scikit-learn says why they cannot be labels
+            raise
+        raise ValueError(f"y mixes labels of type {' and '.join(kinds)}; expected labels of one type") from None
+    if len(classes) < 2:
+        raise ValueError(f"y holds one class only ({classes.tolist()[0]!r}); a classifier needs at least two")
+    return classes, codes
+
+
+def encode_classes(y, loss: str | Loss) -> tuple[np.ndarray, np.ndarray, Loss]:
+    """Classes, targets for the loss, and the loss that several classes need: one rule for all estimators.
+
+    Two classes are -1 and +1 in one column. With more, ``"auto"`` and the logistic loss mean the multinomial loss, any other loss
+    of the margin acts on the differences of the classes' scores (:class:`VapnikLoss`), and a custom loss of single samples that
+    is neither gets one score per class, each against the rest.
+
+    Parameters
+    ----------
+    y : array of shape (n_samples,)
+        Labels of any type, two classes or more.
+    loss : str or Loss
+        ``"auto"`` is the flipped logistic loss for two classes and the multinomial loss for more.
+
+    Returns
+    -------
+    classes : ndarray of shape (n_classes,)
+        In ascending order.
+    targets : ndarray of shape (n_samples, 1 or n_classes)
+        One 0/1 column per class for the losses of several classes, else -1 and +1.
+    loss : Loss
+    """
+    classes, codes = class_codes(y)
+    several = len(classes) > 2
+    found: Loss
+    if isinstance(loss, str) and loss == "auto":
+        found = MultinomialLoss() if several else FlippedLogisticLoss()
+    else:
+        found = pointwise_loss(loss)
+    if several and isinstance(found, MarginLoss):
+        found = MultinomialLoss() if type(found) is LogisticLoss else VapnikLoss(found)
+    if found.several_classes:
+        targets = np.eye(len(classes))[codes]
+    elif several:
+        targets = 2.0 * np.eye(len(classes))[codes] - 1.0
+    else:
+        targets = np.where(codes == 1, 1.0, -1.0)[:, None]
+    return classes, targets, found
+
+
+class SparseClassifierMixin(ClassifierMixin):
+    """Labels in, labels and probabilities out, for every classifier with ``_scores(X)``: (n_samples, 1 or n_classes)."""
+
+    classes_: np.ndarray
+    class_weight: Any = None
+    _scores: Any
+
+    def _encode_labels(self, y, loss: str | Loss, sample_weight, n_samples: int) -> tuple[np.ndarray, Loss, np.ndarray]:
+        """Set ``classes_``; return targets, the loss that fits them, and weights (not normalised)."""
+        weight = check_sample_weight(sample_weight, n_samples)
+        self.classes_, targets, found = encode_classes(y, loss)
+        if self.class_weight is not None:
+            weight = weight * compute_sample_weight(self.class_weight, y)
+        return targets, found, weight
+
+    def decision_function(self, X) -> np.ndarray:
+        """Scores of the classes.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            For two classes one score, positive for ``classes_[1]``; else one for each class.
+        """
+        scores = self._scores(X)
+        if len(self.classes_) > 2:
+            return scores
+        return scores[:, 0] if scores.shape[1] == 1 else scores[:, 1] - scores[:, 0]
+
+    def predict(self, X) -> np.ndarray:
+        """Labels.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return rowwise(self._labels, self.decision_function(X), dtype=self.classes_.dtype)
+
+    def _labels(self, scores):
+        return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+
+    def predict_proba(self, X) -> np.ndarray:
+        """Probabilities: of the model for logistic losses, a logistic squashing of the scores for others.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            In the order of ``classes_``.
+        """
+        return rowwise(self._probabilities, self.decision_function(X), len(self.classes_))
+
+    @staticmethod
+    def _probabilities(scores):
+        if scores.ndim == 1:
+            p = expit(scores)
+            return np.column_stack([1.0 - p, p])
+        return softmax(scores, axis=1)
+
+
+def unit_variance(y, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Targets (n, q) of mean 0 and variance 1 per output under weights that sum to one, their means and their scales.
+
+    Otherwise a support that all outputs share would serve the output with the largest unit.
+
+    Raises
+    ------
+    ValueError
+        For numbers so large that their squares overflow.
+    """
+    targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+    mean = weight @ targets
+    with np.errstate(over="ignore"):
+        scale = np.sqrt(weight @ (targets - mean) ** 2)
+    if not np.isfinite(scale).all():
+        most = np.abs(targets).max()
+        raise ValueError(f"y holds values up to {most:g}, whose squares overflow; expected numbers of moderate size")
+    scale[scale == 0] = 1.0
+    return (targets - mean) / scale, mean, scale
+
+
+def group_codes(groups, n_features: int) -> np.ndarray | None:
+    """Groups of columns as whole numbers 0, 1, ... in the order of their first column.
+
+    Raises
+    ------
+    ValueError
+        If there is not one label per feature.
+    """
+    if groups is None:
+        return None
+    labels = np.asarray(groups)
+    if labels.shape != (n_features,):
+        raise ValueError(f"feature_groups has shape {labels.shape}; expected one label for each of the {n_features} features")
+    _, first, codes = np.unique(labels, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[codes]

@@ -41,15 +41,16 @@ def detect(
     jobs: Annotated[int, typer.Option(help="Photographs at a time; 0: one per core. `seconds` is longer with more.")] = 1,
     as_json: AsJson = False,
     overlay: Annotated[
-        Path | None, typer.Option(help="Picture or video to write; a folder where several images are given.")
+        Path | None, typer.Option(help="Picture or video to write; several images: a folder, for NAME_keypoints.png.")
     ] = None,
     quiet: Quiet = False,
 ) -> None:
     """Find keypoints in photographs."""
     from ...models import load_model, resolve_model
-    from ...models.files import check_writable
     from ...models.keypoints.detector import KeypointDetector
-    from ..faces.detect import detect_files, overlay_paths
+    from ..common.outputs import check_outputs, make_folder, overlay_paths
+    from ..common.video import check_video_name
+    from ..faces.detect import SAMPLE, detect_files
     from ..faces.drawing import draw_detections, write_image
     from ..faces.video import detect_video, video_source
 
@@ -71,13 +72,15 @@ def detect(
         raise ValueError(f"every={every}: expected a whole number of at least 1")
     source = video_source(images)
     if source is not None:
+        if overlay is not None:
+            check_video_name(overlay)
+        check_outputs([*images, model], [overlay])
         _detect_frames(detect_video(detector, source, every, overlay, **options), as_json, quiet)
         return
-    pictures = overlay_paths(images, overlay) if overlay is not None else {}
+    pictures = overlay_paths(images or [SAMPLE], overlay, "keypoints") if overlay is not None else []
     if overlay is not None and len(images) > 1:
-        _make_folder(overlay)
-    for picture in list(pictures.values())[:1]:  # the others lie beside it
-        check_writable(picture)
+        make_folder(overlay)
+    check_outputs([*images, model], pictures)
     failed = 0
     answers = detect_files(detector, images, jobs or os.cpu_count() or 1, **options)
     for i, answer in enumerate(progress(answers, quiet, "images", max(1, len(images)))):
@@ -122,9 +125,9 @@ def train(
 ) -> None:
     """Train a detector by mining false alarms, and what its fast modes need."""
     from ...models import load_model, resolve_model
-    from ...models.files import check_writable
     from ...models.keypoints.detector import KeypointDetector
     from ...models.keypoints.guided_search import MODES
+    from ..common.outputs import check_outputs
     from ..faces.data import KEYPOINTS, list_images, read_faces
     from ..faces.training.fast_modes import ModeSettings, add_modes
     from ..faces.training.train import read_settings, train_detector
@@ -138,7 +141,7 @@ def train(
     for name in keypoint or []:
         if name not in KEYPOINTS:
             raise ValueError(f"keypoint {name!r} is unknown; expected one of {', '.join(KEYPOINTS)}")
-    check_writable(out)
+    check_outputs([data, background, config, detector], model=out)
     images = read_faces(data)
     folder = background if background is not None else data.resolve().parent / "background"
     empty = list_images(folder)[:n_background] if background is not None or folder.is_dir() else []
@@ -176,18 +179,20 @@ def evaluate(
     """Compare detections with annotations: average precision per keypoint, tolerance and source."""
     from ...models import load_model, resolve_model
     from ...models.keypoints.detector import KeypointDetector
+    from ..common.outputs import check_outputs, make_folder
     from ..faces.data import list_images, read_faces
-    from ..faces.evaluate import COLUMNS, evaluate_detector, write_report
+    from ..faces.evaluate import COLUMNS, REPORT_FILES, evaluate_detector, write_report
 
     detector = load_model(resolve_model(model))
     if not isinstance(detector, KeypointDetector):
         raise ValueError(f"model {model!r}: not a keypoint detector")
     names = detector.check_keypoints(keypoint)
     mode = detector.check_mode(mode, names, context)
+    check_outputs([data, background, model], report=report, report_files=REPORT_FILES)
     images = read_faces(data)
     empty = list_images(background)[skip_background:] if background is not None else []
     if report is not None:
-        _make_folder(report)
+        make_folder(report)
     evaluation = evaluate_detector(
         detector, images, names, empty, lambda it, n: progress(it, quiet, "images", n), mode=mode, context=context
     )
@@ -232,10 +237,3 @@ def _tiny_image():
     import numpy as np
 
     return np.zeros((1, 1, 3), np.uint8)
-
-
-def _make_folder(path: Path) -> None:
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ValueError(f"{path}: cannot make this folder ({error.strerror})") from None

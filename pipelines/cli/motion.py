@@ -30,11 +30,16 @@ def segment(
     """Label every track by the rigid motion it belongs to."""
     from ...models import load_model
     from ...models.motion.ranker import SegmentationRanker
+    from ..common.outputs import check_outputs
+    from ..common.video import check_video_name
     from ..motion.segment import segment_file
 
     number = _motions(motions)
     if overlay is not None and len(files) > 1:
         raise ValueError(f"--overlay takes one FILE, not {len(files)}")
+    if overlay is not None:
+        check_video_name(overlay)
+    check_outputs([*files, model], [overlay])
     ranker = load_model(model)
     if not isinstance(ranker, SegmentationRanker):
         raise ValueError(f"model {model!r}: not a segmentation ranker")
@@ -80,10 +85,12 @@ def train(
 ) -> None:
     """Learn the ranking from labelled sequences."""
     from ...vision.tracks.io import read_sequences
+    from ..common.outputs import check_outputs
     from ..motion.segment import train_ranker
 
     if min_motion_size < 0:
         raise ValueError(f"--min-motion-size {min_motion_size}: expected 0 or more")
+    check_outputs([data], model=out)
     sequences = read_sequences(data)
     ranker = train_ranker(sequences, min_motion_size, lambda it: progress(it, quiet, "sequences", len(sequences)))
     ranker.save(out)
@@ -108,6 +115,7 @@ def evaluate(
     """Ten-fold cross-validation by video, in the layout of the papers' Table VII."""
     from ...vision.tracks.io import read_sequences
     from ..common.checkpoints import Checkpoint
+    from ..common.outputs import check_outputs
     from ..motion import benchmark as motion_benchmark
     from ..motion import cross_validation as motion
     from ..motion import report as motion_report
@@ -117,6 +125,7 @@ def evaluate(
         raise ValueError(f"--partitions {partitions}: expected at least 1")
     if resume and report is None:
         raise ValueError("--resume needs --report: finished partitions are kept in that folder")
+    check_outputs([data], report=report, report_files=motion_report.REPORT_FILES)
     methods = method or [m for m in motion.METHODS if m != "lambdarank" or motion.has_lightgbm()]
     motion.check_methods(methods)
     sequences = read_sequences(data)

@@ -30,14 +30,14 @@ def train(
     """Learn words and classes from photographs (of the training split, where the data name one)."""
     from ...models.images.classifier import HEADS, ClassifierSettings, ImageClassifier
     from ...vision.words.pet_features import PetFeatures
+    from ..common.outputs import check_outputs
     from ..pets.data import Photographs, read_pets, usable
 
     settings = ClassifierSettings(method=method, n_features_to_select=select)
     settings.check()
     if words < 1:
         raise ValueError(f"--words {words}: expected at least 1")
-    if not out.parent.is_dir():
-        raise ValueError(f"{out}: cannot be written (no such folder)")
+    check_outputs([data], model=out)
     files = [f for f in read_pets(data) if f.split != "test"]
     features = PetFeatures(words, heads=True, random_state=0)
     files, errors = usable(list(progress(files, quiet, "reading", len(files))), features.side)
@@ -74,26 +74,29 @@ def train(
 def classify(
     images: Annotated[list[Path], typer.Argument(metavar="IMAGE ...", help="Image files.")],
     model: Model = "pets",
-    overlay: Annotated[Path | None, typer.Option(help="Picture of the evidence to write (one IMAGE only).")] = None,
+    overlay: Annotated[Path | None, typer.Option(help="Picture of the evidence to write; a folder for several images.")] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Say what photographs show."""
     from ...vision.images import read_image
     from ...vision.words.pet_features import Photograph
+    from ..common.outputs import check_outputs, make_folder, overlay_paths
     from ..pets.report import draw_evidence
 
-    if overlay is not None and len(images) > 1:
-        raise ValueError(f"--overlay takes one IMAGE, not {len(images)}")
+    pictures = overlay_paths(images, overlay, "evidence") if overlay is not None else []
     classifier = _load(model)
+    if len(pictures) > 1:
+        make_folder(overlay)
+    check_outputs([*images, model], pictures)
     failed = 0
     rows = []
-    for path in progress(images, quiet, "images", len(images)):
+    for i, path in enumerate(progress(images, quiet, "images", len(images))):
         try:
             photograph = Photograph(read_image(path))
             probabilities = classifier.predict_proba([photograph])[0]
-            if overlay is not None:
-                draw_evidence(overlay, [(path.name, classifier.explain(photograph))])
+            if pictures:
+                draw_evidence(pictures[i], [(path.name, classifier.explain(photograph))])
         except ValueError as error:
             complain(error)
             failed += 1
@@ -120,11 +123,13 @@ def evaluate(
     quiet: Quiet = False,
 ) -> None:
     """Errors on the test split (all photographs, where the data have no split), beside methods that use all columns."""
+    from ..common.outputs import check_outputs, make_folder
     from ..pets.data import read_pets, usable
     from ..pets.evaluate import COLUMNS, evaluate_classifier
-    from ..pets.report import write_report
+    from ..pets.report import REPORT_FILES, write_report
 
     classifier = _load(model)
+    check_outputs([data, model], report=report, report_files=REPORT_FILES)
     files = read_pets(data)
     files, errors = usable(list(progress(files, quiet, "reading", len(files))), classifier.features.side)
     for error in errors:
@@ -132,10 +137,7 @@ def evaluate(
     if not any(f.head is not None for f in files):
         say("no head boxes: the head's words are left out", quiet)
     if report is not None:
-        try:
-            report.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise ValueError(f"{report}: cannot make this folder ({error.strerror})") from None
+        make_folder(report)
     found = evaluate_classifier(classifier, files, lambda items, n: progress(items, quiet, "columns", n))
     record = {
         "name": "pets evaluate",

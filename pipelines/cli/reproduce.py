@@ -33,6 +33,7 @@ def reproduce_command(
     from tqdm import tqdm
 
     from ..common.checkpoints import Checkpoint
+    from ..common.outputs import check_outputs
     from ..reproduce.registry import TABLES, has_cells, reproduce
 
     if list_tables or name is None:
@@ -43,6 +44,7 @@ def reproduce_command(
         return
     if noisy and name != "fsa-classification":
         raise ValueError(f"--noisy: only for fsa-classification, not for {name}")
+    check_outputs([data], [checkpoint])
     options: dict[str, Any] = {"noisy": True} if noisy else {}
     with tqdm(desc=name, unit=" cells", disable=quiet or not sys.stderr.isatty(), leave=False) as bar:
 

@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -98,28 +97,3 @@ def sample_photograph() -> np.ndarray:
     from skimage.data import astronaut
 
     return astronaut()
-
-
-def overlay_paths(images: Sequence[str], overlay: Path) -> dict[int, Path]:
-    """Where each picture goes: ``overlay`` itself for at most one image, else a folder with one picture per image.
-
-    Raises
-    ------
-    ValueError
-        If several pictures would have to go into one file.
-    """
-    if len(images) <= 1:
-        if overlay.is_dir():
-            return {0: overlay / f"{Path(images[0] if images else SAMPLE).stem}.png"}
-        return {0: overlay}
-    if overlay.is_file():
-        raise ValueError(f"--overlay {overlay}: a file, expected a folder for the pictures of {len(images)} images")
-    taken: set[str] = set()
-    paths = {}
-    for i, image in enumerate(images):
-        stem, n = Path(image).stem, 1
-        while (name := stem if n == 1 else f"{stem}_{n}") in taken:
-            n += 1
-        taken.add(name)
-        paths[i] = overlay / f"{name}.png"
-    return paths

@@ -20,6 +20,7 @@ from .data import KEYPOINTS, FaceImage
 
 TOLERANCES = (0.05, 0.10)
 PRECISION = 0.9
+REPORT_FILES = ("report.json", "report.md", "curves_*.png", "pictures_*.png")
 MOST_SOURCES = 12  # more different file prefixes than this are names, not sources
 
 # Columns of the table and their headings.

@@ -11,11 +11,10 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from ...models.files import check_writable, replacing
 from ...models.keypoints.detector import Detection, KeypointDetector
+from ..common.video import VIDEO_SUFFIXES, writing_video
 from .drawing import draw_marks
 
-VIDEO_SUFFIXES = (".mp4", ".m4v", ".mov", ".avi", ".mkv", ".webm", ".mpg", ".mpeg")
 _RATE = 25.0  # frames per second where the source does not say
 
 
@@ -109,14 +108,9 @@ def detect_video(
     name = f"camera {source}" if isinstance(source, int) else str(source)
     if every < 1:
         raise ValueError(f"every={every}: expected a whole number of at least 1")
-    if overlay is not None:
-        if overlay.suffix.lower() not in VIDEO_SUFFIXES:
-            raise ValueError(f"{overlay}: cannot be written as a video; expected a name that ends in .mp4 or .avi")
-        check_writable(overlay)
     if not isinstance(source, int) and not Path(source).is_file():
         raise ValueError(f"{name}: no such file")
     capture = cv2.VideoCapture(source)
-    writer = None
     try:
         if not capture.isOpened():
             raise ValueError(f"{name}: cannot be opened as a video")
@@ -125,6 +119,7 @@ def detect_video(
         with ExitStack() as stack:
             shown: Sequence[Detection] = ()
             number = 0
+            write = None if overlay is None else stack.enter_context(writing_video(overlay, rate))
             while True:
                 try:
                     good, frame = capture.read()
@@ -144,15 +139,9 @@ def detect_video(
                     shown = detector.detect(pixels, **options)
                     seconds = time.perf_counter() - start
                     answer = FrameAnswer(name, number, number / rate, width, height, seconds, shown)
-                if overlay is not None:
-                    if writer is None:
-                        path = stack.enter_context(replacing(overlay))
-                        writer = cv2.VideoWriter(str(path), _codec(overlay), rate, (width, height))
-                        stack.callback(writer.release)
-                        if not writer.isOpened():
-                            raise ValueError(f"{overlay}: cannot be written as a video here; another suffix might")
+                if write is not None:
                     draw_marks(pixels, shown)
-                    writer.write(cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR))
+                    write(pixels)
                 if answer is not None:
                     try:
                         yield answer
@@ -163,7 +152,3 @@ def detect_video(
                 raise ValueError(f"{name}: a video without a readable frame")
     finally:
         capture.release()
-
-
-def _codec(path: Path) -> int:
-    return cv2.VideoWriter.fourcc(*("MJPG" if path.suffix.lower() == ".avi" else "mp4v"))

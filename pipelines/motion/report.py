@@ -14,12 +14,14 @@ from scipy.optimize import linear_sum_assignment
 from ...models.files import replacing
 from ...vision.tracks.io import Sequence as TrackSequence
 from ...vision.tracks.labels import by_size
+from ..common.outputs import make_folder
 from ..console import print_table
 from .benchmark import Benchmark
 from .cross_validation import Result
 
 CATEGORIES = ("checkerboard", "traffic", "articulated", "all")
 N_WORST = 10
+REPORT_FILES = ("results.json", "table.md", "cumulative.png", "worst_*.png")
 
 
 def groups(benchmark: Benchmark) -> list[tuple[str, int | str, np.ndarray]]:
@@ -106,10 +108,7 @@ def write_report(
     ValueError
         If the folder cannot be written.
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ValueError(f"{folder}: cannot be made ({error.strerror})") from None
+    make_folder(folder)
     text = "# Motion segmentation: misclassification in percent\n\n" + markdown(record["rows"])
     for result in results:
         text += f"\n## Worst sequences: {result.method}, least motion {result.min_motion_size}\n\n"

@@ -7,16 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 
 from ...models.motion.ranker import Segmentation, SegmentationRanker
 from ...vision.tracks.candidates import VIDEO_FAMILIES
 from ...vision.tracks.completion import complete_tracks, thin_tracks
-from ...vision.tracks.drawing import draw_tracks, write_overlay
+from ...vision.tracks.drawing import draw_tracks
 from ...vision.tracks.io import Sequence as TrackSequence
 from ...vision.tracks.io import read_tracks
 from ...vision.tracks.tracker import Tracker
-from ...vision.tracks.video import write_video
+from ...vision.tracks.video import open_video, read_frames
+from ..common.video import write_video
 from .methods import SHIPPED
 
 TRACK_FILES = (".npz", ".csv", ".mat")
@@ -89,6 +91,30 @@ def segment_file(
     if overlay is not None:
         write_overlay(path, overlay, tracks, labels)
     return Answer(path.stem, labels, found)
+
+
+def write_overlay(video: str | Path, out: str | Path, tracks: np.ndarray, labels: np.ndarray) -> None:
+    """Write the video with coloured tracks.
+
+    Parameters
+    ----------
+    video : path
+        The video that was tracked.
+    out : path
+        Where to; the ending decides the container (mp4, avi).
+    tracks, labels
+        As in :func:`draw_tracks`.
+
+    Raises
+    ------
+    ValueError
+        If the file cannot be written.
+    """
+    capture = open_video(video)
+    rate = capture.get(cv2.CAP_PROP_FPS) or 25.0
+    capture.release()
+    frames = (draw_tracks(frame, tracks, labels, t) for t, frame in enumerate(read_frames(video)) if t < len(tracks))
+    write_video(out, frames, rate)
 
 
 def _on_black(tracks: np.ndarray, labels: np.ndarray) -> Iterator[np.ndarray]:

@@ -20,6 +20,7 @@ N_WORDS = 12  # rows of the picture of words
 N_PAIRS = 6
 N_PATCHES = 10  # patches of each word
 N_EXPLAINED = 4  # photographs of each kind in the picture of evidence
+REPORT_FILES = ("results.json", "table.md", "words_*.png", "pairs_*.png", "component_*.png", "evidence_*.png")
 PATCH = 72  # pixels of a patch in the pictures
 SCALE = 2.0  # patches are so many times as wide as the keypoint's window: Figure 4.6
 

@@ -13,6 +13,7 @@ from annealed import __version__
 from annealed.models import KeypointDetector
 from annealed.models.keypoints.detector import Detection, KeypointModel
 from annealed.pipelines.cli.app import app
+from annealed.pipelines.common.outputs import overlay_paths
 from annealed.pipelines.faces import detect as faces_detect
 from annealed.pipelines.faces.data import KEYPOINTS
 from annealed.pipelines.faces.drawing import draw_detections
@@ -153,7 +154,7 @@ def test_bad_images_among_good_ones(model, good, folder, pixels, tmp_path):
     sixteen, eight = records[str(paths[5])], records[str(good)]
     assert sixteen["detections"] == eight["detections"]
     written = {p.name for p in out.iterdir()}
-    assert written == {"cmyk.png", "turned.png", "sixteen.png", "one.png", "good.png"}
+    assert written == {f"{name}_keypoints.png" for name in ("cmyk", "turned", "sixteen", "one", "good")}
 
 
 def test_overlay(model, good, tmp_path):
@@ -180,10 +181,8 @@ def test_drawn_marks_have_the_keypoints_colour():
 
 
 def test_pictures_with_the_same_name(tmp_path):
-    from pathlib import Path
-
-    paths = faces_detect.overlay_paths(["a/x.jpg", "b/x.jpg", "b/x.png"], tmp_path)
-    assert [Path(p).name for p in paths.values()] == ["x.png", "x_2.png", "x_3.png"]
+    paths = overlay_paths(["a/x.jpg", "b/X.jpg", "b/x_2.png"], tmp_path, "keypoints")
+    assert [p.name for p in paths] == ["x_keypoints.png", "X_2_keypoints.png", "x_2_2_keypoints.png"]
 
 
 @pytest.mark.parametrize(
@@ -325,7 +324,14 @@ class StandIn:
 
 def test_camera(folder, model, monkeypatch):
     opened, real = [], cv2.VideoCapture
-    monkeypatch.setattr(cv2, "VideoCapture", lambda source: opened.append(StandIn(source)) or opened[-1])
+
+    def capture(source):
+        if source != 0:  # the written video is read back
+            return real(source)
+        opened.append(StandIn(source))
+        return opened[-1]
+
+    monkeypatch.setattr(cv2, "VideoCapture", capture)
     out = folder / "seen.avi"
     result = run("faces", "detect", "camera", 0, "--model", model, "--every", 2, "--overlay", out, "--json")
     assert result.exit_code == 0, result.output
@@ -372,7 +378,7 @@ def test_a_table_says_at_once_that_its_checkpoint_cannot_be_written(tmp_path):
     assert result.exit_code == 2
     assert result.stdout == ""
     assert result.stderr.count("\n") == 1
-    assert "expected a file that can be written" in result.stderr
+    assert "cannot be written" in result.stderr
 
 
 def test_a_package_that_is_not_there_is_one_line(monkeypatch):

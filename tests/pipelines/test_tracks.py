@@ -6,13 +6,15 @@ import cv2
 import numpy as np
 import pytest
 from annealed.pipelines.cli.app import app
+from annealed.pipelines.common.video import write_video
+from annealed.pipelines.motion.segment import write_overlay
 from annealed.vision.tracks.candidates import VIDEO_FAMILIES, candidates
 from annealed.vision.tracks.completion import complete_tracks, thin_tracks
-from annealed.vision.tracks.drawing import COLOURS, draw_tracks, write_overlay
+from annealed.vision.tracks.drawing import COLOURS, draw_tracks
 from annealed.vision.tracks.io import Sequence, read_sequences, read_tracks
 from annealed.vision.tracks.labels import misclassification
 from annealed.vision.tracks.tracker import Tracker
-from annealed.vision.tracks.video import open_video, read_frames, write_video
+from annealed.vision.tracks.video import open_video, read_frames
 from scipy.io import savemat
 from typer.testing import CliRunner
 

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import cv2
 import numpy as np
-
-from .video import open_video, read_frames, write_video
 
 # Colours of the motions (RGB), distinguishable also with the common colour blindnesses (Okabe and Ito).
 COLOURS = np.array(
@@ -48,27 +44,3 @@ def draw_tracks(frame: np.ndarray, tracks: np.ndarray, labels: np.ndarray, t: in
         cv2.circle(out, centre, 26, (0, 0, 0), -1, cv2.LINE_AA, 3)
         cv2.circle(out, centre, 20, colour, -1, cv2.LINE_AA, 3)
     return out
-
-
-def write_overlay(video: str | Path, out: str | Path, tracks: np.ndarray, labels: np.ndarray) -> None:
-    """Write the video with coloured tracks.
-
-    Parameters
-    ----------
-    video : path
-        The video that was tracked.
-    out : path
-        Where to; the ending decides the container (mp4, avi).
-    tracks, labels
-        As in :func:`draw_tracks`.
-
-    Raises
-    ------
-    ValueError
-        If the file cannot be written.
-    """
-    capture = open_video(video)
-    rate = capture.get(cv2.CAP_PROP_FPS) or 25.0
-    capture.release()
-    frames = (draw_tracks(frame, tracks, labels, t) for t, frame in enumerate(read_frames(video)) if t < len(tracks))
-    write_video(out, frames, rate)

@@ -1,4 +1,4 @@
-"""Videos: opening, reading frame by frame, writing."""
+"""Videos: opening, reading frame by frame."""
 
 from __future__ import annotations
 
@@ -40,32 +40,3 @@ def read_frames(path: str | Path) -> Iterator[np.ndarray]:
             yield cv2.cvtColor(frame, cv2.COLOR_BGR2RGB)
     finally:
         capture.release()
-
-
-def write_video(out: str | Path, frames: Iterator[np.ndarray], rate: float) -> None:
-    """Write RGB frames of one size as a video; ``.avi`` holds motion JPEG, all others MPEG-4.
-
-    Raises
-    ------
-    ValueError
-        If OpenCV cannot write there.
-    """
-    out = Path(out)
-    code = cv2.VideoWriter_fourcc(*("MJPG" if out.suffix.lower() == ".avi" else "mp4v"))  # type: ignore[attr-defined]
-    partial = out.with_name(f".{out.stem}.partial{out.suffix}")
-    writer = None
-    try:
-        for frame in frames:
-            if writer is None:
-                writer = cv2.VideoWriter(str(partial), code, rate, (frame.shape[1], frame.shape[0]))
-                if not writer.isOpened():
-                    raise ValueError(f"{out}: cannot be written as a video")
-            writer.write(cv2.cvtColor(frame, cv2.COLOR_RGB2BGR))
-        if writer is None:
-            raise ValueError(f"{out}: no frame to write")
-        writer.release()
-        partial.replace(out)
-    finally:
-        if writer is not None:
-            writer.release()
-        partial.unlink(missing_ok=True)

@@ -1,0 +1,144 @@
+"""Where results go: found out before any work, so that no command replaces its input or a stranger's file."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from ...models.files import check_writable, read_header
+
+
+def check_outputs(
+    inputs: Iterable[str | Path | None],
+    files: Iterable[Path | None] = (),
+    model: Path | None = None,
+    report: Path | None = None,
+    report_files: Sequence[str] = (),
+) -> None:
+    """Check everything that a command is going to write; call it before any work.
+
+    Parameters
+    ----------
+    inputs : iterable of path or None
+        What the command reads; names that are no file (of a shipped model) are passed over.
+    files : iterable of path or None
+        Files to write. An existing one is replaced, as it was named, unless it is an input.
+    model : path or None
+        A model file to write. An existing file is replaced only if it is a model.
+    report : path or None
+        A folder to write files into, made where it is missing.
+    report_files : sequence of str
+        Patterns of the names that the command writes there; the first is its JSON file, by which a folder is known as an
+        earlier report.
+
+    Raises
+    ------
+    ValueError
+        If an output is an input (also through links, and in other case where the file system does not tell), is no ordinary
+        file, cannot be written, has no folder, or would replace a file that is not of this program.
+    """
+    read = [Path(name) for name in inputs if name is not None]
+    for path in (*files, model):
+        if path is not None:
+            _check_file(path, read)
+    if model is not None and model.exists():
+        try:
+            read_header(model)
+        except ValueError:
+            raise ValueError(f"{model}: is there and is no model of annealed; expected another name") from None
+    if report is not None:
+        _check_report(report, read, report_files)
+
+
+def _check_file(path: Path, inputs: Sequence[Path]) -> None:
+    check_writable(path)
+    _check_no_input(path, inputs)
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{path}: cannot be written (not an ordinary file)")
+    if path.exists() and not os.access(path, os.W_OK):
+        raise ValueError(f"{path}: cannot be written (it is read-only)")
+
+
+def _check_no_input(path: Path, inputs: Sequence[Path]) -> None:
+    for name in inputs:
+        try:
+            same = os.path.samefile(path, name)
+        except (OSError, ValueError):  # one of them is not there: they differ
+            continue
+        if same:
+            raise ValueError(f"{path}: is read by this command and would be replaced; expected another name")
+
+
+def _check_report(folder: Path, inputs: Sequence[Path], patterns: Sequence[str]) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{folder}: a file, expected a folder")
+    there = folder.absolute()
+    while not there.exists():
+        there = there.parent
+    if not there.is_dir() or not os.access(there, os.W_OK):
+        raise ValueError(f"{folder}: cannot be written (no right to write in {there})")
+    present = sorted({path for pattern in patterns for path in folder.glob(pattern)}) if folder.is_dir() else []
+    for path in present:
+        _check_no_input(path, inputs)
+    if present and not _is_report(folder / patterns[0]):
+        raise ValueError(f"{folder}: holds {present[0].name}, which is of no report of this command; expected another folder")
+
+
+def _is_report(path: Path) -> bool:
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(record, dict) and {"name", "settings", "rows"} <= set(record)
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder, and those above it, where they are missing."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"{path}: cannot make this folder ({error.strerror})") from None
+
+
+def overlay_paths(images: Sequence[str | Path], overlay: Path, ending: str) -> list[Path]:
+    """Where the picture of each image goes.
+
+    Parameters
+    ----------
+    images : sequence of path
+        At least one.
+    overlay : path
+        The picture of one image, or a folder.
+    ending : str
+        What is added to the names in a folder, so that a photograph that lies there is not replaced.
+
+    Returns
+    -------
+    list of path
+        ``overlay`` itself for one image, unless it is a folder; else ``overlay/STEM_ENDING.png``, all different.
+
+    Raises
+    ------
+    ValueError
+        If several pictures would have to go into one file.
+
+    Examples
+    --------
+    >>> [path.as_posix() for path in overlay_paths(["a/x.jpg", "b/X.jpg"], Path("out"), "keypoints")]
+    ['out/x_keypoints.png', 'out/X_2_keypoints.png']
+    """
+    if len(images) == 1 and not overlay.is_dir():
+        return [overlay]
+    if overlay.exists() and not overlay.is_dir():
+        raise ValueError(f"--overlay {overlay}: a file, expected a folder for the pictures of {len(images)} images")
+    taken: set[str] = set()
+    paths = []
+    for image in images:
+        stem, n = Path(image).stem, 1
+        while (name := stem if n == 1 else f"{stem}_{n}").lower() in taken:
+            n += 1
+        taken.add(name.lower())
+        paths.append(overlay / f"{name}_{ending}.png")
+    return paths

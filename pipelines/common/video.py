@@ -1,0 +1,86 @@
+"""Writes videos so that nothing half-written stays behind, and nothing that cannot be read again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from ...models.files import replacing
+
+VIDEO_SUFFIXES = (".mp4", ".m4v", ".mov", ".avi", ".mkv", ".webm", ".mpg", ".mpeg")
+
+
+def check_video_name(path: Path) -> None:
+    """Raise a ValueError unless the name of a file ends as a video's."""
+    if path.suffix.lower() not in VIDEO_SUFFIXES:
+        raise ValueError(f"{path}: cannot be written as a video; expected a name that ends in .mp4 or .avi")
+
+
+@contextmanager
+def writing_video(path: Path, rate: float) -> Iterator[Callable[[np.ndarray], None]]:
+    """Write a video under a temporary name, read it back, and rename it when every frame is there.
+
+    Parameters
+    ----------
+    path : Path
+        Where to; ``.avi`` holds motion JPEG, all others MPEG-4. An existing file is replaced as a whole or not at all.
+    rate : float
+        Frames per second.
+
+    Yields
+    ------
+    function
+        Takes one frame: RGB, uint8 (H, W, 3), all of one size.
+
+    Raises
+    ------
+    ValueError
+        If OpenCV cannot write there, no frame was given, or fewer frames can be read back (as when the disk is full).
+    """
+    check_video_name(path)
+    os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")  # FFmpeg would add lines of its own to ours
+    code = cv2.VideoWriter.fourcc(*("MJPG" if path.suffix.lower() == ".avi" else "mp4v"))
+    writers: list[cv2.VideoWriter] = []
+    n_frames = 0
+    with replacing(path) as temporary:
+
+        def write(frame: np.ndarray) -> None:
+            nonlocal n_frames
+            if not writers:
+                writers.append(cv2.VideoWriter(str(temporary), code, rate, (frame.shape[1], frame.shape[0])))
+                if not writers[0].isOpened():
+                    raise ValueError(f"{path}: cannot be written as a video here; another suffix might")
+            writers[0].write(cv2.cvtColor(frame, cv2.COLOR_RGB2BGR))
+            n_frames += 1
+
+        try:
+            yield write
+        finally:
+            for writer in writers:
+                writer.release()
+        if not n_frames:
+            raise ValueError(f"{path}: no frame to write")
+        if (n_read := _n_frames(temporary)) < n_frames:
+            raise ValueError(f"{path}: cannot be written ({n_read} of {n_frames} frames can be read back: is the disk full?)")
+
+
+def write_video(path: str | Path, frames: Iterable[np.ndarray], rate: float) -> None:
+    """Write RGB frames of one size as a video; parameters and errors as in :func:`writing_video`."""
+    with writing_video(Path(path), rate) as write:
+        for frame in frames:
+            write(frame)
+
+
+def _n_frames(path: Path) -> int:
+    """Number of frames that can be read; 0 where the file cannot be opened."""
+    capture = cv2.VideoCapture(str(path))
+    n = 0
+    while capture.grab():
+        n += 1
+    capture.release()
+    return n

@@ -3,8 +3,9 @@
 from .images import as_rgb, read_image
 from .pyramid import Level, gaussian_pyramid
 from .windows.dense_scan import dense_values, scan
-from .windows.feature_pool import FeaturePool, HogLayout, extract_patches, pixel_of
+from .windows.feature_pool import FeaturePool, HogLayout
 from .windows.level_features import LevelChannels, level_channels
+from .windows.patches import extract_patches, pixel_of
 from .words.dense_sift import DenseSift, Descriptors
 from .words.pet_features import PetFeatures, Photograph, colour_histogram
 from .words.visual_words import VisualWords

@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...vision.windows.feature_pool import FeaturePool, pixel_of
+from ...vision.windows.feature_pool import FeaturePool
 from ...vision.windows.level_features import LevelChannels
+from ...vision.windows.patches import pixel_of
 from ...vision.windows.sparse_scan import predict_windows, score_windows, windows_around
 from .non_maximum_suppression import IED, Localisation
 from .window_models import KeypointModel, OffsetModel

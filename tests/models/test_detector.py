@@ -8,7 +8,8 @@ from annealed.models import KeypointDetector, load_model, resolve_model
 from annealed.models.files import read_model, write_model
 from annealed.models.keypoints.detector import KeypointModel
 from annealed.models.keypoints.non_maximum_suppression import IED, Localisation, find_peaks
-from annealed.vision.windows.feature_pool import FeaturePool, extract_patches
+from annealed.vision.windows.feature_pool import FeaturePool
+from annealed.vision.windows.patches import extract_patches
 
 POOL = FeaturePool()
 

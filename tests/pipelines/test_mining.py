@@ -21,7 +21,8 @@ from annealed.pipelines.faces.training.mining import (
 )
 from annealed.pipelines.faces.training.train import TrainingSettings, learnt_as, read_settings, train_detector
 from annealed.vision.pyramid import gaussian_pyramid
-from annealed.vision.windows.feature_pool import HAAR_KINDS, FeaturePool, extract_patches
+from annealed.vision.windows.feature_pool import HAAR_KINDS, FeaturePool
+from annealed.vision.windows.patches import extract_patches
 
 EYES = ("left_eye", "right_eye")
 POOL = FeaturePool(kinds={k: HAAR_KINDS[k] for k in ("2h", "2v", "4")}, sides=(3, 6), hog=None)

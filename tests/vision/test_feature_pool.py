@@ -2,20 +2,8 @@
 
 import numpy as np
 import pytest
-from annealed.vision.windows.feature_pool import (
-    CELL,
-    CELL_H,
-    CELL_W,
-    CHANNEL,
-    KIND,
-    ORIENTATION,
-    FeaturePool,
-    HogLayout,
-    X,
-    Y,
-    extract_patches,
-    pixel_of,
-)
+from annealed.vision.windows.feature_pool import CELL, CELL_H, CELL_W, CHANNEL, KIND, ORIENTATION, FeaturePool, HogLayout, X, Y
+from annealed.vision.windows.patches import extract_patches, pixel_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from skimage.data import astronaut

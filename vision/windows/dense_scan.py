@@ -6,8 +6,9 @@ from numba import njit, uint64
 
 from .kernels import add_corner, respond, scaled, sum_6_corners, sum_8_corners
 from .level_features import GROUP, LevelChannels, level_channels
+from .level_kernels import corner_offsets
 from .responses import Additive, additive
-from .sparse_scan import corner_offsets, finish_windows, level_offsets
+from .sparse_scan import finish_windows, level_offsets
 
 __all__ = ["Additive", "LevelChannels", "additive", "dense_values", "level_channels", "scan", "scan_level"]
 
@@ -44,7 +45,7 @@ def scan(
     Returns
     -------
     (H, W) float32 ndarray
-        Entry (y, x): score of the window at pixel (x, y), see `annealed.vision.windows.feature_pool.extract_patches`; -inf where
+        Entry (y, x): score of the window at pixel (x, y), see `annealed.vision.windows.patches.extract_patches`; -inf where
         rejected.
 
     Raises

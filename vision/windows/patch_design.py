@@ -34,7 +34,7 @@ class PatchDesign(Design):
     Parameters
     ----------
     patches : (n, window + 2, window + 2, 3) uint8 ndarray
-        Windows, with one pixel around each (`annealed.vision.windows.feature_pool.extract_patches`). Not copied.
+        Windows, with one pixel around each (`annealed.vision.windows.patches.extract_patches`). Not copied.
     sample_weight : (n,) array_like
         Weights with sum one, for the means and scales of the columns.
     pool : FeaturePool, optional

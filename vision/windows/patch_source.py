@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from ...learners.sources.files import Source
 from ..images import read_image
-from .feature_pool import FeaturePool, extract_patches
+from .feature_pool import FeaturePool
+from .patches import extract_patches
 
 __all__ = ["ImageWindows", "PatchSource"]
 
@@ -26,7 +27,7 @@ class ImageWindows:
     image : (n,) array_like of int
         For each window the position of its image in ``paths``. Windows of one image that follow each other are cut out together.
     x, y : (n,) array_like of int
-        Pixels, see `annealed.vision.windows.feature_pool.extract_patches`.
+        Pixels, see `annealed.vision.windows.patches.extract_patches`.
     window : int, default 24
 
     Attributes

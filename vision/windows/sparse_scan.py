@@ -13,6 +13,7 @@ from numba import njit, uint64
 
 from .kernels import LANES, gather_6, gather_hog, gather_more, respond
 from .level_features import LevelChannels
+from .level_kernels import corner_offsets, histogram_offsets
 from .responses import Additive
 
 __all__ = ["predict_windows", "score_windows", "windows_around"]
@@ -142,25 +143,6 @@ def flatten(x, y, first, rows, width, stride, places):  # type: ignore[no-untype
         outside += 1 if x[i] < 0 or x[i] >= width or row < 0 or row >= rows else 0
         places[i] = row * stride + x[i]
     return outside
-
-
-@njit(cache=True, nogil=True)
-def histogram_offsets(  # type: ignore[no-untyped-def]
-    with_0, cells, cell, block_corner, block, orientation, n_bins, plane, stride, offsets
-):
-    """Fill in what `level_offsets` gives."""
-    for f in with_0:
-        c, b = cell[f], block[f]
-        offsets[f, 0] = (cells[c, 0] * n_bins + orientation[f]) * plane + cells[c, 1] * stride + cells[c, 2]
-        offsets[f, 1] = block_corner[b, 0] * plane + block_corner[b, 1] * stride + block_corner[b, 2]
-
-
-@njit(cache=True, nogil=True)
-def corner_offsets(n_corners, channel, corner_y, corner_x, plane, stride, begin, end, offsets):  # type: ignore[no-untyped-def]
-    """Where the corners of the features begin <= f < end lie in the flat integral image."""
-    for f in range(begin, end):
-        for k in range(n_corners[f]):
-            offsets[f, k] = channel[f] * plane + corner_y[f, k] * stride + corner_x[f, k]
 
 
 @njit(cache=True, nogil=True)

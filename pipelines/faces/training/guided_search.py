@@ -11,8 +11,9 @@ import numpy as np
 from ....models.keypoints.guided_search import Guide
 from ....models.keypoints.window_models import KeypointModel
 from ....vision.pyramid import Level, gaussian_pyramid
-from ....vision.windows.feature_pool import FeaturePool, extract_patches
+from ....vision.windows.feature_pool import FeaturePool
 from ....vision.windows.level_features import level_channels
+from ....vision.windows.patches import extract_patches
 from ....vision.windows.sparse_scan import score_windows
 from ..data import FaceImage
 from .calibration import cheapest_order, soft_cascade

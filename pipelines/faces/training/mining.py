@@ -18,7 +18,7 @@ import numpy as np
 from ....models.keypoints.detector import KeypointDetector
 from ....vision.images import read_image
 from ....vision.pyramid import Level, gaussian_pyramid
-from ....vision.windows.feature_pool import extract_patches
+from ....vision.windows.patches import extract_patches
 from ..data import KEYPOINTS, MIRROR, FaceImage
 
 SCALES_PER_OCTAVE = 4

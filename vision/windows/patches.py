@@ -1,0 +1,50 @@
+"""Windows cut out of images, with one pixel around each."""
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["extract_patches", "pixel_of"]
+
+
+def pixel_of(xy: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    """The pixel that holds a point: coordinates (..., 2) rounded, halves upwards."""
+    return np.floor(np.asarray(xy, dtype=np.float64) + 0.5).astype(np.int64)
+
+
+def extract_patches(image: npt.NDArray[np.uint8], xs: npt.ArrayLike, ys: npt.ArrayLike, window: int = 24) -> npt.NDArray[np.uint8]:
+    """Cut windows, with one pixel around them, out of an image.
+
+    The window *at* pixel (x, y) has that pixel at its own (window // 2, window // 2): (12, 12) of 0..23, the upper left
+    pixel of its lower right quarter. In the patch, one pixel larger on each side, it is (13, 13). A keypoint belongs to
+    the window at `pixel_of` its coordinates on the pyramid level. Windows may reach over the frame (and centres may lie
+    outside): the border pixels are repeated.
+
+    Parameters
+    ----------
+    image : (H, W, 3) uint8 ndarray
+    xs, ys : (n,) array_like of int
+        Pixels.
+    window : int, default 24
+
+    Returns
+    -------
+    (n, window + 2, window + 2, 3) uint8 ndarray
+
+    Raises
+    ------
+    ValueError
+        For another kind of image or coordinates that are no whole numbers.
+    """
+    if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3:
+        raise ValueError(f"image of shape {image.shape} and {image.dtype}: expected uint8 (H, W, 3)")
+    columns, rows = np.atleast_1d(np.asarray(xs)), np.atleast_1d(np.asarray(ys))
+    if columns.ndim != 1 or columns.shape != rows.shape:
+        raise ValueError(f"xs {columns.shape} and ys {rows.shape}: expected two lists of one length")
+    for name, values in (("xs", columns), ("ys", rows)):
+        if values.size and not np.issubdtype(values.dtype, np.integer):
+            raise ValueError(f"{name} of {values.dtype}: expected whole pixels (see pixel_of)")
+    reach = np.arange(-(window // 2) - 1, window - window // 2 + 1)
+    height, width = image.shape[:2]
+    x = np.clip(columns.astype(np.int64)[:, None] + reach, 0, width - 1)
+    y = np.clip(rows.astype(np.int64)[:, None] + reach, 0, height - 1)
+    return image[y[:, :, None], x[:, None, :]]

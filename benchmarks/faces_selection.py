@@ -17,10 +17,12 @@ from annealed.models.keypoints.detector import KeypointDetector
 from annealed.pipelines.faces.average_precision import pooled
 from annealed.pipelines.faces.data import list_images, read_faces
 from annealed.pipelines.faces.evaluate import evaluate_detector
-from annealed.pipelines.faces.training.calibration import calibrate, rejection_thresholds, with_order
+from annealed.pipelines.faces.training.calibration import calibrate
+from annealed.pipelines.faces.training.cascade import rejection_thresholds, with_order
+from annealed.pipelines.faces.training.classifier import Job
 from annealed.pipelines.faces.training.fitting import fit_rows
-from annealed.pipelines.faces.training.mining import SCALES_PER_OCTAVE
-from annealed.pipelines.faces.training.train import Job, TrainingSettings
+from annealed.pipelines.faces.training.settings import TrainingSettings
+from annealed.pipelines.faces.training.views import SCALES_PER_OCTAVE
 from annealed.vision.windows.feature_pool import FeaturePool
 
 

@@ -10,7 +10,8 @@ from ...vision.windows.feature_pool import FeaturePool
 from ..files import check_array
 from .guided_search import Guide
 from .non_maximum_suppression import Localisation
-from .shape_regression import Context, Refinement, ShapeModel
+from .shape_model import ShapeModel
+from .shape_regression import Context, Refinement
 from .window_models import KeypointModel, OffsetModel
 
 Arrays = dict[str, np.ndarray]

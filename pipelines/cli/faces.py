@@ -130,7 +130,8 @@ def train(
     from ..common.outputs import check_outputs
     from ..faces.data import KEYPOINTS, list_images, read_faces
     from ..faces.training.fast_modes import ModeSettings, add_modes
-    from ..faces.training.train import read_settings, train_detector
+    from ..faces.training.settings import read_settings
+    from ..faces.training.train import train_detector
 
     if mode not in MODES:
         raise ValueError(f"mode {mode!r} is unknown; expected one of {', '.join(MODES)}")

@@ -8,7 +8,8 @@ from annealed.models import KeypointDetector, load_model
 from annealed.models.files import read_model, write_model
 from annealed.models.keypoints.guided_search import FARTHEST, Guide
 from annealed.models.keypoints.non_maximum_suppression import Localisation
-from annealed.models.keypoints.shape_regression import Context, Refinement, cut_window, learn_shape
+from annealed.models.keypoints.shape_model import learn_shape
+from annealed.models.keypoints.shape_regression import Context, Refinement, cut_window
 from annealed.models.keypoints.window_models import KeypointModel, OffsetModel
 from annealed.vision import FeaturePool, extract_patches, level_channels
 from annealed.vision.pyramid import gaussian_pyramid

@@ -11,19 +11,13 @@ from annealed.models.keypoints.non_maximum_suppression import Localisation
 from annealed.models.keypoints.shape_regression import Context, Face
 from annealed.models.keypoints.window_models import KeypointModel
 from annealed.pipelines.faces.data import KEYPOINTS, FaceImage
-from annealed.pipelines.faces.training.calibration import (
-    cascade_for_recall,
-    cheapest_order,
-    expected_cost,
-    soft_cascade,
-    with_order,
-)
+from annealed.pipelines.faces.training.cascade import cascade_for_recall, cheapest_order, expected_cost, soft_cascade, with_order
 from annealed.pipelines.faces.training.fast_modes import ModeSettings, add_modes
-from annealed.pipelines.faces.training.guided_search import GuideSettings, train_guide
-from annealed.pipelines.faces.training.mining import held_out, open_view
+from annealed.pipelines.faces.training.guided_search import GuideSettings, VerifierJob, train_guide
+from annealed.pipelines.faces.training.settings import TrainingSettings
 from annealed.pipelines.faces.training.shape_regression import ContextSettings, calibrate_context, shape_of, train_context
-from annealed.pipelines.faces.training.train import TrainingSettings, train_detector
-from annealed.pipelines.faces.training.verifier import VerifierJob
+from annealed.pipelines.faces.training.train import train_detector
+from annealed.pipelines.faces.training.views import held_out, open_view
 from annealed.vision.pyramid import gaussian_pyramid
 from annealed.vision.windows.feature_pool import HAAR_KINDS, FeaturePool
 

@@ -8,18 +8,10 @@ import numpy as np
 import pytest
 from annealed.models import load_model
 from annealed.pipelines.faces.data import KEYPOINTS, FaceImage
-from annealed.pipelines.faces.training.mining import (
-    Windows,
-    each,
-    held_out,
-    join,
-    open_view,
-    pack_keys,
-    positive_windows,
-    sample_view,
-    without_faces,
-)
-from annealed.pipelines.faces.training.train import TrainingSettings, learnt_as, read_settings, train_detector
+from annealed.pipelines.faces.training.sampling import Windows, join, pack_keys, positive_windows, sample_view
+from annealed.pipelines.faces.training.settings import TrainingSettings, read_settings
+from annealed.pipelines.faces.training.train import learnt_as, train_detector
+from annealed.pipelines.faces.training.views import each, held_out, open_view, without_faces
 from annealed.vision.pyramid import gaussian_pyramid
 from annealed.vision.windows.feature_pool import HAAR_KINDS, FeaturePool
 from annealed.vision.windows.patches import extract_patches

@@ -1,224 +1,22 @@
-"""What is fitted on held-out photographs: order and thresholds of the cascade, offset, default threshold."""
+"""What is fitted on held-out photographs: how positions are averaged, their offset, the default threshold."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from ....models.keypoints.detector import KeypointDetector, KeypointModel
 from ....models.keypoints.non_maximum_suppression import IED, Localisation, find_peaks
-from ....vision.windows.feature_pool import KIND, FeaturePool
 from ..average_precision import NEAR, judge, pooled
 from ..data import FaceImage
-from .mining import each, open_view
+from .views import each, open_view
 
 _LEAST_RECALL = 0.1  # of the default threshold
 _WIDE = 0.15  # IED: detections this near tell how far off the positions are
-_ORDER_ROWS = 2000
-_HISTOGRAMS = 150.0  # Haar features that take as long as the orientation histograms of one window
-_PLAIN = (8, 24, 56, 120, 248, 504)  # Haar features in front
-_SHARES = (0.001, 0.0025, 0.005, 0.0075, 0.01, 0.015, 0.02)  # of the positive windows, for one threshold of a cascade
 _RADII = (0.18, 0.25, 0.35, 0.5)  # of the windows that the position is averaged over: the held-out views choose
 _SHARPNESS = (0.25, 0.5, 1.0, 2.0)  # of their weights
-
-
-def with_order(
-    model: KeypointModel, pool: FeaturePool, positives: np.ndarray, negatives: np.ndarray, plain: int = 0
-) -> KeypointModel:
-    """Order the features for early rejection: greedily, what pushes negatives furthest below the positives comes first.
-
-    The separation after some features is the difference of the mean sums over the root of their summed variances; each
-    next feature is the one that makes it largest.
-
-    Parameters
-    ----------
-    model : KeypointModel
-        Any order.
-    pool : FeaturePool
-        Its pool.
-    positives, negatives : ndarray of shape (n, 26, 26, 3), uint8
-        Windows; an evenly spaced part of them is used.
-    plain : int
-        So many Haar features come before all others, in the greedy order among Haar features.
-
-    Returns
-    -------
-    KeypointModel
-        The same scores up to rounding; its thresholds never reject.
-    """
-    responses = []
-    for patches in (positives, negatives):
-        step = max(1, len(patches) // _ORDER_ROWS)
-        sums = pool.partial_scores(
-            patches[::step], model.features, model.lo, model.step, model.coef, model.intercept
-        ).astype(np.float64)
-        responses.append(np.diff(sums, axis=1, prepend=model.intercept))
-    order = separation_order(*responses)
-    if plain:
-        haar = np.flatnonzero(model.features[:, KIND] < len(pool.kinds))
-        first = haar[separation_order(*(part[:, haar] for part in responses))][:plain]
-        order = np.concatenate([first, order[~np.isin(order, first)]])
-    return replace(
-        model,
-        features=model.features[order],
-        lo=model.lo[order],
-        step=model.step[order],
-        coef=model.coef[order],
-        thresholds=np.full(len(order), -np.inf, np.float32),
-    )
-
-
-def separation_order(positives: np.ndarray, negatives: np.ndarray) -> np.ndarray:
-    """Greedy order of the columns of two matrices of responses; see :func:`with_order`.
-
-    Examples
-    --------
-    >>> noise = np.array([[0.1], [-0.1]])
-    >>> up = np.array([[0.0, 2.0, 1.0]]) + noise
-    >>> separation_order(up, -np.array([[0.0, 2.0, 1.0]]) + noise)
-    array([1, 2, 0])
-    """
-    gain = positives.mean(axis=0) - negatives.mean(axis=0)
-    covariance = np.cov(positives, rowvar=False, bias=True) + np.cov(negatives, rowvar=False, bias=True)
-    n = len(gain)
-    left, order = np.ones(n, bool), np.empty(n, np.int64)
-    # Of the sum so far: its gain, its variance, and its covariance with every column.
-    total, variance, cross = 0.0, 0.0, np.zeros(n)
-    own = np.diag(covariance)
-    least = 1e-12 + 1e-3 * own.max()
-    for t in range(n):
-        quality = (total + gain) / np.sqrt(np.maximum(variance + 2 * cross + own, 0.0) + least)
-        best = int(np.argmax(np.where(left, quality, -np.inf)))
-        order[t], left[best] = best, False
-        total += gain[best]
-        variance += 2 * cross[best] + own[best]
-        cross = cross + covariance[best]
-    return order
-
-
-def cheapest_order(
-    model: KeypointModel,
-    pool: FeaturePool,
-    positives: np.ndarray,
-    negatives: np.ndarray,
-    thresholds: Callable[[KeypointModel], KeypointModel],
-    after: float,
-) -> KeypointModel:
-    """Order the features, and set thresholds, so that an ordinary window costs least.
-
-    A feature costs 1, and the first histogram feature that a window gets to costs ``_HISTOGRAMS`` more: some Haar features in
-    front of all others may pay. How many is tried out.
-
-    Parameters
-    ----------
-    model, pool, positives, negatives
-        As for :func:`with_order`; the negatives are windows as they come.
-    thresholds : function
-        Sets the rejection thresholds of a model.
-    after : float
-        What it costs when a window is not rejected.
-    """
-    n_haar = int(np.count_nonzero(model.features[:, KIND] < len(pool.kinds)))
-    trials = []
-    for plain in [0, *(n for n in _PLAIN if n < n_haar), n_haar]:
-        trial = thresholds(with_order(model, pool, positives, negatives, plain))
-        trials.append((expected_cost(trial, pool, negatives, after), trial))
-    return min(trials, key=lambda trial: trial[0])[1]
-
-
-def expected_cost(model: KeypointModel, pool: FeaturePool, windows: np.ndarray, after: float = 0.0) -> float:
-    """Mean number of features evaluated in some windows, histograms and what comes after counted as in :func:`cheapest_order`."""
-    sums = pool.partial_scores(windows, model.features, model.lo, model.step, model.coef, model.intercept)
-    left = np.logical_and.accumulate(sums >= model.thresholds, axis=1).mean(axis=0)
-    entered = np.concatenate([[1.0], left])
-    hog = np.flatnonzero(model.features[:, KIND] == len(pool.kinds))
-    return float(entered[:-1].sum() + (_HISTOGRAMS * entered[hog[0]] if len(hog) else 0.0) + after * entered[-1])
-
-
-def rejection_thresholds(
-    model: KeypointModel, pool: FeaturePool, positives: np.ndarray, share: float, margin: float
-) -> KeypointModel:
-    """Set the rejection thresholds: the quantile ``share`` of the positives' running sums, minus ``margin``.
-
-    Parameters
-    ----------
-    model : KeypointModel
-        Its features in their final order.
-    pool : FeaturePool
-        Its pool.
-    positives : ndarray of shape (n, 26, 26, 3), uint8
-        Windows that were not fitted.
-    share : float
-        In [0, 1).
-    margin : float
-        In units of the score.
-    """
-    sums = pool.partial_scores(positives, model.features, model.lo, model.step, model.coef, model.intercept)
-    limits = np.quantile(sums, share, axis=0, method="lower") - np.float32(margin)
-    return replace(model, thresholds=limits.astype(np.float32))
-
-
-def soft_cascade(model: KeypointModel, pool: FeaturePool, positives: np.ndarray, loss: float) -> KeypointModel:
-    """Set the rejection thresholds so that all of them together lose a given share of the positives.
-
-    The share that scores lowest in the end is given up; every threshold is the least running sum of the others.
-
-    Parameters
-    ----------
-    model : KeypointModel
-        Its features in their final order.
-    pool : FeaturePool
-        Its pool.
-    positives : ndarray of shape (n, 26, 26, 3), uint8
-        Windows that were not fitted.
-    loss : float
-        In [0, 1).
-    """
-    sums = pool.partial_scores(positives, model.features, model.lo, model.step, model.coef, model.intercept)
-    kept = np.argsort(-sums[:, -1], kind="stable")[: len(sums) - int(loss * len(sums))]
-    return replace(model, thresholds=sums[kept].min(axis=0))
-
-
-def cascade_for_recall(
-    model: KeypointModel, pool: FeaturePool, positives: np.ndarray, keypoint_of: np.ndarray, loss: float
-) -> tuple[KeypointModel, float]:
-    """Set the rejection thresholds as high as a stated loss of keypoints allows.
-
-    A keypoint is lost when all its windows, on all levels, are rejected. All thresholds are the same quantile of the positives'
-    running sums; the largest of some shares is taken that loses at most ``ceil(loss * number of keypoints)`` keypoints.
-
-    Parameters
-    ----------
-    model : KeypointModel
-        Its features in their final order.
-    pool : FeaturePool
-        Its pool.
-    positives : ndarray of shape (n, 26, 26, 3), uint8
-        Windows that were not fitted.
-    keypoint_of : ndarray of shape (n,), int
-        Number of the keypoint that each window shows.
-    loss : float
-        In [0, 1).
-
-    Returns
-    -------
-    model : KeypointModel
-    share : float
-        The quantile.
-    """
-    sums = pool.partial_scores(positives, model.features, model.lo, model.step, model.coef, model.intercept)
-    names = np.unique(keypoint_of)
-    allowed = int(np.ceil(loss * len(names)))
-    limits, chosen = sums.min(axis=0), 0.0
-    for share in _SHARES:
-        trial = np.quantile(sums, share, axis=0, method="lower")
-        found = np.unique(keypoint_of[(sums >= trial).all(axis=1)])
-        if len(names) - len(found) > allowed:
-            break
-        limits, chosen = trial, share
-    return replace(model, thresholds=limits.astype(np.float32)), chosen
 
 
 def calibrate(

@@ -12,12 +12,13 @@ from ....models.keypoints.detector import KIND, KeypointDetector
 from ....models.keypoints.guided_search import Guide
 from ....models.keypoints.shape_regression import Context
 from ..data import MIRROR, FaceImage
-from .calibration import cascade_for_recall
-from .guided_search import GuideSettings, train_guide
-from .mining import Windows, each, held_out, join, sample_view, without_faces
+from .cascade import cascade_for_recall
+from .guided_search import VERIFIER, GuideSettings, VerifierJob, train_guide
+from .sampling import Windows, join, sample_view
+from .settings import TrainingSettings
 from .shape_regression import ANCHORS, ContextSettings, calibrate_context, train_context
-from .train import TrainingSettings, learnt_as
-from .verifier import VERIFIER, VerifierJob
+from .train import learnt_as
+from .views import each, held_out, without_faces
 
 
 @dataclass(frozen=True)

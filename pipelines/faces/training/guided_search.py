@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
+from ....models.keypoints.detector import KeypointDetector
 from ....models.keypoints.guided_search import Guide
 from ....models.keypoints.window_models import KeypointModel
 from ....vision.pyramid import Level, gaussian_pyramid
@@ -16,9 +18,18 @@ from ....vision.windows.level_features import level_channels
 from ....vision.windows.patches import extract_patches
 from ....vision.windows.sparse_scan import score_windows
 from ..data import FaceImage
-from .calibration import cheapest_order, soft_cascade
+from .cascade import cascade_for_recall, cheapest_order, soft_cascade
+from .classifier import Job
 from .fitting import FitSettings, fit_offsets, fit_rows
-from .mining import SCALES_PER_OCTAVE, Near, View, each, gather_near, open_view, positive_windows
+from .sampling import Windows, positive_windows
+from .settings import TrainingSettings
+from .views import SCALES_PER_OCTAVE, Near, View, each, gather_near, open_view
+
+_COST_ROWS = 2000
+
+VERIFIER = TrainingSettings(rounds=4, per_round=12_000, negative_distance=0.15, negative_pixels=4.0)
+"""Negatives come nearer to the keypoint than those of the scan: the guide's windows lie around it, and how well its place is told
+depends on them (section 7.2.2 of the arXiv text: at least 4 pixels)."""
 
 
 @dataclass(frozen=True)
@@ -206,6 +217,51 @@ def train_guide(
         rows = f"{len(positives)} against {len(negatives)}"
         say(f"{keypoint}: node of {k} features: {rows}, lets {share:.3f} of the latter through, {_since(clock)}")
     return Guide(tuple(nodes), offsets), scores
+
+
+@dataclass
+class VerifierJob(Job):
+    """Trainings whose windows, of the first negatives as of the mined ones, are those that a guide points at behind c0.
+
+    Parameters
+    ----------
+    guides : dict of str to Guide
+        Of the keypoints to train.
+    lost : float
+        Share of the held-out keypoints that the rejection thresholds may lose.
+    """
+
+    guides: dict[str, Guide] = field(default_factory=dict)
+    lost: float = 0.005
+
+    role: ClassVar[str] = "verifier"
+    mode: ClassVar[str] = "prune+regress"
+
+    def detector(self, keypoint: str, model: KeypointModel, **more: Any) -> KeypointDetector:
+        """A detector in which the model decides about the windows behind c0."""
+        return super().detector(keypoint, model, guides={keypoint: replace(self.guides[keypoint], verifier=model)}, **more)
+
+    def describe(self, keypoint: str) -> dict:
+        """What a checkpoint must agree on."""
+        return {**super().describe(keypoint), "lost": self.lost}
+
+    def among(self, keypoint: str) -> Callable[[Level], np.ndarray]:
+        """Tell the windows of a level that the guide points at."""
+        guide = self.guides[keypoint]
+
+        def windows(level: Level) -> np.ndarray:
+            return np.column_stack(guide.windows(level_channels(level.image, self.pool), self.pool, True))
+
+        return windows
+
+    def cascade(self, model: KeypointModel, reference: Windows, ordinary: np.ndarray) -> KeypointModel:
+        """Order the features by expected cost, with thresholds that lose a stated share of the held-out keypoints."""
+
+        def thresholds(model: KeypointModel) -> KeypointModel:
+            return cascade_for_recall(model, self.pool, reference.patches, reference.keys >> 40, self.lost)[0]
+
+        some = ordinary[:: max(1, len(ordinary) // _COST_ROWS)]
+        return cheapest_order(model, self.pool, reference.patches, some, thresholds, 0.0)
 
 
 def _since(start: float) -> str:

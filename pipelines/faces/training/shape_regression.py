@@ -9,14 +9,15 @@ from typing import NamedTuple
 import numpy as np
 
 from ....models.keypoints.detector import KeypointDetector
-from ....models.keypoints.shape_regression import Context, Refinement, ShapeModel, cut_window, learn_shape
+from ....models.keypoints.shape_model import ShapeModel, learn_shape
+from ....models.keypoints.shape_regression import Context, Refinement, cut_window
 from ....vision.images import read_image
 from ....vision.pyramid import Level, gaussian_pyramid
 from ....vision.windows.feature_pool import FeaturePool
 from ..average_precision import judge, pooled
 from ..data import KEYPOINTS, MIRROR, FaceImage
 from .fitting import FitSettings, fit_offsets
-from .mining import SCALES_PER_OCTAVE, Near, each, gather_near, open_view
+from .views import SCALES_PER_OCTAVE, Near, each, gather_near, open_view
 
 ANCHORS = ("left_eye", "right_eye", "left_nose", "right_nose", "left_mouth", "right_mouth")
 _WEIGHTS = (0.0, 1.0, 3.0, 10.0, 30.0)  # of the verifier's score: the held-out photographs choose

@@ -1,0 +1,234 @@
+"""Trains the classifier of one keypoint: rounds of fitting and mining, with a checkpoint after each."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ....models.files import check_array, read_model, write_model
+from ....models.keypoints.detector import KeypointDetector, KeypointModel
+from ....vision.pyramid import Level
+from ....vision.windows.feature_pool import FeaturePool
+from ..data import FaceImage
+from .calibration import calibrate
+from .cascade import rejection_thresholds, with_order
+from .fitting import fit_rows
+from .mining import mine_view
+from .sampling import Windows, join, sample_view
+from .settings import TrainingSettings
+from .views import SCALES_PER_OCTAVE, each, held_out, without_faces
+
+ROWS = "training rows"  # kind of a checkpoint
+PART = "part.safetensors"
+
+
+@dataclass
+class Job:
+    """The trainings of one call: rounds of fitting and mining, of classifiers that see all windows.
+
+    Parameters
+    ----------
+    images, background, settings, pool, say, n_jobs
+        As for :func:`train_detector`.
+    folder : path
+        Where checkpoints lie.
+    """
+
+    images: list[FaceImage]
+    background: list[Path]
+    settings: TrainingSettings
+    pool: FeaturePool
+    folder: Path
+    say: Callable[[str], None]
+    n_jobs: int
+
+    role: ClassVar[str] = "scan"  # in the names of checkpoints
+    mode: ClassVar[str] = "scan"  # which windows the classifier will look at
+
+    def __post_init__(self) -> None:
+        s = self.settings
+        self.calibration = [image for image in self.images if held_out(image, s.held_out)]
+        fitted = [image for image in self.images if not held_out(image, s.held_out)]
+        if not fitted or not self.calibration:
+            raise ValueError(
+                f"{len(self.images)} photographs: too few, {len(fitted)} to fit and {len(self.calibration)} held out"
+            )
+        # Numbers of views are part of the keys: their order is that of the names.
+        self.views = [(image, flip) for image in [*fitted, *without_faces(self.background)] for flip in (False, True)]
+        self.held_out_views = [(image, flip) for image in self.calibration for flip in (False, True)]
+
+    def detector(self, keypoint: str, model: KeypointModel, **more: Any) -> KeypointDetector:
+        """A detector in which the model decides about the windows of this training's mode."""
+        return KeypointDetector({keypoint: model}, self.pool, SCALES_PER_OCTAVE, **more)
+
+    def among(self, keypoint: str) -> Callable[[Level], np.ndarray] | None:
+        """Tell the windows that the first negatives are drawn from, see :func:`sample_view`."""
+        return None
+
+    def cascade(self, model: KeypointModel, reference: Windows, ordinary: np.ndarray) -> KeypointModel:
+        """Order the features and set rejection thresholds, for held-out positives and windows (n, 26, 26, 3) as they come."""
+        model = with_order(model, self.pool, reference.patches, ordinary)
+        return rejection_thresholds(model, self.pool, reference.patches, self.settings.reject, self.settings.reject_margin)
+
+    def describe(self, keypoint: str) -> dict:
+        """What a checkpoint must agree on."""
+        return {
+            "keypoint": keypoint,
+            "settings": asdict(self.settings),
+            "pool": self.pool.to_dict(),
+            "images": [image.name for image in self.images],
+            "background": [path.name for path in self.background],
+        }
+
+    def train(self, keypoint: str, resume: bool) -> KeypointDetector:
+        """Train the classifier of one keypoint and return a detector that holds it; or read it, where it is done."""
+        s, say = self.settings, self.say
+        name = keypoint if self.role == "scan" else f"{keypoint}.{self.role}"
+        part, rows_file = self.folder / f"{name}.{PART}", self.folder / f"{name}.rows.safetensors"
+        if resume and part.is_file():
+            self._agree(part, read_model(part, "keypoint detector")[1]["info"]["made_from"], keypoint)
+            say(f"{keypoint}: done before")
+            return KeypointDetector.load(part)
+        started = time.monotonic()
+        positives, reference, negatives = self._first_rows(keypoint)
+        first, n_random = 0, len(negatives)
+        log: list[dict] = []
+        if resume and rows_file.is_file():
+            negatives, first, log = self._load_rows(rows_file, keypoint)
+            say(f"{keypoint}: resumed after round {first}")
+        say(f"{keypoint}: {len(positives)} positive, {len(negatives)} negative windows, {len(reference)} held out")
+        model = None
+        for round_ in range(first, s.rounds + 1):
+            clock = time.monotonic()
+            model = self._fit(positives, negatives, reference, n_random, round_)
+            say(f"{keypoint}: round {round_}: fitted {len(positives) + len(negatives)} rows in {_since(clock)}")
+            if round_ == s.rounds:
+                break
+            clock = time.monotonic()
+            new, n_alarms, n_views = self._mine(keypoint, model, negatives, round_)
+            negatives = join([negatives, new], self.pool.window)
+            log.append({"alarms": n_alarms, "added": len(new), "views": n_views})
+            say(f"{keypoint}: round {round_}: {n_alarms} false alarms in {n_views} views, {len(new)} added, {_since(clock)}")
+            self._save_rows(rows_file, keypoint, negatives, round_ + 1, log)
+            if not len(new):
+                break
+        assert model is not None
+        clock = time.monotonic()
+        detector = self.detector(keypoint, model)
+        model, scores = calibrate(detector, keypoint, self.held_out_views, s.precision, self.n_jobs, self.mode)
+        say(f"{keypoint}: calibrated on {len(self.held_out_views)} held-out views in {_since(clock)}: {_scores(scores)}")
+        info = {
+            "made_from": self.describe(keypoint),
+            "rows": {"positive": len(positives), "negative": len(negatives)},
+            "rounds": log,
+            "held_out": scores,
+        }
+        detector = self.detector(keypoint, model, info=info)
+        detector.save(part)
+        say(f"{keypoint}: done in {_since(started)}")
+        return detector
+
+    def _first_rows(self, keypoint: str) -> tuple[Windows, Windows, Windows]:
+        """Positives, held-out positives, and random negatives."""
+        s, among = self.settings, self.among(keypoint)
+
+        def sample(item, n_random: int):
+            number, (image, flip) = item
+            return sample_view(
+                image,
+                flip,
+                number,
+                keypoint,
+                n_random=n_random,
+                seed=[s.seed, 1],
+                ied_range=(s.ied_low, s.ied_high),
+                radius=s.positive_radius,
+                distance=s.negative_distance,
+                pixels=s.negative_pixels,
+                window=self.pool.window,
+                among=among,
+            )
+
+        share = -(-s.n_random // len(self.views))
+        parts = list(each(enumerate(self.views), lambda item: sample(item, share), self.n_jobs))
+        others = list(each(enumerate(self.held_out_views), lambda item: sample(item, 0), self.n_jobs))
+        window = self.pool.window
+        positives, reference = join([p for p, _ in parts], window), join([p for p, _ in others], window)
+        if not len(positives) or not len(reference):
+            raise ValueError(f"{keypoint}: no visible point of a face with IED above {s.ied_low:g} px to learn from")
+        return positives, reference, join([n for _, n in parts], window)
+
+    def _fit(
+        self, positives: Windows, negatives: Windows, reference: Windows, n_random: int, round_: int
+    ) -> KeypointModel:
+        s = self.settings
+        patches = np.concatenate([positives.patches, negatives.patches])
+        y = np.repeat([1.0, -1.0], [len(positives), len(negatives)])
+        model = fit_rows(patches, y, self.pool, s, seed=[s.seed, 2, round_])
+        # The order is for the windows that photographs are full of, not for the mined ones.
+        return self.cascade(model, reference, negatives.patches[:n_random])
+
+    def _mine(self, keypoint: str, model: KeypointModel, negatives: Windows, round_: int) -> tuple[Windows, int, int]:
+        s = self.settings
+        lowered = replace(model, thresholds=(model.thresholds - np.float32(s.lowered)).astype(np.float32))
+        detector = self.detector(keypoint, lowered)
+        rng = np.random.default_rng([s.seed, 3, round_])
+        chosen = np.sort(rng.permutation(len(self.views))[: s.views_per_round])
+        known = np.sort(negatives.keys)
+
+        def mine(number: int):
+            image, flip = self.views[number]
+            first, last = np.searchsorted(known, [number << 40, (number + 1) << 40])
+            return mine_view(
+                image,
+                flip,
+                number,
+                keypoint,
+                detector,
+                known[first:last],
+                most=s.per_view,
+                distance=s.negative_distance,
+                pixels=s.negative_pixels,
+                mode=self.mode,
+            )
+
+        parts, n_alarms = [], 0
+        for done, (new, n) in enumerate(each(chosen.tolist(), mine, self.n_jobs), start=1):
+            parts.append(new)
+            n_alarms += n
+            if done % 100 == 0:
+                self.say(f"{keypoint}: round {round_}: {done} of {len(chosen)} views scanned, {n_alarms} false alarms")
+        found = join(parts, self.pool.window)
+        worst = np.sort(np.lexsort((found.keys, -found.scores))[: s.per_round])
+        return found.take(worst), n_alarms, len(chosen)
+
+    def _agree(self, path: Path, made_from: object, keypoint: str) -> None:
+        # A trip through JSON first: tuples become lists there.
+        if made_from != json.loads(json.dumps(self.describe(keypoint))):
+            raise ValueError(f"{path}: made from other settings or images; train without --resume to start again")
+
+    def _save_rows(self, path: Path, keypoint: str, rows: Windows, round_: int, log: list) -> None:
+        arrays = {"patches": rows.patches, "keys": rows.keys}
+        write_model(path, ROWS, arrays, {"made_from": self.describe(keypoint), "round": round_, "log": log})
+
+    def _load_rows(self, path: Path, keypoint: str) -> tuple[Windows, int, list]:
+        arrays, header = read_model(path, ROWS)
+        self._agree(path, header.get("made_from"), keypoint)
+        side = self.pool.window + 2
+        keys = check_array(path, arrays, "keys", np.int64, (None,))
+        patches = check_array(path, arrays, "patches", np.uint8, (len(keys), side, side, 3))
+        return Windows(patches, keys, np.zeros(len(keys), np.float32)), int(header["round"]), list(header["log"])
+
+
+def _since(start: float) -> str:
+    return f"{time.monotonic() - start:.1f} s"
+
+
+def _scores(scores: dict) -> str:
+    return ", ".join(f"{name} {value:.3f}" for name, value in scores.items())

@@ -1,0 +1,161 @@
+"""Windows of views by their keys: positives around a keypoint, and random negatives.
+
+A window is known by its *key*: view, level of the pyramid, y and x in one integer. No window is taken twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ....vision.pyramid import Level, gaussian_pyramid
+from ....vision.windows.patches import extract_patches
+from ..data import FaceImage
+from .views import SCALES_PER_OCTAVE, View, open_view
+
+
+def pack_keys(view: int, level: int, y: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Keys of windows, int64."""
+    return (np.int64(view) << 40) | (np.int64(level) << 32) | (y.astype(np.int64) << 16) | x.astype(np.int64)
+
+
+def positive_windows(level: Level, view: View, ied_range: tuple[float, float], radius: float) -> np.ndarray:
+    """Pixels (n, 2) of the level within ``radius`` of a visible keypoint of a face whose IED there is in the range."""
+    low, high = ied_range
+    ied = view.ied * level.scale
+    chosen = view.visible & (ied >= low) & (ied <= high) & np.isfinite(view.points).all(axis=1)
+    reach = np.arange(-int(np.ceil(radius)) - 1, int(np.ceil(radius)) + 2)
+    step = np.stack(np.meshgrid(reach, reach), axis=-1).reshape(-1, 2)
+    found = [np.empty((0, 2), np.int64)]
+    for point in level.from_image(view.points[chosen]):
+        near = np.floor(point).astype(np.int64) + step
+        found.append(near[np.hypot(*(near - point).T) <= radius])
+    return np.unique(np.concatenate(found), axis=0)
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Windows cut out of views.
+
+    Attributes
+    ----------
+    patches : ndarray of shape (n, 26, 26, 3), uint8
+        Pixels of each window and one around it.
+    keys : ndarray of shape (n,), int64
+        Which windows they are.
+    scores : ndarray of shape (n,), float32
+        What a detector said, where one was asked; else 0.
+    """
+
+    patches: np.ndarray
+    keys: np.ndarray
+    scores: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def take(self, rows: np.ndarray) -> Windows:
+        """The windows of these rows."""
+        return Windows(self.patches[rows], self.keys[rows], self.scores[rows])
+
+
+def join(parts: Sequence[Windows], window: int = 24) -> Windows:
+    """All windows of the parts, in their order."""
+    side = window + 2
+    return Windows(
+        np.concatenate([np.empty((0, side, side, 3), np.uint8), *[p.patches for p in parts]]),
+        np.concatenate([np.empty(0, np.int64), *[p.keys for p in parts]]),
+        np.concatenate([np.empty(0, np.float32), *[p.scores for p in parts]]),
+    )
+
+
+def _cut(levels: Sequence[Level], number: int, places: Sequence[np.ndarray], window: int, scores=None) -> Windows:
+    """Windows at the pixels ``places[k]`` (n, 2) of each level."""
+    parts = [np.empty((0, window + 2, window + 2, 3), np.uint8)]
+    keys = [np.empty(0, np.int64)]
+    for k, (level, xy) in enumerate(zip(levels, places)):
+        if len(xy):
+            parts.append(extract_patches(level.image, xy[:, 0], xy[:, 1], window))
+            keys.append(pack_keys(number, k, xy[:, 1], xy[:, 0]))
+    found = np.concatenate(keys)
+    return Windows(np.concatenate(parts), found, np.zeros(len(found), np.float32) if scores is None else scores)
+
+
+def sample_view(
+    image: FaceImage,
+    mirrored: bool,
+    number: int,
+    keypoint: str,
+    *,
+    n_random: int,
+    seed: Sequence[int],
+    ied_range: tuple[float, float] = (20.0, 40.0),
+    radius: float = 1.0,
+    distance: float = 0.5,
+    pixels: float = 0.0,
+    window: int = 24,
+    among: Callable[[Level], np.ndarray] | None = None,
+) -> tuple[Windows, Windows]:
+    """Positives of one view, and negatives drawn evenly from all windows of its pyramid, or from some.
+
+    Parameters
+    ----------
+    image, mirrored : FaceImage, bool
+        The view.
+    number : int
+        Its number, for the keys.
+    keypoint : str
+        What is learnt.
+    n_random : int
+        Negatives to draw; those too near a keypoint are dropped, not replaced.
+    seed : sequence of int
+        Of the draw.
+    ied_range : tuple of float
+        IED in pixels of a level for which its windows are positives.
+    radius : float
+        Largest distance of a positive window's pixel from the keypoint, in pixels of the level.
+    distance : float
+        Least distance of negatives from the keypoint of every face, in IED.
+    pixels : float
+        And in pixels of the negative's level.
+    window : int
+        Side of the window.
+    among : function, optional
+        Tells of a level the pixels (n, 2) of the windows that negatives are drawn from; all by default.
+
+    Returns
+    -------
+    positives, negatives : Windows
+        The positives lie as close in scale and place as the detector should answer.
+    """
+    view = open_view(image, keypoint, mirrored)
+    levels = gaussian_pyramid(view.pixels, SCALES_PER_OCTAVE)
+    positives = _cut(levels, number, [positive_windows(v, view, ied_range, radius) for v in levels], window)
+    rng = np.random.default_rng([*seed, number])
+    some = None if among is None or not n_random else [among(level) for level in levels]
+    sizes = [level.image.shape[0] * level.image.shape[1] for level in levels] if some is None else [len(xy) for xy in some]
+    counts = np.array(sizes, dtype=np.int64)
+    if not counts.sum():
+        return positives, join([], window)
+    drawn = np.unique(rng.integers(0, counts.sum(), n_random))
+    places = []
+    for k, (level, start) in enumerate(zip(levels, np.cumsum(counts) - counts)):
+        index = drawn[(drawn >= start) & (drawn < start + counts[k])] - start
+        width = level.image.shape[1]
+        xy = np.column_stack([index % width, index // width]) if some is None else some[k][index]
+        places.append(xy[view.is_background(level.to_image(xy), distance, pixels / level.scale)])
+    return positives, _cut(levels, number, places, window)
+
+
+def cut_keys(levels: Sequence[Level], number: int, key: np.ndarray, score: np.ndarray, window: int) -> Windows:
+    """Windows of one view by their keys, in the order of the keys."""
+    side = window + 2
+    patches = np.empty((len(key), side, side, 3), np.uint8)
+    level_of, y, x = (key >> 32) & 0xFF, (key >> 16) & 0xFFFF, key & 0xFFFF
+    for k, level in enumerate(levels):
+        rows = level_of == k
+        if rows.any():
+            patches[rows] = extract_patches(level.image, x[rows], y[rows], window)
+    return Windows(patches, key, score)

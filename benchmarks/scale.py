@@ -150,7 +150,7 @@ def bandwidths(path: Path) -> dict:
 def fit(path: Path, k: int, limit: str, subsample: float, cold: bool, seed: int) -> dict:
     y = np.load(path.with_suffix(".y.npy"))
     width = bandwidths(path)
-    source = on_disk(path)
+    source = on_disk(path, memory_limit=limit, subsample=subsample)
     passes = []
     gradient = BlockDesign.gradient
     BlockDesign.gradient = lambda self, r: passes.append(self.n_features) or gradient(self, r)
@@ -163,7 +163,7 @@ def fit(path: Path, k: int, limit: str, subsample: float, cold: bool, seed: int)
     small = np.random.default_rng(0).standard_normal((600, 400), dtype=np.float32)
     warm = path.with_name("warm.npy")
     np.save(warm, np.asfortranarray(small) if source.order == "F" else small)
-    FSAClassifier(3, memory_limit="300KB").fit(on_disk(warm), small[:, 3] > 0)
+    FSAClassifier(3).fit(on_disk(warm, memory_limit="300KB"), small[:, 3] > 0)
     warm.unlink()
     passes.clear()
     if cold:  # no pass finds in memory what another one read
@@ -174,20 +174,18 @@ def fit(path: Path, k: int, limit: str, subsample: float, cold: bool, seed: int)
     watch.start()
     before = {field: status("io", field) for field in ("rchar", "read_bytes")}
     wall, cpu = time.perf_counter(), time.process_time()
-    model = FSAClassifier(k, memory_limit=limit, subsample=subsample, random_state=seed).fit(source, y)
+    model = FSAClassifier(k, random_state=seed).fit(source, y)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     after = {field: status("io", field) for field in before}
     watch.stop.set()
     n, m = source.shape
     counts = inverse(m, k, 100, 100.0)
-    from annealed.learners.sources.files import n_bytes
-
-    large = counts[counts * n * 4.0 * 2 > n_bytes(limit)]
+    large = counts[counts * n * 4.0 * 2 > source.memory_limit]
     everything = np.arange(m)
     rng = np.random.default_rng(0)
     rounds = passes.count(m) - 1
     # Rows of chunks that do not fit into a block: scores first, then the gradient.
-    twice = 1 + (source.row_step * large * source.dtype.itemsize * 6 > n_bytes(limit))
+    twice = 1 + (source.row_step * large * source.dtype.itemsize * 6 > source.memory_limit)
     some = [source.cost(np.sort(rng.choice(m, int(count), replace=False))) for count in large]
     steps = [source.cost(np.sort(rng.choice(m, int(counts[len(large)]), replace=False)))]
     steps += [round(subsample * s * reads) for s, reads in zip(some, twice)]

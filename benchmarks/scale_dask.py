@@ -16,7 +16,7 @@ from pathlib import Path
 
 import dask.array as da
 import numpy as np
-from annealed.learners import FSAClassifier
+from annealed.learners import FSAClassifier, on_dask
 from dask.distributed import Client, LocalCluster, wait
 from distributed.diagnostics.plugin import SchedulerPlugin
 
@@ -48,7 +48,6 @@ def mapped(path: str, rows: slice = slice(None)) -> np.ndarray:
 
 def compare(a, n: int, folder: Path, client, cluster) -> dict:
     """Fits in turn: in memory, then on the workers."""
-    settings = {} if a.memory_limit is None else {"memory_limit": a.memory_limit}
     path, height, relevant = folder / f"{n}.npy", -(-n // a.tiles), 10 * np.arange(1, a.k + 1) - 1
     y = write(path, n, a.columns, a.k)
     values, workers = mapped(str(path)), list(client.run(os.getpid))
@@ -70,7 +69,7 @@ def compare(a, n: int, folder: Path, client, cluster) -> dict:
         counting.count = 0
         cpu = time.process_time() + sum(client.run(time.process_time).values())
         start = time.perf_counter()
-        model = FSAClassifier(a.k, **settings).fit(X, y)
+        model = FSAClassifier(a.k).fit(on_dask(X, memory_limit=a.memory_limit), y)
         there.append(time.perf_counter() - start)
         cpu_there.append(time.process_time() + sum(client.run(time.process_time).values()) - cpu)
         tasks.append(counting.count)

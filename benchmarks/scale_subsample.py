@@ -41,8 +41,8 @@ if __name__ == "__main__":
             for seed in range(a.runs):
                 data = simulate("classification", a.rows, a.features, a.k, columns=a.design, random_state=seed)
                 np.asfortranarray(data.X).ravel(order="K").tofile(path)
-                source = Counting(path, 0, data.X.shape, data.X.dtype, (4, 4 * a.rows))
-                model = FSAClassifier(a.k, memory_limit=data.X.nbytes // 10, subsample=share, random_state=seed, polish=polish)
+                source = Counting(path, 0, data.X.shape, data.X.dtype, (4, 4 * a.rows)).set_limits(data.X.nbytes // 10, share)
+                model = FSAClassifier(a.k, random_state=seed, polish=polish)
                 found.append(data.found(model.fit(source, data.y).get_support(indices=True)))
                 read.append(source.bytes_read / data.X.nbytes)
             print(f"{polish:6s} {share:4.2f} found {np.mean(found):.3f} all {np.sum(np.equal(found, 1))}/{a.runs} reads {np.mean(read):.2f}")

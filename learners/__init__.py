@@ -25,6 +25,7 @@ from .selectors.logitboost import LogitBoostClassifier
 from .selectors.minimax import MinimaxSparseClassifier
 from .selectors.rankboost import RankBoost
 from .selectors.tisp import TISPClassifier, TISPRegressor
+from .sources.dask_matrix import on_dask
 from .sources.files import on_disk
 from .stability import SelectionStability, selection_stability
 
@@ -60,6 +61,7 @@ __all__ = [
     "TISPRegressor",
     "TruncatedGradientClassifier",
     "VapnikLoss",
+    "on_dask",
     "on_disk",
     "selection_stability",
 ]

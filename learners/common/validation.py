@@ -14,7 +14,6 @@ from sklearn.utils import check_array
 from ..objective.losses import Loss
 from ..objective.priors import Prior
 from ..solvers.schedules import get_schedule
-from ..sources.files import n_bytes
 
 DOC = """
     Parameters
@@ -48,15 +47,8 @@ DOC = """
         of the rarest class for each coefficient, or five rows where targets are numbers.
     warm_start : bool, default False
         Start the next call of ``fit`` from the coefficients of the last one, where its shapes agree.
-    memory_limit : int, str or None
-        For data outside memory: bytes to be used, such as 2000000000 or "2GB". By default 2 GiB for files and half a GiB, on the
-        client, for Dask. A ``numpy.memmap`` is read in blocks where this is given. The result does not depend on it.
-    subsample : float, default 1.0
-        For data outside memory: part of the rows that a step reads while the columns left do not fit; blocks of rows at random.
-    device : str or None
-        Where torch computes, such as "cpu" or "cuda"; needs ``annealed[torch]``. Without it tensors are used where they are.
     random_state : int, RandomState or None
-        Which rows ``subsample`` takes. Everything else is deterministic.
+        Which rows are read of data that are subsampled (see :func:`on_disk`, :func:`on_dask`). Everything else is deterministic.
     n_jobs : int or None
         Threads; the result does not depend on it.
     verbose : bool
@@ -92,10 +84,6 @@ def check_parameters(estimator, losses: tuple[str, ...]) -> None:
     _require(_is_whole(e.n_steps) and e.n_steps >= 1, "n_steps", e.n_steps, "an integer >= 1")
     _require(_is_number(e.mu) and e.mu >= 0, "mu", e.mu, "a number >= 0")
     _require(_is_number(e.momentum) and 0 <= e.momentum < 1, "momentum", e.momentum, "a number in [0, 1)")
-    _require(_is_number(e.subsample) and 0 < e.subsample <= 1, "subsample", e.subsample, "a number in (0, 1]")
-    if e.memory_limit is not None:
-        n_bytes(e.memory_limit)
-    _require(e.device is None or isinstance(e.device, str), "device", e.device, "the name of a device such as 'cpu' or 'cuda'")
     rate = e.learning_rate
     _require(rate == "auto" or (_is_number(rate) and rate > 0), "learning_rate", rate, "'auto' or a positive number")
     _require(e.prior is None or isinstance(e.prior, Prior), "prior", e.prior, "a Prior or None")

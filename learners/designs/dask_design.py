@@ -1,9 +1,10 @@
 """A design on Dask arrays: tiles of rows and columns that stay on the workers.
 
-PAMI text, section 2.2, "Large Scale Implementation". Every tile answers for itself; scores are summed over the tiles of a row,
-gradients over those of a column, in a fixed order, so that neither lost workers nor the order in which tasks end change the result.
-Survivors are joined into tiles of the old size and persisted, as often as a third of the columns is left, until they fit into the
-memory of the client.
+Barbu et al. (2017), section 2.2, "Large Scale Implementation". Every tile is worked on by itself; scores are summed over the tiles
+of a row, gradients over those of a column, in a fixed order, so that neither lost workers nor the order in which tasks end change
+the result.
+The remaining columns are joined into tiles of the old size and persisted, as often as a third of them is left, until they fit into
+the memory of the client.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 from dask.delayed import delayed
 from sklearn.utils import check_random_state
 
-from ..sources.files import Outside, _float, n_bytes
+from ..sources.dask_matrix import DaskMatrix
 from .in_memory import (
     GATHER,
     DenseDesign,
@@ -30,11 +31,12 @@ from .in_memory import (
     moments,
 )
 from .kernels import ROWS
-from .knots import add_ranges, even_knots, knots
-from .out_of_core import OutsideDesign
+from .knots import add_ranges, even_knots
+from .out_of_core import OutOfCoreDesign
+from .responses import PiecewiseLinear
 
-GATHER_BYTES = 512 << 20  # memory limit unless one is given: survivors come to the client once they fit into half of it
-TILE_BYTES = 128 << 20  # survivors are joined along rows until a tile is as large as this, or as the largest of the data
+GATHER_BYTES = 512 << 20  # memory limit unless one is given: columns come to the client once they fit into half of it
+TILE_BYTES = 128 << 20  # columns are joined along rows until a tile is as large as this, or as the largest of the data
 EASY_BYTES = 32 << 20  # more than this comes to the client from one column in so many on: to send columns costs some steps on them
 LEFT = 10
 FAN_IN = 16  # so many partial sums are added by one task
@@ -48,38 +50,6 @@ def _task(function, *arguments):
 def _shared(value, n_bytes: int):
     """What several tasks need: a part of each while it is small, so that they wait for their tile alone and run where it lies."""
     return value if n_bytes <= SMALL_BYTES else delayed(value, pure=False, traverse=False)
-
-
-class DaskMatrix(Outside):
-    """A Dask array, or a data frame of numbers, as an estimator sees it."""
-
-    def __init__(self, X):
-        if hasattr(X, "to_dask_array"):
-            self.names = [str(name) for name in X.columns]
-            for name, dtype in X.dtypes.items():
-                if getattr(dtype, "kind", "O") not in "fiub":
-                    raise ValueError(f"column {str(name)!r} holds {dtype}; expected numbers")
-            X = X.to_dask_array(lengths=True)
-        if X.ndim != 2:
-            raise ValueError(f"a Dask array of shape {X.shape}; expected rows and columns")
-        if any(np.isnan(size) for size in X.shape):
-            X = X.compute_chunk_sizes()
-        if not isinstance(X._meta, np.ndarray):
-            raise ValueError(f"chunks of {type(X._meta).__name__}; expected numpy arrays")
-        X = X.astype(_float(X.dtype))
-        self.array, self.shape, self.dtype = X, X.shape, X.dtype
-
-    def design(self, sample_weight, settings):
-        return DaskDesign.of(self, sample_weight, settings)
-
-    def scores(self, function, columns, n_outputs):
-        """Lazily: a Dask array."""
-        chosen = self.array[:, columns].rechunk({1: -1})
-        return chosen.map_blocks(function, dtype=np.float64, chunks=(chosen.chunks[0], (n_outputs,)))
-
-    def chosen(self, columns):
-        """Lazily: a Dask array."""
-        return self.array[:, columns]
 
 
 @dataclass
@@ -235,7 +205,7 @@ def _reduced(parts, add=_sum):
     return parts[0]
 
 
-class DaskDesign(OutsideDesign):
+class DaskDesign(OutOfCoreDesign):
     """Linear or piecewise-linear responses to the columns of a Dask array, chunked in any way.
 
     Work runs on the active ``distributed`` client, or on Dask's default scheduler. A step makes one task per tile where tiles hold
@@ -269,12 +239,12 @@ class DaskDesign(OutsideDesign):
     _targets: Any = None  # what is on the workers already
 
     @classmethod
-    def of(cls, X: DaskMatrix, sample_weight, settings) -> DaskDesign:
-        """All columns; the estimator ``settings`` says the rest."""
+    def of(cls, X: DaskMatrix, sample_weight, response: PiecewiseLinear | None = None, random_state=None) -> DaskDesign:
+        """All columns, with linear responses where ``response`` is None; ``random_state`` says which rows a step reads."""
         new = cls()
-        new.limit = GATHER_BYTES if settings.memory_limit is None else n_bytes(settings.memory_limit)
-        new.share, new.random = float(settings.subsample), check_random_state(settings.random_state)
-        new.itemsize = X.dtype.itemsize if settings.response == "linear" else 1
+        new.limit = GATHER_BYTES if X.memory_limit is None else X.memory_limit
+        new.share, new.random = X.subsample, check_random_state(random_state)
+        new.itemsize = X.dtype.itemsize if response is None else 1
         new.n_samples, new.n_features = X.shape
         new.n_all = new.n_features
         new.columns, new._pieces = np.arange(new.n_features), []
@@ -284,11 +254,12 @@ class DaskDesign(OutsideDesign):
         new.largest = max(X.array.chunks[0]) * max(X.array.chunks[1]) * X.dtype.itemsize
         new.weight = sample_weight
         new.meaning = Columns(X.dtype)
-        if settings.response == "piecewise":
-            new._find_knots(X, settings.n_bins, settings.bins)
+        if response is not None:
+            new._find_knots(X, response)
         return new
 
-    def _find_knots(self, X, n_bins, bins):
+    def _find_knots(self, X, response):
+        n_bins = response.n_bins
         weights = [self.weight[rows] for rows in self.rows]
         ranges = [
             _reduced([_task(_ranges, tiles[j], weight) for tiles, weight in zip(self.tiles, weights)], _widest)
@@ -296,10 +267,10 @@ class DaskDesign(OutsideDesign):
         ]
         found = dask.compute(*ranges)
         lines = even_knots(np.concatenate([r[0] for r in found]), np.concatenate([r[1] for r in found]), n_bins)
-        if bins == "quantile":
+        if response.bins == "quantile":
             whole = X.array.rechunk({0: -1, 1: "auto"})
             weight = _shared(self.weight, self.weight.nbytes)
-            lines = np.concatenate(dask.compute(*[_task(knots, t, weight, n_bins, bins) for t in whole.to_delayed()[0]]))
+            lines = np.concatenate(dask.compute(*[_task(response.knots, t, weight) for t in whole.to_delayed()[0]]))
         missing = any(r[2] for r in found)
         self.meaning = replace(self.meaning, knots=lines, even=evenly_spaced(lines), missing=missing)
         self.n_bins, self.n_knots, self.width = n_bins, n_bins + 1, n_bins + 1 + missing
@@ -445,7 +416,7 @@ class DaskDesign(OutsideDesign):
         few = LEFT * self.n_features <= self.n_all or self._bytes(self.n_features) <= EASY_BYTES
         return few and super()._fits()
 
-    def _outside(self):
+    def _out_of_core(self):
         if self.alive[0] is None:
             flat = dask.persist(*[tile for row in self.tiles for tile in row])
             width = len(self.parts)

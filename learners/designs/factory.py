@@ -1,41 +1,82 @@
-"""Which data an estimator leaves where they are: files, Dask, torch."""
+"""One design for every kind of data: arrays, sparse matrices, files, Dask collections, torch tensors."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+import scipy.sparse as sp
 
-from ..sources.files import Outside, on_disk
+from ..sources.dask_matrix import DaskMatrix, is_dask
+from ..sources.files import on_disk
+from ..sources.matrix import OutOfCoreMatrix, Source
+from ..sources.torch_matrix import TorchMatrix
+from .in_memory import DenseDesign, Design, PiecewiseDesign, SparseDesign
+from .out_of_core import BlockDesign, PiecewiseBlockDesign
+from .responses import PiecewiseLinear, as_response
 
 
-def outside_memory(X, settings: Any) -> Outside | None:
-    """The data as a matrix outside memory; None for what scikit-learn's ordinary checks take.
+def as_out_of_core(X) -> OutOfCoreMatrix | None:
+    """The data as a matrix out of core.
 
-    ``settings`` is an estimator: a ``numpy.memmap`` is left on disk where it has a ``memory_limit``, and with a ``device`` the data
-    go there.
+    Parameters
+    ----------
+    X : object
+        What was given to ``fit`` or ``predict``. A ``numpy.memmap`` counts as an array: wrapped by `on_disk` it is read in blocks.
+
+    Returns
+    -------
+    OutOfCoreMatrix or None
+        None for what scikit-learn's ordinary checks take.
     """
-    if isinstance(X, Outside):
-        return X
     module = type(X).__module__.split(".")[0]
-    if module == "torch" or settings.device is not None:
-        if module == "scipy":
-            raise ValueError(f"device={settings.device!r} and a sparse matrix; expected dense data")
-        try:
-            from .torch_design import TorchMatrix
-        except ModuleNotFoundError:
-            raise ModuleNotFoundError(f"device={settings.device!r} needs torch (pip install annealed[torch])") from None
-
-        return TorchMatrix(X, settings.device)
-    if isinstance(X, np.memmap):
-        return on_disk(X) if settings.memory_limit is not None and X.ndim == 2 else None
+    if isinstance(X, OutOfCoreMatrix):
+        return X
+    if module == "torch":
+        return TorchMatrix(X)
     if module in ("h5py", "zarr") or type(X).__name__ == "ParquetFile":
         return on_disk(X)
-    if module in ("dask", "dask_expr"):
-        from .dask_design import DaskMatrix
+    return DaskMatrix(X) if is_dask(X) else None
 
-        return DaskMatrix(X)
-    return None
+
+def make_design(X, sample_weight: np.ndarray, response: str | PiecewiseLinear = "linear", random_state=None) -> Design:
+    """The design of checked data.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or OutOfCoreMatrix of shape (n_samples, n_features)
+        float32 or float64.
+    sample_weight : ndarray of shape (n_samples,)
+        Sums to one.
+    response : {"linear", "piecewise"} or PiecewiseLinear, default "linear"
+    random_state : int, RandomState or None, default None
+        Which rows are read where the data are subsampled.
+
+    Returns
+    -------
+    Design
+
+    Raises
+    ------
+    ValueError
+        For other responses; for NaN or infinity where the response does not take them.
+    """
+    piecewise = as_response(response)
+    if isinstance(X, Source):
+        if piecewise is None:
+            return BlockDesign(X, sample_weight, random_state)
+        return PiecewiseBlockDesign(X, sample_weight, piecewise, random_state)
+    if isinstance(X, DaskMatrix):
+        from .dask_design import DaskDesign
+
+        return DaskDesign.of(X, sample_weight, piecewise, random_state)
+    if isinstance(X, TorchMatrix):
+        from .torch_design import TorchDesign, TorchPiecewiseDesign
+
+        if piecewise is None:
+            return TorchDesign(X.tensor, sample_weight)
+        return TorchPiecewiseDesign.of(X.tensor, sample_weight, piecewise)
+    if piecewise is not None:
+        return PiecewiseDesign.from_matrix(X, piecewise.knots(X, sample_weight), sample_weight)
+    return SparseDesign(X, sample_weight) if sp.issparse(X) else DenseDesign(X, sample_weight)
 
 
 def local(values):
@@ -54,6 +95,3 @@ def rowwise(function, scores, n_columns: int = 0, dtype=np.float64):
     chunks = (scores.chunks[0], (n_columns,)) if n_columns else (scores.chunks[0],)
     axes = {"new_axis": [1]} if n_columns and scores.ndim == 1 else {"drop_axis": [1]} if not n_columns and scores.ndim == 2 else {}
     return scores.map_blocks(function, dtype=dtype, chunks=chunks, **axes)
-
-
-__all__ = ["Outside", "local", "outside_memory", "rowwise"]

@@ -11,6 +11,7 @@ import numpy as np
 from numba import get_num_threads, njit, prange
 
 from ..objective.margin_kernels import loss_terms
+from ..sources.matrix import CHUNK
 
 ROWS = 512
 MISSING = 255
@@ -158,7 +159,7 @@ def keep_codes(codes, kept, out):
 # their order in double precision: the result does not depend on how many threads share the chunks. Values are centred by
 # ``shift`` as they are read, so that a large common offset costs no digits.
 
-CHUNK = 512
+
 _FAST = {"reassoc", "contract", "nsz", "arcp"}  # reordering only: NaN and infinity stay what they are
 
 

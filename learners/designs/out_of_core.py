@@ -1,7 +1,7 @@
-"""Designs on files: read in blocks, the next one while this one is worked on, until the survivors fit into memory.
+"""Designs on files: read in blocks, the next one while this one is worked on, until the remaining columns fit into memory.
 
 A block of rows is itself a design (dense or piecewise-linear) with the moments of the whole, and what the loop asks for is a sum
-over rows: the sum of the blocks' answers is the answer. PAMI text, section 2.2, "Large Scale Implementation".
+over rows: the sum over the blocks is the result. Barbu et al. (2017), section 2.2, "Large Scale Implementation".
 """
 
 from __future__ import annotations
@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from ..sources.files import Source, n_bytes
+from ..sources.matrix import Source
 from .in_memory import (
     DenseDesign,
     Design,
@@ -27,11 +26,12 @@ from .in_memory import (
     moments,
 )
 from .kernels import ROWS
-from .knots import add_ranges, even_knots, knots
+from .knots import add_ranges, even_knots
+from .responses import PiecewiseLinear
 
 MEMORY_LIMIT = 2 << 30
 _TILE = 6  # two blocks of a sixth of the limit each: one is worked on while the other is read
-_RESIDENT = 2  # survivors stay in memory once they need no more than half of the limit: their first cut makes a smaller copy
+_RESIDENT = 2  # columns stay in memory once they need no more than half of the limit: their first cut makes a smaller copy
 _HELD = 0.75  # with the columns that polishing asks for later
 _STRETCHES = 4  # so many stretches of rows at least make a random part of the rows
 
@@ -110,11 +110,11 @@ class Reader:
                 yield current
 
 
-class OutsideDesign(Design):
-    """What designs on data outside memory share: where survivors are kept once they fit.
+class OutOfCoreDesign(Design):
+    """What designs on data out of core share: where the remaining columns are kept once they fit.
 
-    The moments are found in the first read, together with the first gradient. As soon as the survivors fit into half of the memory
-    limit they are read once more and stay, as a design in memory; polishing finds them there.
+    The moments are found in the first read, together with the first gradient. As soon as the remaining columns fit into half of
+    the memory limit they are read once more and stay, as a design in memory; polishing finds them there.
 
     Attributes
     ----------
@@ -160,7 +160,7 @@ class OutsideDesign(Design):
         new._narrow(kept)
         if new._fits() or not len(new._missing()):
             return new.in_memory()
-        return new._outside()
+        return new._out_of_core()
 
     def _fits(self) -> bool:
         """Whether the features come into memory."""
@@ -169,8 +169,8 @@ class OutsideDesign(Design):
     def _narrow(self, kept):
         """What else belongs to features."""
 
-    def _outside(self):
-        """A design that stays outside."""
+    def _out_of_core(self):
+        """The design where its columns stay out of core."""
         return self
 
     def _missing(self):
@@ -220,28 +220,27 @@ def stored_columns(design, positions):
     return design._gathered()[:, positions if design._columns is None else design._columns[positions]]
 
 
-class BlockDesign(OutsideDesign):
+class BlockDesign(OutOfCoreDesign):
     """Linear responses to the columns of a file.
 
-    A step reads the survivors once, in blocks of whole rows; twice where the chunks of the file are too high for that, and for
-    losses of pairs.
+    A step reads the remaining columns once, in blocks of whole rows; twice where the chunks of the file are too high for that, and
+    for losses of pairs.
+
+    Parameters
+    ----------
+    source : Source
+        All columns of a file; its ``memory_limit`` and ``subsample`` hold.
+    sample_weight : ndarray of shape (n_samples,)
+        Sums to one.
+    random_state : int, RandomState or None, default None
+        Which rows a step reads where the source is subsampled.
     """
 
-    _reader: Reader
-
-    @classmethod
-    def of(cls, source: Source, sample_weight: np.ndarray, settings: Any) -> Self:
-        """All columns of a file; the estimator ``settings`` says ``memory_limit``, ``subsample`` and ``random_state``."""
-        new = cls()
-        new.limit = MEMORY_LIMIT if settings.memory_limit is None else n_bytes(settings.memory_limit)
-        new._reader = Reader(source, sample_weight, new.limit, float(settings.subsample), check_random_state(settings.random_state))
-        new.columns, new.itemsize, new._pieces = np.arange(source.shape[1]), source.dtype.itemsize, []
-        new.n_samples, new.n_features = source.shape
-        new._prepare(settings)
-        return new
-
-    def _prepare(self, settings):
-        """Before the first step: nothing for linear responses."""
+    def __init__(self, source: Source, sample_weight: np.ndarray, random_state=None):
+        self.limit = MEMORY_LIMIT if source.memory_limit is None else source.memory_limit
+        self._reader = Reader(source, sample_weight, self.limit, source.subsample, check_random_state(random_state))
+        self.columns, self.itemsize, self._pieces = np.arange(source.shape[1]), source.dtype.itemsize, []
+        self.n_samples, self.n_features = source.shape
 
     def _blocks(self, whole="", tiles=None):
         tiles = self._reader.tiles(self.columns, whole) if tiles is None else tiles
@@ -325,28 +324,37 @@ class BlockDesign(OutsideDesign):
 
 
 class PiecewiseBlockDesign(BlockDesign):
-    """Piecewise-linear responses to the columns of a file, encoded as they are read; survivors stay as one-byte codes.
+    """Piecewise-linear responses to the columns of a file, encoded as they are read; they stay in memory as one-byte codes.
 
     One more read finds the knots: the columns' ranges, or whole columns for quantiles (then a row-major file is read once for every
     block of columns that fits).
+
+    Parameters
+    ----------
+    source : Source
+    sample_weight : ndarray of shape (n_samples,)
+        Sums to one.
+    response : PiecewiseLinear
+    random_state : int, RandomState or None, default None
     """
 
     knots: np.ndarray
 
-    def _prepare(self, settings):
+    def __init__(self, source: Source, sample_weight: np.ndarray, response: PiecewiseLinear, random_state=None):
+        super().__init__(source, sample_weight, random_state)
         self.itemsize = 1
-        self.n_bins, self.n_knots = settings.n_bins, settings.n_bins + 1
+        self.n_bins, self.n_knots = response.n_bins, response.n_bins + 1
         self.knots = np.empty((self.n_features, self.n_knots))
-        dtype = self._reader.source.dtype
+        dtype = source.dtype
         low, high = np.full(self.n_features, np.inf, dtype), np.full(self.n_features, -np.inf, dtype)
         self.missing = False
-        quantile = settings.bins == "quantile"
+        quantile = response.bins == "quantile"
         for rows, part, block in self._blocks("columns" if quantile else ""):
             self.missing |= bool(np.isnan(block.min()))
             if quantile:
-                self.knots[part] = knots(block, self._reader.weight, self.n_bins, "quantile")
+                self.knots[part] = response.knots(block, sample_weight)
             else:
-                add_ranges(block, self._reader.weight[rows], low[part], high[part], block.flags.c_contiguous)
+                add_ranges(block, sample_weight[rows], low[part], high[part], block.flags.c_contiguous)
         if not quantile:
             self.knots = even_knots(low, high, self.n_bins)
         self.even = evenly_spaced(self.knots)

@@ -7,50 +7,13 @@ from typing import Self
 import numpy as np
 import torch
 
-from ..sources.files import Outside
+from ..sources.matrix import CHUNK
 from .in_memory import Design, block_moments, encode, evenly_spaced, hat_basis, moments
-from .kernels import CHUNK, ROWS
-from .knots import knots
+from .kernels import ROWS
+from .responses import PiecewiseLinear
 
 BLOCK_BYTES = 256 << 20  # what is worked on together
 BLOCK_ROWS = 16384  # rows at most that are summed in single precision
-
-
-class TorchMatrix(Outside):
-    """A tensor, or an array that goes to ``device``, as an estimator sees it.
-
-    Raises
-    ------
-    ValueError
-        For tensors that are not 2-D and devices that torch does not have.
-    """
-
-    def __init__(self, X, device: str | None):
-        if getattr(X, "ndim", 2) != 2:
-            raise ValueError(f"X has shape {tuple(X.shape)}; expected rows and columns")
-        self.names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
-        if not isinstance(X, torch.Tensor):
-            X = torch.from_numpy(np.array(X, dtype=np.float32, order="C"))
-            if X.ndim != 2:
-                raise ValueError(f"X has shape {tuple(X.shape)}; expected rows and columns")
-        if X.layout != torch.strided or X.is_complex():
-            raise ValueError(f"X is a {X.layout} tensor of {X.dtype}; expected a dense one of real numbers")
-        try:
-            self.tensor = X.detach().to(device=device, dtype=torch.float32)
-        except (RuntimeError, AssertionError) as error:
-            raise ValueError(f"device={device!r} is not there: {str(error).splitlines()[0]}") from None
-        self.shape, self.dtype = tuple(X.shape), np.dtype(np.float32)  # type: ignore[assignment]
-
-    def design(self, sample_weight, settings):
-        if settings.response == "linear":
-            return TorchDesign(self.tensor, sample_weight)
-        return TorchPiecewiseDesign.of(self.tensor, sample_weight, settings.n_bins, settings.bins)
-
-    def scores(self, function, columns, n_outputs):
-        return function(self.chosen(columns))
-
-    def chosen(self, columns):
-        return self.tensor[:, torch.from_numpy(columns).to(self.tensor.device)].cpu().numpy()
 
 
 class TorchDesign(Design):
@@ -117,14 +80,14 @@ class TorchPiecewiseDesign(Design):
         self.mean, self.inv = block_moments(self._histograms(sample_weight), self.basis)
 
     @classmethod
-    def of(cls, X: torch.Tensor, sample_weight: np.ndarray, n_bins: int, bins: str) -> Self:
+    def of(cls, X: torch.Tensor, sample_weight: np.ndarray, response: PiecewiseLinear) -> Self:
         """Encode a tensor, some columns at a time, with the codes of the other designs."""
         n, m = X.shape
-        lines = np.empty((m, n_bins + 1))
+        lines = np.empty((m, response.n_bins + 1))
         step = max(1, BLOCK_BYTES // (4 * n))
         blocks = [slice(first, min(m, first + step)) for first in range(0, m, step)]
         for part in blocks:
-            lines[part] = knots(X[:, part].contiguous().cpu().numpy(), sample_weight, n_bins, bins)
+            lines[part] = response.knots(X[:, part].contiguous().cpu().numpy(), sample_weight)
         even, missing = evenly_spaced(lines), False
         codes = torch.empty((m, n), dtype=torch.uint8, device=X.device)
         for part in blocks:

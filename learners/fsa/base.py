@@ -20,9 +20,9 @@ from tqdm import tqdm
 
 from ..common.targets import group_codes
 from ..common.validation import check_parameters, is_size, n_threads
-from ..designs.factory import local, outside_memory
-from ..designs.in_memory import DenseDesign, Design, NotFiniteError, PiecewiseDesign, SparseDesign
-from ..designs.knots import knots
+from ..designs.factory import as_out_of_core, local, make_design
+from ..designs.in_memory import Design, NotFiniteError
+from ..designs.responses import PiecewiseLinear
 from ..objective.losses import Loss, check_bounded
 from ..objective.priors import Prior
 from ..solvers.annealing import Annealed, SafeRate, anneal, strengths
@@ -30,7 +30,7 @@ from ..solvers.criteria import default_sizes, ebic
 from ..solvers.newton import Problem, refit
 from ..solvers.schedules import step_counts
 from ..solvers.swapping import POOL, descend, polish
-from ..sources.files import Outside
+from ..sources.matrix import OutOfCoreMatrix
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -115,9 +115,6 @@ class _FSA(CallbackSupportMixin, SelectorMixin, BaseEstimator):
         polish: str | None = "auto",
         fit_intercept: bool = True,
         warm_start: bool = False,
-        memory_limit: int | str | None = None,
-        subsample: float = 1.0,
-        device: str | None = None,
         random_state=None,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -137,9 +134,6 @@ class _FSA(CallbackSupportMixin, SelectorMixin, BaseEstimator):
         self.polish = polish
         self.fit_intercept = fit_intercept
         self.warm_start = warm_start
-        self.memory_limit = memory_limit
-        self.subsample = subsample
-        self.device = device
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -158,9 +152,9 @@ class _FSA(CallbackSupportMixin, SelectorMixin, BaseEstimator):
         return self.support_
 
     def _validate(self, X, y="no_validation", **kwargs):
-        outside = outside_memory(X, self)
-        if outside is not None:
-            return self._validate_outside(outside, y, **kwargs)
+        out_of_core = as_out_of_core(X)
+        if out_of_core is not None:
+            return self._validate_out_of_core(out_of_core, y, **kwargs)
         piecewise = self.response == "piecewise"
         checked = validate_data(
             self,
@@ -177,7 +171,7 @@ class _FSA(CallbackSupportMixin, SelectorMixin, BaseEstimator):
             self._check_finite(matrix)
         return checked
 
-    def _validate_outside(self, X: Outside, y, **kwargs):
+    def _validate_out_of_core(self, X: OutOfCoreMatrix, y, **kwargs):
         """The checks that need no values: shapes, names and targets."""
         like = np.broadcast_to(np.zeros((), X.dtype), X.shape)
         if not kwargs.get("reset", True):
@@ -201,8 +195,8 @@ class _FSA(CallbackSupportMixin, SelectorMixin, BaseEstimator):
         )
 
     def transform(self, X):
-        """The chosen columns of X, (n_samples, k); outside memory these alone are read, on Dask lazily."""
-        source = outside_memory(X, self)
+        """The chosen columns of X, (n_samples, k); out of core these alone are read, on Dask lazily."""
+        source = as_out_of_core(X)
         if source is None:
             return super().transform(X)
         check_is_fitted(self)
@@ -220,13 +214,6 @@ class _FSA(CallbackSupportMixin, SelectorMixin, BaseEstimator):
             what = "features" if self.groups is None else "groups"
             warnings.warn(f"n_features_to_select={k} is more than the {n_units} {what}; all are kept", stacklevel=6)
         return min(int(k), n_units)
-
-    def _design(self, X, share) -> Design:
-        if isinstance(X, Outside):
-            return X.design(share, self)
-        if self.response == "linear":
-            return SparseDesign(X, share) if sp.issparse(X) else DenseDesign(X, share)
-        return PiecewiseDesign.from_matrix(X, knots(X, share, self.n_bins, self.bins), share)
 
     def _rate(self, loss: Loss, sample_weight):
         if self.learning_rate != "auto":
@@ -261,7 +248,8 @@ class _FSA(CallbackSupportMixin, SelectorMixin, BaseEstimator):
         threads = numba.get_num_threads()
         numba.set_num_threads(n_threads(self.n_jobs))
         try:
-            design = self._design(problem.X, share)
+            response = "linear" if self.response == "linear" else PiecewiseLinear(self.n_bins, self.bins)
+            design = make_design(problem.X, share, response, self.random_state)
             if auto:
                 tried = self._walk(
                     problem, design, share, groups, default_sizes(n_units, round(problem.weight.sum())), observe, patient=False
@@ -269,7 +257,7 @@ class _FSA(CallbackSupportMixin, SelectorMixin, BaseEstimator):
                 sizes = np.array([min(tried, key=lambda solution: solution.ebic).size])
             return self._walk(problem, design, share, groups, sizes, observe)
         except NotFiniteError as error:
-            if not isinstance(problem.X, Outside):
+            if not isinstance(problem.X, OutOfCoreMatrix):
                 self._check_finite(problem.X)  # says where
             raise ValueError(f"{error} (response='piecewise' accepts NaN)") from None
         finally:
@@ -464,7 +452,7 @@ class _FSA(CallbackSupportMixin, SelectorMixin, BaseEstimator):
         """Scores (n, q) of raw rows."""
         check_is_fitted(self)
         X = self._validate(X, reset=False)
-        if isinstance(X, Outside):
+        if isinstance(X, OutOfCoreMatrix):
             return X.scores(self._of_chosen, np.flatnonzero(self.support_), np.size(self.intercept_))
         return self._of_chosen(X[:, self.support_])
 

@@ -5,20 +5,14 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..common.targets import SparseClassifierMixin, unit_variance
 from ..common.validation import check_sample_weight
-from ..designs.in_memory import DenseDesign, Design, SparseDesign
+from ..designs.in_memory import Design
 from ..objective.losses import Loss, pointwise_loss
-
-
-def standardised_design(X, sample_weight: np.ndarray) -> Design:
-    """The design of linear responses on a dense or sparse matrix."""
-    return SparseDesign(X, sample_weight) if sp.issparse(X) else DenseDesign(X, sample_weight)
 
 
 class Selector(SelectorMixin, BaseEstimator):

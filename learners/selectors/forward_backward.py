@@ -11,11 +11,12 @@ import numpy as np
 
 from ..common.targets import group_codes
 from ..common.validation import check_real, number_to_keep
+from ..designs.factory import make_design
 from ..designs.in_memory import Design
 from ..objective.losses import Loss, check_curvature
 from ..solvers.annealing import strengths
 from ..solvers.newton import RIDGE, Problem, refit
-from .base import SelectingClassifier, SelectingRegressor, Selector, standardised_design
+from .base import SelectingClassifier, SelectingRegressor, Selector
 
 _NEWTON_TOLERANCE = 1e-10  # relative; gains of different features are compared
 _NEGLIGIBLE = 1e-10  # gains below this share of the objective are rounding: no backward step follows them
@@ -259,7 +260,7 @@ class _ForwardBackward(Selector):
         check_curvature(loss)
         groups = group_codes(self.groups, X.shape[1])
         n = X.shape[1] if groups is None else int(groups.max()) + 1
-        design = standardised_design(X, weight)
+        design = make_design(X, weight)
         found = forward_backward(
             design,
             y,

@@ -17,9 +17,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..common.validation import check_integer, check_real, number_to_keep
 from ..designs import kernels
+from ..designs.factory import make_design
 from ..designs.in_memory import DenseDesign, canonical, hat_basis, range_knots, sublevels
 from ..objective.losses import Loss, check_bounded
-from .base import SelectingClassifier, standardised_design
+from .base import SelectingClassifier
 
 _DAMPING = 1e-3  # ridge of each weak fit, as a share of its curvature: bounds steps where hardly any row decides
 _LEAST_CURVATURE = 1e-4  # of a row, as a share of the greatest: bounds steps where all rows are fitted
@@ -47,7 +48,7 @@ class LinearLearners:
     """f(x) = a + b x for every feature."""
 
     def __init__(self, X, weight):
-        self.design = standardised_design(X, weight)
+        self.design = make_design(X, weight)
         self.n_features = X.shape[1]
         self.columns: Any
         if isinstance(self.design, DenseDesign):

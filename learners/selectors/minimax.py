@@ -17,11 +17,12 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit, xlogy
 
 from ..common.validation import check_integer, check_real, number_to_keep
+from ..designs.factory import make_design
 from ..designs.in_memory import Design
 from ..objective.losses import LogisticLoss
 from ..solvers.annealing import strongest
 from ..solvers.newton import Problem, refit
-from .base import SelectingClassifier, standardised_design
+from .base import SelectingClassifier
 
 _GROWTH = 5.0 / 3.0  # of the smoothing parameter q, once per sweep; with the start below they are the paper's
 _START = 0.01
@@ -519,7 +520,7 @@ class MinimaxSparseClassifier(SelectingClassifier):
             X, encoded, weight = X[used], encoded[used], weight[used]
         total = weight.sum()
         size = None if self.n_features_to_select is None else number_to_keep(self.n_features_to_select, X.shape[1])
-        design = standardised_design(X, weight / total)
+        design = make_design(X, weight / total)
         found = cutting_planes(
             design,
             encoded[:, 0],

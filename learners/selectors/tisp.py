@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from ..common.validation import check_integer, check_real, number_to_keep
+from ..designs.factory import make_design
 from ..designs.in_memory import Design
 from ..objective.losses import Loss, check_bounded
 from ..objective.priors import Prior
 from ..solvers.annealing import anneal, largest_eigenvalue, strengths, strongest
-from .base import SelectingClassifier, SelectingRegressor, Selector, standardised_design
+from .base import SelectingClassifier, SelectingRegressor, Selector
 
 
 def safe_rate(design: Design, y, loss: Loss, sample_weight, ridge: float = 0.0) -> float:
@@ -102,7 +103,7 @@ class _TISP(Selector):
             check_real("learning_rate", self.learning_rate, 0.0, above=True)
         check_bounded(loss)
         k = number_to_keep(self.n_features_to_select, X.shape[1])
-        design = standardised_design(X, weight)
+        design = make_design(X, weight)
         kept, coef, intercept, curve = quantile_thresholding(
             design,
             y,

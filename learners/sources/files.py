@@ -1,165 +1,21 @@
-"""Matrices that stay outside memory, read in rectangles: raw files, Zarr, HDF5, Parquet."""
+"""Matrices in files: raw and NumPy files, Zarr, HDF5, Parquet."""
 
 from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
 import numpy as np
 
-from ..designs.kernels import CHUNK
+from .matrix import PIECE_BYTES, Source, float_dtype
 
-PIECE_BYTES = 8 << 20  # what is read at once where more has to be read than was asked for
 READERS = 8  # threads that read columns of a file at the same time: a disk answers many small questions together
-_PLACE = Lock()
-
-
-class Outside:
-    """A matrix that is not an array in memory, as an estimator sees it.
-
-    Attributes
-    ----------
-    shape : tuple of int
-    dtype : dtype
-        float32 or float64: what the numbers become when they are read.
-    names : list of str or None
-        The columns' names, where the data have any.
-    """
-
-    shape: tuple[int, int]
-    dtype: np.dtype
-    names: list[str] | None = None
-
-    def design(self, sample_weight: np.ndarray, settings: Any):
-        """A design of these data; ``settings`` is an estimator, whose parameters say how."""
-        raise NotImplementedError
-
-    def __getitem__(self, where):
-        raise TypeError("data on Dask or a device are not split into folds here; expected arrays, or criterion='ebic'")
-
-    def scores(self, function, columns: np.ndarray, n_outputs: int):
-        """``function`` (n, k) -> (n, n_outputs) of the chosen columns, all rows."""
-        raise NotImplementedError
-
-    def chosen(self, columns: np.ndarray):
-        """The chosen columns, all rows: nothing else is read."""
-        raise NotImplementedError
-
-
-class Source(Outside):
-    """A matrix in a file.
-
-    Attributes
-    ----------
-    order : {"C", "F"}
-        How rectangles are laid out when they are read: along the file.
-    row_step, column_step : int
-        Whoever reads one value reads a rectangle of these sides.
-    """
-
-    order: str = "C"
-    row_step: int = 1
-    column_step: int = 1
-    ndim = 2
-    _opened: tuple[str, str | None, list[str] | None] | None = None  # path, name and columns
-
-    def __reduce_ex__(self, protocol):
-        """Another process opens the file for itself."""
-        return super().__reduce_ex__(protocol) if self._opened is None else (_reopened, self._opened)
-
-    def __len__(self):
-        return self.shape[0]
-
-    def __array__(self, *args, **kwargs):
-        raise TypeError(f"X is a file of {self.shape[0]} x {self.shape[1]} values that would be read whole here; expected an array")
-
-    def __getitem__(self, where):
-        """Some rows, as a matrix in the file, for cross-validation; or the numbers in some rows and columns."""
-        rows, columns = where if isinstance(where, tuple) else (where, Ellipsis)
-        whole = isinstance(rows, slice) and rows == slice(None)
-        some = self if whole else SomeRows(self, np.arange(self.shape[0])[rows])
-        if columns is Ellipsis:
-            return some
-        wanted, back = np.unique(np.arange(self.shape[1])[columns], return_inverse=True)
-        out = np.empty((some.shape[0], len(wanted)), self.dtype, order=self.order)  # type: ignore[call-overload]
-        if out.size:
-            some.read(slice(0, some.shape[0]), wanted, out)
-        return out if back.ndim and np.array_equal(back, np.arange(len(back))) else out[:, back]
-
-    def chosen(self, columns):
-        return self[:, columns]
-
-    def cuts(self, height: int) -> list[slice]:
-        """All rows, in stretches of at most ``height`` where the file can be cut so without reading anything twice."""
-        step = max(1, height // self.row_step) * self.row_step
-        if self.row_step == 1 and step > CHUNK:
-            step -= step % CHUNK  # sums over rows are cut there anyway
-        return [slice(start, min(start + step, self.shape[0])) for start in range(0, self.shape[0], step)]
-
-    def read(self, rows: slice, columns: np.ndarray, out: np.ndarray) -> None:
-        """Fill ``out`` (rows, columns); ``columns`` ascend."""
-        raise NotImplementedError
-
-    def cost(self, columns: np.ndarray) -> int:
-        """Bytes that the layout makes one read of these columns, all rows."""
-        touched = len(np.unique(np.asarray(columns) // self.column_step)) * self.column_step
-        return -(-self.shape[0] // self.row_step) * self.row_step * touched * self.stored.itemsize
-
-    stored: np.dtype
-
-    def design(self, sample_weight, settings):
-        from ..designs.out_of_core import BlockDesign, PiecewiseBlockDesign
-
-        kind = BlockDesign if settings.response == "linear" else PiecewiseBlockDesign
-        return kind.of(self, sample_weight, settings)
-
-    def scores(self, function, columns, n_outputs):
-        out = np.empty((self.shape[0], n_outputs))
-        for rows in self.cuts(max(CHUNK, PIECE_BYTES // (self.dtype.itemsize * max(1, len(columns))))):
-            block = np.empty((rows.stop - rows.start, len(columns)), self.dtype, order=self.order)  # type: ignore[call-overload]
-            self.read(rows, columns, block)
-            out[rows] = function(block)
-        return out
-
-
-class SomeRows(Source):
-    """Rows of another matrix in a file, in any order; what lies between them is read too.
-
-    Parameters
-    ----------
-    source : Source
-    index : ndarray of int
-        Positions of rows. Read in stretches of the file: cheap where they ascend, as in folds that were not shuffled.
-    """
-
-    def __init__(self, source: Source, index: np.ndarray):
-        self.source, self.index = source, np.atleast_1d(index)
-        self.shape, self.dtype, self.stored = (len(self.index), source.shape[1]), source.dtype, source.stored
-        self.order, self.column_step, self.names = source.order, source.column_step, source.names
-
-    def read(self, rows, columns, out):
-        wanted = self.index[rows]
-        height = max(PIECE_BYTES, out.nbytes) // (len(columns) * self.dtype.itemsize)
-        for stretch in self.source.cuts(max(self.source.row_step, height)):
-            inside = np.flatnonzero((wanted >= stretch.start) & (wanted < stretch.stop))
-            if len(inside) == 0:
-                continue
-            found = wanted[inside]
-            first, last = int(found.min()), int(found.max()) + 1
-            block = np.empty((last - first, len(columns)), self.dtype, order=self.order)  # type: ignore[call-overload]
-            self.source.read(slice(first, last), columns, block)
-            out[inside] = block[found - first]
-
-
-def _float(dtype) -> np.dtype:
-    """What numbers of this kind become: floats of single and double precision stay, others are read as double precision."""
-    dtype = np.dtype(dtype)
-    if dtype.kind not in "fiub":
-        raise ValueError(f"the matrix holds {dtype}; expected numbers")
-    return np.dtype(np.float32) if dtype.kind == "f" and dtype.itemsize <= 4 else np.dtype(np.float64)
+_POSITION = Lock()
 
 
 class RawSource(Source):
@@ -178,7 +34,7 @@ class RawSource(Source):
 
     def __init__(self, path, offset: int, shape: tuple[int, int], dtype, strides: tuple[int, int]):
         self.path, self.offset, self.shape, self.strides = os.fspath(path), int(offset), shape, strides
-        self.stored, self.dtype = np.dtype(dtype), _float(dtype)
+        self.stored, self.dtype = np.dtype(dtype), float_dtype(dtype)
         size = self.stored.itemsize
         if strides[1] == size or shape[1] == 1:
             self.order = "C"
@@ -231,7 +87,7 @@ class RawSource(Source):
         at = self.offset + rows.start * size + np.asarray(columns, dtype=np.int64) * self.strides[1]
         turned = out.T
 
-        def some(mine):
+        def read_columns(mine):
             piece = np.empty(0 if direct else n, self.stored)
             for j in mine:
                 _fill(file, turned[j] if direct else piece, int(at[j]), self.path)
@@ -239,11 +95,11 @@ class RawSource(Source):
                     turned[j] = piece
 
         with ThreadPoolExecutor(READERS) as readers:
-            list(readers.map(some, np.array_split(np.arange(len(columns)), min(READERS, len(columns)))))
+            list(readers.map(read_columns, np.array_split(np.arange(len(columns)), min(READERS, len(columns)))))
 
 
 def _as_asked(file: int) -> None:
-    """Let the system read what is asked for and no more: blocks are read ahead here, and survivors lie apart."""
+    """Let the system read what is asked for and no more: blocks are read ahead here, and the remaining columns lie apart."""
     if hasattr(os, "posix_fadvise"):
         os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)
 
@@ -260,7 +116,7 @@ def _fill(file: int, out: np.ndarray, at: int, path: str) -> None:
 
 def _in_turn(file: int, view: memoryview, at: int) -> int:
     """What ``os.preadv`` does, where it is missing (Windows): the readers share the place in the file, so one at a time."""
-    with _PLACE:
+    with _POSITION:
         os.lseek(file, at, os.SEEK_SET)
         found = os.read(file, len(view))
     view[: len(found)] = found
@@ -272,7 +128,7 @@ class ChunkedSource(Source):
 
     def __init__(self, array):
         self.array, self.shape = array, tuple(array.shape)
-        self.stored, self.dtype = np.dtype(array.dtype), _float(array.dtype)
+        self.stored, self.dtype = np.dtype(array.dtype), float_dtype(array.dtype)
         self.row_step, self.column_step = (min(c, n) for c, n in zip(array.chunks, self.shape))
         if hasattr(array, "file") and array.file.driver == "sec2":  # HDF5 in an ordinary file
             _as_asked(array.file.id.get_vfd_handle())
@@ -318,7 +174,7 @@ class ParquetSource(Source):
             if name not in schema.names:
                 raise ValueError(f"the table has no column {name!r}; it has {', '.join(schema.names[:20])}")
             try:
-                kinds.append(_float(schema.field(name).type.to_pandas_dtype()))
+                kinds.append(float_dtype(schema.field(name).type.to_pandas_dtype()))
             except (ValueError, TypeError, NotImplementedError):
                 raise ValueError(f"column {name!r} holds {schema.field(name).type}; expected numbers") from None
         self.file = file
@@ -356,22 +212,40 @@ class ParquetSource(Source):
         return sum(group.column(at[self.names[j]]).total_compressed_size for group in groups for j in columns)
 
 
-def on_disk(data, *, name: str | None = None, columns: list[str] | None = None) -> Source:
+def on_disk(
+    data,
+    *,
+    name: str | None = None,
+    columns: list[str] | None = None,
+    memory_limit: int | str | None = None,
+    subsample: float = 1.0,
+) -> Source:
     """A matrix in a file, for ``fit`` and ``predict``: read in blocks, never whole.
 
     Parameters
     ----------
-    data : path, numpy.memmap, h5py.Dataset, zarr.Array or pyarrow.parquet.ParquetFile
+    data : path, numpy.memmap, h5py.Dataset, zarr.Array, pyarrow.parquet.ParquetFile or Source
         Paths end in ``.npy``, ``.h5``, ``.hdf5``, ``.zarr`` or ``.parquet``.
-    name : str or None
+    name : str or None, default None
         The array's name in an HDF5 file or a Zarr group; not needed where there is only one.
-    columns : list of str or None
+    columns : list of str or None, default None
         Columns of a Parquet table; all by default.
+    memory_limit : int, str or None, default None
+        Bytes of memory that a fit may use, such as 2000000000 or "2GB"; 2 GiB where None. The remaining columns stay in memory once
+        they fit into half of it. The result does not depend on it, to rounding.
+    subsample : float, default 1.0
+        Fraction of the rows, in (0, 1], that a step reads while the remaining columns do not fit into memory: some blocks of rows,
+        drawn anew each time by the estimator's ``random_state``. The rows must not be sorted by what they are.
+
+    Returns
+    -------
+    Source
+        A matrix of shape (n_samples, n_features); ``source[rows]`` are some of its rows, ``source[rows, columns]`` the numbers.
 
     Raises
     ------
     ValueError
-        For files of another kind or damaged ones, arrays that are not 2-D and columns that are not numbers.
+        For files of another kind or damaged ones, arrays that are not 2-D, columns that are not numbers and limits out of range.
     FileNotFoundError
     ModuleNotFoundError
         Where the package that reads such files is not installed.
@@ -383,23 +257,35 @@ def on_disk(data, *, name: str | None = None, columns: list[str] | None = None) 
     >>> X = np.random.default_rng(0).standard_normal((1000, 50)).astype(np.float32)
     >>> path = os.path.join(tempfile.mkdtemp(), "X.npy")
     >>> np.save(path, X)
-    >>> FSAClassifier(2, memory_limit="64KB").fit(on_disk(path), X[:, 3] > X[:, 7]).get_support(indices=True)
+    >>> FSAClassifier(2).fit(on_disk(path, memory_limit="64KB"), X[:, 3] > X[:, 7]).get_support(indices=True)
     array([3, 7])
     """
     if isinstance(data, Source):
-        return data
-    if isinstance(data, (str, os.PathLike)):
-        path = Path(data)
-        if not path.exists():
-            raise FileNotFoundError(f"{path} does not exist")
-        try:
-            source = on_disk(_open(path, name), columns=columns)
-        except ModuleNotFoundError:
-            raise
-        except Exception as error:  # each library has exceptions of its own for damaged files
-            raise ValueError(f"{path}: {' '.join(str(error).split())}") from None
-        source._opened = str(path.absolute()), name, columns
-        return source
+        if memory_limit is None and subsample == 1.0:
+            return data
+        source = copy(data)
+    elif isinstance(data, (str, os.PathLike)):
+        source = _of_path(Path(data), name, columns)
+    else:
+        source = _of_array(data, columns)
+    return source.set_limits(memory_limit, subsample)
+
+
+def _of_path(path: Path, name: str | None, columns: list[str] | None) -> Source:
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist")
+    try:
+        source = _of_array(_open(path, name), columns)
+    except ModuleNotFoundError:
+        raise
+    except Exception as error:  # each library has its own exceptions for damaged files
+        raise ValueError(f"{path}: {' '.join(str(error).split())}") from None
+    source._reopen = partial(_of_path, path.absolute(), name, columns)
+    return source
+
+
+def _of_array(data, columns: list[str] | None) -> Source:
+    """The source of an array or a table that is open."""
     module = type(data).__module__.split(".")[0]
     if module == "pyarrow":
         return ParquetSource(data, columns)
@@ -416,10 +302,6 @@ def on_disk(data, *, name: str | None = None, columns: list[str] | None = None) 
         size = data.dtype.itemsize
         return RawSource(data.file.filename, data.id.get_offset(), data.shape, data.dtype, (data.shape[1] * size, size))
     return ChunkedSource(data if data.chunks is not None else _Whole(data))
-
-
-def _reopened(path, name, columns):
-    return on_disk(path, name=name, columns=columns)
 
 
 class _Whole:
@@ -494,33 +376,3 @@ def _granularity() -> int:
     import mmap
 
     return mmap.ALLOCATIONGRANULARITY
-
-
-_UNITS = {"KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40, "B": 1}
-
-
-def n_bytes(limit: int | str) -> int:
-    """Bytes of a number or of words like "2GB" and "512 MiB".
-
-    Raises
-    ------
-    ValueError
-        For anything else, and below 1.
-
-    Examples
-    --------
-    >>> n_bytes("1.5 GB"), n_bytes("64MiB"), n_bytes(1000)
-    (1500000000, 67108864, 1000)
-    """
-    try:
-        if isinstance(limit, str):
-            words = limit.strip().upper()
-            unit = next(u for u in _UNITS if words.endswith(u))
-            found = int(float(words[: -len(unit)]) * _UNITS[unit])
-        else:
-            found = int(limit)
-    except (StopIteration, ValueError, TypeError, OverflowError):
-        found = 0
-    if found < 1:
-        raise ValueError(f"memory_limit={limit!r} is not valid; expected bytes such as 2000000000 or '2GB'")
-    return found

@@ -28,6 +28,7 @@ from annealed.learners import (
     TISPRegressor,
     TruncatedGradientClassifier,
     VapnikLoss,
+    on_disk,
     selection_stability,
 )
 from scipy.optimize import minimize
@@ -198,7 +199,7 @@ def test_halves_are_stratified_by_class_and_plain_for_numbers():
 def test_the_size_is_searched_in_files_too(tmp_path):
     y = X[:, 2] + 0.1 * X[:, 3]
     np.save(tmp_path / "X.npy", X)
-    model = FSARegressorCV([1, 2, 3], cv=3, memory_limit="1KB").fit(np.load(tmp_path / "X.npy", mmap_mode="r"), y)
+    model = FSARegressorCV([1, 2, 3], cv=3).fit(on_disk(tmp_path / "X.npy", memory_limit="1KB"), y)
     np.testing.assert_allclose(model.coef_, FSARegressorCV([1, 2, 3], cv=3).fit(X, y).coef_, rtol=1e-6)
 
 

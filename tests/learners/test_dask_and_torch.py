@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from annealed.learners import FSAClassifier, FSARanker, FSARegressor
+from annealed.learners import FSAClassifier, FSARanker, FSARegressor, on_dask
 from annealed.learners.objective.losses import LogisticLoss
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
@@ -69,7 +69,7 @@ def test_any_loss_response_and_chunks(case, response, rows, columns, limit, bins
     settings = {"response": response, "bins": bins, "n_steps": 10} | ({} if loss is None else {"loss": loss})
     kind = KINDS.get(task, FSAClassifier)
     with dask.config.set(scheduler="synchronous"):
-        there = kind(3, memory_limit=limit, **settings).fit(da.from_array(X, chunks=chunks), y)
+        there = kind(3, **settings).fit(on_dask(da.from_array(X, chunks=chunks), memory_limit=limit), y)
     _same(there, kind(3, **settings).fit(X, y))
 
 
@@ -127,11 +127,18 @@ def test_chosen_columns_stay_on_dask_and_other_kinds_of_data_are_named():
         FSAClassifier(1).fit(D.map_blocks(sp.csr_matrix), y)
 
 
-def test_device_without_torch(monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch", None)
-    monkeypatch.delitem(sys.modules, "annealed.learners.designs.torch_design", raising=False)
-    with pytest.raises(ModuleNotFoundError, match=r"device='cpu' needs torch \(pip install annealed\[torch\]\)"):
-        FSAClassifier(1, device="cpu").fit(*_data())
+@needs_dask
+def test_limits_belong_to_the_data():
+    X, y = _data()
+    with pytest.raises(TypeError, match=r"^ndarray is not on Dask; expected a Dask array or data frame$"):
+        on_dask(X)
+    D = da.from_array(X, chunks=(100, 40))
+    with pytest.raises(ValueError, match="subsample=2 is not valid"):
+        on_dask(D, subsample=2)
+    with dask.config.set(scheduler="synchronous"):
+        models = [FSAClassifier(3, random_state=s).fit(on_dask(D, memory_limit="2KB", subsample=0.3), y) for s in (0, 0, 1)]
+    _same(models[0], models[1], 0)
+    assert not np.array_equal(models[0].loss_curve_, models[2].loss_curve_)
 
 
 @needs_dask
@@ -148,12 +155,12 @@ def test_missing_values():
 @needs_dask
 @pytest.mark.parametrize(("chunks", "bound"), [((50, 40), 1), ((50, 10), 2)])
 def test_tasks_of_a_step_are_bounded_by_the_tiles(chunks, bound):
-    from annealed.learners.designs.dask_design import DaskDesign, DaskMatrix
+    from annealed.learners.designs.dask_design import DaskDesign
     from dask.callbacks import Callback
 
     X, y = _data()
     weight, targets = np.full(N, 1 / N), np.where(y == "yes", 1.0, -1.0)[:, None]
-    design = DaskDesign.of(DaskMatrix(da.from_array(X, chunks=chunks).persist(scheduler="synchronous")), weight, FSAClassifier())
+    design = DaskDesign.of(on_dask(da.from_array(X, chunks=chunks).persist(scheduler="synchronous")), weight)
     counted = []
     n_tiles, n_rows = len(design.rows) * len(design.parts), len(design.rows)
     with dask.config.set(scheduler="synchronous"):
@@ -190,12 +197,12 @@ class _Killing(FSAClassifier):
 def test_a_cluster_of_processes_and_a_killed_worker():
     distributed = pytest.importorskip("distributed", reason="needs annealed[dask]")
     X, y = _data()
-    settings = {"memory_limit": "2KB", "n_steps": 20}  # nothing comes to the client before the end
+    settings = {"n_steps": 20}
     with (
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
         distributed.Client(cluster) as client,
     ):
-        D = da.from_array(X, chunks=((300, 1, 399), (7, 33)))
+        D = on_dask(da.from_array(X, chunks=((300, 1, 399), (7, 33))), memory_limit="2KB")  # nothing comes to the client early
         whole = FSAClassifier(3, **settings).fit(D, y)
         model = _Killing(3, **settings)
         model.victim = next(iter(client.run(os.getpid).values()))
@@ -223,8 +230,7 @@ def test_every_loss_and_response_on_tensors(case, response):
     kind = KINDS.get(task, FSAClassifier)
     here = kind(3, **settings).fit(X, y)
     tensor = torch.from_numpy(X)
-    _same(kind(3, **settings).fit(tensor, y), here)
-    there = kind(3, device="cpu", **settings).fit(X, torch.from_numpy(y) if y.dtype.kind == "f" else y)
+    there = kind(3, **settings).fit(tensor, torch.from_numpy(y) if y.dtype.kind == "f" else y)
     _same(there, here)
     if kind is not FSARanker:
         assert there.score(tensor, y) == pytest.approx(here.score(X, y), abs=1e-6)
@@ -233,8 +239,6 @@ def test_every_loss_and_response_on_tensors(case, response):
 def test_bad_tensors():
     torch = pytest.importorskip("torch", reason="needs annealed[torch]")
     X, y = _data()
-    with pytest.raises(ValueError, match="device='no such' is not there"):
-        FSAClassifier(3, device="no such").fit(X, y)
     with pytest.raises(ValueError, match="expected rows and columns"):
         FSAClassifier(3).fit(torch.zeros(3), y)
     X[3, 7] = np.nan
@@ -244,8 +248,6 @@ def test_bad_tensors():
     with pytest.raises(ValueError, match="in column 7"):
         FSAClassifier(3).fit(torch.from_numpy(X), y)
     assert FSAClassifier(3, response="piecewise").fit(torch.from_numpy(X), y).n_features_in_ == X.shape[1]
-    with pytest.raises(ValueError, match="device=3 is not"):
-        FSARegressor(3, device=3).fit(torch.from_numpy(np.ones((4, 2))), np.arange(4.0))
 
 
 def test_cuda():
@@ -253,4 +255,4 @@ def test_cuda():
     if not torch.cuda.is_available():
         pytest.skip("needs a CUDA device")
     X, y = _data()
-    _same(FSAClassifier(3, device="cuda").fit(X, y), FSAClassifier(3).fit(X, y))
+    _same(FSAClassifier(3).fit(torch.from_numpy(X).cuda(), y), FSAClassifier(3).fit(X, y))

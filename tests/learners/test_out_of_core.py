@@ -11,7 +11,8 @@ import pytest
 from annealed.learners import FSAClassifier, FSAClassifierCV, FSAPath, FSARanker, FSARegressor, on_disk
 from annealed.learners.designs.out_of_core import BlockDesign
 from annealed.learners.objective.pairwise import PairwiseLogisticLoss
-from annealed.learners.sources.files import RawSource, n_bytes
+from annealed.learners.sources.files import RawSource
+from annealed.learners.sources.matrix import parse_bytes
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
@@ -88,8 +89,8 @@ def test_every_layout(files, name, response, limit):
         pytest.skip("needs annealed[disk] and annealed[parquet]")
     X = _matrix()
     y = _targets(X, "binary")
-    source = on_disk(files[name])
-    found = FSAClassifier(3, response=response, memory_limit=limit).fit(source, y)
+    source = on_disk(files[name], memory_limit=limit)
+    found = FSAClassifier(3, response=response).fit(source, y)
     _same(found, FSAClassifier(3, response=response).fit(X, y))
     np.testing.assert_allclose(found.decision_function(source), found._of_chosen(X[:, found.support_])[:, 0], rtol=1e-6, atol=1e-5)
     assert hasattr(found, "feature_names_in_") == name.endswith(".parquet")
@@ -119,7 +120,7 @@ def test_any_loss_response_and_block_size(files, case, response, name, limit, bi
         mapped = np.load(files[name], mmap_mode="r")[:200]
         source = on_disk(mapped)
         limit //= 5
-    _same(kind(3, memory_limit=limit, **settings).fit(source, y), kind(3, **settings).fit(X, y))
+    _same(kind(3, **settings).fit(on_disk(source, memory_limit=limit), y), kind(3, **settings).fit(X, y))
 
 
 def test_missing_values_weights_and_integers(tmp_path):
@@ -129,11 +130,11 @@ def test_missing_values_weights_and_integers(tmp_path):
     weight[:40] = 0
     np.save(tmp_path / "X.npy", X)
     settings = {"response": "piecewise", "prior": None}
-    there = FSAClassifier(3, memory_limit="90KB", **settings).fit(on_disk(tmp_path / "X.npy"), y, sample_weight=weight)
+    there = FSAClassifier(3, **settings).fit(on_disk(tmp_path / "X.npy", memory_limit="90KB"), y, sample_weight=weight)
     _same(there, FSAClassifier(3, **settings).fit(X, y, sample_weight=weight))
     whole = np.round(_matrix()).astype(np.int16)
     np.save(tmp_path / "whole.npy", whole)
-    _same(FSAClassifier(3, memory_limit="90KB").fit(on_disk(tmp_path / "whole.npy"), y), FSAClassifier(3).fit(whole, y))
+    _same(FSAClassifier(3).fit(on_disk(tmp_path / "whole.npy", memory_limit="90KB"), y), FSAClassifier(3).fit(whole, y))
 
 
 def test_views_of_mapped_arrays(files):
@@ -142,18 +143,17 @@ def test_views_of_mapped_arrays(files):
         view = np.load(files[name], mmap_mode="r")[100:1100, 3:50]
         y = _targets(X, "binary")[100:1100]
         assert isinstance(on_disk(view), RawSource)
-        _same(FSAClassifier(3, memory_limit="50KB").fit(view, y), FSAClassifier(3).fit(X[100:1100, 3:50], y))
+        _same(FSAClassifier(3).fit(on_disk(view, memory_limit="50KB"), y), FSAClassifier(3).fit(X[100:1100, 3:50], y))
         with pytest.raises(ValueError, match="strides"):
             on_disk(np.load(files[name], mmap_mode="r")[::2, ::2])
 
 
 def test_groups_paths_and_sizes(files):
-    X, source = _matrix(), on_disk(files["columns.npy"])
+    X, source = _matrix(), on_disk(files["columns.npy"], memory_limit="40KB")
     y = _targets(X, "binary")
     groups = np.arange(M) // 2
-    settings = {"groups": groups, "memory_limit": "40KB"}
-    _same(FSAClassifier(2, **settings).fit(source, y), FSAClassifier(2, groups=groups).fit(X, y))
-    there = FSAPath(FSAClassifier(memory_limit="40KB"), [2, 3, 5]).fit(source, y)
+    _same(FSAClassifier(2, groups=groups).fit(source, y), FSAClassifier(2, groups=groups).fit(X, y))
+    there = FSAPath(FSAClassifier(), [2, 3, 5]).fit(source, y)
     here = FSAPath(FSAClassifier(), [2, 3, 5]).fit(X, y)
     np.testing.assert_array_equal(there.supports_, here.supports_)
 
@@ -176,7 +176,7 @@ def test_bytes_read_are_those_of_the_schedule(tmp_path, order):
     path = tmp_path / "X.bin"
     X.ravel(order="K").tofile(path)
     source = _Counting(path, 0, X.shape, X.dtype, X.strides)
-    model = FSAClassifier(3, memory_limit="200KB", polish="refit").fit(source, y)
+    model = FSAClassifier(3, polish="refit").fit(source.set_limits("200KB", 1.0), y)
     assert model.get_support(indices=True).tolist() == [9, 19, 29]
     from annealed.learners.solvers.schedules import inverse
 
@@ -185,13 +185,13 @@ def test_bytes_read_are_those_of_the_schedule(tmp_path, order):
     fits = counts[len(large)]
     if order == "F":
         expected = 2000 * 4 * (300 + large.sum() + fits)
-    else:  # whole rows, or nearly: from the first survivor to the last
+    else:  # whole rows, or nearly: from the first remaining column to the last
         expected = X.nbytes * (len(large) + 2)
         assert source.bytes_read > 0.9 * expected
     assert source.bytes_read <= expected
 
 
-def test_survivors_stay_in_memory_for_polishing(tmp_path):
+def test_remaining_columns_stay_in_memory_for_polishing(tmp_path):
     rng = np.random.default_rng(0)
     X = np.asfortranarray(rng.standard_normal((2000, 300)), dtype=np.float32)
     y = X[:, [9, 19, 29]].sum(axis=1) > 0
@@ -199,16 +199,16 @@ def test_survivors_stay_in_memory_for_polishing(tmp_path):
     read = {}
     for polish in ("refit", "swap"):
         source = _Counting(tmp_path / "X.bin", 0, X.shape, X.dtype, X.strides)
-        FSAClassifier(3, memory_limit="1MB", polish=polish).fit(source, y)
+        FSAClassifier(3, polish=polish).fit(source.set_limits("1MB", 1.0), y)
         read[polish] = source.bytes_read
     rounds, rest = divmod(read["swap"] - read["refit"], X.nbytes)
     assert 1 <= rounds <= 5 and rest <= 15 * rounds * 2000 * 4  # passes over everything, and the columns that joined the pool
 
 
 def test_subsampled_steps(files):
-    X, source = _matrix(), on_disk(files["columns.npy"])
+    X, source = _matrix(), on_disk(files["columns.npy"], memory_limit="40KB", subsample=0.3)
     y = _targets(X, "binary")
-    models = [FSAClassifier(3, memory_limit="40KB", subsample=0.3, random_state=s).fit(source, y) for s in (0, 0, 1)]
+    models = [FSAClassifier(3, random_state=s).fit(source, y) for s in (0, 0, 1)]
     _same(models[0], models[1], 0)
     assert models[0].loss_curve_[1] != models[2].loss_curve_[1]
     for model in models:
@@ -216,8 +216,7 @@ def test_subsampled_steps(files):
 
 
 def test_loss_of_pairs_reads_twice(files):
-    source = on_disk(files["rows.npy"])
-    design = BlockDesign.of(source, np.full(N, 1 / N), FSARanker(memory_limit="40KB"))
+    design = BlockDesign(on_disk(files["rows.npy"], memory_limit="40KB"), np.full(N, 1 / N))
     loss = PairwiseLogisticLoss(np.array([[0, 1200], [700, 3]]), np.ones(2), np.ones(2))
     coef = np.random.default_rng(0).standard_normal((M, 1, 1))
     gradient, _, value = design.scores_and_gradient(coef, np.zeros(1), loss, np.zeros((N, 1)), np.full(N, 1 / N))
@@ -231,9 +230,9 @@ def test_bad_input(files, tmp_path):
     y = _targets(X, "binary")
     source = on_disk(files["rows.npy"])
     with pytest.raises(ValueError, match=r"memory_limit='2 apples' is not valid"):
-        FSAClassifier(3, memory_limit="2 apples").fit(source, y)
+        on_disk(source, memory_limit="2 apples")
     with pytest.raises(ValueError, match=r"subsample=0 is not valid"):
-        FSAClassifier(3, subsample=0).fit(source, y)
+        on_disk(source, subsample=0)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         FSAClassifier(3).fit(source, y[1:])
     with pytest.raises(ValueError, match="features"):
@@ -250,7 +249,7 @@ def test_bad_input(files, tmp_path):
     np.save(tmp_path / "infinite.npy", X)
     for response in ("linear", "piecewise"):
         with pytest.raises(ValueError, match="in column 12"):
-            FSAClassifier(3, response=response, memory_limit="40KB").fit(on_disk(tmp_path / "infinite.npy"), y)
+            FSAClassifier(3, response=response).fit(on_disk(tmp_path / "infinite.npy", memory_limit="40KB"), y)
     for options in ({"name": "X"}, {"columns": ["c1"]}):
         with pytest.raises(ValueError, match=r"rows\.npy: .* expected"):
             on_disk(files["rows.npy"], **options)
@@ -331,14 +330,16 @@ def test_rows_of_a_file(files, name):
         assert some.shape == X[rows].shape
         np.testing.assert_array_equal(some[:, columns], X[rows][:, columns])
     np.testing.assert_array_equal(source[10:20, [9, 2]], X[10:20, [9, 2]])
-    elsewhere = pickle.loads(pickle.dumps(source[50:70]))
+    elsewhere = pickle.loads(pickle.dumps(on_disk(source, memory_limit="1MB", subsample=0.5)[50:70]))
+    assert (elsewhere.source.memory_limit, elsewhere.subsample) == (1_000_000, 0.5)
+    assert (source.memory_limit, source.subsample) == (None, 1.0)
     np.testing.assert_array_equal(elsewhere[:, columns], X[50:70][:, columns])
 
 
 def test_cross_validation_and_pipelines_on_a_file(files):
-    X, source = _matrix(), on_disk(files["columns.npy"])
+    X, source = _matrix(), on_disk(files["columns.npy"], memory_limit="90KB")
     y = _targets(X, "binary")
-    model = FSAClassifier(3, memory_limit="90KB")
+    model = FSAClassifier(3)
     folds = KFold(3, shuffle=True, random_state=0)
     np.testing.assert_allclose(cross_val_score(model, source, y, cv=folds), cross_val_score(FSAClassifier(3), X, y, cv=folds))
     search = GridSearchCV(model, {"n_features_to_select": [1, 3]}, cv=2).fit(source, y)
@@ -350,7 +351,7 @@ def test_cross_validation_and_pipelines_on_a_file(files):
 
 
 def test_words_for_bytes():
-    assert n_bytes("2GB") == 2_000_000_000
+    assert parse_bytes("2GB") == 2_000_000_000
     for bad in ("", "GB", "-1GB", 0, None, "1 XB"):
         with pytest.raises(ValueError, match="memory_limit"):
-            n_bytes(bad)
+            parse_bytes(bad)

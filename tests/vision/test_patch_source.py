@@ -4,8 +4,9 @@ import pickle
 
 import numpy as np
 import pytest
-from annealed.learners import FSAClassifier
+from annealed.learners import FSAClassifier, on_dask, on_disk
 from annealed.learners.designs.out_of_core import PiecewiseBlockDesign
+from annealed.learners.designs.responses import PiecewiseLinear
 from annealed.learners.objective.losses import LogisticLoss
 from annealed.vision import FeaturePool, extract_patches
 from annealed.vision.windows.patch_design import PatchDesign
@@ -59,7 +60,7 @@ def _same(a, b):
 @pytest.mark.parametrize("where", [0, 1], ids=["file", "images"])
 def test_windows_on_disk(sources, fitted, where):
     values, y, here = fitted
-    there = FSAClassifier(3, response="piecewise", memory_limit="400KB").fit(sources[where], y)
+    there = FSAClassifier(3, response="piecewise").fit(on_disk(sources[where], memory_limit="400KB"), y)
     _same(there, here)
     np.testing.assert_array_equal(there.predict(sources[where]), here.predict(values))
 
@@ -70,14 +71,14 @@ def test_on_dask(sources, fitted):
 
     X = da.from_array(pickle.loads(pickle.dumps(sources[1])), chunks=(300, 250))
     with dask.config.set(scheduler="synchronous"):
-        _same(FSAClassifier(3, response="piecewise", memory_limit="200KB").fit(X, fitted[1]), fitted[2])
+        _same(FSAClassifier(3, response="piecewise").fit(on_dask(X, memory_limit="200KB"), fitted[1]), fitted[2])
 
 
 def test_the_design_of_windows_in_memory(sources, patches):
     """Codes of the two designs may differ by one in 252 where rounding decides."""
     rng = np.random.default_rng(1)
     weight = np.full(N, 1 / N)
-    disk = PiecewiseBlockDesign.of(sources[0], weight, FSAClassifier(response="piecewise", memory_limit="400KB"))
+    disk = PiecewiseBlockDesign(on_disk(sources[0], memory_limit="400KB"), weight, PiecewiseLinear())
     lo, span = disk.knots[:, 0], disk.knots[:, -1] - disk.knots[:, 0]
     step = np.where(span > 0, span / disk.n_bins, 1.0)
     memory = PatchDesign(patches, weight, pool=POOL, features=FEATURES, n_bins=disk.n_bins, lo=lo, step=step)

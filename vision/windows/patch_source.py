@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...learners.sources.files import Source
+from ...learners.sources.matrix import Source
 from ..images import read_image
 from .feature_pool import FeaturePool
 from .patches import extract_patches
@@ -66,8 +66,9 @@ class ImageWindows:
 class PatchSource(Source):
     """Values of the pool's features in windows on disk, (n windows, m features) float32, computed block by block.
 
-    What `annealed.learners.on_disk` is for numbers in a file, this is for windows: the estimators read it in blocks within their
-    ``memory_limit``, the features of the next block are computed while one is worked on, and only survivors are computed again.
+    What `annealed.learners.on_disk` is for numbers in a file, this is for windows: the estimators read it in blocks within
+    2 GiB of memory, or what ``on_disk(source, memory_limit=...)`` says; the features of the next block are computed while one is
+    worked on, and only remaining features are computed again.
     ``dask.array.from_array(source, chunks=(4096, -1))`` makes a Dask array of it, whose workers read and compute.
 
     Parameters
@@ -89,7 +90,7 @@ class PatchSource(Source):
     --------
     >>> import os, tempfile
     >>> import numpy as np
-    >>> from annealed.learners import FSAClassifier
+    >>> from annealed.learners import FSAClassifier, on_disk
     >>> from annealed.vision import FeaturePool
     >>> from annealed.vision.windows.patch_source import PatchSource
     >>> patches = np.random.default_rng(0).integers(0, 256, (300, 26, 26, 3), dtype=np.uint8)
@@ -99,7 +100,7 @@ class PatchSource(Source):
     >>> source.shape
     (300, 300)
     >>> y = source[:, 70] > np.median(source[:, 70])
-    >>> model = FSAClassifier(2, response="piecewise", memory_limit="256KB").fit(source, y)
+    >>> model = FSAClassifier(2, response="piecewise").fit(on_disk(source, memory_limit="256KB"), y)
     >>> bool(model.support_[70])
     True
     """

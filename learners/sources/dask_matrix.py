@@ -1,0 +1,89 @@
+"""Matrices on Dask: arrays and data frames, chunked in any way. Dask itself is not imported here."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .matrix import OutOfCoreMatrix, float_dtype
+
+
+class DaskMatrix(OutOfCoreMatrix):
+    """A Dask array, or a data frame of numbers, as an estimator sees it.
+
+    Parameters
+    ----------
+    X : dask.array.Array or dask.dataframe.DataFrame
+    memory_limit : int, str or None, default None
+    subsample : float, default 1.0
+    """
+
+    def __init__(self, X, memory_limit: int | str | None = None, subsample: float = 1.0):
+        self.set_limits(memory_limit, subsample)
+        if hasattr(X, "to_dask_array"):
+            self.names = [str(name) for name in X.columns]
+            for name, dtype in X.dtypes.items():
+                if getattr(dtype, "kind", "O") not in "fiub":
+                    raise ValueError(f"column {str(name)!r} holds {dtype}; expected numbers")
+            X = X.to_dask_array(lengths=True)
+        if X.ndim != 2:
+            raise ValueError(f"a Dask array of shape {X.shape}; expected rows and columns")
+        if any(np.isnan(size) for size in X.shape):
+            X = X.compute_chunk_sizes()
+        if not isinstance(X._meta, np.ndarray):
+            raise ValueError(f"chunks of {type(X._meta).__name__}; expected numpy arrays")
+        X = X.astype(float_dtype(X.dtype))
+        self.array, self.shape, self.dtype = X, X.shape, X.dtype
+
+    def scores(self, function, columns, n_outputs):
+        """Lazily: a Dask array."""
+        chosen = self.array[:, columns].rechunk({1: -1})
+        return chosen.map_blocks(function, dtype=np.float64, chunks=(chosen.chunks[0], (n_outputs,)))
+
+    def chosen(self, columns):
+        """Lazily: a Dask array."""
+        return self.array[:, columns]
+
+
+def on_dask(X, memory_limit: int | str | None = None, subsample: float = 1.0) -> DaskMatrix:
+    """A matrix on Dask, for ``fit`` and ``predict``, with limits; without any a Dask collection itself will do.
+
+    Parameters
+    ----------
+    X : dask.array.Array or dask.dataframe.DataFrame
+        Numbers (n_samples, n_features), chunked in any way.
+    memory_limit : int, str or None, default None
+        Bytes of memory on the client that a fit may use, such as 2000000000 or "2GB"; half a GiB where None. The remaining columns
+        come to the client once they fit into half of it. The result does not depend on it, to rounding.
+    subsample : float, default 1.0
+        Fraction of the rows, in (0, 1], that a step reads while the remaining columns are on the workers: some of the rows of
+        chunks, drawn anew each time by the estimator's ``random_state``. The rows must not be sorted by what they are.
+
+    Returns
+    -------
+    DaskMatrix
+
+    Raises
+    ------
+    TypeError
+        For anything but a Dask collection.
+    ValueError
+        For limits out of range, columns that are not numbers, chunks that are not NumPy arrays and arrays that are not 2-D.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dask.array as da  # doctest: +SKIP
+    >>> from annealed.learners import FSAClassifier, on_dask
+    >>> X = np.random.default_rng(0).standard_normal((1000, 50)).astype(np.float32)
+    >>> D = on_dask(da.from_array(X, chunks=(200, 50)), memory_limit="100KB")  # doctest: +SKIP
+    >>> FSAClassifier(2).fit(D, X[:, 3] > X[:, 7]).get_support(indices=True)  # doctest: +SKIP
+    array([3, 7])
+    """
+    if not is_dask(X):
+        raise TypeError(f"{type(X).__name__} is not on Dask; expected a Dask array or data frame")
+    return DaskMatrix(X, memory_limit, subsample)
+
+
+def is_dask(X) -> bool:
+    """Whether the data are a collection of Dask."""
+    return type(X).__module__.split(".")[0] in ("dask", "dask_expr")

@@ -1,0 +1,245 @@
+"""Matrices that stay out of core: what an estimator sees of them, and how those in a file are read in rectangles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+
+CHUNK = 512  # rows whose sums are taken in one go, in the precision of the data: sums do not depend on where blocks are cut between
+PIECE_BYTES = 8 << 20  # what is read at once where more has to be read than was asked for
+_UNITS = {"KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40, "B": 1}
+
+
+def parse_bytes(limit: int | str) -> int:
+    """Bytes of a number or of words like "2GB" and "512 MiB".
+
+    Parameters
+    ----------
+    limit : int or str
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    ValueError
+        For anything else, and below 1.
+
+    Examples
+    --------
+    >>> parse_bytes("1.5 GB"), parse_bytes("64MiB"), parse_bytes(1000)
+    (1500000000, 67108864, 1000)
+    """
+    try:
+        if isinstance(limit, str):
+            words = limit.strip().upper()
+            unit = next(u for u in _UNITS if words.endswith(u))
+            found = int(float(words[: -len(unit)]) * _UNITS[unit])
+        else:
+            found = int(limit)
+    except (StopIteration, ValueError, TypeError, OverflowError):
+        found = 0
+    if found < 1:
+        raise ValueError(f"memory_limit={limit!r} is not valid; expected bytes such as 2000000000 or '2GB'")
+    return found
+
+
+def float_dtype(dtype) -> np.dtype:
+    """What numbers of a kind are read as: floats of single and double precision stay, others become double precision.
+
+    Parameters
+    ----------
+    dtype : dtype
+
+    Returns
+    -------
+    dtype
+        float32 or float64.
+
+    Raises
+    ------
+    ValueError
+        For anything but numbers.
+    """
+    dtype = np.dtype(dtype)
+    if dtype.kind not in "fiub":
+        raise ValueError(f"the matrix holds {dtype}; expected numbers")
+    return np.dtype(np.float32) if dtype.kind == "f" and dtype.itemsize <= 4 else np.dtype(np.float64)
+
+
+class OutOfCoreMatrix:
+    """A matrix that is not an array in memory, as an estimator sees it.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Rows and columns.
+    dtype : dtype
+        float32 or float64: what the numbers become when they are read.
+    names : list of str or None
+        The columns' names, where the data have any.
+    memory_limit : int or None
+        Bytes that a fit may use; None for the default of the kind of data.
+    subsample : float
+        Fraction of the rows that a step reads while the remaining columns do not fit into memory, in (0, 1].
+    """
+
+    shape: tuple[int, int]
+    dtype: np.dtype
+    names: list[str] | None = None
+    memory_limit: int | None = None
+    subsample: float = 1.0
+
+    def set_limits(self, memory_limit: int | str | None, subsample: float) -> Self:
+        """Set what a fit may use of memory and of the rows; returns the matrix itself.
+
+        Parameters
+        ----------
+        memory_limit : int, str or None
+            Bytes, or words such as "2GB".
+        subsample : float
+            In (0, 1].
+
+        Returns
+        -------
+        OutOfCoreMatrix
+
+        Raises
+        ------
+        ValueError
+            For values out of range.
+        """
+        if not isinstance(subsample, Real) or isinstance(subsample, bool) or not 0 < subsample <= 1:
+            raise ValueError(f"subsample={subsample!r} is not valid; expected a number in (0, 1]")
+        self.memory_limit = None if memory_limit is None else parse_bytes(memory_limit)
+        self.subsample = float(subsample)
+        return self
+
+    def __copy__(self):
+        """The same matrix with limits of its own."""
+        new = type(self).__new__(type(self))
+        new.__dict__.update(self.__dict__)
+        return new
+
+    def __getitem__(self, where):
+        raise TypeError("data on Dask or a device are not split into folds here; expected arrays, or criterion='ebic'")
+
+    def scores(self, function, columns: np.ndarray, n_outputs: int):
+        """``function`` (n, k) -> (n, n_outputs) of the chosen columns, all rows."""
+        raise NotImplementedError
+
+    def chosen(self, columns: np.ndarray):
+        """The chosen columns, all rows: nothing else is read."""
+        raise NotImplementedError
+
+
+class Source(OutOfCoreMatrix):
+    """A matrix in a file.
+
+    Attributes
+    ----------
+    stored : dtype
+        The numbers as they lie in the file.
+    order : {"C", "F"}
+        How rectangles are laid out when they are read: along the file.
+    row_step, column_step : int
+        Whoever reads one value reads a rectangle of these sides.
+    """
+
+    stored: np.dtype
+    order: str = "C"
+    row_step: int = 1
+    column_step: int = 1
+    ndim = 2
+    _reopen: Callable[[], Source] | None = None  # opens the file once more, in another process
+
+    def __reduce_ex__(self, protocol):
+        """Another process opens the file for itself."""
+        if self._reopen is None:
+            return super().__reduce_ex__(protocol)
+        return self._reopen, (), {"memory_limit": self.memory_limit, "subsample": self.subsample}
+
+    def __len__(self):
+        return self.shape[0]
+
+    def __array__(self, *args, **kwargs):
+        raise TypeError(f"X is a file of {self.shape[0]} x {self.shape[1]} values that would be read whole here; expected an array")
+
+    def __getitem__(self, where):
+        """Some rows, as a matrix in the file, for cross-validation; or the numbers in some rows and columns."""
+        rows, columns = where if isinstance(where, tuple) else (where, Ellipsis)
+        whole = isinstance(rows, slice) and rows == slice(None)
+        some = self if whole else RowSubset(self, np.arange(self.shape[0])[rows])
+        if columns is Ellipsis:
+            return some
+        wanted, back = np.unique(np.arange(self.shape[1])[columns], return_inverse=True)
+        out = some._empty(some.shape[0], len(wanted))
+        if out.size:
+            some.read(slice(0, some.shape[0]), wanted, out)
+        return out if back.ndim and np.array_equal(back, np.arange(len(back))) else out[:, back]
+
+    def _empty(self, n_rows: int, n_columns: int) -> np.ndarray:
+        order: Any = self.order
+        return np.empty((n_rows, n_columns), self.dtype, order=order)
+
+    def chosen(self, columns):
+        return self[:, columns]
+
+    def cuts(self, height: int) -> list[slice]:
+        """All rows, in stretches of at most ``height`` where the file can be cut so without reading anything twice."""
+        step = max(1, height // self.row_step) * self.row_step
+        if self.row_step == 1 and step > CHUNK:
+            step -= step % CHUNK  # sums over rows are cut there anyway
+        return [slice(start, min(start + step, self.shape[0])) for start in range(0, self.shape[0], step)]
+
+    def read(self, rows: slice, columns: np.ndarray, out: np.ndarray) -> None:
+        """Fill ``out`` (rows, columns); ``columns`` ascend."""
+        raise NotImplementedError
+
+    def cost(self, columns: np.ndarray) -> int:
+        """Bytes that the layout makes one read of these columns, all rows."""
+        touched = len(np.unique(np.asarray(columns) // self.column_step)) * self.column_step
+        return -(-self.shape[0] // self.row_step) * self.row_step * touched * self.stored.itemsize
+
+    def scores(self, function, columns, n_outputs):
+        out = np.empty((self.shape[0], n_outputs))
+        for rows in self.cuts(max(CHUNK, PIECE_BYTES // (self.dtype.itemsize * max(1, len(columns))))):
+            block = self._empty(rows.stop - rows.start, len(columns))
+            self.read(rows, columns, block)
+            out[rows] = function(block)
+        return out
+
+
+class RowSubset(Source):
+    """Rows of another matrix in a file, in any order; what lies between them is read too.
+
+    Parameters
+    ----------
+    source : Source
+        Its limits hold here too.
+    index : ndarray of int
+        Positions of rows. Read in stretches of the file: cheap where they ascend, as in folds that were not shuffled.
+    """
+
+    def __init__(self, source: Source, index: np.ndarray):
+        self.source, self.index = source, np.atleast_1d(index)
+        self.shape, self.dtype, self.stored = (len(self.index), source.shape[1]), source.dtype, source.stored
+        self.order, self.column_step, self.names = source.order, source.column_step, source.names
+        self.memory_limit, self.subsample = source.memory_limit, source.subsample
+
+    def read(self, rows, columns, out):
+        wanted = self.index[rows]
+        height = max(PIECE_BYTES, out.nbytes) // (len(columns) * self.dtype.itemsize)
+        for stretch in self.source.cuts(max(self.source.row_step, height)):
+            inside = np.flatnonzero((wanted >= stretch.start) & (wanted < stretch.stop))
+            if len(inside) == 0:
+                continue
+            found = wanted[inside]
+            first, last = int(found.min()), int(found.max()) + 1
+            block = self._empty(last - first, len(columns))
+            self.source.read(slice(first, last), columns, block)
+            out[inside] = block[found - first]

@@ -1,0 +1,39 @@
+"""Matrices that are torch tensors, on the CPU or on a GPU."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .matrix import OutOfCoreMatrix
+
+
+class TorchMatrix(OutOfCoreMatrix):
+    """A tensor as an estimator sees it: float32, on the device where it lies.
+
+    Parameters
+    ----------
+    X : torch.Tensor of shape (n_samples, n_features)
+
+    Raises
+    ------
+    ValueError
+        For tensors that are not 2-D, sparse or complex.
+    """
+
+    def __init__(self, X):
+        import torch
+
+        if X.ndim != 2:
+            raise ValueError(f"X has shape {tuple(X.shape)}; expected rows and columns")
+        if X.layout != torch.strided or X.is_complex():
+            raise ValueError(f"X is a {X.layout} tensor of {X.dtype}; expected a dense one of real numbers")
+        self.tensor = X.detach().to(dtype=torch.float32)
+        self.shape, self.dtype = (int(X.shape[0]), int(X.shape[1])), np.dtype(np.float32)
+
+    def scores(self, function, columns, n_outputs):
+        return function(self.chosen(columns))
+
+    def chosen(self, columns):
+        import torch
+
+        return self.tensor[:, torch.from_numpy(columns).to(self.tensor.device)].cpu().numpy()

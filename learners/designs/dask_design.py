@@ -18,21 +18,12 @@ from dask.delayed import delayed
 from sklearn.utils import check_random_state
 
 from ..sources.dask_matrix import DaskMatrix
-from .in_memory import (
-    GATHER,
-    DenseDesign,
-    Design,
-    PiecewiseDesign,
-    block_moments,
-    encode,
-    evenly_spaced,
-    first_sums,
-    hat_basis,
-    moments,
-)
+from .base import GATHER, Design
+from .dense import DenseDesign, first_sums, moments
 from .kernels import ROWS
 from .knots import add_ranges, even_knots
 from .out_of_core import OutOfCoreDesign
+from .piecewise_linear import PiecewiseDesign, block_moments, encode, evenly_spaced, hat_basis
 from .responses import PiecewiseLinear
 
 GATHER_BYTES = 512 << 20  # memory limit unless one is given: columns come to the client once they fit into half of it

@@ -9,9 +9,12 @@ from ..sources.dask_matrix import DaskMatrix, is_dask
 from ..sources.files import on_disk
 from ..sources.matrix import OutOfCoreMatrix, Source
 from ..sources.torch_matrix import TorchMatrix
-from .in_memory import DenseDesign, Design, PiecewiseDesign, SparseDesign
+from .base import Design
+from .dense import DenseDesign
 from .out_of_core import BlockDesign, PiecewiseBlockDesign
+from .piecewise_linear import PiecewiseDesign
 from .responses import PiecewiseLinear, as_response
+from .sparse import SparseDesign
 
 
 def as_out_of_core(X) -> OutOfCoreMatrix | None:

@@ -14,19 +14,11 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from ..sources.matrix import Source
-from .in_memory import (
-    DenseDesign,
-    Design,
-    PiecewiseDesign,
-    block_moments,
-    encode,
-    evenly_spaced,
-    first_sums,
-    hat_basis,
-    moments,
-)
+from .base import Design
+from .dense import DenseDesign, first_sums, moments
 from .kernels import ROWS
 from .knots import add_ranges, even_knots
+from .piecewise_linear import PiecewiseDesign, block_moments, encode, evenly_spaced, hat_basis
 from .responses import PiecewiseLinear
 
 MEMORY_LIMIT = 2 << 30

@@ -8,8 +8,10 @@ import numpy as np
 import torch
 
 from ..sources.matrix import CHUNK
-from .in_memory import Design, block_moments, encode, evenly_spaced, hat_basis, moments
+from .base import Design
+from .dense import moments
 from .kernels import ROWS
+from .piecewise_linear import block_moments, encode, evenly_spaced, hat_basis
 from .responses import PiecewiseLinear
 
 BLOCK_BYTES = 256 << 20  # what is worked on together

@@ -20,8 +20,8 @@ from tqdm import tqdm
 
 from ..common.targets import group_codes
 from ..common.validation import check_parameters, is_size, n_threads
+from ..designs.base import Design, NotFiniteError
 from ..designs.factory import as_out_of_core, local, make_design
-from ..designs.in_memory import Design, NotFiniteError
 from ..designs.responses import PiecewiseLinear
 from ..objective.losses import Loss, check_bounded
 from ..objective.priors import Prior

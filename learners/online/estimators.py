@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 from ..common.targets import SparseClassifierMixin, class_codes
 from ..common.validation import check_integer, check_real, check_sample_weight
-from ..designs.in_memory import canonical
+from ..designs.sparse import canonical
 from ..objective.losses import LOSSES, LogisticLoss, Loss
 from . import kernels as kernels
 

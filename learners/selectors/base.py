@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..common.targets import SparseClassifierMixin, unit_variance
 from ..common.validation import check_sample_weight
-from ..designs.in_memory import Design
+from ..designs.base import Design
 from ..objective.losses import Loss, pointwise_loss
 
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from ..common.targets import group_codes
 from ..common.validation import check_real, number_to_keep
+from ..designs.base import Design
 from ..designs.factory import make_design
-from ..designs.in_memory import Design
 from ..objective.losses import Loss, check_curvature
 from ..solvers.annealing import strengths
 from ..solvers.newton import RIDGE, Problem, refit

@@ -17,8 +17,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..common.validation import check_integer, check_real, number_to_keep
 from ..designs import kernels
+from ..designs.dense import DenseDesign
 from ..designs.factory import make_design
-from ..designs.in_memory import DenseDesign, canonical, hat_basis, range_knots, sublevels
+from ..designs.piecewise_linear import hat_basis, range_knots, sublevels
+from ..designs.sparse import canonical
 from ..objective.losses import Loss, check_bounded
 from .base import SelectingClassifier
 

@@ -17,8 +17,8 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit, xlogy
 
 from ..common.validation import check_integer, check_real, number_to_keep
+from ..designs.base import Design
 from ..designs.factory import make_design
-from ..designs.in_memory import Design
 from ..objective.losses import LogisticLoss
 from ..solvers.annealing import strongest
 from ..solvers.newton import Problem, refit

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..common.validation import check_integer, check_real, number_to_keep
+from ..designs.base import Design
 from ..designs.factory import make_design
-from ..designs.in_memory import Design
 from ..objective.losses import Loss, check_bounded
 from ..objective.priors import Prior
 from ..solvers.annealing import anneal, largest_eigenvalue, strengths, strongest

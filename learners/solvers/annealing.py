@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..designs.in_memory import Design
+from ..designs.base import Design
 from ..objective.losses import Loss
 from ..objective.priors import Prior
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ..designs.in_memory import Design
+from ..designs.base import Design
 from ..objective.losses import Loss
 from .annealing import largest_eigenvalue
 from .newton import Fit, Problem, block_changes, gram, refit, single_changes

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from annealed.learners import FSAClassifier, FSARegressor
-from annealed.learners.designs.in_memory import DenseDesign, SparseDesign
+from annealed.learners.designs.dense import DenseDesign
+from annealed.learners.designs.sparse import SparseDesign
 from annealed.learners.objective.losses import LOSSES, LogisticLoss, SquaredLoss, get_loss
 from annealed.learners.objective.priors import Prior
 from annealed.learners.solvers.annealing import anneal, strengths, strongest

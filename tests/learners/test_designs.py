@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from annealed.learners.designs.in_memory import DenseDesign, PiecewiseDesign, SparseDesign, hat_basis, range_knots, sublevels
+from annealed.learners.designs.dense import DenseDesign
+from annealed.learners.designs.piecewise_linear import PiecewiseDesign, hat_basis, range_knots, sublevels
+from annealed.learners.designs.sparse import SparseDesign
 from annealed.learners.objective.losses import LOSSES, LogisticLoss
 
 N, M = 701, 37  # several blocks of rows for piecewise-linear designs, none of them full at the end

@@ -337,8 +337,8 @@ def test_enough_rounds_approach_logistic_regression():
 
 
 def test_enough_rounds_of_tables_approach_logistic_regression_on_the_expanded_columns():
-    from annealed.learners.designs.in_memory import hat_basis, range_knots
     from annealed.learners.designs.kernels import encode_knots
+    from annealed.learners.designs.piecewise_linear import hat_basis, range_knots
     from sklearn.linear_model import LogisticRegression
 
     rng = np.random.default_rng(0)

@@ -5,7 +5,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 from annealed.learners import FSAClassifier
-from annealed.learners.designs.in_memory import DenseDesign, PiecewiseDesign, range_knots
+from annealed.learners.designs.dense import DenseDesign
+from annealed.learners.designs.piecewise_linear import PiecewiseDesign, range_knots
 from annealed.learners.objective.losses import (
     FlippedLogisticLoss,
     HuberisedHingeLoss,

@@ -3,7 +3,7 @@
 import numba
 import numpy as np
 import pytest
-from annealed.learners.designs.in_memory import PiecewiseDesign, hat_basis
+from annealed.learners.designs.piecewise_linear import PiecewiseDesign, hat_basis
 from annealed.learners.objective.losses import LogisticLoss
 from annealed.vision import FeaturePool, extract_patches
 from annealed.vision.windows.patch_design import PatchDesign, value_range

@@ -10,7 +10,8 @@ import numpy.typing as npt
 from numba import njit
 
 from ...learners.designs import kernels
-from ...learners.designs.in_memory import Design, PiecewiseDesign, _inverse_scale, hat_basis, sublevels
+from ...learners.designs.base import Design, _inverse_scale
+from ...learners.designs.piecewise_linear import PiecewiseDesign, hat_basis, sublevels
 from .feature_pool import FeaturePool, block_offsets
 from .kernels import LANES, Program, block_tables, clipped_ramps, encode_rows
 
@@ -25,8 +26,8 @@ class PatchDesign(Design):
     """Piecewise-linear responses to features of the pool, on windows kept as bytes.
 
     A value v is used as its *code* ``round(clip((v - lo) / step, 0, B) * s)``, s = 252 // B, exactly as
-    `annealed.learners.designs.in_memory.PiecewiseDesign` stores it; but codes live only as long as a block of 64 windows is being
-    worked on. Once the features that are left fit into ``cache_bytes``, `keep` returns a ``PiecewiseDesign`` with
+    `annealed.learners.designs.piecewise_linear.PiecewiseDesign` stores it; but codes live only as long as a block of 64 windows is
+    being worked on. Once the features that are left fit into ``cache_bytes``, `keep` returns a ``PiecewiseDesign`` with
     stored codes, in the same standardised coordinates.
 
     Sums over rows are taken in blocks of fixed size and order: results do not depend on the number of threads.

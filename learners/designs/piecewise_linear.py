@@ -1,0 +1,190 @@
+"""Piecewise-linear responses on one-byte codes of a dense matrix."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+
+from . import kernels
+from .base import GATHER, Design, _inverse_scale
+
+
+class PiecewiseDesign(Design):
+    """Piecewise-linear responses, section 4.1 of the arXiv text, on stored one-byte codes (see ``kernels``).
+
+    Positions are rounded to 1 / ``sublevels`` of a bin; the expanded matrix is never formed.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n_blocks, n_features, kernels.ROWS), uint8
+        Rows past the last sample have code 0. Kept features stay where they are until few are left.
+    n_samples : int
+    n_bins : int
+        B.
+    missing : bool
+        Whether NaN has a coefficient of its own.
+    sample_weight : ndarray of shape (n_samples,)
+    dtype : dtype
+        Precision of the tables and of the sums over features.
+    """
+
+    knots: np.ndarray | None = None  # (n_features, B + 1), where the codes were made from a matrix
+
+    def __init__(self, codes, n_samples: int, n_bins: int, missing: bool, sample_weight: np.ndarray, dtype=np.float32):
+        self._set(codes, n_samples, n_bins, missing, dtype)
+        self.mean, self.inv = block_moments(self._histograms(sample_weight), self.basis)
+
+    def _set(self, codes, n_samples, n_bins, missing, dtype):
+        self.codes, self.features = codes, np.arange(codes.shape[1])
+        self.dtype = dtype
+        self.n_samples, self.n_features = n_samples, codes.shape[1]
+        self.n_bins, self.n_knots = n_bins, n_bins + 1
+        self.width = self.n_knots + missing
+        self.basis = hat_basis(n_bins, missing)
+
+    @classmethod
+    def standardised(cls, codes, n_samples: int, n_bins: int, missing: bool, mean, inv, dtype=np.float32, features=None) -> Self:
+        """Codes of some features (all by default) whose moments are known: part of a larger matrix."""
+        new = object.__new__(cls)
+        new._set(codes, n_samples, n_bins, missing, dtype)
+        if features is not None:
+            new.features, new.n_features = features, len(features)
+        new.mean, new.inv = mean, inv
+        return new
+
+    @classmethod
+    def from_matrix(cls, X: np.ndarray, knots: np.ndarray, sample_weight: np.ndarray, missing: bool | None = None) -> Self:
+        """Encode a dense matrix (n, m) on ascending knots (m, B + 1); ``missing`` None: where there is NaN."""
+        codes = np.zeros((-(-len(X) // kernels.ROWS), X.shape[1], kernels.ROWS), np.uint8)
+        found = encode(X, knots, evenly_spaced(knots), codes)
+        new = cls(codes, len(X), knots.shape[1] - 1, found if missing is None else missing, sample_weight, X.dtype)
+        new.knots = knots
+        return new
+
+    def _histograms(self, column):
+        padded = np.zeros(self.codes.shape[0] * kernels.ROWS)
+        padded[: self.n_samples] = column
+        out = np.empty((self.n_features, 256))
+        kernels.table_histograms(self.codes, self.features, padded.reshape(-1, kernels.ROWS), out)
+        return out
+
+    def scores(self, coef):
+        out = np.zeros((self.n_samples, coef.shape[2]))
+        if not coef.any():  # as annealing starts
+            return out
+        raw = coef * self.inv[:, None, None]
+        for q in range(coef.shape[2]):
+            table = (raw[:, :, q] @ self.basis.T).astype(self.dtype)
+            total = np.zeros((self.codes.shape[0], kernels.ROWS), self.dtype)
+            kernels.table_scores(self.codes, self.features, table, total)
+            out[:, q] = total.ravel()[: self.n_samples] - (self.mean * raw[:, :, q]).sum()
+        return out
+
+    def gradient(self, residual):
+        columns = [self._histograms(residual[:, q]) @ self.basis for q in range(residual.shape[1])]
+        return self._standardised(np.stack(columns, axis=2), residual)
+
+    def keep(self, kept):
+        new = object.__new__(type(self))
+        new.__dict__.update(self.__dict__)
+        new.n_features, new.features = len(kept), self.features[kept]
+        if GATHER * len(kept) < self.codes.shape[1]:
+            new.codes = np.empty((self.codes.shape[0], len(kept), kernels.ROWS), np.uint8)
+            kernels.keep_codes(self.codes, new.features, new.codes)
+            new.features = np.arange(len(kept))
+        new.mean, new.inv = self.mean[kept], self.inv[kept]
+        new.knots = None if self.knots is None else self.knots[kept]
+        return new
+
+    def met_missing(self, rows: np.ndarray) -> np.ndarray:
+        """Whether each feature had NaN in one of the chosen rows (n_samples,), bool."""
+        chosen = np.zeros(self.codes.shape[0] * kernels.ROWS, bool)
+        chosen[: self.n_samples] = rows
+        codes = self.codes[:, self.features]
+        return ((codes == kernels.MISSING) & chosen.reshape(-1, 1, kernels.ROWS)).any(axis=(0, 2))
+
+    def matrix(self):
+        table = ((self.basis - self.mean[:, None]) * self.inv[:, None, None]).astype(self.dtype)
+        out = np.empty((self.n_samples, self.n_features * self.width), self.dtype)
+        kernels.expand_codes(self.codes, self.features, table, out)
+        return out
+
+
+def sublevels(n_bins: int) -> int:
+    """Steps per bin of the codes: as many as one byte holds, with 253 to 255 left free.
+
+    Raises
+    ------
+    ValueError
+        If ``n_bins`` is not in 1..126.
+    """
+    if not 1 <= n_bins <= 126:
+        raise ValueError(f"n_bins={n_bins} is out of range; expected 1 to 126")
+    return 252 // n_bins
+
+
+def evenly_spaced(knots: np.ndarray) -> bool:
+    """Whether each column's knots (m, B + 1) are equidistant, to rounding."""
+    span = knots[:, -1:] - knots[:, :1]
+    gap = np.abs(np.diff(knots, axis=1) - span / (knots.shape[1] - 1))
+    return bool(gap.max(initial=0.0) <= 1e-9 * np.abs(knots).max(initial=0.0))
+
+
+def encode(X: np.ndarray, knots: np.ndarray, even: bool, codes: np.ndarray, start: int = 0) -> bool:
+    """Codes of rows (n, m), of which the first is row ``start`` of ``codes`` (n_blocks, m, kernels.ROWS).
+
+    Returns
+    -------
+    bool
+        Whether there was NaN.
+    """
+    n_bins = knots.shape[1] - 1
+    steps = sublevels(n_bins)
+    span = knots[:, -1] - knots[:, 0]
+    low = knots[:, 0].astype(X.dtype)
+    scale = np.where(span > 0, n_bins * steps / np.where(span > 0, span, 1.0), 0.0).astype(X.dtype)
+    run = kernels.encode_even_columns if X.flags.f_contiguous else kernels.encode_even
+    missing = False
+    first = 0
+    while first < len(X):
+        b, lane = divmod(start + first, kernels.ROWS)
+        rows = X[first : first + kernels.ROWS - lane]
+        out = codes[b, :, lane:]
+        if even:
+            missing |= bool(run(rows, low, scale, X.dtype.type(n_bins * steps), out))
+        else:
+            kernels.encode_knots(rows, knots, steps, out)
+            missing |= bool((out[:, : len(rows)] == kernels.MISSING).any())
+        first += len(rows)
+    return missing
+
+
+def hat_basis(n_bins: int, missing: bool = False) -> np.ndarray:
+    """Hat functions u_0..u_B at every code, (256, B + 1); with ``missing`` one more column that marks NaN alone.
+
+    Examples
+    --------
+    >>> hat_basis(6)[21][:3]  # half way through the first bin
+    array([0.5, 0.5, 0. ])
+    """
+    position = np.minimum(np.arange(256) / sublevels(n_bins), n_bins)
+    basis = np.maximum(0.0, 1.0 - np.abs(position[:, None] - np.arange(n_bins + 1)))
+    basis[kernels.MISSING] = 0.0
+    if missing:
+        basis = np.hstack([basis, np.zeros((256, 1))])
+        basis[kernels.MISSING, -1] = 1.0
+    return basis
+
+
+def block_moments(histogram: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Means (m, width) of the hat functions and one inverse scale per feature, from weighted histograms (m, 256) of codes."""
+    mean = histogram @ basis
+    second = histogram @ basis**2
+    variance = np.maximum(second - mean**2, 0.0).sum(axis=1)
+    return mean, _inverse_scale(variance, second.sum(axis=1))
+
+
+def range_knots(low: np.ndarray, high: np.ndarray, n_bins: int) -> np.ndarray:
+    """Equidistant knots (m, B + 1) between each column's least and greatest value."""
+    return low[:, None] + (high - low)[:, None] * np.linspace(0.0, 1.0, n_bins + 1)

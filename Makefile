@@ -2,13 +2,26 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test
+.PHONY: demo test test-torch test-oldest
 demo: .venv/installed
 	$(BIN)/annealed faces detect --overlay demo.png
 	@echo "The picture with the keypoints: demo.png"
 
 test: .venv/installed-test
 	$(BIN)/python -m pytest
+
+# The tests of torch's designs. TORCH names another build, as in: make test-torch TORCH=torch==2.13.0
+TORCH ?= torch
+test-torch: .venv/installed-test
+	$(BIN)/python -m pip install --quiet "$(TORCH)"
+	$(BIN)/python -m pytest -k "torch or tensors or cuda"
+
+# All tests on the oldest releases that pyproject.toml allows.
+test-oldest:
+	$(PYTHON) -m venv --clear .venv/oldest
+	$(PYTHON) .ci/oldest.py > .venv/oldest/constraints.txt
+	.venv/oldest/bin/python -m pip install --quiet --constraint .venv/oldest/constraints.txt ".[test]"
+	.venv/oldest/bin/python -m pytest
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv

@@ -1,11 +1,16 @@
-"""What all tests share: where the real data lie."""
+"""What all tests share: where the real data lie, and which tests the gate may skip."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
 
 DATA = Path(os.environ.get("ANNEALED_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
+GATE = bool(os.environ.get("ANNEALED_GATE"))
+# What the extra `test` does not bring. Any other skip hides a test, and fails the gate.
+MAY_SKIP = re.compile(r"real data not found|needs annealed\[(torch|bench)\]|needs a (CUDA device|browser)")
+skipped: dict[str, str] = {}
 
 
 def pytest_collection_modifyitems(items):
@@ -14,6 +19,34 @@ def pytest_collection_modifyitems(items):
         for item in items:
             if "data" in item.keywords:
                 item.add_marker(skip)
+
+
+def pytest_runtest_logreport(report):
+    if report.skipped and not hasattr(report, "wasxfail"):
+        note_skip(report)
+
+
+def pytest_collectreport(report):
+    if report.skipped:
+        note_skip(report)
+
+
+def note_skip(report):
+    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    if not MAY_SKIP.search(reason):
+        skipped[report.nodeid] = reason
+
+
+def pytest_sessionfinish(session, exitstatus):
+    if GATE and skipped and exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter):
+    if GATE and skipped:
+        terminalreporter.section("skipped, and the gate does not allow it", red=True)
+        for test, reason in skipped.items():
+            terminalreporter.line(f"{test}: {reason}")
 
 
 @pytest.fixture(scope="session")

@@ -118,10 +118,11 @@ def test_unstandardise_gives_the_same_scores_from_raw_columns(name, design, Z, w
     np.testing.assert_allclose(scores, design.scores(coef) + [1.0, -2.0], atol=tolerance)
 
 
-@pytest.mark.parametrize("name, design, Z, weight", DESIGNS, ids=[d[0] for d in DESIGNS])
+WITH_CONSTANT = [d for d in DESIGNS if "sparse" not in d[0] and "missing" not in d[0]]
+
+
+@pytest.mark.parametrize("name, design, Z, weight", WITH_CONSTANT, ids=[d[0] for d in WITH_CONSTANT])
 def test_constant_columns_count_nothing(name, design, Z, weight):
-    if "sparse" in name or "missing" in name:
-        pytest.skip("no constant column here")
     coef = np.zeros((M, design.width, 1))
     coef[5] = 1e6
     assert design.inv[5] == 0

@@ -18,7 +18,7 @@ from sklearn.linear_model import LogisticRegression
 @pytest.mark.parametrize("name", comparators.COMPARATORS)
 def test_every_comparator_finds_a_strong_signal(name, task):
     if name not in comparators.available():
-        pytest.skip(f"the package behind {name} is not installed")
+        pytest.skip(f"needs annealed[bench]: the package behind {name}")
     rng = np.random.default_rng(0)
     X = rng.standard_normal((300, 40)).astype(np.float32)
     signal = X[:, [3, 17, 31]].sum(axis=1)

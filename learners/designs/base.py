@@ -12,15 +12,32 @@ Sums over rows go through blocks of fixed size in fixed order, so results do not
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Self
 
 import numpy as np
 
-GATHER = 3  # survivors are copied together when fewer than one in so many stored columns is left: a copy costs some reads
+COMPACT_RATIO = 3  # columns are copied together when fewer than one in so many stored ones remain: a copy costs some reads
 
 
-def _inverse_scale(variance: np.ndarray, second_moment: np.ndarray, rounding: float = 1e-12) -> np.ndarray:
-    """1 / standard deviation, and 0 for columns that are constant to rounding: those never score."""
+def inverse_scale(variance: np.ndarray, second_moment: np.ndarray, rounding: float = 1e-12) -> np.ndarray:
+    """1 / standard deviation, and 0 for columns that are constant to rounding: those never score.
+
+    Parameters
+    ----------
+    variance, second_moment : ndarray of shape (m,)
+    rounding : float, default 1e-12
+        Variances up to this fraction of the second moment count as zero.
+
+    Returns
+    -------
+    ndarray of shape (m,)
+
+    Examples
+    --------
+    >>> inverse_scale(np.array([4.0, 0.0]), np.array([5.0, 1.0]))
+    array([0.5, 0. ])
+    """
     constant = variance <= rounding * np.maximum(second_moment, 1e-300)
     return np.where(constant, 0.0, 1.0 / np.sqrt(np.where(constant, 1.0, variance)))
 
@@ -64,6 +81,12 @@ class Design:
         """A new design with the features ``kept`` (ascending positions); this one stays usable."""
         raise NotImplementedError
 
+    def _subset(self, kept: np.ndarray) -> Self:
+        """A shallow copy whose number of features is that of ``kept``: what :meth:`keep` narrows further."""
+        new = copy(self)
+        new.n_features = len(kept)
+        return new
+
     def matrix(self) -> np.ndarray:
         """The standardised columns themselves, (n_samples, n_features * width), in the data's precision: for small designs."""
         raise NotImplementedError
@@ -91,3 +114,29 @@ class Design:
     def _standardised(self, product: np.ndarray, residual: np.ndarray) -> np.ndarray:
         """Gradient in standardised coordinates from the raw columns' product with the residual."""
         return (product - self.mean[:, :, None] * residual.sum(axis=0)) * self.inv[:, None, None]
+
+
+class FirstReadDesign(Design):
+    """A design whose moments are found in the first read of the data, together with the first gradient."""
+
+    _moments: tuple[np.ndarray, np.ndarray] | None = None
+
+    @property
+    def mean(self) -> np.ndarray:  # type: ignore[override]
+        """Means (n_features, width)."""
+        return self._found_moments()[0]
+
+    @property
+    def inv(self) -> np.ndarray:  # type: ignore[override]
+        """Inverse scales (n_features,), 0 for constant columns."""
+        return self._found_moments()[1]
+
+    def _found_moments(self) -> tuple[np.ndarray, np.ndarray]:
+        if self._moments is None:
+            self._first_read(np.zeros((self.n_samples, 1)))
+        assert self._moments is not None
+        return self._moments
+
+    def _first_read(self, residual: np.ndarray) -> np.ndarray:
+        """Find the moments; returns the gradient of ``residual`` (n_samples, n_outputs), shaped like coef."""
+        raise NotImplementedError

@@ -9,6 +9,7 @@ the memory of the client.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +19,7 @@ from dask.delayed import delayed
 from sklearn.utils import check_random_state
 
 from ..sources.dask_matrix import DaskMatrix
-from .base import GATHER, Design
+from .base import COMPACT_RATIO, Design
 from .dense import DenseDesign, first_sums, moments
 from .kernels import ROWS
 from .knots import add_ranges, even_knots
@@ -77,9 +78,9 @@ class Columns:
     def tile(self, values, n_rows: int, alive=None) -> Design:
         """The design of the columns ``alive`` (all by default) of a tile: of raw values, or of codes where ``values`` are 3-D."""
         if self.knots is None:
-            return DenseDesign.standardised(np.asarray(values), self.mean, self.inv, alive)
-        codes, n_bins = self.encoded(values), self.knots.shape[1] - 1
-        return PiecewiseDesign.standardised(codes, n_rows, n_bins, self.missing, self.mean, self.inv, self.dtype, alive)
+            return DenseDesign(np.asarray(values), None, moments=(self.mean, self.inv), columns=alive)
+        known: Any = {"moments": (self.mean, self.inv), "features": alive, "knots": self.knots}
+        return PiecewiseDesign(self.encoded(values), n_rows, self.knots.shape[1] - 1, self.missing, None, self.dtype, **known)
 
     def encoded(self, values) -> np.ndarray:
         """Values or codes as they are kept."""
@@ -229,25 +230,21 @@ class DaskDesign(OutOfCoreDesign):
     n_all: int
     _targets: Any = None  # what is on the workers already
 
-    @classmethod
-    def of(cls, X: DaskMatrix, sample_weight, response: PiecewiseLinear | None = None, random_state=None) -> DaskDesign:
-        """All columns, with linear responses where ``response`` is None; ``random_state`` says which rows a step reads."""
-        new = cls()
-        new.limit = GATHER_BYTES if X.memory_limit is None else X.memory_limit
-        new.share, new.random = X.subsample, check_random_state(random_state)
-        new.itemsize = X.dtype.itemsize if response is None else 1
-        new.n_samples, new.n_features = X.shape
-        new.n_all = new.n_features
-        new.columns, new._pieces = np.arange(new.n_features), []
-        new.tiles = [list(row) for row in X.array.to_delayed()]
-        new.rows, new.parts = _slices(X.array.chunks[0]), _slices(X.array.chunks[1])
-        new.alive, new.stored = [None] * len(new.parts), 0
-        new.largest = max(X.array.chunks[0]) * max(X.array.chunks[1]) * X.dtype.itemsize
-        new.weight = sample_weight
-        new.meaning = Columns(X.dtype)
+    def __init__(self, X: DaskMatrix, sample_weight: np.ndarray, response: PiecewiseLinear | None = None, random_state=None):
+        self.limit = GATHER_BYTES if X.memory_limit is None else X.memory_limit
+        self.share, self.random = X.subsample, check_random_state(random_state)
+        self.itemsize = X.dtype.itemsize if response is None else 1
+        self.n_samples, self.n_features = X.shape
+        self.n_all = self.n_features
+        self.columns, self._pieces = np.arange(self.n_features), []
+        self.tiles = [list(row) for row in X.array.to_delayed()]
+        self.rows, self.parts = _slices(X.array.chunks[0]), _slices(X.array.chunks[1])
+        self.alive, self.stored = [None] * len(self.parts), 0
+        self.largest = max(X.array.chunks[0]) * max(X.array.chunks[1]) * X.dtype.itemsize
+        self.weight = sample_weight
+        self.meaning = Columns(X.dtype)
         if response is not None:
-            new._find_knots(X, response)
-        return new
+            self._find_knots(X, response)
 
     def _find_knots(self, X, response):
         n_bins = response.n_bins
@@ -373,14 +370,14 @@ class DaskDesign(OutOfCoreDesign):
         pairs = self._rows_of(self._targets[0] if self._targets else np.zeros((self.n_samples, 1)), sample_weight)
         return dask.compute(_reduced([_task(_covariance, self.tiles[i][0], state, pairs[i], scale) for i in chosen]))[0]
 
-    def _narrow(self, kept, copy=False):
+    def _narrow(self, kept, compact=False):
         """Strike columns out; where few are left, join those of neighbouring tiles, none larger than the largest before."""
         bounds = np.searchsorted(kept, [p.start for p in self.parts] + [self.parts[-1].stop])
         held = [j for j in range(len(self.parts)) if bounds[j + 1] > bounds[j]]
         positions = {j: kept[bounds[j] : bounds[j + 1]] - self.parts[j].start for j in held}
         positions = {j: k if (alive := self.alive[j]) is None else alive[k] for j, k in positions.items()}
         self.meaning = self.meaning[kept]
-        if not copy and GATHER * len(kept) >= self.stored > 0:
+        if not compact and COMPACT_RATIO * len(kept) >= self.stored > 0:
             groups = [[j] for j in held]
             self.alive = [positions[j] for j in held]
             self.tiles = [[row[j] for j in held] for row in self.tiles]
@@ -421,9 +418,8 @@ class DaskDesign(OutOfCoreDesign):
             return np.empty(shape, self.meaning.dtype if self.knots is None else np.uint8)
         if len(wanted) == self.stored:
             return self._collected()
-        new = object.__new__(type(self))
-        new.__dict__.update(self.__dict__)
-        new._narrow(wanted, copy=True)
+        new = copy(self)
+        new._narrow(wanted, compact=True)
         return new._collected()
 
     def _collected(self):
@@ -446,11 +442,7 @@ class DaskDesign(OutOfCoreDesign):
     def _resident(self, values):
         if self.knots is None:
             return super()._resident(values)
-        design = PiecewiseDesign.standardised(
-            values, self.n_samples, self.n_bins, self.meaning.missing, self.mean, self.inv, self.meaning.dtype
-        )
-        design.knots = self.knots
-        return design
+        return self.meaning.tile(values, self.n_samples)
 
 
 def _slices(sizes) -> list[slice]:

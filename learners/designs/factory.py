@@ -70,7 +70,7 @@ def make_design(X, sample_weight: np.ndarray, response: str | PiecewiseLinear = 
     if isinstance(X, DaskMatrix):
         from .dask_design import DaskDesign
 
-        return DaskDesign.of(X, sample_weight, piecewise, random_state)
+        return DaskDesign(X, sample_weight, piecewise, random_state)
     if isinstance(X, TorchMatrix):
         from .torch_design import TorchDesign, TorchPiecewiseDesign
 

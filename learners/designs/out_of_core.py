@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from ..sources.matrix import Source
-from .base import Design
+from .base import Design, FirstReadDesign
 from .dense import DenseDesign, first_sums, moments
 from .kernels import ROWS
 from .knots import add_ranges, even_knots
@@ -102,7 +102,7 @@ class Reader:
                 yield current
 
 
-class OutOfCoreDesign(Design):
+class OutOfCoreDesign(FirstReadDesign):
     """What designs on data out of core share: where the remaining columns are kept once they fit.
 
     The moments are found in the first read, together with the first gradient. As soon as the remaining columns fit into half of
@@ -117,37 +117,15 @@ class OutOfCoreDesign(Design):
     columns: np.ndarray
     limit: int
     itemsize: int  # bytes of a value in memory
-    _pieces: list[tuple[np.ndarray, Design]]  # shared: columns in memory, ascending, and the designs that hold them
-    _moments: tuple[np.ndarray, np.ndarray] | None = None
-
-    @property
-    def mean(self) -> np.ndarray:  # type: ignore[override]
-        """Means (n_features, width)."""
-        return self._found_moments()[0]
-
-    @property
-    def inv(self) -> np.ndarray:  # type: ignore[override]
-        """Inverse scales (n_features,), 0 for constant columns."""
-        return self._found_moments()[1]
-
-    def _found_moments(self) -> tuple[np.ndarray, np.ndarray]:
-        if self._moments is None:
-            self._first_read(np.zeros((self.n_samples, 1)))
-        assert self._moments is not None
-        return self._moments
-
-    def _first_read(self, residual: np.ndarray) -> np.ndarray:
-        """Moments and gradient in one read."""
-        raise NotImplementedError
+    _pieces: list[tuple[np.ndarray, DenseDesign | PiecewiseDesign]]  # shared: columns in memory, ascending, and their designs
 
     def _bytes(self, n_columns: int) -> int:
         return self.n_samples * n_columns * self.itemsize
 
     def keep(self, kept):
         kept = np.asarray(kept)
-        new = object.__new__(type(self))
-        new.__dict__.update(self.__dict__)
-        new.columns, new.n_features = self.columns[kept], len(kept)
+        new = self._subset(kept)
+        new.columns = self.columns[kept]
         new._moments = self.mean[kept], self.inv[kept]
         new._narrow(kept)
         if new._fits() or not len(new._missing()):
@@ -186,7 +164,7 @@ class OutOfCoreDesign(Design):
             values[:, np.searchsorted(self.columns, missing)] = fresh
         for have, design in self._pieces:
             shared = np.intersect1d(have, self.columns, assume_unique=True)
-            values[:, np.searchsorted(self.columns, shared)] = stored_columns(design, np.searchsorted(have, shared))
+            values[:, np.searchsorted(self.columns, shared)] = design.stored_columns(np.searchsorted(have, shared))
         design = self._resident(values)
         held = sum(self._bytes(len(have)) for have, _ in self._pieces)
         if held + self._bytes(self.n_features) <= _HELD * self.limit:
@@ -200,16 +178,9 @@ class OutOfCoreDesign(Design):
         """Columns (positions in the data) as they lie in memory: along the second axis of values or of codes."""
         raise NotImplementedError
 
-    def _resident(self, values: np.ndarray) -> Design:
+    def _resident(self, values: np.ndarray) -> DenseDesign | PiecewiseDesign:
         """The design in memory of values or codes of all columns."""
-        return DenseDesign.standardised(values, self.mean, self.inv)
-
-
-def stored_columns(design, positions):
-    """Values or codes of some features of a design in memory, along the second axis."""
-    if isinstance(design, PiecewiseDesign):
-        return design.codes[:, design.features[positions]]
-    return design._gathered()[:, positions if design._columns is None else design._columns[positions]]
+        return DenseDesign(values, None, moments=(self.mean, self.inv))
 
 
 class BlockDesign(OutOfCoreDesign):
@@ -255,7 +226,7 @@ class BlockDesign(OutOfCoreDesign):
         return self._standardised(product[:, None], residual)
 
     def _tile(self, block, part) -> Design:
-        return DenseDesign.standardised(block, self.mean[part], self.inv[part])
+        return DenseDesign(block, None, moments=(self.mean[part], self.inv[part]))
 
     def scores(self, coef):
         out = np.zeros((self.n_samples, coef.shape[2]))
@@ -362,11 +333,8 @@ class PiecewiseBlockDesign(BlockDesign):
         return self._from_codes(self._codes(block, part), len(block), part)
 
     def _from_codes(self, codes, n_samples, part):
-        design = PiecewiseDesign.standardised(
-            codes, n_samples, self.n_bins, self.missing, self.mean[part], self.inv[part], self._reader.source.dtype
-        )
-        design.knots = self.knots[part]
-        return design
+        found, dtype = (self.mean[part], self.inv[part]), self._reader.source.dtype
+        return PiecewiseDesign(codes, n_samples, self.n_bins, self.missing, None, dtype, moments=found, knots=self.knots[part])
 
     def _first_read(self, residual):
         m, q = self.n_features, residual.shape[1]

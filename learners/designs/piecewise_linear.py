@@ -7,60 +7,62 @@ from typing import Self
 import numpy as np
 
 from . import kernels
-from .base import GATHER, Design, _inverse_scale
+from .base import COMPACT_RATIO, Design, inverse_scale
 
 
 class PiecewiseDesign(Design):
-    """Piecewise-linear responses, section 4.1 of the arXiv text, on stored one-byte codes (see ``kernels``).
+    """Piecewise-linear responses, Barbu et al. (2014), section 4.1, on stored one-byte codes (see ``kernels``).
 
     Positions are rounded to 1 / ``sublevels`` of a bin; the expanded matrix is never formed.
 
     Parameters
     ----------
     codes : ndarray of shape (n_blocks, n_features, kernels.ROWS), uint8
-        Rows past the last sample have code 0. Kept features stay where they are until few are left.
+        Rows past the last sample have code 0. Remaining features stay where they are until few are left.
     n_samples : int
     n_bins : int
         B.
     missing : bool
-        Whether NaN has a coefficient of its own.
-    sample_weight : ndarray of shape (n_samples,)
-    dtype : dtype
+        Whether NaN has its own coefficient.
+    sample_weight : ndarray of shape (n_samples,) or None
+        Sums to one; not needed where the moments are known.
+    dtype : dtype, default float32
         Precision of the tables and of the sums over features.
+    moments : (ndarray, ndarray) or None, default None
+        Means (m, width) and inverse scales (m,) of the features of a larger matrix of which the codes are a part.
+    features : ndarray of int or None, default None
+        Which features of ``codes`` count, with ``moments`` and ``knots`` for these; all by default.
+    knots : ndarray of shape (m, B + 1) or None, default None
+        From which the codes were made.
     """
 
-    knots: np.ndarray | None = None  # (n_features, B + 1), where the codes were made from a matrix
-
-    def __init__(self, codes, n_samples: int, n_bins: int, missing: bool, sample_weight: np.ndarray, dtype=np.float32):
-        self._set(codes, n_samples, n_bins, missing, dtype)
-        self.mean, self.inv = block_moments(self._histograms(sample_weight), self.basis)
-
-    def _set(self, codes, n_samples, n_bins, missing, dtype):
-        self.codes, self.features = codes, np.arange(codes.shape[1])
-        self.dtype = dtype
-        self.n_samples, self.n_features = n_samples, codes.shape[1]
+    def __init__(
+        self,
+        codes: np.ndarray,
+        n_samples: int,
+        n_bins: int,
+        missing: bool,
+        sample_weight: np.ndarray | None,
+        dtype=np.float32,
+        *,
+        moments: tuple[np.ndarray, np.ndarray] | None = None,
+        features: np.ndarray | None = None,
+        knots: np.ndarray | None = None,
+    ):
+        self.codes, self.features = codes, np.arange(codes.shape[1]) if features is None else features
+        self.dtype, self.knots = dtype, knots
+        self.n_samples, self.n_features = n_samples, len(self.features)
         self.n_bins, self.n_knots = n_bins, n_bins + 1
         self.width = self.n_knots + missing
         self.basis = hat_basis(n_bins, missing)
-
-    @classmethod
-    def standardised(cls, codes, n_samples: int, n_bins: int, missing: bool, mean, inv, dtype=np.float32, features=None) -> Self:
-        """Codes of some features (all by default) whose moments are known: part of a larger matrix."""
-        new = object.__new__(cls)
-        new._set(codes, n_samples, n_bins, missing, dtype)
-        if features is not None:
-            new.features, new.n_features = features, len(features)
-        new.mean, new.inv = mean, inv
-        return new
+        self.mean, self.inv = block_moments(self._histograms(sample_weight), self.basis) if moments is None else moments
 
     @classmethod
     def from_matrix(cls, X: np.ndarray, knots: np.ndarray, sample_weight: np.ndarray, missing: bool | None = None) -> Self:
         """Encode a dense matrix (n, m) on ascending knots (m, B + 1); ``missing`` None: where there is NaN."""
         codes = np.zeros((-(-len(X) // kernels.ROWS), X.shape[1], kernels.ROWS), np.uint8)
         found = encode(X, knots, evenly_spaced(knots), codes)
-        new = cls(codes, len(X), knots.shape[1] - 1, found if missing is None else missing, sample_weight, X.dtype)
-        new.knots = knots
-        return new
+        return cls(codes, len(X), knots.shape[1] - 1, found if missing is None else missing, sample_weight, X.dtype, knots=knots)
 
     def _histograms(self, column):
         padded = np.zeros(self.codes.shape[0] * kernels.ROWS)
@@ -86,16 +88,19 @@ class PiecewiseDesign(Design):
         return self._standardised(np.stack(columns, axis=2), residual)
 
     def keep(self, kept):
-        new = object.__new__(type(self))
-        new.__dict__.update(self.__dict__)
-        new.n_features, new.features = len(kept), self.features[kept]
-        if GATHER * len(kept) < self.codes.shape[1]:
+        new = self._subset(kept)
+        new.features = self.features[kept]
+        if COMPACT_RATIO * len(kept) < self.codes.shape[1]:
             new.codes = np.empty((self.codes.shape[0], len(kept), kernels.ROWS), np.uint8)
             kernels.keep_codes(self.codes, new.features, new.codes)
             new.features = np.arange(len(kept))
         new.mean, new.inv = self.mean[kept], self.inv[kept]
         new.knots = None if self.knots is None else self.knots[kept]
         return new
+
+    def stored_columns(self, positions):
+        """Codes (n_blocks, len(positions), kernels.ROWS) of some features."""
+        return self.codes[:, self.features[positions]]
 
     def met_missing(self, rows: np.ndarray) -> np.ndarray:
         """Whether each feature had NaN in one of the chosen rows (n_samples,), bool."""
@@ -182,9 +187,4 @@ def block_moments(histogram: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray,
     mean = histogram @ basis
     second = histogram @ basis**2
     variance = np.maximum(second - mean**2, 0.0).sum(axis=1)
-    return mean, _inverse_scale(variance, second.sum(axis=1))
-
-
-def range_knots(low: np.ndarray, high: np.ndarray, n_bins: int) -> np.ndarray:
-    """Equidistant knots (m, B + 1) between each column's least and greatest value."""
-    return low[:, None] + (high - low)[:, None] * np.linspace(0.0, 1.0, n_bins + 1)
+    return mean, inverse_scale(variance, second.sum(axis=1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from .base import Design, _inverse_scale
+from .base import Design, inverse_scale
 
 
 def canonical(X):
@@ -28,7 +28,7 @@ class SparseDesign(Design):
         square.data = square.data.astype(np.float64) ** 2
         second = np.asarray(square.T @ sample_weight)
         self.mean = mean[:, None]
-        self.inv = _inverse_scale(np.maximum(second - mean**2, 0.0), second)
+        self.inv = inverse_scale(np.maximum(second - mean**2, 0.0), second)
 
     def scores(self, coef):
         raw = coef[:, 0] * self.inv[:, None]
@@ -38,9 +38,8 @@ class SparseDesign(Design):
         return self._standardised((self.X.T @ residual)[:, None], residual)
 
     def keep(self, kept):
-        new = object.__new__(type(self))
+        new = self._subset(kept)
         new.X = self.X[:, kept]
-        new.n_samples, new.n_features = self.n_samples, len(kept)
         new.mean, new.inv = self.mean[kept], self.inv[kept]
         return new
 

@@ -55,10 +55,8 @@ class TorchDesign(Design):
         return self._standardised(product[:, None], residual)
 
     def keep(self, kept):
-        new = object.__new__(type(self))
-        new.__dict__.update(self.__dict__)
+        new = self._subset(kept)
         new.X = self.X[:, torch.from_numpy(np.asarray(kept)).to(self.X.device)]
-        new.n_features = len(kept)
         new.mean, new.inv = self.mean[kept], self.inv[kept]
         return new
 
@@ -134,10 +132,8 @@ class TorchPiecewiseDesign(Design):
         return self._standardised(np.stack(columns, axis=2), residual)
 
     def keep(self, kept):
-        new = object.__new__(type(self))
-        new.__dict__.update(self.__dict__)
+        new = self._subset(kept)
         new.codes = self.codes[torch.from_numpy(np.asarray(kept)).to(self.codes.device)]
-        new.n_features = len(kept)
         new.knots, new.mean, new.inv = self.knots[kept], self.mean[kept], self.inv[kept]
         return new
 

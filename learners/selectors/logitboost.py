@@ -19,7 +19,8 @@ from ..common.validation import check_integer, check_real, number_to_keep
 from ..designs import kernels
 from ..designs.dense import DenseDesign
 from ..designs.factory import make_design
-from ..designs.piecewise_linear import hat_basis, range_knots, sublevels
+from ..designs.knots import even_knots
+from ..designs.piecewise_linear import hat_basis, sublevels
 from ..designs.sparse import canonical
 from ..objective.losses import Loss, check_bounded
 from .base import SelectingClassifier
@@ -97,7 +98,7 @@ class TableLearners:
     """f constant in each of ``n_bins`` bins, or linear between knots; values are stored as codes, see ``kernels``."""
 
     def __init__(self, X, n_bins: int, response: str):
-        self.knots = range_knots(X.min(axis=0), X.max(axis=0), n_bins)
+        self.knots = even_knots(X.min(axis=0), X.max(axis=0), n_bins)
         self.n_features, self.n_samples = X.shape[1], len(X)
         self.basis = response_basis(n_bins, response)
         self.products = (self.basis[:, :, None] * self.basis[:, None, :]).reshape(256, -1)

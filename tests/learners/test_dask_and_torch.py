@@ -160,7 +160,7 @@ def test_tasks_of_a_step_are_bounded_by_the_tiles(chunks, bound):
 
     X, y = _data()
     weight, targets = np.full(N, 1 / N), np.where(y == "yes", 1.0, -1.0)[:, None]
-    design = DaskDesign.of(on_dask(da.from_array(X, chunks=chunks).persist(scheduler="synchronous")), weight)
+    design = DaskDesign(on_dask(da.from_array(X, chunks=chunks).persist(scheduler="synchronous")), weight)
     counted = []
     n_tiles, n_rows = len(design.rows) * len(design.parts), len(design.rows)
     with dask.config.set(scheduler="synchronous"):

@@ -338,14 +338,15 @@ def test_enough_rounds_approach_logistic_regression():
 
 def test_enough_rounds_of_tables_approach_logistic_regression_on_the_expanded_columns():
     from annealed.learners.designs.kernels import encode_knots
-    from annealed.learners.designs.piecewise_linear import hat_basis, range_knots
+    from annealed.learners.designs.knots import even_knots
+    from annealed.learners.designs.piecewise_linear import hat_basis
     from sklearn.linear_model import LogisticRegression
 
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (400, 2))
     y = np.sin(3 * X[:, 0]) + X[:, 1] ** 2 + rng.logistic(size=400) > 0
     codes = np.empty((2, 400), np.uint8)
-    encode_knots(X, range_knots(X.min(axis=0), X.max(axis=0), 4), 63, codes)
+    encode_knots(X, even_knots(X.min(axis=0), X.max(axis=0), 4), 63, codes)
     expanded = np.hstack([hat_basis(4)[codes[0]], hat_basis(4)[codes[1]]])
     other = LogisticRegression(C=1e6, tol=1e-12, max_iter=5000).fit(expanded, y)
     model = LogitBoostClassifier(2, response="piecewise", n_bins=4, n_rounds=500).fit(X, y)

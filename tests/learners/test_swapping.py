@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from annealed.learners import FSAClassifier
 from annealed.learners.designs.dense import DenseDesign
-from annealed.learners.designs.piecewise_linear import PiecewiseDesign, range_knots
+from annealed.learners.designs.knots import even_knots
+from annealed.learners.designs.piecewise_linear import PiecewiseDesign
 from annealed.learners.objective.losses import (
     FlippedLogisticLoss,
     HuberisedHingeLoss,
@@ -179,7 +180,7 @@ def test_piecewise_blocks_are_exchanged():
     y = (np.abs(X[:, 5]) - np.abs(X[:, 20]) + np.sin(2 * X[:, 40]))[:, None].astype(float)
     y = (y - y.mean()) / y.std()
     weight = np.full(500, 1 / 500)
-    design = PiecewiseDesign.from_matrix(X, range_knots(X.min(axis=0), X.max(axis=0), 8), weight)
+    design = PiecewiseDesign.from_matrix(X, even_knots(X.min(axis=0), X.max(axis=0), 8), weight)
     loss = SquaredLoss()
     kept = np.array([1, 2, 40])
     state = kept, np.zeros((3, design.width, 1)), np.zeros(1), np.where(np.isin(np.arange(60), kept), 5, 0)

@@ -10,8 +10,8 @@ import numpy.typing as npt
 from numba import njit
 
 from ...learners.designs import kernels
-from ...learners.designs.base import Design, _inverse_scale
-from ...learners.designs.piecewise_linear import PiecewiseDesign, hat_basis, sublevels
+from ...learners.designs.base import Design, inverse_scale
+from ...learners.designs.piecewise_linear import PiecewiseDesign, sublevels
 from .feature_pool import FeaturePool, block_offsets
 from .kernels import LANES, Program, block_tables, clipped_ramps, encode_rows
 
@@ -184,13 +184,7 @@ class PatchDesign(Design):
 
         for _ in self._each_chunk(fill):
             pass
-        design = object.__new__(PiecewiseDesign)
-        design.codes, design.features, design.dtype = codes, np.arange(self.n_features), np.float32
-        design.n_samples, design.n_features = self.n_samples, self.n_features
-        design.n_bins, design.n_knots, design.width = self.n_bins, self.n_knots, self.width
-        design.basis = hat_basis(self.n_bins)
-        design.mean, design.inv = self.mean, self.inv
-        return design
+        return PiecewiseDesign(codes, self.n_samples, self.n_bins, False, None, moments=(self.mean, self.inv))
 
     def matrix(self) -> npt.NDArray[np.float64]:
         """The standardised columns, (n_samples, n_features * width): for small designs."""
@@ -256,7 +250,7 @@ class PatchDesign(Design):
         # With a the place within a bin, the squares of the two hats there sum to 1 - 2 a (1 - a).
         second = total - 2 * squares
         variance = np.maximum(second - (mean**2).sum(axis=1), 0.0)
-        return mean, _inverse_scale(variance, second)
+        return mean, inverse_scale(variance, second)
 
 
 def value_range(

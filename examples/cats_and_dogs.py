@@ -1,8 +1,8 @@
-"""Train on photographs, evaluate, and draw the evidence: the long way round ``annealed pets train | evaluate | classify``.
+"""Train on photographs, evaluate, and draw the evidence: what ``annealed pets train | evaluate | classify`` do, step by step.
 
-python examples/cats_and_dogs.py ../shared/data/pets evidence.png
+python examples/cats_and_dogs.py FOLDER evidence.png
 
-Any folder that `annealed pets train` takes will do, if its labels.csv has a split.
+FOLDER is any folder that ``annealed pets train`` takes, if its labels.csv has a split.
 """
 
 import sys

@@ -1,7 +1,9 @@
-"""Which pixels tell 7 from 9: a sparse metric, the two classes along it, and the pixels it uses (thesis, Figures 4.2 and 4.3).
+"""Which pixels distinguish 7 from 9? A sparse metric, the two classes along it, and the pixels it uses.
+
+The pictures are those of Ma (thesis), Figures 4.2 and 4.3.
 
 python examples/digits.py FOLDER                        scikit-learn's digits of 8 x 8 pixels
-python examples/digits.py FOLDER ../shared/data/usps    USPS digits of 16 x 16 pixels
+python examples/digits.py FOLDER USPS                   USPS digits of 16 x 16 pixels: a folder with usps_zip.npz
 """
 
 import sys
@@ -24,9 +26,9 @@ else:
 side = round(X.shape[1] ** 0.5)
 n_pixels = 60 if side == 16 else 20
 
-# Seven against nine. The scale of a pixel says how much it matters: no standardising.
+# Seven against nine. The scale of a pixel says how much it matters, so columns are not standardised.
 rows, test = np.isin(y, [7, 9]), np.isin(y_test, [7, 9])
-# First the pixels are chosen, then a metric is learnt on these alone.
+# First the pixels are selected, then a metric is learnt on these alone.
 settings = {"max_order": 1, "standardize": False, "random_state": 0}
 chosen = SDist(5, kappa=10, n_steps=150, n_features_to_select=n_pixels, **settings).fit(X[rows], y[rows]).selected_features_
 model = SDist(5, kappa=10, n_steps=150, **settings).fit(X[rows][:, chosen], y[rows])

@@ -10,7 +10,7 @@ the memory of the client.
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import dask
@@ -19,182 +19,37 @@ from dask.delayed import delayed
 from sklearn.utils import check_random_state
 
 from ..sources.dask_matrix import DaskMatrix
-from .base import COMPACT_RATIO, Design
-from .dense import DenseDesign, first_sums, moments
+from .base import COMPACT_RATIO
+from .dask_tasks import (
+    Columns,
+    _beside,
+    _covariance,
+    _first,
+    _first_total,
+    _fused,
+    _gradient,
+    _gradient_of,
+    _join,
+    _ranges,
+    _reduced,
+    _scores,
+    _shared,
+    _slopes,
+    _task,
+    _totals,
+    _widest,
+)
+from .dense import moments
 from .kernels import ROWS
-from .knots import add_ranges, even_knots
+from .knots import even_knots
 from .out_of_core import OutOfCoreDesign
-from .piecewise_linear import PiecewiseDesign, block_moments, encode, evenly_spaced, hat_basis
+from .piecewise_linear import block_moments, evenly_spaced, hat_basis
 from .responses import PiecewiseLinear
 
 GATHER_BYTES = 512 << 20  # memory limit unless one is given: columns come to the client once they fit into half of it
 TILE_BYTES = 128 << 20  # columns are joined along rows until a tile is as large as this, or as the largest of the data
 EASY_BYTES = 32 << 20  # more than this comes to the client from one column in so many on: to send columns costs some steps on them
 LEFT = 10
-FAN_IN = 16  # so many partial sums are added by one task
-SMALL_BYTES = 1 << 20  # what is larger is sent to the workers once, not with every task
-
-
-def _task(function, *arguments):
-    return delayed(function, pure=False, traverse=False)(*arguments)
-
-
-def _shared(value, n_bytes: int):
-    """What several tasks need: a part of each while it is small, so that they wait for their tile alone and run where it lies."""
-    return value if n_bytes <= SMALL_BYTES else delayed(value, pure=False, traverse=False)
-
-
-@dataclass
-class Columns:
-    """What a tile's values mean: the moments of its columns and, for piecewise-linear responses, their knots.
-
-    Attributes
-    ----------
-    mean, inv : ndarray or None
-        None before the first read.
-    knots : ndarray of shape (m, B + 1) or None
-        None for linear responses.
-    even, missing : bool
-        Whether the knots are equidistant; whether the data hold NaN.
-    dtype : dtype
-    """
-
-    dtype: Any
-    mean: Any = None
-    inv: Any = None
-    knots: Any = None
-    even: bool = True
-    missing: bool = False
-
-    def __getitem__(self, part) -> Columns:
-        some: Any = {name: None if (v := getattr(self, name)) is None else v[part] for name in ("mean", "inv", "knots")}
-        return replace(self, **some)
-
-    @property
-    def nbytes(self) -> int:
-        """Of the arrays."""
-        return sum(v.nbytes for v in (self.mean, self.inv, self.knots) if v is not None)
-
-    def tile(self, values, n_rows: int, alive=None) -> Design:
-        """The design of the columns ``alive`` (all by default) of a tile: of raw values, or of codes where ``values`` are 3-D."""
-        if self.knots is None:
-            return DenseDesign(np.asarray(values), None, moments=(self.mean, self.inv), columns=alive)
-        known: Any = {"moments": (self.mean, self.inv), "features": alive, "knots": self.knots}
-        return PiecewiseDesign(self.encoded(values), n_rows, self.knots.shape[1] - 1, self.missing, None, self.dtype, **known)
-
-    def encoded(self, values) -> np.ndarray:
-        """Values or codes as they are kept."""
-        if self.knots is None or values.ndim == 3:
-            return np.asarray(values)
-        codes = np.zeros((-(-len(values) // ROWS), values.shape[1], ROWS), np.uint8)
-        encode(np.asarray(values), self.knots, self.even, codes)
-        return codes
-
-
-# -- tasks on one tile -------------------------------------------------------------------------------------------------------------
-
-
-def _ranges(values, weight):
-    low = np.full(values.shape[1], np.inf, values.dtype)
-    high = -low
-    add_ranges(values, weight, low, high, values.flags.c_contiguous)
-    return low, high, bool(np.isnan(values.min()))
-
-
-def _widest(*parts):
-    return np.min([p[0] for p in parts], axis=0), np.max([p[1] for p in parts], axis=0), any(p[2] for p in parts)
-
-
-def _first(values, columns, weight, residual):
-    """Sums for the moments about the tile's first row and for the gradient, or histograms of codes (1 + n_outputs, m, 256)."""
-    if columns.knots is None:
-        values = np.asarray(values)
-        shift = values[0].copy()
-        sums = [first_sums(values, shift, weight * (i == 0), r) for i, r in enumerate(residual.T)]
-        return shift, weight.sum(), residual.sum(axis=0), sums[0][0], sums[0][1], np.stack([s[2] for s in sums])
-    tile = columns.tile(values, len(weight))
-    return np.stack([tile._histograms(r) for r in (weight, *residual.T)])
-
-
-def _first_total(*parts):
-    """The sums of several tiles, about the first row of the first of them."""
-    if isinstance(parts[0], np.ndarray):
-        return _sum(*parts)
-    shift, weight, rest, total, square, product = parts[0]
-    total, square, product = total.copy(), square.copy(), product.copy()
-    for other, w, r, t, s, p in parts[1:]:
-        away = other.astype(np.float64) - shift
-        square += s + away * (2.0 * t + w * away)
-        total += t + w * away
-        product += p + np.multiply.outer(r, away)
-        weight, rest = weight + w, rest + r
-    return shift, weight, rest, total, square, product
-
-
-def _scores(values, state, n_rows):
-    columns, coef, alive = state
-    return columns.tile(values, n_rows, alive).scores(coef)
-
-
-def _gradient(values, state, residual):
-    columns, _, alive = state
-    return columns.tile(values, len(residual), alive).gradient(residual)
-
-
-def _gradient_of(values, state, slopes):
-    return _gradient(values, state, slopes[0])
-
-
-def _beside(pair, _):
-    """Targets and weights, on the worker where their tile is."""
-    return pair
-
-
-def _slopes(rows, shared, *partial):
-    """Residual, its sum and the loss of some rows from the partial scores of their tiles."""
-    y, weight = rows
-    loss, intercept, scale = shared
-    value, residual = loss.value_and_gradient(y, _sum(*partial) + intercept, weight * scale)
-    return residual, residual.sum(axis=0), value
-
-
-def _totals(*slopes):
-    return sum(s[1] for s in slopes), sum(s[2] for s in slopes)
-
-
-def _fused(values, state, rows, shared):
-    (columns, coef, alive), (y, weight), (loss, intercept, scale) = state, rows, shared
-    return columns.tile(values, len(y), alive).scores_and_gradient(coef, intercept, loss, y, weight * scale)
-
-
-def _covariance(values, state, rows, scale):
-    (columns, direction, alive), (_, weight) = state, rows
-    return columns.tile(values, len(weight), alive).covariance(direction, weight * scale)
-
-
-def _sum(*parts):
-    if isinstance(parts[0], tuple):
-        return tuple(_sum(*some) for some in zip(*parts))
-    total = parts[0].copy() if isinstance(parts[0], np.ndarray) else parts[0]
-    for part in parts[1:]:
-        total += part
-    return total
-
-
-def _join(columns, positions, *tiles):
-    """The chosen columns of neighbouring tiles, side by side and as they are kept: codes for piecewise-linear responses."""
-    chosen = [
-        v.T.take(k, axis=0).T if v.ndim == 2 and v.flags.f_contiguous else v.take(k, axis=1)
-        for v, k in zip(map(np.asarray, tiles), positions)
-    ]
-    return columns.encoded(chosen[0] if len(chosen) == 1 else np.concatenate(chosen, axis=1))
-
-
-def _reduced(parts, add=_sum):
-    """Sum of the tasks' results by a tree of tasks, in a fixed order."""
-    while len(parts) > 1:
-        parts = [_task(add, *parts[i : i + FAN_IN]) for i in range(0, len(parts), FAN_IN)]
-    return parts[0]
 
 
 class DaskDesign(OutOfCoreDesign):

@@ -19,26 +19,9 @@ from dask.delayed import delayed
 from sklearn.utils import check_random_state
 
 from ..sources.dask_matrix import DaskMatrix
+from . import dask_tasks as tasks
 from .base import COMPACT_RATIO
-from .dask_tasks import (
-    Columns,
-    _beside,
-    _covariance,
-    _first,
-    _first_total,
-    _fused,
-    _gradient,
-    _gradient_of,
-    _join,
-    _ranges,
-    _reduced,
-    _scores,
-    _shared,
-    _slopes,
-    _task,
-    _totals,
-    _widest,
-)
+from .dask_tasks import Columns, reduced, shared, task
 from .dense import moments
 from .kernels import ROWS
 from .knots import even_knots
@@ -105,15 +88,15 @@ class DaskDesign(OutOfCoreDesign):
         n_bins = response.n_bins
         weights = [self.weight[rows] for rows in self.rows]
         ranges = [
-            _reduced([_task(_ranges, tiles[j], weight) for tiles, weight in zip(self.tiles, weights)], _widest)
+            reduced([task(tasks.ranges, tiles[j], weight) for tiles, weight in zip(self.tiles, weights)], tasks.widest)
             for j in range(len(self.parts))
         ]
         found = dask.compute(*ranges)
         lines = even_knots(np.concatenate([r[0] for r in found]), np.concatenate([r[1] for r in found]), n_bins)
         if response.bins == "quantile":
             whole = X.array.rechunk({0: -1, 1: "auto"})
-            weight = _shared(self.weight, self.weight.nbytes)
-            lines = np.concatenate(dask.compute(*[_task(response.knots, t, weight) for t in whole.to_delayed()[0]]))
+            weight = shared(self.weight, self.weight.nbytes)
+            lines = np.concatenate(dask.compute(*[task(response.knots, t, weight) for t in whole.to_delayed()[0]]))
         missing = any(r[2] for r in found)
         self.meaning = replace(self.meaning, knots=lines, even=evenly_spaced(lines), missing=missing)
         self.n_bins, self.n_knots, self.width = n_bins, n_bins + 1, n_bins + 1 + missing
@@ -131,9 +114,9 @@ class DaskDesign(OutOfCoreDesign):
     def _first_read(self, residual):
         results = []
         for j, part in enumerate(self.parts):
-            meaning = _shared(self.meaning[part], self.meaning[part].nbytes)
-            sums = [_task(_first, t[j], meaning, self.weight[r], residual[r]) for t, r in zip(self.tiles, self.rows)]
-            results.append(_reduced(sums, _first_total))
+            meaning = shared(self.meaning[part], self.meaning[part].nbytes)
+            sums = [task(tasks.first_read, t[j], meaning, self.weight[r], residual[r]) for t, r in zip(self.tiles, self.rows)]
+            results.append(reduced(sums, tasks.add_first_reads))
         found = dask.compute(*results)
         if self.knots is None:
             shift, total, square = (np.concatenate([f[i] for f in found]) for i in (0, 3, 4))
@@ -152,7 +135,7 @@ class DaskDesign(OutOfCoreDesign):
         states = []
         for part, alive in zip(self.parts, self.alive):
             state = self.meaning[part], None if values is None else values[part], alive
-            states.append(_shared(state, sum(v.nbytes for v in state if v is not None)))
+            states.append(shared(state, sum(v.nbytes for v in state if v is not None)))
         return states
 
     def scores(self, coef):
@@ -160,7 +143,7 @@ class DaskDesign(OutOfCoreDesign):
         if coef.any():
             states = self._states(coef)
             sums = [
-                _reduced([_task(_scores, tile, state, r.stop - r.start) for tile, state in zip(tiles, states)])
+                reduced([task(tasks.scores, tile, state, r.stop - r.start) for tile, state in zip(tiles, states)])
                 for tiles, r in zip(self.tiles, self.rows)
             ]
             for rows, found in zip(self.rows, dask.compute(*sums)):
@@ -172,7 +155,7 @@ class DaskDesign(OutOfCoreDesign):
             return self._first_read(residual)
         sums = []
         for j, state in enumerate(self._states()):
-            sums.append(_reduced([_task(_gradient, t[j], state, residual[r]) for t, r in zip(self.tiles, self.rows)]))
+            sums.append(reduced([task(tasks.gradient, t[j], state, residual[r]) for t, r in zip(self.tiles, self.rows)]))
         return np.concatenate(dask.compute(*sums))
 
     def _rows_of(self, y, sample_weight):
@@ -180,7 +163,7 @@ class DaskDesign(OutOfCoreDesign):
         if self._targets is None or self._targets[0] is not y or self._targets[1] is not sample_weight:
             pairs = [(y[r], sample_weight[r]) for r in self.rows]
             if self.stored and len(self.parts) == 1:
-                sent = [_task(_beside, pair, row[0]) for pair, row in zip(pairs, self.tiles)]
+                sent = [task(tasks.beside, pair, row[0]) for pair, row in zip(pairs, self.tiles)]
             else:
                 sent = [delayed(pair, pure=False, traverse=False) for pair in pairs]
             self._targets = y, sample_weight, dask.persist(*sent)
@@ -200,21 +183,21 @@ class DaskDesign(OutOfCoreDesign):
             return super().scores_and_gradient(coef, intercept, loss, y, sample_weight)
         rows, states = self._rows_of(y, sample_weight), self._states(coef)
         chosen, scale = self._some(sample_weight)
-        shared = loss, intercept, scale
+        at = loss, intercept, scale
         if len(self.parts) == 1:
             gradient, residual_sum, value = dask.compute(
-                _reduced([_task(_fused, self.tiles[i][0], states[0], rows[i], shared) for i in chosen])
+                reduced([task(tasks.fused, self.tiles[i][0], states[0], rows[i], at) for i in chosen])
             )[0]
             return gradient, residual_sum, float(value)
         slopes = []
         for i in chosen:
             n_rows = self.rows[i].stop - self.rows[i].start
-            partial = [_task(_scores, tile, state, n_rows) for tile, state in zip(self.tiles[i], states)]
-            slopes.append(_task(_slopes, rows[i], shared, *partial))
+            partial = [task(tasks.scores, tile, state, n_rows) for tile, state in zip(self.tiles[i], states)]
+            slopes.append(task(tasks.residual_of_rows, rows[i], at, *partial))
         sums = []
         for j, state in enumerate(self._states()):
-            sums.append(_reduced([_task(_gradient_of, self.tiles[i][j], state, s) for i, s in zip(chosen, slopes)]))
-        *gradients, (residual_sum, value) = dask.compute(*sums, _reduced([_task(_totals, s) for s in slopes]))
+            sums.append(reduced([task(tasks.gradient_of_slopes, self.tiles[i][j], state, s) for i, s in zip(chosen, slopes)]))
+        *gradients, (residual_sum, value) = dask.compute(*sums, reduced([task(tasks.totals, s) for s in slopes]))
         return np.concatenate(gradients), residual_sum, float(value)
 
     def covariance(self, direction, sample_weight):
@@ -223,7 +206,7 @@ class DaskDesign(OutOfCoreDesign):
         (state,) = self._states(direction)
         chosen, scale = self._some(sample_weight)
         pairs = self._rows_of(self._targets[0] if self._targets else np.zeros((self.n_samples, 1)), sample_weight)
-        return dask.compute(_reduced([_task(_covariance, self.tiles[i][0], state, pairs[i], scale) for i in chosen]))[0]
+        return dask.compute(reduced([task(tasks.covariance, self.tiles[i][0], state, pairs[i], scale) for i in chosen]))[0]
 
     def _narrow(self, kept, compact=False):
         """Strike columns out; where few are left, join those of neighbouring tiles, none larger than the largest before."""
@@ -253,7 +236,7 @@ class DaskDesign(OutOfCoreDesign):
         columns = Columns(self.meaning.dtype, even=self.meaning.even)
         if self.knots is not None:
             columns.knots = self.knots[bounds[group[0]] : bounds[group[-1] + 1]]
-        return _task(_join, columns, [positions[j] for j in group], *[row[j] for j in group])
+        return task(tasks.join, columns, [positions[j] for j in group], *[row[j] for j in group])
 
     def _fits(self):
         few = LEFT * self.n_features <= self.n_all or self._bytes(self.n_features) <= EASY_BYTES

@@ -18,11 +18,12 @@ FAN_IN = 16  # so many partial sums are added by one task
 SMALL_BYTES = 1 << 20  # what is larger is sent to the workers once, not with every task
 
 
-def _task(function, *arguments):
+def task(function, *arguments):
+    """One call, to be made by a worker."""
     return delayed(function, pure=False, traverse=False)(*arguments)
 
 
-def _shared(value, n_bytes: int):
+def shared(value, n_bytes: int):
     """What several tasks need: a part of each while it is small, so that they wait for their tile alone and run where it lies."""
     return value if n_bytes <= SMALL_BYTES else delayed(value, pure=False, traverse=False)
 
@@ -77,18 +78,20 @@ class Columns:
 # -- tasks on one tile -------------------------------------------------------------------------------------------------------------
 
 
-def _ranges(values, weight):
+def ranges(values, weight):
+    """Least and greatest value of each column, and whether there is NaN."""
     low = np.full(values.shape[1], np.inf, values.dtype)
     high = -low
     add_ranges(values, weight, low, high, values.flags.c_contiguous)
     return low, high, bool(np.isnan(values.min()))
 
 
-def _widest(*parts):
+def widest(*parts):
+    """The ranges of several tiles in one."""
     return np.min([p[0] for p in parts], axis=0), np.max([p[1] for p in parts], axis=0), any(p[2] for p in parts)
 
 
-def _first(values, columns, weight, residual):
+def first_read(values, columns, weight, residual):
     """Sums for the moments about the tile's first row and for the gradient, or histograms of codes (1 + n_outputs, m, 256)."""
     if columns.knots is None:
         values = np.asarray(values)
@@ -99,10 +102,10 @@ def _first(values, columns, weight, residual):
     return np.stack([tile._histograms(r) for r in (weight, *residual.T)])
 
 
-def _first_total(*parts):
+def add_first_reads(*parts):
     """The sums of several tiles, about the first row of the first of them."""
     if isinstance(parts[0], np.ndarray):
-        return _sum(*parts)
+        return add(*parts)
     shift, weight, rest, total, square, product = parts[0]
     total, square, product = total.copy(), square.copy(), product.copy()
     for other, w, r, t, s, p in parts[1:]:
@@ -114,57 +117,64 @@ def _first_total(*parts):
     return shift, weight, rest, total, square, product
 
 
-def _scores(values, state, n_rows):
+def scores(values, state, n_rows):
+    """Partial scores of the rows of a tile; ``state``: what its columns mean, their coefficients, and which are left."""
     columns, coef, alive = state
     return columns.tile(values, n_rows, alive).scores(coef)
 
 
-def _gradient(values, state, residual):
+def gradient(values, state, residual):
+    """Gradient of the columns of a tile."""
     columns, _, alive = state
     return columns.tile(values, len(residual), alive).gradient(residual)
 
 
-def _gradient_of(values, state, slopes):
-    return _gradient(values, state, slopes[0])
+def gradient_of_slopes(values, state, slopes):
+    """The same from the result of :func:`residual_of_rows`."""
+    return gradient(values, state, slopes[0])
 
 
-def _beside(pair, _):
+def beside(pair, _):
     """Targets and weights, on the worker where their tile is."""
     return pair
 
 
-def _slopes(rows, shared, *partial):
+def residual_of_rows(rows, at, *partial):
     """Residual, its sum and the loss of some rows from the partial scores of their tiles."""
     y, weight = rows
-    loss, intercept, scale = shared
-    value, residual = loss.value_and_gradient(y, _sum(*partial) + intercept, weight * scale)
+    loss, intercept, scale = at
+    value, residual = loss.value_and_gradient(y, add(*partial) + intercept, weight * scale)
     return residual, residual.sum(axis=0), value
 
 
-def _totals(*slopes):
+def totals(*slopes):
+    """Sums of the residuals and of the losses of several rows of tiles."""
     return sum(s[1] for s in slopes), sum(s[2] for s in slopes)
 
 
-def _fused(values, state, rows, shared):
-    (columns, coef, alive), (y, weight), (loss, intercept, scale) = state, rows, shared
+def fused(values, state, rows, at):
+    """Gradient, sum of the residuals and loss of a tile of whole rows."""
+    (columns, coef, alive), (y, weight), (loss, intercept, scale) = state, rows, at
     return columns.tile(values, len(y), alive).scores_and_gradient(coef, intercept, loss, y, weight * scale)
 
 
-def _covariance(values, state, rows, scale):
+def covariance(values, state, rows, scale):
+    """Second moments of the columns of a tile of whole rows times a direction."""
     (columns, direction, alive), (_, weight) = state, rows
     return columns.tile(values, len(weight), alive).covariance(direction, weight * scale)
 
 
-def _sum(*parts):
+def add(*parts):
+    """Sum of several tasks' results: numbers, arrays, or tuples of these."""
     if isinstance(parts[0], tuple):
-        return tuple(_sum(*some) for some in zip(*parts))
+        return tuple(add(*some) for some in zip(*parts))
     total = parts[0].copy() if isinstance(parts[0], np.ndarray) else parts[0]
     for part in parts[1:]:
         total += part
     return total
 
 
-def _join(columns, positions, *tiles):
+def join(columns, positions, *tiles):
     """The chosen columns of neighbouring tiles, side by side and as they are kept: codes for piecewise-linear responses."""
     chosen = [
         v.T.take(k, axis=0).T if v.ndim == 2 and v.flags.f_contiguous else v.take(k, axis=1)
@@ -173,8 +183,8 @@ def _join(columns, positions, *tiles):
     return columns.encoded(chosen[0] if len(chosen) == 1 else np.concatenate(chosen, axis=1))
 
 
-def _reduced(parts, add=_sum):
+def reduced(parts, add=add):
     """Sum of the tasks' results by a tree of tasks, in a fixed order."""
     while len(parts) > 1:
-        parts = [_task(add, *parts[i : i + FAN_IN]) for i in range(0, len(parts), FAN_IN)]
+        parts = [task(add, *parts[i : i + FAN_IN]) for i in range(0, len(parts), FAN_IN)]
     return parts[0]

@@ -23,13 +23,15 @@ from ..common.validation import check_parameters, is_size, n_threads
 from ..designs.base import Design, NotFiniteError
 from ..designs.factory import as_out_of_core, local, make_design
 from ..designs.responses import PiecewiseLinear
-from ..objective.losses import Loss, check_bounded
+from ..objective.losses import Loss
 from ..objective.priors import Prior
-from ..solvers.annealing import Annealed, SafeRate, anneal, strengths
+from ..solvers.accelerated_gradient import accelerated_gradient
+from ..solvers.annealing import Annealed, anneal, strengths
 from ..solvers.criteria import default_sizes, ebic
 from ..solvers.newton import Problem, refit
 from ..solvers.schedules import step_counts
-from ..solvers.swapping import POOL, descend, polish
+from ..solvers.step_size import annealing_step
+from ..solvers.swapping import POOL, polish
 from ..sources.matrix import OutOfCoreMatrix
 
 try:
@@ -218,10 +220,7 @@ class _FSA(CallbackSupportMixin, SelectorMixin, BaseEstimator):
     def _rate(self, loss: Loss, sample_weight):
         if self.learning_rate != "auto":
             return float(self.learning_rate)
-        if loss.default_step_size is not None:
-            return loss.default_step_size
-        check_bounded(loss)
-        return SafeRate(loss, sample_weight)
+        return annealing_step(loss, sample_weight)
 
     def _fit(self, problem: Encoded) -> Self:
         """Solve and set the fitted attributes."""
@@ -368,7 +367,7 @@ class _FSA(CallbackSupportMixin, SelectorMixin, BaseEstimator):
                 groups=groups,
                 rounds=0 if along else 10,
             )
-        coef, intercept = descend(
+        coef, intercept = accelerated_gradient(
             state.design,
             y,
             loss,

@@ -9,14 +9,9 @@ from ..designs.base import Design
 from ..designs.factory import make_design
 from ..objective.losses import Loss, check_bounded
 from ..objective.priors import Prior
-from ..solvers.annealing import anneal, largest_eigenvalue, strengths, strongest
+from ..solvers.annealing import anneal, strengths, strongest
+from ..solvers.step_size import intercept_step, safe_step, start_direction
 from .base import SelectingClassifier, SelectingRegressor, Selector
-
-
-def safe_rate(design: Design, y, loss: Loss, sample_weight, ridge: float = 0.0) -> float:
-    """One over a bound on the objective's curvature: plain gradient steps never go uphill."""
-    start = loss.gradient(y, np.zeros_like(y), sample_weight)[:, :1]
-    return 1.0 / max(loss.max_curvature * 1.1 * largest_eigenvalue(design, sample_weight, start) + ridge, 1e-12)
 
 
 def quantile_thresholding(
@@ -52,7 +47,14 @@ def quantile_thresholding(
     """
     coef = np.zeros((design.n_features, 1, y.shape[1]))
     intercept = loss.best_constant(y, sample_weight) if fit_intercept else np.zeros(y.shape[1])
-    rate = safe_rate(design, y, loss, sample_weight, ridge) if learning_rate is None else learning_rate
+
+    def step_of(columns: Design) -> float:
+        if learning_rate is not None:
+            return learning_rate
+        direction = start_direction(columns, y, loss, sample_weight, np.zeros(y.shape[1]))
+        return safe_step(columns, loss, sample_weight, direction, penalty=ridge)
+
+    rate = step_of(design)
     shares = np.diff(np.linspace(0, n_steps, n_thresholdings + 1).astype(int))
     curve: list[float] = []
     for share in shares:
@@ -60,11 +62,10 @@ def quantile_thresholding(
         curve.append(value)
         moved = coef - rate * gradient
         if fit_intercept:
-            intercept = intercept - residual_sum / loss.max_curvature
+            intercept = intercept - intercept_step(loss, residual_sum)
         kept = strongest(strengths(moved), k)
         small = design.keep(kept)
-        if learning_rate is None:
-            rate = safe_rate(small, y, loss, sample_weight, ridge)
+        rate = step_of(small)
         state = anneal(  # with nothing left to drop, the annealing loop is gradient descent
             small,
             y,

@@ -1,4 +1,4 @@
-"""The loop: a gradient step, then only the strongest features stay, on a schedule (Algorithm 1 of both texts)."""
+"""The loop: a gradient step, then only the strongest features stay, on a schedule (Barbu et al., 2014 and 2017, Algorithm 1)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from ..designs.base import Design
 from ..objective.losses import Loss
 from ..objective.priors import Prior
+from .step_size import intercept_step
 
 
 @dataclass
@@ -19,14 +20,14 @@ class Annealed:
     Attributes
     ----------
     design : Design
-        The design of the surviving features.
+        The design of the remaining features.
     kept : ndarray of shape (k,), int
         Their positions among all features, ascending.
     coef : ndarray of shape (k, width, n_outputs)
         Standardised coefficients.
     intercept : ndarray of shape (n_outputs,)
     dropped_at : ndarray of shape (n_features,), int
-        Step at which each feature fell; the number of steps for survivors. Late ones nearly made it.
+        Step at which each feature was dropped; the number of steps for those that remain. Late ones nearly made it.
     loss_curve : list of float
         Loss before each step.
     """
@@ -95,19 +96,29 @@ def anneal(
     sample_weight : ndarray of shape (n_samples,)
         Sums to one: gradients are weighted means.
     learning_rate : float or function
-        Step size; a function ``(design, coef) -> float`` is asked after the first cut and again whenever half of the features
-        have fallen: what is safe for some columns is safe for a part of them.
+        Step size; a function ``(design, coef) -> float`` is called after the first cut and again whenever half of the features
+        are dropped: what is safe for some columns is safe for a part of them.
     prior : Prior or None
     momentum : float
         In [0, 1); the velocity is pruned with the features.
     fit_intercept : bool
         The intercept is neither dropped nor shrunk; its step is one over the loss' greatest curvature.
     groups : ndarray of shape (n_features,), int, or None
-        Group of each feature: a group stays or falls as a whole.
+        Group of each feature: a group stays or is dropped as a whole.
     coef, intercept : ndarray or None
         Where to start; zero and the best constant by default.
     callback : function or None
         Called as ``callback(step, state)`` after each step.
+
+    Returns
+    -------
+    Annealed
+        The remaining features and their coefficients.
+
+    Raises
+    ------
+    FloatingPointError
+        If the loss overflows: the learning rate is too large.
     """
     m = design.n_features
     kept = np.arange(m)
@@ -118,12 +129,12 @@ def anneal(
         intercept = loss.best_constant(y, sample_weight) if fit_intercept else np.zeros(y.shape[1])
     velocity = np.zeros_like(coef) if momentum else None
     state = Annealed(design, kept, coef, np.array(intercept, dtype=float), np.full(m, len(counts)))
-    # The first step from zero selects by direction alone: its length may wait until fewer columns are left to be asked.
+    # The first step from zero selects by direction alone: its length may wait until fewer columns are left.
     if not callable(learning_rate):
         rate = float(learning_rate)
     else:
         rate = 1.0 if from_zero else learning_rate(design, state.coef)
-    asked = m
+    n_at_rate = m
 
     for step, count in enumerate(counts):
         gradient, residual_sum, value = state.design.scores_and_gradient(state.coef, state.intercept, loss, y, sample_weight)
@@ -136,7 +147,7 @@ def anneal(
             velocity = momentum * velocity - rate * gradient
             state.coef = state.coef + velocity
         if fit_intercept:
-            state.intercept = state.intercept - residual_sum / loss.max_curvature
+            state.intercept = state.intercept - intercept_step(loss, residual_sum)
         if not np.isfinite(value):
             raise FloatingPointError(f"the loss became {value} in step {step + 1}; learning_rate={rate:g} is too large")
 
@@ -145,56 +156,18 @@ def anneal(
             stay = strongest(strength, count)
             if groups is not None:
                 stay = np.flatnonzero(np.isin(groups, stay))
-                groups = np.unique(groups[stay], return_inverse=True)[1]  # the survivors' own numbers: no group without columns
-            fallen = np.ones(len(state.kept), bool)
-            fallen[stay] = False
-            state.dropped_at[state.kept[fallen]] = step
+                groups = np.unique(groups[stay], return_inverse=True)[1]  # numbers of the groups that stay
+            dropped = np.ones(len(state.kept), bool)
+            dropped[stay] = False
+            state.dropped_at[state.kept[dropped]] = step
             state.design, state.coef, state.kept = state.design.keep(stay), state.coef[stay], state.kept[stay]
             if velocity is not None:
                 velocity = velocity[stay]
-        if callable(learning_rate) and (2 * len(state.kept) < asked or (step == 0 and from_zero)):
-            rate, asked = learning_rate(state.design, state.coef), len(state.kept)
+        if callable(learning_rate) and (2 * len(state.kept) < n_at_rate or (step == 0 and from_zero)):
+            rate, n_at_rate = learning_rate(state.design, state.coef), len(state.kept)
             if step == 0 and from_zero:
                 state.coef = rate * state.coef
                 velocity = None if velocity is None else rate * velocity
         if callback is not None:
             callback(step, state)
     return state
-
-
-def largest_eigenvalue(design: Design, sample_weight: np.ndarray, residual: np.ndarray, n_iter: int = 10) -> float:
-    """Largest eigenvalue of the weighted covariance of the standardised columns, by power iteration, from below.
-
-    The iteration starts from the gradient of ``residual`` (n_samples, 1): the directions that the fit will move in, and a start
-    that does not depend on the order of the columns.
-    """
-    return _power_iteration(design, sample_weight, design.gradient(residual), n_iter)
-
-
-def _power_iteration(design, sample_weight, v, n_iter):
-    value = 0.0
-    for _ in range(n_iter):
-        norm = float(np.linalg.norm(v))
-        if norm == 0.0:
-            break
-        v = design.covariance(v / norm, sample_weight)
-        value = float(np.linalg.norm(v))
-    return value
-
-
-@dataclass
-class SafeRate:
-    """Step size one over the Lipschitz constant of the gradient, for any loss: what :func:`anneal` may be given as learning rate.
-
-    A few power iterations from the coefficients estimate the constant from below; gradient steps stay stable up to twice the
-    step, with momentum up to nearly four times.
-    """
-
-    loss: Loss
-    sample_weight: np.ndarray
-    n_iter: int = 3
-
-    def __call__(self, design: Design, coef: np.ndarray) -> float:
-        """Rate for these columns."""
-        largest = _power_iteration(design, self.sample_weight, np.ascontiguousarray(coef[:, :, :1]), self.n_iter)
-        return 1.0 / max(1.1 * self.loss.max_curvature * largest, 1e-12)

@@ -13,7 +13,6 @@ import numpy as np
 
 from ..designs.base import Design
 from ..objective.losses import Loss
-from .annealing import largest_eigenvalue
 from .newton import Fit, Problem, block_changes, gram, refit, single_changes
 
 POOL = 15  # late survivors in the first pool, in units of k: with 5 true features are often missing, 20 gain nothing more
@@ -301,36 +300,3 @@ def _pool_matrix(design, pool, members):
     back = np.argsort(order)
     columns = (back[:, None] * design.width + np.arange(design.width)).ravel()
     return Z[:, columns], design.width * np.concatenate([[0], np.cumsum([len(members[u]) for u in pool])])
-
-
-def descend(design: Design, y, loss: Loss, sample_weight, coef, intercept, *, prior=None, n_steps=100, fit_intercept=True):
-    """Refit at any size: accelerated gradient steps, the momentum restarted whenever it points uphill.
-
-    Returns
-    -------
-    coef, intercept
-    """
-    residual = loss.gradient(y, np.zeros_like(y) + intercept, sample_weight)[:, :1]
-    bound = 1.05 * loss.max_curvature * largest_eigenvalue(design, sample_weight, residual)
-    if prior is not None:
-        bound += float(np.linalg.norm(prior.curvature(design.n_knots, design.width), 2))
-    rate = 1.0 / max(bound, 1e-12)
-    ahead, ahead_intercept, t = coef, intercept, 1.0
-    last = np.inf
-    for _ in range(n_steps):
-        gradient, residual_sum, value = design.scores_and_gradient(ahead, ahead_intercept, loss, y, sample_weight)
-        if prior is not None:
-            gradient += prior.gradient(ahead, design.n_knots)
-            value += prior.value(ahead, design.n_knots)
-        if value > last and t == 1.0:  # a plain step went uphill: the bound, estimated from below, was too small
-            rate *= 0.5
-        last = value
-        new = ahead - rate * gradient
-        new_intercept = ahead_intercept - fit_intercept * residual_sum / (2.0 * loss.max_curvature)
-        if np.vdot(gradient, new - coef) > 0:  # uphill: forget the momentum
-            t = 1.0
-        t_next = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * t * t))
-        speed = (t - 1.0) / t_next
-        ahead, ahead_intercept = new + speed * (new - coef), new_intercept + speed * (new_intercept - intercept)
-        coef, intercept, t = new, new_intercept, t_next
-    return coef, intercept

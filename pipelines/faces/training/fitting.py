@@ -9,9 +9,10 @@ import numpy as np
 
 from ....learners.objective.losses import Loss, get_loss
 from ....learners.objective.priors import Prior
-from ....learners.solvers.annealing import SafeRate, anneal
+from ....learners.solvers.accelerated_gradient import accelerated_gradient
+from ....learners.solvers.annealing import anneal
 from ....learners.solvers.schedules import get_schedule
-from ....learners.solvers.swapping import descend
+from ....learners.solvers.step_size import annealing_step
 from ....models.keypoints.detector import KeypointModel
 from ....models.keypoints.window_models import OffsetModel
 from ....vision.windows.feature_pool import FeaturePool
@@ -43,7 +44,7 @@ class FitSettings:
     n_steps : int
         Its steps.
     learning_rate : float
-        Step size, in units of one over the largest curvature of the loss along the features still there.
+        Step size for the losses of the margin; the squared loss of the offsets takes one over its largest curvature.
     shrinkage : float
         Ridge on standardised responses, while annealing and in the final fit.
     smoothness : float
@@ -157,16 +158,20 @@ def _select(
     counts = get_schedule(s.schedule)(len(features), k, s.n_steps, s.mu)
     counts = counts[: int(np.argmax(counts == k)) + 1]
 
-    def rate(weight: np.ndarray) -> float | SafeRate:
-        # Gradients of the squared loss grow without end where a step overshoots.
-        return SafeRate(loss, weight) if loss.default_step_size is None else s.learning_rate
-
     weight = weights(y[rows])
     sampled = patches[rows]
     lo, step = value_range(pool, sampled, features, s.n_bins, _RANGE_ROWS)
     design = PatchDesign(sampled, weight, pool=pool, features=features, n_bins=s.n_bins, lo=lo, step=step)
     switch = int(np.argmax(counts <= max(k, s.late * k))) + 1
-    state = anneal(design, y[rows], loss, counts[:switch], sample_weight=weight, learning_rate=rate(weight), prior=prior)
+    state = anneal(
+        design,
+        y[rows],
+        loss,
+        counts[:switch],
+        sample_weight=weight,
+        learning_rate=annealing_step(loss, weight, s.learning_rate),
+        prior=prior,
+    )
     raw, offset = state.design.unstandardise(state.coef, state.intercept)
     kept = state.kept
     del design, state, sampled  # a gigabyte of codes
@@ -182,7 +187,7 @@ def _select(
         loss,
         counts[switch:],
         sample_weight=weight,
-        learning_rate=rate(weight),
+        learning_rate=annealing_step(loss, weight, s.learning_rate),
         prior=prior,
         coef=coef,
         intercept=offset,
@@ -192,7 +197,7 @@ def _select(
     # From zero: the annealed coefficients overshoot in the directions that many correlated features share, and
     # accelerated steps need longer to undo that than to learn the whole.
     zero = np.zeros_like(state.coef), np.zeros_like(state.intercept)
-    coef, offset = descend(small, y, loss, weight, *zero, prior=prior, n_steps=s.final_steps)
+    coef, offset = accelerated_gradient(small, y, loss, weight, *zero, prior=prior, n_steps=s.final_steps)
     raw, offset = small.unstandardise(coef, offset)
     return {"features": features[kept], "lo": lo[kept], "step": step[kept]}, raw.astype(np.float32), offset
 

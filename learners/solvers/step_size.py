@@ -1,0 +1,120 @@
+"""Step sizes: one over a bound on the curvature of the mean loss along the columns at hand, and the step of the intercept.
+
+The gradient of the mean loss has the Lipschitz constant L <= max_curvature * lambda, with lambda the largest eigenvalue of the
+weighted covariance of the standardised columns. Power iteration estimates lambda from below, so each caller multiplies it by a
+``slack``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..designs.base import Design
+from ..objective.losses import Loss, check_bounded
+
+SLACK = 1.1  # a choice: ten power iterations from the gradient end within a few percent of the eigenvalue
+
+
+def largest_eigenvalue(design: Design, sample_weight: np.ndarray, direction: np.ndarray, n_iter: int = 10) -> float:
+    """Largest eigenvalue of the weighted covariance of the standardised columns, by power iteration, from below.
+
+    Parameters
+    ----------
+    design : Design
+    sample_weight : ndarray of shape (n_samples,)
+        Sums to one.
+    direction : ndarray of shape (n_features, width, 1)
+        Where the iteration starts. A gradient is a good start: it has the directions that the fit will move in, and does not depend
+        on the order of the columns.
+    n_iter : int, default 10
+        Products with the covariance, each one read of the data.
+
+    Returns
+    -------
+    float
+        0 where ``direction`` is 0.
+    """
+    value = 0.0
+    for _ in range(n_iter):
+        norm = float(np.linalg.norm(direction))
+        if norm == 0.0:
+            break
+        direction = design.covariance(direction / norm, sample_weight)
+        value = float(np.linalg.norm(direction))
+    return value
+
+
+def safe_step(
+    design: Design,
+    loss: Loss,
+    sample_weight: np.ndarray,
+    direction: np.ndarray,
+    *,
+    slack: float = SLACK,
+    penalty: float = 0.0,
+    n_iter: int = 10,
+) -> float:
+    """One over a bound on the curvature of mean loss plus penalty: plain gradient steps never go uphill.
+
+    Parameters
+    ----------
+    design, sample_weight, direction, n_iter
+        See :func:`largest_eigenvalue`.
+    loss : Loss
+        With a finite ``max_curvature``.
+    slack : float
+        Factor on the estimated curvature.
+    penalty : float
+        Largest curvature of the penalty.
+    """
+    return 1.0 / max(slack * loss.max_curvature * largest_eigenvalue(design, sample_weight, direction, n_iter) + penalty, 1e-12)
+
+
+def start_direction(design: Design, y: np.ndarray, loss: Loss, sample_weight: np.ndarray, intercept: np.ndarray) -> np.ndarray:
+    """Gradient over the coefficients of the first output where all of them are 0: the direction for :func:`safe_step`."""
+    return design.gradient(loss.gradient(y, np.zeros_like(y) + intercept, sample_weight)[:, :1])
+
+
+@dataclass
+class AdaptiveStep:
+    """:func:`safe_step` as the learning rate of :func:`anneal`, which asks again when half of the features are gone.
+
+    It starts from the coefficients, and three power iterations do: steps stay stable up to twice the length, with momentum up to
+    nearly four times.
+    """
+
+    loss: Loss
+    sample_weight: np.ndarray
+    n_iter: int = 3
+
+    def __call__(self, design: Design, coef: np.ndarray) -> float:
+        """Step size for these columns."""
+        return safe_step(design, self.loss, self.sample_weight, np.ascontiguousarray(coef[:, :, :1]), n_iter=self.n_iter)
+
+
+def annealing_step(loss: Loss, sample_weight: np.ndarray, step: float | None = None) -> float | AdaptiveStep:
+    """What :func:`anneal` takes as learning rate for this loss.
+
+    Parameters
+    ----------
+    loss : Loss
+    sample_weight : ndarray of shape (n_samples,)
+    step : float or None
+        Instead of the default of a loss that has one. The others take the Lipschitz step: they diverge where a step overshoots.
+
+    Raises
+    ------
+    ValueError
+        If the loss has neither a default nor a bound.
+    """
+    if loss.default_step_size is not None:
+        return loss.default_step_size if step is None else step
+    check_bounded(loss)
+    return AdaptiveStep(loss, sample_weight)
+
+
+def intercept_step(loss: Loss, residual_sum: np.ndarray) -> np.ndarray:
+    """Step of the intercept: its column is constant, so the loss' greatest curvature alone bounds the curvature along it."""
+    return residual_sum / loss.max_curvature

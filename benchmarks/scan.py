@@ -14,6 +14,7 @@ import numpy as np
 from annealed.vision import FeaturePool, extract_patches, gaussian_pyramid, level_channels, scan
 from annealed.vision.windows.kernels import LANES
 from annealed.vision.windows.patch_design import PatchDesign
+from annealed.vision.windows.responses import Responses
 from skimage.data import astronaut
 
 
@@ -51,8 +52,7 @@ def main():
     def model(count):
         chosen = pool.features[rng.choice(pool.n_haar, count, replace=False)]
         values = pool.evaluate(patches[:500], chosen)
-        lo = values.min(axis=0)
-        return chosen, lo, np.ptp(values, axis=0) / 6 + 1e-6, rng.normal(size=(count, 7)).astype(np.float32), 0.0
+        return chosen, Responses(values.min(axis=0), np.ptp(values, axis=0) / 6 + 1e-6, rng.normal(size=(count, 7))), 0.0
 
     large = model(1500)
     level = channels[4]

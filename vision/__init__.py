@@ -3,9 +3,11 @@
 from .images import as_rgb, read_image
 from .pyramid import Level, gaussian_pyramid
 from .windows.dense_scan import dense_values, scan
-from .windows.feature_pool import FeaturePool, HogLayout
+from .windows.feature_layout import HogLayout
+from .windows.feature_pool import FeaturePool
 from .windows.level_features import LevelChannels, level_channels
 from .windows.patches import extract_patches, pixel_of
+from .windows.responses import Responses
 from .words.dense_sift import DenseSift, Descriptors
 from .words.pet_features import PetFeatures, Photograph, colour_histogram
 from .words.visual_words import VisualWords
@@ -19,6 +21,7 @@ __all__ = [
     "LevelChannels",
     "PetFeatures",
     "Photograph",
+    "Responses",
     "VisualWords",
     "as_rgb",
     "colour_histogram",

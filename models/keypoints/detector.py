@@ -306,9 +306,7 @@ class KeypointDetector:
                 found.append(Detection(name, place.real, place.imag, face.score + context.weight * verified, size))
         return found
 
-    def pyramid(
-        self, image: np.ndarray, min_size: float | None = None, max_size: float | None = None
-    ) -> list[Level]:
+    def pyramid(self, image: np.ndarray, min_size: float | None = None, max_size: float | None = None) -> list[Level]:
         """Return the levels to scan for windows of the given sizes; see :meth:`detect`."""
         window = self.pool.window
         smallest = window if min_size is None else min_size

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from ...vision.windows.feature_pool import FeaturePool
+from ...vision.windows.responses import Responses
 from ..files import check_array
 from .guided_search import Guide
 from .non_maximum_suppression import Localisation
 from .shape_model import ShapeModel
 from .shape_regression import Context, Refinement
-from .window_models import KeypointModel, OffsetModel
+from .window_models import KeypointModel, OffsetModel, WindowModel
 
 Arrays = dict[str, np.ndarray]
 
@@ -107,58 +108,58 @@ def read_parts(
     return models, guides, Context(shape, refinements, floor, weight, thresholds, least)
 
 
+# Names of the arrays in a file: the first knot, the distance of the knots and the values of the responses.
+_LOW, _BIN_WIDTH, _VALUES = "lo", "step", "coef"
+
+
+def _write_window_model(arrays: Arrays, name: str, model: WindowModel) -> None:
+    arrays[f"{name}/features"] = model.features
+    arrays[f"{name}/{_LOW}"] = model.responses.low
+    arrays[f"{name}/{_BIN_WIDTH}"] = model.responses.bin_width
+    arrays[f"{name}/{_VALUES}"] = model.responses.values
+
+
 def _write_model(arrays: Arrays, name: str, model: KeypointModel) -> dict[str, Any]:
-    for array in ("features", "lo", "step", "coef", "thresholds"):
-        arrays[f"{name}/{array}"] = getattr(model, array)
+    _write_window_model(arrays, name, model)
+    arrays[f"{name}/thresholds"] = model.thresholds
     arrays[f"{name}/intercept"] = np.array([model.intercept], np.float64)
     return {"threshold": float(model.threshold), "localisation": model.localisation.to_dict()}
 
 
 def _write_offsets(arrays: Arrays, name: str, model: OffsetModel) -> None:
-    for array in ("features", "lo", "step", "coef", "intercept"):
-        arrays[f"{name}/{array}"] = getattr(model, array)
+    _write_window_model(arrays, name, model)
+    arrays[f"{name}/intercept"] = np.asarray(model.intercept)
 
 
-def _read_features(path, arrays: Arrays, name: str, pool: FeaturePool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Features with their bins."""
+def _read_responses(
+    path, arrays: Arrays, name: str, pool: FeaturePool, outputs: tuple[int, ...] = ()
+) -> tuple[np.ndarray, Responses]:
+    """Features and their responses."""
     features = pool.check(check_array(path, arrays, f"{name}/features", np.int32, (None, 8)))
     k = len(features)
-    lo = check_array(path, arrays, f"{name}/lo", np.float32, (k,))
-    step = check_array(path, arrays, f"{name}/step", np.float32, (k,))
-    if k < 1 or not (step > 0).all():
+    low = check_array(path, arrays, f"{name}/{_LOW}", np.float32, (k,))
+    bin_width = check_array(path, arrays, f"{name}/{_BIN_WIDTH}", np.float32, (k,))
+    values = check_array(path, arrays, f"{name}/{_VALUES}", np.float32, (k, None, *outputs))
+    if k < 1 or not (bin_width > 0).all() or values.shape[1] < 2:
         raise ValueError(f"{name}: expected at least one feature, one bin, and bins of a width above 0")
-    if not np.isfinite(step).all():
+    if not np.isfinite(bin_width).all() or not np.isfinite(values).all():
         raise ValueError(f"{name}: expected finite numbers")
-    return features, lo, step
+    return features, Responses(low, bin_width, values)
 
 
 def _read_model(path, arrays: Arrays, name: str, described: dict, pool: FeaturePool) -> KeypointModel:
-    features, lo, step = _read_features(path, arrays, name, pool)
-    k = len(features)
-    coef = check_array(path, arrays, f"{name}/coef", np.float32, (k, None))
-    if coef.shape[1] < 2:
-        raise ValueError(f"{name}: expected at least one feature, one bin, and bins of a width above 0")
-    if not np.isfinite(coef).all():
-        raise ValueError(f"{name}: expected finite numbers")
+    features, responses = _read_responses(path, arrays, name, pool)
     threshold = float(described["threshold"])
     if np.isnan(threshold):
         raise ValueError(f"{name}: threshold is not a number")
-    return KeypointModel(
-        features,
-        lo,
-        step,
-        coef,
-        check_array(path, arrays, f"{name}/thresholds", np.float32, (k,)),
-        float(check_array(path, arrays, f"{name}/intercept", np.float64, (1,))[0]),
-        Localisation.from_dict(described["localisation"]),
-        threshold,
-    )
+    intercept = float(check_array(path, arrays, f"{name}/intercept", np.float64, (1,))[0])
+    thresholds = check_array(path, arrays, f"{name}/thresholds", np.float32, (len(features),))
+    return KeypointModel(features, responses, intercept, thresholds, Localisation.from_dict(described["localisation"]), threshold)
 
 
 def _read_offsets(path, arrays: Arrays, name: str, pool: FeaturePool) -> OffsetModel:
-    features, lo, step = _read_features(path, arrays, name, pool)
-    coef = check_array(path, arrays, f"{name}/coef", np.float32, (len(features), None, 2))
+    features, responses = _read_responses(path, arrays, name, pool, (2,))
     intercept = check_array(path, arrays, f"{name}/intercept", np.float32, (2,))
-    if coef.shape[1] < 2 or not np.isfinite(coef).all() or not np.isfinite(intercept).all():
-        raise ValueError(f"{name}: expected at least one bin and finite numbers")
-    return OffsetModel(features, lo, step, coef, intercept)
+    if not np.isfinite(intercept).all():
+        raise ValueError(f"{name}: expected finite numbers")
+    return OffsetModel(features, responses, intercept)

@@ -1,121 +1,167 @@
-"""Sparse models of a window: whether a keypoint is there, and where it lies."""
+"""Sparse additive models of a window: whether it shows a keypoint, and where the keypoint lies.
+
+Both are `annealed.learners.common.additive.AdditiveModel` in single precision, evaluated by the compiled loops of
+`annealed.vision.windows`, which compute features on demand and reject windows early.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 import numpy as np
 
-from ...vision.windows.feature_pool import FeaturePool, response_tables
-from ...vision.windows.kernels import accumulate
-from ...vision.windows.responses import Additive, additive
+from ...vision.windows.feature_pool import FeaturePool
+from ...vision.windows.programs import CompiledModel
+from ...vision.windows.responses import Responses
 from .non_maximum_suppression import IED, Localisation
 
 
 @dataclass(frozen=True)
-class KeypointModel:
-    """What finds one keypoint: a sum of piecewise-linear responses to few features of a window.
+class WindowModel:
+    """A sum of piecewise-linear responses to few features of a window, eq. (12) of Barbu et al. (2017) [1]_.
 
-    Attributes
+    Parameters
     ----------
     features : ndarray of shape (k, 8), int32
         Features of the pool, in the order in which they are evaluated.
-    lo, step : ndarray of shape (k,), float32
-        Left border and width of each feature's bins.
-    coef : ndarray of shape (k, n_bins + 1), float32
-        Responses at the borders of the bins.
-    thresholds : ndarray of shape (k,), float32
-        A window is rejected when its running sum after feature t falls below entry t; -inf never rejects.
-    intercept : float
-        Start of the running sum.
-    localisation : Localisation
-        Where the keypoint lies, seen from the windows that find it.
-    threshold : float
-        Default threshold for detections.
+    responses : Responses
+        Of these features; one output, or dx and dy.
+    intercept : float or ndarray of shape (n_outputs,), float32
+        Start of the sum.
+
+    References
+    ----------
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer Vision and Big Data Learning",
+       IEEE Transactions on Pattern Analysis and Machine Intelligence 39 (2017), section 2.5.
     """
 
     features: np.ndarray
-    lo: np.ndarray
-    step: np.ndarray
-    coef: np.ndarray
+    responses: Responses
+    intercept: float | np.ndarray
+
+    def take(self, order: np.ndarray) -> Self:
+        """Return the model of some features (positions), in the order given."""
+        return replace(self, features=self.features[order], responses=self.responses.take(order))
+
+    def compiled(self, pool: FeaturePool) -> CompiledModel:
+        """Return the form that the compiled loops read; computed once."""
+        if "_compiled" not in self.__dict__:
+            self.__dict__["_compiled"] = self._compile(pool)
+        return self.__dict__["_compiled"]
+
+    def _compile(self, pool: FeaturePool) -> CompiledModel:
+        return pool.compile_model(self.features, self.responses, self.intercept)
+
+    def _mirrored(self, pool: FeaturePool) -> Self:
+        features, signs = pool.mirrored(self.features)
+        return replace(self, features=features, responses=self.responses.mirrored(signs))
+
+    def _outputs(self, patches: np.ndarray, pool: FeaturePool) -> np.ndarray:
+        """Outputs (n, q) for windows given as patches (n, 26, 26, 3), without rejection."""
+        values = pool.evaluate(patches, self.compiled(pool).program)
+        intercept = np.atleast_1d(self.intercept)
+        sums = [self.responses.running_sums(values, intercept[q], q)[:, -1] for q in range(self.responses.n_outputs)]
+        return np.stack(sums, axis=1)
+
+
+@dataclass(frozen=True)
+class KeypointModel(WindowModel):
+    """Classifier of the windows that show one keypoint, with a rejection threshold after each feature (a soft cascade).
+
+    Parameters
+    ----------
+    features, responses, intercept
+        As in `WindowModel`, with one output.
+    thresholds : ndarray of shape (k,), float32
+        A window is rejected when its running sum after feature t falls below entry t; -inf never rejects.
+    localisation : Localisation
+        Where the keypoint lies relative to the windows that show it.
+    threshold : float, default 0.0
+        Default least score of a detection.
+    """
+
     thresholds: np.ndarray
-    intercept: float
     localisation: Localisation = field(default_factory=Localisation)
     threshold: float = 0.0
 
     def mirrored(self, pool: FeaturePool) -> KeypointModel:
-        """Return the model that finds the mirror image of this keypoint."""
-        features, signs = pool.mirrored(self.features)
-        turned = signs < 0
-        n_bins = self.coef.shape[1] - 1
-        lo = np.where(turned, -(self.lo + n_bins * self.step), self.lo).astype(np.float32)
-        coef = np.where(turned[:, None], self.coef[:, ::-1], self.coef)
-        # A window has an even side: its pixel lies right of the middle, in the mirror left of it.
-        place = replace(self.localisation, offset_x=-self.localisation.offset_x - 1.0 / IED)
-        return replace(self, features=features, lo=lo, coef=coef, localisation=place)
+        """Return the model of the mirror image of this keypoint.
 
-    def compiled(self, pool: FeaturePool) -> Additive:
-        """The form that the compiled loops read; kept for the next call."""
-        if "_compiled" not in self.__dict__:
-            made = additive(pool, self.features, self.lo, self.step, self.coef, self.intercept, self.thresholds)
-            object.__setattr__(self, "_compiled", made)
-        return self.__dict__["_compiled"]
+        Parameters
+        ----------
+        pool : FeaturePool
+
+        Returns
+        -------
+        KeypointModel
+        """
+        # A window has an even side: its pixel lies right of the middle, in the mirror image left of it.
+        place = replace(self.localisation, offset_x=-self.localisation.offset_x - 1.0 / IED)
+        return replace(self._mirrored(pool), localisation=place)
+
+    def _compile(self, pool: FeaturePool) -> CompiledModel:
+        return pool.compile_model(self.features, self.responses, self.intercept, self.thresholds)
 
     def scores(self, patches: np.ndarray, pool: FeaturePool) -> np.ndarray:
-        """Return the scores (n,) of windows given as patches (n, 26, 26, 3), without rejection."""
-        return _last_sums(pool.evaluate(patches, self.compiled(pool).program), self.lo, self.step, self.coef, self.intercept)
+        """Score windows without rejection.
+
+        Parameters
+        ----------
+        patches : ndarray of shape (n, 26, 26, 3), uint8
+        pool : FeaturePool
+
+        Returns
+        -------
+        ndarray of shape (n,), float32
+        """
+        return self._outputs(patches, pool)[:, 0]
+
+    def partial_scores(self, patches: np.ndarray, pool: FeaturePool) -> np.ndarray:
+        """Return the running sums (n, k) after each feature of windows given as patches (n, 26, 26, 3), without rejection."""
+        return pool.partial_scores(patches, self.features, self.responses, float(self.intercept))
 
 
 @dataclass(frozen=True)
-class OffsetModel:
-    """Where something lies, seen from a window: the regressor f of Algorithm 3, with features shared by dx and dy.
+class OffsetModel(WindowModel):
+    """Regressor of the offset (dx, dy) from a window's pixel to a keypoint, with features shared by both outputs.
 
-    Attributes
+    It is the regressor f of Algorithm 3 of Barbu et al. (2014) [1]_, in pixels of the pyramid level.
+
+    References
     ----------
-    features : ndarray of shape (k, 8), int32
-        Features of the pool.
-    lo, step : ndarray of shape (k,), float32
-        Left border and width of each feature's bins.
-    coef : ndarray of shape (k, n_bins + 1, 2), float32
-        Responses of dx and dy at the borders of the bins, in pixels of the level.
-    intercept : ndarray of shape (2,), float32
-        dx and dy without any response.
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression, Classification and Ranking",
+       arXiv:1310.2880v2 (2014), section 7.2.
     """
 
-    features: np.ndarray
-    lo: np.ndarray
-    step: np.ndarray
-    coef: np.ndarray
-    intercept: np.ndarray
-
     def mirrored(self, pool: FeaturePool) -> OffsetModel:
-        """Return the model of the mirror image."""
-        features, signs = pool.mirrored(self.features)
-        turned = signs < 0
-        n_bins = self.coef.shape[1] - 1
-        lo = np.where(turned, -(self.lo + n_bins * self.step), self.lo).astype(np.float32)
-        coef = np.where(turned[:, None, None], self.coef[:, ::-1], self.coef) * np.array([-1, 1], np.float32)
-        # A window has an even side: its pixel lies right of the middle, in the mirror left of it.
-        intercept = self.intercept * np.array([-1, 1], np.float32) - np.array([1, 0], np.float32)
-        return replace(self, features=features, lo=lo, coef=coef.astype(np.float32), intercept=intercept.astype(np.float32))
+        """Return the model of the mirror image of this keypoint.
 
-    def compiled(self, pool: FeaturePool) -> Additive:
-        """The form that the compiled loops read; kept for the next call."""
-        if "_compiled" not in self.__dict__:
-            made = additive(pool, self.features, self.lo, self.step, self.coef, self.intercept)
-            object.__setattr__(self, "_compiled", made)
-        return self.__dict__["_compiled"]
+        Parameters
+        ----------
+        pool : FeaturePool
+
+        Returns
+        -------
+        OffsetModel
+        """
+        made = self._mirrored(pool)
+        flip = np.array([-1, 1], np.float32)
+        # A window has an even side: its pixel lies right of the middle, in the mirror image left of it.
+        intercept = (self.intercept * flip - np.array([1, 0], np.float32)).astype(np.float32)
+        return replace(made, responses=replace(made.responses, values=made.responses.values * flip), intercept=intercept)
 
     def predict(self, patches: np.ndarray, pool: FeaturePool) -> np.ndarray:
-        """Return dx, dy (n, 2) of windows given as patches (n, 26, 26, 3)."""
-        values = pool.evaluate(patches, self.compiled(pool).program)
-        return np.stack(
-            [_last_sums(values, self.lo, self.step, self.coef[:, :, q], self.intercept[q]) for q in range(2)], axis=1
-        )  # fmt: skip
+        """Predict the offsets of windows.
 
+        Parameters
+        ----------
+        patches : ndarray of shape (n, 26, 26, 3), uint8
+        pool : FeaturePool
 
-def _last_sums(values: np.ndarray, lo: np.ndarray, step: np.ndarray, coef: np.ndarray, intercept: float) -> np.ndarray:
-    low, inverse_step, top, start, rises = response_tables(values.shape[1], lo, step, coef)
-    sums = np.empty_like(values)
-    accumulate(values, low, inverse_step, top, start, rises, np.float32(intercept), sums)
-    return sums[:, -1]
+        Returns
+        -------
+        ndarray of shape (n, 2), float32
+            dx, dy in pixels of the level.
+        """
+        return self._outputs(patches, pool)

@@ -10,6 +10,7 @@ from annealed.models.keypoints.detector import KeypointModel
 from annealed.models.keypoints.non_maximum_suppression import IED, Localisation, find_peaks
 from annealed.vision.windows.feature_pool import FeaturePool
 from annealed.vision.windows.patches import extract_patches
+from annealed.vision.windows.responses import Responses
 
 POOL = FeaturePool()
 
@@ -17,9 +18,8 @@ POOL = FeaturePool()
 def random_model(seed=0, k=12, **more):
     rng = np.random.default_rng(seed)
     features = POOL.features[rng.choice(len(POOL.features), k, replace=False)]
-    lo, step = rng.uniform(-1, 0, k).astype(np.float32), rng.uniform(0.1, 0.4, k).astype(np.float32)
-    coef = rng.normal(size=(k, 7)).astype(np.float32)
-    return KeypointModel(features, lo, step, coef, np.full(k, -np.inf, np.float32), 0.25, **more)
+    responses = Responses(rng.uniform(-1, 0, k), rng.uniform(0.1, 0.4, k), rng.normal(size=(k, 7)))
+    return KeypointModel(features, responses, 0.25, np.full(k, -np.inf, np.float32), **more)
 
 
 def photograph(seed=0, shape=(60, 70)):
@@ -82,7 +82,7 @@ def test_scores_are_those_of_the_pool():
     best = detector.detect(image, threshold=-np.inf, max_size=24)[0]
     h, w = image.shape[:2]
     ys, xs = np.divmod(np.arange(h * w), w)
-    sums = POOL.partial_scores(extract_patches(image, xs, ys), model.features, model.lo, model.step, model.coef, model.intercept)
+    sums = model.partial_scores(extract_patches(image, xs, ys), POOL)
     assert best.score == pytest.approx(sums[:, -1].max(), abs=1e-4) and best.size == 24 and best.keypoint == "chin"
     # A peak alone: the weighted mean of a radius of 0 is the window's own pixel.
     alone = replace(model, localisation=Localisation(radius=0.0))
@@ -114,7 +114,7 @@ def test_rejection_only_takes_windows_away():
     image, model = photograph(3), random_model(3)
     detector = KeypointDetector({"a": model}, POOL)
     patches = extract_patches(image, np.arange(70), np.full(70, 30))
-    sums = POOL.partial_scores(patches, model.features, model.lo, model.step, model.coef, model.intercept)
+    sums = model.partial_scores(patches, POOL)
     limits = np.quantile(sums, 0.9, axis=0).astype(np.float32) - 1
     some = KeypointDetector({"a": replace(model, thresholds=limits)}, POOL).detect(image, threshold=-np.inf)
     every = {round(d.score, 4) for d in detector.detect(image, threshold=-np.inf, max_detections=10**6)}
@@ -132,7 +132,7 @@ def test_a_mirrored_model_answers_in_the_mirrored_photograph():
     assert one[0].y == pytest.approx(other[0].y, abs=0.02)
     twice = model.mirrored(POOL).mirrored(POOL)
     np.testing.assert_array_equal(twice.features, model.features)
-    np.testing.assert_allclose(twice.lo, model.lo, atol=1e-6)
+    np.testing.assert_allclose(twice.responses.low, model.responses.low, atol=1e-6)
     assert twice.localisation.offset_x == pytest.approx(0.05)
 
 

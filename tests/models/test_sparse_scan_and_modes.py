@@ -11,7 +11,7 @@ from annealed.models.keypoints.non_maximum_suppression import Localisation
 from annealed.models.keypoints.shape_model import learn_shape
 from annealed.models.keypoints.shape_regression import Context, Refinement, cut_window
 from annealed.models.keypoints.window_models import KeypointModel, OffsetModel
-from annealed.vision import FeaturePool, extract_patches, level_channels
+from annealed.vision import FeaturePool, Responses, extract_patches, level_channels
 from annealed.vision.pyramid import gaussian_pyramid
 from annealed.vision.windows.dense_scan import scan_level
 from annealed.vision.windows.level_features import Buffers
@@ -25,20 +25,19 @@ IMAGE = np.ascontiguousarray(astronaut()[40:240, 120:320])
 def bins(features):
     ys, xs = np.mgrid[5 : IMAGE.shape[0] : 9, 5 : IMAGE.shape[1] : 9]
     values = POOL.evaluate(extract_patches(IMAGE, xs.ravel(), ys.ravel()), features)
-    lo = np.percentile(values, 2, axis=0).astype(np.float32)
-    return lo, ((np.percentile(values, 98, axis=0) - lo) / 6 + 1e-6).astype(np.float32)
+    low = np.percentile(values, 2, axis=0).astype(np.float32)
+    return low, ((np.percentile(values, 98, axis=0) - low) / 6 + 1e-6).astype(np.float32)
 
 
 def classifier(seed, k=60, share=0.0, threshold=0.0):
     """A random cascade; every threshold alone rejects the given share of the windows."""
     rng = np.random.default_rng(seed)
     features = POOL.features[rng.choice(len(POOL.features), k, replace=False)]
-    lo, step = bins(features)
-    coef = rng.normal(size=(k, 7)).astype(np.float32)
-    model = KeypointModel(features, lo, step, coef, np.full(k, -np.inf, np.float32), 0.25, threshold=threshold)
+    responses = Responses(*bins(features), rng.normal(size=(k, 7)))
+    model = KeypointModel(features, responses, 0.25, np.full(k, -np.inf, np.float32), threshold=threshold)
     if share:
         ys, xs = np.mgrid[5 : IMAGE.shape[0] : 9, 5 : IMAGE.shape[1] : 9]
-        sums = POOL.partial_scores(extract_patches(IMAGE, xs.ravel(), ys.ravel()), features, lo, step, coef, 0.25)
+        sums = model.partial_scores(extract_patches(IMAGE, xs.ravel(), ys.ravel()), POOL)
         model = replace(model, thresholds=np.quantile(sums, share, axis=0).astype(np.float32))
     return model
 
@@ -46,8 +45,8 @@ def classifier(seed, k=60, share=0.0, threshold=0.0):
 def regressor(seed, k=30, size=0.5):
     rng = np.random.default_rng(seed)
     features = POOL.features[rng.choice(len(POOL.features), k, replace=False)]
-    lo, step = bins(features)
-    return OffsetModel(features, lo, step, rng.normal(size=(k, 7, 2)).astype(np.float32) * np.float32(size), np.float32([0.5, -1]))
+    values = rng.normal(size=(k, 7, 2)).astype(np.float32) * np.float32(size)
+    return OffsetModel(features, Responses(*bins(features), values), np.float32([0.5, -1]))
 
 
 GUIDE = Guide((classifier(1, 20, threshold=-5.0), classifier(2, 40, threshold=-6.0)), regressor(3))

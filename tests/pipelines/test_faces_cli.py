@@ -17,7 +17,9 @@ from annealed.pipelines.common.outputs import overlay_paths
 from annealed.pipelines.faces import detect as faces_detect
 from annealed.pipelines.faces.data import KEYPOINTS
 from annealed.pipelines.faces.drawing import draw_detections
-from annealed.vision.windows.feature_pool import HAAR_KINDS, FeaturePool
+from annealed.vision.windows.feature_layout import HAAR_KINDS
+from annealed.vision.windows.feature_pool import FeaturePool
+from annealed.vision.windows.responses import Responses
 from PIL import Image
 from typer.testing import CliRunner
 
@@ -41,15 +43,7 @@ def folder(tmp_path_factory):
 def model(folder):
     """A detector of bright left and dark right borders: any photograph has some."""
     feature = POOL.features[:1]
-    one = KeypointModel(
-        feature,
-        np.float32([-1.0]),
-        np.float32([0.5]),
-        np.float32([[-2, -1, 0, 1, 2]]),
-        np.float32([0.5]),
-        0.0,
-        threshold=0.8,
-    )
+    one = KeypointModel(feature, Responses([-1.0], [0.5], [[-2, -1, 0, 1, 2]]), 0.0, np.float32([0.5]), threshold=0.8)
     path = folder / "tiny.safetensors"
     KeypointDetector({"left_eye": one, "chin": one.mirrored(POOL)}, POOL, info={"summary": "tiny"}).save(path)
     return path

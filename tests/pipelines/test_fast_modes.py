@@ -19,7 +19,9 @@ from annealed.pipelines.faces.training.shape_regression import ContextSettings, 
 from annealed.pipelines.faces.training.train import train_detector
 from annealed.pipelines.faces.training.views import held_out, open_view
 from annealed.vision.pyramid import gaussian_pyramid
-from annealed.vision.windows.feature_pool import HAAR_KINDS, FeaturePool
+from annealed.vision.windows.feature_layout import HAAR_KINDS
+from annealed.vision.windows.feature_pool import FeaturePool
+from annealed.vision.windows.responses import Responses
 
 POOL = FeaturePool(kinds={k: HAAR_KINDS[k] for k in ("2h", "2v", "centre")}, sides=(3, 6), hog=None)
 GUIDE = GuideSettings(n_offsets=40, n_prune=(5, 20), n_random=600, first_rows=500, per_level=4)
@@ -78,7 +80,7 @@ def test_a_guide_leads_to_the_keypoint(photographs):
     assert near >= 9
     again, _ = train_guide("left_eye", views(photographs[:30]), views(photographs[30:]), GUIDE, POOL, False, said.append, 3)
     assert not again.prune
-    np.testing.assert_array_equal(again.offsets.coef, guide.offsets.coef)
+    np.testing.assert_array_equal(again.offsets.responses.values, guide.offsets.responses.values)
 
 
 def test_a_verifier_learns_from_what_the_guide_points_at(photographs, tmp_path):
@@ -103,16 +105,14 @@ def test_a_verifier_learns_from_what_the_guide_points_at(photographs, tmp_path):
     assert made.info["held_out"]["ap_10"] > 0.8 and verifier.localisation != Localisation()
     assert (verifier.thresholds > -np.inf).all()
     again = job.train("left_eye", True).models["left_eye"]
-    np.testing.assert_array_equal(again.coef, verifier.coef)
+    np.testing.assert_array_equal(again.responses.values, verifier.responses.values)
 
 
 def test_context_places_better_than_the_shape_alone(photographs):
     context = train_context(["chin", "left_ear", "right_ear"], photographs[:30], CONTEXT, POOL, lambda line: None)
     assert set(context.refinements) == {"chin", "left_ear", "right_ear"}
     rng = np.random.default_rng(0)
-    verifier = KeypointModel(
-        POOL.features[:1], np.float32([0]), np.float32([1]), np.zeros((1, 2), np.float32), np.float32([-np.inf]), 0.0
-    )
+    verifier = KeypointModel(POOL.features[:1], Responses([0], [1], np.zeros((1, 2))), 0.0, np.float32([-np.inf]))
     for name in context.refinements:
         k, before, after = KEYPOINTS.index(name), [], []
         for image in photographs[30:]:
@@ -138,16 +138,10 @@ def test_the_shape_of_images_is_symmetric(photographs):
 def cascade(seed=0, n=400):
     rng = np.random.default_rng(seed)
     features = POOL.features[rng.choice(len(POOL.features), 12, replace=False)]
-    model = KeypointModel(
-        features,
-        np.full(12, -1, np.float32),
-        np.full(12, 0.5, np.float32),
-        rng.normal(size=(12, 5)).astype(np.float32),
-        np.full(12, -np.inf, np.float32),
-        0.0,
-    )
+    responses = Responses(np.full(12, -1), np.full(12, 0.5), rng.normal(size=(12, 5)))
+    model = KeypointModel(features, responses, 0.0, np.full(12, -np.inf, np.float32))
     patches = rng.integers(0, 256, (n, 26, 26, 3), dtype=np.uint8)
-    return model, patches, POOL.partial_scores(patches, model.features, model.lo, model.step, model.coef, 0.0)
+    return model, patches, model.partial_scores(patches, POOL)
 
 
 @pytest.mark.parametrize("loss", [0.0, 0.05, 0.3])
@@ -178,9 +172,8 @@ def test_the_cheapest_order():
     features = pool.features[np.concatenate([hog, haar])]
     windows = np.asarray(cv2.blur(rng.integers(0, 256, (600, 26 * 26, 3), dtype=np.uint8), (5, 1))).reshape(600, 26, 26, 3)
     values = pool.evaluate(windows, features)
-    lo, step = values.min(axis=0), np.ptp(values, axis=0) / 6 + 1e-6
-    never = np.full(40, -np.inf, np.float32)
-    model = KeypointModel(features, lo, step, rng.normal(size=(40, 7)).astype(np.float32), never, 0.0)
+    responses = Responses(values.min(axis=0), np.ptp(values, axis=0) / 6 + 1e-6, rng.normal(size=(40, 7)))
+    model = KeypointModel(features, responses, 0.0, np.full(40, -np.inf, np.float32))
     order = np.argsort(-model.scores(windows, pool))
     positives, others = windows[order[:100]], windows[order[100:]]
 

@@ -13,7 +13,8 @@ from annealed.pipelines.faces.training.settings import TrainingSettings, read_se
 from annealed.pipelines.faces.training.train import learnt_as, train_detector
 from annealed.pipelines.faces.training.views import each, held_out, open_view, without_faces
 from annealed.vision.pyramid import gaussian_pyramid
-from annealed.vision.windows.feature_pool import HAAR_KINDS, FeaturePool
+from annealed.vision.windows.feature_layout import HAAR_KINDS
+from annealed.vision.windows.feature_pool import FeaturePool
 from annealed.vision.windows.patches import extract_patches
 
 EYES = ("left_eye", "right_eye")

@@ -15,7 +15,8 @@ from annealed.pipelines.cli.app import app
 from annealed.pipelines.common.outputs import check_outputs
 from annealed.pipelines.common.video import write_video
 from annealed.vision.tracks.video import read_frames
-from annealed.vision.windows.feature_pool import HAAR_KINDS, FeaturePool
+from annealed.vision.windows.feature_layout import HAAR_KINDS
+from annealed.vision.windows.feature_pool import FeaturePool
 from PIL import Image
 from typer.testing import CliRunner
 

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from annealed.vision import FeaturePool, dense_values, extract_patches, level_channels, scan
-from annealed.vision.windows.feature_pool import HogLayout
+from annealed.vision import FeaturePool, HogLayout, Responses, dense_values, extract_patches, level_channels, scan
 from skimage.data import astronaut
 
 POOL = FeaturePool()
@@ -19,9 +18,9 @@ def model():
     ys, xs = np.mgrid[: IMAGE.shape[0], : IMAGE.shape[1]]
     patches = extract_patches(IMAGE, xs.ravel(), ys.ravel())
     values = POOL.evaluate(patches, features)
-    lo = np.percentile(values, 2, axis=0)
-    step = (np.percentile(values, 98, axis=0) - lo) / 6 + 1e-6
-    return patches, values, (features, lo, step, rng.normal(size=(120, 7)), -0.25)
+    low = np.percentile(values, 2, axis=0)
+    bin_width = (np.percentile(values, 98, axis=0) - low) / 6 + 1e-6
+    return patches, values, (features, Responses(low, bin_width, rng.normal(size=(120, 7))), -0.25)
 
 
 def test_values_of_every_window(model):
@@ -60,11 +59,11 @@ def test_rejection(model):
 @pytest.mark.parametrize("height, width", [(1, 1), (1, 40), (33, 2), (31, 64)])
 def test_any_size_of_image(height, width, model):
     image = IMAGE[:height, :width]
-    _, _, (features, lo, step, coef, intercept) = model
+    _, _, (features, responses, intercept) = model
     ys, xs = np.mgrid[:height, :width]
     patches = extract_patches(image, xs.ravel(), ys.ravel())
-    scores = scan(level_channels(image, POOL), features, lo, step, coef, intercept)
-    expected = POOL.partial_scores(patches, features, lo, step, coef, intercept)[:, -1]
+    scores = scan(level_channels(image, POOL), features, responses, intercept)
+    expected = POOL.partial_scores(patches, features, responses, intercept)[:, -1]
     np.testing.assert_allclose(scores.ravel(), expected, atol=1e-4)
 
 
@@ -77,7 +76,7 @@ def test_another_pool_and_number_of_bins():
     features = pool.features[rng.choice(len(pool.features), 60)]
     ys, xs = np.mgrid[: IMAGE.shape[0], : IMAGE.shape[1]]
     patches = extract_patches(IMAGE, xs.ravel(), ys.ravel(), window=15)
-    additive = (features, np.full(60, -0.5), np.full(60, 0.1), rng.normal(size=(60, 11)), 1.0)
+    additive = (features, Responses(np.full(60, -0.5), np.full(60, 0.1), rng.normal(size=(60, 11))), 1.0)
     np.testing.assert_allclose(
         scan(level_channels(IMAGE, pool), *additive).ravel(), pool.partial_scores(patches, *additive)[:, -1], atol=1e-4
     )
@@ -93,16 +92,18 @@ def test_sums_may_wrap_around():
 
 
 def test_no_features():
-    scores = scan(level_channels(IMAGE, POOL), POOL.features[:0], [], [], np.empty((0, 7)), 0.75)
+    scores = scan(level_channels(IMAGE, POOL), POOL.features[:0], Responses([], [], np.empty((0, 7))), 0.75)
     assert (scores == 0.75).all()
 
 
 def test_bad_input(model):
     channels = level_channels(IMAGE, POOL)
-    _, _, (features, lo, step, coef, intercept) = model
+    _, _, (features, responses, intercept) = model
+    with pytest.raises(ValueError, match="responses of 119 features: expected one for each of 120 features"):
+        scan(channels, features, responses.take(np.arange(119)), intercept)
     with pytest.raises(ValueError, match="expected one number for each of 120 features"):
-        scan(channels, features, lo[:-1], step, coef, intercept)
-    with pytest.raises(ValueError, match="expected one number for each of 120 features"):
-        scan(channels, features, lo, step, coef, intercept, np.zeros(3))
+        scan(channels, features, responses, intercept, np.zeros(3))
     with pytest.raises(ValueError, match=r"expected uint8 \(H, W, 3\)"):
         level_channels(IMAGE[:, :, 0], POOL)
+    with pytest.raises(ValueError, match="expected one number for each of 120 features"):
+        Responses(responses.low[:-1], responses.bin_width, responses.values)

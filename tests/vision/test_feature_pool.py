@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
-from annealed.vision.windows.feature_pool import CELL, CELL_H, CELL_W, CHANNEL, KIND, ORIENTATION, FeaturePool, HogLayout, X, Y
+from annealed.vision.windows.feature_layout import Column, HogLayout
+from annealed.vision.windows.feature_pool import FeaturePool
 from annealed.vision.windows.patches import extract_patches, pixel_of
+from annealed.vision.windows.responses import Responses
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from skimage.data import astronaut
@@ -26,7 +28,7 @@ def patches():
 @pytest.fixture(scope="module")
 def some_features():
     rng = np.random.default_rng(1)
-    chosen = [rng.choice(np.flatnonzero(POOL.features[:, KIND] == kind), 30, replace=False) for kind in range(7)]
+    chosen = [rng.choice(np.flatnonzero(POOL.features[:, Column.KIND] == kind), 30, replace=False) for kind in range(7)]
     return POOL.features[rng.permutation(np.concatenate(chosen))]
 
 
@@ -34,16 +36,16 @@ def plain_value(pool, feature, patch):
     """One feature of one patch, straight from the definition."""
     patch = patch.astype(float)
     inner = patch[1:-1, 1:-1]
-    x, y, w, h = feature[[X, Y, CELL_W, CELL_H]]
-    if feature[KIND] < len(pool.kinds):
-        weights = np.array(list(pool.kinds.values())[feature[KIND]])
+    x, y, w, h = feature[[Column.X, Column.Y, Column.CELL_WIDTH, Column.CELL_HEIGHT]]
+    if feature[Column.KIND] < len(pool.kinds):
+        weights = np.array(list(pool.kinds.values())[feature[Column.KIND]])
         sigma = max(1.0, np.sqrt(np.mean([inner[:, :, c].var() for c in range(3)])))
         total = sum(
-            weight * inner[y + i * h : y + (i + 1) * h, x + j * w : x + (j + 1) * w, feature[CHANNEL]].sum()
+            weight * inner[y + i * h : y + (i + 1) * h, x + j * w : x + (j + 1) * w, feature[Column.CHANNEL]].sum()
             for (i, j), weight in np.ndenumerate(weights)
         )
         return total / (sigma * w * h * np.abs(weights).sum() / 2)
-    layout, plane = pool.hog, patch[:, :, feature[CHANNEL]]
+    layout, plane = pool.hog, patch[:, :, feature[Column.CHANNEL]]
     gx, gy = plane[1:-1, 2:] - plane[1:-1, :-2], plane[2:, 1:-1] - plane[:-2, 1:-1]
     length = np.rint(4 * np.hypot(gx, gy)) / 4
     bins = np.floor(np.arctan2(gy, gx) / (np.pi / layout.orientations) + 0.5).astype(int) % layout.orientations
@@ -53,7 +55,7 @@ def plain_value(pool, feature, patch):
         cell = np.s_[top : top + layout.cell, left : left + layout.cell]
         histograms.append(np.bincount(bins[cell].ravel(), length[cell].ravel(), layout.orientations))
     norm = np.sqrt((np.array(histograms) ** 2).sum() + (layout.epsilon * layout.cell**2) ** 2)
-    return histograms[feature[CELL]][feature[ORIENTATION]] / norm
+    return histograms[feature[Column.CELL]][feature[Column.ORIENTATION]] / norm
 
 
 def test_size_of_the_pool():
@@ -62,7 +64,7 @@ def test_size_of_the_pool():
     assert POOL.n_haar == 60_744
     assert len(np.unique(features, axis=0)) == len(features)
     for channel in range(3):
-        ours = features[features[:, CHANNEL] == channel, KIND]
+        ours = features[features[:, Column.CHANNEL] == channel, Column.KIND]
         assert (ours < 6).sum() == 20_248
         assert (ours == 6).sum() == 288
     assert np.array_equal(POOL.check(features), features)
@@ -146,14 +148,14 @@ def test_haar_parity_with_scikit_image():
         (2, "type-3-x", 3, 1),
         (4, "type-4", 2, 2),
     ):
-        ours = np.array([f for f in POOL.features if f[KIND] == kind and f[CHANNEL] == 0][::37])
-        values = POOL.evaluate(patch, ours)[0] * sigma * ours[:, CELL_W] * ours[:, CELL_H]
+        ours = np.array([f for f in POOL.features if f[Column.KIND] == kind and f[Column.CHANNEL] == 0][::37])
+        values = POOL.evaluate(patch, ours)[0] * sigma * ours[:, Column.CELL_WIDTH] * ours[:, Column.CELL_HEIGHT]
         values *= 1 if kind < 2 else 2
         expected = []
         for f in ours:
-            w, h = f[CELL_W], f[CELL_H]
+            w, h = f[Column.CELL_WIDTH], f[Column.CELL_HEIGHT]
             cells = [
-                [(f[Y] + i * h, f[X] + j * w), (f[Y] + (i + 1) * h - 1, f[X] + (j + 1) * w - 1)]
+                [(f[Column.Y] + i * h, f[Column.X] + j * w), (f[Column.Y] + (i + 1) * h - 1, f[Column.X] + (j + 1) * w - 1)]
                 for i in range(rows)
                 for j in range(columns)
             ]
@@ -177,12 +179,12 @@ def test_hog_parity_with_scikit_image():
         fine = hog(surround[:, :, channel], 16, (6, 6), (6, 6), "L1", feature_vector=False).reshape(6, 6, 16)
         fine = np.roll(fine[1:5, 1:5], 1, axis=2)
         histogram = (fine[:, :, 0::2] + fine[:, :, 1::2]) * 1e6  # of no unit: only ratios within a block remain
-        ours = hog_features[hog_features[:, CHANNEL] == channel]
+        ours = hog_features[hog_features[:, Column.CHANNEL] == channel]
         expected = []
         for f in ours:
-            i, j = f[Y] // 6, f[X] // 6
+            i, j = f[Column.Y] // 6, f[Column.X] // 6
             block = histogram[i : i + 2, j : j + 2]
-            expected.append(block[f[CELL] // 2, f[CELL] % 2, f[ORIENTATION]] / np.sqrt((block**2).sum()))
+            expected.append(block[f[Column.CELL] // 2, f[Column.CELL] % 2, f[Column.ORIENTATION]] / np.sqrt((block**2).sum()))
         np.testing.assert_allclose(POOL.evaluate(patch, ours)[0], expected, atol=0.02)
 
 
@@ -212,7 +214,7 @@ def test_partial_scores_are_interpolated_tables(patches, some_features):
         expected = 0.5 + np.cumsum(
             [np.interp(values[:, m], lo[m] + step[m] * np.arange(n_bins + 1), coef[m]) for m in range(len(lo))], axis=0
         )
-        partial = POOL.partial_scores(patches, some_features, lo, step, coef, 0.5)
+        partial = POOL.partial_scores(patches, some_features, Responses(lo, step, coef), 0.5)
         np.testing.assert_allclose(partial, expected.T, atol=2e-4)
 
 
@@ -233,5 +235,5 @@ def test_bad_input(patches):
         FeaturePool.from_dict({"window": 24})
     with pytest.raises(ValueError, match="sum to zero"):
         FeaturePool(kinds={"odd": ((1, 1),)})
-    with pytest.raises(ValueError, match="step above zero"):
-        POOL.partial_scores(patches, POOL.features[:1], [0.0], [0.0], [[0.0, 1.0]], 0.0)
+    with pytest.raises(ValueError, match="width above zero"):
+        POOL.partial_scores(patches, POOL.features[:1], Responses([0.0], [0.0], [[0.0, 1.0]]), 0.0)

@@ -7,6 +7,7 @@ from annealed.learners.designs.piecewise_linear import PiecewiseDesign, hat_basi
 from annealed.learners.objective.losses import LogisticLoss
 from annealed.vision import FeaturePool, extract_patches
 from annealed.vision.windows.patch_design import PatchDesign, value_range
+from annealed.vision.windows.responses import Responses
 from skimage.data import astronaut
 
 POOL = FeaturePool()
@@ -32,7 +33,7 @@ def designs(request, patches, weight):
     chosen[-20:] = np.arange(len(POOL.features) - 20, len(POOL.features))
     features = POOL.features[chosen]
     lazy = PatchDesign(patches, weight, features=features, n_bins=request.param, cache_bytes=0)
-    knots = lazy.lo[:, None].astype(float) + lazy.step[:, None].astype(float) * np.arange(request.param + 1)
+    knots = lazy.low[:, None].astype(float) + lazy.bin_width[:, None].astype(float) * np.arange(request.param + 1)
     plain = PiecewiseDesign.from_matrix(POOL.evaluate(patches, features), knots, weight)
     return lazy, plain
 
@@ -104,7 +105,9 @@ def test_raw_coefficients_score_windows(designs, patches):
     lazy, _ = designs
     coef = 0.1 * np.random.default_rng(0).normal(size=(400, lazy.width, 1))
     raw, intercept = lazy.unstandardise(coef, np.array([0.2]))
-    partial = POOL.partial_scores(patches, lazy.features, lazy.lo, lazy.step, raw[:, :, 0], float(intercept[0]))
+    partial = POOL.partial_scores(
+        patches, lazy.features, Responses(lazy.low, lazy.bin_width, raw[:, :, 0]), float(intercept[0])
+    )
     # Codes round positions to 1/42 of a bin, scans do not.
     np.testing.assert_allclose(partial[:, -1], lazy.scores(coef)[:, 0] + 0.2, atol=0.5)
     assert np.corrcoef(partial[:, -1], lazy.scores(coef)[:, 0])[0, 1] > 0.999
@@ -143,18 +146,18 @@ def test_constant_windows(weight):
 
 def test_range(patches):
     features = POOL.features[::9000]
-    lo, step = value_range(POOL, patches, features, 5)
+    low, bin_width = value_range(POOL, patches, features, 5)
     values = POOL.evaluate(patches, features)
-    np.testing.assert_allclose(lo, np.percentile(values, 0.1, axis=0), rtol=1e-5)
-    np.testing.assert_allclose(lo + 5 * step, np.percentile(values, 99.9, axis=0), rtol=1e-4)
+    np.testing.assert_allclose(low, np.percentile(values, 0.1, axis=0), rtol=1e-5)
+    np.testing.assert_allclose(low + 5 * bin_width, np.percentile(values, 99.9, axis=0), rtol=1e-4)
 
 
 def test_bad_input(patches, weight):
     with pytest.raises(ValueError, match="expected one for each of 1111 patches"):
         PatchDesign(patches, weight[1:], features=POOL.features[:3])
     with pytest.raises(ValueError, match="expected both or neither"):
-        PatchDesign(patches, weight, features=POOL.features[:3], lo=[0.0, 0.0, 0.0])
-    with pytest.raises(ValueError, match="expected positive widths"):
-        PatchDesign(patches, weight, features=POOL.features[:2], lo=[0.0, 0.0], step=[1.0, 0.0])
+        PatchDesign(patches, weight, features=POOL.features[:3], low=[0.0, 0.0, 0.0])
+    with pytest.raises(ValueError, match="expected positive bin widths"):
+        PatchDesign(patches, weight, features=POOL.features[:2], low=[0.0, 0.0], bin_width=[1.0, 0.0])
     with pytest.raises(ValueError, match="n_bins=0"):
         PatchDesign(patches, weight, features=POOL.features[:2], n_bins=0)

@@ -80,8 +80,8 @@ def test_the_design_of_windows_in_memory(sources, patches):
     weight = np.full(N, 1 / N)
     disk = PiecewiseBlockDesign(on_disk(sources[0], memory_limit="400KB"), weight, PiecewiseLinear())
     lo, span = disk.knots[:, 0], disk.knots[:, -1] - disk.knots[:, 0]
-    step = np.where(span > 0, span / disk.n_bins, 1.0)
-    memory = PatchDesign(patches, weight, pool=POOL, features=FEATURES, n_bins=disk.n_bins, lo=lo, step=step)
+    bin_width = np.where(span > 0, span / disk.n_bins, 1.0)
+    memory = PatchDesign(patches, weight, pool=POOL, features=FEATURES, n_bins=disk.n_bins, low=lo, bin_width=bin_width)
     np.testing.assert_allclose(disk.mean, memory.mean, atol=1e-4)
     np.testing.assert_allclose(disk.inv, memory.inv, rtol=1e-3, atol=1e-6)
     coef = rng.standard_normal((len(FEATURES), disk.width, 1)) * (disk.inv > 0)[:, None, None] / len(FEATURES)

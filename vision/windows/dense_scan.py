@@ -5,39 +5,37 @@ import numpy.typing as npt
 from numba import njit, uint64
 
 from .kernels import add_corner, respond, scaled, sum_6_corners, sum_8_corners
-from .level_features import GROUP, LevelChannels, level_channels
-from .level_kernels import corner_offsets
-from .responses import Additive, additive
-from .sparse_scan import finish_windows, level_offsets
+from .level_features import GROUP, LevelChannels
+from .programs import CompiledModel
+from .responses import Responses
+from .sparse_scan import finish_windows
 
-__all__ = ["Additive", "LevelChannels", "additive", "dense_values", "level_channels", "scan", "scan_level"]
+__all__ = ["dense_values", "scan", "scan_level"]
 
 FEW = 16
-"""Where so few of a group are left, they go on one by one, packed with those of other groups."""
+"""Where at most so many windows of a group remain, the sparse scan finishes them, packed with those of other groups. A choice."""
 
 
 def scan(
     channels: LevelChannels,
     features: npt.ArrayLike,
-    lo: npt.ArrayLike,
-    step: npt.ArrayLike,
-    coef: npt.ArrayLike,
+    responses: Responses,
     intercept: float,
     thresholds: npt.ArrayLike | None = None,
 ) -> npt.NDArray[np.float32]:
     """Score every window of a level.
 
-    The score is ``intercept + sum_t r_t(v_t)`` with ``r(v)`` linear between the entries of ``coef`` at
-    ``lo, lo + step, ..., lo + B * step`` and constant outside. It is summed in the order of the features; a window
-    whose sum after feature t (intercept included) lies below ``thresholds[t]`` is rejected.
+    The score is the intercept plus the responses of the features, summed in the order of the features; a window whose sum after
+    feature t (intercept included) lies below ``thresholds[t]`` is rejected.
 
     Parameters
     ----------
     channels : LevelChannels
         From `level_channels`.
     features : (n, 8) array_like of int
-    lo, step : (n,) array_like
-    coef : (n, B + 1) array_like
+        Features of the pool.
+    responses : Responses
+        Of these features, one output.
     intercept : float
     thresholds : (n,) array_like, optional
         -inf never rejects, which is the default.
@@ -45,21 +43,20 @@ def scan(
     Returns
     -------
     (H, W) float32 ndarray
-        Entry (y, x): score of the window at pixel (x, y), see `annealed.vision.windows.patches.extract_patches`; -inf where
-        rejected.
+        Entry (y, x): score of the window at pixel (x, y), see `annealed.vision.extract_patches`; -inf where rejected.
 
     Raises
     ------
     ValueError
         For features that do not fit and arrays whose lengths disagree.
     """
-    return scan_level(channels, additive(channels.pool, features, lo, step, coef, intercept, thresholds))
+    return scan_level(channels, channels.pool.compile_model(features, responses, intercept, thresholds))
 
 
-def scan_level(channels: LevelChannels, model: Additive) -> npt.NDArray[np.float32]:
+def scan_level(channels: LevelChannels, model: CompiledModel) -> npt.NDArray[np.float32]:
     """Score every window of a level, or of the strip held, with a prepared model: (H, W) float32, as `scan`.
 
-    Where the first features reject windows and need no histograms, these are left to the windows that get so far.
+    Where the first features reject windows and need no histograms, the sparse scan computes histograms for what remains.
     """
     out = np.empty((channels.rows, channels.width), np.float32)
     handed = np.zeros((channels.rows, channels.width), np.int8)
@@ -79,24 +76,36 @@ def scan_level(channels: LevelChannels, model: Additive) -> npt.NDArray[np.float
     return out
 
 
-def _tables(channels: LevelChannels, model: Additive, dense: bool):  # type: ignore[no-untyped-def]
-    """Where corners lie in the flat integral image, where cells and blocks in the histograms and norms; and these."""
+def _tables(channels: LevelChannels, model: CompiledModel, dense: bool):  # type: ignore[no-untyped-def]
+    """Corner positions and weights, flat histograms and norms, and positions in these, as the compiled loops take them."""
     program = model.program
-    corners = np.empty(program.corner_y.shape, np.uint64)
-    corner_offsets(
-        program.n_corners, program.channel, program.corner_y, program.corner_x, channels.plane, channels.stride,
-        0, len(program.channel), corners,
-    )  # fmt: skip
     if len(program.with_0) and dense:
         cells, inverse_norm = channels.hog
     else:
         cells, inverse_norm = np.zeros((1, 1), channels.entry), np.zeros((1, 1), np.float32)
-    return corners, program.weight, cells.reshape(-1), inverse_norm.reshape(-1), level_offsets(channels, model)
+    hog_offsets = channels.hog_offsets(program)
+    return channels.corner_offsets(program), program.weight, cells.reshape(-1), inverse_norm.reshape(-1), hog_offsets
 
 
 def dense_values(channels: LevelChannels, feature: npt.ArrayLike) -> npt.NDArray[np.float32]:
-    """Value of one feature in every window of a level: (H, W) float32."""
-    model = additive(channels.pool, np.atleast_2d(feature), [0.0], [1.0], [[0.0, 0.0]], 0.0)
+    """Value of one feature in every window of a level.
+
+    Parameters
+    ----------
+    channels : LevelChannels
+        From `level_channels`.
+    feature : (8,) array_like of int
+
+    Returns
+    -------
+    (H, W) float32 ndarray
+
+    Raises
+    ------
+    ValueError
+        If the feature does not fit into the window.
+    """
+    model = channels.pool.compile_model(np.atleast_2d(feature), Responses([0.0], [1.0], [[0.0, 0.0]]), 0.0)
     out = np.empty((channels.rows, channels.width), np.float32)
     value_rows(  # type: ignore[call-arg]
         model.program.n_corners, *_tables(channels, model, True), model.program.inverse_area, channels.integral,
@@ -117,7 +126,7 @@ def copy_hog(cells, inverse_norm, offsets, f, base, sums, scale):  # type: ignor
 
 @njit(cache=True, nogil=True, forceinline=True)
 def count_left(scores):  # type: ignore[no-untyped-def]
-    """How many windows of the group are not rejected yet."""
+    """Number of windows of the group that are not rejected yet."""
     left = 0
     for j in range(GROUP):
         left += 1 if scores[j] > np.float32(-np.inf) else 0
@@ -131,7 +140,7 @@ def scan_rows(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """Scores of all windows after the stages before ``last_stage``, a group of neighbours at a time.
 
-    Where a stage leaves few of a group, their running sums stay in `out`, and `handed` tells the stage that comes next: 0 for
+    Where few of a group remain after a stage, their running sums stay in `out`, and `handed` holds the stage that comes next; 0 for
     windows that are done.
     """
     height, stride = inverse_sigma.shape
@@ -199,4 +208,3 @@ def value_rows(  # type: ignore[no-untyped-def]
             scaled(sums, factor[0], scale, GROUP, values)
             for j in range(min(GROUP, width - x)):
                 out[y, x + j] = values[j]
-

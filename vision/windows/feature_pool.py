@@ -3,74 +3,25 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .kernels import LANES, MAGNITUDE_SCALE, Program, accumulate, block_tables, evaluate_rows
+from .feature_layout import HAAR_KINDS, Column, HogLayout
+from .kernels import MAGNITUDE_SCALE, evaluate_rows
+from .programs import CompiledModel, Program, block_offsets, block_tables, compile_model, compile_program
+from .responses import Responses
 
-__all__ = [
-    "CELL",
-    "CELL_H",
-    "CELL_W",
-    "CHANNEL",
-    "HAAR_KINDS",
-    "KIND",
-    "ORIENTATION",
-    "FeaturePool",
-    "HogLayout",
-    "X",
-    "Y",
-]
-
-KIND, CHANNEL, X, Y, CELL_W, CELL_H, CELL, ORIENTATION = range(8)
-"""Columns of a feature array."""
-
-HAAR_KINDS: Mapping[str, tuple[tuple[int, ...], ...]] = {
-    "2h": ((1, -1),),
-    "2v": ((1,), (-1,)),
-    "3h": ((1, -2, 1),),
-    "3v": ((1,), (-2,), (1,)),
-    "4": ((1, -1), (-1, 1)),
-    "centre": ((1, 1, 1), (1, -8, 1), (1, 1, 1)),
-}
-"""Weights of the cells of each kind of Haar feature, row by row."""
-
-
-@dataclass(frozen=True)
-class HogLayout:
-    """How orientation histograms are laid over the window.
-
-    Attributes
-    ----------
-    cell : int
-        Side of a cell in pixels.
-    block : int
-        Cells per side of a block; blocks start at every cell.
-    orientations : int
-        Bins over half a turn (unsigned), a multiple of 4; bin k is centred at the angle ``k * pi / orientations`` of
-        the gradient (x to the right, y down).
-    epsilon : float
-        A block is divided by ``sqrt(sum of squares + (epsilon * cell**2)**2)``, where a histogram entry is a sum of
-        gradient lengths in grey levels: epsilon is the mean length below which a block counts as flat.
-    """
-
-    cell: int = 6
-    block: int = 2
-    orientations: int = 8
-    epsilon: float = 1.0
-
-    def __post_init__(self) -> None:
-        if self.cell < 1 or self.block < 1 or self.orientations < 4 or self.orientations % 4 or not self.epsilon > 0:
-            raise ValueError(f"{self}: expected cell, block >= 1, a multiple of 4 as orientations, epsilon > 0")
+__all__ = ["FeaturePool"]
 
 
 @dataclass(frozen=True)
 class FeaturePool:
     """Features of a square RGB window, and their values.
 
-    A *feature* is a row of eight whole numbers (columns ``KIND, CHANNEL, X, Y, CELL_W, CELL_H, CELL, ORIENTATION``):
+    A *feature* is a row of eight whole numbers (see `Column`):
     its kind (index in ``kinds``; ``len(kinds)`` for HOG), colour channel, left and top pixel in the window, and the
     size of its cells in pixels. For HOG, x and y are those of the block, ``CELL`` counts the cells of the block row by
     row and ``ORIENTATION`` the bins; both are 0 for Haar features. Any feature that fits into the window can be
@@ -135,19 +86,17 @@ class FeaturePool:
     def _steps(self) -> tuple[int, ...]:
         return tuple(max(1, side // 2) for side in self.sides) if self.steps is None else tuple(self.steps)
 
-    @property
+    @cached_property
     def features(self) -> npt.NDArray[np.int32]:
         """All features of the pool, (n, 8): Haar by channel, kind, cell, position; then HOG."""
-        if "_features" not in self.__dict__:
-            features = np.concatenate([self._haar_features(), self._hog_features()])
-            features.setflags(write=False)
-            object.__setattr__(self, "_features", features)
-        return self.__dict__["_features"]
+        features = np.concatenate([self._haar_features(), self._hog_features()])
+        features.setflags(write=False)
+        return features
 
     @property
     def n_haar(self) -> int:
         """Number of Haar features; they come first in ``features``."""
-        return int(np.count_nonzero(self.features[:, KIND] < len(self.kinds)))
+        return int(np.count_nonzero(self.features[:, Column.KIND] < len(self.kinds)))
 
     def _haar_features(self) -> npt.NDArray[np.int32]:
         found = [
@@ -189,21 +138,19 @@ class FeaturePool:
             return np.empty((0, 8), np.int32)
         if checked.ndim != 2 or checked.shape[1] != 8 or not np.issubdtype(checked.dtype, np.integer):
             raise ValueError(f"features of shape {checked.shape} and {checked.dtype}: expected whole numbers (n, 8)")
-        kind = checked[:, KIND]
+        kind, channel, x, y, width, height, cell, orientation = checked.T
         is_hog = kind == len(self.kinds)
-        good = (kind >= 0) & (kind <= len(self.kinds)) & (checked[:, CHANNEL] >= 0) & (checked[:, CHANNEL] < 3)
-        good &= (checked[:, [X, Y, CELL, ORIENTATION]] >= 0).all(axis=1) & (checked[:, [CELL_W, CELL_H]] > 0).all(axis=1)
+        good = (kind >= 0) & (kind <= len(self.kinds)) & (channel >= 0) & (channel < 3)
+        good &= (x >= 0) & (y >= 0) & (cell >= 0) & (orientation >= 0) & (width > 0) & (height > 0)
         block = self.hog.block if self.hog else 0
         columns = np.array([len(weights[0]) for weights in self.kinds.values()] + [block])[kind * good]
         rows = np.array([len(weights) for weights in self.kinds.values()] + [block])[kind * good]
-        good &= checked[:, X] + columns * checked[:, CELL_W] <= self.window
-        good &= checked[:, Y] + rows * checked[:, CELL_H] <= self.window
+        good &= (x + columns * width <= self.window) & (y + rows * height <= self.window)
         if self.hog is None:
             good &= ~is_hog
         else:
-            fits = (checked[:, CELL_W] == self.hog.cell) & (checked[:, CELL_H] == self.hog.cell)
-            fits &= (checked[:, CELL] < block * block) & (checked[:, ORIENTATION] < self.hog.orientations)
-            good &= ~is_hog | fits
+            fits = (width == self.hog.cell) & (height == self.hog.cell)
+            good &= ~is_hog | (fits & (cell < block * block) & (orientation < self.hog.orientations))
         if not good.all():
             bad = checked[np.argmin(good)].tolist()
             raise ValueError(f"feature {bad}: not a feature of a window of {self.window} pixels in this pool")
@@ -212,11 +159,11 @@ class FeaturePool:
     def name(self, feature: npt.ArrayLike) -> str:
         """One feature in words."""
         (row,) = self.check(feature).tolist()
-        channel = ("red", "green", "blue")[row[CHANNEL]]
-        place = f"at ({row[X]}, {row[Y]})"
-        if row[KIND] == len(self.kinds):
-            return f"{channel} hog block {place}, cell {row[CELL]}, orientation {row[ORIENTATION]}"
-        return f"{channel} {list(self.kinds)[row[KIND]]} {place}, cells {row[CELL_W]}x{row[CELL_H]}"
+        channel = ("red", "green", "blue")[row[Column.CHANNEL]]
+        place = f"at ({row[Column.X]}, {row[Column.Y]})"
+        if row[Column.KIND] == len(self.kinds):
+            return f"{channel} hog block {place}, cell {row[Column.CELL]}, orientation {row[Column.ORIENTATION]}"
+        return f"{channel} {list(self.kinds)[row[Column.KIND]]} {place}, cells {row[Column.CELL_WIDTH]}x{row[Column.CELL_HEIGHT]}"
 
     def names(self, features: npt.ArrayLike | None = None) -> list[str]:
         """Features in words; all of the pool by default."""
@@ -247,7 +194,7 @@ class FeaturePool:
         mirrored = self.check(features).copy()
         signs = np.ones(len(mirrored), np.int8)
         weights = [np.array(rows) for rows in self.kinds.values()]
-        source = mirrored[:, KIND].copy()
+        source = mirrored[:, Column.KIND].copy()
         for kind, (name, original) in enumerate(zip(self.kinds, weights, strict=True)):
             flipped = original[:, ::-1]
             matches = [(k, s) for s in (1, -1) for k, other in enumerate(weights) if np.array_equal(s * other, flipped)]
@@ -256,74 +203,35 @@ class FeaturePool:
                 continue
             if not matches:
                 raise ValueError(f"kind {name!r}: the pool has no kind that is its mirror image")
-            mirrored[rows, KIND], signs[rows] = matches[0]
-            mirrored[rows, X] = self.window - mirrored[rows, X] - original.shape[1] * mirrored[rows, CELL_W]
+            mirrored[rows, Column.KIND], signs[rows] = matches[0]
+            extent = original.shape[1] * mirrored[rows, Column.CELL_WIDTH]
+            mirrored[rows, Column.X] = self.window - mirrored[rows, Column.X] - extent
         if self.hog is not None:
             rows = source == len(self.kinds)
             block = self.hog.block
-            mirrored[rows, X] = self.window - mirrored[rows, X] - block * mirrored[rows, CELL_W]
-            cell = mirrored[rows, CELL]
-            mirrored[rows, CELL] = cell // block * block + block - 1 - cell % block
-            mirrored[rows, ORIENTATION] = -mirrored[rows, ORIENTATION] % self.hog.orientations
+            mirrored[rows, Column.X] = self.window - mirrored[rows, Column.X] - block * mirrored[rows, Column.CELL_WIDTH]
+            cell = mirrored[rows, Column.CELL]
+            mirrored[rows, Column.CELL] = cell // block * block + block - 1 - cell % block
+            mirrored[rows, Column.ORIENTATION] = -mirrored[rows, Column.ORIENTATION] % self.hog.orientations
         return mirrored, signs
 
     def compile(self, features: npt.ArrayLike) -> Program:
         """Features in the form that the compiled loops of `annealed.vision.windows.kernels` read."""
-        features = self.check(features)
-        n, n_kinds = len(features), len(self.kinds)
-        kind = features[:, KIND].astype(np.int64)
-        x, y = features[:, X].astype(np.int64), features[:, Y].astype(np.int64)
-        w, h = features[:, CELL_W].astype(np.int64), features[:, CELL_H].astype(np.int64)
-        corners = [_corner_weights(rows) for rows in self.kinds.values()]
-        width = max([8] + [len(c) for c in corners])
-        table = np.zeros((n_kinds + 1, width, 3), np.int64)  # row, column and weight of every corner, by kind
-        counts = np.zeros(n_kinds + 1, np.int64)
-        totals = np.ones(n_kinds + 1)
-        for k, (found, rows) in enumerate(zip(corners, self.kinds.values(), strict=True)):
-            table[k, : len(found)] = found
-            counts[k] = 6 if len(found) <= 6 else max(8, len(found))  # spare corners have weight 0
-            totals[k] = np.abs(np.array(rows)).sum() / 2
-        area = w * h * totals[kind]
-        channel = features[:, CHANNEL].astype(np.int64)
+        return compile_program(self.check(features), self.kinds, self.hog)
 
-        is_hog = kind == n_kinds
-        cell_index, block_index = np.zeros(n, np.int64), np.zeros(n, np.int64)
-        cells, blocks, block_corner = np.empty((0, 3), np.int64), np.empty((0, 1), np.int64), np.empty((0, 3), np.int64)
-        if is_hog.any() and self.hog is not None:
-            side, block = self.hog.cell, self.hog.block
-            block_corner, which = np.unique(np.stack([channel, y, x], axis=1)[is_hog], axis=0, return_inverse=True)
-            part = np.arange(block * block)
-            shift = np.stack([0 * part, part // block * side, part % block * side], axis=1)
-            cells, of_block = np.unique((block_corner[:, None] + shift).reshape(-1, 3), axis=0, return_inverse=True)
-            blocks = of_block.reshape(-1, block * block).astype(np.int64)
-            block_index[is_hog] = which.reshape(-1)
-            cell_index[is_hog] = blocks[block_index[is_hog], features[is_hog, CELL]]
-        return Program(
-            n_corners=counts[kind],
-            channel=channel,
-            corner_y=y[:, None] + table[kind, :, 0] * h[:, None],
-            corner_x=x[:, None] + table[kind, :, 1] * w[:, None],
-            weight=table[kind, :, 2].astype(np.int32),
-            inverse_area=np.where(is_hog, 1, 1 / area).astype(np.float32),
-            cell=cell_index,
-            block=block_index,
-            orientation=features[:, ORIENTATION].astype(np.int64),
-            cells=np.ascontiguousarray(cells),
-            blocks=np.ascontiguousarray(blocks),
-            block_corner=np.ascontiguousarray(block_corner),
-            with_6=np.flatnonzero(counts[kind] == 6),
-            with_8=np.flatnonzero(counts[kind] >= 8),
-            with_0=np.flatnonzero(is_hog),
-        )
+    def compile_model(
+        self, features: npt.ArrayLike, responses: Responses, intercept: npt.ArrayLike, thresholds: npt.ArrayLike | None = None
+    ) -> CompiledModel:
+        """A sparse additive model in the form that the scans read; parameters and errors as in `annealed.vision.scan`."""
+        return compile_model(self.compile(features), responses, intercept, thresholds)
 
-    def hog_arguments(self) -> tuple[int, np.float32, npt.NDArray[np.float32]]:
+    @cached_property
+    def hog_constants(self) -> tuple[int, np.float32, npt.NDArray[np.float32]]:
         """Cell side, epsilon in the units of the stored histograms, tangents of the bins' borders below pi / 2."""
-        if "_hog_arguments" not in self.__dict__:
-            hog = self.hog or HogLayout()
-            borders = (2 * np.arange(hog.orientations // 2) + 1) * math.pi / (2 * hog.orientations)
-            epsilon = np.float32(hog.epsilon * hog.cell**2 * MAGNITUDE_SCALE)
-            object.__setattr__(self, "_hog_arguments", (hog.cell, epsilon, np.tan(borders).astype(np.float32)))
-        return self.__dict__["_hog_arguments"]
+        hog = self.hog or HogLayout()
+        borders = (2 * np.arange(hog.orientations // 2) + 1) * math.pi / (2 * hog.orientations)
+        epsilon = np.float32(hog.epsilon * hog.cell**2 * MAGNITUDE_SCALE)
+        return hog.cell, epsilon, np.tan(borders).astype(np.float32)
 
     def check_patches(self, patches: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
         """Patches as rows of bytes (n, (window + 2)**2 * 3).
@@ -338,9 +246,7 @@ class FeaturePool:
             raise ValueError(f"patches of shape {patches.shape} and {patches.dtype}: expected uint8 (n, {side}, {side}, 3)")
         return np.ascontiguousarray(patches).reshape(len(patches), side * side * 3)
 
-    def evaluate(
-        self, patches: npt.NDArray[np.uint8], features: npt.ArrayLike | Program | None = None
-    ) -> npt.NDArray[np.float32]:
+    def evaluate(self, patches: npt.NDArray[np.uint8], features: npt.ArrayLike | Program | None = None) -> npt.NDArray[np.float32]:
         """Values of features in patches.
 
         Parameters
@@ -366,18 +272,12 @@ class FeaturePool:
         tables = block_tables(program, self.window, self.n_orientations)
         evaluate_rows(
             rows, np.arange(len(rows)), self.window, program, block_offsets(program, self.window),
-            *self.hog_arguments(), tables, out,
+            *self.hog_constants, tables, out,
         )  # fmt: skip
         return out
 
     def partial_scores(
-        self,
-        patches: npt.NDArray[np.uint8],
-        features: npt.ArrayLike,
-        lo: npt.ArrayLike,
-        step: npt.ArrayLike,
-        coef: npt.ArrayLike,
-        intercept: float,
+        self, patches: npt.NDArray[np.uint8], features: npt.ArrayLike, responses: Responses, intercept: float
     ) -> npt.NDArray[np.float32]:
         """Running sums of a sparse additive model, as the dense scan forms them.
 
@@ -385,10 +285,8 @@ class FeaturePool:
         ----------
         patches : (n, window + 2, window + 2, 3) uint8 ndarray
         features : (m, 8) array_like of int
-        lo, step : (m,) array_like
-            Left border and width of the bins of each feature.
-        coef : (m, B + 1) array_like
-            Responses at the borders of the bins, linear in between and constant outside.
+        responses : Responses
+            Of the m features, one output.
         intercept : float
 
         Returns
@@ -402,13 +300,11 @@ class FeaturePool:
         ValueError
             For arrays whose lengths disagree.
         """
-        values = self.evaluate(patches, features)
-        low, inverse_step, top, start, rises = response_tables(values.shape[1], lo, step, coef)
-        accumulate(values, low, inverse_step, top, start, rises, np.float32(intercept), values)
-        return values
+        return responses.running_sums(self.evaluate(patches, features), intercept)
 
     @property
     def n_orientations(self) -> int:
+        """Bins of an orientation histogram."""
         return self.hog.orientations if self.hog else 4
 
     def to_dict(self) -> dict[str, Any]:
@@ -440,36 +336,3 @@ class FeaturePool:
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"definition of the feature pool: {error!r}") from None
-
-
-def _corner_weights(rows: tuple[tuple[int, ...], ...]) -> list[tuple[int, int, int]]:
-    """(row, column, weight) of the integral image's corners whose sum is the weighted sum of the cells."""
-    padded = np.pad(np.array(rows), 1)
-    corners = padded[:-1, :-1] - padded[:-1, 1:] - padded[1:, :-1] + padded[1:, 1:]
-    return [(int(r), int(c), int(corners[r, c])) for r, c in np.argwhere(corners)]
-
-
-def block_offsets(program: Program, window: int) -> npt.NDArray[np.uint64]:
-    """Where the corners lie in the integral images of a block of windows."""
-    side = window + 1
-    flat = (program.channel[:, None] * side + program.corner_y) * side + program.corner_x
-    return (flat * LANES).astype(np.uint64)
-
-
-def response_tables(
-    n_features: int, lo: npt.ArrayLike, step: npt.ArrayLike, coef: npt.ArrayLike
-) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], np.float32, npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-    """Piecewise-linear responses in the form that ``blocks.respond`` reads."""
-    low = np.ascontiguousarray(lo, dtype=np.float32)
-    width = np.ascontiguousarray(step, dtype=np.float64)
-    table = np.ascontiguousarray(coef, dtype=np.float32)
-    if low.shape != (n_features,) or width.shape != (n_features,):
-        raise ValueError(f"lo {low.shape}, step {width.shape}: expected one number for each of {n_features} features")
-    if table.ndim != 2 or len(table) != n_features or table.shape[1] < 2:
-        raise ValueError(f"coef of shape {table.shape}: expected ({n_features}, bins + 1)")
-    if not (width > 0).all() or not np.isfinite(low).all():
-        raise ValueError("lo and step: expected finite numbers, step above zero")
-    n_bins = table.shape[1] - 1
-    rises = np.zeros((n_features, -(-n_bins // 6) * 6), np.float32)
-    rises[:, :n_bins] = np.diff(table, axis=1)
-    return low, (1 / width).astype(np.float32), np.float32(n_bins), np.ascontiguousarray(table[:, 0]), rises

@@ -6,65 +6,16 @@ same loops serve given windows (lane = window, tables per block) and a dense sca
 tables per image): both look up corners in a flat integral image, at ``base + corner + lane``.
 """
 
-from typing import NamedTuple
-
 import numpy as np
-import numpy.typing as npt
 from numba import njit, uint64
 
-__all__ = ["LANES", "MAGNITUDE_SCALE", "Program"]
+__all__ = ["LANES", "MAGNITUDE_SCALE"]
 
 LANES = 64
 """Windows per block."""
 
 MAGNITUDE_SCALE = 4.0
 """Gradient magnitudes are kept as whole numbers, in quarters of a grey level: sums are exact in every order."""
-
-
-class Program(NamedTuple):
-    """Features in the form that the loops read (``FeaturePool.compile`` makes it); n features, K corners at most.
-
-    A Haar feature is a sum of integral image values at corners with whole weights; ``n_corners`` is 0 for HOG.
-    """
-
-    n_corners: npt.NDArray[np.int64]  # (n,)
-    channel: npt.NDArray[np.int64]  # (n,)
-    corner_y: npt.NDArray[np.int64]  # (n, K), from the window's top
-    corner_x: npt.NDArray[np.int64]  # (n, K)
-    weight: npt.NDArray[np.int32]  # (n, K)
-    inverse_area: npt.NDArray[np.float32]  # (n,)
-    cell: npt.NDArray[np.int64]  # (n,) row of `cells`
-    block: npt.NDArray[np.int64]  # (n,) row of `blocks`
-    orientation: npt.NDArray[np.int64]  # (n,)
-    cells: npt.NDArray[np.int64]  # (number of different cells, 3): channel, y, x
-    blocks: npt.NDArray[np.int64]  # (number of different blocks, cells per block): rows of `cells`
-    block_corner: npt.NDArray[np.int64]  # (number of different blocks, 3): channel, y, x
-    with_6: npt.NDArray[np.int64]  # features with 6 corners,
-    with_8: npt.NDArray[np.int64]  # with 8 or more,
-    with_0: npt.NDArray[np.int64]  # and HOG
-
-
-class BlockTables(NamedTuple):
-    """Buffers of one block of windows, reused from block to block."""
-
-    pixels: npt.NDArray[np.uint8]  # ((window + 2)**2 * 3, LANES)
-    integral: npt.NDArray[np.int32]  # (3 * (window + 1)**2 * LANES,)
-    inverse_sigma: npt.NDArray[np.float32]  # (LANES,)
-    histogram: npt.NDArray[np.int32]  # (cells, orientations, LANES)
-    inverse_norm: npt.NDArray[np.float32]  # (blocks, LANES)
-    sums: npt.NDArray[np.int32]  # (LANES,)
-
-
-def block_tables(program: Program, window: int, orientations: int) -> BlockTables:
-    """Buffers for evaluating a program on blocks of windows."""
-    return BlockTables(
-        np.zeros(((window + 2) ** 2 * 3, LANES), np.uint8),
-        np.zeros(3 * (window + 1) ** 2 * LANES, np.int32),
-        np.zeros(LANES, np.float32),
-        np.zeros((max(1, len(program.cells)), orientations, LANES), np.int32),
-        np.zeros((max(1, len(program.blocks)), LANES), np.float32),
-        np.zeros(LANES, np.int32),
-    )
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -274,11 +225,11 @@ def scaled(sums, factor, scale, n_lanes, values):  # type: ignore[no-untyped-def
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def encode(sums, factor, scale, low, inverse_step, top, sublevels, f, out):  # type: ignore[no-untyped-def]
+def encode(sums, factor, scale, low, inverse_bin_width, top, sublevels, f, out):  # type: ignore[no-untyped-def]
     """Codes of one feature in every window of a block from its numerators, into ``out[f]``."""
     zero = np.float32(0)
     for j in range(uint64(LANES)):
-        t = (np.float32(sums[j]) * (factor * scale[j]) - low) * inverse_step
+        t = (np.float32(sums[j]) * (factor * scale[j]) - low) * inverse_bin_width
         t = t if t > zero else zero
         t = t if t < top else top
         out[f, j] = np.uint8(np.int32(t * sublevels + np.float32(0.5)))
@@ -334,7 +285,7 @@ def respond(  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def encode_block(  # type: ignore[no-untyped-def]
     with_6, with_8, with_0, n_corners, offsets, weight, inverse_area, cell, block, orientation,
-    integral, inverse_sigma, histogram, inverse_norm, sums, lo, inverse_step, top, sublevels, out,
+    integral, inverse_sigma, histogram, inverse_norm, sums, low, inverse_bin_width, top, sublevels, out,
 ):  # fmt: skip
     """Codes of one block of windows: out (features, LANES).
 
@@ -345,28 +296,29 @@ def encode_block(  # type: ignore[no-untyped-def]
     one = np.float32(1)
     for f in with_6:
         sum_6_corners(integral, zero, offsets, weight, f, LANES, sums)
-        encode(sums, inverse_area[f], inverse_sigma, lo[f], inverse_step[f], top, sublevels, f, out)
+        encode(sums, inverse_area[f], inverse_sigma, low[f], inverse_bin_width[f], top, sublevels, f, out)
     for f in with_8:
         sum_8_corners(integral, zero, offsets, weight, f, LANES, sums)
         for k in range(8, n_corners[f]):
             add_corner(integral, zero, offsets, weight, f, k, LANES, sums)
-        encode(sums, inverse_area[f], inverse_sigma, lo[f], inverse_step[f], top, sublevels, f, out)
+        encode(sums, inverse_area[f], inverse_sigma, low[f], inverse_bin_width[f], top, sublevels, f, out)
     for f in with_0:
-        encode(histogram[cell[f], orientation[f]], one, inverse_norm[block[f]], lo[f], inverse_step[f], top, sublevels, f, out)
+        entries = histogram[cell[f], orientation[f]]
+        encode(entries, one, inverse_norm[block[f]], low[f], inverse_bin_width[f], top, sublevels, f, out)
 
 
 @njit(cache=True, nogil=True)
 def encode_rows(  # type: ignore[no-untyped-def]
-    patches, rows, window, program, offsets, cell_side, epsilon, tangents, tables, lo, inverse_step, top, sublevels, out
+    patches, rows, window, program, offsets, cell_side, epsilon, tangents, tables, low, inverse_bin_width, top, sublevels, out
 ):
-    """Codes ``round(clip((value - lo) / step, 0, top) * sublevels)``: out (blocks of LANES rows, features, LANES)."""
+    """Codes ``round(clip((value - low) / bin_width, 0, top) * sublevels)``: out (blocks of LANES rows, features, LANES)."""
     for first in range(0, rows.size, LANES):
         fill_tables(patches, rows[first : first + LANES], window, program, cell_side, epsilon, tangents, tables)
         encode_block(
             program.with_6, program.with_8, program.with_0, program.n_corners, offsets, program.weight,
             program.inverse_area, program.cell, program.block, program.orientation, tables.integral,
             tables.inverse_sigma, tables.histogram, tables.inverse_norm, tables.sums,
-            lo, inverse_step, top, sublevels, out[first // LANES],
+            low, inverse_bin_width, top, sublevels, out[first // LANES],
         )  # fmt: skip
 
 
@@ -410,13 +362,13 @@ def evaluate_rows(patches, rows, window, program, offsets, cell_side, epsilon, t
 
 
 @njit(cache=True, nogil=True)
-def accumulate(values, lo, inverse_step, top, start, rises, intercept, out):  # type: ignore[no-untyped-def]
+def accumulate(values, low, inverse_bin_width, top, start, rises, intercept, out):  # type: ignore[no-untyped-def]
     """Running sums of the responses to values (rows, features); out may be the values' own array."""
     zero = np.float32(0)
     for i in range(values.shape[0]):
         score = intercept
         for f in range(values.shape[1]):
-            t = (values[i, f] - lo[f]) * inverse_step[f]
+            t = (values[i, f] - low[f]) * inverse_bin_width[f]
             t = t if t > zero else zero
             t = t if t < top else top
             for k in range(0, rises.shape[1], 6):

@@ -1,6 +1,7 @@
 """What all features share on one level: integral images, deviations, orientation histograms."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import cv2
@@ -9,42 +10,50 @@ import numpy.typing as npt
 
 from .feature_pool import FeaturePool
 from .kernels import MAGNITUDE_SCALE
-from .level_kernels import dense_gradients, dense_histograms, dense_integrals, window_histograms
+from .level_kernels import (
+    corner_offsets,
+    dense_gradients,
+    dense_histograms,
+    dense_integrals,
+    histogram_offsets,
+    window_histograms,
+)
+from .programs import Program
 
-__all__ = ["GROUP", "LevelChannels", "level_channels"]
+__all__ = ["GROUP", "Buffers", "LevelChannels", "level_channels"]
 
 GROUP = 64
 """Neighbouring windows of a row that are scored together."""
 
-_OWN = 60  # the histograms of one window alone take about as long as a level's of so many pixels
-
 
 class Buffers:
-    """Memory that the tables of one strip take over from those of the strip before: fresh memory costs as much as the sums."""
+    """Memory that the tables of one strip reuse from the strip before: allocating it anew takes as long as the sums."""
 
     def __init__(self) -> None:
         self._held: dict[str, npt.NDArray[np.uint8]] = {}
 
     def take(self, name: str, shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-        """An array with any contents; the one of this name that was taken before loses its own."""
+        """An uninitialised array; it overwrites the array of this name that was taken before."""
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize
         if name not in self._held or self._held[name].size < size:
             self._held[name] = np.empty(size, np.uint8)
         return self._held[name][:size].view(dtype).reshape(shape)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class LevelChannels:
-    """What all features share on one level: integral images and standard deviations, histograms when asked for.
+    """What all features share on one level, or on a strip of it; `level_channels` makes it.
+
+    Integral images and standard deviations are computed at once, gradients and orientation histograms at first use.
 
     Attributes
     ----------
     pool : FeaturePool
-        Gives the window's side and the layout of the histograms.
+        Pool of the models: side of the window and layout of the histograms.
     top, bottom : int
-        Rows of the level whose windows are meant: ``top <= y < bottom``.
+        Rows of the level whose windows are searched: ``top <= y < bottom``.
     first : int
-        First row of the level that the tables hold, above ``top`` where windows around were asked for.
+        First row of the level that the tables hold: above ``top`` where a margin was asked for.
     rows, width : int
         Rows held, and the level's width; there is one window per pixel.
     stride : int
@@ -56,8 +65,10 @@ class LevelChannels:
         Integral image of each channel. Sums may wrap around; box sums of one window are exact all the same.
     inverse_sigma : (rows, stride) float32 ndarray
         1 / sigma of the window at each pixel.
-    expected : float
-        In the end, histograms of so many times the windows are wanted that have been asked for when it matters: a guess.
+    expected_requests : float
+        Guess of the final number of requests for the histograms of single windows, as a multiple of those so far.
+    n_requests : int
+        Windows whose histograms have been requested so far; the sparse scan counts them.
     """
 
     pool: FeaturePool
@@ -70,71 +81,78 @@ class LevelChannels:
     planes: npt.NDArray[np.uint8]
     integral: npt.NDArray[np.int32]
     inverse_sigma: npt.NDArray[np.float32]
-    expected: float = 1.0
+    expected_requests: float = 1.0
+    n_requests: int = 0
     _buffers: Buffers = field(default_factory=Buffers, repr=False)
-    _hog: list[tuple[npt.NDArray[Any], npt.NDArray[np.float32]]] = field(default_factory=list, repr=False)
-    _gradient: list[npt.NDArray[np.uint16]] = field(default_factory=list, repr=False)
-    _asked: list[int] = field(default_factory=lambda: [0], repr=False)
 
     @property
     def plane(self) -> int:
         """Entries of one channel's integral image, and of one bin's or one channel's table of ``hog``."""
         return (self.rows + self.pool.window) * self.stride
 
-    def prefers_hog(self, n_windows: int) -> bool:
-        """Whether to compute ``hog``, or use it, for the histograms of some more windows: not before it is the cheaper way."""
-        self._asked[0] += n_windows
-        return bool(self._hog) or self._asked[0] * _OWN * self.expected > self.plane
-
     @property
     def has_hog(self) -> bool:
         """Whether ``hog`` has been computed."""
-        return bool(self._hog)
+        return "hog" in self.__dict__
 
-    @property
+    @cached_property
     def hog(self) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32]]:
         """Histogram entries of the cell, and 1 / norm of the block, whose top left pixel is the entry's.
 
-        Shapes (3 * orientations, plane) and (3, plane); computed at first use.
+        Shapes (3 * orientations, plane) and (3, plane).
         """
-        if not self._hog:
-            block = self.pool.hog.block if self.pool.hog else 1
-            cells = self._buffers.take("cells", (3 * self.pool.n_orientations, self.plane), self.entry)
-            inverse_norm = self._buffers.take("norms", (3, self.plane), np.float32)
-            cell, epsilon, _ = self.pool.hog_arguments()
-            length, bins = self.gradient
-            dense_histograms(length, bins, cell, epsilon, block, cells, inverse_norm)
-            self._hog.append((cells, inverse_norm))
-        return self._hog[0]
+        block = self.pool.hog.block if self.pool.hog else 1
+        cells = self._buffers.take("cells", (3 * self.pool.n_orientations, self.plane), self.entry)
+        inverse_norm = self._buffers.take("norms", (3, self.plane), np.float32)
+        cell, epsilon, _ = self.pool.hog_constants
+        length, bins = self.gradient
+        dense_histograms(length, bins, cell, epsilon, block, cells, inverse_norm)
+        return cells, inverse_norm
 
-    @property
+    @cached_property
     def gradient(self) -> npt.NDArray[np.uint16]:
-        """Length and bin of the gradient at every pixel, (2, 3, rows + window, stride); computed at first use."""
-        if not self._gradient:
-            found = self._buffers.take("gradient", (2, 3, self.rows + self.pool.window, self.stride), np.uint16)
-            dense_gradients(self.planes, self.pool.hog_arguments()[2], found[0], found[1])
-            self._gradient.append(found)
-        return self._gradient[0]
+        """Length and bin of the gradient at every pixel, (2, 3, rows + window, stride)."""
+        found = self._buffers.take("gradient", (2, 3, self.rows + self.pool.window, self.stride), np.uint16)
+        dense_gradients(self.planes, self.pool.hog_constants[2], found[0], found[1])
+        return found
 
     @property
     def entry(self) -> type:
-        """Kind of the entries: half the memory where the largest sum fits into 16 bits."""
+        """Type of the histogram entries: 16 bits where the largest sum fits, for half the memory."""
         largest = (self.pool.hog.cell if self.pool.hog else 1) ** 2 * MAGNITUDE_SCALE * 255 * 2**0.5
         return np.uint16 if largest < 65535 else np.int32
 
     def window_hog(
         self, places: npt.NDArray[np.uint64], cells: npt.NDArray[np.int64], blocks: npt.NDArray[np.int64]
     ) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32]]:
-        """The same for some windows alone, to the bit: (n, number of cells, orientations) and (n, number of blocks).
+        """Histograms of single windows, equal to ``hog`` to the bit: (n, number of cells, orientations), (n, number of blocks).
 
-        ``places`` are flat places in the level, ``cells`` and ``blocks`` those of a `Program`.
+        ``places`` are flat positions in the level, ``cells`` and ``blocks`` those of a `Program`.
         """
         histogram: npt.NDArray[Any] = np.empty((len(places), len(cells), self.pool.n_orientations), self.entry)
         inverse_norm = np.empty((len(places), len(blocks)), np.float32)
-        cell, epsilon, _ = self.pool.hog_arguments()
+        cell, epsilon, _ = self.pool.hog_constants
         length, bins = self.gradient
         window_histograms(length, bins, places, cells, blocks, cell, epsilon, histogram, inverse_norm)
         return histogram, inverse_norm
+
+    def corner_offsets(self, program: Program) -> npt.NDArray[np.uint64]:
+        """Positions of all corners of a program in the flat integral image, relative to the window's: (n, K)."""
+        corners = np.empty(program.corner_y.shape, np.uint64)
+        corner_offsets(
+            program.n_corners, program.channel, program.corner_y, program.corner_x, self.plane, self.stride,
+            0, len(program.channel), corners,
+        )  # fmt: skip
+        return corners
+
+    def hog_offsets(self, program: Program) -> npt.NDArray[np.uint64]:
+        """Positions of each feature's cell and block in the flat tables of ``hog``: (n, 2), 0 for Haar features."""
+        offsets = np.zeros((len(program.channel), 2), np.uint64)
+        histogram_offsets(
+            program.with_0, program.cells, program.cell, program.block_corner, program.block, program.orientation,
+            self.pool.n_orientations, self.plane, self.stride, offsets,
+        )  # fmt: skip
+        return offsets
 
 
 def level_channels(
@@ -143,7 +161,7 @@ def level_channels(
     rows: tuple[int, int] | None = None,
     margin: int = 0,
     buffers: Buffers | None = None,
-    expected: float = 1.0,
+    expected_requests: float = 1.0,
 ) -> LevelChannels:
     """Prepare one pyramid level, or a strip of it, for scanning; any number of models can then use it.
 
@@ -155,11 +173,11 @@ def level_channels(
     rows : tuple of int, optional
         First row and end of a strip, all rows by default. The values of its windows are those of the whole level, to the bit.
     margin : int, default 0
-        So many rows more above and below the strip, where the level has them.
+        Further rows above and below the strip, where the level has them.
     buffers : Buffers, optional
-        Memory to reuse: what was made with the same buffers before is not to be used any more.
-    expected : float, default 1
-        See :class:`LevelChannels`; the values do not depend on it.
+        Memory to reuse: it invalidates all tables that were made with the same buffers before.
+    expected_requests : float, default 1.0
+        See `LevelChannels`; it changes the time, not the values.
 
     Returns
     -------
@@ -196,4 +214,4 @@ def level_channels(
     inverse_sigma = buffers.take("sigma", (end - first, stride), np.float32)
     dense_integrals(planes, window, stride, integral, squares, inverse_sigma)
     tables = planes, integral, inverse_sigma
-    return LevelChannels(pool, top, bottom, first, end - first, width, stride, *tables, expected, buffers)
+    return LevelChannels(pool, top, bottom, first, end - first, width, stride, *tables, expected_requests, _buffers=buffers)

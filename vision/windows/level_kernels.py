@@ -208,7 +208,7 @@ def window_histograms(  # type: ignore[no-untyped-def]
 def histogram_offsets(  # type: ignore[no-untyped-def]
     with_0, cells, cell, block_corner, block, orientation, n_bins, plane, stride, offsets
 ):
-    """Fill in what `level_offsets` gives."""
+    """Positions of the HOG features' cells in the flat histograms, and of their blocks in the norms."""
     for f in with_0:
         c, b = cell[f], block[f]
         offsets[f, 0] = (cells[c, 0] * n_bins + orientation[f]) * plane + cells[c, 1] * stride + cells[c, 2]
@@ -217,7 +217,7 @@ def histogram_offsets(  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def corner_offsets(n_corners, channel, corner_y, corner_x, plane, stride, begin, end, offsets):  # type: ignore[no-untyped-def]
-    """Where the corners of the features begin <= f < end lie in the flat integral image."""
+    """Positions of the corners of the features begin <= f < end in the flat integral image."""
     for f in range(begin, end):
         for k in range(n_corners[f]):
             offsets[f, k] = channel[f] * plane + corner_y[f, k] * stride + corner_x[f, k]

@@ -12,8 +12,9 @@ from numba import njit
 from ...learners.designs import kernels
 from ...learners.designs.base import Design, inverse_scale
 from ...learners.designs.piecewise_linear import PiecewiseDesign, sublevels
-from .feature_pool import FeaturePool, block_offsets
-from .kernels import LANES, Program, block_tables, clipped_ramps, encode_rows
+from .feature_pool import FeaturePool
+from .kernels import LANES, clipped_ramps, encode_rows
+from .programs import Program, block_offsets, block_tables
 
 __all__ = ["PatchDesign", "value_range"]
 
@@ -25,9 +26,9 @@ _CHUNK = 16 * LANES  # rows whose gradients are added up before they join the to
 class PatchDesign(Design):
     """Piecewise-linear responses to features of the pool, on windows kept as bytes.
 
-    A value v is used as its *code* ``round(clip((v - lo) / step, 0, B) * s)``, s = 252 // B, exactly as
+    A value v is used as its *code* ``round(clip((v - low) / bin_width, 0, B) * s)``, s = 252 // B, exactly as
     `annealed.learners.designs.piecewise_linear.PiecewiseDesign` stores it; but codes live only as long as a block of 64 windows is
-    being worked on. Once the features that are left fit into ``cache_bytes``, `keep` returns a ``PiecewiseDesign`` with
+    in use. Once the remaining features fit into ``cache_bytes``, `keep` returns a ``PiecewiseDesign`` with
     stored codes, in the same standardised coordinates.
 
     Sums over rows are taken in blocks of fixed size and order: results do not depend on the number of threads.
@@ -43,15 +44,15 @@ class PatchDesign(Design):
         All features of the pool by default.
     n_bins : int, default 6
         B.
-    lo, step : (m,) array_like, optional
+    low, bin_width : (m,) array_like, optional
         Left border and width of each feature's bins; by default `value_range` of the patches.
     cache_bytes : int, default 2**30
-        Codes are stored when ``n * m`` is at most this.
+        Bytes of memory: codes are stored when ``n * m`` is at most this.
 
     Attributes
     ----------
     features : (m, 8) int32 ndarray
-    lo, step : (m,) float32 ndarrays
+    low, bin_width : (m,) float32 ndarrays
 
     Raises
     ------
@@ -67,8 +68,8 @@ class PatchDesign(Design):
         pool: FeaturePool | None = None,
         features: npt.ArrayLike | None = None,
         n_bins: int = 6,
-        lo: npt.ArrayLike | None = None,
-        step: npt.ArrayLike | None = None,
+        low: npt.ArrayLike | None = None,
+        bin_width: npt.ArrayLike | None = None,
         cache_bytes: int = 1 << 30,
     ) -> None:
         self.pool = FeaturePool() if pool is None else pool
@@ -82,14 +83,15 @@ class PatchDesign(Design):
         weight = np.asarray(sample_weight, dtype=np.float64)
         if self.n_samples == 0 or weight.shape != (self.n_samples,):
             raise ValueError(f"sample_weight of shape {weight.shape}: expected one for each of {self.n_samples} patches")
-        if (lo is None) != (step is None):
-            raise ValueError("lo and step: expected both or neither")
-        if lo is None or step is None:
-            lo, step = value_range(self.pool, patches, self.features, n_bins)
-        self.lo, self.step = np.asarray(lo, dtype=np.float32), np.asarray(step, dtype=np.float32)
-        if self.lo.shape != (self.n_features,) or self.step.shape != (self.n_features,) or not (self.step > 0).all():
+        if (low is None) != (bin_width is None):
+            raise ValueError("low and bin_width: expected both or neither")
+        if low is None or bin_width is None:
+            low, bin_width = value_range(self.pool, patches, self.features, n_bins)
+        self.low, self.bin_width = np.asarray(low, dtype=np.float32), np.asarray(bin_width, dtype=np.float32)
+        if self.low.shape != (self.n_features,) or self.bin_width.shape != (self.n_features,) or not (self.bin_width > 0).all():
             raise ValueError(
-                f"lo {self.lo.shape}, step {self.step.shape}: expected positive widths, one for each of {self.n_features} features"
+                f"low {self.low.shape}, bin_width {self.bin_width.shape}: "
+                f"expected positive bin widths, one for each of {self.n_features} features"
             )
         self._compile()
         self.mean, self.inv = self._moments(weight)
@@ -193,7 +195,7 @@ class PatchDesign(Design):
     def _subset(self, kept: npt.NDArray[np.int64]) -> "PatchDesign":
         new = object.__new__(type(self))
         new.__dict__.update(self.__dict__)
-        new.features, new.lo, new.step = self.features[kept], self.lo[kept], self.step[kept]
+        new.features, new.low, new.bin_width = self.features[kept], self.low[kept], self.bin_width[kept]
         new.mean, new.inv = self.mean[kept], self.inv[kept]
         new.n_features = len(kept)
         new._compile()
@@ -265,11 +267,11 @@ def value_range(
     features : (m, 8) array_like of int
     n_bins : int
     max_rows : int, default 3000
-        So many patches at most are looked at, evenly spaced.
+        At most this many patches are used, evenly spaced.
 
     Returns
     -------
-    lo, step : (m,) float32 ndarrays
+    low, bin_width : (m,) float32 ndarrays
         Left border and width of the bins; the width is 1 where the percentiles coincide.
     """
     features = pool.check(features)
@@ -279,8 +281,8 @@ def value_range(
         part = slice(first, first + 4096)
         values = np.ascontiguousarray(pool.evaluate(sample, features[part]).T)
         low[part], high[part] = np.percentile(values, [0.1, 99.9], axis=1, overwrite_input=True)
-    step = ((high - low) / n_bins).astype(np.float32)
-    return low, np.where(step > 1e-7, step, np.float32(1))
+    bin_width = ((high - low) / n_bins).astype(np.float32)
+    return low, np.where(bin_width > 1e-7, bin_width, np.float32(1))
 
 
 def _blocks(rows: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:
@@ -313,7 +315,7 @@ class _Worker:
         self.design = design
         self.tables = block_tables(design._program, design.pool.window, design.pool.n_orientations)
         self.codes = np.zeros((1, design.n_features, LANES), np.uint8)
-        self.inverse_step = (1 / design.step.astype(np.float64)).astype(np.float32)
+        self.inverse_bin_width = (1 / design.bin_width.astype(np.float64)).astype(np.float32)
         self.top, self.levels = np.float32(design.n_bins), np.float32(design.sublevels)
         self.unit = np.float32(1 / design.sublevels)
 
@@ -321,8 +323,8 @@ class _Worker:
         """Codes (m, LANES) of at most LANES rows; valid until the next call."""
         design = self.design
         encode_rows(
-            design._rows, rows, design.pool.window, design._program, design._offsets, *design.pool.hog_arguments(),
-            self.tables, design.lo, self.inverse_step, self.top, self.levels, self.codes,
+            design._rows, rows, design.pool.window, design._program, design._offsets, *design.pool.hog_constants,
+            self.tables, design.low, self.inverse_bin_width, self.top, self.levels, self.codes,
         )  # fmt: skip
         return self.codes[0]
 

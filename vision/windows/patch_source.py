@@ -14,7 +14,7 @@ from .patches import extract_patches
 
 __all__ = ["ImageWindows", "PatchSource"]
 
-_ROWS = 1024  # windows whose features are computed together
+_ROWS = 1024  # windows whose features are computed together: 2 MB of pixels, a choice
 
 
 class ImageWindows:
@@ -66,9 +66,8 @@ class ImageWindows:
 class PatchSource(Source):
     """Values of the pool's features in windows on disk, (n windows, m features) float32, computed block by block.
 
-    What `annealed.learners.on_disk` is for numbers in a file, this is for windows: the estimators read it in blocks within
-    2 GiB of memory, or what ``on_disk(source, memory_limit=...)`` says; the features of the next block are computed while one is
-    worked on, and only remaining features are computed again.
+    The estimators read it in blocks within 2 GiB of memory, or what ``annealed.learners.on_disk(source, memory_limit=...)`` says:
+    the features of the next block are computed while one is in use, and dropped features are not computed again.
     ``dask.array.from_array(source, chunks=(4096, -1))`` makes a Dask array of it, whose workers read and compute.
 
     Parameters

@@ -1,91 +1,131 @@
-"""Sparse additive models of windows in the form that the compiled loops read."""
+"""Piecewise-linear responses of features on equidistant knots."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from .feature_pool import FeaturePool, response_tables
-from .kernels import Program
+from .kernels import accumulate
 
-__all__ = ["Additive", "additive"]
+__all__ = ["ResponseTables", "Responses"]
 
-_FIRST_STAGE = 8  # features of the first stage of a cascade; every next stage has twice as many
+
+class ResponseTables(NamedTuple):
+    """Responses of one output in the form that the compiled loops read; n features, B bins."""
+
+    low: npt.NDArray[np.float32]  # (n,)
+    inverse_bin_width: npt.NDArray[np.float32]  # (n,)
+    top: np.float32  # B
+    start: npt.NDArray[np.float32]  # (n,) response at the first knot
+    rises: npt.NDArray[np.float32]  # (n, B rounded up to whole sixes): how much the response rises in each bin
 
 
 @dataclass(frozen=True)
-class Additive:
-    """A sparse additive model in the form that the compiled loops read; `additive` makes it. n features, q outputs.
+class Responses:
+    """Piecewise-linear responses of features, section 2.5.1 of Barbu et al. (2017) [1]_.
 
-    Attributes
+    The response of a feature is linear between its knots ``low + b * bin_width``, b = 0..B, and constant outside.
+
+    Parameters
     ----------
-    program : Program
-        The features.
-    slope, shift : (n,) float32 ndarrays
-        A numerator s of feature f, times its scale, lies at ``s * slope[f] - shift[f]`` among the bins.
-    top : float32
-        Number of bins.
-    start : (q, n) float32 ndarray
-        Responses at the left border.
-    rises : (q, n, 6 * K) float32 ndarray
-        How much the response rises in each bin.
-    intercept : (q,) float32 ndarray
-    limits : (n,) float32 ndarray
-        Rejection thresholds of the first output.
-    stages : (m + 1,) int64 ndarray
-        Features 0, 8, 24, 56, ..., n, and the first one that needs histograms: windows that are rejected in one stage
-        do not enter the next.
-    plain : int
-        Stages before the first feature that needs histograms.
+    low : (n,) array_like of float
+        First knot of each feature.
+    bin_width : (n,) array_like of float
+        Distance between its knots, above zero.
+    values : (n, B + 1) or (n, B + 1, n_outputs) array_like of float
+        Responses at the knots, at least two.
+
+    Raises
+    ------
+    ValueError
+        For arrays whose shapes disagree and numbers out of range.
+
+    References
+    ----------
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer Vision and Big Data Learning",
+       IEEE Transactions on Pattern Analysis and Machine Intelligence 39 (2017).
+
+    Examples
+    --------
+    >>> Responses([0.0], [1.0], [[0.0, 5.0, 5.0]]).running_sums(np.float32([[0.5], [7.0]]), 1.0).ravel()
+    array([3.5, 6. ], dtype=float32)
     """
 
-    program: Program
-    slope: npt.NDArray[np.float32]
-    shift: npt.NDArray[np.float32]
-    top: np.float32
-    start: npt.NDArray[np.float32]
-    rises: npt.NDArray[np.float32]
-    intercept: npt.NDArray[np.float32]
-    limits: npt.NDArray[np.float32]
-    stages: npt.NDArray[np.int64]
-    plain: int
+    low: npt.NDArray[np.float32]
+    bin_width: npt.NDArray[np.float32]
+    values: npt.NDArray[np.float32]
 
+    def __post_init__(self) -> None:
+        for name in ("low", "bin_width", "values"):
+            object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name), dtype=np.float32))
+        n = len(self.values)
+        if self.values.ndim not in (2, 3) or self.values.shape[1] < 2:
+            raise ValueError(f"values of shape {self.values.shape}: expected (features, bins + 1) or (features, bins + 1, outputs)")
+        if self.low.shape != (n,) or self.bin_width.shape != (n,):
+            shapes = f"low {self.low.shape}, bin_width {self.bin_width.shape}"
+            raise ValueError(f"{shapes}: expected one number for each of {n} features")
+        if not (self.bin_width > 0).all() or not np.isfinite(self.low).all():
+            raise ValueError("low and bin_width: expected finite numbers, bin_width above zero")
 
-def additive(
-    pool: FeaturePool,
-    features: npt.ArrayLike,
-    lo: npt.ArrayLike,
-    step: npt.ArrayLike,
-    coef: npt.ArrayLike,
-    intercept: npt.ArrayLike,
-    thresholds: npt.ArrayLike | None = None,
-) -> Additive:
-    """Prepare a model for any number of levels; parameters and errors as in `annealed.vision.windows.dense_scan.scan`.
+    def __len__(self) -> int:
+        return len(self.values)
 
-    ``coef`` (n, B + 1, q) and ``intercept`` (q,) make a model of q outputs.
-    """
-    program = pool.compile(features)
-    n_features = len(program.channel)
-    table = np.asarray(coef, dtype=np.float32)
-    table = table[:, :, None] if table.ndim == 2 else table
-    offset = np.atleast_1d(np.asarray(intercept, dtype=np.float32))
-    if table.ndim != 3 or offset.shape != table.shape[2:]:
-        raise ValueError(f"coef of shape {np.shape(coef)}, intercept of shape {np.shape(intercept)}: expected the same outputs")
-    parts = [response_tables(n_features, lo, step, table[:, :, q]) for q in range(table.shape[2])]
-    low, inverse_step, top, *_ = parts[0]
-    limits = np.full(n_features, -np.inf, np.float32) if thresholds is None else np.asarray(thresholds, dtype=np.float32)
-    if limits.shape != (n_features,) or np.isnan(limits).any():
-        raise ValueError(f"thresholds of shape {limits.shape}: expected one number for each of {n_features} features")
-    start, rises = np.stack([part[3] for part in parts]), np.stack([part[4] for part in parts])
-    first_hog = int(program.with_0.min(initial=n_features))
-    stages = stage_ends(n_features, first_hog)
-    return Additive(
-        program, program.inverse_area * inverse_step, low * inverse_step, top, start, rises, offset, limits,
-        stages, int(np.searchsorted(stages, first_hog)),
-    )  # fmt: skip
+    @property
+    def n_bins(self) -> int:
+        """B, bins of each feature."""
+        return self.values.shape[1] - 1
 
+    @property
+    def n_outputs(self) -> int:
+        """Outputs of the model."""
+        return self.values.shape[2] if self.values.ndim == 3 else 1
 
-def stage_ends(n_features: int, first_hog: int) -> npt.NDArray[np.int64]:
-    """Where stages begin and end; see `Additive`."""
-    ends = np.minimum(_FIRST_STAGE * (2 ** np.arange(60) - 1), n_features)
-    return np.unique(np.append(ends, [first_hog, n_features])).astype(np.int64)
+    def check_length(self, n_features: int) -> None:
+        """Raise ValueError unless there are responses of so many features."""
+        if len(self) != n_features:
+            raise ValueError(f"responses of {len(self)} features: expected one for each of {n_features} features")
+
+    def take(self, rows: npt.ArrayLike) -> "Responses":
+        """Responses of some features, in the order of ``rows`` (positions)."""
+        chosen = np.asarray(rows)
+        return Responses(self.low[chosen], self.bin_width[chosen], self.values[chosen])
+
+    def mirrored(self, signs: npt.NDArray[np.int8]) -> "Responses":
+        """Responses of features whose values change their sign where ``signs`` (n,) is -1."""
+        turned = signs < 0
+        low = np.where(turned, -(self.low + self.n_bins * self.bin_width), self.low)
+        shape = (-1,) + (1,) * (self.values.ndim - 1)
+        return replace(self, low=low, values=np.where(turned.reshape(shape), self.values[:, ::-1], self.values))
+
+    def tables(self, output: int = 0) -> ResponseTables:
+        """Tables of one output for the compiled loops."""
+        values = np.ascontiguousarray(self.values if self.values.ndim == 2 else self.values[:, :, output])
+        rises = np.zeros((len(self), -(-self.n_bins // 6) * 6), np.float32)
+        rises[:, : self.n_bins] = np.diff(values, axis=1)
+        inverse_bin_width = (1 / self.bin_width.astype(np.float64)).astype(np.float32)
+        return ResponseTables(self.low, inverse_bin_width, np.float32(self.n_bins), np.ascontiguousarray(values[:, 0]), rises)
+
+    def running_sums(self, feature_values: npt.NDArray[np.float32], intercept: float, output: int = 0) -> npt.NDArray[np.float32]:
+        """Sums after each feature, in single precision and in the order of the scans.
+
+        Parameters
+        ----------
+        feature_values : (n_rows, n) float32 ndarray
+            As `FeaturePool.evaluate` returns them.
+        intercept : float
+        output : int, default 0
+
+        Returns
+        -------
+        (n_rows, n) float32 ndarray
+
+        Raises
+        ------
+        ValueError
+            For another number of features.
+        """
+        self.check_length(feature_values.shape[1])
+        sums = np.empty_like(feature_values)
+        accumulate(feature_values, *self.tables(output), np.float32(intercept), sums)
+        return sums

@@ -1,8 +1,8 @@
-"""Sparse additive models on chosen windows of a level: those of a grid, those around a first answer, those that a scan leaves.
+"""Sparse additive models on chosen windows of a level: those of a grid, those around a prediction, those that a dense scan leaves.
 
-Windows come in lanes as in the dense scan, but each lane has its own place: corners are gathered, and lanes that a
-cascade has rejected are closed up after every stage, so that the lanes stay full. Orientation histograms are computed for
-the windows that are left when the first feature asks for them; where these are many, for the whole level.
+Windows are processed in lanes as in the dense scan, but each lane has its own position: corners are gathered, and the windows
+that a cascade has not rejected are packed after every stage, so that the lanes stay full. Orientation histograms are computed for
+the windows that remain when the first feature needs them; where these are many, for the whole strip.
 """
 
 from typing import Any
@@ -13,19 +13,41 @@ from numba import njit, uint64
 
 from .kernels import LANES, gather_6, gather_hog, gather_more, respond
 from .level_features import LevelChannels
-from .level_kernels import corner_offsets, histogram_offsets
-from .responses import Additive
+from .level_kernels import corner_offsets
+from .programs import CompiledModel
 
-__all__ = ["predict_windows", "score_windows", "windows_around"]
+__all__ = ["dense_histograms_pay", "finish_windows", "predict_windows", "score_windows", "windows_around"]
+
+_WINDOW_COST = 60
+"""Entries of a strip's histograms that take as long as the histograms of one window (measured with ``benchmarks/scan.py``)."""
 
 
-def score_windows(channels: LevelChannels, model: Additive, xs: npt.ArrayLike, ys: npt.ArrayLike) -> npt.NDArray[np.float32]:
+def dense_histograms_pay(n_windows: int, expected_requests: float, n_entries: int) -> bool:
+    """Whether to compute the histograms of a whole strip rather than those of single windows: it is done at most once.
+
+    Parameters
+    ----------
+    n_windows : int
+        Windows whose histograms have been requested so far.
+    expected_requests : float
+        Requests in the end, as a multiple of those so far.
+    n_entries : int
+        Entries of one table of the strip.
+
+    Returns
+    -------
+    bool
+    """
+    return n_windows * _WINDOW_COST * expected_requests > n_entries
+
+
+def score_windows(channels: LevelChannels, model: CompiledModel, xs: npt.ArrayLike, ys: npt.ArrayLike) -> npt.NDArray[np.float32]:
     """Score the windows at some pixels of a level.
 
     Parameters
     ----------
     channels : LevelChannels
-    model : Additive
+    model : CompiledModel
         Its first output is the score, its limits reject.
     xs, ys : (n,) array_like of int
         Pixels of the level.
@@ -48,12 +70,12 @@ def score_windows(channels: LevelChannels, model: Additive, xs: npt.ArrayLike, y
 
 def finish_windows(
     channels: LevelChannels,
-    model: Additive,
+    model: CompiledModel,
     places: npt.NDArray[np.uint64],
     scores: npt.NDArray[np.float32],
     entered: npt.NDArray[np.int64],
 ) -> None:
-    """Turn running sums of windows at flat places, each of which enters the cascade at a stage of its own, into final scores."""
+    """Turn running sums of windows at flat positions, each with the stage of the cascade that comes next, into final scores."""
     program, last = model.program, len(model.stages) - 1
     features = (
         program.n_corners, program.channel, program.corner_y, program.corner_x, program.weight, channels.plane, channels.stride,
@@ -72,7 +94,7 @@ def finish_windows(
         scores[left] = running
 
 
-def predict_windows(channels: LevelChannels, model: Additive, xs: npt.ArrayLike, ys: npt.ArrayLike) -> npt.NDArray[np.float32]:
+def predict_windows(channels: LevelChannels, model: CompiledModel, xs: npt.ArrayLike, ys: npt.ArrayLike) -> npt.NDArray[np.float32]:
     """All outputs of a model in the windows at some pixels of a level, (n, q) float32; nothing is rejected."""
     places = _places(channels, xs, ys)
     program = model.program
@@ -107,14 +129,15 @@ def _no_histograms(channels: LevelChannels, places: npt.NDArray[np.uint64]) -> t
     return np.zeros(1, channels.entry), np.zeros(1, np.float32), places, places, np.zeros((1, 2), np.uint64)
 
 
-def histograms_for(channels: LevelChannels, model: Additive, places: npt.NDArray[np.uint64]) -> tuple[Any, ...]:
-    """Histograms and norms, flat; where those of each window begin; and, for every feature, the entry and the norm it reads."""
+def histograms_for(channels: LevelChannels, model: CompiledModel, places: npt.NDArray[np.uint64]) -> tuple[Any, ...]:
+    """Flat histograms and norms; where those of each window begin; and, for every feature, the entry and the norm it reads."""
     program = model.program
     if not len(program.with_0):
         return _no_histograms(channels, places)
-    if channels.prefers_hog(len(places)):
+    channels.n_requests += len(places)
+    if channels.has_hog or dense_histograms_pay(channels.n_requests, channels.expected_requests, channels.plane):
         cells, norms = channels.hog
-        return cells.reshape(-1), norms.reshape(-1), places, places, level_offsets(channels, model)
+        return cells.reshape(-1), norms.reshape(-1), places, places, channels.hog_offsets(program)
     cells, norms = channels.window_hog(places, program.cells, program.blocks)
     number = np.arange(len(places), dtype=np.uint64)
     offsets = np.stack([program.cell * cells.shape[2] + program.orientation, program.block], axis=1).astype(np.uint64)
@@ -123,20 +146,9 @@ def histograms_for(channels: LevelChannels, model: Additive, places: npt.NDArray
     )  # fmt: skip
 
 
-def level_offsets(channels: LevelChannels, model: Additive) -> npt.NDArray[np.uint64]:
-    """Where a HOG feature's cell lies in the level's histograms, and its block in the norms: (n, 2), 0 for Haar."""
-    program = model.program
-    offsets = np.zeros((len(program.channel), 2), np.uint64)
-    histogram_offsets(
-        program.with_0, program.cells, program.cell, program.block_corner, program.block, program.orientation,
-        channels.pool.n_orientations, channels.plane, channels.stride, offsets,
-    )  # fmt: skip
-    return offsets
-
-
 @njit(cache=True, nogil=True)
 def flatten(x, y, first, rows, width, stride, places):  # type: ignore[no-untyped-def]
-    """Flat places of pixels; how many lie outside."""
+    """Flat positions of pixels; returns how many lie outside."""
     outside = 0
     for i in range(x.size):
         row = y[i] - first
@@ -210,7 +222,7 @@ def predict_places(  # type: ignore[no-untyped-def]
     n_corners, channel, corner_y, corner_x, weight, plane, stride, slope, integral, inverse_sigma,
     cells, inverse_norm, cells_at, norms_at, hog_offsets, shift, top, start, rises, intercept, places, out,
 ):  # fmt: skip
-    """All outputs (q, n) in the windows at flat places."""
+    """All outputs (q, n) in the windows at flat positions."""
     n_outputs = start.shape[0]
     offsets = np.empty(corner_y.shape, np.uint64)
     corner_offsets(n_corners, channel, corner_y, corner_x, plane, stride, 0, n_corners.size, offsets)

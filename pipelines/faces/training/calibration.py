@@ -67,9 +67,7 @@ def calibrate(
             yield view, peaks[:, :2], peaks[:, 2], IED / peaks[:, 3]
 
     def curve_of(place: Localisation, tolerance: float):
-        return pooled(
-            [judge(xy, score, v.points, v.visible, v.ied, v.ignore, tolerance) for v, xy, score, _ in answers(place)]
-        )
+        return pooled([judge(xy, score, v.points, v.visible, v.ied, v.ignore, tolerance) for v, xy, score, _ in answers(place)])
 
     def errors(place: Localisation) -> list[np.ndarray]:
         """Of every view: where the keypoints lie, seen from what was found nearby, in units of ``IED``."""

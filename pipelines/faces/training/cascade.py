@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from ....models.keypoints.detector import KeypointModel
-from ....vision.windows.feature_pool import KIND, FeaturePool
+from ....vision.windows.feature_layout import Column
+from ....vision.windows.feature_pool import FeaturePool
 
 _ORDER_ROWS = 2000
 _HISTOGRAMS = 150.0  # Haar features that take as long as the orientation histograms of one window
@@ -43,23 +44,14 @@ def with_order(
     responses = []
     for patches in (positives, negatives):
         step = max(1, len(patches) // _ORDER_ROWS)
-        sums = pool.partial_scores(
-            patches[::step], model.features, model.lo, model.step, model.coef, model.intercept
-        ).astype(np.float64)
+        sums = model.partial_scores(patches[::step], pool).astype(np.float64)
         responses.append(np.diff(sums, axis=1, prepend=model.intercept))
     order = separation_order(*responses)
     if plain:
-        haar = np.flatnonzero(model.features[:, KIND] < len(pool.kinds))
+        haar = np.flatnonzero(model.features[:, Column.KIND] < len(pool.kinds))
         first = haar[separation_order(*(part[:, haar] for part in responses))][:plain]
         order = np.concatenate([first, order[~np.isin(order, first)]])
-    return replace(
-        model,
-        features=model.features[order],
-        lo=model.lo[order],
-        step=model.step[order],
-        coef=model.coef[order],
-        thresholds=np.full(len(order), -np.inf, np.float32),
-    )
+    return replace(model.take(order), thresholds=np.full(len(order), -np.inf, np.float32))
 
 
 def separation_order(positives: np.ndarray, negatives: np.ndarray) -> np.ndarray:
@@ -112,7 +104,7 @@ def cheapest_order(
     after : float
         What it costs when a window is not rejected.
     """
-    n_haar = int(np.count_nonzero(model.features[:, KIND] < len(pool.kinds)))
+    n_haar = int(np.count_nonzero(model.features[:, Column.KIND] < len(pool.kinds)))
     trials = []
     for plain in [0, *(n for n in _PLAIN if n < n_haar), n_haar]:
         trial = thresholds(with_order(model, pool, positives, negatives, plain))
@@ -122,10 +114,10 @@ def cheapest_order(
 
 def expected_cost(model: KeypointModel, pool: FeaturePool, windows: np.ndarray, after: float = 0.0) -> float:
     """Mean number of features evaluated in some windows, histograms and what comes after counted as in :func:`cheapest_order`."""
-    sums = pool.partial_scores(windows, model.features, model.lo, model.step, model.coef, model.intercept)
+    sums = model.partial_scores(windows, pool)
     left = np.logical_and.accumulate(sums >= model.thresholds, axis=1).mean(axis=0)
     entered = np.concatenate([[1.0], left])
-    hog = np.flatnonzero(model.features[:, KIND] == len(pool.kinds))
+    hog = np.flatnonzero(model.features[:, Column.KIND] == len(pool.kinds))
     return float(entered[:-1].sum() + (_HISTOGRAMS * entered[hog[0]] if len(hog) else 0.0) + after * entered[-1])
 
 
@@ -147,7 +139,7 @@ def rejection_thresholds(
     margin : float
         In units of the score.
     """
-    sums = pool.partial_scores(positives, model.features, model.lo, model.step, model.coef, model.intercept)
+    sums = model.partial_scores(positives, pool)
     limits = np.quantile(sums, share, axis=0, method="lower") - np.float32(margin)
     return replace(model, thresholds=limits.astype(np.float32))
 
@@ -168,7 +160,7 @@ def soft_cascade(model: KeypointModel, pool: FeaturePool, positives: np.ndarray,
     loss : float
         In [0, 1).
     """
-    sums = pool.partial_scores(positives, model.features, model.lo, model.step, model.coef, model.intercept)
+    sums = model.partial_scores(positives, pool)
     kept = np.argsort(-sums[:, -1], kind="stable")[: len(sums) - int(loss * len(sums))]
     return replace(model, thresholds=sums[kept].min(axis=0))
 
@@ -200,7 +192,7 @@ def cascade_for_recall(
     share : float
         The quantile.
     """
-    sums = pool.partial_scores(positives, model.features, model.lo, model.step, model.coef, model.intercept)
+    sums = model.partial_scores(positives, pool)
     names = np.unique(keypoint_of)
     allowed = int(np.ceil(loss * len(names)))
     limits, chosen = sums.min(axis=0), 0.0

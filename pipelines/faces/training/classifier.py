@@ -56,9 +56,7 @@ class Job:
         self.calibration = [image for image in self.images if held_out(image, s.held_out)]
         fitted = [image for image in self.images if not held_out(image, s.held_out)]
         if not fitted or not self.calibration:
-            raise ValueError(
-                f"{len(self.images)} photographs: too few, {len(fitted)} to fit and {len(self.calibration)} held out"
-            )
+            raise ValueError(f"{len(self.images)} photographs: too few, {len(fitted)} to fit and {len(self.calibration)} held out")
         # Numbers of views are part of the keys: their order is that of the names.
         self.views = [(image, flip) for image in [*fitted, *without_faces(self.background)] for flip in (False, True)]
         self.held_out_views = [(image, flip) for image in self.calibration for flip in (False, True)]
@@ -164,9 +162,7 @@ class Job:
             raise ValueError(f"{keypoint}: no visible point of a face with IED above {s.ied_low:g} px to learn from")
         return positives, reference, join([n for _, n in parts], window)
 
-    def _fit(
-        self, positives: Windows, negatives: Windows, reference: Windows, n_random: int, round_: int
-    ) -> KeypointModel:
+    def _fit(self, positives: Windows, negatives: Windows, reference: Windows, n_random: int, round_: int) -> KeypointModel:
         s = self.settings
         patches = np.concatenate([positives.patches, negatives.patches])
         y = np.repeat([1.0, -1.0], [len(positives), len(negatives)])

@@ -17,6 +17,7 @@ from ....models.keypoints.detector import KeypointModel
 from ....models.keypoints.window_models import OffsetModel
 from ....vision.windows.feature_pool import FeaturePool
 from ....vision.windows.patch_design import PatchDesign, value_range
+from ....vision.windows.responses import Responses
 
 _RANGE_ROWS = 2000  # windows of which the range of each feature is taken
 
@@ -107,10 +108,10 @@ def fit_rows(
     rng = np.random.default_rng(seed)
     rows = _balanced_rows(y, settings.first_rows, rng)
     loss = get_loss(settings.loss)
-    chosen, coef, offset = _select(patches, y[:, None], balanced_weights, rows, loss, pool, settings, features)
+    chosen, values, offset = _select(patches, y[:, None], balanced_weights, rows, loss, pool, settings, features)
     never = np.full(len(chosen["features"]), -np.inf, np.float32)
-    features, lo, step = chosen["features"], chosen["lo"], chosen["step"]
-    return KeypointModel(features, lo, step, coef[:, :, 0], never, float(offset[0]))
+    responses = Responses(chosen["low"], chosen["bin_width"], values[:, :, 0])
+    return KeypointModel(chosen["features"], responses, float(offset[0]), never)
 
 
 def fit_offsets(
@@ -137,8 +138,9 @@ def fit_offsets(
     unit = max(float(np.sqrt(np.mean(offsets**2))), 1e-6)
     rng = np.random.default_rng(seed)
     rows = np.sort(rng.permutation(len(offsets))[: settings.first_rows])
-    chosen, coef, offset = _select(patches, offsets / unit, _equal_weights, rows, get_loss("squared"), pool, settings, None)
-    return OffsetModel(**chosen, coef=(coef * unit).astype(np.float32), intercept=(offset * unit).astype(np.float32))
+    chosen, values, offset = _select(patches, offsets / unit, _equal_weights, rows, get_loss("squared"), pool, settings, None)
+    responses = Responses(chosen["low"], chosen["bin_width"], values * unit)
+    return OffsetModel(chosen["features"], responses, (offset * unit).astype(np.float32))
 
 
 def _select(
@@ -160,8 +162,8 @@ def _select(
 
     weight = weights(y[rows])
     sampled = patches[rows]
-    lo, step = value_range(pool, sampled, features, s.n_bins, _RANGE_ROWS)
-    design = PatchDesign(sampled, weight, pool=pool, features=features, n_bins=s.n_bins, lo=lo, step=step)
+    low, bin_width = value_range(pool, sampled, features, s.n_bins, _RANGE_ROWS)
+    design = PatchDesign(sampled, weight, pool=pool, features=features, n_bins=s.n_bins, low=low, bin_width=bin_width)
     switch = int(np.argmax(counts <= max(k, s.late * k))) + 1
     state = anneal(
         design,
@@ -177,7 +179,7 @@ def _select(
     del design, state, sampled  # a gigabyte of codes
 
     weight = weights(y)
-    chosen = {"features": features[kept], "lo": lo[kept], "step": step[kept]}
+    chosen = {"features": features[kept], "low": low[kept], "bin_width": bin_width[kept]}
     later = PatchDesign(patches, weight, pool=pool, n_bins=s.n_bins, **chosen).stored()
     coef = raw / np.where(later.inv > 0, later.inv, 1.0)[:, None, None]
     offset = offset + np.einsum("mw,mwq->q", later.mean, raw)
@@ -199,7 +201,7 @@ def _select(
     zero = np.zeros_like(state.coef), np.zeros_like(state.intercept)
     coef, offset = accelerated_gradient(small, y, loss, weight, *zero, prior=prior, n_steps=s.final_steps)
     raw, offset = small.unstandardise(coef, offset)
-    return {"features": features[kept], "lo": lo[kept], "step": step[kept]}, raw.astype(np.float32), offset
+    return {"features": features[kept], "low": low[kept], "bin_width": bin_width[kept]}, raw.astype(np.float32), offset
 
 
 def _equal_weights(y: np.ndarray) -> np.ndarray:

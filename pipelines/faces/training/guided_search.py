@@ -211,7 +211,7 @@ def train_guide(
         after = 0.5 * s.n_prune[number + 1] if number + 1 < len(s.n_prune) else 4.5 * s.n_offsets
         model = cheapest_order(model, pool, held, negatives, lambda model: soft_cascade(model, pool, held, s.loss), after)
         nodes.append(replace(model, threshold=float(model.thresholds[-1])))
-        passed = pool.partial_scores(negatives, model.features, model.lo, model.step, model.coef, model.intercept)
+        passed = model.partial_scores(negatives, pool)
         share = float((passed >= model.thresholds).all(axis=1).mean())
         scores[f"prune{number}_negatives"] = share
         rows = f"{len(positives)} against {len(negatives)}"

@@ -262,4 +262,3 @@ def calibrate_context(
     enough = np.concatenate(answering)
     least = float(np.quantile(enough, 0.02)) if len(enough) else 0.0
     return replace(context, refinements=refinements, weight=weight, thresholds=thresholds, least=least), scores
-

@@ -1,0 +1,114 @@
+"""Write docs/commands.md and docs/api.md from the help texts of the commands and the docstrings of the public names.
+
+python .ci/pages.py        from the root of the checkout, with the package installed
+"""
+
+import importlib
+import inspect
+import re
+import textwrap
+from pathlib import Path
+
+from annealed.pipelines.cli.app import app
+from typer.main import get_command
+
+DOCS = Path("docs")
+
+COMMANDS = """# Commands
+
+Every command of `annealed`, as `annealed ... --help` describes it. All commands share these rules:
+
+* Results go to stdout, progress and messages to stderr. `--quiet` silences progress; there is none when stderr is no terminal.
+* `--json` prints JSON for programs instead of tables. Every `evaluate` and `reproduce` prints
+  `{"name": str, "settings": {...}, "rows": [{...}, ...]}`, one row per line of the table.
+* A mistake in the arguments is reported in one line, and the exit code is 2. One file that cannot be used in a batch is named and
+  skipped; the others are processed, and the exit code is 2.
+"""
+
+PAGES = {"faces": "faces.md", "motion": "motion.md", "pets": "pets.md", "select": "learners.md", "reproduce": "benchmarks.md"}
+
+OUTPUTS = {
+    "annealed faces detect": """With `--json`, one object per image and line:
+
+    {"image": str, "width": int, "height": int, "seconds": float,
+     "detections": [{"keypoint": str, "x": float, "y": float, "score": float, "size": float}, ...]}
+
+`seconds` is the detection alone, without reading the file or compiling. `size` is the side of the detection window in image
+pixels. Detections are sorted by decreasing score. An image that failed: `{"image": str, "error": str}`. For a video or a camera
+there is one object per processed frame, with `frame` and `time`.
+""",
+    "annealed motion segment": """With `--json`, one object per file and line:
+
+    {"sequence": str, "motions": int, "labels": [int, ...],
+     "candidates": [{"family": str, "dimension": int, "score": float}, ...]}
+""",
+    "annealed pets classify": """With `--json`, one object per image and line:
+
+    {"image": str, "label": str, "probability": float}
+""",
+    "annealed select": """With `--json`:
+
+    {"selected": [{"name": str, "coefficient": float}, ...], "task": str}
+""",
+}
+
+NAMES = """# Public names
+
+Import them from the package: `from annealed.learners import FSAClassifier`. The docstring of each has parameters, shapes, units,
+errors and often an example: `help(FSAClassifier)`.
+"""
+
+
+def walk(command, name="annealed"):
+    """Commands below ``command`` with their names."""
+    for part, below in getattr(command, "commands", {}).items():
+        yield f"{name} {part}", below
+        yield from walk(below, f"{name} {part}")
+
+
+def argument(parameter) -> str:
+    """An argument in a synopsis."""
+    return parameter.metavar or (parameter.name.upper() if parameter.required else f"[{parameter.name.upper()}]")
+
+
+def row(parameter) -> str:
+    """A line of a command's table."""
+    text = (parameter.help or "").strip()
+    if parameter.param_type_name == "argument":
+        return f"| `{argument(parameter).strip('[]').split()[0]}` | {text} |"
+    if parameter.required:
+        text += " Required."
+    elif not parameter.is_flag and parameter.default not in (None, (), []):
+        text += f" Default: {parameter.default}."
+    return f"| {', '.join(f'`{o}`' for o in parameter.opts + parameter.secondary_opts)} | {text} |"
+
+
+def section(name: str, command) -> str:
+    """One command: heading, sentence, synopsis, table, output."""
+    page = PAGES.get(name.removeprefix("annealed "))
+    text = "\n".join(textwrap.wrap(command.help + (f" The page: [{page}]({page})." if page else ""), 120))
+    lines = [f"{'#' * name.count(' ')}# {name}", "", text, ""]
+    if not hasattr(command, "commands"):
+        arguments = [argument(p) for p in command.params if p.param_type_name == "argument"]
+        lines += [f"    {' '.join([name, *arguments])} [OPTIONS]", "", "| | |", "|---|---|", *map(row, command.params), ""]
+    return "\n".join([*lines, OUTPUTS.get(name, "")]).rstrip() + "\n"
+
+
+def summary(public) -> str:
+    """The first paragraph of a docstring on one line, without the marks of reStructuredText."""
+    text = (inspect.getdoc(public) or "").split("\n\n")[0].replace("\n", " ").replace("|", "\\|")
+    return re.sub(r" ?\[\d+\]_", "", re.sub(r":\w+:`~?([^`]*)`", r"`\1`", text)).replace("``", "`")
+
+
+def names(package: str) -> str:
+    """The public names of a package."""
+    module = importlib.import_module(f"annealed.{package}")
+    rows = [f"| `{name}` | {summary(getattr(module, name))} |" for name in sorted(module.__all__, key=str.lower)]
+    head = [f"## annealed.{package}", "", (module.__doc__ or "").split("\n")[0], "", "| name | |", "|---|---|"]
+    return "\n".join([*head, *rows, ""])
+
+
+if __name__ == "__main__":
+    commands = (section(name, command) for name, command in walk(get_command(app)))
+    (DOCS / "commands.md").write_text("\n".join([COMMANDS, *commands]))
+    (DOCS / "api.md").write_text("\n".join([NAMES, *map(names, ("learners", "vision", "models"))]))

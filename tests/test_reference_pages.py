@@ -1,0 +1,33 @@
+"""The reference pages name every command, every option and every public name: ``python .ci/pages.py`` writes them."""
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+from annealed.pipelines.cli.app import app
+from typer.main import get_command
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+
+
+def commands(command, name="annealed"):
+    for part, below in getattr(command, "commands", {}).items():
+        yield f"{name} {part}", below
+        yield from commands(below, f"{name} {part}")
+
+
+@pytest.mark.parametrize("name, command", commands(get_command(app)))
+def test_the_page_names_the_command_and_its_options(name, command):
+    page = (DOCS / "commands.md").read_text()
+    sections = dict(re.findall(r"^#+ (annealed .*)\n((?:(?!^#).*\n)*)", page, re.MULTILINE))
+    assert name in sections, f"docs/commands.md has no section {name!r}"
+    options = {option for parameter in command.params for option in parameter.opts if option.startswith("-")}
+    assert options == set(re.findall(r"^\| `(-+[a-z-]+)`", sections[name], re.MULTILINE))
+
+
+@pytest.mark.parametrize("package", ["learners", "vision", "models"])
+def test_the_page_names_every_public_name(package):
+    page = (DOCS / "api.md").read_text()
+    section = page.partition(f"## annealed.{package}\n")[2].partition("\n## ")[0]
+    assert set(re.findall(r"^\| `(\w+)`", section, re.MULTILINE)) == set(importlib.import_module(f"annealed.{package}").__all__)

@@ -1,15 +1,17 @@
-"""Candidate segmentations of a sequence with their features, and what a ranking compares."""
+"""Candidate segmentations of a sequence with their features and errors: the rows that a ranking compares."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...vision.tracks.candidates import VIDEO_FAMILIES, Candidate, Family, NeighbourFamily, candidates
-from ...vision.tracks.features import FeaturePool, segmentation_features
+from ...vision.tracks.candidates import VIDEO_FAMILIES, Candidate, Family, candidates, distinct
+from ...vision.tracks.features import SegmentationFeatures
+from ...vision.tracks.io import TrackSequence
 from ...vision.tracks.labels import misclassification
+from ...vision.tracks.tracks import Tracks, as_tracks
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,19 @@ class CandidateSet:
     def __len__(self) -> int:
         return len(self.candidates)
 
+    @property
+    def known_errors(self) -> np.ndarray:
+        """Errors of the candidates.
+
+        Raises
+        ------
+        ValueError
+            If the truth is not known.
+        """
+        if self.errors is None:
+            raise ValueError(f"{self.name or 'candidates'}: the errors are not known; give the sequence with its labels")
+        return self.errors
+
     def only(self, chosen: np.ndarray) -> CandidateSet:
         """The candidates at the positions (or under the mask) ``chosen``."""
         rows = np.arange(len(self))[chosen]
@@ -42,50 +57,102 @@ class CandidateSet:
         return replace(self, candidates=[self.candidates[i] for i in rows], features=self.features[rows], errors=errors)
 
     def without_small(self, min_motion_size: int) -> CandidateSet:
-        """Without the candidates that have a motion of fewer points; all of them when none is left."""
+        """The candidates whose motions all have at least so many points; all candidates when there is none."""
         sizes = np.array([np.bincount(c.labels)[np.unique(c.labels)].min() for c in self.candidates])
         return self.only(sizes >= min_motion_size) if (sizes >= min_motion_size).any() else self
 
 
-def candidate_set(
-    tracks: np.ndarray,
+def candidate_sets(
+    tracks: Tracks | np.ndarray,
     n_motions: int,
-    families: tuple[Family | NeighbourFamily, ...] = VIDEO_FAMILIES,
-    pool: FeaturePool | None = None,
-    *,
-    truth: np.ndarray | None = None,
-    name: str = "",
-    video: str = "",
+    family_sets: Mapping[str, Sequence[Family]],
+    features: SegmentationFeatures,
+    sequence: TrackSequence | None = None,
+) -> dict[str, CandidateSet]:
+    """Candidates and features by several sets of families; what the sets share is computed once.
+
+    Parameters
+    ----------
+    tracks : Tracks or ndarray of shape (F, P, 2)
+        Complete tracks in pixels.
+    n_motions : int
+        Number of motions K.
+    family_sets : mapping of str to sequence of families
+    features : SegmentationFeatures
+    sequence : TrackSequence or None, default None
+        Gives the name and, where it has labels, the true motions of the points of ``tracks``.
+
+    Returns
+    -------
+    dict of str to CandidateSet
+        One for each of ``family_sets``.
+
+    Raises
+    ------
+    ValueError
+        For an array that is not complete tracks, or fewer than four points per motion.
+    """
+    tracks = as_tracks(tracks)
+    families = dict.fromkeys(family for listed in family_sets.values() for family in listed)
+    found = {family: candidates(tracks, n_motions, (family,)) for family in families}
+    every = distinct(candidate for listed in found.values() for candidate in listed)
+    labels = [candidate.labels for candidate in every.values()]
+    values = features.compute(tracks, labels)
+    truth = None if sequence is None else sequence.labels
+    errors = None if truth is None else np.array([misclassification(truth, one) for one in labels])
+    rows = {partition: row for row, partition in enumerate(every)}
+    sets = {}
+    for name, listed in family_sets.items():
+        own = distinct(candidate for family in listed for candidate in found[family])
+        at = [rows[partition] for partition in own]
+        sets[name] = CandidateSet(
+            "" if sequence is None else sequence.name,
+            "" if sequence is None else sequence.video,
+            list(own.values()),
+            values[at],
+            None if errors is None else errors[at],
+        )
+    return sets
+
+
+def candidate_set(
+    tracks: Tracks | np.ndarray,
+    n_motions: int,
+    families: Sequence[Family] = VIDEO_FAMILIES,
+    features: SegmentationFeatures | None = None,
+    sequence: TrackSequence | None = None,
 ) -> CandidateSet:
     """Candidates and features of one sequence.
 
     Parameters
     ----------
-    tracks : ndarray of shape (F, P, 2)
+    tracks : Tracks or ndarray of shape (F, P, 2)
         Complete tracks in pixels.
     n_motions : int
-    families, pool
-        As for :func:`candidates` and :func:`segmentation_features`.
-    truth : ndarray of shape (P,) or None
-        True labels; then the errors are known too.
-    name, video : str
-        Kept in the result.
+        Number of motions K.
+    families : sequence of families, default VIDEO_FAMILIES
+        As for :func:`annealed.vision.candidates`.
+    features : SegmentationFeatures or None, default None
+        None means the default features.
+    sequence : TrackSequence or None, default None
+        Gives the name and, where it has labels, the true motions of the points of ``tracks``: then the errors are known too.
+
+    Returns
+    -------
+    CandidateSet
 
     Raises
     ------
     ValueError
-        For tracks that :func:`check_tracks` refuses.
+        For an array that is not complete tracks, or fewer than four points per motion.
     """
-    found = candidates(tracks, n_motions, families)
-    features = segmentation_features(tracks, [c.labels for c in found], pool)
-    errors = None if truth is None else np.array([misclassification(truth, c.labels) for c in found])
-    return CandidateSet(name, video, found, features, errors)
+    return candidate_sets(tracks, n_motions, {"": families}, features or SegmentationFeatures(), sequence)[""]
 
 
 def relative(features: np.ndarray, response: str) -> np.ndarray:
-    """Features relative to the other candidates of the same sequence, among which alone a ranking has to choose.
+    """Features relative to the other candidates of the same sequence: only these are compared.
 
-    For piecewise-linear responses the range within the sequence becomes [0, 1]; for linear ones the mean is taken off.
+    For piecewise-linear responses the range within the sequence becomes [0, 1]; for linear ones the mean is subtracted.
     """
     if response == "linear":
         return features - features.mean(axis=0)
@@ -94,16 +161,35 @@ def relative(features: np.ndarray, response: str) -> np.ndarray:
     return (features - low) / np.where(extent > 1e-12, extent, 1.0)
 
 
-def ranked_pairs(sets: Sequence[CandidateSet]) -> np.ndarray:
-    """Pairs (i, j, r) of candidates within each sequence, rows counted through all sets (arXiv text, section 6.3).
+def relative_rows(sets: Sequence[CandidateSet], response: str, columns: np.ndarray | slice = slice(None)) -> np.ndarray:
+    """Relative features (n_candidates, n_columns) of the candidates of all sequences, one sequence after another."""
+    return np.concatenate([relative(one.features[:, columns], response) for one in sets])
 
-    r is 1 where i has the smaller error, 0 where j has, 0.5 where the errors are equal.
+
+def split_by_sequence(values: np.ndarray, sets: Sequence[CandidateSet]) -> list[np.ndarray]:
+    """Values of the candidates of all sequences one after another, divided by sequence."""
+    return np.split(values, np.cumsum([len(one) for one in sets])[:-1])
+
+
+def ranked_pairs(sets: Sequence[CandidateSet]) -> np.ndarray:
+    """Pairs of candidates within each sequence, section 6.3 of Barbu et al. (2014).
+
+    Parameters
+    ----------
+    sets : sequence of CandidateSet
+        With known errors.
+
+    Returns
+    -------
+    ndarray of shape (n_pairs, 3)
+        Rows (i, j, r): rows of the candidates counted through all sets; r is 1 where i has the smaller error, 0 where j has,
+        0.5 where the errors are equal.
     """
     found, start = [np.empty((0, 3))], 0
     for one in sets:
         i, j = np.triu_indices(len(one), 1)
-        assert one.errors is not None
-        worse = one.errors[j] - one.errors[i]
-        found.append(np.column_stack([i + start, j + start, 0.5 + 0.5 * np.sign(np.where(np.abs(worse) < 1e-12, 0.0, worse))]))
+        difference = one.known_errors[j] - one.known_errors[i]
+        ranking = 0.5 + 0.5 * np.sign(np.where(np.abs(difference) < 1e-12, 0.0, difference))
+        found.append(np.column_stack([i + start, j + start, ranking]))
         start += len(one)
     return np.concatenate(found)

@@ -1,4 +1,4 @@
-"""Motion segmentation by a learnt ranking of candidates (arXiv text, section 6 and Algorithm 2)."""
+"""Motion segmentation by a learnt ranking of candidates (Barbu et al. (2014), section 6 and Algorithm 2)."""
 
 from __future__ import annotations
 
@@ -9,34 +9,36 @@ from typing import Any, Self
 
 import numpy as np
 
-from ...vision.tracks.candidates import VIDEO_FAMILIES, Candidate, Family, NeighbourFamily
+from ...vision.tracks.candidates import VIDEO_FAMILIES, Candidate, Family, NeighbourFamily, SubspaceFamily
 from ...vision.tracks.completion import complete_tracks
-from ...vision.tracks.features import FeaturePool
+from ...vision.tracks.features import SegmentationFeatures
+from ...vision.tracks.io import TrackSequence
 from ...vision.tracks.labels import by_size
-from ...vision.tracks.tracks import check_tracks
-from ..files import check_array, read_model, write_model
+from ...vision.tracks.tracks import MIN_POINTS_PER_MOTION, Tracks, as_tracks
+from ..files import read_model, write_model
 from .candidate_set import CandidateSet, candidate_set
 from .ranking_function import RankerSettings, RankingFunction
 
 KIND = "segmentation ranker"
-MOTIONS = (2, 3, 4, 5)  # what "auto" chooses from
-_FAMILIES: dict[str, type[Family] | type[NeighbourFamily]] = {"subspace": Family, "neighbours": NeighbourFamily}
+MOTIONS = (2, 3, 4, 5)  # numbers of motions that "auto" chooses from
+# Kind of a family in the model file -> class.
+_FAMILIES: dict[str, type[Family]] = {"subspace": SubspaceFamily, "neighbours": NeighbourFamily}
 
 
 @dataclass(frozen=True)
 class Segmentation:
-    """Tracks with the motion of each.
+    """The motion of each track.
 
     Attributes
     ----------
     labels : ndarray of shape (P,), int
         0 .. n_motions-1, by falling size of the motion.
     n_motions : int
-        As asked for, or as chosen.
+        The given or the chosen number.
     candidates : list of Candidate
-        All that were compared (for the chosen number of motions), the best first.
-    scores : ndarray
-        Theirs, falling.
+        All candidates with that number of motions, the best first.
+    scores : ndarray of shape (n_candidates,)
+        Scores of the candidates, falling.
     """
 
     labels: np.ndarray
@@ -47,19 +49,26 @@ class Segmentation:
 
 @dataclass
 class SegmentationRanker:
-    """Segment tracks into rigid motions: candidates by clustering in several ways, the best by a learnt ranking.
+    """Segment tracks into rigid motions: candidates by clustering in several ways, the best by a learnt ranking [1]_.
 
     Parameters
     ----------
-    families : tuple of Family or NeighbourFamily
-    pool : FeaturePool
-    settings : RankerSettings
-    min_motion_size : int
+    families : tuple of SubspaceFamily or NeighbourFamily, default VIDEO_FAMILIES
+        Recipes of the candidates.
+    features : SegmentationFeatures, default SegmentationFeatures()
+        Features of the candidates.
+    settings : RankerSettings, default RankerSettings()
+    min_motion_size : int, default 0
         Candidates with a motion of fewer points are not considered, unless there are no others. 0 considers all.
-    function, chooser : RankingFunction or None
+    function, chooser : RankingFunction or None, default None
         What :meth:`fit` learns: the ranking of candidates with the same number of motions, and that across numbers of motions.
     training : dict
-        What is known of the training, for the model's header.
+        Facts about the training, for the header of the model file.
+
+    References
+    ----------
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression, Classification and Ranking",
+       arXiv:1310.2880v2 (2014), section 6, Algorithm 2.
 
     Examples
     --------
@@ -68,8 +77,8 @@ class SegmentationRanker:
     >>> ranker.segment(tracks, 2).labels  # doctest: +SKIP
     """
 
-    families: tuple[Family | NeighbourFamily, ...] = VIDEO_FAMILIES
-    pool: FeaturePool = field(default_factory=FeaturePool)
+    families: tuple[Family, ...] = VIDEO_FAMILIES
+    features: SegmentationFeatures = field(default_factory=SegmentationFeatures)
     settings: RankerSettings = field(default_factory=RankerSettings)
     min_motion_size: int = 0
     function: RankingFunction | None = None
@@ -82,31 +91,41 @@ class SegmentationRanker:
         Parameters
         ----------
         sets : sequence of CandidateSet
-            One for each training sequence, with errors, made with this ranker's families and pool.
-        mixed : sequence of CandidateSet or None
+            One for each training sequence, with errors, made with this ranker's families and features.
+        mixed : sequence of CandidateSet or None, default None
             The same for candidates of all numbers of motions (:meth:`mixed_set`); needed for choosing that number.
+
+        Returns
+        -------
+        SegmentationRanker
+            The ranker itself.
+
+        Raises
+        ------
+        ValueError
+            If no sequence has two candidates of different error.
         """
         self.function = RankingFunction.learn([s.without_small(self.min_motion_size) for s in sets], self.settings)
         if mixed is not None:
             self.chooser = RankingFunction.learn([s.without_small(self.min_motion_size) for s in mixed], self.settings)
         return self
 
-    def candidate_set(self, tracks: np.ndarray, n_motions: int, **known: Any) -> CandidateSet:
-        """Candidates and features by this ranker's families and pool; ``known`` as in :func:`candidate_set`."""
-        return candidate_set(tracks, n_motions, self.families, self.pool, **known)
+    def candidate_set(self, tracks: Tracks | np.ndarray, n_motions: int, sequence: TrackSequence | None = None) -> CandidateSet:
+        """Candidates and features by this ranker's families; parameters as of :func:`.candidate_set.candidate_set`."""
+        return candidate_set(tracks, n_motions, self.families, self.features, sequence)
 
-    def mixed_set(self, tracks: np.ndarray, **known: Any) -> CandidateSet:
-        """Candidates of all numbers of motions in ``MOTIONS`` that the points allow."""
-        numbers = [k for k in MOTIONS if 4 * k <= tracks.shape[1]]
+    def mixed_set(self, tracks: Tracks | np.ndarray, sequence: TrackSequence | None = None) -> CandidateSet:
+        """Candidates of all numbers of motions in ``MOTIONS`` that the points allow; parameters as of :meth:`candidate_set`."""
+        tracks = as_tracks(tracks)
+        numbers = [k for k in MOTIONS if MIN_POINTS_PER_MOTION * k <= tracks.n_points]
         if not numbers:
-            check_tracks(tracks, MOTIONS[0])
-        sets = [self.candidate_set(tracks, k, **known) for k in numbers]
-        errors = None if sets[0].errors is None else np.concatenate([s.errors for s in sets if s.errors is not None])
+            tracks.check_motions(MOTIONS[0])
+        sets = [self.candidate_set(tracks, k, sequence) for k in numbers]
         return replace(
             sets[0],
-            candidates=[c for s in sets for c in s.candidates],
-            features=np.concatenate([s.features for s in sets]),
-            errors=errors,
+            candidates=[c for one in sets for c in one.candidates],
+            features=np.concatenate([one.features for one in sets]),
+            errors=None if sets[0].errors is None else np.concatenate([one.known_errors for one in sets]),
         )
 
     def segment(self, tracks: np.ndarray, n_motions: int | None = None) -> Segmentation:
@@ -116,30 +135,47 @@ class SegmentationRanker:
         ----------
         tracks : ndarray of shape (F, P, 2)
             Pixels; missing entries (NaN) are completed first.
-        n_motions : int or None
+        n_motions : int or None, default None
             None chooses a number from ``MOTIONS``.
+
+        Returns
+        -------
+        Segmentation
 
         Raises
         ------
         ValueError
-            If the ranker is not trained, a point is never seen, or :func:`check_tracks` refuses the tracks.
+            If the ranker is not trained, a point is never seen, the shape is not (F, P, 2), or there are fewer than two frames or
+            four points per motion.
         """
         if self.function is None:
             raise ValueError("this ranker is not trained; call fit or load a model")
-        tracks = np.asarray(tracks, dtype=float)
-        if tracks.ndim == 3 and tracks.shape[0] == 1:
-            check_tracks(tracks)
-        tracks = check_tracks(complete_tracks(tracks), n_motions)
+        complete = Tracks(complete_tracks(tracks))
         if n_motions is None:
-            n_motions = self.choose_n_motions(tracks)
-        found = self.candidate_set(tracks, n_motions).without_small(self.min_motion_size)
+            n_motions = self.choose_n_motions(complete)
+        found = self.candidate_set(complete, n_motions).without_small(self.min_motion_size)
         scores = self.function.scores(found.features)
         order = np.argsort(-scores, kind="stable")
         best = [found.candidates[i] for i in order]
         return Segmentation(by_size(best[0].labels), n_motions, best, scores[order])
 
-    def choose_n_motions(self, tracks: np.ndarray) -> int:
-        """Number of motions of the best candidate among all numbers in ``MOTIONS``."""
+    def choose_n_motions(self, tracks: Tracks | np.ndarray) -> int:
+        """Number of motions of the best candidate among all numbers in ``MOTIONS``.
+
+        Parameters
+        ----------
+        tracks : Tracks or ndarray of shape (F, P, 2)
+            Complete tracks in pixels.
+
+        Returns
+        -------
+        int
+
+        Raises
+        ------
+        ValueError
+            If the model was not trained to choose, or the points are too few for two motions.
+        """
         if self.chooser is None:
             raise ValueError("this model was not trained to choose the number of motions; give the number")
         mixed = self.mixed_set(tracks).without_small(self.min_motion_size)
@@ -150,21 +186,31 @@ class SegmentationRanker:
         """Names of the features that the ranking uses, the strongest first."""
         if self.function is None:
             return []
-        return [str(name) for name in self.pool.get_feature_names_out()[self.function.selected]]
+        return [str(name) for name in self.features.get_feature_names_out()[self.function.selected]]
 
     def save(self, path: str | Path) -> None:
-        """Write a model file; errors as in :func:`annealed.models.files.write_model`."""
+        """Write a model file.
+
+        Parameters
+        ----------
+        path : path
+
+        Raises
+        ------
+        ValueError
+            If the ranker is not trained, or the file cannot be written.
+        """
         if self.function is None:
             raise ValueError("this ranker is not trained; there is nothing to save")
         arrays: dict[str, np.ndarray] = {}
         for name, function in (("ranking", self.function), ("chooser", self.chooser)):
             if function is not None:
-                arrays |= {f"{name}.{a}": getattr(function, a) for a in ("selected", "responses", "knots")}
+                arrays |= {f"{name}.{part}": array for part, array in function.arrays().items()}
         kinds = {cls: kind for kind, cls in _FAMILIES.items()}
         header = {
             "summary": "segments point tracks, or a video, into rigid motions",
             "families": [{"kind": kinds[type(f)], **asdict(f)} for f in self.families],
-            "pool": asdict(self.pool),
+            "pool": asdict(self.features),
             "settings": asdict(self.settings),
             "min_motion_size": self.min_motion_size,
             "features": self.selected_names(),
@@ -176,6 +222,14 @@ class SegmentationRanker:
     def load(cls, path: str | Path) -> Self:
         """Read a model file.
 
+        Parameters
+        ----------
+        path : path
+
+        Returns
+        -------
+        SegmentationRanker
+
         Raises
         ------
         ValueError
@@ -183,32 +237,19 @@ class SegmentationRanker:
         """
         arrays, header = read_model(path, KIND)
         try:
-            families = tuple(_family(dict(f)) for f in header["families"])
-            described: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in header["pool"].items()}
-            pool = FeaturePool(**described)
+            families = tuple(_FAMILIES[f["kind"]](**_tuples(f, without="kind")) for f in header["families"])
+            features = SegmentationFeatures(**_tuples(header["pool"]))
             settings = RankerSettings(**header["settings"])
-            n_features = len(pool.get_feature_names_out())
-            ranker = cls(families, pool, settings, int(header["min_motion_size"]), training=dict(header["training"]))
+            n_features = len(features.get_feature_names_out())
+            ranker = cls(families, features, settings, int(header["min_motion_size"]), training=dict(header["training"]))
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise ValueError(f"{path}: damaged header ({error})") from None
-        ranker.function = _function(path, arrays, "ranking", settings, n_features)
+        ranker.function = RankingFunction.read(path, arrays, "ranking", settings, n_features)
         if "chooser.selected" in arrays:
-            ranker.chooser = _function(path, arrays, "chooser", settings, n_features)
+            ranker.chooser = RankingFunction.read(path, arrays, "chooser", settings, n_features)
         return ranker
 
 
-def _family(record: dict[str, Any]) -> Family | NeighbourFamily:
-    kind = record.pop("kind")
-    described: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in record.items()}
-    return _FAMILIES[kind](**described)
-
-
-def _function(path, arrays, name: str, settings: RankerSettings, n_features: int) -> RankingFunction:
-    selected = check_array(path, arrays, f"{name}.selected", np.int64, (None,))
-    width = 1 if settings.response == "linear" else settings.n_bins + 1
-    shape = (len(selected), width)
-    if len(selected) and (selected.min() < 0 or selected.max() >= n_features):
-        raise ValueError(f"{path}: damaged (a selected feature is outside 0 to {n_features - 1})")
-    responses = check_array(path, arrays, f"{name}.responses", np.float64, shape)
-    knots = check_array(path, arrays, f"{name}.knots", np.float64, shape)
-    return RankingFunction(settings.response, selected, responses, knots)
+def _tuples(record: dict[str, Any], without: str = "") -> dict[str, Any]:
+    """Values of a JSON object, with lists as tuples."""
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in record.items() if name != without}

@@ -1,29 +1,43 @@
-"""The learnt ranking of candidate segmentations, eq. (18) of the arXiv text."""
+"""The learnt ranking of candidate segmentations, eq. (18) of Barbu et al. (2014)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Self
 
 import numpy as np
 
 from ...learners import FSARanker, Prior
-from .candidate_set import CandidateSet, ranked_pairs, relative
+from ...learners.common.additive import AdditiveModel
+from ..files import check_array
+from .candidate_set import CandidateSet, ranked_pairs, relative, relative_rows, split_by_sequence
 
 
 @dataclass(frozen=True)
 class RankerSettings:
-    """How a ranking function is learnt.
+    """How a ranking function is learnt; the defaults are those of section 7.3.2 of Barbu et al. (2014) [1]_.
 
     Parameters
     ----------
-    response : {"linear", "piecewise"}
-    n_features_to_select : int
-    n_bins : int
-        B of the piecewise-linear responses.
-    n_steps, learning_rate, mu, shrinkage
-        Of FSA: steps, step size, speed of the schedule, lambda. The defaults are those of section 7.3.2 of the arXiv text.
+    response : {"piecewise", "linear"}, default "piecewise"
+        Piecewise-linear or linear responses.
+    n_features_to_select : int, default 40
+    n_bins : int, default 4
+        Number of bins B of the piecewise-linear responses.
+    n_steps : int, default 300
+        Steps of the annealing schedule.
+    learning_rate : float, default 0.5
+    mu : float, default 1.0
+        Speed of the schedule; greater drops features earlier.
+    shrinkage : float, default 0.01
+        lambda of the prior, eq. (19) of [1]_.
+
+    References
+    ----------
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression, Classification and Ranking",
+       arXiv:1310.2880v2 (2014).
     """
 
     response: str = "piecewise"
@@ -37,23 +51,22 @@ class RankerSettings:
 
 @dataclass(frozen=True)
 class RankingFunction:
-    """A learnt ranking function, eq. (18) of the arXiv text, on relative features.
+    """A learnt ranking function, eq. (18) of Barbu et al. (2014), on features relative to the other candidates of the sequence.
 
     Attributes
     ----------
-    response : str
-    selected : ndarray of shape (k,), int64
-        Columns of the feature pool, the strongest first.
-    responses : ndarray of shape (k, n_knots)
-        One coefficient per feature (linear), or the values at the knots.
-    knots : ndarray of shape (k, n_knots)
-        Ascending positions; zeros for linear responses.
+    response : {"piecewise", "linear"}
+    model : AdditiveModel
+        One response for each selected feature, the strongest first.
     """
 
     response: str
-    selected: np.ndarray
-    responses: np.ndarray
-    knots: np.ndarray
+    model: AdditiveModel
+
+    @property
+    def selected(self) -> np.ndarray:
+        """Columns of the features that the function uses, (k,), the strongest first."""
+        return self.model.selected
 
     @classmethod
     def learn(cls, sets: Sequence[CandidateSet], settings: RankerSettings, columns: np.ndarray | None = None) -> Self:
@@ -63,8 +76,12 @@ class RankingFunction:
         ----------
         sets : sequence of CandidateSet
         settings : RankerSettings
-        columns : ndarray of int or None
+        columns : ndarray of int or None, default None
             Features that may be selected; None means all.
+
+        Returns
+        -------
+        RankingFunction
 
         Raises
         ------
@@ -76,7 +93,6 @@ class RankingFunction:
         if not (pairs[:, 2] != 0.5).any():
             raise ValueError("no sequence has two candidates of different error; there is nothing to learn from")
         columns = np.arange(sets[0].features.shape[1]) if columns is None else columns
-        X = np.concatenate([relative(one.features[:, columns], settings.response) for one in sets])
         ranker = FSARanker(
             min(settings.n_features_to_select, len(columns)),
             response=settings.response,
@@ -86,27 +102,35 @@ class RankingFunction:
             learning_rate=settings.learning_rate,
             mu=settings.mu,
             polish=None,
-        ).fit(X, None, pairs=pairs)
-        kept = np.flatnonzero(ranker.get_support())
-        order = np.argsort(-ranker.feature_importances_[kept], kind="stable")
-        kept = kept[order]
-        if settings.response == "linear":
-            responses = np.ravel(ranker.coef_)[kept][:, None]
-            knots = np.zeros_like(responses)
-        else:
-            responses, knots = ranker.responses_[order, :, 0], ranker.knots_[order]
-        return cls(settings.response, columns[kept].astype(np.int64), np.asarray(responses, float), np.asarray(knots, float))
+        ).fit(relative_rows(sets, settings.response, columns), None, pairs=pairs)
+        model = AdditiveModel.from_estimator(ranker, by_importance=True)
+        # A ranking has no intercept. Responses lie in memory as those of a loaded model, for equal scores to the last digit.
+        selected = columns[model.selected].astype(np.int64)
+        return cls(settings.response, replace(model, selected=selected, responses=model.responses.copy(), intercept=0.0))
 
     def scores(self, features: np.ndarray) -> np.ndarray:
-        """Scores (n_candidates,) of all candidates of one sequence; the greater the better."""
-        return self._sum(relative(features[:, self.selected], self.response))
+        """Scores (n_candidates,) of all candidates of one sequence; the best has the greatest."""
+        return self.model.scores_of_selected(relative(features[:, self.selected], self.response))[:, 0]
 
     def scores_of_sets(self, sets: Sequence[CandidateSet]) -> list[np.ndarray]:
-        """Return the scores for each of several sequences: many at once take far less time than one by one."""
-        found = self._sum(np.concatenate([relative(one.features[:, self.selected], self.response) for one in sets]))
-        return np.split(found, np.cumsum([len(one) for one in sets])[:-1])
+        """Scores for each of several sequences: many at once take far less time than one by one."""
+        scores = self.model.scores_of_selected(relative_rows(sets, self.response, self.selected))[:, 0]
+        return split_by_sequence(scores, sets)
 
-    def _sum(self, X):
-        if self.response == "linear":
-            return X @ self.responses[:, 0]
-        return np.sum([np.interp(X[:, j], self.knots[j], self.responses[j]) for j in range(len(self.selected))], axis=0)
+    def arrays(self) -> dict[str, np.ndarray]:
+        """What a model file holds: ``selected`` (k,), ``responses`` and ``knots`` (k, n_knots); linear responses have knot zero."""
+        responses = np.ascontiguousarray(self.model.responses[:, :, 0])
+        knots = self.model.knots if self.model.knots.shape[1] else np.zeros_like(responses)
+        return {"selected": self.selected, "responses": responses, "knots": knots}
+
+    @classmethod
+    def read(cls, path: str | Path, arrays: dict[str, np.ndarray], name: str, settings: RankerSettings, n_features: int) -> Self:
+        """Take the arrays ``name.selected``, ... of a model file; a ValueError says what does not fit."""
+        selected = check_array(path, arrays, f"{name}.selected", np.int64, (None,))
+        if len(selected) and (selected.min() < 0 or selected.max() >= n_features):
+            raise ValueError(f"{path}: damaged (a selected feature is outside 0 to {n_features - 1})")
+        linear = settings.response == "linear"
+        shape = (len(selected), 1 if linear else settings.n_bins + 1)
+        responses = check_array(path, arrays, f"{name}.responses", np.float64, shape)
+        knots = check_array(path, arrays, f"{name}.knots", np.float64, shape)
+        return cls(settings.response, AdditiveModel(selected, knots[:, :0] if linear else knots, responses.reshape(*shape, 1)))

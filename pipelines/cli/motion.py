@@ -113,35 +113,40 @@ def evaluate(
     quiet: Quiet = False,
 ) -> None:
     """Ten-fold cross-validation by video, in the layout of the papers' Table VII."""
+    import numpy as np
+
     from ...vision.tracks.io import read_sequences
     from ..common.checkpoints import Checkpoint
     from ..common.outputs import check_outputs
-    from ..motion import benchmark as motion_benchmark
-    from ..motion import cross_validation as motion
-    from ..motion import report as motion_report
+    from ..motion.benchmark import FAMILY_SETS, prepare
+    from ..motion.cross_validation import N_FOLDS, folds
+    from ..motion.evaluate import evaluate as run_protocol
+    from ..motion.evaluate import evaluate_auto, made_from, n_steps
+    from ..motion.methods import METHODS, check_methods, has_lightgbm
+    from ..motion.report import REPORT_FILES, print_results, table_rows, worst, write_report
     from ..motion.segment import shipped_settings
 
     if partitions < 1:
         raise ValueError(f"--partitions {partitions}: expected at least 1")
     if resume and report is None:
         raise ValueError("--resume needs --report: finished partitions are kept in that folder")
-    check_outputs([data], report=report, report_files=motion_report.REPORT_FILES)
-    methods = method or [m for m in motion.METHODS if m != "lambdarank" or motion.has_lightgbm()]
-    motion.check_methods(methods)
+    check_outputs([data], report=report, report_files=REPORT_FILES)
+    methods = method or [m for m in METHODS if m != "lambdarank" or has_lightgbm()]
+    check_methods(methods)
     sequences = read_sequences(data)
-    # Missing labels and too few videos are said before the long work.
+    # Missing labels and too few videos are reported before the long work.
     for sequence in sequences:
         _ = sequence.n_motions
-    motion.folds(motion.np.array([s.video for s in sequences]), 0)
+    folds(np.array([s.video for s in sequences]), 0)
     if report is not None:
         report.mkdir(parents=True, exist_ok=True)
-    cells = Checkpoint(report and report / ".annealed-finished", motion.made_from(sequences), resume=resume)
+    cells = Checkpoint(report and report / ".annealed-finished", made_from(sequences), resume=resume)
     steps = iter(progress(range(len(sequences)), quiet, "candidates and features", len(sequences)))
-    benchmark = motion_benchmark.prepare(sequences, ("paper", "joined", "video"), on_sequence=lambda: next(steps, None))
+    benchmark = prepare(sequences, tuple(FAMILY_SETS), on_sequence=lambda: next(steps, None))
     say(f"candidates and features: {benchmark.seconds.sum():.1f} s for {len(sequences)} sequences", quiet)
-    n_steps = partitions * motion.n_lines(benchmark, methods, choose)
-    steps = iter(progress(range(n_steps), quiet, "partitions", n_steps))
-    results = motion.evaluate(benchmark, methods, partitions, choose=choose, on_step=lambda: next(steps, None), checkpoint=cells)
+    n = n_steps(benchmark, methods, partitions, choose=choose)
+    steps = iter(progress(range(n), quiet, "partitions", n))
+    results = run_protocol(benchmark, methods, partitions, choose=choose, on_step=lambda: next(steps, None), checkpoint=cells)
     record: dict[str, Any] = {
         "name": "motion evaluate",
         "settings": {
@@ -149,25 +154,25 @@ def evaluate(
             "sequences": len(sequences),
             "videos": len(set(benchmark.videos.tolist())),
             "partitions": partitions,
-            "folds": motion.N_FOLDS,
-            "features": len(benchmark.pool.get_feature_names_out()),
+            "folds": N_FOLDS,
+            "features": len(benchmark.features.get_feature_names_out()),
             "seconds": {
                 "all": float(benchmark.seconds.sum()),
-                "per_sequence_median": float(motion.np.median(benchmark.seconds)),
+                "per_sequence_median": float(np.median(benchmark.seconds)),
                 "per_sequence_greatest": float(benchmark.seconds.max()),
             },
-            "worst": {f"{r.method}, {r.min_motion_size}": motion_report.worst(benchmark, r) for r in results},
+            "worst": {f"{r.method}, {r.min_motion_size}": worst(benchmark, r) for r in results},
         },
-        "rows": motion_report.table_rows(benchmark, results),
+        "rows": table_rows(benchmark, results),
     }
     if auto:
         say("number of motions: candidates for 2 to 5", quiet)
-        record["settings"]["auto"] = motion.evaluate_auto(sequences, shipped_settings())
+        record["settings"]["auto"] = evaluate_auto(sequences, shipped_settings())
     if report is not None:
-        motion_report.write_report(report, record, benchmark, results, sequences)
+        write_report(report, record, benchmark, results, sequences)
     if as_json:
         print_json(record)
     else:
-        motion_report.print_results(record["rows"])
+        print_results(record["rows"])
         if auto:
             print_table("--motions auto", ["", "value"], list(record["settings"]["auto"].items()))

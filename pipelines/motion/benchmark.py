@@ -8,16 +8,16 @@ from time import process_time
 
 import numpy as np
 
-from ...models.motion.candidate_set import CandidateSet
-from ...vision.tracks.candidates import JOINED_FAMILIES, PAPER_FAMILIES, VIDEO_FAMILIES, Candidate, candidates
+from ...models.motion.candidate_set import CandidateSet, candidate_sets
+from ...vision.tracks.candidates import JOINED_FAMILIES, PAPER_FAMILIES, VIDEO_FAMILIES
 from ...vision.tracks.completion import complete_tracks
-from ...vision.tracks.features import FeaturePool, segmentation_features
-from ...vision.tracks.io import Sequence as TrackSequence
-from ...vision.tracks.labels import misclassification, renamed
-from ...vision.tracks.tracks import check_tracks
+from ...vision.tracks.features import SegmentationFeatures
+from ...vision.tracks.io import TrackSequence
+from ...vision.tracks.tracks import Tracks
 
 FAMILY_SETS = {"paper": PAPER_FAMILIES, "joined": JOINED_FAMILIES, "video": VIDEO_FAMILIES}
-# Which videos belong to which category is a fact of the benchmark that its files do not tell.
+
+# Categories of the benchmark's videos; its files do not hold them.
 _ARTICULATED = {"arm", "articulated", "head", "kanatani3", "people1", "people2", "two_cranes", "dancing"}
 _TRAFFIC = {"cars", "truck", "kanatani"}
 
@@ -46,13 +46,13 @@ class Benchmark:
     n_motions : ndarray of shape (n_sequences,)
     seconds : ndarray of shape (n_sequences,)
         Processor time for the candidates and features of all families.
-    pool : FeaturePool
+    features : SegmentationFeatures
     """
 
     sets: dict[str, list[CandidateSet]]
     n_motions: np.ndarray
     seconds: np.ndarray
-    pool: FeaturePool = field(default_factory=FeaturePool)
+    features: SegmentationFeatures = field(default_factory=SegmentationFeatures)
 
     @property
     def names(self) -> list[str]:
@@ -69,68 +69,65 @@ class Benchmark:
         """Category of each sequence."""
         return np.array([category(v) for v in self.videos])
 
-    def columns(self, features: str) -> np.ndarray:
+    def columns(self, kind: str) -> np.ndarray:
         """Columns of "all", "likelihood" or "prior" features."""
-        prior = self.pool.is_prior()
-        return np.flatnonzero({"all": np.ones_like(prior), "likelihood": ~prior, "prior": prior}[features])
+        prior = self.features.is_prior()
+        return np.flatnonzero({"all": np.ones_like(prior), "likelihood": ~prior, "prior": prior}[kind])
 
     def filtered(self, min_motion_size: int) -> Benchmark:
-        """Without candidates that have a motion of fewer points."""
+        """The benchmark without candidates that have a motion of fewer points."""
         if min_motion_size == 0:
             return self
         sets = {name: [one.without_small(min_motion_size) for one in many] for name, many in self.sets.items()}
-        return Benchmark(sets, self.n_motions, self.seconds, self.pool)
+        return Benchmark(sets, self.n_motions, self.seconds, self.features)
+
+
+def shuffled_tracks(sequence: TrackSequence, seed: int) -> tuple[Tracks, TrackSequence]:
+    """Complete tracks of a sequence with its points in random order, and the sequence in that order."""
+    shuffled = sequence.shuffled(seed)
+    return Tracks(complete_tracks(shuffled.tracks)), shuffled
 
 
 def prepare(
     sequences: Sequence[TrackSequence],
     family_sets: Sequence[str] = tuple(FAMILY_SETS),
-    pool: FeaturePool | None = None,
+    features: SegmentationFeatures | None = None,
     on_sequence: Callable[[], object] | None = None,
 ) -> Benchmark:
-    """Candidates and features of labelled sequences.
+    """Candidates and features of labelled sequences, with their points in random order.
 
-    The points are shuffled first: in the benchmark their order tells the labels.
+    Parameters
+    ----------
+    sequences : sequence of TrackSequence
+    family_sets : sequence of str, default all
+        Names in ``FAMILY_SETS``.
+    features : SegmentationFeatures or None, default None
+        None means the default features.
+    on_sequence : function or None, default None
+        Called without arguments after each sequence.
+
+    Returns
+    -------
+    Benchmark
 
     Raises
     ------
     ValueError
         If a sequence has no labels or its tracks cannot be segmented; names the sequence.
     """
-    pool = pool or FeaturePool()
+    features = features or SegmentationFeatures()
     sets: dict[str, list[CandidateSet]] = {name: [] for name in family_sets}
-    seconds = []
+    n_motions, seconds = [sequence.n_motions for sequence in sequences], []
     for number, sequence in enumerate(sequences):
-        order = np.random.default_rng(number).permutation(sequence.tracks.shape[1])
         try:
-            k = sequence.n_motions
-            assert sequence.labels is not None
-            truth = sequence.labels[order]
-            tracks = check_tracks(complete_tracks(sequence.tracks[:, order]), k)
+            tracks, shuffled = shuffled_tracks(sequence, number)
+            start = process_time()
+            made = candidate_sets(tracks, n_motions[number], {n: FAMILY_SETS[n] for n in family_sets}, features, shuffled)
         except ValueError as error:
             raise ValueError(f"{sequence.name}: {error}") from None
-        start = process_time()
-        # What several sets share is computed once: the candidates of a family, the features of a partition.
-        families = dict.fromkeys(family for name in family_sets for family in FAMILY_SETS[name])
-        found = {family: candidates(tracks, k, (family,)) for family in families}  # type: ignore[arg-type]
-        rows: dict[bytes, int] = {}
-        for c in (c for many in found.values() for c in many):
-            rows.setdefault(_key(c), len(rows))
-        labels = [np.frombuffer(key, np.int64) for key in rows]
-        features = segmentation_features(tracks, labels, pool)
-        errors = np.array([misclassification(truth, one) for one in labels])
         for name in family_sets:
-            mine: dict[bytes, Candidate] = {}
-            for c in (c for family in FAMILY_SETS[name] for c in found[family]):  # type: ignore[index]
-                mine.setdefault(_key(c), c)
-            at = [rows[key] for key in mine]
-            sets[name].append(CandidateSet(sequence.name, sequence.video, list(mine.values()), features[at], errors[at]))
+            sets[name].append(made[name])
         seconds.append(process_time() - start)
         if on_sequence is not None:
             on_sequence()
-    return Benchmark(sets, np.array([s.n_motions for s in sequences]), np.array(seconds), pool)
-
-
-def _key(candidate: Candidate) -> bytes:
-    """Equal for equal partitions."""
-    return renamed(candidate.labels).astype(np.int64).tobytes()
+    return Benchmark(sets, np.array(n_motions), np.array(seconds), features)

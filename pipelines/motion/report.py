@@ -12,12 +12,12 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from ...models.files import replacing
-from ...vision.tracks.io import Sequence as TrackSequence
+from ...vision.tracks.io import TrackSequence
 from ...vision.tracks.labels import by_size
 from ..common.outputs import make_folder
 from ..console import print_table
 from .benchmark import Benchmark
-from .cross_validation import Result
+from .evaluate import Result
 
 CATEGORIES = ("checkerboard", "traffic", "articulated", "all")
 N_WORST = 10
@@ -65,7 +65,7 @@ def worst(benchmark: Benchmark, result: Result, n: int = N_WORST) -> list[dict[s
     mean = result.test.mean(axis=0)
     best = np.full(len(mean), np.inf)
     for sets in benchmark.sets.values():
-        best = np.minimum(best, [100.0 * one.errors.min() for one in sets if one.errors is not None])
+        best = np.minimum(best, [100.0 * one.known_errors.min() for one in sets])
     order = np.argsort(-mean, kind="stable")[:n]
     return [{"sequence": benchmark.names[i], "error": float(mean[i]), "best_candidate": float(best[i])} for i in order]
 
@@ -156,14 +156,13 @@ def draw_worst(path: Path, benchmark: Benchmark, index: int, sequence: TrackSequ
     """Truth beside the answers of one sequence and its best candidate, in the last frame; ``errors`` of the answers in percent."""
     from matplotlib.figure import Figure
 
-    # The candidates belong to the shuffled points of prepare(): the same permutation brings the tracks into their order.
+    # The candidates belong to the shuffled points of prepare().
+    sequence = sequence.shuffled(index)
     assert sequence.labels is not None
-    order = np.random.default_rng(index).permutation(sequence.tracks.shape[1])
-    tracks, truth = sequence.tracks[:, order], by_size(sequence.labels[order])
+    truth = by_size(sequence.labels)
     known: dict[float, np.ndarray] = {}
     for one in (sets[index] for sets in benchmark.sets.values()):
-        assert one.errors is not None
-        for candidate, error in zip(one.candidates, one.errors):
+        for candidate, error in zip(one.candidates, one.known_errors):
             known.setdefault(round(100 * float(error), 6), candidate.labels)
     counts = Counter(round(float(e), 6) for e in errors)
     panels = [("truth", truth)]
@@ -172,7 +171,7 @@ def draw_worst(path: Path, benchmark: Benchmark, index: int, sequence: TrackSequ
     figure = Figure(figsize=(4.0 * len(panels), 3.4), layout="constrained")
     figure.suptitle(sequence.name)
     for axes, (title, labels) in zip(np.ravel(figure.subplots(1, len(panels))), panels):
-        axes.scatter(*tracks[-1].T, c=matched(labels, truth), s=6, cmap="tab10", vmin=0, vmax=9)
+        axes.scatter(*sequence.tracks[-1].T, c=matched(labels, truth), s=6, cmap="tab10", vmin=0, vmax=9)
         axes.set(title=title, aspect="equal", xticks=[], yticks=[])
         axes.invert_yaxis()
     with replacing(path) as temporary:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,22 +12,22 @@ import numpy as np
 
 from ...models.motion.ranker import Segmentation, SegmentationRanker
 from ...vision.tracks.candidates import VIDEO_FAMILIES
-from ...vision.tracks.completion import complete_tracks, thin_tracks
-from ...vision.tracks.drawing import draw_tracks
-from ...vision.tracks.io import Sequence as TrackSequence
-from ...vision.tracks.io import read_tracks
+from ...vision.tracks.completion import thin_tracks
+from ...vision.tracks.drawing import draw_tracks, frames_on_black
+from ...vision.tracks.io import TrackSequence, read_tracks
 from ...vision.tracks.tracker import Tracker
 from ...vision.tracks.video import open_video, read_frames
 from ..common.video import write_video
+from .benchmark import shuffled_tracks
 from .methods import SHIPPED
 
 TRACK_FILES = (".npz", ".csv", ".mat")
-MOST_TRACKS = 1500  # of a video: those seen longest
+MAX_TRACKS = 1500  # of a video, those seen longest; a choice: affinities of all pairs are held in memory
 
 
 @dataclass(frozen=True)
-class Answer:
-    """Segmentation of one file; ``labels`` (P,) of all its tracks, -1 for those of a video seen too shortly."""
+class FileSegmentation:
+    """Segmentation of one file; ``labels`` (P,) of all its tracks, -1 for those of a video seen in too few frames."""
 
     sequence: str
     labels: np.ndarray
@@ -44,14 +44,14 @@ class Answer:
         }
 
     def describe(self) -> str:
-        """One line for people."""
+        """One line of text: the name, and the size of each motion."""
         sizes = np.bincount(self.labels[self.labels >= 0], minlength=self.segmentation.n_motions)
         return f"{self.sequence}: {self.segmentation.n_motions} motions of {', '.join(str(n) for n in sizes)} tracks"
 
 
 def segment_file(
     ranker: SegmentationRanker, path: Path, n_motions: int | None, overlay: Path | None = None, tracker: Tracker | None = None
-) -> Answer:
+) -> FileSegmentation:
     """Segment a file of tracks or a video.
 
     Parameters
@@ -61,10 +61,14 @@ def segment_file(
         ``.npz``, ``.csv``, ``.mat``; anything else is opened as a video.
     n_motions : int or None
         None chooses.
-    overlay : path or None
+    overlay : path or None, default None
         Video to write with coloured tracks; on black where the file holds tracks alone.
-    tracker : Tracker or None
-        Settings of the tracker for videos.
+    tracker : Tracker or None, default None
+        Tracker for videos; None means the default one.
+
+    Returns
+    -------
+    FileSegmentation
 
     Raises
     ------
@@ -75,22 +79,22 @@ def segment_file(
         sequence = read_tracks(path)
         found = ranker.segment(sequence.tracks, n_motions)
         if overlay is not None:
-            write_video(overlay, _on_black(sequence.tracks, found.labels), 10.0)
-        return Answer(sequence.name, found.labels, found)
+            write_video(overlay, frames_on_black(sequence.tracks, found.labels), 10.0)
+        return FileSegmentation(sequence.name, found.labels, found)
     tracks = (tracker or Tracker()).track(path)
     long_tracks, kept = thin_tracks(tracks, max(2, min(len(tracks), 20, max(5, len(tracks) // 4))))
     if not len(kept):
         raise ValueError(f"{path}: no point could be followed long enough")
-    if len(kept) > MOST_TRACKS:
+    if len(kept) > MAX_TRACKS:
         seen = np.isfinite(long_tracks).all(axis=2).sum(axis=0)
-        longest = np.sort(np.argsort(-seen, kind="stable")[:MOST_TRACKS])
+        longest = np.sort(np.argsort(-seen, kind="stable")[:MAX_TRACKS])
         long_tracks, kept = long_tracks[:, longest], kept[longest]
     found = ranker.segment(long_tracks, n_motions)
     labels = np.full(tracks.shape[1], -1, np.int64)
     labels[kept] = found.labels
     if overlay is not None:
         write_overlay(path, overlay, tracks, labels)
-    return Answer(path.stem, labels, found)
+    return FileSegmentation(path.stem, labels, found)
 
 
 def write_overlay(video: str | Path, out: str | Path, tracks: np.ndarray, labels: np.ndarray) -> None:
@@ -101,14 +105,16 @@ def write_overlay(video: str | Path, out: str | Path, tracks: np.ndarray, labels
     video : path
         The video that was tracked.
     out : path
-        Where to; the ending decides the container (mp4, avi).
-    tracks, labels
-        As in :func:`draw_tracks`.
+        The suffix decides the container (mp4, avi).
+    tracks : ndarray of shape (F, P, 2)
+        Pixels; NaN where not seen.
+    labels : ndarray of shape (P,), int
+        Motion of each point; -1 is not drawn.
 
     Raises
     ------
     ValueError
-        If the file cannot be written.
+        If the video cannot be read, or the file not be written.
     """
     capture = open_video(video)
     rate = capture.get(cv2.CAP_PROP_FPS) or 25.0
@@ -117,23 +123,9 @@ def write_overlay(video: str | Path, out: str | Path, tracks: np.ndarray, labels
     write_video(out, frames, rate)
 
 
-def _on_black(tracks: np.ndarray, labels: np.ndarray) -> Iterator[np.ndarray]:
-    """Frames that show tracks alone, in a picture that just holds them (sides even, as video codecs want them)."""
-    seen = np.isfinite(tracks).all(axis=2)
-    low = np.floor(tracks[seen].min(axis=0)) - 10
-    width, height = (2 * np.ceil((tracks[seen].max(axis=0) + 10 - low) / 2)).astype(int)
-    canvas = np.zeros((height, width, 3), np.uint8)
-    for t in range(len(tracks)):
-        yield draw_tracks(canvas, tracks - low, labels, t)
-
-
 def shipped_settings(min_motion_size: int = 0) -> SegmentationRanker:
-    """The ranker as it is shipped, not trained yet."""
-    return SegmentationRanker(
-        families=VIDEO_FAMILIES,
-        settings=SHIPPED,
-        min_motion_size=min_motion_size,
-    )
+    """The ranker with the settings of the shipped model, not trained."""
+    return SegmentationRanker(families=VIDEO_FAMILIES, settings=SHIPPED, min_motion_size=min_motion_size)
 
 
 def train_ranker(
@@ -143,6 +135,18 @@ def train_ranker(
 ) -> SegmentationRanker:
     """Train on labelled sequences.
 
+    Parameters
+    ----------
+    sequences : sequence of TrackSequence
+    min_motion_size : int, default 0
+        Candidates with a motion of fewer points are not considered.
+    progress : function
+        Passes an iterable through and shows progress.
+
+    Returns
+    -------
+    SegmentationRanker
+
     Raises
     ------
     ValueError
@@ -151,16 +155,11 @@ def train_ranker(
     ranker = shipped_settings(min_motion_size)
     sets, mixed = [], []
     for number, sequence in enumerate(progress(sequences)):
-        # The order of the points tells the labels of the benchmark: nothing may depend on it.
-        order = np.random.default_rng(number).permutation(sequence.tracks.shape[1])
+        n_motions = sequence.n_motions
         try:
-            k = sequence.n_motions
-            assert sequence.labels is not None
-            known = {"truth": sequence.labels[order], "name": sequence.name, "video": sequence.video}
-            tracks = complete_tracks(sequence.tracks[:, order])
-            one = ranker.mixed_set(tracks, **known)
-            sets.append(ranker.candidate_set(tracks, k, **known))
-            mixed.append(one)
+            tracks, shuffled = shuffled_tracks(sequence, number)
+            mixed.append(ranker.mixed_set(tracks, shuffled))
+            sets.append(ranker.candidate_set(tracks, n_motions, shuffled))
         except ValueError as error:
             raise ValueError(f"{sequence.name}: {error}") from None
     ranker.fit(sets, mixed)

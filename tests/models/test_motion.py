@@ -9,16 +9,20 @@ from annealed.models.motion.candidate_set import CandidateSet, candidate_set, ra
 from annealed.models.motion.ranker import SegmentationRanker
 from annealed.models.motion.ranking_function import RankerSettings, RankingFunction
 from annealed.pipelines.cli.app import app
-from annealed.pipelines.motion import benchmark as motion_benchmark
-from annealed.pipelines.motion import cross_validation as motion
-from annealed.pipelines.motion import methods as motion_methods
+from annealed.pipelines.motion import evaluate as evaluate_module
 from annealed.pipelines.motion import report as motion_report
+from annealed.pipelines.motion.benchmark import Benchmark
+from annealed.pipelines.motion.cross_validation import cross_validate, folds
+from annealed.pipelines.motion.evaluate import evaluate, n_steps
+from annealed.pipelines.motion.methods import GRID, SMALL_MOTION
+from annealed.pipelines.motion.nested_choice import NestedErrors, choose_in_training_folds
 from annealed.vision.tracks.candidates import JOINED_FAMILIES, Candidate
-from annealed.vision.tracks.features import FeaturePool
-from annealed.vision.tracks.labels import by_size, misclassification, renamed
+from annealed.vision.tracks.features import SegmentationFeatures
+from annealed.vision.tracks.io import TrackSequence
+from annealed.vision.tracks.labels import by_size, canonical_labels, misclassification
 from typer.testing import CliRunner
 
-POOL = FeaturePool(n_thresholds=5, neighbours=(3, 7), dimensions=(2.0, 4.0), n_smallest=2)
+FEATURES = SegmentationFeatures(n_thresholds=5, neighbours=(3, 7), dimensions=(2.0, 4.0), n_smallest=2)
 
 
 def rigid_motions(n_motions=2, n_points=14, n_frames=10, noise=0.05, seed=0):
@@ -105,11 +109,11 @@ def sequences():
 
 @pytest.fixture(scope="module")
 def ranker(sequences):
-    one = SegmentationRanker(JOINED_FAMILIES, POOL, RankerSettings("linear", 20, n_steps=50))
+    one = SegmentationRanker(JOINED_FAMILIES, FEATURES, RankerSettings("linear", 20, n_steps=50))
     sets = []
     for tracks, truth in sequences:
-        sets.append(one.candidate_set(tracks, len(np.unique(truth)), truth=truth))
-    mixed = [one.mixed_set(tracks, truth=truth) for tracks, truth in sequences[:3]]
+        sets.append(one.candidate_set(tracks, len(np.unique(truth)), TrackSequence("", tracks, truth)))
+    mixed = [one.mixed_set(tracks, TrackSequence("", tracks, truth)) for tracks, truth in sequences[:3]]
     return one.fit(sets, mixed)
 
 
@@ -117,7 +121,7 @@ def test_saved_and_loaded_the_answer_is_the_same(ranker, sequences, tmp_path):
     ranker.save(tmp_path / "m.safetensors")
     loaded = load_model(tmp_path / "m.safetensors")
     assert loaded.selected_names() == ranker.selected_names()
-    assert set(ranker.selected_names()) <= set(POOL.get_feature_names_out())
+    assert set(ranker.selected_names()) <= set(FEATURES.get_feature_names_out())
     for tracks, _ in sequences[:2]:
         for number in (2, None):
             a, b = ranker.segment(tracks, number), loaded.segment(tracks, number)
@@ -138,7 +142,7 @@ def test_what_is_not_trained_says_so(tmp_path):
 def test_without_a_chooser_the_number_must_be_given(ranker):
     tracks, _ = rigid_motions(2, 10)
     with pytest.raises(ValueError, match="give the number"):
-        SegmentationRanker(JOINED_FAMILIES, POOL, ranker.settings, function=ranker.function).segment(tracks)
+        SegmentationRanker(JOINED_FAMILIES, FEATURES, ranker.settings, function=ranker.function).segment(tracks)
 
 
 def test_labels_by_size():
@@ -150,35 +154,35 @@ def test_labels_by_size():
 
 def test_a_video_is_never_in_two_folds():
     videos = np.array([f"v{i}" for i in range(25)] * 3)
-    fold = motion.folds(videos, 3)
+    fold = folds(videos, 3)
     for v in np.unique(videos):
         assert len(np.unique(fold[videos == v])) == 1
     counts = np.bincount(fold) // 3
     assert counts.min() >= 2 and counts.max() <= 3 and len(counts) == 10
-    assert (fold != motion.folds(videos, 4)).any()
+    assert (fold != folds(videos, 4)).any()
     with pytest.raises(ValueError, match="9 videos cannot be divided into 10 folds"):
-        motion.folds(videos[:9], 0)
+        folds(videos[:9], 0)
 
 
 def invented_benchmark():
     sets = invented_sets()
-    pool = FeaturePool(representations=("raw",), dimensions=(2.0,), n_thresholds=2, neighbours=(3,), n_smallest=1)
+    pool = SegmentationFeatures(representations=("raw",), dimensions=(2.0,), n_thresholds=2, neighbours=(3,), n_smallest=1)
     n = len(pool.get_feature_names_out())
     sets = [CandidateSet(s.name, s.video, s.candidates, s.features[:, :n], s.errors) for s in sets]
-    return motion_benchmark.Benchmark({"paper": sets, "joined": sets}, np.array([2, 3] * 20), np.zeros(40), pool)
+    return Benchmark({"paper": sets, "joined": sets}, np.array([2, 3] * 20), np.zeros(40), pool)
 
 
 def test_the_test_fold_takes_no_part_in_training():
     """Errors of the test fold may be anything without changing what is picked there."""
     sets = invented_benchmark().sets["joined"]
-    fold = motion.folds(np.array([s.video for s in sets]), 0)
+    fold = folds(np.array([s.video for s in sets]), 0)
     seen = []
 
     def learn(train):
         seen.append({s.video for s in train})
         return lambda sets: [-one.features[:, 0] for one in sets]
 
-    motion.cross_validate(sets, fold, learn)
+    cross_validate(sets, fold, learn)
     for q, videos in enumerate(seen):
         assert not videos & {s.video for s, f in zip(sets, fold) if f == q}
 
@@ -186,14 +190,22 @@ def test_the_test_fold_takes_no_part_in_training():
 def test_table_has_every_line_and_the_oracle_is_below_all():
     methods = ["rankboost", "fit", "oracle"]
     benchmark = invented_benchmark()
-    results = motion.evaluate(benchmark, methods, 1)
+    results = evaluate(benchmark, methods, 1)
     rows = motion_report.table_rows(benchmark, results)
     every = [r for r in rows if (r["category"], r["motions"]) == ("all", "all")]
-    assert len(every) == motion.n_lines(benchmark, methods, False)
-    for size in (0, motion.SMALL_MOTION):
+    assert len(every) == n_steps(benchmark, methods, 1)
+    for size in (0, SMALL_MOTION):
         averages = {r["method"]: r["test_average"] for r in every if r["min_motion_size"] == size}
         assert min(averages.values()) == averages["oracle, joined"] == averages["oracle, paper"]
     assert {r["motions"] for r in rows} == {2, 3, "all"}
+
+
+@pytest.mark.parametrize("sizes", [(0,), (0, 5, 10)])
+def test_number_of_steps_is_what_is_reported(sizes):
+    steps = []
+    benchmark = invented_benchmark()
+    evaluate(benchmark, ["fit", "oracle"], 2, sizes, on_step=lambda: steps.append(1))
+    assert len(steps) == n_steps(benchmark, ["fit", "oracle"], 2, sizes) == 2 * 4 * len(sizes)
 
 
 def test_choices_are_made_by_inner_errors_alone():
@@ -202,8 +214,8 @@ def test_choices_are_made_by_inner_errors_alone():
     inner, outer = rng.uniform(1, 2, (3, 10, 40)), rng.uniform(0, 1, (3, 10, 40))
     inner[1] -= 0.9  # the best inside, though not outside
     outer[1] += 5.0
-    grid = motion_methods.GRID[:3]
-    test, train, chosen = motion.nested(motion.Inner(fold, inner, outer), grid, np.ones(3, bool))
+    grid = GRID[:3]
+    test, train, chosen = choose_in_training_folds(NestedErrors(fold, inner, outer), grid, np.ones(3, bool))
     np.testing.assert_array_equal(test, outer[1, fold, np.arange(40)])
     assert all(row.items() >= grid[1].describe().items() for row in chosen) and len(chosen) == 10
     assert train.min() >= 5.0
@@ -211,12 +223,12 @@ def test_choices_are_made_by_inner_errors_alone():
 
 def test_more_smallest_than_dimensions():
     with pytest.raises(ValueError, match="n_smallest is 4; expected at most the number of dimensions, 2"):
-        FeaturePool(dimensions=(2.0, 4.0))
+        SegmentationFeatures(dimensions=(2.0, 4.0))
 
 
 def test_unknown_methods():
     with pytest.raises(ValueError, match=r"method 'svm' is unknown; expected fsa"):
-        motion.evaluate(invented_benchmark(), ["svm"])
+        evaluate(invented_benchmark(), ["svm"])
 
 
 # -- the command line -------------------------------------------------------------------------------------------------
@@ -250,7 +262,7 @@ def test_shuffled_points_give_the_same_answer(sequences, tmp_path):
     np.savez(tmp_path / "b.npz", tracks=tracks[:, order])
     found = run("motion", "segment", tmp_path / "a.npz", tmp_path / "b.npz", "--json").stdout.splitlines()
     a, b = (np.array(json.loads(line)["labels"]) for line in found)
-    np.testing.assert_array_equal(renamed(a[order]), renamed(b))
+    np.testing.assert_array_equal(canonical_labels(a[order]), canonical_labels(b))
 
 
 def test_one_bad_file_does_not_stop_the_others(data, tmp_path):
@@ -334,7 +346,7 @@ def test_evaluate_never_deletes_and_goes_on_only_when_asked(data, tmp_path, monk
     again = run(*command, 1)
     assert again.exit_code == 2 and "go on from them with --resume, or take another folder" in again.stderr
     assert (report / ".annealed-finished").read_bytes() == before
-    monkeypatch.setattr(motion, "cross_validate", lambda *_: pytest.fail("made twice"))
+    monkeypatch.setattr(evaluate_module, "cross_validate", lambda *_: pytest.fail("made twice"))
     assert json.loads(run(*command, 1, "--resume").stdout)["rows"] == rows
     monkeypatch.undo()
     assert len(json.loads(run(*command, 2, "--resume").stdout)["rows"]) == len(rows)
@@ -351,5 +363,5 @@ def test_the_shipped_model_says_what_it_is():
     assert model.training["sequences"] == 155
     assert len(model.selected_names()) == model.settings.n_features_to_select
     tracks, truth = rigid_motions(3, 20, 15, noise=0.3, seed=5)
-    found = candidate_set(tracks, 3, model.families, model.pool, truth=truth)
+    found = candidate_set(tracks, 3, model.families, model.features, TrackSequence("", tracks, truth))
     assert misclassification(truth, model.segment(tracks, 3).labels) <= found.errors.min() + 0.05

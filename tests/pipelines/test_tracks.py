@@ -11,7 +11,7 @@ from annealed.pipelines.motion.segment import write_overlay
 from annealed.vision.tracks.candidates import VIDEO_FAMILIES, candidates
 from annealed.vision.tracks.completion import complete_tracks, thin_tracks
 from annealed.vision.tracks.drawing import COLOURS, draw_tracks
-from annealed.vision.tracks.io import Sequence, read_sequences, read_tracks
+from annealed.vision.tracks.io import TrackSequence, read_sequences, read_tracks
 from annealed.vision.tracks.labels import misclassification
 from annealed.vision.tracks.tracker import Tracker
 from annealed.vision.tracks.video import open_video, read_frames
@@ -106,7 +106,7 @@ def test_thin_tracks():
     thin, kept = thin_tracks(tracks, 3)
     assert thin.shape == (4, 2, 2)
     np.testing.assert_array_equal(kept, [0, 2])
-    assert Sequence("x", tracks).video == "x"
+    assert TrackSequence("x", tracks).video == "x"
 
 
 # -- videos ---------------------------------------------------------------------------------------------------------------

@@ -3,20 +3,20 @@
 import numpy as np
 import pandas as pd
 import pytest
-from annealed.vision.tracks.candidates import JOINED_FAMILIES, PAPER_FAMILIES, VIDEO_FAMILIES, Family, candidates
+from annealed.vision.tracks.candidates import JOINED_FAMILIES, PAPER_FAMILIES, VIDEO_FAMILIES, SubspaceFamily, candidates
 from annealed.vision.tracks.clustering import angular_affinity, k_means, spectral_clustering
 from annealed.vision.tracks.completion import complete_tracks
-from annealed.vision.tracks.features import PAPER_POOL, FeaturePool, nearest_neighbours, segmentation_features, subspace_distances
+from annealed.vision.tracks.features import PAPER_FEATURES, SegmentationFeatures, nearest_neighbours, subspace_distances
 from annealed.vision.tracks.io import read_sequences
-from annealed.vision.tracks.labels import misclassification, renamed
+from annealed.vision.tracks.labels import canonical_labels, misclassification
 from annealed.vision.tracks.representations import positions, velocities
-from annealed.vision.tracks.tracks import check_tracks
+from annealed.vision.tracks.tracks import Tracks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans
 
-SMALL_POOL = FeaturePool(n_thresholds=5, neighbours=(3, 7))
+FEATURES = SegmentationFeatures(n_thresholds=5, neighbours=(3, 7))
 
 
 def rigid_motions(n_motions=2, n_points=25, n_frames=15, noise=0.05, seed=0):
@@ -45,7 +45,7 @@ def test_rigid_motions_are_among_the_candidates(n_motions):
     tracks, truth = rigid_motions(n_motions)
     found = candidates(tracks, n_motions)
     assert min(misclassification(truth, c.labels) for c in found) == 0
-    assert len({renamed(c.labels).tobytes() for c in found}) == len(found)
+    assert len({canonical_labels(c.labels).tobytes() for c in found}) == len(found)
 
 
 def test_velocities_are_equation_20():
@@ -92,8 +92,8 @@ def test_k_means_finds_the_best_partition_of_few_points():
 def test_order_of_points_does_not_matter(seed, n_motions, family):
     tracks, _ = rigid_motions(n_motions, 15, seed=seed)
     order = np.random.default_rng(seed).permutation(tracks.shape[1])
-    plain = {renamed(c.labels[order]).tobytes() for c in candidates(tracks, n_motions, (family,))}
-    shuffled = {renamed(c.labels).tobytes() for c in candidates(tracks[:, order], n_motions, (family,))}
+    plain = {canonical_labels(c.labels[order]).tobytes() for c in candidates(tracks, n_motions, (family,))}
+    shuffled = {canonical_labels(c.labels).tobytes() for c in candidates(tracks[:, order], n_motions, (family,))}
     assert plain == shuffled
 
 
@@ -104,11 +104,11 @@ def test_features_ignore_order_and_names_and_have_one_length(seed, n_motions, n_
     tracks, _ = rigid_motions(n_motions, 8, n_frames, seed=seed)
     labels = rng.integers(0, n_motions, tracks.shape[1])
     labels[:n_motions] = np.arange(n_motions)
-    plain = segmentation_features(tracks, [labels], SMALL_POOL)
+    plain = FEATURES.compute(tracks, [labels])
     order, names = rng.permutation(len(labels)), rng.permutation(n_motions) + 10
-    changed = segmentation_features(tracks[:, order], [names[labels][order]], SMALL_POOL)
+    changed = FEATURES.compute(tracks[:, order], [names[labels][order]])
     np.testing.assert_allclose(changed, plain, rtol=1e-7, atol=1e-9)
-    assert plain.shape == (1, len(SMALL_POOL.get_feature_names_out()))
+    assert plain.shape == (1, len(FEATURES.get_feature_names_out()))
     assert np.isfinite(plain).all()
 
 
@@ -142,13 +142,13 @@ def test_neighbours_agree_with_brute_force(measure):
 def test_features_are_what_their_names_say():
     tracks, truth = rigid_motions(2, 12, noise=0.3)
     wrong = np.arange(24) % 2
-    names = list(SMALL_POOL.get_feature_names_out())
-    features = segmentation_features(tracks, [truth, wrong], SMALL_POOL)
+    names = list(FEATURES.get_feature_names_out())
+    features = FEATURES.compute(tracks, [truth, wrong])
     raw = positions(tracks) / np.sqrt(len(tracks))
     for row, labels in enumerate((truth, wrong)):
         distances = subspace_distances(raw, labels)
         assert features[row, names.index("raw: likelihood, mean distance")] == pytest.approx(np.log(distances.mean()), abs=1e-4)
-        threshold = SMALL_POOL.thresholds[2]
+        threshold = FEATURES.thresholds[2]
         share = features[row, names.index(f"raw: likelihood, share above {threshold:.3g}")]
         assert share == pytest.approx((distances >= threshold).mean())
         near = nearest_neighbours(raw, 3, "euclidean")
@@ -157,11 +157,11 @@ def test_features_are_what_their_names_say():
 
 
 def test_the_papers_pool_has_more_than_2000_features():
-    names = PAPER_POOL.get_feature_names_out()
+    names = PAPER_FEATURES.get_feature_names_out()
     assert len(names) > 2000
     assert len(set(names)) == len(names)
     tracks, truth = rigid_motions(2, 12)
-    assert segmentation_features(tracks, [truth], PAPER_POOL).shape == (1, len(names))
+    assert PAPER_FEATURES.compute(tracks, [truth]).shape == (1, len(names))
 
 
 @settings(max_examples=50, deadline=None)
@@ -192,14 +192,14 @@ def test_missing_entries_are_named():
     tracks = np.zeros((3, 9, 2))
     tracks[1, 4] = np.nan
     with pytest.raises(ValueError, match="missing"):
-        check_tracks(tracks)
+        Tracks(tracks)
 
 
 def test_points_that_do_not_move_or_coincide_do_not_crash():
     tracks = np.zeros((6, 12, 2))
     tracks[:, 6:] += np.arange(6)[:, None, None]
     for c in candidates(tracks, 2, VIDEO_FAMILIES):
-        assert np.isfinite(segmentation_features(tracks, [c.labels], SMALL_POOL)).all()
+        assert np.isfinite(FEATURES.compute(tracks, [c.labels])).all()
 
 
 def test_two_frames_are_enough_for_an_answer():
@@ -211,7 +211,7 @@ def test_two_frames_are_enough_for_an_answer():
 @pytest.mark.slow
 def test_acceptance_numbers_on_hopkins155(data_dir):
     """The published row of velocity clustering (the rule) and the best candidates of both sets of families."""
-    column = list(SMALL_POOL.get_feature_names_out()).index("raw: likelihood, mean distance")
+    column = list(FEATURES.get_feature_names_out()).index("raw: likelihood, mean distance")
     rule, oracle = [], {PAPER_FAMILIES: [], JOINED_FAMILIES: []}
     for number, s in enumerate(read_sequences(data_dir / "hopkins155")):
         order = np.random.default_rng(number).permutation(len(s.labels))
@@ -220,7 +220,7 @@ def test_acceptance_numbers_on_hopkins155(data_dir):
             all_errors = [100 * misclassification(s.labels[order], c.labels) for c in found]
             errors.append(min(all_errors))
             if families == PAPER_FAMILIES:
-                features = segmentation_features(s.tracks[:, order], [c.labels for c in found], SMALL_POOL)
+                features = FEATURES.compute(s.tracks[:, order], [c.labels for c in found])
                 rule.append(all_errors[int(np.argmin(features[:, column]))])
     assert len(rule) == 155
     assert np.mean(rule) == pytest.approx(0.99, abs=0.05)
@@ -242,7 +242,7 @@ def test_completed_tracks_are_segmented_as_well(kind):
     stay = pd.DataFrame(np.where(seen[:, :, None], tracks, np.nan).reshape(20, -1)).ffill().bfill().to_numpy().reshape(tracks.shape)
     far = [np.median(np.linalg.norm(guess - tracks, axis=2)[~seen]) for guess in (full, stay)]
     assert far[0] < far[1] / 3
-    assert min(misclassification(truth, c.labels) for c in candidates(full, 2, (Family(), *VIDEO_FAMILIES))) <= 0.05
+    assert min(misclassification(truth, c.labels) for c in candidates(full, 2, (SubspaceFamily(), *VIDEO_FAMILIES))) <= 0.05
 
 
 def test_complete_tracks_refuses_points_never_seen():

@@ -1,35 +1,40 @@
 """Candidate segmentations of point tracks into rigid motions.
 
-The candidates are those of velocity clustering (arXiv text, section 6.1 and Algorithm 2), with the recipe kept as data: a
-:class:`Family` names a representation of the tracks, the exponent of the affinity and the range of dimensions.
+The candidates are those of velocity clustering (Barbu et al. (2014), section 6.1 and Algorithm 2). The recipe is data: a
+:class:`SubspaceFamily` holds a representation of the tracks, the exponent of the affinity and the range of dimensions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.spatial.distance import cdist
 
 from .clustering import angular_affinity, spectral_clustering
-from .labels import renamed
+from .labels import canonical_labels
 from .representations import REPRESENTATIONS, positions, right_vectors
-from .tracks import canonical_order, check_tracks
+from .tracks import Tracks, as_tracks
 
 
 @dataclass(frozen=True)
-class Family:
-    """A recipe for candidate segmentations: the angular affinity of projected tracks (arXiv text, section 6.1).
+class SubspaceFamily:
+    """Recipe for candidate segmentations by the angular affinity of projected tracks.
 
     Parameters
     ----------
-    representation : str
-        A name in ``REPRESENTATIONS``.
-    alpha : float
-        The affinity is the squared cosine to this power, eq. (21).
-    lowest, highest : float
-        The dimensions run over all integers from ``lowest`` K to ``highest`` K.
+    representation : {"velocity", "raw"}, default "velocity"
+        Vectors that represent the tracks: velocities, eq. (20) of [1]_, or positions.
+    alpha : float, default 2.0
+        The affinity is the squared cosine to this power, eq. (21) of [1]_.
+    lowest, highest : float, default 2.0 and 4.0
+        The dimensions of the projections are all integers from ``lowest`` K to ``highest`` K for K motions.
+
+    References
+    ----------
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression, Classification and Ranking",
+       arXiv:1310.2880v2 (2014), section 6.1.
     """
 
     representation: str = "velocity"
@@ -43,7 +48,7 @@ class Family:
         return self.representation
 
     def affinities(self, tracks: np.ndarray, n_motions: int) -> Iterator[tuple[int, np.ndarray]]:
-        """Dimensions and affinities (P, P); a dimension that the tracks do not have is replaced by the greatest they have."""
+        """Yield dimensions and affinities (P, P); a dimension above the rank of the tracks is replaced by the rank."""
         dimensions = range(int(np.ceil(self.lowest * n_motions)), int(np.floor(self.highest * n_motions)) + 1)
         vectors, _ = right_vectors(REPRESENTATIONS[self.representation](tracks), dimensions[-1])
         for d in sorted({min(d, vectors.shape[1]) for d in dimensions}):
@@ -52,18 +57,18 @@ class Family:
 
 @dataclass(frozen=True)
 class NeighbourFamily:
-    """A recipe for videos: neighbours in the image that move alike belong together.
+    """Recipe for videos: neighbours in the image that move alike belong together.
 
     Where the background does not move, or only shifts, all its points have one velocity, and neither the angle between tracks nor
-    their subspace tells it from what moves over it. Differences of velocity between neighbours do.
+    their subspace separates it from what moves in front of it. Differences of velocity between neighbours do.
 
     Parameters
     ----------
-    neighbours : tuple of int
+    neighbours : tuple of int, default (8, 14, 25)
         Each point is joined to so many nearest ones; one candidate for each number (its "dimension").
-    span : int
+    span : int, default 5
         Frames over which displacements are taken.
-    floor : float
+    floor : float, default 0.3
         Differences of displacement below this many pixels are noise.
     """
 
@@ -77,11 +82,11 @@ class NeighbourFamily:
         return "neighbours"
 
     def affinities(self, tracks: np.ndarray, n_motions: int) -> Iterator[tuple[int, np.ndarray]]:
-        """Numbers of neighbours and affinities (P, P)."""
+        """Yield numbers of neighbours and affinities (P, P)."""
         n_frames, n_points, _ = tracks.shape
         span = min(self.span, n_frames - 1)
-        moved = positions(tracks[span:] - tracks[:-span]) / np.sqrt(n_frames - span)
-        unlike = cdist(moved, moved)
+        displacements = positions(tracks[span:] - tracks[:-span]) / np.sqrt(n_frames - span)
+        difference = cdist(displacements, displacements)
         place = positions(tracks)
         near = np.argsort(cdist(place, place), axis=1, kind="stable")
         for k in sorted({min(k, n_points - 1) for k in self.neighbours}):
@@ -89,38 +94,57 @@ class NeighbourFamily:
             np.put_along_axis(joined, near[:, : k + 1], True, axis=1)
             joined |= joined.T
             np.fill_diagonal(joined, False)
-            # A heavy tail rather than a Gaussian: a lost point must stay joined a little, or it becomes a cluster of its own.
-            scale = max(float(np.median(unlike[joined])), self.floor)
-            yield k, np.where(joined, (1.0 + (unlike / scale) ** 2) ** -4.0, 0.0)
+            # A heavy tail rather than a Gaussian: an outlier must stay joined a little, or it becomes a separate cluster.
+            scale = max(float(np.median(difference[joined])), self.floor)
+            yield k, np.where(joined, (1.0 + (difference / scale) ** 2) ** -4.0, 0.0)
 
 
-PAPER_FAMILIES = (Family("velocity", 2.0),)
-JOINED_FAMILIES = (Family("velocity", 3.0), Family("raw", 3.0))
-VIDEO_FAMILIES = (*JOINED_FAMILIES, NeighbourFamily())
+Family = SubspaceFamily | NeighbourFamily
+PAPER_FAMILIES: tuple[Family, ...] = (SubspaceFamily("velocity", 2.0),)
+JOINED_FAMILIES: tuple[Family, ...] = (SubspaceFamily("velocity", 3.0), SubspaceFamily("raw", 3.0))
+VIDEO_FAMILIES: tuple[Family, ...] = (*JOINED_FAMILIES, NeighbourFamily())
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A segmentation and where it came from: labels (P,), int, 0 .. K-1."""
+    """A candidate segmentation and its origin.
+
+    Attributes
+    ----------
+    labels : ndarray of shape (P,), int
+        Motion of each point, 0 .. K-1.
+    family : str
+        Name of the family of candidates.
+    dimension : int
+        Dimension of the projection, or number of neighbours.
+    """
 
     labels: np.ndarray
     family: str
     dimension: int
 
 
+def distinct(found: Iterable[Candidate]) -> dict[bytes, Candidate]:
+    """Candidates by partition; of several with the same partition the first is kept."""
+    kept: dict[bytes, Candidate] = {}
+    for candidate in found:
+        kept.setdefault(canonical_labels(candidate.labels).tobytes(), candidate)
+    return kept
+
+
 def candidates(
-    tracks: np.ndarray, n_motions: int, families: tuple[Family | NeighbourFamily, ...] = JOINED_FAMILIES, n_runs: int = 30
+    tracks: Tracks | np.ndarray, n_motions: int, families: Iterable[Family] = JOINED_FAMILIES, n_runs: int = 30
 ) -> list[Candidate]:
     """Candidate segmentations by all families in all their dimensions, each partition once.
 
     Parameters
     ----------
-    tracks : ndarray of shape (F, P, 2)
+    tracks : Tracks or ndarray of shape (F, P, 2)
         Complete tracks in pixels.
     n_motions : int
-        Number of motions K.
-    families : tuple of Family or NeighbourFamily
-    n_runs : int
+        Number of motions K, at least 1.
+    families : iterable of SubspaceFamily or NeighbourFamily, default JOINED_FAMILIES
+    n_runs : int, default 30
         Restarts of k-means.
 
     Returns
@@ -131,27 +155,27 @@ def candidates(
     Raises
     ------
     ValueError
-        For tracks that :func:`check_tracks` refuses.
+        For an array that is not complete tracks, or fewer than four points per motion.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from annealed.vision.tracks.labels import misclassification
+    >>> from annealed.vision import candidates, misclassification
     >>> t = np.arange(10.0)[:, None, None]
     >>> corners = np.random.default_rng(0).uniform(0, 100, (20, 2))
     >>> tracks = corners + t * np.where(np.arange(20) < 8, 1.0, -2.0)[:, None]
     >>> found = candidates(tracks, 2)
-    >>> min(misclassification(np.arange(20) < 8, one.labels) for one in found) < 0.1
+    >>> min(misclassification(np.arange(20) < 8, candidate.labels) for candidate in found) < 0.1
     True
     """
-    tracks = check_tracks(tracks, n_motions)
+    tracks = as_tracks(tracks)
+    tracks.check_motions(n_motions)
     if n_motions == 1:
-        return [Candidate(np.zeros(tracks.shape[1], np.int64), "one motion", 0)]
-    order = canonical_order(tracks)
-    back = np.argsort(order)
-    found: dict[bytes, Candidate] = {}
-    for family in families:
-        for dimension, affinity in family.affinities(tracks[:, order], n_motions):
-            labels = renamed(spectral_clustering(affinity, n_motions, n_runs))
-            found.setdefault(labels.tobytes(), Candidate(labels[back], family.name, dimension))
-    return list(found.values())
+        return [Candidate(np.zeros(tracks.n_points, np.int64), "one motion", 0)]
+    back = np.argsort(tracks.canonical_order)
+    found = (
+        Candidate(canonical_labels(spectral_clustering(affinity, n_motions, n_runs))[back], family.name, dimension)
+        for family in families
+        for dimension, affinity in family.affinities(tracks.in_canonical_order, n_motions)
+    )
+    return list(distinct(found).values())

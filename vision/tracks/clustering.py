@@ -8,17 +8,18 @@ from scipy.linalg import eigh
 
 
 def angular_affinity(points: np.ndarray, alpha: float) -> np.ndarray:
-    """Affinity of eq. (21) with a zero diagonal.
+    """Angular affinity, eq. (21) of Barbu et al. (2014), with a zero diagonal.
 
     Parameters
     ----------
     points : ndarray of shape (P, d)
     alpha : float
+        Exponent of the squared cosine.
 
     Returns
     -------
     ndarray of shape (P, P)
-        ``cos^2 alpha``; the diagonal is zero, as Ng, Jordan and Weiss ask (left at one, it makes single points into clusters).
+        The diagonal is zero, as Ng, Jordan and Weiss (2001) ask; a diagonal of one makes single points into clusters.
     """
     unit = points / np.maximum(np.linalg.norm(points, axis=1, keepdims=True), 1e-300)
     affinity = np.square(unit @ unit.T) ** alpha
@@ -94,26 +95,44 @@ def _k_means(points, uniforms, n_iterations):
 
 
 def k_means(points: np.ndarray, n_clusters: int, n_runs: int = 30) -> np.ndarray:
-    """Labels (P,) of the best of ``n_runs`` runs of k-means with k-means++ seeds from a fixed stream."""
+    """Best of several runs of k-means with k-means++ seeds from a fixed stream.
+
+    Parameters
+    ----------
+    points : ndarray of shape (P, d)
+    n_clusters : int
+    n_runs : int, default 30
+        Number of runs.
+
+    Returns
+    -------
+    ndarray of shape (P,), int64
+        Labels 0 .. n_clusters-1.
+    """
     uniforms = np.random.RandomState(0).uniform(size=(n_runs, n_clusters))
     return _k_means(np.ascontiguousarray(points, float), uniforms, 100)
 
 
 def spectral_clustering(affinity: np.ndarray, n_clusters: int, n_runs: int = 30) -> np.ndarray:
-    """Cluster by the eigenvectors of the normalised affinity (Ng, Jordan and Weiss, NIPS 2001).
+    """Cluster by the eigenvectors of the normalised affinity [1]_.
 
     Parameters
     ----------
     affinity : ndarray of shape (P, P)
         Symmetric, not negative, zero diagonal.
     n_clusters : int
-    n_runs : int
+    n_runs : int, default 30
         Restarts of k-means.
 
     Returns
     -------
     ndarray of shape (P,), int
         Labels 0 .. n_clusters-1; a cluster may stay empty when points coincide.
+
+    References
+    ----------
+    .. [1] A. Y. Ng, M. I. Jordan, Y. Weiss, "On spectral clustering: analysis and an algorithm", Advances in Neural Information
+       Processing Systems 14 (2001).
     """
     root = 1.0 / np.sqrt(np.maximum(affinity.sum(axis=1), 1e-300))
     n = len(affinity)

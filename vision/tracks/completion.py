@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from .tracks import check_shape
+
 
 def complete_tracks(tracks: np.ndarray, rank: int = 8, n_iterations: int = 20) -> np.ndarray:
     """Fill the missing entries by low-rank completion; what is seen stays as it is.
@@ -16,9 +18,9 @@ def complete_tracks(tracks: np.ndarray, rank: int = 8, n_iterations: int = 20) -
     ----------
     tracks : ndarray of shape (F, P, 2)
         Pixels; NaN where not seen.
-    rank : int
-        Rank of the approximation, after the mean track is taken off.
-    n_iterations : int
+    rank : int, default 8
+        Rank of the approximation, after the mean track is subtracted.
+    n_iterations : int, default 20
         Rounds.
 
     Returns
@@ -29,11 +31,10 @@ def complete_tracks(tracks: np.ndarray, rank: int = 8, n_iterations: int = 20) -
     Raises
     ------
     ValueError
-        If a point is never seen.
+        If the shape is not (F, P, 2), or a point is never seen.
     """
     tracks = np.asarray(tracks, dtype=float)
-    if tracks.ndim != 3 or tracks.shape[2] != 2:
-        raise ValueError(f"tracks have shape {tracks.shape}; expected (frames, points, 2)")
+    check_shape(tracks)
     seen = np.isfinite(tracks).all(axis=2)
     if seen.all():
         return tracks
@@ -82,11 +83,17 @@ def _bridge(tracks: np.ndarray, seen: np.ndarray, n_neighbours: int = 8) -> np.n
 def thin_tracks(tracks: np.ndarray, min_frames: int) -> tuple[np.ndarray, np.ndarray]:
     """Keep the points that are seen in at least ``min_frames`` frames.
 
+    Parameters
+    ----------
+    tracks : ndarray of shape (F, P, 2)
+        Pixels; NaN where not seen.
+    min_frames : int
+
     Returns
     -------
     tracks : ndarray of shape (F, P', 2)
     kept : ndarray of shape (P',), int
-        Their former positions.
+        Their columns in ``tracks``.
     """
     kept = np.flatnonzero(np.isfinite(tracks).all(axis=2).sum(axis=0) >= min_frames)
     return tracks[:, kept], kept

@@ -1,6 +1,8 @@
-"""Coloured tracks onto frames of a video."""
+"""Frames with coloured tracks."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import cv2
 import numpy as np
@@ -13,7 +15,7 @@ COLOURS = np.array(
 
 
 def draw_tracks(frame: np.ndarray, tracks: np.ndarray, labels: np.ndarray, t: int, tail: int = 12) -> np.ndarray:
-    """Draw coloured points with their way over the last frames.
+    """Draw coloured points with their path over the last frames.
 
     Parameters
     ----------
@@ -25,8 +27,8 @@ def draw_tracks(frame: np.ndarray, tracks: np.ndarray, labels: np.ndarray, t: in
         Motion of each point; -1 is not drawn.
     t : int
         Frame number.
-    tail : int
-        Length of the way drawn, in frames.
+    tail : int, default 12
+        Length of the path drawn, in frames.
 
     Returns
     -------
@@ -37,10 +39,33 @@ def draw_tracks(frame: np.ndarray, tracks: np.ndarray, labels: np.ndarray, t: in
         colour = tuple(int(c) for c in COLOURS[labels[p] % len(COLOURS)])
         if not np.isfinite(tracks[t, p]).all():
             continue
-        way = tracks[max(0, t - tail) : t + 1, p]
-        way = way[np.isfinite(way).all(axis=1)]
-        cv2.polylines(out, [np.round(way * 8).astype(np.int32)], False, colour, 1, cv2.LINE_AA, 3)
-        centre = tuple(int(c) for c in np.round(way[-1] * 8))
+        path = tracks[max(0, t - tail) : t + 1, p]
+        path = path[np.isfinite(path).all(axis=1)]
+        cv2.polylines(out, [np.round(path * 8).astype(np.int32)], False, colour, 1, cv2.LINE_AA, 3)
+        centre = tuple(int(c) for c in np.round(path[-1] * 8))
         cv2.circle(out, centre, 26, (0, 0, 0), -1, cv2.LINE_AA, 3)
         cv2.circle(out, centre, 20, colour, -1, cv2.LINE_AA, 3)
     return out
+
+
+def frames_on_black(tracks: np.ndarray, labels: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield frames that show tracks alone, cut to their extent (sides even, as video codecs require).
+
+    Parameters
+    ----------
+    tracks : ndarray of shape (F, P, 2)
+        Pixels; NaN where not seen.
+    labels : ndarray of shape (P,), int
+        Motion of each point; -1 is not drawn.
+
+    Yields
+    ------
+    ndarray of shape (H, W, 3), uint8
+        RGB.
+    """
+    seen = np.isfinite(tracks).all(axis=2)
+    low = np.floor(tracks[seen].min(axis=0)) - 10
+    width, height = (2 * np.ceil((tracks[seen].max(axis=0) + 10 - low) / 2)).astype(int)
+    canvas = np.zeros((height, width, 3), np.uint8)
+    for t in range(len(tracks)):
+        yield draw_tracks(canvas, tracks - low, labels, t)

@@ -1,45 +1,93 @@
-"""Likelihood and prior features of a segmentation (arXiv text, section 6.2).
+"""Likelihood and prior features of a segmentation (Barbu et al. (2014), section 6.2).
 
-Every feature exists for every number of motions, points and frames, so that one ranking function serves all sequences; none depends
-on the order of the points or on the names of the labels.
+Every feature exists for every number of motions, points and frames, so that one ranking function serves all sequences. No feature
+depends on the order of the points or on the names of the labels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh
 
 from .representations import REPRESENTATIONS, right_vectors
-from .tracks import canonical_order, check_tracks
+from .tracks import Tracks, as_tracks
 
 # Distances are compared on a logarithmic scale (differences within a sequence are then ratios); this keeps perfect fits finite.
 _FLOOR = 1e-6
 _MEASURES = ("euclidean", "angular")
 
 
+class Feature(NamedTuple):
+    """A feature of a segmentation.
+
+    A likelihood feature measures how well the points of each motion fit a subspace; a prior feature how compact the motions are.
+    """
+
+    kind: Literal["likelihood", "prior"]
+    space: str
+    quantity: str
+
+    @property
+    def name(self) -> str:
+        """Name in lists of features and in model files."""
+        return f"{self.space}: {self.kind}, {self.quantity}"
+
+
+class Space(NamedTuple):
+    """A space in which points are compared: a representation, in full or projected."""
+
+    representation: str
+    dimension: float | None = None  # in multiples of the number of motions; None: the full vectors
+    scaled: bool = True
+
+    @property
+    def name(self) -> str:
+        """Name in lists of features."""
+        if self.dimension is None:
+            return self.representation
+        return f"{self.representation} projected to {self.dimension:g}K" + (" scaled" if self.scaled else "")
+
+
 @dataclass(frozen=True)
-class FeaturePool:
-    """Which features are computed: a pool as data.
+class SegmentationFeatures:
+    """Likelihood and prior features of candidate segmentations, section 6.2 of Barbu et al. (2014) [1]_.
 
     Parameters
     ----------
-    representations : tuple of str
-        Names in ``REPRESENTATIONS``. Each gives the space of its full vectors, in pixels (rms over the frames), and spaces of
-        projected points.
-    dimensions : tuple of float
-        Dimensions of the projections as multiples of K (the paper's range is 2 to 4), so that their number is the same for every K.
-    scaled : tuple of bool
-        Whether the rows of V are scaled by the singular values: ``False``, ``True`` or both. Scaled ones are in pixels; those that
-        are not are brought to unit variance, so that one set of thresholds fits every number of points.
-    n_thresholds : int
-        Number of thresholds of the third type of likelihood features, in geometric order from 0.02 to 10, in each space.
-    neighbours : tuple of int
-        Sizes k of the neighbourhoods of the kNN graphs.
-    n_smallest : int
-        How many of the smallest average distances over the dimensions are features, as in velocity clustering.
+    representations : tuple of str, default ("velocity", "raw")
+        Each gives the space of its full vectors, in pixels (root mean square over the frames), and spaces of projected points.
+    dimensions : tuple of float, default (2.0, 2.5, 3.0, 3.5, 4.0)
+        Dimensions of the projections as multiples of the number of motions K (the range of [1]_ is 2 to 4), so that the number of
+        features is the same for every K.
+    scaled : tuple of bool, default (False,)
+        Whether projections are scaled by the singular values: ``False``, ``True`` or both. Scaled ones are in pixels; unscaled ones
+        are brought to unit variance, so that the same thresholds fit every number of points.
+    n_thresholds : int, default 24
+        Number of thresholds of the thresholded distance, in geometric order from 0.02 to 10, in each space.
+    neighbours : tuple of int, default (3, 5, 7, 10, 15, 20, 30)
+        Sizes k of the neighbourhoods of the k-nearest-neighbour graphs.
+    n_smallest : int, default 4
+        How many of the smallest average distances over the dimensions are features, as in [1]_.
+
+    Raises
+    ------
+    ValueError
+        If ``n_smallest`` is greater than the number of dimensions.
+
+    References
+    ----------
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression, Classification and Ranking",
+       arXiv:1310.2880v2 (2014).
+
+    Examples
+    --------
+    >>> names = SegmentationFeatures().get_feature_names_out()
+    >>> len(names), names[0]
+    (496, 'velocity: likelihood, mean distance')
     """
 
     representations: tuple[str, ...] = ("velocity", "raw")
@@ -55,42 +103,106 @@ class FeaturePool:
 
     @property
     def thresholds(self) -> np.ndarray:
-        """Thresholds tau of the third type of likelihood features, (n_thresholds,)."""
+        """Thresholds tau of the thresholded distance, (n_thresholds,)."""
         return np.geomspace(0.02, 10.0, self.n_thresholds)
 
-    def spaces(self) -> list[tuple[str, float | None, bool]]:
-        """All spaces: representation, dimension over K (None for the full vectors), scaled."""
-        whole: list[tuple[str, float | None, bool]] = [(r, None, True) for r in self.representations]
-        return whole + [(r, d, s) for r in self.representations for s in self.scaled for d in self.dimensions]
+    def spaces(self) -> list[Space]:
+        """All spaces: first the full vectors, then the projections."""
+        projected = [Space(r, d, s) for r in self.representations for s in self.scaled for d in self.dimensions]
+        return [Space(r) for r in self.representations] + projected
+
+    def features(self) -> list[Feature]:
+        """All features, in the order of the columns of :meth:`compute`."""
+        found = []
+        for space in self.spaces():
+            quantities = ["mean distance", "mean squared distance", *(f"share above {t:.3g}" for t in self.thresholds)]
+            found += [Feature("likelihood", space.name, quantity) for quantity in quantities]
+            found += [Feature("prior", space.name, f"{m}, {k} neighbours") for m in _MEASURES for k in self.neighbours]
+        for representation in self.representations:
+            for mean in ("mean distance", "mean squared distance"):
+                for i in range(self.n_smallest):
+                    found.append(Feature("likelihood", f"{representation} projected", f"{mean}, smallest {i + 1}"))
+        return found
 
     def get_feature_names_out(self) -> np.ndarray:
-        """Names of the features, (n_features,), in the order of :func:`segmentation_features`.
-
-        Examples
-        --------
-        >>> names = FeaturePool().get_feature_names_out()
-        >>> len(names), names[0]
-        (496, 'velocity: likelihood, mean distance')
-        """
-        names = []
-        for representation, dimension, scaled in self.spaces():
-            space = representation
-            if dimension is not None:
-                space += f" projected to {dimension:g}K" + (" scaled" if scaled else "")
-            names += [f"{space}: likelihood, mean distance", f"{space}: likelihood, mean squared distance"]
-            names += [f"{space}: likelihood, share above {t:.3g}" for t in self.thresholds]
-            names += [f"{space}: prior, {m}, {k} neighbours" for m in _MEASURES for k in self.neighbours]
-        for representation in self.representations:
-            for kind in ("distance", "squared distance"):
-                names += [f"{representation} projected: likelihood, mean {kind}, smallest {i + 1}" for i in range(self.n_smallest)]
-        return np.array(names, dtype=object)
+        """Names of the features, (n_features,), in the order of :meth:`compute`."""
+        return np.array([feature.name for feature in self.features()], dtype=object)
 
     def is_prior(self) -> np.ndarray:
         """Mask of the prior features, (n_features,)."""
-        return np.array([": prior" in name for name in self.get_feature_names_out()])
+        return np.array([feature.kind == "prior" for feature in self.features()])
+
+    def compute(self, tracks: Tracks | np.ndarray, segmentations: Sequence[np.ndarray]) -> np.ndarray:
+        """Features of several segmentations of the same tracks into the same number of motions.
+
+        Parameters
+        ----------
+        tracks : Tracks or ndarray of shape (F, P, 2)
+            Complete tracks in pixels.
+        segmentations : sequence of ndarray of shape (P,)
+            Labels.
+
+        Returns
+        -------
+        ndarray of shape (n_segmentations, n_features)
+            Average distances are logarithms; all other features are shares in [0, 1].
+
+        Raises
+        ------
+        ValueError
+            If an array is not complete tracks, or a segmentation has another length than the tracks.
+        """
+        tracks = as_tracks(tracks)
+        for labels in segmentations:
+            if len(labels) != tracks.n_points:
+                raise ValueError(f"a segmentation has {len(labels)} labels for {tracks.n_points} points")
+        segmentations = [np.asarray(labels)[tracks.canonical_order] for labels in segmentations]
+        n_motions = max(len(np.unique(labels)) for labels in segmentations)
+        points_in = self._projector(tracks, n_motions)
+        columns: list[np.ndarray] = []
+        averages: dict[str, list[np.ndarray]] = {r: [] for r in self.representations}
+        for space in self.spaces():
+            points = points_in(space)
+            distances = np.array([subspace_distances(points, labels) for labels in segmentations])
+            average = np.array([np.log(distances.mean(axis=1) + _FLOOR), np.log((distances**2).mean(axis=1) + _FLOOR**2)])
+            columns += list(average)
+            columns += [(distances >= t).mean(axis=1) for t in self.thresholds]
+            columns += self._cut_shares(points, segmentations)
+            if space.dimension is not None and space.scaled == self.scaled[0]:
+                averages[space.representation].append(average)
+        for representation in self.representations:
+            ordered = np.sort(np.array(averages[representation]), axis=0)[: self.n_smallest]
+            columns += [ordered[i, mean] for mean in (0, 1) for i in range(self.n_smallest)]
+        return np.column_stack(columns)
+
+    def _projector(self, tracks: Tracks, n_motions: int) -> Callable[[Space], np.ndarray]:
+        """Function that gives the points (P, D) of a space; representations and singular vectors are computed once."""
+        rows = {r: REPRESENTATIONS[r](tracks.in_canonical_order) for r in self.representations}
+        bases = {r: right_vectors(rows[r], round(max(self.dimensions) * n_motions)) for r in self.representations}
+
+        def points_in(space: Space) -> np.ndarray:
+            if space.dimension is None:
+                return rows[space.representation] / np.sqrt(tracks.n_frames)
+            vectors, strengths = bases[space.representation]
+            d = min(round(space.dimension * n_motions), vectors.shape[1])
+            return vectors[:, :d] * (strengths[:d] / np.sqrt(tracks.n_frames) if space.scaled else np.sqrt(tracks.n_points))
+
+        return points_in
+
+    def _cut_shares(self, points: np.ndarray, segmentations: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Shares of the edges of all k-nearest-neighbour graphs that join two motions."""
+        n_neighbours = min(max(self.neighbours), len(points) - 1)
+        columns = []
+        for measure in _MEASURES:
+            near = nearest_neighbours(points, n_neighbours, measure)
+            cut = np.array([(labels[near] != labels[:, None]).mean(axis=0) for labels in segmentations])
+            # Edges of the k-graph are those of the first k columns: the mean over all points of the first k shares.
+            running = np.cumsum(cut, axis=1)
+            columns += [running[:, min(k, n_neighbours) - 1] / min(k, n_neighbours) for k in self.neighbours]
+        return columns
 
 
-PAPER_POOL = FeaturePool(
+PAPER_FEATURES = SegmentationFeatures(
     dimensions=tuple(np.linspace(2.0, 4.0, 9)),
     scaled=(False, True),
     n_thresholds=32,
@@ -140,7 +252,8 @@ def nearest_neighbours(points: np.ndarray, n_neighbours: int, measure: str) -> n
     n_neighbours : int
         At most P - 1.
     measure : {"euclidean", "angular"}
-        The angular distance falls with the affinity of eq. (21): lines through the origin are compared.
+        The angular distance decreases with the angular affinity, eq. (21) of Barbu et al. (2014): it compares lines through the
+        origin.
 
     Returns
     -------
@@ -156,66 +269,3 @@ def nearest_neighbours(points: np.ndarray, n_neighbours: int, measure: str) -> n
     near = np.argpartition(far, n_neighbours - 1, axis=1)[:, :n_neighbours]
     order = np.argsort(np.take_along_axis(far, near, axis=1), axis=1, kind="stable")
     return np.take_along_axis(near, order, axis=1)
-
-
-def segmentation_features(tracks: np.ndarray, segmentations: Sequence[np.ndarray], pool: FeaturePool | None = None) -> np.ndarray:
-    """Features of several segmentations of the same tracks into the same number of motions.
-
-    Parameters
-    ----------
-    tracks : ndarray of shape (F, P, 2)
-        Complete tracks in pixels.
-    segmentations : sequence of ndarray of shape (P,)
-        Labels.
-    pool : FeaturePool or None
-        None means the default pool.
-
-    Returns
-    -------
-    ndarray of shape (n_segmentations, n_features)
-        Named by ``pool.get_feature_names_out()``. Average distances are logarithms; all other features are shares in [0, 1].
-
-    Raises
-    ------
-    ValueError
-        If the segmentations have another length than the tracks.
-    """
-    pool = pool or FeaturePool()
-    tracks = check_tracks(tracks)
-    n_frames, n_points = tracks.shape[:2]
-    for labels in segmentations:
-        if len(labels) != n_points:
-            raise ValueError(f"a segmentation has {len(labels)} labels for {n_points} points")
-    order = canonical_order(tracks)
-    tracks = tracks[:, order]
-    segmentations = [np.asarray(labels)[order] for labels in segmentations]
-    n_motions = max(len(np.unique(labels)) for labels in segmentations)
-
-    rows = {r: REPRESENTATIONS[r](tracks) for r in pool.representations}
-    bases = {r: right_vectors(rows[r], round(max(pool.dimensions) * n_motions)) for r in pool.representations}
-    n_neighbours = min(max(pool.neighbours), n_points - 1)
-    columns: list[np.ndarray] = []
-    averages: dict[str, list[np.ndarray]] = {r: [] for r in pool.representations}
-    for representation, dimension, scaled in pool.spaces():
-        if dimension is None:
-            points = rows[representation] / np.sqrt(n_frames)
-        else:
-            vectors, strengths = bases[representation]
-            d = min(round(dimension * n_motions), vectors.shape[1])
-            points = vectors[:, :d] * (strengths[:d] / np.sqrt(n_frames) if scaled else np.sqrt(n_points))
-        distances = np.array([subspace_distances(points, labels) for labels in segmentations])
-        average = np.array([np.log(distances.mean(axis=1) + _FLOOR), np.log((distances**2).mean(axis=1) + _FLOOR**2)])
-        columns += list(average)
-        columns += [(distances >= t).mean(axis=1) for t in pool.thresholds]
-        if dimension is not None and scaled == pool.scaled[0]:
-            averages[representation].append(average)
-        for measure in _MEASURES:
-            near = nearest_neighbours(points, n_neighbours, measure)
-            cut = np.array([(labels[near] != labels[:, None]).mean(axis=0) for labels in segmentations])
-            # Edges of the k-graph are those of the first k columns: the mean over all points of the first k shares.
-            running = np.cumsum(cut, axis=1)
-            columns += [running[:, min(k, n_neighbours) - 1] / min(k, n_neighbours) for k in pool.neighbours]
-    for representation in pool.representations:
-        ordered = np.sort(np.array(averages[representation]), axis=0)[: pool.n_smallest]
-        columns += [ordered[i, kind] for kind in (0, 1) for i in range(pool.n_smallest)]
-    return np.column_stack(columns)

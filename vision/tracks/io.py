@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import zipfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +16,8 @@ TRUTH = "_truth.mat"
 
 
 @dataclass(frozen=True)
-class Sequence:
-    """Tracks with what is known about them.
+class TrackSequence:
+    """Tracks of one sequence, with the true motions where they are known.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ class Sequence:
         Name of the sequence: the file's name without ending.
     tracks : ndarray of shape (F, P, 2)
         Positions in pixels; NaN where a point is not seen.
-    labels : ndarray of shape (P,), int, or None
+    labels : ndarray of shape (P,), int, or None, default None
         True motion of each point, 0 .. K-1.
     """
 
@@ -39,7 +39,7 @@ class Sequence:
 
         Examples
         --------
-        >>> Sequence("cars2_06_g13", np.zeros((2, 1, 2))).video
+        >>> TrackSequence("cars2_06_g13", np.zeros((2, 1, 2))).video
         'cars2_06'
         """
         return re.sub(r"_g(12|13|23)$", "", self.name)
@@ -57,8 +57,25 @@ class Sequence:
             raise ValueError(f"{self.name}: has no labels")
         return len(np.unique(self.labels))
 
+    def shuffled(self, seed: int) -> TrackSequence:
+        """The sequence with its points in random order.
 
-def read_tracks(path: str | Path) -> Sequence:
+        In Hopkins155 the points are sorted by motion: without this, an answer that depends on the order of the points would look
+        better than it is.
+
+        Parameters
+        ----------
+        seed : int
+
+        Returns
+        -------
+        TrackSequence
+        """
+        order = np.random.default_rng(seed).permutation(self.tracks.shape[1])
+        return replace(self, tracks=self.tracks[:, order], labels=None if self.labels is None else self.labels[order])
+
+
+def read_tracks(path: str | Path) -> TrackSequence:
     """Read tracks from a file: official Hopkins155 (``.mat``), ``.npz`` or ``.csv``.
 
     Parameters
@@ -69,7 +86,7 @@ def read_tracks(path: str | Path) -> Sequence:
 
     Returns
     -------
-    Sequence
+    TrackSequence
 
     Raises
     ------
@@ -90,7 +107,7 @@ def read_tracks(path: str | Path) -> Sequence:
         if labels.shape != (tracks.shape[1],):
             raise ValueError(f"{path}: labels have shape {labels.shape} for {tracks.shape[1]} points")
         labels = np.unique(labels, return_inverse=True)[1].astype(np.int64)
-    return Sequence(name, tracks, labels)
+    return TrackSequence(name, tracks, labels)
 
 
 def _read_official(path: Path):
@@ -150,8 +167,18 @@ def _read_csv(path: Path):
     return tracks, None
 
 
-def read_sequences(folder: str | Path) -> list[Sequence]:
-    """All sequences of a folder: the official tree ``NAME/NAME_truth.mat``, or ``.npz`` files; sorted by name.
+def read_sequences(folder: str | Path) -> list[TrackSequence]:
+    """All sequences of a folder.
+
+    Parameters
+    ----------
+    folder : path
+        The official tree ``NAME/NAME_truth.mat``, or ``.npz`` files.
+
+    Returns
+    -------
+    list of TrackSequence
+        Sorted by name.
 
     Raises
     ------

@@ -3,17 +3,40 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 from scipy.optimize import linear_sum_assignment
 
 
-def renamed(labels: np.ndarray) -> np.ndarray:
-    """Labels renamed 0, 1, 2, ... in the order of first appearance: equal for equal partitions."""
+def canonical_labels(labels: np.ndarray) -> np.ndarray:
+    """Labels renamed 0, 1, 2, ... in the order of first appearance: equal for equal partitions.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (P,)
+
+    Returns
+    -------
+    ndarray of shape (P,), int64
+
+    Examples
+    --------
+    >>> canonical_labels(np.array([7, 7, 3, 7]))
+    array([0, 0, 1, 0])
+    """
     _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[inverse]
 
 
 def by_size(labels: np.ndarray) -> np.ndarray:
     """Labels renamed 0, 1, ... by falling number of points; among equal ones the order of first appearance decides.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (P,)
+
+    Returns
+    -------
+    ndarray of shape (P,), int64
 
     Examples
     --------
@@ -26,18 +49,28 @@ def by_size(labels: np.ndarray) -> np.ndarray:
     return rank[inverse]
 
 
-def misclassification(truth: np.ndarray, labels: np.ndarray) -> float:
-    """Share of points with a wrong label under the best matching of the names, eq. (22) of the arXiv text.
+def misclassification(truth: npt.ArrayLike, labels: npt.ArrayLike) -> float:
+    """Share of points with a wrong label under the best matching of the names, eq. (22) of Barbu et al. (2014) [1]_.
 
     Parameters
     ----------
     truth, labels : array-like of shape (P,)
-        The numbers of labels may differ.
+        True and found labels; their numbers of different labels may differ.
 
     Returns
     -------
     float
         In [0, 1).
+
+    Raises
+    ------
+    ValueError
+        If the two have different lengths.
+
+    References
+    ----------
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression, Classification and Ranking",
+       arXiv:1310.2880v2 (2014), section 6.3.
 
     Examples
     --------
@@ -45,9 +78,9 @@ def misclassification(truth: np.ndarray, labels: np.ndarray) -> float:
     0.25
     """
     truth_names, t = np.unique(truth, return_inverse=True)
-    label_names, l = np.unique(labels, return_inverse=True)
-    if len(t) != len(l):
-        raise ValueError(f"truth has {len(t)} labels, the segmentation {len(l)}; expected as many")
+    label_names, found = np.unique(labels, return_inverse=True)
+    if len(t) != len(found):
+        raise ValueError(f"truth has {len(t)} labels, the segmentation {len(found)}; expected equal numbers")
     counts = np.zeros((len(truth_names), len(label_names)), np.int64)
-    np.add.at(counts, (t, l), 1)
+    np.add.at(counts, (t, found), 1)
     return float(1.0 - counts[linear_sum_assignment(-counts)].sum() / len(t))

@@ -1,4 +1,4 @@
-"""Vectors that stand for tracks: velocities or positions, and their projections."""
+"""Vectors that represent tracks: velocities or positions, and their projections."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 def velocities(tracks: np.ndarray) -> np.ndarray:
-    """Velocity vectors with the last position, eq. (20) of the arXiv text.
+    """Velocity vectors followed by the last position, eq. (20) of Barbu et al. (2014).
 
     Parameters
     ----------
@@ -30,19 +30,19 @@ REPRESENTATIONS = {"velocity": velocities, "raw": positions}
 
 
 def right_vectors(rows: np.ndarray, n_vectors: int) -> tuple[np.ndarray, np.ndarray]:
-    """Leading right singular vectors of the measurement matrix, not scaled by the singular values (Algorithm 2, step 2).
+    """Leading right singular vectors of the measurement matrix, not scaled (Barbu et al. (2014), Algorithm 2, steps 1 and 2).
 
     Parameters
     ----------
     rows : ndarray of shape (P, D)
         One point per row: the transposed measurement matrix.
     n_vectors : int
-        How many; fewer come back when the matrix has fewer.
+        Number of vectors; fewer are returned when the matrix has fewer.
 
     Returns
     -------
     vectors : ndarray of shape (P, <= n_vectors)
-        Column i is v_{i+1}. Directions without any energy (singular value below 1e-9 of the largest) are left out.
+        Column i is v_{i+1}. Directions without energy (singular value below 1e-9 of the largest) are left out.
     strengths : ndarray of shape (<= n_vectors,)
         Their singular values.
     """

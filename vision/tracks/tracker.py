@@ -1,4 +1,4 @@
-"""From a video to point tracks: corners, pyramidal Lucas-Kanade, a forward-backward check."""
+"""Point tracks from a video: corners, pyramidal Lucas-Kanade, a forward-backward check."""
 
 from __future__ import annotations
 
@@ -14,27 +14,33 @@ from .video import read_frames
 
 @dataclass(frozen=True)
 class Tracker:
-    """Settings of the tracker.
+    """Follow corners through a video by pyramidal Lucas-Kanade [1]_, with a forward-backward check [2]_.
 
     Parameters
     ----------
-    max_points : int
+    max_points : int, default 400
         Greatest number of points followed at a time.
-    quality : float
-        Corners weaker than this share of the strongest are not taken.
-    min_distance : float
+    quality : float, default 0.01
+        Corners weaker than this share of the strongest are not followed.
+    min_distance : float, default 8.0
         Least distance between points in pixels.
-    window : int
+    window : int, default 11
         Side of the Lucas-Kanade window in pixels.
-    levels : int
+    levels : int, default 3
         Pyramid levels above the image.
-    max_backward_error : float
-        A point that does not come back to within this many pixels when tracked backwards is lost.
-    min_correlation : float
-        A point whose surroundings look less alike from one frame to the next (normalised correlation of the windows) is lost:
-        something has moved over it, or it slides along an edge.
-    reseed_every : int
+    max_backward_error : float, default 0.5
+        A point is dropped when tracking it backwards ends more than this many pixels from its start.
+    min_correlation : float, default 0.95
+        A point is dropped when the normalised correlation of its windows in successive frames is lower: something has moved over
+        it, or it slides along an edge.
+    reseed_every : int, default 5
         Frames between searches for new corners where no point is followed.
+
+    References
+    ----------
+    .. [1] J.-Y. Bouguet, "Pyramidal implementation of the Lucas Kanade feature tracker", Intel Corporation (2000).
+    .. [2] Z. Kalal, K. Mikolajczyk, J. Matas, "Forward-backward error: automatic detection of tracking failures", International
+       Conference on Pattern Recognition (2010).
     """
 
     max_points: int = 400
@@ -53,14 +59,14 @@ class Tracker:
         ----------
         path : path
             Anything OpenCV opens.
-        on_frame : function or None
-            Called after each frame.
+        on_frame : function or None, default None
+            Called without arguments after each frame.
 
         Returns
         -------
         ndarray of shape (F, P, 2), float64
-            Positions in pixels; NaN before a point was found and after it was lost. A point that is lost is not taken up again:
-            what is found there later is another point.
+            Positions in pixels; NaN before a point was found and after it was dropped. A dropped point is never resumed: a corner
+            found there later is another point.
 
         Raises
         ------
@@ -77,10 +83,10 @@ class Tracker:
                 points, good = self._follow(previous, image, points)
                 points, numbers = points[good], numbers[good]
             if t % self.reseed_every == 0 or len(points) < self.max_points // 4:
-                fresh = self._corners(image, points)
-                numbers = np.concatenate([numbers, np.arange(n_points, n_points + len(fresh))])
-                points = np.concatenate([points, fresh])
-                n_points += len(fresh)
+                new = self._corners(image, points)
+                numbers = np.concatenate([numbers, np.arange(n_points, n_points + len(new))])
+                points = np.concatenate([points, new])
+                n_points += len(new)
             rows.append((numbers.copy(), points.copy()))
             previous = image
             if on_frame is not None:
@@ -95,13 +101,13 @@ class Tracker:
         return tracks
 
     def _corners(self, image, points):
-        room = self.max_points - len(points)
-        if room <= 0:
+        n_free = self.max_points - len(points)
+        if n_free <= 0:
             return np.empty((0, 2), np.float32)
         free = np.full(image.shape, 255, np.uint8)
         for x, y in points:
             cv2.circle(free, (round(float(x)), round(float(y))), round(self.min_distance), 0, -1)
-        found = cv2.goodFeaturesToTrack(image, room, self.quality, self.min_distance, mask=free)
+        found = cv2.goodFeaturesToTrack(image, n_free, self.quality, self.min_distance, mask=free)
         return np.empty((0, 2), np.float32) if found is None else found.reshape(-1, 2).astype(np.float32)
 
     def _follow(self, previous, image, points):
@@ -127,7 +133,16 @@ class Tracker:
 
 
 def correlation(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Normalised correlation of corresponding rows; 1 where both are constant."""
+    """Normalised correlation of corresponding rows; 1 where both are constant.
+
+    Parameters
+    ----------
+    first, second : ndarray of shape (P, n)
+
+    Returns
+    -------
+    ndarray of shape (P,)
+    """
     a = first - first.mean(axis=1, keepdims=True)
     b = second - second.mean(axis=1, keepdims=True)
     energy = np.sqrt((a**2).sum(axis=1) * (b**2).sum(axis=1))

@@ -1,37 +1,98 @@
-"""Checks of tracks, and an order of the points that depends on their coordinates alone."""
+"""Complete point tracks, checked once."""
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
+import numpy.typing as npt
 
 from .representations import positions
 
+MIN_POINTS_PER_MOTION = 4  # an affine subspace of dimension 3 fits any four points
 
-def check_tracks(tracks: np.ndarray, n_motions: int | None = None) -> np.ndarray:
-    """Return complete tracks as float64, or say what is wrong.
+
+class Tracks:
+    """Complete tracks of points: checked when they are made, so that no later step checks them again.
+
+    Parameters
+    ----------
+    coordinates : array_like of shape (F, P, 2)
+        x and y in pixels of P points in F frames, none of them missing.
+
+    Attributes
+    ----------
+    coordinates : ndarray of shape (F, P, 2), float64
 
     Raises
     ------
     ValueError
-        If the shape is not (F, P, 2), there are fewer than two frames, a value is not finite, ``n_motions`` is below 1 or above
-        the number of points, or there are fewer than four points per motion.
+        If the shape is not (F, P, 2), there are fewer than two frames, or a value is not finite.
+
+    Examples
+    --------
+    >>> Tracks(np.zeros((5, 12, 2))).n_points
+    12
     """
-    tracks = np.asarray(tracks, dtype=float)
-    if tracks.ndim != 3 or tracks.shape[2] != 2:
-        raise ValueError(f"tracks have shape {tracks.shape}; expected (frames, points, 2)")
-    n_frames, n_points, _ = tracks.shape
-    if n_frames < 2:
-        raise ValueError(f"tracks have {n_frames} frame{'s' * (n_frames != 1)}; motion needs at least 2")
-    if n_motions is not None:
+
+    def __init__(self, coordinates: npt.ArrayLike):
+        array = np.asarray(coordinates, dtype=float)
+        check_shape(array)
+        n_frames = len(array)
+        if n_frames < 2:
+            raise ValueError(f"tracks have {n_frames} frame{'s' * (n_frames != 1)}; motion needs at least 2")
+        if not np.isfinite(array).all():
+            raise ValueError("tracks have missing or infinite entries; complete them first (complete_tracks)")
+        self.coordinates = array
+
+    @property
+    def n_frames(self) -> int:
+        """Number of frames F."""
+        return self.coordinates.shape[0]
+
+    @property
+    def n_points(self) -> int:
+        """Number of points P."""
+        return self.coordinates.shape[1]
+
+    @cached_property
+    def canonical_order(self) -> np.ndarray:
+        """Order of the points (P,) that depends on their coordinates alone, so that the given order has no influence."""
+        return np.lexsort(positions(self.coordinates).T[::-1])
+
+    @cached_property
+    def in_canonical_order(self) -> np.ndarray:
+        """Coordinates (F, P, 2) with the points in :attr:`canonical_order`."""
+        return self.coordinates[:, self.canonical_order]
+
+    def check_motions(self, n_motions: int) -> None:
+        """Raise a ValueError if the points are too few for so many motions.
+
+        Parameters
+        ----------
+        n_motions : int
+            Number of motions K; each needs four points.
+
+        Raises
+        ------
+        ValueError
+            If ``n_motions`` is below 1 or above the number of points, or there are fewer than four points per motion.
+        """
+        n_points, least = self.n_points, MIN_POINTS_PER_MOTION
         if not 1 <= n_motions <= n_points:
             raise ValueError(f"motions is {n_motions}; expected a number from 1 to the number of points, {n_points}")
-        if n_points < 4 * n_motions:
-            raise ValueError(f"{n_points} points for {n_motions} motions; expected at least 4 points per motion, {4 * n_motions}")
-    if not np.isfinite(tracks).all():
-        raise ValueError("tracks have missing or infinite entries; complete them first (complete_tracks)")
-    return tracks
+        if n_points < least * n_motions:
+            raise ValueError(
+                f"{n_points} points for {n_motions} motions; expected at least {least} points per motion, {least * n_motions}"
+            )
 
 
-def canonical_order(tracks: np.ndarray) -> np.ndarray:
-    """Order of the points (P,) that depends on their coordinates alone, so that the given order has no influence."""
-    return np.lexsort(positions(tracks).T[::-1])
+def as_tracks(tracks: Tracks | npt.ArrayLike) -> Tracks:
+    """Return :class:`Tracks` as they are, and check an array."""
+    return tracks if isinstance(tracks, Tracks) else Tracks(tracks)
+
+
+def check_shape(array: np.ndarray) -> None:
+    """Raise a ValueError unless the shape is (F, P, 2)."""
+    if array.ndim != 3 or array.shape[2] != 2:
+        raise ValueError(f"tracks have shape {array.shape}; expected (frames, points, 2)")

@@ -13,6 +13,15 @@ import numpy as np
 def open_video(path: str | Path) -> cv2.VideoCapture:
     """Open a video file.
 
+    Parameters
+    ----------
+    path : path
+
+    Returns
+    -------
+    cv2.VideoCapture
+        To be released by the caller.
+
     Raises
     ------
     ValueError
@@ -20,7 +29,7 @@ def open_video(path: str | Path) -> cv2.VideoCapture:
     """
     if not Path(path).is_file():
         raise ValueError(f"{path}: no such file")
-    os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")  # FFmpeg would add lines of its own to ours
+    os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")  # otherwise FFmpeg writes its own lines to stderr
     capture = cv2.VideoCapture(str(path))
     if not capture.isOpened() or capture.get(cv2.CAP_PROP_FRAME_WIDTH) < 1:
         raise ValueError(f"{path}: cannot be opened as a video")
@@ -28,7 +37,22 @@ def open_video(path: str | Path) -> cv2.VideoCapture:
 
 
 def read_frames(path: str | Path) -> Iterator[np.ndarray]:
-    """Frames of a video, RGB uint8 (H, W, 3), one after another; errors as in :func:`open_video`."""
+    """Read a video frame by frame.
+
+    Parameters
+    ----------
+    path : path
+
+    Yields
+    ------
+    ndarray of shape (H, W, 3), uint8
+        RGB.
+
+    Raises
+    ------
+    ValueError
+        As :func:`open_video`.
+    """
     capture = open_video(path)
     try:
         while True:

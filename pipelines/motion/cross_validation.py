@@ -71,7 +71,7 @@ def cross_validate(
     round_folds = np.unique(fold)
     for round_fold in round_folds:
         held_out = fold == round_fold
-        scorer = fit([sets[i] for i in np.flatnonzero(~held_out)])
+        scorer = fit([sets[i] for i in np.flatnonzero(~held_out).tolist()])
         errors = picked_errors(sets, scorer(sets))
         test[held_out] = errors[held_out]
         train[~held_out] += errors[~held_out] / (len(round_folds) - 1)

@@ -124,12 +124,16 @@ def made_from(sequences: Sequence[TrackSequence]) -> dict[str, Any]:
     return {"work": "motion evaluate", "sequences": names, "data": digest.hexdigest(), "families": families}
 
 
+def _nested_arrays(benchmark: Benchmark, fold: np.ndarray) -> dict[str, np.ndarray]:
+    return vars(nested_errors(benchmark, fold))
+
+
 def _chosen_results(benchmark: Benchmark, partitions, on_step, cells: Checkpoint) -> list[Result]:
     """Results with all settings chosen in the training folds: without the filter, with it, and with that choice left open too."""
     tables = []
     for p, fold in enumerate(partitions):
         key = {"chosen from": [choice.describe() for choice in GRID], "partition": p}
-        found = cells(key, lambda fold=fold: vars(nested_errors(benchmark, fold)))
+        found = cells(key, partial(_nested_arrays, benchmark, fold))
         tables.append(NestedErrors(**{name: np.array(values) for name, values in found.items()}))
         if on_step is not None:
             on_step()

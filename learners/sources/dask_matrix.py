@@ -61,6 +61,7 @@ def on_dask(X, memory_limit: int | str | None = None, subsample: float = 1.0) ->
     Returns
     -------
     DaskMatrix
+        The matrix (n_samples, n_features) with its limits.
 
     Raises
     ------

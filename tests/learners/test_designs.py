@@ -1,8 +1,12 @@
 """Every design against an explicit standardised matrix."""
 
+from functools import partial
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from annealed.learners.designs.base import Design
 from annealed.learners.designs.dense import DenseDesign
 from annealed.learners.designs.knots import even_knots
 from annealed.learners.designs.piecewise_linear import PiecewiseDesign, hat_basis, sublevels
@@ -50,46 +54,64 @@ def _expanded(X, knots, weight, missing=False):
     return ((out - mean) / scale[:, None]).reshape(len(X), -1)
 
 
-def _designs():
-    for dtype in (np.float64, np.float32):
-        for order in "CF":
-            X, weight = _data(dtype, order)
-            yield f"dense {np.dtype(dtype).name} {order}", DenseDesign(X, weight), _standardised(X, weight), weight
+class Case(NamedTuple):
+    """A design, its explicit matrix, and how far sums over rows may be apart."""
+
+    design: Design
+    explicit: np.ndarray
+    weight: np.ndarray
+    single: bool  # columns lie up to 1e5 standard deviations from 0: single precision leaves three digits
+    constant: bool = True  # column 5 is constant
+
+
+def _dense(dtype, order):
+    X, weight = _data(dtype, order)
+    return Case(DenseDesign(X, weight), _standardised(X, weight), weight, dtype == np.float32)
+
+
+def _sparse(kind):
     X, weight = _data()
     X = np.where(np.random.default_rng(1).random(X.shape) < 0.8, 0.0, X)
-    for kind in (sp.csr_matrix, sp.csc_array):
-        yield f"sparse {kind.__name__}", SparseDesign(kind(X), weight), _standardised(X, weight), weight
-    for dtype in (np.float64, np.float32):
-        X, weight = _data(dtype)
-        knots = even_knots(X.min(axis=0), X.max(axis=0), 6)
-        yield (
-            f"piecewise {np.dtype(dtype).name}",
-            PiecewiseDesign.from_matrix(X, knots, weight),
-            _expanded(X, knots, weight),
-            weight,
-        )
+    return Case(SparseDesign(kind(X), weight), _standardised(X, weight), weight, False, constant=False)
+
+
+def _piecewise(dtype):
+    X, weight = _data(dtype)
+    knots = even_knots(X.min(axis=0), X.max(axis=0), 6)
+    return Case(PiecewiseDesign.from_matrix(X, knots, weight), _expanded(X, knots, weight), weight, dtype == np.float32)
+
+
+def _missing():
     X, weight = _data()
     X[np.random.default_rng(2).random(X.shape) < 0.1] = np.nan
     knots = np.sort(np.random.default_rng(3).uniform(-1500, 1500, (M, 4)), axis=1)  # any, ascending
     design = PiecewiseDesign.from_matrix(X, knots, weight, missing=True)
-    yield "piecewise missing", design, _expanded(X, knots, weight, True), weight
+    return Case(design, _expanded(X, knots, weight, True), weight, False, constant=False)
 
 
-DESIGNS = list(_designs())
+CASES = {
+    **{f"dense {dtype.__name__} {order}": partial(_dense, dtype, order) for dtype in (np.float64, np.float32) for order in "CF"},
+    **{f"sparse {kind.__name__}": partial(_sparse, kind) for kind in (sp.csr_matrix, sp.csc_array)},
+    **{f"piecewise {dtype.__name__}": partial(_piecewise, dtype) for dtype in (np.float64, np.float32)},
+    "piecewise missing": _missing,
+}
 
 
-@pytest.mark.parametrize("name, design, Z, weight", DESIGNS, ids=[d[0] for d in DESIGNS])
+@pytest.fixture(scope="module", params=CASES)
+def case(request):
+    return CASES[request.param]()
+
+
 @pytest.mark.parametrize("q", [1, 3])
-def test_scores_gradient_and_keep_match_the_explicit_matrix(name, design, Z, weight, q):
+def test_scores_gradient_and_keep_match_the_explicit_matrix(case, q):
     rng = np.random.default_rng(7)
-    # Columns lie up to 1e5 standard deviations from 0: single precision leaves three digits.
-    tolerance = 2e-2 if "32" in name else 1e-8
-    kept = np.arange(M)
+    tolerance = 2e-2 if case.single else 1e-8
+    design, weight, kept = case.design, case.weight, np.arange(M)
     for _ in range(4):
         columns = (kept[:, None] * design.width + np.arange(design.width)).ravel()
         coef = rng.standard_normal((len(kept), design.width, q))
         residual = rng.standard_normal((N, q)) * weight[:, None]
-        explicit = Z[:, columns]
+        explicit = case.explicit[:, columns]
         np.testing.assert_allclose(design.scores(coef), explicit @ coef.reshape(-1, q), atol=tolerance * np.sqrt(len(columns)))
         np.testing.assert_allclose(design.gradient(residual).reshape(-1, q), explicit.T @ residual, atol=tolerance)
         np.testing.assert_allclose(design.matrix(), explicit, atol=tolerance)
@@ -108,27 +130,33 @@ def test_scores_gradient_and_keep_match_the_explicit_matrix(name, design, Z, wei
         assert before.n_features > design.n_features == len(stay)
 
 
-@pytest.mark.parametrize("name, design, Z, weight", DESIGNS, ids=[d[0] for d in DESIGNS])
-def test_unstandardise_gives_the_same_scores_from_raw_columns(name, design, Z, weight):
-    rng = np.random.default_rng(8)
+def test_the_original_stays_usable_after_keep(case):
+    rng = np.random.default_rng(9)
+    coef, kept = rng.standard_normal((M, case.design.width, 1)), np.array([2, 30])
+    before = case.design.scores(coef)
+    small = case.design.keep(kept)
+    small.scores(coef[kept])
+    np.testing.assert_array_equal(case.design.scores(coef), before)
+    np.testing.assert_allclose(case.design.keep(kept).scores(coef[kept]), small.scores(coef[kept]), rtol=1e-6, atol=1e-6)
+
+
+def test_unstandardise_gives_the_same_scores_from_raw_columns(case):
+    rng, design = np.random.default_rng(8), case.design
     coef = rng.standard_normal((M, design.width, 2))
     raw, offset = design.unstandardise(coef, np.array([1.0, -2.0]))
-    tolerance = 0.1 if "32" in name else 1e-6
-    columns = Z.reshape(N, M, -1) / np.where(design.inv > 0, design.inv, np.inf)[:, None] + design.mean
+    columns = case.explicit.reshape(N, M, -1) / np.where(design.inv > 0, design.inv, np.inf)[:, None] + design.mean
     scores = np.einsum("nmw,mwq->nq", columns, raw) + offset
-    np.testing.assert_allclose(scores, design.scores(coef) + [1.0, -2.0], atol=tolerance)
+    np.testing.assert_allclose(scores, design.scores(coef) + [1.0, -2.0], atol=0.1 if case.single else 1e-6)
 
 
-WITH_CONSTANT = [d for d in DESIGNS if "sparse" not in d[0] and "missing" not in d[0]]
-
-
-@pytest.mark.parametrize("name, design, Z, weight", WITH_CONSTANT, ids=[d[0] for d in WITH_CONSTANT])
-def test_constant_columns_count_nothing(name, design, Z, weight):
-    coef = np.zeros((M, design.width, 1))
+def test_constant_columns_count_nothing(case):
+    if not case.constant:
+        return
+    coef = np.zeros((M, case.design.width, 1))
     coef[5] = 1e6
-    assert design.inv[5] == 0
-    np.testing.assert_array_equal(design.scores(coef), 0.0)
-    assert (design.gradient(np.ones((N, 1)))[5] == 0).all()
+    assert case.design.inv[5] == 0
+    np.testing.assert_array_equal(case.design.scores(coef), 0.0)
+    assert (case.design.gradient(np.ones((N, 1)))[5] == 0).all()
 
 
 def test_moments_survive_a_large_offset():

@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from annealed.learners import FSAClassifier, FSAClassifierCV, FSAPath, FSARanker, FSARegressor, on_disk
+from annealed.learners import FSAClassifier, FSAClassifierCV, FSAPath, on_disk
 from annealed.learners.designs.out_of_core import BlockDesign
 from annealed.learners.objective.pairwise import PairwiseLogisticLoss
 from annealed.learners.sources.files import RawSource
 from annealed.learners.sources.matrix import parse_bytes
+from equal_fits import CASES, ESTIMATORS, assert_same_fit, correlated_matrix, targets
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
@@ -24,12 +25,8 @@ N, M = 1300, 60
 LAYOUTS = ("rows.npy", "columns.npy", "table.parquet", "chunks.h5", "plain.h5", "chunks.zarr")
 
 
-def _matrix(seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((N, M)) + rng.standard_normal((N, 1))
-    X = (X + rng.uniform(-3, 3, M)) * rng.uniform(0.1, 10, M)
-    X[:, 5] = 3.7  # constant
-    return X.astype(np.float32)
+def _matrix():
+    return correlated_matrix(N, M)
 
 
 def _write(folder, name, X, chunks=(300, 7)):
@@ -62,25 +59,6 @@ def files(tmp_path_factory):
     return found
 
 
-def _targets(X, task):
-    signal = (X / X.std(axis=0).clip(1e-9))[:, [9, 19, 29]].sum(axis=1)
-    signal = signal - signal.mean()
-    if task == "binary":
-        return np.where(signal > 0, "yes", "no")
-    if task == "classes":
-        return np.digitize(signal, [-1.5, 1.5])
-    if task == "grades":
-        return np.digitize(signal[:200], [-1.0, 1.0])
-    return np.column_stack([signal, -2 * signal]) if task == "numbers" else signal
-
-
-def _same(a, b, tol=1e-5):
-    np.testing.assert_array_equal(a.support_, b.support_)
-    for name in ("coef_", "responses_", "intercept_", "knots_", "missing_responses_", "loss_curve_"):
-        if hasattr(a, name):
-            np.testing.assert_allclose(getattr(a, name), getattr(b, name), rtol=tol, atol=tol, err_msg=name)
-
-
 @pytest.mark.parametrize("name", LAYOUTS)
 @pytest.mark.parametrize("response", ["linear", "piecewise"])
 @pytest.mark.parametrize("limit", ["90KB", "10MB"])
@@ -88,21 +66,17 @@ def test_every_layout(files, name, response, limit):
     if name not in files:
         pytest.skip("needs annealed[disk] and annealed[parquet]")
     X = _matrix()
-    y = _targets(X, "binary")
+    y = targets(X, "binary")
     source = on_disk(files[name], memory_limit=limit)
     found = FSAClassifier(3, response=response).fit(source, y)
-    _same(found, FSAClassifier(3, response=response).fit(X, y))
+    assert_same_fit(found, FSAClassifier(3, response=response).fit(X, y))
     np.testing.assert_allclose(found.decision_function(source), found._of_chosen(X[:, found.support_])[:, 0], rtol=1e-6, atol=1e-5)
     assert hasattr(found, "feature_names_in_") == name.endswith(".parquet")
 
 
-LOSSES = [("binary", loss) for loss in ("logistic", "flipped_logistic", "huberised_hinge", "lorenz", "squared")]
-LOSSES += [("classes", "multinomial"), ("classes", "lorenz"), ("number", "squared"), ("numbers", "squared"), ("grades", None)]
-
-
 @settings(max_examples=20, deadline=None, phases=[Phase.generate], derandomize=True)
 @given(
-    case=st.sampled_from(LOSSES),
+    case=st.sampled_from(CASES),
     response=st.sampled_from(["linear", "piecewise"]),
     name=st.sampled_from(["rows.npy", "columns.npy"]),
     limit=st.integers(40_000, 400_000),
@@ -112,47 +86,47 @@ LOSSES += [("classes", "multinomial"), ("classes", "lorenz"), ("number", "square
 def test_any_loss_response_and_block_size(files, case, response, name, limit, bins, polish):
     task, loss = case
     X, source = _matrix(), on_disk(files[name])
-    y = _targets(X, task)
-    kind = {"grades": FSARanker, "number": FSARegressor, "numbers": FSARegressor}.get(task, FSAClassifier)
+    y = targets(X, task)
+    kind = ESTIMATORS.get(task, FSAClassifier)
     settings = {"response": response, "bins": bins, "polish": polish, "n_steps": 20} | ({} if loss is None else {"loss": loss})
     if task == "grades":
-        X = X[:200]
+        X, y = X[:200], y[:200]
         mapped = np.load(files[name], mmap_mode="r")[:200]
         source = on_disk(mapped)
         limit //= 5
-    _same(kind(3, **settings).fit(on_disk(source, memory_limit=limit), y), kind(3, **settings).fit(X, y))
+    assert_same_fit(kind(3, **settings).fit(on_disk(source, memory_limit=limit), y), kind(3, **settings).fit(X, y))
 
 
 def test_missing_values_weights_and_integers(tmp_path):
     X = _matrix().astype(np.float64)
     X[::9, 9] = np.nan
-    y, weight = _targets(_matrix(), "binary"), np.random.default_rng(0).uniform(0, 2, N)
+    y, weight = targets(_matrix(), "binary"), np.random.default_rng(0).uniform(0, 2, N)
     weight[:40] = 0
     np.save(tmp_path / "X.npy", X)
     settings = {"response": "piecewise", "prior": None}
     there = FSAClassifier(3, **settings).fit(on_disk(tmp_path / "X.npy", memory_limit="90KB"), y, sample_weight=weight)
-    _same(there, FSAClassifier(3, **settings).fit(X, y, sample_weight=weight))
+    assert_same_fit(there, FSAClassifier(3, **settings).fit(X, y, sample_weight=weight))
     whole = np.round(_matrix()).astype(np.int16)
     np.save(tmp_path / "whole.npy", whole)
-    _same(FSAClassifier(3).fit(on_disk(tmp_path / "whole.npy", memory_limit="90KB"), y), FSAClassifier(3).fit(whole, y))
+    assert_same_fit(FSAClassifier(3).fit(on_disk(tmp_path / "whole.npy", memory_limit="90KB"), y), FSAClassifier(3).fit(whole, y))
 
 
 def test_views_of_mapped_arrays(files):
     X = _matrix()
     for name in ("rows.npy", "columns.npy"):
         view = np.load(files[name], mmap_mode="r")[100:1100, 3:50]
-        y = _targets(X, "binary")[100:1100]
+        y = targets(X, "binary")[100:1100]
         assert isinstance(on_disk(view), RawSource)
-        _same(FSAClassifier(3).fit(on_disk(view, memory_limit="50KB"), y), FSAClassifier(3).fit(X[100:1100, 3:50], y))
+        assert_same_fit(FSAClassifier(3).fit(on_disk(view, memory_limit="50KB"), y), FSAClassifier(3).fit(X[100:1100, 3:50], y))
         with pytest.raises(ValueError, match="strides"):
             on_disk(np.load(files[name], mmap_mode="r")[::2, ::2])
 
 
 def test_groups_paths_and_sizes(files):
     X, source = _matrix(), on_disk(files["columns.npy"], memory_limit="40KB")
-    y = _targets(X, "binary")
+    y = targets(X, "binary")
     groups = np.arange(M) // 2
-    _same(FSAClassifier(2, groups=groups).fit(source, y), FSAClassifier(2, groups=groups).fit(X, y))
+    assert_same_fit(FSAClassifier(2, groups=groups).fit(source, y), FSAClassifier(2, groups=groups).fit(X, y))
     there = FSAPath(FSAClassifier(), [2, 3, 5]).fit(source, y)
     here = FSAPath(FSAClassifier(), [2, 3, 5]).fit(X, y)
     np.testing.assert_array_equal(there.supports_, here.supports_)
@@ -207,9 +181,9 @@ def test_remaining_columns_stay_in_memory_for_polishing(tmp_path):
 
 def test_subsampled_steps(files):
     X, source = _matrix(), on_disk(files["columns.npy"], memory_limit="40KB", subsample=0.3)
-    y = _targets(X, "binary")
+    y = targets(X, "binary")
     models = [FSAClassifier(3, random_state=s).fit(source, y) for s in (0, 0, 1)]
-    _same(models[0], models[1], 0)
+    assert_same_fit(models[0], models[1], 0)
     assert models[0].loss_curve_[1] != models[2].loss_curve_[1]
     for model in models:
         assert model.get_support(indices=True).tolist() == [9, 19, 29]
@@ -227,7 +201,7 @@ def test_loss_of_pairs_reads_twice(files):
 
 def test_bad_input(files, tmp_path):
     X = _matrix()
-    y = _targets(X, "binary")
+    y = targets(X, "binary")
     source = on_disk(files["rows.npy"])
     with pytest.raises(ValueError, match=r"memory_limit='2 apples' is not valid"):
         on_disk(source, memory_limit="2 apples")
@@ -300,7 +274,7 @@ def test_columns_of_a_parquet_table(tmp_path):
     pytest.importorskip("pyarrow", reason="needs annealed[parquet]")
     X = _matrix()
     table = pd.DataFrame(X[:, :40], columns=[f"c{j}" for j in range(40)])
-    table["target"] = _targets(X, "binary")
+    table["target"] = targets(X, "binary")
     table.to_parquet(tmp_path / "t.parquet")
     with pytest.raises(ValueError, match="column 'target' holds"):
         on_disk(tmp_path / "t.parquet")
@@ -314,7 +288,7 @@ def test_columns_of_a_parquet_table(tmp_path):
 
 def test_sizes_by_criterion_and_by_folds(files):
     X, source = _matrix(), on_disk(files["columns.npy"])
-    y = _targets(X, "binary")
+    y = targets(X, "binary")
     for how in ({"sizes": [2, 3, 5], "criterion": "ebic"}, {"sizes": [2, 3], "cv": 2}):
         assert FSAClassifierCV(**how).fit(source, y).n_features_ == FSAClassifierCV(**how).fit(X, y).n_features_
 
@@ -338,7 +312,7 @@ def test_rows_of_a_file(files, name):
 
 def test_cross_validation_and_pipelines_on_a_file(files):
     X, source = _matrix(), on_disk(files["columns.npy"], memory_limit="90KB")
-    y = _targets(X, "binary")
+    y = targets(X, "binary")
     model = FSAClassifier(3)
     folds = KFold(3, shuffle=True, random_state=0)
     np.testing.assert_allclose(cross_val_score(model, source, y, cv=folds), cross_val_score(FSAClassifier(3), X, y, cv=folds))

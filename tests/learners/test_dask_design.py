@@ -1,16 +1,15 @@
-"""Fits on Dask arrays and torch tensors equal fits in memory: however they are chunked, whatever happens to the workers."""
+"""Fits on Dask arrays equal fits in memory: however they are chunked, whatever happens to the workers."""
 
 import os
 import signal
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from annealed.learners import FSAClassifier, FSARanker, FSARegressor, on_dask
+from annealed.learners import FSAClassifier, FSARegressor, on_dask
 from annealed.learners.objective.losses import LogisticLoss
+from equal_fits import CASES, ESTIMATORS, assert_same_fit, correlated_matrix, targets
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
@@ -24,32 +23,9 @@ needs_dask = pytest.mark.skipif(da is None, reason="needs annealed[dask]")
 N, M = 700, 40
 
 
-def _data(task="binary", seed=0):
-    rng = np.random.default_rng(seed)
-    X = (rng.standard_normal((N, M)) + rng.standard_normal((N, 1)) + rng.uniform(-3, 3, M)) * rng.uniform(0.1, 10, M)
-    X[:, 5] = 3.7
-    signal = (X / X.std(axis=0).clip(1e-9))[:, [9, 19, 29]].sum(axis=1)
-    signal -= signal.mean()
-    y = {
-        "binary": np.where(signal > 0, "yes", "no"),
-        "classes": np.digitize(signal, [-1.5, 1.5]),
-        "grades": np.digitize(signal, [-1.0, 1.0]),
-        "number": signal,
-        "numbers": np.column_stack([signal, -2 * signal]),
-    }[task]
-    return X.astype(np.float32), y
-
-
-def _same(a, b, tol=1e-5):
-    np.testing.assert_array_equal(a.support_, b.support_)
-    for name in ("coef_", "responses_", "intercept_", "knots_", "missing_responses_", "loss_curve_"):
-        if hasattr(a, name):
-            np.testing.assert_allclose(getattr(a, name), getattr(b, name), rtol=tol, atol=tol, err_msg=name)
-
-
-CASES = [("binary", loss) for loss in ("logistic", "flipped_logistic", "huberised_hinge", "lorenz", "squared")]
-CASES += [("classes", "multinomial"), ("classes", "lorenz"), ("number", "squared"), ("numbers", "squared"), ("grades", None)]
-KINDS = {"grades": FSARanker, "number": FSARegressor, "numbers": FSARegressor}
+def _data(task="binary"):
+    X = correlated_matrix(N, M)
+    return X, targets(X, task)
 
 
 @needs_dask
@@ -67,10 +43,10 @@ def test_any_loss_response_and_chunks(case, response, rows, columns, limit, bins
     X, y = _data(task)
     chunks = tuple(tuple(np.diff([0, *sorted(cuts), size]).tolist()) for cuts, size in ((rows, N), (columns, M)))
     settings = {"response": response, "bins": bins, "n_steps": 10} | ({} if loss is None else {"loss": loss})
-    kind = KINDS.get(task, FSAClassifier)
+    kind = ESTIMATORS.get(task, FSAClassifier)
     with dask.config.set(scheduler="synchronous"):
         there = kind(3, **settings).fit(on_dask(da.from_array(X, chunks=chunks), memory_limit=limit), y)
-    _same(there, kind(3, **settings).fit(X, y))
+    assert_same_fit(there, kind(3, **settings).fit(X, y))
 
 
 @needs_dask
@@ -106,7 +82,7 @@ def test_data_frames():
     with dask.config.set(scheduler="synchronous"):
         there = FSAClassifier(3).fit(dd.from_pandas(table, npartitions=3), dd.from_pandas(pd.Series(y), npartitions=3))
     here = FSAClassifier(3).fit(table, y)
-    _same(there, here)
+    assert_same_fit(there, here)
     assert there.get_feature_names_out().tolist() == here.get_feature_names_out().tolist()
 
 
@@ -137,7 +113,7 @@ def test_limits_belong_to_the_data():
         on_dask(D, subsample=2)
     with dask.config.set(scheduler="synchronous"):
         models = [FSAClassifier(3, random_state=s).fit(on_dask(D, memory_limit="2KB", subsample=0.3), y) for s in (0, 0, 1)]
-    _same(models[0], models[1], 0)
+    assert_same_fit(models[0], models[1], 0)
     assert not np.array_equal(models[0].loss_curve_, models[2].loss_curve_)
 
 
@@ -149,7 +125,7 @@ def test_missing_values():
         there = FSAClassifier(3, response="piecewise").fit(da.from_array(X, chunks=(171, 23)), y)
         with pytest.raises(ValueError, match="in column 9"):
             FSAClassifier(3).fit(da.from_array(X, chunks=(171, 23)), y)
-    _same(there, FSAClassifier(3, response="piecewise").fit(X, y))
+    assert_same_fit(there, FSAClassifier(3, response="piecewise").fit(X, y))
 
 
 @needs_dask
@@ -179,7 +155,7 @@ def test_first_rows_far_from_each_other():
     X, y = _data()
     X = X.astype(np.float64) + 1e6 + np.repeat([0.0, 1e4], N // 2)[:, None]
     with dask.config.set(scheduler="synchronous"):
-        _same(FSAClassifier(3).fit(da.from_array(X, chunks=(N // 2, M)), y), FSAClassifier(3).fit(X, y))
+        assert_same_fit(FSAClassifier(3).fit(da.from_array(X, chunks=(N // 2, M)), y), FSAClassifier(3).fit(X, y))
 
 
 class _Killing(FSAClassifier):
@@ -208,51 +184,5 @@ def test_a_cluster_of_processes_and_a_killed_worker():
         model.victim = next(iter(client.run(os.getpid).values()))
         model.fit(D, y)
         assert model.victim not in client.run(os.getpid).values()
-    _same(model, whole, 0)
-    _same(model, FSAClassifier(3, n_steps=20).fit(X, y))
-
-
-def test_torch_is_not_imported_unless_asked_for():
-    code = (
-        "import sys, numpy as np; from annealed.learners import FSAClassifier; X = np.eye(20); "
-        "FSAClassifier(2).fit(X, X[:, 3] > 0); assert 'torch' not in sys.modules and 'dask' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
-@pytest.mark.parametrize("response", ["linear", "piecewise"])
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_every_loss_and_response_on_tensors(case, response):
-    torch = pytest.importorskip("torch", reason="needs annealed[torch]")
-    task, loss = case
-    X, y = _data(task)
-    settings = {"response": response, "n_steps": 20} | ({} if loss is None else {"loss": loss})
-    kind = KINDS.get(task, FSAClassifier)
-    here = kind(3, **settings).fit(X, y)
-    tensor = torch.from_numpy(X)
-    there = kind(3, **settings).fit(tensor, torch.from_numpy(y) if y.dtype.kind == "f" else y)
-    _same(there, here)
-    if kind is not FSARanker:
-        assert there.score(tensor, y) == pytest.approx(here.score(X, y), abs=1e-6)
-
-
-def test_bad_tensors():
-    torch = pytest.importorskip("torch", reason="needs annealed[torch]")
-    X, y = _data()
-    with pytest.raises(ValueError, match="expected rows and columns"):
-        FSAClassifier(3).fit(torch.zeros(3), y)
-    X[3, 7] = np.nan
-    for other in (torch.ones(4, 3).to_sparse(), torch.ones(4, 3) * 1j):
-        with pytest.raises(ValueError, match="expected a dense one of real numbers"):
-            FSAClassifier(1).fit(other, [0, 1, 0, 1])
-    with pytest.raises(ValueError, match="in column 7"):
-        FSAClassifier(3).fit(torch.from_numpy(X), y)
-    assert FSAClassifier(3, response="piecewise").fit(torch.from_numpy(X), y).n_features_in_ == X.shape[1]
-
-
-def test_cuda():
-    torch = pytest.importorskip("torch", reason="needs annealed[torch]")
-    if not torch.cuda.is_available():
-        pytest.skip("needs a CUDA device")
-    X, y = _data()
-    _same(FSAClassifier(3).fit(torch.from_numpy(X).cuda(), y), FSAClassifier(3).fit(X, y))
+    assert_same_fit(model, whole, 0)
+    assert_same_fit(model, FSAClassifier(3, n_steps=20).fit(X, y))

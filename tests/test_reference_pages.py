@@ -17,7 +17,7 @@ def commands(command, name="annealed"):
         yield from commands(below, f"{name} {part}")
 
 
-@pytest.mark.parametrize("name, command", commands(get_command(app)))
+@pytest.mark.parametrize("name, command", list(commands(get_command(app))))
 def test_the_page_names_the_command_and_its_options(name, command):
     page = (DOCS / "commands.md").read_text()
     sections = dict(re.findall(r"^#+ (annealed .*)\n((?:(?!^#).*\n)*)", page, re.MULTILINE))

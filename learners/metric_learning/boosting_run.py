@@ -10,7 +10,8 @@ from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.utils import check_random_state
 from tqdm import tqdm
 
-from .boosting import MetricBooster, SparseMetric, power_step, sgd_step
+from .boosting import MetricBooster, SparseMetric
+from .directions import power_step, sgd_step
 from .feature_map import ExpandedColumns, FeatureMap
 from .interactions import strongest_products
 from .neighbours import nearest

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import numpy as np
 from annealed.models.keypoints.detector import KeypointDetector
+from annealed.pipelines.common.image_folders import list_images
 from annealed.pipelines.faces.average_precision import pooled
-from annealed.pipelines.faces.data import list_images, read_faces
+from annealed.pipelines.faces.data import read_faces
 from annealed.pipelines.faces.evaluate import evaluate_detector
 from annealed.pipelines.faces.training.calibration import calibrate
 from annealed.pipelines.faces.training.cascade import rejection_thresholds, with_order

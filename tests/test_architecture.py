@@ -24,8 +24,8 @@ LEVELS = {
     "pipelines": [
         {"console"},
         {"common"},
-        {"faces", "motion", "tabular"},
-        {"pets", "reproduce"},
+        {"faces", "motion", "pets", "tabular"},
+        {"reproduce"},
         {"faces.training"},
         {"cli"},
     ],

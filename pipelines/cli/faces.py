@@ -127,8 +127,9 @@ def train(
     from ...models import load_model, resolve_model
     from ...models.keypoints.detector import KeypointDetector
     from ...models.keypoints.guided_search import MODES
+    from ..common.image_folders import list_images
     from ..common.outputs import check_outputs
-    from ..faces.data import KEYPOINTS, list_images, read_faces
+    from ..faces.data import KEYPOINTS, read_faces
     from ..faces.training.fast_modes import ModeSettings, add_modes
     from ..faces.training.settings import read_settings
     from ..faces.training.train import train_detector
@@ -180,8 +181,9 @@ def evaluate(
     """Compare detections with annotations: average precision per keypoint, tolerance and source."""
     from ...models import load_model, resolve_model
     from ...models.keypoints.detector import KeypointDetector
+    from ..common.image_folders import list_images
     from ..common.outputs import check_outputs, make_folder
-    from ..faces.data import list_images, read_faces
+    from ..faces.data import read_faces
     from ..faces.evaluate import COLUMNS, REPORT_FILES, evaluate_detector, write_report
 
     detector = load_model(resolve_model(model))

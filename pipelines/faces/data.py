@@ -6,12 +6,13 @@ of the project: x to the right, y down, the centre of the top-left pixel is (0, 
 
 from __future__ import annotations
 
-import csv
 import json
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+
+from ..common.image_folders import IMAGE_SUFFIXES, read_rows
 
 KEYPOINTS = (
     "left_eye",
@@ -26,7 +27,6 @@ KEYPOINTS = (
 )
 #: The keypoint that the same model finds in a mirrored photograph.
 MIRROR = {name: name.replace("left", "RIGHT").replace("right", "left").replace("RIGHT", "right") for name in KEYPOINTS}
-IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp")
 
 # Points of the 68-point scheme, counted from 0, whose mean is the keypoint.
 _OF_68 = {
@@ -122,36 +122,6 @@ def read_faces(folder: str | Path) -> list[FaceImage]:
     return sorted(images, key=lambda image: str(image.path))
 
 
-def list_images(folder: str | Path) -> list[Path]:
-    """Image files of a folder in the order of their names.
-
-    Raises
-    ------
-    ValueError
-        If the folder is missing or holds no image.
-    """
-    folder = Path(folder)
-    if not folder.is_dir():
-        raise ValueError(f"{folder}: no such folder")
-    paths = sorted(path for path in folder.iterdir() if path.suffix.lower() in IMAGE_SUFFIXES)
-    if not paths:
-        raise ValueError(f"{folder}: no image in this folder")
-    return paths
-
-
-def _rows(path: Path, columns: tuple[str, ...]):
-    """Rows of a CSV file as dictionaries, each with its line number."""
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.DictReader(file, skipinitialspace=True)
-            missing = [name for name in columns if name not in (reader.fieldnames or [])]
-            if missing:
-                raise ValueError(f"{path}: expected the columns {', '.join(columns)}; missing: {', '.join(missing)}")
-            yield from ((reader.line_num, row) for row in reader)
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise ValueError(f"{path}: not a readable CSV file ({error})") from None
-
-
 def _number(row: dict, column: str, path: Path, line: int) -> float:
     try:
         value = float(row[column])
@@ -165,7 +135,7 @@ def _number(row: dict, column: str, path: Path, line: int) -> float:
 def _read_csv(folder: Path) -> list[FaceImage]:
     path = folder / "keypoints.csv"
     points: dict[str, dict[str, dict[str, tuple[float, float, bool]]]] = {}
-    for line, row in _rows(path, ("image", "face", "keypoint", "x", "y")):
+    for line, row in read_rows(path, ("image", "face", "keypoint", "x", "y")):
         keypoint = row["keypoint"]
         if keypoint not in KEYPOINTS:
             raise ValueError(f"{path}, line {line}: keypoint={keypoint!r}, expected one of {', '.join(KEYPOINTS)}")
@@ -178,7 +148,7 @@ def _read_csv(folder: Path) -> list[FaceImage]:
     boxes: dict[str, list[list[float]]] = {}
     path = folder / "ignore.csv"
     if path.is_file():
-        for line, row in _rows(path, ("image", "x0", "y0", "x1", "y1")):
+        for line, row in read_rows(path, ("image", "x0", "y0", "x1", "y1")):
             boxes.setdefault(row["image"], []).append([_number(row, c, path, line) for c in ("x0", "y0", "x1", "y1")])
     return [_face_image(folder / name, list(faces.values()), boxes.get(name, [])) for name, faces in points.items()]
 

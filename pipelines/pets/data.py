@@ -10,7 +10,7 @@ from typing import overload
 
 from ...vision.images import read_image
 from ...vision.words.pet_features import Photograph
-from ..faces.data import IMAGE_SUFFIXES, _rows
+from ..common.image_folders import IMAGE_SUFFIXES, read_rows
 
 BOX_COLUMNS = ("head_xmin", "head_ymin", "head_xmax", "head_ymax")
 SPECIES = {"1": "cat", "2": "dog"}  # third column of the official lists
@@ -116,7 +116,7 @@ def _images(folder: Path) -> list[Path]:
 def _from_table(folder: Path) -> list[PetFile]:
     table = folder / "labels.csv"
     files = []
-    for line, row in _rows(table, ("image", "label")):
+    for line, row in read_rows(table, ("image", "label")):
         where = f"{table}, line {line}"
         name, label = (row["image"] or "").strip(), (row["label"] or "").strip()
         if not name or not label:

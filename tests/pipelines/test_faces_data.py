@@ -5,7 +5,8 @@ import json
 import cv2
 import numpy as np
 import pytest
-from annealed.pipelines.faces.data import KEYPOINTS, MIRROR, list_images, read_faces
+from annealed.pipelines.common.image_folders import list_images
+from annealed.pipelines.faces.data import KEYPOINTS, MIRROR, read_faces
 
 FACE = {name: (10.0 + 3 * i, 20.0 + i) for i, name in enumerate(KEYPOINTS)}
 

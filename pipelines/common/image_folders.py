@@ -1,0 +1,65 @@
+"""Folders of images, and tables of annotations beside them."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+
+IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp")
+
+
+def list_images(folder: str | Path) -> list[Path]:
+    """Image files of a folder in the order of their names.
+
+    Parameters
+    ----------
+    folder : path
+
+    Returns
+    -------
+    list of Path
+
+    Raises
+    ------
+    ValueError
+        If the folder is missing or holds no image.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise ValueError(f"{folder}: no such folder")
+    paths = sorted(path for path in folder.iterdir() if path.suffix.lower() in IMAGE_SUFFIXES)
+    if not paths:
+        raise ValueError(f"{folder}: no image in this folder")
+    return paths
+
+
+def read_rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[int, dict[str, str]]]:
+    """Read a CSV file row by row.
+
+    Parameters
+    ----------
+    path : path
+    columns : tuple of str
+        Columns that the file must have.
+
+    Yields
+    ------
+    line : int
+        Number of the line, for messages.
+    row : dict of str to str
+
+    Raises
+    ------
+    ValueError
+        If a column is missing, or the file is no readable CSV file.
+    """
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.DictReader(file, skipinitialspace=True)
+            missing = [name for name in columns if name not in (reader.fieldnames or [])]
+            if missing:
+                raise ValueError(f"{path}: expected the columns {', '.join(columns)}; missing: {', '.join(missing)}")
+            yield from ((reader.line_num, row) for row in reader)
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ValueError(f"{path}: not a readable CSV file ({error})") from None

@@ -8,7 +8,6 @@ from annealed.models import load_model
 from annealed.models.motion.candidate_set import CandidateSet, candidate_set, ranked_pairs, relative
 from annealed.models.motion.ranker import SegmentationRanker
 from annealed.models.motion.ranking_function import RankerSettings, RankingFunction
-from annealed.pipelines.cli.app import app
 from annealed.pipelines.motion import evaluate as evaluate_module
 from annealed.pipelines.motion import report as motion_report
 from annealed.pipelines.motion.benchmark import Benchmark
@@ -20,7 +19,7 @@ from annealed.vision.tracks.candidates import JOINED_FAMILIES, Candidate
 from annealed.vision.tracks.features import SegmentationFeatures
 from annealed.vision.tracks.io import TrackSequence
 from annealed.vision.tracks.labels import by_size, canonical_labels, misclassification
-from typer.testing import CliRunner
+from helpers import run
 
 FEATURES = SegmentationFeatures(n_thresholds=5, neighbours=(3, 7), dimensions=(2.0, 4.0), n_smallest=2)
 
@@ -40,10 +39,6 @@ def rigid_motions(n_motions=2, n_points=14, n_frames=10, noise=0.05, seed=0):
         parts.append(flat + place + np.arange(n_frames)[:, None, None] * speed)
     tracks = np.concatenate(parts, axis=1)
     return tracks + noise * rng.standard_normal(tracks.shape), np.repeat(np.arange(n_motions), n_points)
-
-
-def run(*args):
-    return CliRunner().invoke(app, [str(a) for a in args])
 
 
 def invented_sets(n_sets=40, n_features=30, seed=0):

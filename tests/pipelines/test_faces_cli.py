@@ -10,24 +10,17 @@ import cv2
 import numpy as np
 import pytest
 from annealed import __version__
-from annealed.models import KeypointDetector
-from annealed.models.keypoints.detector import Detection, KeypointModel
-from annealed.pipelines.cli.app import app
+from annealed.models.keypoints.detector import Detection
 from annealed.pipelines.common.outputs import overlay_paths
 from annealed.pipelines.faces import detect as faces_detect
 from annealed.pipelines.faces.data import KEYPOINTS
 from annealed.pipelines.faces.drawing import draw_detections
 from annealed.vision.windows.feature_layout import HAAR_KINDS
 from annealed.vision.windows.feature_pool import FeaturePool
-from annealed.vision.windows.responses import Responses
+from helpers import run, save_tiny_detector
 from PIL import Image
-from typer.testing import CliRunner
 
 POOL = FeaturePool(kinds={k: HAAR_KINDS[k] for k in ("2h", "2v", "centre")}, sides=(4,), hog=None)
-
-
-def run(*args):
-    return CliRunner().invoke(app, [str(a) for a in args])
 
 
 def lines(result):
@@ -41,12 +34,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def model(folder):
-    """A detector of bright left and dark right borders: any photograph has some."""
-    feature = POOL.features[:1]
-    one = KeypointModel(feature, Responses([-1.0], [0.5], [[-2, -1, 0, 1, 2]]), 0.0, np.float32([0.5]), threshold=0.8)
-    path = folder / "tiny.safetensors"
-    KeypointDetector({"left_eye": one, "chin": one.mirrored(POOL)}, POOL, info={"summary": "tiny"}).save(path)
-    return path
+    return save_tiny_detector(folder / "tiny.safetensors")
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from annealed.models.keypoints.detector import KeypointDetector
 from annealed.models.keypoints.non_maximum_suppression import Localisation
 from annealed.models.keypoints.shape_regression import Context, Face
 from annealed.models.keypoints.window_models import KeypointModel
-from annealed.pipelines.faces.data import KEYPOINTS, FaceImage
+from annealed.pipelines.faces.data import KEYPOINTS
 from annealed.pipelines.faces.training.cascade import cascade_for_recall, cheapest_order, expected_cost, soft_cascade, with_order
 from annealed.pipelines.faces.training.fast_modes import ModeSettings, add_modes
 from annealed.pipelines.faces.training.guided_search import GuideSettings, VerifierJob, train_guide
@@ -22,6 +22,7 @@ from annealed.vision.pyramid import gaussian_pyramid
 from annealed.vision.windows.feature_layout import HAAR_KINDS
 from annealed.vision.windows.feature_pool import FeaturePool
 from annealed.vision.windows.responses import Responses
+from helpers import face_images
 
 POOL = FeaturePool(kinds={k: HAAR_KINDS[k] for k in ("2h", "2v", "centre")}, sides=(3, 6), hog=None)
 GUIDE = GuideSettings(n_offsets=40, n_prune=(5, 20), n_random=600, first_rows=500, per_level=4)
@@ -42,19 +43,12 @@ def paint(seed):
         place = (round(16 * x), round(16 * y))
         cv2.circle(pixels, place, round(16 * ied * 0.13), (250, 250, 250) if k >= 6 else (10, 10, 10), -1, cv2.LINE_AA, 4)
         cv2.circle(pixels, place, round(16 * ied * 0.05), (200, 60, 60) if k < 4 else (60, 60, 200), -1, cv2.LINE_AA, 4)
-    return pixels, points[None]
+    return pixels, points[None], np.ones((1, 9), bool)
 
 
 @pytest.fixture(scope="module")
 def photographs(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("dots")
-    images = []
-    for seed in range(40):
-        pixels, faces = paint(seed)
-        path = folder / f"p_{seed:02d}.png"
-        cv2.imwrite(str(path), pixels[:, :, ::-1])
-        images.append(FaceImage(path, faces, np.ones((1, 9), bool), np.zeros((0, 4))))
-    return images
+    return face_images(tmp_path_factory.mktemp("dots"), map(paint, range(40)))
 
 
 def views(images):

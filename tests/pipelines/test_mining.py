@@ -7,7 +7,7 @@ import cv2
 import numpy as np
 import pytest
 from annealed.models import load_model
-from annealed.pipelines.faces.data import KEYPOINTS, FaceImage
+from annealed.pipelines.faces.data import KEYPOINTS
 from annealed.pipelines.faces.training.sampling import Windows, join, pack_keys, positive_windows, sample_view
 from annealed.pipelines.faces.training.settings import TrainingSettings, read_settings
 from annealed.pipelines.faces.training.train import learnt_as, train_detector
@@ -16,6 +16,7 @@ from annealed.vision.pyramid import gaussian_pyramid
 from annealed.vision.windows.feature_layout import HAAR_KINDS
 from annealed.vision.windows.feature_pool import FeaturePool
 from annealed.vision.windows.patches import extract_patches
+from helpers import face_images
 
 EYES = ("left_eye", "right_eye")
 POOL = FeaturePool(kinds={k: HAAR_KINDS[k] for k in ("2h", "2v", "4")}, sides=(3, 6), hog=None)
@@ -42,14 +43,7 @@ def paint(seed, eyes=True):
 
 @pytest.fixture(scope="module")
 def photographs(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("marks")
-    images = []
-    for seed in range(12):
-        pixels, faces, visible = paint(seed)
-        path = folder / f"p_{seed:02d}.png"
-        cv2.imwrite(str(path), pixels[:, :, ::-1])
-        images.append(FaceImage(path, faces, visible, np.zeros((0, 4))))
-    return images
+    return face_images(tmp_path_factory.mktemp("crosses"), map(paint, range(12)))
 
 
 def test_mirrored_views(photographs):

@@ -8,31 +8,17 @@ from contextlib import contextmanager
 import cv2
 import numpy as np
 import pytest
-from annealed.models import KeypointDetector
 from annealed.models.files import write_model
-from annealed.models.keypoints.detector import KeypointModel
-from annealed.pipelines.cli.app import app
 from annealed.pipelines.common.outputs import check_outputs
 from annealed.pipelines.common.video import write_video
 from annealed.vision.tracks.video import read_frames
-from annealed.vision.windows.feature_layout import HAAR_KINDS
-from annealed.vision.windows.feature_pool import FeaturePool
+from helpers import run, save_tiny_detector
 from PIL import Image
-from typer.testing import CliRunner
-
-
-def run(*args):
-    return CliRunner().invoke(app, [str(a) for a in args])
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    pool = FeaturePool(kinds={"2h": HAAR_KINDS["2h"]}, sides=(4,), hog=None)
-    knots, responses = np.float32([[-2, -1, 0, 1, 2]]), np.float32([0.5])
-    one = KeypointModel(pool.features[:1], np.float32([-1.0]), np.float32([0.5]), knots, responses, 0.0, threshold=0.8)
-    path = tmp_path_factory.mktemp("model") / "tiny.safetensors"
-    KeypointDetector({"left_eye": one}, pool).save(path)
-    return path
+    return save_tiny_detector(tmp_path_factory.mktemp("model") / "tiny.safetensors")
 
 
 @pytest.fixture

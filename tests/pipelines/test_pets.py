@@ -12,20 +12,15 @@ import scipy.sparse as sp
 from annealed.models import ClassifierSettings, ImageClassifier, load_model
 from annealed.models.images.classifier import HEADS, WHOLE, temperature
 from annealed.models.images.scorers import AdditiveScorer, MetricScorer
-from annealed.pipelines.cli.app import app
 from annealed.pipelines.pets import report as pets_report
 from annealed.pipelines.pets.data import read_pets, usable
 from annealed.vision import DenseSift, PetFeatures, Photograph, VisualWords, colour_histogram
 from annealed.vision.words.visual_words import nearest_centres, rooted
+from helpers import run
 from PIL import Image
 from sklearn.base import clone
-from typer.testing import CliRunner
 
 N_WORDS = 40
-
-
-def run(*args):
-    return CliRunner().invoke(app, [str(a) for a in args])
 
 
 def picture(label, seed, shape=(90, 120)):

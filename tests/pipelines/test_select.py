@@ -5,14 +5,9 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from annealed.pipelines.cli.app import app
 from annealed.pipelines.tabular.readers import guess_task, read_table
+from helpers import run
 from sklearn.datasets import dump_svmlight_file
-from typer.testing import CliRunner
-
-
-def run(*args):
-    return CliRunner().invoke(app, ["select", *map(str, args)])
 
 
 def planted(n=400, m=30, true=(3, 7, 12), seed=0):
@@ -35,7 +30,7 @@ def test_planted_classes(tmp_path, suffix):
         frame.to_parquet(path)
     else:
         frame.to_csv(path, index=False, sep="\t" if suffix == "tsv" else ",")
-    result = run(path, "--target", "label", "-k", 3, "--json")
+    result = run("select", path, "--target", "label", "-k", 3, "--json")
     assert result.exit_code == 0, result.output
     record = json.loads(result.stdout)
     assert record["task"] == "classification" and sorted(s["name"] for s in record["selected"]) == sorted(true)
@@ -46,12 +41,12 @@ def test_planted_classes(tmp_path, suffix):
 def test_regression_gives_coefficients_in_the_columns_units(tmp_path):
     X, score, names, true = planted()
     frame_of(X * 10, names, target=score + 5).to_csv(tmp_path / "t.csv", index=False)
-    record = json.loads(run(tmp_path / "t.csv", "--target", "target", "-k", 3, "--json").stdout)
+    record = json.loads(run("select", tmp_path / "t.csv", "--target", "target", "-k", 3, "--json").stdout)
     assert record["task"] == "regression"
     assert {s["name"]: round(s["coefficient"], 3) for s in record["selected"]} == {"c3": 0.2, "c7": -0.2, "c12": 0.15}
     strong = [s["name"] for s in record["selected"]]
     assert strong[2] == "c12"  # by falling effect
-    table = run(tmp_path / "t.csv", "--target", "target", "-k", 3)
+    table = run("select", tmp_path / "t.csv", "--target", "target", "-k", 3)
     assert all(name in table.stdout for name in true) and "regression, 400 rows" in table.stdout
 
 
@@ -62,14 +57,14 @@ def test_columns_left_out_or_imputed_are_named(tmp_path):
     frame["empty"] = np.where(np.arange(400) < 201, np.nan, X[:, 1])
     frame.loc[5, "c3"] = np.inf
     frame.to_csv(tmp_path / "t.csv", index=False)
-    result = run(tmp_path / "t.csv", "--target", "y", "-k", 3, "--json")
+    result = run("select", tmp_path / "t.csv", "--target", "y", "-k", 3, "--json")
     assert result.exit_code == 0
     assert "1 column left out, text: words" in result.stderr
     assert "1 column left out, constant: same" in result.stderr
     assert "2 columns incomplete, gaps filled with the median: c3, holes" in result.stderr
     assert "1 column left out, more than half of the values missing: empty" in result.stderr
     assert {s["name"] for s in json.loads(result.stdout)["selected"]} == set(true)
-    assert run(tmp_path / "t.csv", "--target", "y", "-k", 3, "--json", "--quiet").stderr == ""
+    assert run("select", tmp_path / "t.csv", "--target", "y", "-k", 3, "--json", "--quiet").stderr == ""
     table = read_table(tmp_path / "t.csv", "y")
     holes = table.X[:, table.names.index("holes")]
     np.testing.assert_allclose(holes[:100], np.median(X[100:, 0]))
@@ -90,7 +85,7 @@ def test_npz_and_svmlight(tmp_path):
     np.savez(tmp_path / "t.npz", X=X, y=y, names=names)
     dump_svmlight_file(X, y, str(tmp_path / "t.svmlight"))
     for path, expected in (("t.npz", true), ("t.svmlight", ["3", "7", "12"])):
-        result = run(tmp_path / path, "-k", 3, "--json")
+        result = run("select", tmp_path / path, "-k", 3, "--json")
         assert {s["name"] for s in json.loads(result.stdout)["selected"]} == set(expected)
 
 
@@ -98,7 +93,7 @@ def test_several_classes(tmp_path):
     X, _, names, true = planted(true=(3, 7))
     label = np.where(X[:, 3] > 0.8, "a", np.where(X[:, 7] > 0.3, "b", "c"))
     frame_of(X, names, y=label).to_csv(tmp_path / "t.csv", index=False)
-    selected = json.loads(run(tmp_path / "t.csv", "--target", "y", "-k", 2, "--json").stdout)["selected"]
+    selected = json.loads(run("select", tmp_path / "t.csv", "--target", "y", "-k", 2, "--json").stdout)["selected"]
     assert {s["name"] for s in selected} == set(true) and all(s["coefficient"] > 0 for s in selected)
 
 
@@ -132,7 +127,7 @@ def test_guess_task():
 def test_bad_input_is_one_line(tmp_path, name, content, args, message):
     if content is not None:
         (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
-    result = run(tmp_path / name, *args)
+    result = run("select", tmp_path / name, *args)
     assert result.exit_code == 2 and result.stdout == ""
     line = result.stderr.strip().split("\n")[-1]
     assert line.startswith("annealed: ") and message in line, result.stderr
@@ -142,6 +137,6 @@ def test_bad_input_is_one_line(tmp_path, name, content, args, message):
 def test_more_than_there_are(tmp_path):
     X, score, names, _ = planted(m=5, true=(0, 1))
     frame_of(X[:, :5], names[:5], y=score).to_csv(tmp_path / "t.csv", index=False)
-    result = run(tmp_path / "t.csv", "--target", "y", "-k", 9, "--json")
+    result = run("select", tmp_path / "t.csv", "--target", "y", "-k", 9, "--json")
     assert result.exit_code == 0 and "only 5 usable columns" in result.stderr
     assert len(json.loads(result.stdout)["selected"]) == 5

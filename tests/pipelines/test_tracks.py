@@ -5,7 +5,6 @@ import json
 import cv2
 import numpy as np
 import pytest
-from annealed.pipelines.cli.app import app
 from annealed.pipelines.common.video import write_video
 from annealed.pipelines.motion.segment import write_overlay
 from annealed.vision.tracks.candidates import VIDEO_FAMILIES, candidates
@@ -15,8 +14,8 @@ from annealed.vision.tracks.io import TrackSequence, read_sequences, read_tracks
 from annealed.vision.tracks.labels import misclassification
 from annealed.vision.tracks.tracker import Tracker
 from annealed.vision.tracks.video import open_video, read_frames
+from helpers import run
 from scipy.io import savemat
-from typer.testing import CliRunner
 
 
 @pytest.mark.data
@@ -198,9 +197,7 @@ def test_candidates_of_a_video_hold_the_truth(scene_video):
 
 def test_a_video_goes_in_and_coloured_tracks_come_out(scene_video, tmp_path):
     scene, path = scene_video
-    result = CliRunner().invoke(
-        app, ["motion", "segment", str(path), "--motions", "3", "--overlay", str(tmp_path / "o.mp4"), "--json"]
-    )
+    result = run("motion", "segment", path, "--motions", 3, "--overlay", tmp_path / "o.mp4", "--json")
     assert result.exit_code == 0, result.stderr
     labels = np.array(json.loads(result.stdout)["labels"])
     tracks = Tracker().track(path)

@@ -31,3 +31,13 @@ def test_the_page_names_every_public_name(package):
     page = (DOCS / "api.md").read_text()
     section = page.partition(f"## annealed.{package}\n")[2].partition("\n## ")[0]
     assert set(re.findall(r"^\| `(\w+)`", section, re.MULTILINE)) == set(importlib.import_module(f"annealed.{package}").__all__)
+
+
+PAGES = [DOCS.parent / "README.md", *sorted(DOCS.rglob("*.md")), *sorted((DOCS.parent / "models").rglob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS.parent).as_posix())
+def test_files_that_a_page_names_are_there(page):
+    folders = "benchmarks|tests|examples|docs|learners|vision|models|pipelines"
+    named = re.findall(rf"`(?:python )?((?:{folders})/[\w/]+\.\w+)", page.read_text())
+    assert not [name for name in named if not (DOCS.parent / name).exists()]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
 from ..objective.losses import Loss
 from ..objective.priors import Prior
@@ -151,36 +150,3 @@ def gram(problem: Problem, A: np.ndarray, weighed: np.ndarray, weigh) -> tuple[n
             H -= total * np.outer(mean, mean)
             return H, mean, total
     return H, np.zeros(A.shape[1]), 0.0
-
-
-@njit(cache=True)
-def single_changes(inverse, theta, C, schur, gradient, out):
-    """Add, for every pair (feature i of the support, single column j of the pool), the model's change of the objective.
-
-    Adding j moves the support by C_ij g_j / s_j; leaving i out then costs theta_i'^2 / (2 [H^-1]'_ii).
-    """
-    for j in range(C.shape[1]):
-        g, s = gradient[j], schur[j]
-        for i in range(C.shape[0]):
-            c = C[i, j]
-            moved = theta[i] + c * g / s
-            out[i, j] += 0.5 * moved * moved / (inverse[i, i] + c * c / s) - 0.5 * g * g / s
-
-
-@njit(cache=True)
-def block_changes(inverse, theta, C, schur, gradient, first, first_pool, out):
-    """The same for units of several columns: ``first`` and ``first_pool`` hold where each unit's columns begin, and the end.
-
-    ``schur`` (n_columns, widest): rows of the pool units' Schur complements.
-    """
-    for j in range(len(first_pool) - 1):
-        a, b = first_pool[j], first_pool[j + 1]
-        s_inverse = np.linalg.inv(schur[a:b, : b - a].copy())
-        step = s_inverse @ gradient[a:b]
-        gain = 0.5 * np.dot(gradient[a:b], step)
-        for i in range(len(first) - 1):
-            u, v = first[i], first[i + 1]
-            c = np.ascontiguousarray(C[u:v, a:b])
-            moved = theta[u:v] + c @ step
-            spread = inverse[u:v, u:v] + c @ s_inverse @ c.T
-            out[i, j] += 0.5 * np.dot(moved, np.linalg.solve(spread, moved)) - gain

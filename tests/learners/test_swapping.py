@@ -19,9 +19,10 @@ from annealed.learners.objective.losses import (
 from annealed.learners.objective.pairwise import PairwiseLogisticLoss
 from annealed.learners.objective.priors import Prior
 from annealed.learners.solvers.annealing import anneal
+from annealed.learners.solvers.exchanges import exchange_changes, unit_columns
 from annealed.learners.solvers.newton import Problem, refit
 from annealed.learners.solvers.schedules import inverse
-from annealed.learners.solvers.swapping import exchange_changes, polish, swap, unit_columns
+from annealed.learners.solvers.swapping import polish, swap
 from annealed.pipelines.reproduce.simulated import simulate
 from scipy.optimize import minimize
 

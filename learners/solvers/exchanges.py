@@ -1,0 +1,129 @@
+"""The quadratic model in which exchanges of features are judged."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from numba import njit
+
+from .newton import Fit, Problem, gram
+
+
+def exchange_changes(problem: Problem, Z, first, support, A, fit: Fit) -> np.ndarray:
+    """Predicted change of the objective for every exchange of a unit of the support for one of the pool.
+
+    Adding unit j to the support S moves the others by -C_j d_j with C_j = H_SS^-1 H_Sj, d_j = -S_j^-1 g_j and the Schur complement
+    S_j; removing i afterwards costs beta_i' ([H^-1]'_ii)^-1 beta_i' / 2. One product of support and pool serves all pairs.
+
+    Parameters
+    ----------
+    problem : Problem
+    Z : ndarray of shape (n_samples, p)
+        Standardised columns of the pool, unit after unit.
+    first : ndarray of shape (n_units + 1,), int
+        Where each unit's columns begin, and the end.
+    support : ndarray of shape (k,), int
+        Units.
+    A : ndarray of shape (n_samples, columns of the support)
+    fit : Fit
+        Of the support.
+
+    Returns
+    -------
+    ndarray of shape (k, n_units)
+        Negative where the exchange is predicted to lower the objective; +inf for units of the support.
+    """
+    # Away from the support a coefficient is 0, and so is the penalty's gradient.
+    gradient = (Z.T @ fit.residual.astype(Z.dtype)).astype(np.float64)
+    change = np.zeros((len(support), len(first) - 1))
+    single = len(first) - 1 == Z.shape[1]
+    first_support = np.concatenate([[0], np.cumsum(np.diff(first)[support])])
+    block = problem.penalty_curvature()
+    for q, weigh in enumerate(fit.weighings):
+        weighed = weigh(A)
+        H, mean, total = gram(problem, A, weighed, weigh)
+        problem.add_penalty_curvature(H)
+        inverse = np.linalg.inv(H)
+        cross = (weighed.astype(Z.dtype).T @ Z).astype(np.float64)
+        heavy = weigh(Z).astype(Z.dtype, copy=False)
+        pool_mean = heavy.sum(axis=0, dtype=np.float64) / total if total > 0 else np.zeros(Z.shape[1])
+        cross -= total * np.outer(mean, pool_mean)
+        C = inverse @ cross
+        if single:
+            diagonal = np.einsum("np,np->p", heavy, Z).astype(np.float64) - total * pool_mean**2 + block[0, 0]
+            schur = np.maximum(diagonal - np.einsum("kp,kp->p", cross, C), 1e-3 * diagonal)
+            single_changes(inverse, fit.theta[:, q], C, schur, gradient[:, q], change)
+            continue
+        schur = np.zeros((Z.shape[1], int(np.diff(first).max())))
+        for a, b in pairwise(first):
+            full = (Z[:, a:b].T @ heavy[:, a:b]).astype(np.float64) - total * np.outer(pool_mean[a:b], pool_mean[a:b])
+            problem.add_penalty_curvature(full)
+            schur[a:b, : b - a] = full - cross[:, a:b].T @ C[:, a:b] + 1e-3 * np.trace(full) / (b - a) * np.eye(b - a)
+        block_changes(inverse, fit.theta[:, q], C, schur, gradient[:, q], first_support, first, change)
+    change[:, support] = np.inf
+    return change
+
+
+def unit_columns(first: np.ndarray, units: np.ndarray) -> np.ndarray:
+    """Columns of the units, unit after unit.
+
+    Examples
+    --------
+    >>> unit_columns(np.array([0, 2, 3, 6]), np.array([2, 0]))
+    array([3, 4, 5, 0, 1])
+    """
+    return np.concatenate([np.arange(first[u], first[u + 1]) for u in units])
+
+
+def proposals(change: np.ndarray, n_tries: int):
+    """Lists of exchanges (out, in) to try, the boldest first: half of the compatible ones that promise to pay, and ever fewer."""
+    paying = np.flatnonzero(change.ravel() < 0)
+    most = max(n_tries, 4 * len(change))
+    if len(paying) > most:
+        paying = paying[np.sort(np.argpartition(change.flat[paying], most)[:most])]
+    order = paying[np.argsort(change.flat[paying], kind="stable")]
+    ranked = [(int(f // change.shape[1]), int(f % change.shape[1])) for f in order]
+    together: list[tuple[int, int]] = []
+    for out, entering in ranked:
+        if all(out != o and entering != e for o, e in together):
+            together.append((out, entering))
+    size = len(together) // 2
+    while size > 1:
+        yield together[:size]
+        size //= 2
+    for pair in ranked[:n_tries]:
+        yield [pair]
+
+
+@njit(cache=True)
+def single_changes(inverse, theta, C, schur, gradient, out):
+    """Add, for every pair (feature i of the support, single column j of the pool), the model's change of the objective.
+
+    Adding j moves the support by C_ij g_j / s_j; leaving i out then costs theta_i'^2 / (2 [H^-1]'_ii).
+    """
+    for j in range(C.shape[1]):
+        g, s = gradient[j], schur[j]
+        for i in range(C.shape[0]):
+            c = C[i, j]
+            moved = theta[i] + c * g / s
+            out[i, j] += 0.5 * moved * moved / (inverse[i, i] + c * c / s) - 0.5 * g * g / s
+
+
+@njit(cache=True)
+def block_changes(inverse, theta, C, schur, gradient, first, first_pool, out):
+    """The same for units of several columns: ``first`` and ``first_pool`` hold where each unit's columns begin, and the end.
+
+    ``schur`` (n_columns, widest): rows of the pool units' Schur complements.
+    """
+    for j in range(len(first_pool) - 1):
+        a, b = first_pool[j], first_pool[j + 1]
+        s_inverse = np.linalg.inv(schur[a:b, : b - a].copy())
+        step = s_inverse @ gradient[a:b]
+        gain = 0.5 * np.dot(gradient[a:b], step)
+        for i in range(len(first) - 1):
+            u, v = first[i], first[i + 1]
+            c = np.ascontiguousarray(C[u:v, a:b])
+            moved = theta[u:v] + c @ step
+            spread = inverse[u:v, u:v] + c @ s_inverse @ c.T
+            out[i, j] += 0.5 * np.dot(moved, np.linalg.solve(spread, moved)) - gain

@@ -28,7 +28,7 @@ from ..objective.priors import Prior
 from ..solvers.accelerated_gradient import accelerated_gradient
 from ..solvers.annealing import Annealed, anneal, strengths
 from ..solvers.criteria import default_sizes, ebic
-from ..solvers.newton import Problem, refit
+from ..solvers.newton import SHRINKAGE, SupportProblem, refit
 from ..solvers.schedules import step_counts
 from ..solvers.step_size import annealing_step
 from ..solvers.swapping import POOL, polish
@@ -49,7 +49,7 @@ except ImportError:  # scikit-learn before 1.9
 _SWAP_COST = 2e9  # multiplications per round of exchanges up to which polish="auto" makes them
 _NEWTON_COST = 2e8  # the same for one step of Newton's method along a path
 _STEPS_PER_SIZE = 5  # gradient steps before each further cut along a path
-_THIN = 1e-3  # shrinkage of a refit with too few rows to tell its columns apart; by cross-validation on the training parts of
+_FEW_ROWS_SHRINKAGE = 1e-3  # of a refit with too few rows to tell its columns apart; by cross-validation on the training parts of
 # Arcene, Dexter, Leukemia and PCMAC, where 1e-4 to 1e-2 differ little
 
 
@@ -348,8 +348,8 @@ class _FSA(CallbackSupportMixin, SelectorMixin, BaseEstimator):
         if newton and self.polish != "swap" and cost <= _NEWTON_COST and (along or not worth or self.polish == "refit"):
             prior = self.prior
             if prior is None and not worth and hasattr(self, "classes_"):
-                prior = Prior(shrinkage=_THIN)
-            problem = Problem(y, loss, sample_weight, self.fit_intercept, prior, design.width, design.n_knots)
+                prior = Prior(shrinkage=_FEW_ROWS_SHRINKAGE)
+            problem = SupportProblem(y, loss, sample_weight, self.fit_intercept, prior, design.width, design.n_knots)
             fit = refit(problem, state.design.matrix(), state.coef.reshape(-1, y.shape[1]), state.intercept)
             return state.kept, fit.theta.reshape(state.coef.shape), fit.intercept
         if newton and (self.polish == "swap" or (self.polish == "auto" and worth and not along)):
@@ -374,7 +374,7 @@ class _FSA(CallbackSupportMixin, SelectorMixin, BaseEstimator):
             sample_weight,
             state.coef,
             state.intercept,
-            prior=self.prior or Prior(shrinkage=5e-5),
+            prior=self.prior or Prior(shrinkage=SHRINKAGE),
             fit_intercept=self.fit_intercept,
         )
         return state.kept, coef, intercept

@@ -26,16 +26,16 @@ from sklearn.base import BaseEstimator
 
 from . import margin_kernels as kernels
 
-Weighing = Callable[[np.ndarray], np.ndarray]
+HessianProduct = Callable[[np.ndarray], np.ndarray]
 
 
-def _diagonal(curvature: np.ndarray) -> list[Weighing]:
-    """For each output the product with a diagonal matrix, in the precision of what it is applied to."""
+def _diagonal(curvature: np.ndarray) -> list[HessianProduct]:
+    """For each output the product with a diagonal Hessian, in the precision of what it is applied to."""
 
-    def weighing(column: np.ndarray) -> Weighing:
+    def product(column: np.ndarray) -> HessianProduct:
         return lambda A: A * column.astype(A.dtype, copy=False)[:, None]
 
-    return [weighing(curvature[:, q]) for q in range(curvature.shape[1])]
+    return [product(curvature[:, q]) for q in range(curvature.shape[1])]
 
 
 class Loss(BaseEstimator):
@@ -74,7 +74,7 @@ class Loss(BaseEstimator):
     @property
     def has_curvature(self) -> bool:
         """Whether there are second derivatives: Newton's method and exchanges of features need them."""
-        return type(self).curvature is not Loss.curvature or type(self).expansion is not Loss.expansion
+        return type(self).curvature is not Loss.curvature or type(self).second_order is not Loss.second_order
 
     @property
     def kernel_code(self) -> tuple[int, float] | None:
@@ -106,8 +106,8 @@ class Loss(BaseEstimator):
         """Both at once; override where that is cheaper."""
         return self.value(y, scores, sample_weight), self.gradient(y, scores, sample_weight)
 
-    def expansion(self, y, scores, sample_weight) -> tuple[float, np.ndarray, list[Weighing]]:
-        """Value, gradient and, for each output, the map A (n, p) -> W A.
+    def second_order(self, y, scores, sample_weight) -> tuple[float, np.ndarray, list[HessianProduct]]:
+        """Value, gradient and, for each output, the Hessian product A (n, p) -> W A.
 
         W is the Hessian of :meth:`value` over the scores of that output, or a bound on it.
         """
@@ -186,7 +186,7 @@ class _Logistic(MarginLoss):
     def value_and_gradient(self, y, scores, sample_weight):
         return self._terms(y, scores, sample_weight)[:2]
 
-    def expansion(self, y, scores, sample_weight):
+    def second_order(self, y, scores, sample_weight):
         value, gradient, curvature = self._terms(y, scores, sample_weight)
         return value, gradient, _diagonal(curvature)
 

@@ -67,7 +67,7 @@ class PairwiseLogisticLoss(Loss):
         c = 2.0 * self._weights() * p * (1.0 - p)
         return self._scatter(c, c, len(scores))
 
-    def expansion(self, y, scores, sample_weight):
+    def second_order(self, y, scores, sample_weight):
         p = expit(self._differences(scores))
         c = self._weights() * p * (1.0 - p)
         i, j = self.pairs[:, 0], self.pairs[:, 1]

@@ -15,7 +15,7 @@ from ..designs.base import Design
 from ..designs.factory import make_design
 from ..objective.losses import Loss, check_curvature
 from ..solvers.annealing import strengths
-from ..solvers.newton import RIDGE, Problem, refit
+from ..solvers.newton import SHRINKAGE, SupportProblem, refit
 from .base import SelectingClassifier, SelectingRegressor, Selector
 
 _NEWTON_TOLERANCE = 1e-10  # relative; gains of different features are compared
@@ -31,20 +31,10 @@ class Step(NamedTuple):
     size: int
 
 
-class _Shifted(Loss):
-    """A loss with fixed scores added: what one feature alone can do while all others are held."""
-
-    def __init__(self, loss: Loss, offset: np.ndarray):
-        self.loss, self.offset = loss, offset
-
-    def expansion(self, y, scores, sample_weight):
-        return self.loss.expansion(y, scores + self.offset, sample_weight)
-
-
 class _NewtonFit:
     """The refitted model on the active columns, for any loss: Newton's method from where the last one ended."""
 
-    def __init__(self, problem: Problem):
+    def __init__(self, problem: SupportProblem):
         self.problem = problem
         y = problem.y
         self.Z = np.empty((len(y), 0))
@@ -95,7 +85,7 @@ class _QuadraticFit(_NewtonFit):
     def add(self, columns):
         weighted = columns.T * self.problem.sample_weight
         cross = self.weighted @ columns
-        corner = weighted @ columns + self.problem.ridge * np.eye(columns.shape[1])
+        corner = weighted @ columns + 2.0 * self.problem.shrinkage * np.eye(columns.shape[1])
         moved = self.inverse @ cross
         schur = np.linalg.inv(corner - cross.T @ moved)
         side = -moved @ schur
@@ -115,7 +105,7 @@ class _QuadraticFit(_NewtonFit):
     def value_without(self, positions):
         # At the minimum the gradient is zero: leaving out b costs b' H b / 2.
         b = self.coef[positions]
-        gram = self.weighted[positions] @ self.Z[:, positions] + self.problem.ridge * np.eye(len(positions))
+        gram = self.weighted[positions] @ self.Z[:, positions] + 2.0 * self.problem.shrinkage * np.eye(len(positions))
         return self.value + 0.5 * float((b * (gram @ b)).sum())
 
 
@@ -140,7 +130,7 @@ def forward_backward(
     epsilon: float | None = None,
     backward: bool = True,
     groups: np.ndarray | None = None,
-    ridge: float = RIDGE,
+    shrinkage: float = SHRINKAGE,
     fit_intercept: bool = True,
 ) -> Greedy:
     """Algorithm 1 of the FoBa paper: the best feature enters, all are refitted, those no longer worth half of what came in leave.
@@ -164,8 +154,8 @@ def forward_backward(
         False leaves the backward steps out: orthogonal matching pursuit.
     groups : ndarray of shape (n_features,), int, or None
         Group 0, 1, ... of each column: a group enters and leaves as a whole.
-    ridge : float
-        ridge / 2 ||coef||^2 is part of the objective.
+    shrinkage : float
+        shrinkage * ||coef||^2 is part of the objective.
     fit_intercept : bool
 
     Returns
@@ -175,7 +165,7 @@ def forward_backward(
     """
     labels = np.arange(design.n_features) if groups is None else groups
     members = [np.flatnonzero(labels == g) for g in range(labels.max() + 1)] if groups is not None else None
-    problem = Problem(y, loss, sample_weight, fit_intercept, ridge=ridge)
+    problem = SupportProblem(y, loss, sample_weight, fit_intercept, shrinkage=shrinkage)
     fit = (_QuadraticFit if loss.is_quadratic else _NewtonFit)(problem)
     chosen: list[int] = []
     columns = np.empty(0, int)  # of the design, in the order of fit.Z
@@ -223,7 +213,7 @@ def forward_backward(
 def _decreases(design, problem, scores, strength, columns_of):
     """How much each feature (group) alone would lower the objective, all others held: steps 4 and 8 for FoBa-obj."""
     out = np.zeros(len(strength))
-    alone = replace(problem, loss=_Shifted(problem.loss, scores), fit_intercept=False)
+    alone = replace(problem, offset=scores, fit_intercept=False)
     base = problem.loss.value(problem.y, scores, problem.sample_weight)
     for g in np.flatnonzero(strength > 0):
         block = design.keep(columns_of(g)).matrix().astype(np.float64)
@@ -272,7 +262,7 @@ class _ForwardBackward(Selector):
             epsilon=self.epsilon,
             backward=self.backward,
             groups=groups,
-            ridge=self.ridge,
+            shrinkage=0.5 * self.ridge,
             fit_intercept=self.fit_intercept,
         )
         self.path_ = found.path
@@ -341,7 +331,7 @@ class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
         epsilon: float | None = None,
         backward: bool = True,
         groups=None,
-        ridge: float = RIDGE,
+        ridge: float = 2.0 * SHRINKAGE,
         fit_intercept: bool = True,
         class_weight=None,
     ):
@@ -380,7 +370,7 @@ class ForwardBackwardRegressor(_ForwardBackward, SelectingRegressor):
         epsilon: float | None = None,
         backward: bool = True,
         groups=None,
-        ridge: float = RIDGE,
+        ridge: float = 2.0 * SHRINKAGE,
         fit_intercept: bool = True,
     ):
         self.n_features_to_select = n_features_to_select

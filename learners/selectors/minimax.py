@@ -21,7 +21,7 @@ from ..designs.base import Design
 from ..designs.factory import make_design
 from ..objective.losses import LogisticLoss
 from ..solvers.annealing import strongest
-from ..solvers.newton import Problem, refit
+from ..solvers.newton import SupportProblem, refit
 from .base import SelectingClassifier
 
 _GROWTH = 5.0 / 3.0  # of the smoothing parameter q, once per sweep; with the start below they are the paper's
@@ -537,7 +537,9 @@ class MinimaxSparseClassifier(SelectingClassifier):
             warnings.warn(found_too_few, stacklevel=2)
         coef, intercept = found.coef[:, None], np.array([found.intercept])
         if self.retrain_C is not None:
-            problem = Problem(encoded, loss, weight / total, self.fit_intercept, ridge=1.0 / (self.retrain_C * total))
+            # C times a sum of losses + ||w||^2 / 2 is a mean loss + ||w||^2 / (2 C total).
+            shrinkage = 0.5 / (self.retrain_C * total)
+            problem = SupportProblem(encoded, loss, weight / total, self.fit_intercept, shrinkage=shrinkage)
             Z = design.keep(found.kept).matrix().astype(np.float64)
             fit = refit(problem, Z, coef, intercept, tol=1e-10)
             coef, intercept = fit.theta, fit.intercept

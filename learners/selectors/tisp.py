@@ -24,16 +24,30 @@ def quantile_thresholding(
     n_thresholdings: int,
     n_steps: int,
     learning_rate: float | None = None,
-    ridge: float = 0.0,
+    prior: Prior | None = None,
     fit_intercept: bool = True,
 ):
-    """Gradient steps on ALL features, each followed by thresholding at the quantile that leaves k; fallen features may return.
+    """Gradient steps on ALL features, each followed by thresholding at the quantile that leaves k; dropped features may return.
 
     After each thresholding the k features converge among themselves for its share of ``n_steps`` further gradient steps. Hard-ridge
-    thresholding: survivors are shrunk by 1 / (1 + learning_rate * ridge), the rest is zero.
+    thresholding: the k features are shrunk by 1 / (1 + 2 learning_rate * shrinkage), the rest is zero.
 
     Parameters
     ----------
+    design : Design
+        All features, linear responses.
+    y : ndarray of shape (n_samples, n_outputs)
+        Targets as the loss wants them.
+    loss : Loss
+        With a finite ``max_curvature``.
+    sample_weight : ndarray of shape (n_samples,)
+        Sums to one.
+    k : int
+        Features to keep.
+    n_thresholdings, n_steps : int
+    prior : Prior or None
+        Its shrinkage alone counts.
+    fit_intercept : bool, default True
     learning_rate : float or None
         None: one over the curvature along the features at hand (all at first, then the k of the last thresholding).
 
@@ -45,6 +59,8 @@ def quantile_thresholding(
     loss_curve : list of float
         Loss before each step.
     """
+    prior = Prior() if prior is None else prior
+    ridge = 2.0 * prior.shrinkage  # the curvature of the penalty
     coef = np.zeros((design.n_features, 1, y.shape[1]))
     intercept = loss.best_constant(y, sample_weight) if fit_intercept else np.zeros(y.shape[1])
 
@@ -73,7 +89,7 @@ def quantile_thresholding(
             np.full(share, k),
             sample_weight=sample_weight,
             learning_rate=rate,
-            prior=Prior(shrinkage=0.5 * ridge),
+            prior=prior,
             fit_intercept=fit_intercept,
             coef=moved[kept] / (1.0 + rate * ridge),
             intercept=intercept,
@@ -114,7 +130,7 @@ class _TISP(Selector):
             n_thresholdings=self.n_thresholdings,
             n_steps=self.n_steps,
             learning_rate=None if isinstance(self.learning_rate, str) else float(self.learning_rate),
-            ridge=self.ridge,
+            prior=Prior(shrinkage=0.5 * self.ridge),
             fit_intercept=self.fit_intercept,
         )
         self.loss_curve_ = np.array(curve)

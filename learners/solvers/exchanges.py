@@ -7,10 +7,14 @@ from itertools import pairwise
 import numpy as np
 from numba import njit
 
-from .newton import Fit, Problem, gram
+from .newton import Fit, SupportProblem, gram
+
+_LEAST_SCHUR = 1e-3  # of a unit's own curvature: a unit that the support nearly spans promises no infinite gain
 
 
-def exchange_changes(problem: Problem, Z, first, support, A, fit: Fit) -> np.ndarray:
+def exchange_changes(
+    problem: SupportProblem, Z: np.ndarray, offsets: np.ndarray, support: np.ndarray, A: np.ndarray, fit: Fit
+) -> np.ndarray:
     """Predicted change of the objective for every exchange of a unit of the support for one of the pool.
 
     Adding unit j to the support S moves the others by -C_j d_j with C_j = H_SS^-1 H_Sj, d_j = -S_j^-1 g_j and the Schur complement
@@ -18,10 +22,10 @@ def exchange_changes(problem: Problem, Z, first, support, A, fit: Fit) -> np.nda
 
     Parameters
     ----------
-    problem : Problem
+    problem : SupportProblem
     Z : ndarray of shape (n_samples, p)
         Standardised columns of the pool, unit after unit.
-    first : ndarray of shape (n_units + 1,), int
+    offsets : ndarray of shape (n_units + 1,), int
         Where each unit's columns begin, and the end.
     support : ndarray of shape (k,), int
         Units.
@@ -36,36 +40,36 @@ def exchange_changes(problem: Problem, Z, first, support, A, fit: Fit) -> np.nda
     """
     # Away from the support a coefficient is 0, and so is the penalty's gradient.
     gradient = (Z.T @ fit.residual.astype(Z.dtype)).astype(np.float64)
-    change = np.zeros((len(support), len(first) - 1))
-    single = len(first) - 1 == Z.shape[1]
-    first_support = np.concatenate([[0], np.cumsum(np.diff(first)[support])])
+    change = np.zeros((len(support), len(offsets) - 1))
+    single = len(offsets) - 1 == Z.shape[1]
+    support_offsets = np.concatenate([[0], np.cumsum(np.diff(offsets)[support])])
     block = problem.penalty_curvature()
-    for q, weigh in enumerate(fit.weighings):
-        weighed = weigh(A)
-        H, mean, total = gram(problem, A, weighed, weigh)
+    for q, hessian_product in enumerate(fit.hessian_products):
+        WA = hessian_product(A)
+        H, mean, total = gram(problem, A, WA, hessian_product)
         problem.add_penalty_curvature(H)
         inverse = np.linalg.inv(H)
-        cross = (weighed.astype(Z.dtype).T @ Z).astype(np.float64)
-        heavy = weigh(Z).astype(Z.dtype, copy=False)
-        pool_mean = heavy.sum(axis=0, dtype=np.float64) / total if total > 0 else np.zeros(Z.shape[1])
+        cross = (WA.astype(Z.dtype).T @ Z).astype(np.float64)
+        WZ = hessian_product(Z).astype(Z.dtype, copy=False)
+        pool_mean = WZ.sum(axis=0, dtype=np.float64) / total if total > 0 else np.zeros(Z.shape[1])
         cross -= total * np.outer(mean, pool_mean)
         C = inverse @ cross
         if single:
-            diagonal = np.einsum("np,np->p", heavy, Z).astype(np.float64) - total * pool_mean**2 + block[0, 0]
-            schur = np.maximum(diagonal - np.einsum("kp,kp->p", cross, C), 1e-3 * diagonal)
+            diagonal = np.einsum("np,np->p", WZ, Z).astype(np.float64) - total * pool_mean**2 + block[0, 0]
+            schur = np.maximum(diagonal - np.einsum("kp,kp->p", cross, C), _LEAST_SCHUR * diagonal)
             single_changes(inverse, fit.theta[:, q], C, schur, gradient[:, q], change)
             continue
-        schur = np.zeros((Z.shape[1], int(np.diff(first).max())))
-        for a, b in pairwise(first):
-            full = (Z[:, a:b].T @ heavy[:, a:b]).astype(np.float64) - total * np.outer(pool_mean[a:b], pool_mean[a:b])
+        schur = np.zeros((Z.shape[1], int(np.diff(offsets).max())))
+        for a, b in pairwise(offsets):
+            full = (Z[:, a:b].T @ WZ[:, a:b]).astype(np.float64) - total * np.outer(pool_mean[a:b], pool_mean[a:b])
             problem.add_penalty_curvature(full)
-            schur[a:b, : b - a] = full - cross[:, a:b].T @ C[:, a:b] + 1e-3 * np.trace(full) / (b - a) * np.eye(b - a)
-        block_changes(inverse, fit.theta[:, q], C, schur, gradient[:, q], first_support, first, change)
+            schur[a:b, : b - a] = full - cross[:, a:b].T @ C[:, a:b] + _LEAST_SCHUR * np.trace(full) / (b - a) * np.eye(b - a)
+        block_changes(inverse, fit.theta[:, q], C, schur, gradient[:, q], support_offsets, offsets, change)
     change[:, support] = np.inf
     return change
 
 
-def unit_columns(first: np.ndarray, units: np.ndarray) -> np.ndarray:
+def unit_columns(offsets: np.ndarray, units: np.ndarray) -> np.ndarray:
     """Columns of the units, unit after unit.
 
     Examples
@@ -73,16 +77,29 @@ def unit_columns(first: np.ndarray, units: np.ndarray) -> np.ndarray:
     >>> unit_columns(np.array([0, 2, 3, 6]), np.array([2, 0]))
     array([3, 4, 5, 0, 1])
     """
-    return np.concatenate([np.arange(first[u], first[u + 1]) for u in units])
+    return np.concatenate([np.arange(offsets[u], offsets[u + 1]) for u in units])
 
 
 def proposals(change: np.ndarray, n_tries: int):
-    """Lists of exchanges (out, in) to try, the boldest first: half of the compatible ones that promise to pay, and ever fewer."""
-    paying = np.flatnonzero(change.ravel() < 0)
+    """Lists of exchanges (out, in) to try, the largest first: half of the compatible ones predicted to improve, and ever fewer.
+
+    Parameters
+    ----------
+    change : ndarray of shape (k, n_units)
+        Predicted change of each exchange.
+    n_tries : int
+        How many of the best exchanges are tried each alone in the end.
+
+    Yields
+    ------
+    list of (int, int)
+        Positions in the support, and units of the pool.
+    """
+    improving = np.flatnonzero(change.ravel() < 0)
     most = max(n_tries, 4 * len(change))
-    if len(paying) > most:
-        paying = paying[np.sort(np.argpartition(change.flat[paying], most)[:most])]
-    order = paying[np.argsort(change.flat[paying], kind="stable")]
+    if len(improving) > most:
+        improving = improving[np.sort(np.argpartition(change.flat[improving], most)[:most])]
+    order = improving[np.argsort(change.flat[improving], kind="stable")]
     ranked = [(int(f // change.shape[1]), int(f % change.shape[1])) for f in order]
     together: list[tuple[int, int]] = []
     for out, entering in ranked:
@@ -111,18 +128,19 @@ def single_changes(inverse, theta, C, schur, gradient, out):
 
 
 @njit(cache=True)
-def block_changes(inverse, theta, C, schur, gradient, first, first_pool, out):
-    """The same for units of several columns: ``first`` and ``first_pool`` hold where each unit's columns begin, and the end.
+def block_changes(inverse, theta, C, schur, gradient, offsets, pool_offsets, out):
+    """The same for units of several columns: ``offsets`` and ``pool_offsets`` hold where each unit's columns begin, and the
+    end.
 
     ``schur`` (n_columns, widest): rows of the pool units' Schur complements.
     """
-    for j in range(len(first_pool) - 1):
-        a, b = first_pool[j], first_pool[j + 1]
+    for j in range(len(pool_offsets) - 1):
+        a, b = pool_offsets[j], pool_offsets[j + 1]
         s_inverse = np.linalg.inv(schur[a:b, : b - a].copy())
         step = s_inverse @ gradient[a:b]
         gain = 0.5 * np.dot(gradient[a:b], step)
-        for i in range(len(first) - 1):
-            u, v = first[i], first[i + 1]
+        for i in range(len(offsets) - 1):
+            u, v = offsets[i], offsets[i + 1]
             c = np.ascontiguousarray(C[u:v, a:b])
             moved = theta[u:v] + c @ step
             spread = inverse[u:v, u:v] + c @ s_inverse @ c.T

@@ -1,4 +1,7 @@
-"""Fits on few columns: Newton's method on a support, and the quadratic model in which exchanges of features are judged."""
+"""Fits on few columns: Newton's method on a support.
+
+Ridge penalties are written as in :class:`Prior`, ``shrinkage * ||theta||^2`` without a half, everywhere below the estimators.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..objective.losses import Loss
+from ..objective.losses import HessianProduct, Loss
 from ..objective.priors import Prior
 
-RIDGE = 1e-4  # keeps separable data finite; the same for every comparison of supports
+SHRINKAGE = 5e-5  # a choice: keeps separable data finite; the same for every comparison of supports
 
 
 @dataclass(frozen=True)
-class Problem:
-    """What is minimised over the coefficients of a support: loss + ridge / 2 ||theta||^2 + prior.
+class SupportProblem:
+    """What is minimised over the coefficients of a support: loss + shrinkage ||theta||^2 + prior.
 
     Coefficients are (p, n_outputs) for p columns, ``width`` neighbouring columns per feature.
 
@@ -27,6 +30,10 @@ class Problem:
     prior : Prior or None
     width, n_knots : int
         Of the design the columns come from.
+    shrinkage : float
+        Added to that of the prior.
+    offset : ndarray of shape (n_samples, n_outputs) or None
+        Scores that stay fixed, added to those of the columns.
     """
 
     y: np.ndarray
@@ -36,7 +43,8 @@ class Problem:
     prior: Prior | None = None
     width: int = 1
     n_knots: int = 1
-    ridge: float = RIDGE
+    shrinkage: float = SHRINKAGE
+    offset: np.ndarray | None = None
 
     @property
     def quadratic(self) -> bool:
@@ -48,34 +56,35 @@ class Problem:
 
     def penalty(self, theta: np.ndarray) -> float:
         """Ridge and prior."""
-        value = 0.5 * self.ridge * float(np.vdot(theta, theta))
+        value = self.shrinkage * float(np.vdot(theta, theta))
         return value if self.prior is None else value + self.prior.value(self._blocks(theta), self.n_knots)
 
     def penalty_gradient(self, theta: np.ndarray) -> np.ndarray:
         """Gradient of :meth:`penalty`."""
-        gradient = self.ridge * theta
+        gradient = 2.0 * self.shrinkage * theta
         if self.prior is not None:
             gradient += self.prior.gradient(self._blocks(theta), self.n_knots).reshape(theta.shape)
         return gradient
 
     def penalty_curvature(self) -> np.ndarray:
         """Bound on the Hessian of :meth:`penalty` for one feature, (width, width)."""
-        curvature = self.ridge * np.eye(self.width)
+        curvature = 2.0 * self.shrinkage * np.eye(self.width)
         return curvature if self.prior is None else curvature + self.prior.curvature(self.n_knots, self.width)
 
     def add_penalty_curvature(self, H: np.ndarray) -> None:
         """Add it to the diagonal blocks of H (p, p), in place."""
         if self.prior is None:
-            H.flat[:: len(H) + 1] += self.ridge
+            H.flat[:: len(H) + 1] += 2.0 * self.shrinkage
             return
         block = self.penalty_curvature()
         for start in range(0, len(H), self.width):
             H[start : start + self.width, start : start + self.width] += block
 
-    def expansion(self, scores: np.ndarray, theta: np.ndarray):
-        """Value of the objective, gradient over the scores (the loss' alone) and the maps A -> W A of each output."""
-        value, residual, weighings = self.loss.expansion(self.y, scores, self.sample_weight)
-        return value + self.penalty(theta), residual, weighings
+    def second_order(self, scores: np.ndarray, theta: np.ndarray) -> tuple[float, np.ndarray, list[HessianProduct]]:
+        """Value of the objective, gradient over the scores (the loss' alone) and the Hessian product of each output."""
+        scores = scores if self.offset is None else scores + self.offset
+        value, residual, hessian_products = self.loss.second_order(self.y, scores, self.sample_weight)
+        return value + self.penalty(theta), residual, hessian_products
 
 
 @dataclass
@@ -90,27 +99,49 @@ class Fit:
         The objective.
     residual : ndarray of shape (n_samples, n_outputs)
         Gradient of the loss over the scores.
-    weighings : list of functions
-        For each output the map A -> W A.
+    hessian_products : list of functions
+        For each output the product A -> W A with the loss' Hessian over the scores.
     """
 
     theta: np.ndarray
     intercept: np.ndarray
     value: float
     residual: np.ndarray
-    weighings: list
+    hessian_products: list[HessianProduct]
 
 
-def refit(problem: Problem, A: np.ndarray, theta: np.ndarray, intercept: np.ndarray, *, n_iter: int = 30, tol: float = 1e-5) -> Fit:
-    """Newton's method with step halving on the columns A (n, p), in double precision."""
+def refit(
+    problem: SupportProblem, A: np.ndarray, theta: np.ndarray, intercept: np.ndarray, *, n_iter: int = 30, tol: float = 1e-5
+) -> Fit:
+    """Newton's method with step halving, in double precision.
+
+    Parameters
+    ----------
+    problem : SupportProblem
+        Its loss has a curvature.
+    A : ndarray of shape (n_samples, p)
+        Columns of the support.
+    theta : ndarray of shape (p, n_outputs)
+        Where to start.
+    intercept : ndarray of shape (n_outputs,)
+        Where to start; it stays where the problem has no intercept to fit.
+    n_iter : int, default 30
+        Most steps.
+    tol : float, default 1e-5
+        Ends where a step gains less than this share of the objective.
+
+    Returns
+    -------
+    Fit
+    """
     scores = A @ theta + intercept
-    value, residual, weighings = problem.expansion(scores, theta)
+    value, residual, hessian_products = problem.second_order(scores, theta)
     for _ in range(n_iter):
         gradient = A.T @ residual + problem.penalty_gradient(theta)
         direction = np.empty_like(theta)
         shift = np.zeros_like(intercept)
-        for q, weigh in enumerate(weighings):
-            H, mean, total = gram(problem, A, weigh(A), weigh)
+        for q, hessian_product in enumerate(hessian_products):
+            H, mean, total = gram(problem, A, hessian_product(A), hessian_product)
             problem.add_penalty_curvature(H)
             slope = residual[:, q].sum() / total if total > 0 else 0.0
             direction[:, q] = np.linalg.solve(H, gradient[:, q] - total * slope * mean)
@@ -123,7 +154,7 @@ def refit(problem: Problem, A: np.ndarray, theta: np.ndarray, intercept: np.ndar
         while True:
             new = theta - step * direction
             new_scores = scores - step * move
-            new_value, new_residual, new_weighings = problem.expansion(new_scores, new)
+            new_value, new_residual, new_hessian_products = problem.second_order(new_scores, new)
             if new_value <= value or step < 1e-3:
                 break
             step *= 0.5
@@ -131,22 +162,24 @@ def refit(problem: Problem, A: np.ndarray, theta: np.ndarray, intercept: np.ndar
             break
         gain = value - new_value
         theta, intercept, scores = new, intercept - step * shift, new_scores
-        value, residual, weighings = new_value, new_residual, new_weighings
+        value, residual, hessian_products = new_value, new_residual, new_hessian_products
         if problem.quadratic or max(gain, expected) <= tol * abs(value):
             break
-    return Fit(theta, intercept, value, residual, weighings)
+    return Fit(theta, intercept, value, residual, hessian_products)
 
 
-def gram(problem: Problem, A: np.ndarray, weighed: np.ndarray, weigh) -> tuple[np.ndarray, np.ndarray, float]:
+def gram(
+    problem: SupportProblem, A: np.ndarray, WA: np.ndarray, hessian_product: HessianProduct
+) -> tuple[np.ndarray, np.ndarray, float]:
     """Weighted products A' W A with the intercept projected out, the columns' weighted means, and the total weight.
 
     The total is 0 where there is no intercept to fit (or it has no curvature): then nothing is projected out.
     """
-    H = A.T @ weighed
+    H = A.T @ WA
     if problem.fit_intercept:
-        total = float(weigh(np.ones((len(A), 1))).sum())
+        total = float(hessian_product(np.ones((len(A), 1))).sum())
         if total > 1e-12 * min(problem.loss.max_curvature, 1.0):  # infinite for the exponential loss
-            mean = weighed.sum(axis=0) / total
+            mean = WA.sum(axis=0) / total
             H -= total * np.outer(mean, mean)
             return H, mean, total
     return H, np.zeros(A.shape[1]), 0.0

@@ -1,4 +1,4 @@
-"""After annealing: refit on the support, exchange weak features for better ones, look once more at all columns.
+"""After annealing: refit on the support, exchange weak features for better ones, evaluate all columns once more.
 
 Where annealing misses a true feature, the true support mostly has the lower objective: the failure is one of optimisation, and most
 missed features have a wrongly chosen neighbour. Exchanges repair it. What is exchanged is a unit: a feature with its block of
@@ -7,49 +7,133 @@ columns, or a group of features.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from ..designs.base import Design
 from ..objective.losses import Loss
+from ..objective.priors import Prior
 from .exchanges import exchange_changes, proposals, unit_columns
-from .newton import Fit, Problem, refit
+from .newton import Fit, SupportProblem, refit
 
-POOL = 15  # late survivors in the first pool, in units of k: with 5 true features are often missing, 20 gain nothing more
-REGROWTH = 0.01  # share of the objective that growing anew has to gain: less is found without end where labels are noisy
-WANTED = 5  # columns of the steepest gradient that join the pool in each round, in units of k
+# Choices on the synthetic data of Barbu et al. (2017).
+POOL = 15  # recently dropped units in the first pool, in units of k: with 5 true features are often missing, 20 gain nothing more
+REGROWTH = 0.01  # share of the objective that regrowth has to gain: smaller gains come without end where labels are noisy
+N_GRADIENT_CANDIDATES = 5  # units of the steepest gradient that join the pool in each round, in units of k
+_LEAST_GAIN = 1e-6  # share of the objective that an exchange has to gain: less is rounding
 
 
-def swap(problem: Problem, Z, first, support, fit: Fit, *, n_tries: int = 10, max_swaps: int = 100):
+@dataclass(frozen=True)
+class Units:
+    """What is exchanged as a whole.
+
+    Attributes
+    ----------
+    of_feature : ndarray of shape (n_features,), int
+        Unit of each feature.
+    members : list of ndarray or None
+        Features of each unit; None where each feature is its own unit.
+    """
+
+    of_feature: np.ndarray
+    members: list[np.ndarray] | None
+
+    @classmethod
+    def of_groups(cls, groups: np.ndarray | None, n_features: int) -> Units:
+        """Groups of features, or the features themselves where None."""
+        if groups is None:
+            return cls(np.arange(n_features), None)
+        codes = np.unique(groups, return_inverse=True)[1]
+        return cls(codes, np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1]))
+
+    def __len__(self) -> int:
+        return int(self.of_feature.max()) + 1
+
+    def features(self, units: np.ndarray) -> np.ndarray:
+        """Features of the units, unit after unit."""
+        return units if self.members is None else np.concatenate([self.members[u] for u in units])
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Units that may enter the support, with their columns.
+
+    Attributes
+    ----------
+    units : ndarray of shape (n_units,), int
+        Their numbers.
+    Z : ndarray of shape (n_samples, n_columns)
+        Standardised columns, unit after unit.
+    offsets : ndarray of shape (n_units + 1,), int
+        Where each unit's columns begin, and the end.
+    """
+
+    units: np.ndarray
+    Z: np.ndarray
+    offsets: np.ndarray
+
+    @classmethod
+    def read(cls, design: Design, units: Units, numbers: np.ndarray) -> Pool:
+        """Read the columns of the units ``numbers``."""
+        features = units.features(numbers)
+        if units.members is None:
+            Z = design.keep(features).matrix()
+            return cls(numbers, Z, np.arange(0, Z.shape[1] + 1, design.width))
+        order = np.argsort(features)
+        Z = design.keep(features[order]).matrix()
+        columns = (np.argsort(order)[:, None] * design.width + np.arange(design.width)).ravel()
+        sizes = [len(units.members[u]) for u in numbers]
+        return cls(numbers, Z[:, columns], design.width * np.concatenate([[0], np.cumsum(sizes)]))
+
+    def extended(self, new: Pool) -> Pool:
+        """This pool with the units of another at its end."""
+        offsets = np.concatenate([self.offsets, self.offsets[-1] + new.offsets[1:]])
+        return Pool(np.concatenate([self.units, new.units]), np.hstack([self.Z, new.Z]), offsets)
+
+
+def swap(
+    problem: SupportProblem,
+    Z: np.ndarray,
+    offsets: np.ndarray,
+    support: np.ndarray,
+    fit: Fit,
+    *,
+    n_tries: int = 10,
+    max_swaps: int = 100,
+) -> tuple[np.ndarray, Fit]:
     """Exchange units of the support for others of the pool while that lowers the refitted objective.
 
-    Several exchanges that the model predicts to pay, each with units of its own, are tried at once; where that does not
-    pay, fewer; at last the ``n_tries`` best ones each alone.
+    Several exchanges that the model predicts to improve it, each with units of its own, are tried at once; where that fails,
+    fewer; at last the ``n_tries`` best ones each alone.
 
     Parameters
     ----------
-    problem : Problem
-    Z, first
-        The pool, see :func:`exchange_changes`.
+    problem : SupportProblem
+    Z, offsets
+        The pool, see :class:`Pool`.
     support : ndarray of shape (k,), int
         Units of the pool.
     fit : Fit
         Of the support.
+    n_tries : int, default 10
+    max_swaps : int, default 100
 
     Returns
     -------
     support : ndarray of shape (k,), int
     fit : Fit
     """
-    A = _columns(Z, first, support)
+    A = _columns(Z, offsets, support)
     for _ in range(max_swaps):
-        change = exchange_changes(problem, Z, first, support, A, fit)
+        change = exchange_changes(problem, Z, offsets, support, A, fit)
         for trial in proposals(change, n_tries):
             new = support.copy()
             for out, entering in trial:
                 new[out] = entering
-            new_A = _columns(Z, first, new)
-            new_fit = refit(problem, new_A, _move(fit.theta, first, support, new), fit.intercept)
-            if new_fit.value < fit.value - 1e-6 * abs(fit.value):
+            new_A = _columns(Z, offsets, new)
+            new_fit = refit(problem, new_A, _move(fit.theta, offsets, support, new), fit.intercept)
+            if new_fit.value < fit.value - _LEAST_GAIN * abs(fit.value):
                 support, fit, A = new, new_fit, new_A
                 break
         else:
@@ -57,7 +141,7 @@ def swap(problem: Problem, Z, first, support, fit: Fit, *, n_tries: int = 10, ma
     return support, fit
 
 
-def regrow(problem: Problem, Z, first, support, fit: Fit):
+def regrow(problem: SupportProblem, Z: np.ndarray, offsets: np.ndarray, support: np.ndarray, fit: Fit) -> tuple[np.ndarray, Fit]:
     """Grow the support by the steepest units of the pool, a few at a time, to twice its size, and cut it back as slowly.
 
     It leaves local optima that no single exchange leaves: with many wrong units at once each right one looks useless.
@@ -67,77 +151,118 @@ def regrow(problem: Problem, Z, first, support, fit: Fit):
     support : ndarray of shape (k,), int
     fit : Fit
     """
-    k, sizes = len(support), np.diff(first)
+    k, sizes = len(support), np.diff(offsets)
     some = max(1, k // 8)
     units, theta = support, fit.theta
     widest = min(2 * k, len(sizes))
     growing = True
     while True:
         if len(units) > k or not growing:
-            fit = refit(problem, _columns(Z, first, units), theta, fit.intercept)
+            fit = refit(problem, _columns(Z, offsets, units), theta, fit.intercept)
         growing = growing and len(units) < widest
         if growing:
             gradient = Z.T @ fit.residual.astype(Z.dtype)
-            steep = np.add.reduceat((gradient**2).sum(axis=1), first[:-1]) / sizes
+            steep = np.add.reduceat((gradient**2).sum(axis=1), offsets[:-1]) / sizes
             steep[units] = -1.0
             entering = np.argsort(-steep, kind="stable")[: min(some, widest - len(units))]
             new = np.concatenate([units, entering])
-            units, theta = new, _move(fit.theta, first, units, new)
+            units, theta = new, _move(fit.theta, offsets, units, new)
         elif len(units) == k:
             return units, fit
         else:
-            units, theta = _strongest(fit.theta, first, units, max(k, len(units) - some))
+            units, theta = _strongest(fit.theta, offsets, units, max(k, len(units) - some))
 
 
-def _strongest(theta, first, units, count):
-    """The strongest units and their coefficients."""
-    sizes = np.diff(first)[units]
-    begins = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    strength = np.add.reduceat((theta**2).sum(axis=1), begins) / sizes
-    stay = units[np.sort(np.argsort(-strength, kind="stable")[:count])]
-    return stay, _move(theta, first, units, stay)
+def add_steepest(
+    problem: SupportProblem, design: Design, units: Units, pool: Pool, support: np.ndarray, fit: Fit
+) -> tuple[Pool, np.ndarray, Fit, bool]:
+    """Extend the pool by the units of the largest gradient, from one pass over all columns, and exchange with these.
+
+    Returns
+    -------
+    pool : Pool
+    support : ndarray of shape (k,), int
+    fit : Fit
+    improved : bool
+        Whether an exchange lowered the objective.
+    """
+    k = len(support)
+    gradient = design.gradient(fit.residual)
+    size = np.bincount(units.of_feature) * design.width * gradient.shape[2]
+    steep = np.bincount(units.of_feature, np.einsum("mwq,mwq->m", gradient, gradient)) / size
+    steep[pool.units] = 0.0
+    n_new = min(N_GRADIENT_CANDIDATES * k, len(units) - len(pool.units))
+    pool = pool.extended(Pool.read(design, units, np.sort(np.argsort(-steep, kind="stable")[:n_new])))
+    # Among the old units no exchange is left that helps: those with the new ones decide whether to go on.
+    candidates = np.concatenate([support, np.arange(len(pool.units) - n_new, len(pool.units))])
+    offsets = np.concatenate([[0], np.cumsum(np.diff(pool.offsets)[candidates])])
+    found, fit = swap(problem, pool.Z[:, unit_columns(pool.offsets, candidates)], offsets, np.arange(k), fit)
+    support, improved = candidates[found], not np.array_equal(found, np.arange(k))
+    if improved:
+        support, fit = swap(problem, pool.Z, pool.offsets, support, fit)
+    return pool, support, fit, improved
 
 
-def _columns(Z, first, units):
-    columns = units if len(first) - 1 == Z.shape[1] else unit_columns(first, units)
-    return np.take(Z, columns, axis=1).astype(np.float64, copy=False)
+def swap_until_stable(
+    problem: SupportProblem, design: Design, units: Units, pool: Pool, support: np.ndarray, fit: Fit, rounds: int
+) -> tuple[Pool, np.ndarray, Fit]:
+    """Exchange within the pool, then with the columns of the largest gradient; where annealing has failed, regrow the support.
 
-
-def _move(theta, first, old, new):
-    """Coefficients for the new support: those of the units that stay, zero for the others."""
-    blocks = dict(zip(old.tolist(), np.split(theta, np.cumsum(np.diff(first)[old])[:-1]), strict=True))
-    empty = theta[:0]
-    return np.concatenate([blocks.get(u, np.zeros((first[u + 1] - first[u], theta.shape[1]))) for u in new.tolist()] or [empty])
+    It has failed where more than a quarter of the units had to be exchanged, or where one was dropped early.
+    """
+    annealed = support
+    support, fit = swap(problem, pool.Z, pool.offsets, support, fit)
+    annealing_failed = 4 * np.isin(annealed, support, invert=True).sum() > len(support)
+    for _ in range(rounds):
+        improved = False
+        if len(pool.units) < len(units):
+            pool, support, fit, improved = add_steepest(problem, design, units, pool, support, fit)
+            annealing_failed = annealing_failed or improved
+        if annealing_failed and not improved:
+            regrown = regrow(problem, pool.Z, pool.offsets, support, fit)
+            found, found_fit = swap(problem, pool.Z, pool.offsets, *regrown)
+            if found_fit.value < fit.value - REGROWTH * abs(fit.value):
+                support, fit, improved = found, found_fit, True
+        if not improved:
+            break
+    return pool, support, fit
 
 
 def polish(
     design: Design,
-    y,
+    y: np.ndarray,
     loss: Loss,
-    sample_weight,
-    kept,
-    coef,
-    intercept,
-    dropped_at,
+    sample_weight: np.ndarray,
+    kept: np.ndarray,
+    coef: np.ndarray,
+    intercept: np.ndarray,
+    dropped_at: np.ndarray,
     *,
-    fit_intercept=True,
-    prior=None,
-    groups=None,
+    fit_intercept: bool = True,
+    prior: Prior | None = None,
+    groups: np.ndarray | None = None,
     rounds: int = 10,
-):
-    """Swap within the late survivors, then within the columns of the largest gradient too, until nothing changes.
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Exchange with the recently dropped units, then with those of the largest gradient too, until nothing changes.
 
     Parameters
     ----------
     design : Design
         All features.
+    y : ndarray of shape (n_samples, n_outputs)
+        Targets as the loss wants them.
+    loss : Loss
+        With a curvature.
+    sample_weight : ndarray of shape (n_samples,)
+        Sums to one.
     kept, coef, intercept, dropped_at
-        What annealing left.
+        What annealing left, see :class:`Annealed`.
+    fit_intercept : bool, default True
     prior : Prior or None
     groups : ndarray of shape (n_features,), int, or None
         Group of each feature: groups are exchanged as a whole.
-    rounds : int
-        Full passes over all columns at most; 0 for swaps alone.
+    rounds : int, default 10
+        Most passes over all columns; 0 for exchanges within the first pool alone.
 
     Returns
     -------
@@ -145,71 +270,41 @@ def polish(
     coef : ndarray of shape (k, width, n_outputs)
     intercept : ndarray of shape (n_outputs,)
     """
-    problem = Problem(y, loss, sample_weight, fit_intercept, prior, design.width, design.n_knots)
-    units = np.arange(design.n_features) if groups is None else np.unique(groups, return_inverse=True)[1]
-    n_units = int(units.max()) + 1
-    members = None if groups is None else np.split(np.argsort(units, kind="stable"), np.cumsum(np.bincount(units))[:-1])
-    size = np.bincount(units) * design.width * y.shape[1]
-
-    fell = np.zeros(n_units, int)
-    fell[units] = dropped_at
-    chosen = np.unique(units[kept])
+    problem = SupportProblem(y, loss, sample_weight, fit_intercept, prior, design.width, design.n_knots)
+    units = Units.of_groups(groups, design.n_features)
+    unit_dropped_at = np.zeros(len(units), int)
+    unit_dropped_at[units.of_feature] = dropped_at
+    chosen = np.unique(units.of_feature[kept])
     k = len(chosen)
-    late = np.argsort(-fell, kind="stable")[: min(n_units, max(POOL * k, k + 20))]
-    pool = np.union1d(late, chosen)
-    Z, first = _pool_matrix(design, pool, members)
-    support = np.searchsorted(pool, chosen)
-    fit = refit(problem, _columns(Z, first, support), _by_unit(coef, kept, chosen, members), np.asarray(intercept, dtype=float))
-    annealed = support
-    support, fit = swap(problem, Z, first, support, fit)
-    misled = 4 * np.isin(annealed, support, invert=True).sum() > k  # annealing was: many units had to be exchanged, or fell early
-    for _ in range(rounds):
-        improved = False
-        if len(pool) < n_units:
-            gradient = design.gradient(fit.residual)
-            steep = np.bincount(units, np.einsum("mwq,mwq->m", gradient, gradient)) / size
-            steep[pool] = 0.0
-            new = np.sort(np.argsort(-steep, kind="stable")[: min(WANTED * k, n_units - len(pool))])
-            more, more_first = _pool_matrix(design, new, members)
-            Z, first, pool = np.hstack([Z, more]), np.concatenate([first, first[-1] + more_first[1:]]), np.concatenate([pool, new])
-            # The old pool has nothing to offer: exchanges with the newcomers decide whether to go on.
-            fresh = np.concatenate([support, np.arange(len(pool) - len(new), len(pool))])
-            columns, small = unit_columns(first, fresh), np.concatenate([[0], np.cumsum(np.diff(first)[fresh])])
-            found, fit = swap(problem, Z[:, columns], small, np.arange(k), fit)
-            support, improved = fresh[found], not np.array_equal(found, np.arange(k))
-            if improved:
-                support, fit = swap(problem, Z, first, support, fit)
-                misled = True
-        if misled and not improved:
-            found, found_fit = swap(problem, Z, first, *regrow(problem, Z, first, support, fit))
-            if found_fit.value < fit.value - REGROWTH * abs(fit.value):
-                support, fit, improved = found, found_fit, True
-        if not improved:
-            break
-    chosen = pool[support]
-    fit = refit(problem, _columns(Z, first, support), fit.theta, fit.intercept, tol=1e-9)
-    theta, intercept = fit.theta, fit.intercept
-
-    features = chosen if members is None else np.concatenate([members[u] for u in chosen])
+    recently_dropped = np.argsort(-unit_dropped_at, kind="stable")[: min(len(units), max(POOL * k, k + 20))]
+    pool = Pool.read(design, units, np.union1d(recently_dropped, chosen))
+    support = np.searchsorted(pool.units, chosen)
+    theta = coef[np.searchsorted(kept, units.features(chosen))].reshape(-1, coef.shape[2])
+    fit = refit(problem, _columns(pool.Z, pool.offsets, support), theta, np.asarray(intercept, dtype=float))
+    pool, support, fit = swap_until_stable(problem, design, units, pool, support, fit, rounds)
+    fit = refit(problem, _columns(pool.Z, pool.offsets, support), fit.theta, fit.intercept, tol=1e-9)
+    features = units.features(pool.units[support])
     order = np.argsort(features)
-    return features[order], theta.reshape(len(features), design.width, -1)[order], intercept
+    return features[order], fit.theta.reshape(len(features), design.width, -1)[order], fit.intercept
 
 
-def _by_unit(coef, kept, chosen, members):
-    """Coefficients of the kept features, (columns, n_outputs), in the order of the chosen units."""
-    if members is None:
-        return coef.reshape(-1, coef.shape[2])
-    return np.concatenate([coef[np.searchsorted(kept, members[u])] for u in chosen]).reshape(-1, coef.shape[2])
+def _columns(Z, offsets, units):
+    """Columns of the units in double precision."""
+    columns = units if len(offsets) - 1 == Z.shape[1] else unit_columns(offsets, units)
+    return np.take(Z, columns, axis=1).astype(np.float64, copy=False)
 
 
-def _pool_matrix(design, pool, members):
-    """Standardised columns of the units, unit after unit, and where each unit's columns begin."""
-    if members is None:
-        Z = design.keep(pool).matrix()
-        return Z, np.arange(0, Z.shape[1] + 1, design.width)
-    features = np.concatenate([members[u] for u in pool])
-    order = np.argsort(features)
-    Z = design.keep(features[order]).matrix()
-    back = np.argsort(order)
-    columns = (back[:, None] * design.width + np.arange(design.width)).ravel()
-    return Z[:, columns], design.width * np.concatenate([[0], np.cumsum([len(members[u]) for u in pool])])
+def _move(theta, offsets, old, new):
+    """Coefficients for the new support: those of the units that stay, zero for the others."""
+    blocks = dict(zip(old.tolist(), np.split(theta, np.cumsum(np.diff(offsets)[old])[:-1]), strict=True))
+    empty = theta[:0]
+    return np.concatenate([blocks.get(u, np.zeros((offsets[u + 1] - offsets[u], theta.shape[1]))) for u in new.tolist()] or [empty])
+
+
+def _strongest(theta, offsets, units, count):
+    """The strongest units and their coefficients."""
+    sizes = np.diff(offsets)[units]
+    begins = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    strength = np.add.reduceat((theta**2).sum(axis=1), begins) / sizes
+    stay = units[np.sort(np.argsort(-strength, kind="stable")[:count])]
+    return stay, _move(theta, offsets, units, stay)

@@ -30,7 +30,7 @@ from ...learners import (
     TISPClassifier,
     TISPRegressor,
 )
-from ...learners.solvers.newton import Problem, refit
+from ...learners.solvers.newton import SupportProblem, refit
 from ..common.checkpoints import Checkpoint
 from . import competitors as comparators
 from .printed_values import printed
@@ -109,7 +109,7 @@ def refitted_scores(X, y, columns, X_new, task: str) -> np.ndarray:
     mean, scale = X[:, columns].mean(axis=0, dtype=np.float64), X[:, columns].std(axis=0, dtype=np.float64)
     target = y.astype(np.float64)[:, None]
     loss = LogisticLoss() if task == "classification" else SquaredLoss()
-    problem = Problem(target, loss, np.full(len(y), 1.0 / len(y)))
+    problem = SupportProblem(target, loss, np.full(len(y), 1.0 / len(y)))
     constant = loss.best_constant(target, problem.sample_weight)
     fit = refit(problem, (X[:, columns] - mean) / scale, np.zeros((len(columns), 1)), constant)
     return ((X_new[:, columns] - mean) / scale @ fit.theta + fit.intercept)[:, 0]

@@ -20,7 +20,7 @@ from annealed.learners.objective.pairwise import PairwiseLogisticLoss
 from annealed.learners.objective.priors import Prior
 from annealed.learners.solvers.annealing import anneal
 from annealed.learners.solvers.exchanges import exchange_changes, unit_columns
-from annealed.learners.solvers.newton import Problem, refit
+from annealed.learners.solvers.newton import SupportProblem, refit
 from annealed.learners.solvers.schedules import inverse
 from annealed.learners.solvers.swapping import polish, swap
 from annealed.pipelines.reproduce.simulated import simulate
@@ -39,7 +39,7 @@ def _problem(loss, q=1, seed=0, **kwargs):
         y = rng.standard_normal((N, q)) + 2.0
     else:
         y = rng.choice([-1.0, 1.0], (N, q))
-    return Problem(y, loss, weight, **kwargs), rng.standard_normal((N, 12)) + 0.3
+    return SupportProblem(y, loss, weight, **kwargs), rng.standard_normal((N, 12)) + 0.3
 
 
 def _pairs(seed=1):

@@ -21,11 +21,13 @@ def reproduce_command(
     name: Annotated[str | None, typer.Argument(help="Name of a table (see --list).")] = None,
     list_tables: Annotated[bool, typer.Option("--list", help="Name the tables and leave.")] = False,
     runs: Annotated[int | None, typer.Option(help="Repetitions; by default the table's own number.")] = None,
-    data: Annotated[Path | None, typer.Option(help="Folder of the real data sets.")] = None,
+    data: Annotated[Path | None, typer.Option(help="Folder of the real data sets; by default ANNEALED_DATA.")] = None,
     noisy: Annotated[bool, typer.Option("--noisy", help="fsa-classification: one label in ten drawn at random.")] = False,
-    checkpoint: Annotated[
-        Path | None, typer.Option(help="File of finished cells, from which a run goes on.")
-    ] = None,
+    method: Annotated[list[str] | None, typer.Option("--method", help="These methods only.")] = None,
+    checkpoint: Annotated[Path | None, typer.Option(help="File of finished cells, from which a run goes on.")] = None,
+    picture: Annotated[Path | None, typer.Option(help="Draw the paper's figure into this file instead.")] = None,
+    results: Annotated[Path | None, typer.Option(help="JSON file of results in which the new rows replace the old.")] = None,
+    render: Annotated[Path | None, typer.Option(help="Write the tables of this folder's pages from its results; no NAME.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")] = False,
 ) -> None:
@@ -36,16 +38,31 @@ def reproduce_command(
     from ..common.outputs import check_outputs
     from ..reproduce.registry import TABLES, has_cells, reproduce
 
+    if render is not None:
+        from ..reproduce.render import render as render_pages
+
+        for page in render_pages(render):
+            typer.echo(page)
+        return
     if list_tables or name is None:
+        rows = [(key, shows) for key, (_, _, shows) in sorted(TABLES.items())]
         if as_json:
-            print_json([{"name": key, "shows": TABLES[key][2]} for key in sorted(TABLES)])
+            print_json([{"name": key, "shows": shows} for key, shows in rows])
         else:
-            print_table("", ["name", "shows"], [(key, TABLES[key][2]) for key in sorted(TABLES)])
+            print_table("", ["name", "shows"], rows)
         return
     if noisy and name != "fsa-classification":
         raise ValueError(f"--noisy: only for fsa-classification, not for {name}")
-    check_outputs([data], [checkpoint])
+    check_outputs([data], [checkpoint, picture, results])
+    if picture is not None:
+        from ..reproduce.figures import draw
+
+        given = {"runs": runs, "checkpoint": checkpoint}
+        draw(name, picture, data, **{key: value for key, value in given.items() if value is not None})
+        return
     options: dict[str, Any] = {"noisy": True} if noisy else {}
+    if method:
+        options["methods"] = method
     with tqdm(desc=name, unit=" cells", disable=quiet or not sys.stderr.isatty(), leave=False) as bar:
 
         def watch(key):
@@ -55,6 +72,10 @@ def reproduce_command(
         if checkpoint is not None or has_cells(name):
             options["checkpoint"] = Checkpoint(checkpoint, {"table": name}, watch)
         record = reproduce(name, runs=runs, data_dir=data, **options)
+    if results is not None:
+        from ..reproduce.render import update
+
+        update(results, record)
     if as_json:
         print_json(record)
         return

@@ -1,16 +1,20 @@
-"""Other people's selectors behind one face, for the tables: data in, exactly k columns out; no selection code of our own.
+"""Selectors of other packages behind one interface, for the tables: data in, exactly k columns out; no selection code of ours.
 
 Every function has the signature ``(X, y, k, task, random_state) -> columns``; for the task "classification" y is -1 or +1.
-MCP and SCAD need skglm; abess and skscope the packages of those names (``pip install annealed[bench]``).
+MCP and SCAD need skglm; abess, skscope and LightGBM the packages of those names (``pip install annealed[bench]``).
 """
 
 from __future__ import annotations
 
+import subprocess
+import tempfile
 import warnings
 from collections.abc import Callable
 from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_selection import RFE
 from sklearn.linear_model import (
@@ -86,7 +90,7 @@ def l1(X, y, k, task, random_state=None):
 def elastic_net(X, y, k, task, random_state=None):
     """The elastic net: coordinate descent for regression, stochastic gradient descent for classification (as in the FSA papers).
 
-    Share of L1 in the penalty: .9 for classification; .99 for regression, nearest to the papers' numbers on draws that are in no
+    Share of L1 in the penalty: 0.9 for classification; 0.99 for regression, nearest to the papers' numbers on draws that are in no
     table (theirs is not legible).
     """
     X = StandardScaler().fit_transform(X)
@@ -174,7 +178,15 @@ def skscope(X, y, k, task, random_state=None):
     return np.sort(solver.get_support())
 
 
-COMPARATORS = {
+def lightgbm(X, y, k, task, random_state=None):
+    """The k columns of greatest total gain of gradient boosted trees (LightGBM)."""
+    from lightgbm import LGBMClassifier, LGBMRegressor
+
+    model = (LGBMRegressor if task == "regression" else LGBMClassifier)(n_jobs=1, verbosity=-1, importance_type="gain")
+    return strongest_columns(model.fit(X, y).feature_importances_, k)
+
+
+COMPETITORS = {
     "L1": l1,
     "EL": elastic_net,
     "MCP": mcp,
@@ -182,31 +194,32 @@ COMPARATORS = {
     "RFE": recursive_elimination,
     "abess": abess,
     "skscope": skscope,
+    "LightGBM": lightgbm,
 }
-_NEEDS = {"MCP": "skglm", "SCAD": "skglm", "abess": "abess", "skscope": "skscope"}
+_NEEDS = {"MCP": "skglm", "SCAD": "skglm", "abess": "abess", "skscope": "skscope", "LightGBM": "lightgbm"}
 
 
 def available() -> list[str]:
-    """Names of the comparators whose packages are installed."""
-    return [name for name in COMPARATORS if name not in _NEEDS or find_spec(_NEEDS[name]) is not None]
+    """Names of the competitors whose packages are installed."""
+    return [name for name in COMPETITORS if name not in _NEEDS or find_spec(_NEEDS[name]) is not None]
 
 
 def select(name: str, X, y, k: int, task: str, random_state=None) -> np.ndarray:
-    """Columns (k,) that the comparator ``name`` selects, ascending; its warnings about convergence are kept quiet.
+    """Columns (k,) that the competitor ``name`` selects, ascending; its warnings about convergence are kept quiet.
 
     Raises
     ------
     ValueError
         If the name is unknown or its package is not installed.
     """
-    if name not in COMPARATORS:
-        raise ValueError(f"comparator {name!r} is unknown; expected one of {', '.join(COMPARATORS)}")
+    if name not in COMPETITORS:
+        raise ValueError(f"competitor {name!r} is unknown; expected one of {', '.join(COMPETITORS)}")
     if name not in available():
-        raise ValueError(f"comparator {name!r} needs the package {_NEEDS[name]}; install annealed[bench]")
+        raise ValueError(f"competitor {name!r} needs the package {_NEEDS[name]}; install annealed[bench]")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("ignore", RuntimeWarning)
-        return np.asarray(COMPARATORS[name](X, y, k, task, random_state))
+        return np.asarray(COMPETITORS[name](X, y, k, task, random_state))
 
 
 def ridge_scores(X, y, task: str, X_new) -> np.ndarray:
@@ -226,3 +239,94 @@ def ridge_scores(X, y, task: str, X_new) -> np.ndarray:
     assert best_model is not None
     model = best_model.fit(X, y)
     return model.predict(X_new) if task == "regression" else model.decision_function(X_new)
+
+
+_LMNN = """
+import json, signal, sys, time, warnings
+import numpy as np
+from metric_learn import LMNN
+
+data, (n_neighbors, limit) = np.load(sys.argv[1]), map(float, sys.argv[3:])
+warnings.simplefilter("ignore")
+
+def keep(L, finished):
+    np.savez(sys.argv[2], components=L, seconds=time.process_time() - start, finished=finished)
+    sys.exit()
+
+def give_up(_, frame):
+    while frame.f_code.co_name != "fit":
+        frame = frame.f_back
+    keep(frame.f_locals["L"], False)
+
+signal.signal(signal.SIGPROF, give_up)
+signal.setitimer(signal.ITIMER_PROF, limit)
+start = time.process_time()
+model = LMNN(n_neighbors=int(n_neighbors), random_state=0).fit(data["X"], data["y"])
+signal.setitimer(signal.ITIMER_PROF, 0)
+keep(model.components_, True)
+"""
+
+
+class LMNN(TransformerMixin, BaseEstimator):
+    """Large margin nearest neighbours of metric-learn, fitted by another Python.
+
+    metric-learn 0.7 needs scikit-learn below 1.6, which this package does not support: it runs in an environment of its own.
+
+    Parameters
+    ----------
+    python : str
+        Program of an environment with metric-learn.
+    n_neighbors : int, default 3
+        Target neighbours.
+    seconds : float, default 60
+        Processor seconds after which the fit is stopped; the metric is then the one that it had reached.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_features, n_features)
+        Distances are Euclidean between transformed rows.
+    seconds_ : float
+        Processor seconds of the fit.
+    finished_ : bool
+        False where it was stopped.
+    """
+
+    def __init__(self, python: str, n_neighbors: int = 3, seconds: float = 60.0):
+        self.python = python
+        self.n_neighbors = n_neighbors
+        self.seconds = seconds
+
+    def fit(self, X, y):
+        """Learn the metric.
+
+        Parameters
+        ----------
+        X : array of shape (n_rows, n_features)
+            Training rows.
+        y : array of shape (n_rows,)
+            Labels.
+
+        Returns
+        -------
+        LMNN
+
+        Raises
+        ------
+        ValueError
+            If the other Python fails.
+        """
+        with tempfile.TemporaryDirectory() as folder:
+            files = [str(Path(folder) / name) for name in ("rows.npz", "metric.npz")]
+            np.savez(files[0], X=X, y=y)
+            command = [self.python, "-c", _LMNN, *files, str(self.n_neighbors), str(self.seconds)]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise ValueError(f"{self.python}: LMNN failed ({(done.stderr.splitlines() or ['no message'])[-1]})")
+            with np.load(files[1]) as found:
+                self.components_, self.seconds_, self.finished_ = (found[n] for n in ("components", "seconds", "finished"))
+        self.seconds_, self.finished_ = float(self.seconds_), bool(self.finished_)
+        return self
+
+    def transform(self, X):
+        """Rows in the learnt metric, array of shape (n_rows, n_features)."""
+        return np.asarray(X) @ self.components_.T

@@ -1,116 +1,162 @@
-"""Data of the thesis' tables: XOR and double rings with their Bayes errors, and the real sets in the folder of real data."""
+"""The real data sets of the tables, in the folder that ``--data`` or the environment variable ``ANNEALED_DATA`` names."""
 
 from __future__ import annotations
 
+import gzip
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.integrate import quad
-from scipy.stats import norm
+from sklearn.datasets import load_svmlight_file
 
-XOR_SPREAD = 1.0 / 1.394
-RING_SPREAD = 0.48
-NOISE_SCALE = 0.35
-VOTES = 15  # neighbours that vote on the simulated cases, in every metric
 SPARSE_SETS = ("dexter", "pcmac", "dorothea")
+DENSE_SETS = ("arcene", "gisette_valid", "ionosphere", "leukemia", "madelon", "usps", "usps_7v9")
 
 
-def simulated_case(case: str, n: int, p: int, seed: int, *, noise_scale: float = NOISE_SCALE, n_test: int = 2000):
-    """Draw one of the thesis' two scenarios: two informative columns of unit variance among p, the others standard normal times
-    a scale.
+def data_folder(data_dir: str | Path | None = None) -> Path:
+    """Folder of the real data.
 
     Parameters
     ----------
-    case : {"xor", "rings"}
-        XOR: (c, c y) + s e with c = +-1. Rings: (rho + 0.48 e) u, rho = 2 for y = 1 and 1 for y = -1, u uniform on the circle.
-    n, n_test : int
-        Training and test rows.
-    p : int
-        Columns.
-    seed : int
-    noise_scale : float
-        1 for columns of equal scale.
+    data_dir : path or None, default None
+        The folder; None takes the environment variable ``ANNEALED_DATA``.
 
     Returns
     -------
-    X, y, X_test, y_test : ndarray
-        float32 columns and labels -1 / +1.
+    Path
 
     Raises
     ------
     ValueError
-        For another case.
+        If neither is given.
     """
-    rng = np.random.default_rng(seed)
-    total = n + n_test
-    y = np.where(rng.random(total) < 0.5, 1, -1)
-    if case == "xor":
-        c = np.where(rng.random(total) < 0.5, 1.0, -1.0)
-        Z = np.column_stack([c, c * y]) + XOR_SPREAD * rng.standard_normal((total, 2))
-    elif case == "rings":
-        u = rng.standard_normal((total, 2))
-        u /= np.linalg.norm(u, axis=1)[:, None]
-        Z = (np.where(y == 1, 2.0, 1.0) + RING_SPREAD * rng.standard_normal(total))[:, None] * u
-    else:
-        raise ValueError(f"case={case!r}; expected 'xor' or 'rings'")
-    X = np.hstack([Z / Z.std(axis=0), noise_scale * rng.standard_normal((total, p - 2))]).astype(np.float32)
-    return X[:n], y[:n], X[n:], y[n:]
+    chosen = data_dir or os.environ.get("ANNEALED_DATA")
+    if not chosen:
+        raise ValueError("the folder of the real data is not known; expected --data or the environment variable ANNEALED_DATA")
+    return Path(chosen)
 
 
-def bayes_error(case: str) -> float:
-    """Bayes error of a case of :func:`simulated_case`, integrated.
-
-    Examples
-    --------
-    >>> round(bayes_error("xor"), 3), round(bayes_error("rings"), 3)
-    (0.15, 0.149)
-    """
-    if case == "xor":
-        right = norm.cdf(1.0 / XOR_SPREAD)
-        return float(2.0 * right * (1.0 - right))
-
-    def density(r, rho):
-        return norm.pdf(r, rho, RING_SPREAD) + norm.pdf(-r, rho, RING_SPREAD)
-
-    return float(quad(lambda r: 0.5 * min(density(r, 1.0), density(r, 2.0)), 0.0, 8.0, points=[1.0, 1.5, 2.0])[0])
-
-
-def load_set(name: str, data_dir: str | Path):
-    """Read a real set.
+def load_set(name: str, data_dir: str | Path | None = None):
+    """Read a real set: training and test part as its authors split it.
 
     Parameters
     ----------
     name : str
-        ``madelon``, ``ionosphere``, ``usps_7v9``, ``arcene``, ``gisette_valid`` (dense) or ``dexter``, ``pcmac``, ``dorothea``
-        (CSR).
-    data_dir : path
-        Folder of the real data.
+        One of ``DENSE_SETS`` or ``SPARSE_SETS``.
+    data_dir : path or None, default None
+        See :func:`data_folder`.
 
     Returns
     -------
     X_train, y_train, X_test, y_test
-        Labels -1 / +1; dense columns float32, sparse ones float64.
+        Dense columns are float32 arrays, sparse ones float64 CSR matrices. Labels -1 / +1; digits of "usps".
 
     Raises
     ------
     ValueError
-        If the files are not there.
+        If the set is unknown or its files are not there.
     """
-    folder = Path(data_dir) / name.split("_7v9")[0]
+    if name not in SPARSE_SETS + DENSE_SETS:
+        raise ValueError(f"set {name!r} is unknown; expected one of {', '.join(sorted(SPARSE_SETS + DENSE_SETS))}")
+    data_dir = data_folder(data_dir)
+    folder = data_dir / name.removesuffix("_7v9")
     try:
         if name in SPARSE_SETS:
             parts = [sp.csr_matrix(sp.load_npz(folder / f"X_{s}.npz")).astype(np.float64) for s in ("train", "test")]
             labels = [np.load(folder / f"y_{s}.npy") for s in ("train", "test")]
             return parts[0], labels[0], parts[1], labels[1]
-        with np.load(folder / f"{name}.npz") as data:
-            return data["X_train"].astype(np.float32), data["y_train"], data["X_test"].astype(np.float32), data["y_test"]
+        file, label = ("usps_zip", "digit") if name == "usps" else (name, "y")
+        with np.load(folder / f"{file}.npz") as data:
+            X, X_test = (data[f"X_{half}"].astype(np.float32) for half in ("train", "test"))
+            return X, data[f"{label}_train"], X_test, data[f"{label}_test"]
     except FileNotFoundError as error:
         raise ValueError(f"{error.filename}: no such file; expected the set {name} in {data_dir}") from None
 
 
 def random_split(X, y, seed: int, share: float = 0.7):
-    """Random ``share`` of the rows for training, the others for testing: X_train, y_train, X_test, y_test."""
+    """Random ``share`` of the rows for training, the others for testing: X_train, y_train, X_test, y_test, by ``seed``."""
     order = np.random.RandomState(seed).permutation(len(y))
     n = round(share * len(y))
     return X[order[:n]], y[order[:n]], X[order[n:]], y[order[n:]]
+
+
+@dataclass
+class Queries:
+    """Items with relevance grades, grouped by query.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n_items, n_features)
+        Features.
+    grade : ndarray of int of shape (n_items,)
+        Relevance, 0 for none.
+    qid : ndarray of int of shape (n_items,)
+        Query of each item.
+    """
+
+    X: np.ndarray
+    grade: np.ndarray
+    qid: np.ndarray
+
+
+def read_mq2008(data_dir: str | Path | None = None) -> Iterator[tuple[Queries, Queries, Queries]]:
+    """The five official folds of LETOR's MQ2008: training, validation and test part of each."""
+    data_dir = data_folder(data_dir)
+    parts = [_queries(data_dir / "ranking_mq2008" / f"S{i}.svmrank.gz") for i in range(1, 6)]
+    for fold in range(5):
+        train = [parts[(fold + i) % 5] for i in range(3)]
+        joined = Queries(*(np.concatenate([getattr(q, a) for q in train]) for a in ("X", "grade", "qid")))
+        yield joined, parts[(fold + 3) % 5], parts[(fold + 4) % 5]
+
+
+def read_lambdarank(data_dir: str | Path | None = None) -> tuple[Queries, Queries]:
+    """LightGBM's ranking example: training and test part."""
+    folder = data_folder(data_dir) / "ranking_lambdarank"
+    train, test = (_queries(folder / f"{half}.svmrank.gz", 300) for half in ("train", "test"))
+    return train, test
+
+
+def _queries(file: Path, n_features: int | None = None) -> Queries:
+    try:
+        with gzip.open(file) as lines:
+            X, grade, qid = load_svmlight_file(lines, query_id=True, n_features=n_features)
+    except FileNotFoundError:
+        raise ValueError(f"{file}: no such file") from None
+    return Queries(X.toarray(), grade.astype(int), qid.astype(int))
+
+
+def mean_ndcg(grade: np.ndarray, score: np.ndarray, qid: np.ndarray, *, k: int = 10) -> float:
+    """NDCG@k, gain 2^grade - 1 and discount 1 / log2(1 + rank), averaged over the queries with a relevant item.
+
+    Equal scores keep the order of the rows.
+
+    Parameters
+    ----------
+    grade, score, qid : ndarray of shape (n_items,)
+        Relevance, predicted score and query of each item.
+    k : int, default 10
+        Ranks that count.
+
+    Returns
+    -------
+    float
+        In [0, 1].
+
+    Examples
+    --------
+    >>> round(mean_ndcg(np.array([0, 2, 1]), np.array([0.1, 0.2, 0.3]), np.zeros(3)), 4)
+    0.7967
+    """
+    discount = 1.0 / np.log2(np.arange(2, k + 2))
+    found = []
+    for query in np.unique(qid):
+        rows = qid == query
+        gain = 2.0 ** grade[rows] - 1.0
+        if gain.max() > 0:
+            ranked = gain[np.argsort(-score[rows], kind="stable")][:k]
+            best = np.sort(gain)[::-1][:k]
+            found.append((ranked @ discount[: len(ranked)]) / (best @ discount[: len(best)]))
+    return float(np.mean(found))

@@ -1,11 +1,16 @@
-"""The thesis' tables run again: sDist on simulated and real data (Tables 2.1-2.4), the sparse online learners (Tables 3.2-3.4).
+"""sDist on simulated and real data: Tables 2.1, 2.2 and 2.4 of Ma (thesis), run again [1]_.
 
-Every function returns ``{"name", "settings", "rows"}``, one row per line of the table, with the thesis' figure beside ours where it
-printed one. Settings are found by cross-validation on training rows alone.
+Every function returns ``{"name", "settings", "rows"}``, one row per line of the table, with the printed number beside ours where
+there is one. Settings are found by cross-validation on training rows alone.
+
+References
+----------
+.. [1] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University (2017).
 """
 
 from __future__ import annotations
 
+import os
 import time
 import warnings
 from functools import partial
@@ -19,7 +24,9 @@ from sklearn.preprocessing import StandardScaler
 
 from ...learners import SDist, SDistCV
 from ..common.checkpoints import Checkpoint
-from .metric_data import NOISE_SCALE, VOTES, bayes_error, load_set, random_split, simulated_case
+from .competitors import LMNN
+from .datasets import load_set, random_split
+from .simulated import NOISE_SCALE, VOTES, bayes_error, simulated_case
 
 # One setting for all simulated cells, found by 5-fold cross-validation on training rows of seeds 100-102 (N = 500, p = 500).
 SIMULATED = {
@@ -31,10 +38,10 @@ SIMULATED = {
     "seed_interactions": 10,
 }
 _SIZES = [(n, p) for n in (100, 500, 5000) for p in (50, 500, 1000)]
-RIVAL_WORK = 2e9  # rows squared times columns up to which NCA is run: half a minute
-RIVAL_RUNS = 3
+MOST_WORK = 2e9  # rows squared times columns up to which NCA is run: half a minute
+COMPETITOR_RUNS = 3
 
-# Thesis, Tables 2.1 and 2.2: (kNN, LMNN, sDist) by (N, p).
+# Ma (thesis), Tables 2.1 and 2.2: (kNN, LMNN, sDist) by (N, p).
 _PRINTED_SIMULATED = {
     "rings": {
         (100, 50): (0.310, 0.230, 0.143),
@@ -59,7 +66,7 @@ _PRINTED_SIMULATED = {
         (5000, 1000): (0.500, 0.299, 0.221),
     },
 }
-# Thesis, Table 2.4: error and seconds.
+# Ma (thesis), Table 2.4: error and seconds.
 _PRINTED_REAL = {
     ("ionosphere", "kNN"): (0.13, 0.01),
     ("ionosphere", "LMNN"): (0.06, 20.06),
@@ -100,20 +107,22 @@ REAL_GRIDS: dict[str, dict[str, list]] = {
 REAL_FOLDS = {"madelon": 3, "ionosphere": 5, "usps_7v9": 5}
 
 
-def sdist_simulated(runs: int = 20, data_dir=None, *, sizes=None, rivals: bool = True, checkpoint=None) -> dict[str, Any]:
-    """Tables 2.1 and 2.2: XOR and double rings, with noise columns of 0.35 and of equal scale.
+def sdist_simulated(runs: int = 20, data_dir=None, *, sizes=None, competitors: bool = True, checkpoint=None) -> dict[str, Any]:
+    """Tables 2.1 and 2.2 of Ma (thesis): XOR and double rings, with noise columns of 0.35 and of equal scale.
 
     Parameters
     ----------
-    runs : int
+    runs : int, default 20
         Seeds 0 .. runs - 1; at N = 5,000 three at most.
-    data_dir : ignored
-    sizes : list of (int, int) or None
+    data_dir
+        Not used: the data are simulated.
+    sizes : list of (int, int) or None, default None
         Cells (N, p); None means all nine.
-    rivals : bool
-        Also kNN, and NCA (scikit-learn, at most 50 iterations, three seeds) where a fit takes half a minute at most. LMNN is there
-        where ``benchmarks/lmnn.py`` has put it into the checkpoint.
-    checkpoint : path or None
+    competitors : bool, default True
+        Also kNN, and NCA (scikit-learn, at most 50 iterations, three seeds) where a fit takes half a minute at most. LMNN (three
+        seeds, a minute a fit at most) where the environment variable ``ANNEALED_LMNN_PYTHON`` names a Python with metric-learn, or
+        its cells are in the checkpoint.
+    checkpoint : path, Checkpoint or None, default None
         File that keeps finished cells.
 
     Returns
@@ -127,14 +136,16 @@ def sdist_simulated(runs: int = 20, data_dir=None, *, sizes=None, rivals: bool =
         for scale in (NOISE_SCALE, 1.0):
             for n, p in sizes or _SIZES:
                 head = {"case": case, "noise_scale": scale, "N": n, "p": p}
-                methods = {"sDist": SDist(**SIMULATED)} | (_rivals(n, p, VOTES, standardize=False) if rivals else {})
+                methods = {"sDist": SDist(**SIMULATED)} | (_competitors(n, p, VOTES, standardize=False) if competitors else {})
                 for name, model in methods.items():
-                    seeds = min(runs, RIVAL_RUNS if n >= 5000 or name in ("NCA", "LMNN") else runs)
+                    seeds = min(runs, COMPETITOR_RUNS if n >= 5000 or name in ("NCA", "LMNN") else runs)
                     keys = [head | {"method": name, "seed": seed} for seed in range(seeds)]
                     keys = [key | (SIMULATED if name == "sDist" else {"votes": VOTES}) for key in keys]
-                    if name == "LMNN" and not all(key in cells for key in keys):
+                    if model is None and not all(key in cells for key in keys):
                         continue
                     measured = [cells(key, partial(_measure_case, model, key)) for key in keys]
+                    if None in measured:
+                        continue
                     printed = dict(zip(("kNN", "LMNN", "sDist"), _PRINTED_SIMULATED[case][n, p])) if (n, p) in _SIZES else {}
                     row = _summary(head | {"method": name}, measured, printed.get(name) if scale != 1.0 else None)
                     rows.append(row | {"bayes": bayes_error(case)})
@@ -142,20 +153,21 @@ def sdist_simulated(runs: int = 20, data_dir=None, *, sizes=None, rivals: bool =
 
 
 def sdist_real(
-    runs: int = 20, data_dir="../shared/data", *, sets=tuple(REAL_GRIDS), rivals: bool = True, checkpoint=None
+    runs: int = 20, data_dir=None, *, sets=tuple(REAL_GRIDS), competitors: bool = True, checkpoint=None
 ) -> dict[str, Any]:
-    """Table 2.4: Madelon and Ionosphere on random 70 / 30 splits of all rows, USPS 7 against 9 on its own split.
+    """Table 2.4 of Ma (thesis): Madelon and Ionosphere on random 70 / 30 splits of all rows, USPS 7 against 9 on its own split.
 
     Parameters
     ----------
-    runs : int
+    runs : int, default 20
         Splits, seeds 0 .. runs - 1.
-    data_dir : path
-        Folder of the real data.
-    sets : sequence of str
-    rivals : bool
+    data_dir : path or None, default None
+        Folder of the real data; None takes ``ANNEALED_DATA``.
+    sets : sequence of str, default all
+        Names in ``REAL_GRIDS``.
+    competitors : bool, default True
         Also kNN and NCA (three splits at most), and LMNN as in :func:`sdist_simulated`.
-    checkpoint : path or None
+    checkpoint : path, Checkpoint or None, default None
         File that keeps finished splits.
 
     Returns
@@ -173,37 +185,44 @@ def sdist_real(
             X, y = np.concatenate([train_X, test_X]), np.concatenate([train_y, test_y])
             splits = [random_split(X, y, seed) for seed in range(runs)]
         search = SDistCV(SDist(), REAL_GRIDS[name], cv=REAL_FOLDS[name])
-        methods = {"sDist": search} | (_rivals(len(splits[0][0]), train_X.shape[1], 3, standardize=True) if rivals else {})
+        others = _competitors(len(splits[0][0]), train_X.shape[1], 3, standardize=True) if competitors else {}
+        methods = {"sDist": search} | others
         for method, model in methods.items():
-            chosen = splits[:RIVAL_RUNS] if method in ("NCA", "LMNN") else splits
+            chosen = splits[:COMPETITOR_RUNS] if method in ("NCA", "LMNN") else splits
             keys = [{"data": name, "method": method, "seed": seed} for seed in range(len(chosen))]
             if method == "sDist":
                 keys = [key | {"grid": REAL_GRIDS[name], "folds": REAL_FOLDS[name]} for key in keys]
-            if method == "LMNN" and not all(key in cells for key in keys):
+            if model is None and not all(key in cells for key in keys):
                 continue
             measured = [cells(key, partial(_measure, model, *split)) for key, split in zip(keys, chosen)]
+            if None in measured:
+                continue
             rows.append(_summary({"data": name, "method": method}, measured, *_PRINTED_REAL.get((name, method), ())))
     return {"name": "sdist-real", "settings": {"runs": runs, "grids": {name: REAL_GRIDS[name] for name in sets}}, "rows": rows}
 
 
-def _rivals(n: int, p: int, votes: int, standardize: bool) -> dict[str, Any]:
-    """Plain kNN, and NCA where its work n^2 p stays bearable; LMNN's cells are made elsewhere."""
+def _competitors(n: int, p: int, votes: int, standardize: bool) -> dict[str, Any]:
+    """Plain kNN, NCA where its work n^2 p stays bearable, and LMNN where ``ANNEALED_LMNN_PYTHON`` names a Python that has it."""
 
     def behind(*steps):
         return make_pipeline(*([StandardScaler()] if standardize else []), *steps, KNeighborsClassifier(votes))
 
-    rivals = {"kNN": behind()}
-    if float(n) ** 2 * p <= RIVAL_WORK:
-        rivals["NCA"] = behind(NeighborhoodComponentsAnalysis(n_components=min(p, 10), max_iter=50, random_state=0))
-    return rivals | {"LMNN": None}
+    found = {"kNN": behind()}
+    if float(n) ** 2 * p <= MOST_WORK:
+        found["NCA"] = behind(NeighborhoodComponentsAnalysis(n_components=min(p, 10), max_iter=50, random_state=0))
+    python = os.environ.get("ANNEALED_LMNN_PYTHON")
+    return found | {"LMNN": behind(LMNN(python)) if python else None}
 
 
 def _measure_case(model, key):
     return _measure(model, *simulated_case(key["case"], key["N"], key["p"], key["seed"], noise_scale=key["noise_scale"]))
 
 
-def _measure(model, X, y, X_test, y_test) -> dict[str, Any]:
-    """Fit a clone; error on the test rows, seconds of the fit and, of a search, with the settings found; columns of X used."""
+def _measure(model, X, y, X_test, y_test) -> dict[str, Any] | None:
+    """Fit a clone; error on the test rows, seconds of the fit (of a search: with the settings found), columns of X used.
+
+    None for LMNN that was stopped.
+    """
     model = clone(model)
     measured = {}
     if isinstance(model, SDistCV):
@@ -212,10 +231,15 @@ def _measure(model, X, y, X_test, y_test) -> dict[str, Any]:
         measured = {"search_seconds": time.process_time() - start, "chosen": search.best_params_}
         model = clone(search.best_estimator_)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a rival that stops at its limit of iterations is measured as it is
+        warnings.simplefilter("ignore")  # a competitor that stops at its limit of iterations is measured as it is
         start = time.process_time()
         model.fit(X, y)
         seconds = time.process_time() - start
+    for step in getattr(model, "named_steps", {}).values():
+        if isinstance(step, LMNN):
+            if not step.finished_:
+                return None
+            seconds = step.seconds_
     measured |= {"error": float(np.mean(model.predict(X_test) != y_test)), "seconds": seconds}
     if isinstance(model, SDist):
         measured["variables"] = len(model.selected_features_)

@@ -1,4 +1,9 @@
-"""Tables 3.2-3.4 of the thesis run again: error, share of non-zero coefficients and stability of five sparse online learners."""
+"""Tables 3.2 to 3.4 of Ma (thesis) run again [1]_: error, share of non-zero coefficients, stability of five sparse online learners.
+
+References
+----------
+.. [1] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University (2017).
+"""
 
 from __future__ import annotations
 
@@ -16,7 +21,7 @@ from sklearn.preprocessing import MaxAbsScaler, Normalizer
 from ...learners import FOBOSClassifier, RDAClassifier, StabilizedTruncatedSGDClassifier, TruncatedGradientClassifier
 from ...learners.stability import mean_kappa, selected
 from ..common.checkpoints import Checkpoint
-from .metric_data import load_set
+from .datasets import load_set
 
 PASSES = 30
 REPEATS = {"dorothea": 1}  # of the cross-validation; 2 elsewhere
@@ -25,7 +30,7 @@ SHARES = {"dexter": 0.015, "pcmac": 0.011, "gisette_valid": 0.04, "arcene": 0.05
 METHODS = ("SGD", "truncated gradient", "RDA", "FOBOS", "stabilised")
 SCALINGS = {"rows": Normalizer(), "columns": MaxAbsScaler()}
 
-# Thesis, Tables 3.2-3.4: (error %, non-zero %, kappa), best printed for the set and loss; gisette had 6,000 training rows there.
+# Ma (thesis), Tables 3.2 to 3.4: (error %, non-zero %, kappa), best printed for the set and loss; 6,000 rows of gisette.
 _PRINTED = {
     ("dexter", "hinge"): {"SGD": (7.77, 29.46, None), "truncated gradient": (8.37, 14.74, 0.46), "RDA": (11.42, 1.61, None),
                           "FOBOS": (10.91, 37.69, None), "stabilised": (6.58, 1.98, 0.61)},
@@ -79,7 +84,7 @@ def candidates(name: str, loss: str) -> dict[str, tuple[Any, dict[str, list]]]:
 
 def online_tables(
     runs: int = 20,
-    data_dir="../shared/data",
+    data_dir=None,
     *,
     sets=tuple(SHARES),
     losses=("hinge", "logistic"),
@@ -87,27 +92,27 @@ def online_tables(
     n_folds: int = 3,
     checkpoint=None,
 ) -> dict[str, Any]:
-    """Tables 3.2-3.4: error, share of non-zero coefficients and mean kappa over permutations of the training rows.
+    """Tables 3.2 to 3.4 of Ma (thesis): error, non-zero coefficients and mean kappa over permutations of the training rows.
 
     Parameters
     ----------
-    runs : int
+    runs : int, default 20
         Permutations.
-    data_dir : path
-        Folder of the real data.
-    sets, losses, methods : sequences of str
+    data_dir : path or None, default None
+        Folder of the real data; None takes ``ANNEALED_DATA``.
+    sets, losses, methods : sequences of str, default all
         Which lines; None means all five methods.
-    n_folds : int
-        Of the cross-validation on training rows that sets scaling, rates, penalties and share.
-    checkpoint : path or None
+    n_folds : int, default 3
+        Folds of the cross-validation on training rows that sets scaling, rates, penalties and share.
+    checkpoint : path, Checkpoint or None, default None
         File that keeps finished lines.
 
     Returns
     -------
     dict
         ``name``, ``settings``, ``rows``. ``kappa_equal_k`` compares as many of the largest coefficients as the stabilised stages
-        keep, so that a fixed number flatters nobody; ``pass_ratio`` is one path's pass over that of scikit-learn's SGD in the
-        same run.
+        keep, so that a fixed number of features gives no advantage; ``pass_ratio`` is one path's pass over that of scikit-learn's
+        SGD in the same run.
     """
     cells = Checkpoint.of(checkpoint, {"table": "online-tables"})
     rows = []

@@ -1,141 +1,366 @@
-"""Readers of the public tables that the selectors are compared on: training and test part as their authors split them."""
+"""Test error on public tables beside L1, RFE, abess and boosting at equal numbers of features, and ranking on MQ2008.
+
+Every method sees the same training part; its number of features is chosen among the same sizes by the same five folds of that part,
+and the test part is evaluated once for each size, for the columns "at". Errors are in percent, of balanced accuracy where the
+authors of the table use that; "difference" is annealing's error minus L1's at the number that annealing chose, with its paired
+standard error.
+"""
 
 from __future__ import annotations
 
-import gzip
-from collections.abc import Callable, Iterator
+import functools
+import time
+import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.datasets import load_svmlight_file
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.feature_selection import RFE
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import accuracy_score, balanced_accuracy_score
+from sklearn.model_selection import StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from ...learners import FSAClassifier, FSAPath, FSARanker, Prior
+from ..common.checkpoints import Checkpoint
+from .datasets import load_set, mean_ndcg, read_lambdarank, read_mq2008
+
+SETS = ("dexter", "arcene", "madelon", "gisette_valid", "leukemia", "dorothea", "pcmac", "usps")
+SIZES = {
+    "leukemia": [1, 2, 3, 5, 10, 20, 50, 100],
+    "arcene": [5, 10, 20, 50, 100, 200],
+    "madelon": [3, 5, 8, 10, 13, 16, 20],
+    "usps": [10, 20, 35, 50, 75, 100],
+}
+DEFAULT_SIZES = [5, 10, 20, 50, 100, 200, 400]
+SETTINGS = {"madelon": {"response": "piecewise"}}  # known to be nonlinear by construction
 
 
 @dataclass
 class Split:
-    """A table in two parts.
-
-    Attributes
-    ----------
-    name : str
-    X_train, X_test : ndarray or csr_array
-        float32.
-    y_train, y_test : ndarray
-        Labels.
-    balanced : bool
-        Whether errors are to be averaged over the classes, as the table's authors did.
-    """
+    """A set in two parts; ``balanced`` where errors are averaged over the classes, as the set's authors did."""
 
     name: str
     X_train: Any
     y_train: np.ndarray
     X_test: Any
     y_test: np.ndarray
-    balanced: bool = False
+
+    @property
+    def balanced(self) -> bool:
+        """Whether errors are averaged over the classes."""
+        return self.name == "dorothea"
 
 
-def _dense(file: Path, label: str = "y") -> tuple:
-    with np.load(_existing(file)) as arrays:
-        return tuple(arrays[f"{part}_{half}"] for half in ("train", "test") for part in ("X", label))
+def _read(name: str, data_dir) -> Split:
+    X, y, X_test, y_test = load_set(name, data_dir)
+    return Split(name, X.astype(np.float32), y, X_test.astype(np.float32), y_test)
 
 
-def _sparse(folder: Path) -> tuple:
-    return tuple(
-        sp.csr_array(sp.load_npz(_existing(folder / f"X_{half}.npz"))) if part == "X" else np.load(folder / f"y_{half}.npy")
-        for half in ("train", "test")
-        for part in ("X", "y")
-    )
+def fsa(split, sizes, X, y):
+    """FSA with its defaults, or a piecewise-linear response where the classes are known not to be linear."""
+    settings = {"class_weight": "balanced"} if split.balanced else {}
+    return [FSAClassifier(k, **settings, **SETTINGS.get(split.name, {})).fit(X, y) for k in sizes]
 
 
-def _existing(file: Path) -> Path:
-    if not file.is_file():
-        raise ValueError(f"{file}: no such file (the folder of the real data is named by ANNEALED_DATA)")
-    return file
+def logistic(split, **settings):
+    """scikit-learn's logistic regression on columns of unit variance."""
+    weight = "balanced" if split.balanced else None
+    return LogisticRegression(class_weight=weight, **settings)
 
 
-TABLES: dict[str, Callable[[Path], tuple]] = {
-    "dexter": lambda data: _sparse(data / "dexter"),
-    "arcene": lambda data: _dense(data / "arcene" / "arcene.npz"),
-    "madelon": lambda data: _dense(data / "madelon" / "madelon.npz"),
-    "gisette_valid": lambda data: _dense(data / "gisette_valid" / "gisette_valid.npz"),
-    "leukemia": lambda data: _dense(data / "leukemia" / "leukemia.npz"),
-    "dorothea": lambda data: _sparse(data / "dorothea"),
-    "pcmac": lambda data: _sparse(data / "pcmac"),
-    "usps": lambda data: _dense(data / "usps" / "usps_zip.npz", "digit"),
-}
+def _scaled(X):
+    return StandardScaler(with_mean=not sp.issparse(X)).fit(X)
 
 
-def read_split(name: str, data_dir: str | Path) -> Split:
-    """Read one of ``TABLES``.
+class OnColumns:
+    """A fitted classifier of some scaled columns."""
 
-    Raises
-    ------
-    ValueError
-        If the name is unknown or a file is missing.
-    """
-    if name not in TABLES:
-        raise ValueError(f"table {name!r} is unknown; expected one of {sorted(TABLES)}")
-    X_train, y_train, X_test, y_test = TABLES[name](Path(data_dir))
-    return Split(name, X_train.astype(np.float32), y_train, X_test.astype(np.float32), y_test, balanced=name == "dorothea")
+    def __init__(self, scaler, columns, model):
+        self.scaler, self.columns, self.model = scaler, columns, model
+
+    def predict(self, X):
+        return self.model.predict(self.scaler.transform(X)[:, self.columns])
 
 
-@dataclass
-class Queries:
-    """Items with relevance grades, grouped by query.
-
-    Attributes
-    ----------
-    X : ndarray of shape (n_items, n_features)
-    grade : ndarray of shape (n_items,)
-    qid : ndarray of shape (n_items,)
-    """
-
-    X: np.ndarray
-    grade: np.ndarray
-    qid: np.ndarray
-
-
-def read_mq2008(data_dir: str | Path) -> Iterator[tuple[Queries, Queries, Queries]]:
-    """The five official folds of LETOR's MQ2008: training, validation and test part of each."""
-    parts = [_queries(Path(data_dir) / "ranking_mq2008" / f"S{i}.svmrank.gz") for i in range(1, 6)]
-    for fold in range(5):
-        train = [parts[(fold + i) % 5] for i in range(3)]
-        joined = Queries(*(np.concatenate([getattr(q, a) for q in train]) for a in ("X", "grade", "qid")))
-        yield joined, parts[(fold + 3) % 5], parts[(fold + 4) % 5]
+def l1(split, sizes, X, y):
+    """The L1 path; for each size the largest model that has no more features."""
+    scaler = _scaled(X)
+    Z = scaler.transform(X)
+    several = len(np.unique(y)) > 2
+    settings = {"solver": "saga", "tol": 1e-3, "max_iter": 300, "warm_start": True} if several else {"solver": "liblinear"}
+    model = logistic(split, l1_ratio=1.0, **settings, random_state=0)
+    found: dict[int, tuple[int, OnColumns]] = {}
+    n = len(y)
+    for c in np.geomspace(0.3, 3000, 25 if several else 60) / n:
+        model.set_params(C=c).fit(Z, y)
+        columns = np.flatnonzero(np.abs(model.coef_).sum(axis=0))
+        if not len(columns):
+            continue
+        frozen = Frozen(model.coef_[:, columns], model.intercept_, model.classes_)
+        for k in sizes:
+            if len(columns) <= k and len(columns) >= found.get(k, (0,))[0]:
+                found[k] = len(columns), OnColumns(scaler, columns, frozen)
+        if len(columns) > max(sizes):
+            break
+    return [found[k][1] if k in found else None for k in sizes]
 
 
-def read_lambdarank(data_dir: str | Path) -> tuple[Queries, Queries]:
-    """LightGBM's ranking example: training and test part."""
-    folder = Path(data_dir) / "ranking_lambdarank"
-    train, test = (_queries(folder / f"{half}.svmrank.gz", 300) for half in ("train", "test"))
-    return train, test
+class Frozen:
+    """Linear scores of a model that is fitted again."""
+
+    def __init__(self, coef, intercept, classes):
+        self.coef, self.intercept, self.classes = coef.copy(), intercept.copy(), classes
+
+    def predict(self, Z):
+        scores = Z @ self.coef.T + self.intercept
+        return self.classes[scores.argmax(axis=1) if scores.shape[1] > 1 else (scores[:, 0] > 0).astype(int)]
 
 
-def _queries(file: Path, n_features: int | None = None) -> Queries:
-    with gzip.open(_existing(file)) as lines:
-        X, grade, qid = load_svmlight_file(lines, query_id=True, n_features=n_features)
-    return Queries(X.toarray(), grade.astype(int), qid.astype(int))
-
-
-def mean_ndcg(grade: np.ndarray, score: np.ndarray, qid: np.ndarray, *, k: int = 10) -> float:
-    """NDCG@k, gain 2^grade - 1 and discount 1 / log2(1 + rank), averaged over the queries with a relevant item.
-
-    Equal scores keep the order of the rows.
-
-    Examples
-    --------
-    >>> round(mean_ndcg(np.array([0, 2, 1]), np.array([0.1, 0.2, 0.3]), np.zeros(3)), 4)
-    0.7967
-    """
-    discount = 1.0 / np.log2(np.arange(2, k + 2))
+def rfe(split, sizes, X, y):
+    """Recursive elimination of a fifth at a time, with ridge-penalised logistic regression."""
+    scaler = _scaled(X)
+    Z = scaler.transform(X)
+    columns = np.arange(X.shape[1])
+    base = logistic(split, max_iter=300) if len(np.unique(y)) > 2 else logistic(split, solver="liblinear", max_iter=300)
     found = []
-    for query in np.unique(qid):
-        rows = qid == query
-        gain = 2.0 ** grade[rows] - 1.0
-        if gain.max() > 0:
-            ranked = gain[np.argsort(-score[rows], kind="stable")][:k]
-            best = np.sort(gain)[::-1][:k]
-            found.append((ranked @ discount[: len(ranked)]) / (best @ discount[: len(best)]))
-    return float(np.mean(found))
+    for k in sizes[::-1]:
+        selector = RFE(base, n_features_to_select=k, step=0.2).fit(Z[:, columns], y)
+        columns = columns[selector.support_]
+        found.append(OnColumns(scaler, columns, selector.estimator_))
+    return found[::-1]
+
+
+def abess(split, sizes, X, y):
+    """Best-subset selection by splicing, if installed."""
+    from abess import LogisticRegression as Abess
+    from abess import MultinomialRegression
+
+    scaler = _scaled(X)
+    Z = scaler.transform(X)
+    moving = np.flatnonzero(scaler.var_ > 0)  # the package stops at constant columns
+    classes, codes = np.unique(y, return_inverse=True)
+    model = Abess if len(classes) == 2 else MultinomialRegression
+    found = []
+    for k in sizes:
+        fitted = model(support_size=[k], thread=1).fit(Z[:, moving], codes)
+        coef = np.asarray(fitted.coef_)
+        coef = coef[None] if coef.ndim == 1 else coef.T
+        frozen = Frozen(coef, np.atleast_1d(fitted.intercept_), classes)
+        found.append(OnColumns(scaler, moving, frozen))
+    return found
+
+
+METHODS = {"annealed": fsa, "l1": l1, "rfe": rfe, "abess": abess}
+
+
+def errors(split, models, X, y):
+    """Error in percent of each model; NaN where there is none of that size."""
+    measure = balanced_accuracy_score if split.balanced else accuracy_score
+    return np.array([np.nan if m is None else 100 * (1 - measure(y, m.predict(X))) for m in models])
+
+
+def paired(split, first, second, X, y):
+    """Difference of two errors in percent, and its standard error over the test rows."""
+    wrong = [(m.predict(X) != y).astype(float) for m in (first, second)]
+    difference = wrong[0] - wrong[1]
+    groups = [y == c for c in np.unique(y)] if split.balanced else [np.ones(len(y), bool)]
+    mean = np.mean([difference[g].mean() for g in groups])
+    error = np.sqrt(sum(difference[g].var() / g.sum() for g in groups)) / len(groups)
+    return 100 * mean, 100 * error
+
+
+def _set_rows(name: str, data_dir, methods: Sequence[str]) -> list[dict[str, Any]]:
+    split = _read(name, data_dir)
+    sizes = SIZES.get(name, DEFAULT_SIZES)
+    rows, at_test = [], {}
+    folds = list(StratifiedKFold(5, shuffle=True, random_state=0).split(split.X_train, split.y_train))
+    for method in methods:
+        if method == "boosting":
+            rows.append(_boosting(split))
+            continue
+        start = time.process_time()
+        fit = METHODS[method]
+        cv = np.array([
+            errors(split, fit(split, sizes, split.X_train[train], split.y_train[train]), split.X_train[test], split.y_train[test])
+            for train, test in folds
+        ]).mean(axis=0)  # fmt: skip
+        cv_seconds = time.process_time() - start
+        start = time.process_time()
+        models = fit(split, sizes, split.X_train, split.y_train)
+        seconds = (time.process_time() - start) / len(sizes)
+        test = errors(split, models, split.X_test, split.y_test)
+        best = int(np.nanargmin(np.where(np.isnan(test), np.nan, cv)))
+        at_test[method] = models, best
+        rows.append({
+            "data": name, "method": method, "k": sizes[best], "error": test[best], "cv_error": cv[best],
+            "at": dict(zip(sizes, test.round(1).tolist())), "cv_at": dict(zip(sizes, cv.round(1).tolist())),
+            "seconds_per_fit": seconds, "seconds_cv": cv_seconds,
+        })  # fmt: skip
+    if {"annealed", "l1"} <= at_test.keys():
+        models, best = at_test["annealed"]
+        other = at_test["l1"][0][best]
+        if other is not None:
+            mean, error = paired(split, models[best], other, split.X_test, split.y_test)
+            rows[methods.index("annealed")] |= {"difference": mean, "difference_se": error}
+    return rows
+
+
+def _boosting(split):
+    """All features: how low the error can be."""
+    X, Z = ((m.toarray() if sp.issparse(m) else m) for m in (split.X_train, split.X_test))
+    weight = "balanced" if split.balanced else None
+    start = time.process_time()
+    model = HistGradientBoostingClassifier(class_weight=weight, random_state=0).fit(X, split.y_train)
+    seconds = time.process_time() - start
+    error = errors(split, [model], Z, split.y_test)[0]
+    return {"data": split.name, "method": "boosting", "k": X.shape[1], "error": error, "seconds_per_fit": seconds}
+
+
+def best_of(candidates, train, valid):
+    """The candidate with the greatest NDCG@10 on the validation part."""
+    fitted = [make().fit(train.X, train.grade, **extra(train)) for make, extra in candidates]
+    return max(fitted, key=lambda model: mean_ndcg(valid.grade, model.predict(valid.X), valid.qid))
+
+
+def fsa_ranker(train, valid):
+    """FSARanker with the response, penalty and size of greatest NDCG@10 on the validation part."""
+    best, value = None, -np.inf
+    for settings in ({}, {"response": "piecewise"}, {"response": "piecewise", "bins": "quantile"}):
+        for shrinkage in (1e-4, 1e-3, 1e-2):
+            path = FSAPath(FSARanker(prior=Prior(shrinkage=shrinkage), **settings), sizes=[5, 10, 15, 20, 30, 46])
+            path.fit(train.X, train.grade, qid=train.qid)
+            for k in path.sizes_:
+                score = mean_ndcg(valid.grade, path.at(k).predict(valid.X), valid.qid)
+                if score > value:
+                    best, value = path.at(k), score
+    return best
+
+
+def ridge_ranker(train, valid):
+    """Ridge regression of the grades with the penalty of greatest NDCG@10."""
+    candidates = [(lambda a=a: make_pipeline(StandardScaler(), Ridge(a)), lambda part: {}) for a in (0.1, 1, 10, 100, 1000)]
+    return best_of(candidates, train, valid)
+
+
+def lightgbm_ranker(train, valid):
+    """LightGBM's ranker with the number of leaves of greatest NDCG@10."""
+    from lightgbm import LGBMRanker, early_stopping, log_evaluation
+
+    best, value = None, -np.inf
+    for leaves in (7, 15, 31):
+        sizes = [np.unique(part.qid, return_counts=True)[1] for part in (train, valid)]
+        order = [np.argsort(part.qid, kind="stable") for part in (train, valid)]
+        model = LGBMRanker(n_estimators=500, num_leaves=leaves, learning_rate=0.05, n_jobs=1, random_state=0, verbose=-1)
+        model.fit(
+            train.X[order[0]],
+            train.grade[order[0]],
+            group=sizes[0],
+            eval_set=[(valid.X[order[1]], valid.grade[order[1]])],
+            eval_group=[sizes[1]],
+            eval_at=[10],
+            callbacks=[early_stopping(50, verbose=False), log_evaluation(0)],
+        )
+        score = mean_ndcg(valid.grade, model.predict(valid.X), valid.qid)
+        if score > value:
+            best, value = model, score
+    return best
+
+
+RANKERS = {"annealed": fsa_ranker, "ridge": ridge_ranker, "lightgbm": lightgbm_ranker}
+
+
+def _mq2008(name: str, data_dir) -> dict[str, Any]:
+    start = time.process_time()
+    folds, sizes = [], []
+    for train, valid, test in read_mq2008(data_dir):
+        model = RANKERS[name](train, valid)
+        folds.append(mean_ndcg(test.grade, model.predict(test.X), test.qid))
+        sizes.append(int(model.support_.sum()) if name == "annealed" else train.X.shape[1])
+    found = {"k": sizes, "ndcg@10": float(np.mean(folds)), "folds": np.round(folds, 4).tolist()}
+    return {"data": "mq2008", "method": name, **found, "seconds": time.process_time() - start}
+
+
+def _lambdarank(name: str, data_dir) -> dict[str, Any]:
+    train, test = read_lambdarank(data_dir)
+    half = train.qid <= np.quantile(np.unique(train.qid), 0.8)
+    model = RANKERS[name](*(type(train)(train.X[part], train.grade[part], train.qid[part]) for part in (half, ~half)))
+    return {"data": "lambdarank", "method": name, "ndcg@10": mean_ndcg(test.grade, model.predict(test.X), test.qid)}
+
+
+def public_tables(
+    runs: int = 1,
+    data_dir=None,
+    *,
+    sets: Sequence[str] = SETS,
+    methods: Sequence[str] = ("annealed", "l1", "rfe", "boosting"),
+    checkpoint: str | Path | Checkpoint | None = None,
+) -> dict[str, Any]:
+    """Test error on public tables, the number of features chosen by five folds of the training part.
+
+    Parameters
+    ----------
+    runs : int, default 1
+        Not used: the parts are fixed.
+    data_dir : path or None, default None
+        Folder of the real data; None takes ``ANNEALED_DATA``.
+    sets : sequence of str, default all
+        Names in ``SETS``.
+    methods : sequence of str
+        "annealed", "l1", "rfe", "abess" and "boosting" (all columns).
+    checkpoint : path, Checkpoint or None, default None
+        File that keeps finished sets.
+
+    Returns
+    -------
+    dict
+        ``name``, ``settings`` and ``rows``.
+    """
+    cells = Checkpoint.of(checkpoint, {"table": "public-tables"})
+    rows = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # competitors that stop at their limit of iterations are measured as they are
+        for name in sets:
+            key = {"data": name, "methods": list(methods)}
+            rows += cells(key, functools.partial(_set_rows, name, data_dir, methods))
+    return {"name": "public-tables", "settings": {"sets": list(sets), "methods": list(methods)}, "rows": rows}
+
+
+def ranking(
+    runs: int = 1,
+    data_dir=None,
+    *,
+    methods: Sequence[str] = ("annealed", "ridge", "lightgbm"),
+    checkpoint: str | Path | Checkpoint | None = None,
+) -> dict[str, Any]:
+    """NDCG@10 on the five official folds of MQ2008 and on LightGBM's ranking example.
+
+    Parameters
+    ----------
+    runs : int, default 1
+        Not used: the parts are fixed.
+    data_dir : path or None, default None
+        Folder of the real data; None takes ``ANNEALED_DATA``.
+    methods : sequence of str
+        "annealed", "ridge" and "lightgbm".
+    checkpoint : path, Checkpoint or None, default None
+        File that keeps finished lines.
+
+    Returns
+    -------
+    dict
+        ``name``, ``settings`` and ``rows``.
+    """
+    cells = Checkpoint.of(checkpoint, {"table": "ranking"})
+    parts: dict[str, Callable[..., dict[str, Any]]] = {"mq2008": _mq2008, "lambdarank": _lambdarank}
+    rows = [
+        cells({"data": data, "method": name}, functools.partial(make, name, data_dir))
+        for data, make in parts.items()
+        for name in methods
+    ]
+    return {"name": "ranking", "settings": {"methods": list(methods)}, "rows": rows}

@@ -11,14 +11,19 @@ from typing import Any
 # Name -> (module beside this one, function, what it shows). A function takes ``runs`` and ``data_dir`` and returns
 # {"name", "settings", "rows"}; the module is imported when its table is asked for.
 TABLES: dict[str, tuple[str, str, str]] = {
-    "fsa-classification": ("selectors", "fsa_classification", "simulated classification: PAMI text, Tables II and III"),
-    "fsa-regression": ("selectors", "fsa_regression", "simulated regression: PAMI text, Table IV"),
-    "fsa-stability": ("selectors", "fsa_stability", "AUC against rate, mu and steps: PAMI text, Figure 6"),
-    "mslr-synthetic": ("minimax", "mslr_synthetic", "minimax sparse logistic regression, synthetic setups"),
-    "mslr-leukemia": ("minimax", "mslr_leukemia", "missed test samples against the number of genes"),
-    "sdist-simulated": ("metric", "sdist_simulated", "XOR and double rings: thesis, Tables 2.1 and 2.2"),
-    "sdist-real": ("metric", "sdist_real", "Madelon, Ionosphere, USPS 7/9: thesis, Table 2.4"),
-    "online-tables": ("online", "online_tables", "five sparse online learners: thesis, Tables 3.2-3.4"),
+    "fsa-classification": ("selectors", "fsa_classification", "simulated classes: Barbu et al. (2017), Table II; III: --noisy"),
+    "fsa-regression": ("selectors", "fsa_regression", "simulated regression: Barbu et al. (2017), Table IV"),
+    "fsa-wide": ("selectors", "fsa_wide", "regression with 10,000 columns: Barbu et al. (2014), Table 3"),
+    "fsa-off-design": ("selectors", "fsa_off_design", "random supports and signs, equicorrelated columns"),
+    "fsa-large": ("selectors", "fsa_large", "100,000 rows: Barbu et al. (2017), eq. (18)"),
+    "fsa-stability": ("selectors", "fsa_stability", "AUC against rate, mu and steps: Barbu et al. (2017), Figure 6"),
+    "public-tables": ("public_tables", "public_tables", "test error on public tables at equal numbers of features"),
+    "ranking": ("public_tables", "ranking", "NDCG@10 of rankers on MQ2008"),
+    "mslr-synthetic": ("minimax", "mslr_synthetic", "minimax sparse logistic regression: Tan et al. (2013), Figures 1, 3, 4"),
+    "mslr-leukemia": ("minimax", "mslr_leukemia", "missed test samples by number of genes: Tan et al. (2013), Figure 6(a)"),
+    "sdist-simulated": ("metric", "sdist_simulated", "XOR and double rings: Ma (thesis), Tables 2.1 and 2.2"),
+    "sdist-real": ("metric", "sdist_real", "Madelon, Ionosphere, USPS 7/9: Ma (thesis), Table 2.4"),
+    "online-tables": ("online", "online_tables", "five sparse online learners: Ma (thesis), Tables 3.2 to 3.4"),
 }
 
 
@@ -72,5 +77,5 @@ def reproduce(name: str, runs: int | None = None, data_dir=None, **options) -> d
         raise ValueError(f"runs={runs!r}; expected at least 1")
     given = {"runs": runs, "data_dir": data_dir, **options}
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=r"\d+ features found")  # the rows tell what was selected
+        warnings.filterwarnings("ignore", message=r"\d+ features found")  # the rows say what was selected
         return make(**{key: value for key, value in given.items() if value is not None})

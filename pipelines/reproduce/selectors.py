@@ -1,8 +1,15 @@
-"""The FSA papers' comparisons of selectors, run again: ours beside what was printed.
+"""The FSA papers' comparisons of selectors, run again: ours beside what was printed [1]_, [2]_.
 
 Every function returns ``{"name", "settings", "rows"}``, one row per line of the table. Slow methods get fewer runs than ours
 (``_RUNS``); each row says how many it had. DR is the percentage of runs in which all relevant columns were found, PCD the
 percentage of relevant columns found; seconds are medians of processor time (the printed ones are not).
+
+References
+----------
+.. [1] A. Barbu, Y. She, L. Ding and G. Gramajo, "Feature Selection with Annealing for Computer Vision and Big Data Learning", IEEE
+   Transactions on Pattern Analysis and Machine Intelligence 39 (2017): Tables II, III and IV, Figure 6.
+.. [2] A. Barbu, Y. She, L. Ding and G. Gramajo, "Feature Selection with Annealing for Regression, Classification and Ranking",
+   arXiv:1310.2880v2 (2014): Table 3.
 """
 
 from __future__ import annotations
@@ -11,6 +18,7 @@ import functools
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,16 +40,59 @@ from ...learners import (
 )
 from ...learners.solvers.newton import SupportProblem, refit
 from ..common.checkpoints import Checkpoint
-from . import competitors as comparators
+from . import competitors
 from .printed_values import printed
 from .simulated import Simulated, simulate
 
+
+@dataclass(frozen=True)
+class Design:
+    """How the data of one line of a table are drawn; the parameters of :func:`~.simulated.simulate`.
+
+    Attributes
+    ----------
+    task : {"classification", "regression"}
+    N, M, k : int
+        Rows, columns and relevant columns.
+    label_noise : float
+    columns : {"ar1", "equicorrelated"}
+    random_support, random_signs : bool
+    """
+
+    task: str
+    N: int
+    M: int
+    k: int
+    label_noise: float = 0.0
+    columns: str = "ar1"
+    random_support: bool = False
+    random_signs: bool = False
+
+    def draw(self, seed: int) -> Simulated:
+        """Data of one run."""
+        task, n, m, k, *others = asdict(self).values()
+        names = ("label_noise", "columns", "random_support", "random_signs")
+        return simulate(task, n, m, k, **dict(zip(names, others)), random_state=seed)
+
+
 _CLASSIFICATION_SIZES = [(300, 10), (1000, 10), (3000, 10), (10000, 10), (1000, 30), (3000, 30), (10000, 30)]
-_REGRESSION_SIZES = [(300, 30), (1000, 30), (3000, 30), (10000, 30)]
-_M = 1000
+_OFF = [(c, k) for k in (10, 30) for c in ("ar1", "equicorrelated")]
+# The lines of each table, by the name that the printed values have.
+DESIGNS: dict[str, list[Design]] = {
+    "clean": [Design("classification", n, 1000, k) for n, k in _CLASSIFICATION_SIZES],
+    "noisy": [Design("classification", n, 1000, k, label_noise=0.1) for n, k in _CLASSIFICATION_SIZES],
+    "regression": [Design("regression", n, 1000, 30) for n in (300, 1000, 3000, 10000)],
+    "wide": [Design("regression", n, 10_000, k) for n, k in ((300, 30), (1000, 30), (1000, 100))],
+    "off-design": [
+        Design(task, n, 1000, k, columns=c, random_support=True, random_signs=True)
+        for task, n in (("classification", 1000), ("regression", 300))
+        for c, k in _OFF
+    ],
+    "large": [Design("classification", 100_000, 1000, 10, columns="equicorrelated")],
+}
 
 # Settings of the annealing rows: the papers' algorithm alone (500 steps, refit on the k left); rates as found on mean gradients of
-# standardised columns. "annealed" is FSA as this package runs it by default.
+# standardised columns. "annealed" is FSA as this package runs it by default, "annealing alone" its loop with that loss and rate.
 _FSA: dict[str, dict[str, Any]] = {
     "FSA": {"loss": "logistic", "learning_rate": 10.0, "mu": 300.0, "prior": Prior(shrinkage=1e-3)},
     "FSV": {"loss": "huberised_hinge", "learning_rate": 1.0, "mu": 100.0, "prior": Prior(shrinkage=1e-3)},
@@ -62,6 +113,7 @@ def _classifiers(k: int, noisy: bool, seed: int) -> dict[str, Callable[[], Any]]
 
     return {
         "annealed": lambda: FSAClassifier(k),
+        "annealing alone": lambda: FSAClassifier(k, n_steps=500, polish=None),
         **{name: fsa(name) for name in _FSA},
         "QTP": lambda: TISPClassifier(k, learning_rate=_QTP_RATE[noisy][k > 10]),
         "LB": lambda: LogitBoostClassifier(k),
@@ -75,6 +127,7 @@ def _classifiers(k: int, noisy: bool, seed: int) -> dict[str, Callable[[], Any]]
 def _regressors(k: int) -> dict[str, Callable[[], Any]]:
     return {
         "annealed": lambda: FSARegressor(k),
+        "annealing alone": lambda: FSARegressor(k, n_steps=500, polish=None),
         "FSA": lambda: FSARegressor(k, n_steps=500, mu=30.0, learning_rate=0.02, polish="refit", prior=Prior(shrinkage=1e-4)),
         "QTP": lambda: TISPRegressor(k),
         "FoBa-gdt": lambda: ForwardBackwardRegressor(k),
@@ -82,7 +135,7 @@ def _regressors(k: int) -> dict[str, Callable[[], Any]]:
     }
 
 
-_SMALL = {"FoBa-obj": 1000, "skscope": 3000}  # to so many rows only
+_SMALL = {"FoBa-obj": 1000, "skscope": 3000, "LightGBM": 3000}  # to so many rows only
 # Runs at most, by rows: (up to 1000, up to 3000, more); what is not named gets all.
 _RUNS = {
     "FoBa-obj": (5, 0, 0),
@@ -94,18 +147,19 @@ _RUNS = {
     "abess": (50, 30, 10),
     "skscope": (3, 1, 0),
     "L2": (10, 5, 2),
+    "LightGBM": (5, 3, 0),
 }
 
 
-def _runs(name: str, n: int, runs: int, peer_runs: int | None) -> int:
+def _runs(name: str, n: int, runs: int, competitor_runs: int | None) -> int:
     """How many of ``runs`` a method gets at n rows."""
     if name not in _RUNS:
         return runs
-    return min(runs, _RUNS[name][0 if n <= 1000 else 1 if n <= 3000 else 2] if peer_runs is None else peer_runs)
+    return min(runs, _RUNS[name][0 if n <= 1000 else 1 if n <= 3000 else 2] if competitor_runs is None else competitor_runs)
 
 
 def refitted_scores(X, y, columns, X_new, task: str) -> np.ndarray:
-    """Scores for new rows by the Newton refit on the selected columns: one for all selectors without a model of their own."""
+    """Scores for new rows by the Newton refit on the selected columns: one for all selectors that bring no model."""
     mean, scale = X[:, columns].mean(axis=0, dtype=np.float64), X[:, columns].std(axis=0, dtype=np.float64)
     target = y.astype(np.float64)[:, None]
     loss = LogisticLoss() if task == "classification" else SquaredLoss()
@@ -133,9 +187,9 @@ def run_method(name: str, ours: dict[str, Callable[[], Any]], train: Simulated, 
         scores = model.decision_function(X_new) if task == "classification" else model.predict(X_new)
         return model.get_support(indices=True), scores, seconds
     if name == "L2":
-        scores = comparators.ridge_scores(train.X, train.y, task, X_new)
+        scores = competitors.ridge_scores(train.X, train.y, task, X_new)
         return None, scores, time.process_time() - start
-    columns = comparators.select(name, train.X, train.y, len(train.support), task, seed)
+    columns = competitors.select(name, train.X, train.y, len(train.support), task, seed)
     seconds = time.process_time() - start
     return columns, refitted_scores(train.X, train.y, columns, X_new, task), seconds
 
@@ -148,133 +202,154 @@ def _warm(ours: dict[str, Callable[[], Any]], name: str, task: str) -> None:
         run_method(name, ours, train, train.X, task, 0)
 
 
-def table_row(table: str, n: int, k: int, method: str, results: Sequence[Sequence[float | None]]) -> dict[str, Any]:
+def table_row(table: str, design: Design, method: str, results: Sequence[Sequence[float | None]]) -> dict[str, Any]:
     """A method's line of a table, ours beside the printed numbers.
 
     Parameters
     ----------
-    table : {"clean", "noisy", "regression"}
-    n, k : int
+    table : str
+        A name in ``DESIGNS``.
+    design : Design
+        What was drawn.
     method : str
+        Name of the method.
     results : sequence of (share found, AUC or RMSE, seconds)
         One per run; no share for a method that does not select.
+
+    Returns
+    -------
+    dict
+        ``N``, ``M``, ``k``, where they differ within a table ``task`` and ``columns``, ``method``, ``runs``, and ``DR``, ``PCD``
+        (percent), ``AUC`` or ``RMSE`` and ``seconds``, each with the printed number as ``paper_...`` where there is one.
     """
-    share, good, seconds = np.array(results, dtype=float).T
+    share, quality, seconds = np.array(results, dtype=float).T
     selects = not np.isnan(share).any()
     values = {
         "DR": 100.0 * float((share == 1.0).mean()) if selects else None,
         "PCD": 100.0 * float(share.mean()) if selects else None,
-        "RMSE" if table == "regression" else "AUC": float(good.mean()),
+        "RMSE" if design.task == "regression" else "AUC": float(quality.mean()),
         "seconds": float(np.median(seconds)),
     }
-    row: dict[str, Any] = {"N": n, "M": _M, "k": k, "method": method, "runs": len(results)}
+    row: dict[str, Any] = {"task": design.task, "columns": design.columns} if table == "off-design" else {}
+    row |= {"N": design.N, "M": design.M, "k": design.k, "method": method, "runs": len(results)}
     for what, value in values.items():
         row[what] = value
-        row[f"paper_{what}"] = printed(table, n, k, method, what)
+        paper = printed(table, design.N, design.k, method, what)
+        row |= {} if paper is None else {f"paper_{what}": paper}
     return row
 
 
-def _compare(
-    table: str, task: str, noise: float, sizes, methods, runs: int, peer_runs: int | None, random_state: int, cells: Checkpoint
-) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = []
-    warm: set[str] = set()
-    for n, k in sizes:
-        ours = _classifiers(k, noise > 0, 0) if task == "classification" else _regressors(k)
-        names = [name for name in methods or [*ours, *comparators.available(), "L2"] if n <= _SMALL.get(name, n)]
-        found: dict[str, list] = {name: [] for name in names}
-        for run in range(runs):
-            seed = random_state + run
-
-            @functools.cache
-            def data(n=n, k=k, seed=seed):
-                seeds = seed, seed + 1_000_000
-                return [simulate(task, n, _M, k, label_noise=noise, random_state=s) for s in seeds]
-
-            def measure(name, k=k, seed=seed, data=data):
-                ours = _classifiers(k, noise > 0, seed) if task == "classification" else _regressors(k)
-                if name in ours and name not in warm:
-                    _warm(ours, name, task)
-                    warm.add(name)
-                train, test = data()
-                columns, scores, seconds = run_method(name, ours, train, test.X, task, seed)
-                good = roc_auc_score(test.y, scores) if task == "classification" else np.sqrt(np.mean((test.y - scores) ** 2))
-                return [None if columns is None else train.found(columns), float(good), seconds]
-
-            for name, results in found.items():
-                if run < _runs(name, n, runs, peer_runs):
-                    key = {"table": table, "N": n, "k": k, "method": name, "seed": seed}
-                    results.append(cells(key, functools.partial(measure, name)))
-        rows += [table_row(table, n, k, name, results) for name, results in found.items()]
-    return rows
+def _our_methods(design: Design, seed: int = 0) -> dict[str, Callable[[], Any]]:
+    noisy = design.label_noise > 0
+    return _classifiers(design.k, noisy, seed) if design.task == "classification" else _regressors(design.k)
 
 
-def _check(runs: int, methods: Sequence[str] | None, known: Sequence[str]) -> None:
-    if runs < 1:
-        raise ValueError(f"runs={runs} is not valid; expected at least 1")
-    for name in methods or ():
-        if name not in known and name not in comparators.COMPARATORS and name != "L2":
-            raise ValueError(f"method {name!r} is unknown; expected one of {', '.join([*known, *comparators.COMPARATORS, 'L2'])}")
+def _measure(design: Design, name: str, seed: int, data: Callable[[], tuple[Simulated, Simulated]], warm: set[str]) -> list:
+    """Share of the relevant columns found, AUC or RMSE on as many new rows, seconds."""
+    ours = _our_methods(design, seed)
+    if name in ours and name not in warm:
+        _warm(ours, name, design.task)
+        warm.add(name)
+    train, test = data()
+    columns, scores, seconds = run_method(name, ours, train, test.X, design.task, seed)
+    classes = design.task == "classification"
+    quality = roc_auc_score(test.y, scores) if classes else np.sqrt(np.mean((test.y - scores) ** 2))
+    return [None if columns is None else train.found(columns), float(quality), seconds]
 
 
-def fsa_classification(
+def selector_table(
+    name: str,
     runs: int = 100,
     data_dir=None,
     *,
     noisy: bool = False,
     sizes: Sequence[tuple[int, int]] | None = None,
     methods: Sequence[str] | None = None,
-    peer_runs: int | None = None,
+    competitor_runs: int | None = None,
     random_state: int = 0,
-    checkpoint: str | Path | None = None,
+    checkpoint: str | Path | Checkpoint | None = None,
 ) -> dict[str, Any]:
-    """Tables II (clean) and III (noisy labels) of the PAMI text: M = 1000, tenth columns relevant, correlation 0.9^|i - j|.
+    """Make one of the tables of selectors on simulated data.
 
     Parameters
     ----------
-    runs : int
-        Simulated data sets per size.
+    name : str
+        "fsa-classification" (Barbu et al. (2017), Tables II and III), "fsa-regression" (Table IV), "fsa-wide" (Barbu et al. (2014),
+        Table 3, with 10,000 columns), "fsa-off-design" (random supports and signs, also with equicorrelated columns) or
+        "fsa-large" (100,000 rows of equicorrelated columns, Barbu et al. (2017), eq. (18)).
+    runs : int, default 100
+        Simulated data sets per line.
     data_dir
         Not used: the data are simulated.
-    noisy : bool
-        A tenth of the labels drawn at random.
-    sizes : sequence of (N, k) or None
-        All of the tables' by default.
-    methods : sequence of str or None
+    noisy : bool, default False
+        For "fsa-classification": a tenth of the labels drawn at random (Table III).
+    sizes : sequence of (N, k) or None, default None
+        Lines of the table; all by default. For the tables of Barbu et al. (2017) any sizes with 10 k <= 1000.
+    methods : sequence of str or None, default None
         All whose packages are installed by default.
-    peer_runs : int or None
-        At most that many data sets for the slow ones; by default numbers of their own (at most 50).
-    random_state : int
+    competitor_runs : int or None, default None
+        At most that many data sets for the slow methods; by default numbers of their own (at most 50).
+    random_state : int, default 0
         Seed of the first run; the others follow.
-    checkpoint : path or None
+    checkpoint : path, Checkpoint or None, default None
         File that keeps finished runs.
+
+    Returns
+    -------
+    dict
+        ``name``, ``settings`` and ``rows``, see :func:`table_row`.
+
+    Raises
+    ------
+    ValueError
+        If a method or a size is unknown, or the checkpoint belongs to another table.
     """
-    _check(runs, methods, list(_classifiers(1, noisy, 0)))
-    chosen = [tuple(size) for size in (sizes or _CLASSIFICATION_SIZES)]
-    table, noise = ("noisy", 0.1) if noisy else ("clean", 0.0)
-    cells = Checkpoint.of(checkpoint, {"table": "fsa-classification"})
-    rows = _compare(table, "classification", noise, chosen, methods, runs, peer_runs, random_state, cells)
-    settings = {"runs": runs, "noisy": noisy, "sizes": chosen, "random_state": random_state}
-    return {"name": "fsa-classification", "settings": settings, "rows": rows}
+    table = {"fsa-classification": "noisy" if noisy else "clean"}.get(name, name.removeprefix("fsa-"))
+    designs = DESIGNS[table]
+    if sizes is not None and table in ("clean", "noisy", "regression"):
+        first = asdict(designs[0])
+        designs = [Design(**{**first, "N": n, "k": k}) for n, k in sizes]
+    elif sizes is not None:
+        designs = [design for design in designs if (design.N, design.k) in [tuple(size) for size in sizes]]
+        if not designs:
+            raise ValueError(f"sizes={sizes}: {name} has the lines (N, k) {[(d.N, d.k) for d in DESIGNS[table]]}")
+    _check(runs, methods, list(_our_methods(designs[0])))
+    cells = Checkpoint.of(checkpoint, {"table": name})
+    rows: list[dict[str, Any]] = []
+    warm: set[str] = set()
+    for design in designs:
+        names = methods or [*_our_methods(design), *competitors.available(), "L2"]
+        names = [method for method in names if _SMALL.get(method, design.N) >= design.N]
+        found: dict[str, list] = {method: [] for method in names}
+        for seed in range(random_state, random_state + runs):
+
+            @functools.cache
+            def data(design=design, seed=seed):
+                return design.draw(seed), design.draw(seed + 1_000_000)
+
+            for method, results in found.items():
+                if seed - random_state < _runs(method, design.N, runs, competitor_runs):
+                    key = {"table": table, **asdict(design), "method": method, "seed": seed}
+                    results.append(cells(key, functools.partial(_measure, design, method, seed, data, warm)))
+        rows += [table_row(table, design, method, results) for method, results in found.items()]
+    settings = {"runs": runs, "noisy": noisy, "sizes": [(d.N, d.k) for d in designs], "random_state": random_state}
+    return {"name": name, "settings": settings, "rows": rows}
 
 
-def fsa_regression(
-    runs: int = 100,
-    data_dir=None,
-    *,
-    sizes: Sequence[tuple[int, int]] | None = None,
-    methods: Sequence[str] | None = None,
-    peer_runs: int | None = None,
-    random_state: int = 0,
-    checkpoint: str | Path | None = None,
-) -> dict[str, Any]:
-    """Table IV of the PAMI text: sum of the relevant columns plus normal noise; parameters as :func:`fsa_classification`."""
-    _check(runs, methods, list(_regressors(1)))
-    chosen = [tuple(size) for size in (sizes or _REGRESSION_SIZES)]
-    cells = Checkpoint.of(checkpoint, {"table": "fsa-regression"})
-    rows = _compare("regression", "regression", 0.0, chosen, methods, runs, peer_runs, random_state, cells)
-    settings = {"runs": runs, "sizes": chosen, "random_state": random_state}
-    return {"name": "fsa-regression", "settings": settings, "rows": rows}
+def _check(runs: int, methods: Sequence[str] | None, known: Sequence[str]) -> None:
+    if runs < 1:
+        raise ValueError(f"runs={runs} is not valid; expected at least 1")
+    known = [*known, *competitors.COMPETITORS, "L2"]
+    for name in methods or ():
+        if name not in known:
+            raise ValueError(f"method {name!r} is unknown; expected one of {', '.join(known)}")
+
+
+fsa_classification = functools.partial(selector_table, "fsa-classification")
+fsa_regression = functools.partial(selector_table, "fsa-regression")
+fsa_wide = functools.partial(selector_table, "fsa-wide")
+fsa_off_design = functools.partial(selector_table, "fsa-off-design")
+fsa_large = functools.partial(selector_table, "fsa-large")
 
 
 _STABILITY: dict[str, list[float]] = {
@@ -291,29 +366,35 @@ def fsa_stability(
     n_samples: int = 1000,
     k: int = 10,
     random_state: int = 0,
-    checkpoint: str | Path | None = None,
+    checkpoint: str | Path | Checkpoint | None = None,
 ) -> dict[str, Any]:
-    """The stability figure of the PAMI text: AUC against each parameter of annealing, the others held, with a refit alone.
+    """Figure 6 of Barbu et al. (2017): AUC against each parameter of annealing, the others held, with a refit alone.
 
     Parameters
     ----------
-    runs : int
+    runs : int, default 10
         Data sets per point; the paper has 10.
     data_dir
         Not used: the data are simulated.
-    n_samples, k : int
-        Clean labels, M = 1000.
-    random_state : int
-    checkpoint : path or None
+    n_samples, k : int, default 1000 and 10
+        Rows and relevant columns; clean labels, M = 1000.
+    random_state : int, default 0
+        Seed of the first run.
+    checkpoint : path, Checkpoint or None, default None
         File that keeps finished points.
+
+    Returns
+    -------
+    dict
+        ``name``, ``settings`` and ``rows``: ``parameter``, ``value``, ``method``, ``AUC`` and ``PCD`` (percent).
     """
     _check(runs, None, [])
     cells = Checkpoint.of(checkpoint, {"table": "fsa-stability"})
 
     @functools.cache
     def pairs():
-        seeds = [(random_state + run, random_state + run + 1_000_000) for run in range(runs)]
-        return [[simulate("classification", n_samples, _M, k, random_state=seed) for seed in pair] for pair in seeds]
+        design = Design("classification", n_samples, 1000, k)
+        return [(design.draw(seed), design.draw(seed + 1_000_000)) for seed in range(random_state, random_state + runs)]
 
     def measure(settings):
         results = []
@@ -332,5 +413,5 @@ def fsa_stability(
                 fit = {"n_steps": 500, **settings, parameter: value}
                 auc, share = cells(key, functools.partial(measure, fit))
                 rows.append({**point, "AUC": auc, "PCD": 100.0 * share})
-    settings = {"runs": runs, "N": n_samples, "M": _M, "k": k, "random_state": random_state}
+    settings = {"runs": runs, "N": n_samples, "M": 1000, "k": k, "random_state": random_state}
     return {"name": "fsa-stability", "settings": settings, "rows": rows}

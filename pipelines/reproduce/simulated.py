@@ -1,12 +1,24 @@
-"""The papers' simulated data and the designs off the papers' path: one place for benchmarks, tests and ``annealed reproduce``."""
+"""The papers' simulated data, and designs that are not in the papers: one place for benchmarks, tests and ``annealed reproduce``.
+
+Equations of Barbu et al. (2017), "Feature Selection with Annealing for Computer Vision and Big Data Learning", IEEE Transactions on
+Pattern Analysis and Machine Intelligence 39; XOR and double rings of Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD
+thesis, Columbia University (2017).
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.integrate import quad
 from scipy.signal import lfilter
+from scipy.stats import norm
 from sklearn.utils import check_random_state
+
+XOR_SPREAD = 1.0 / 1.394
+RING_SPREAD = 0.48
+NOISE_SCALE = 0.35
+VOTES = 15  # neighbours that vote on the cases of the thesis, in every metric
 
 
 @dataclass(frozen=True)
@@ -35,14 +47,14 @@ class Simulated:
 
 
 def autoregressive(n_samples: int, n_features: int, rng, correlation: float = 0.9) -> np.ndarray:
-    """Normal rows with correlation ``correlation ** |i - j|`` between columns i and j, eq. (16) of the PAMI text; float32."""
+    """Normal rows with correlation ``correlation ** |i - j|`` between columns i and j, eq. (16); float32."""
     noise = rng.standard_normal((n_samples, n_features))
     noise[:, 1:] *= np.sqrt(1.0 - correlation**2)
     return lfilter([1.0], [1.0, -correlation], noise, axis=1).astype(np.float32)
 
 
 def equicorrelated(n_samples: int, n_features: int, rng) -> np.ndarray:
-    """Rows z 1 + e with normal z and e, correlation 0.5 between any two columns: eq. (18) of the PAMI text; float32."""
+    """Rows z 1 + e with normal z and e, correlation 0.5 between any two columns: eq. (18); float32."""
     return (rng.standard_normal((n_samples, 1)) + rng.standard_normal((n_samples, n_features))).astype(np.float32)
 
 
@@ -66,27 +78,34 @@ def simulate(
     Parameters
     ----------
     task : {"classification", "regression"}
-        y = sign of the sum of the relevant columns, eq. (17) of the PAMI text, or that sum plus standard normal noise.
+        y = sign of the sum of the relevant columns, eq. (17), or that sum plus standard normal noise.
+    n_samples, n_features, k : int
+        Rows, columns and relevant columns.
     columns : {"ar1", "equicorrelated"}
     label_noise : float
-        Share of rows whose label is drawn at random (half of them stay right); 0.1 in the PAMI text.
+        Share of rows whose label is drawn at random (half of them stay right).
     random_support : bool
         Relevant columns anywhere; otherwise columns 10, 20, ..., 10 k (counted from one).
     random_signs : bool
         Coefficients -1 or +1 at random; otherwise all are 1.
-    random_state : int, RandomState or None
+    random_state : int, RandomState or None, default None
+        Of the random numbers.
+
+    Returns
+    -------
+    Simulated
 
     Raises
     ------
     ValueError
-        If the task or the columns are unknown or there is no room for k relevant columns.
+        If the task or the columns are unknown or there are too few columns for k relevant ones.
     """
     if task not in ("classification", "regression"):
         raise ValueError(f"task={task!r} is unknown; expected 'classification' or 'regression'")
     if columns not in _COLUMNS:
         raise ValueError(f"columns={columns!r} is unknown; expected one of {sorted(_COLUMNS)}")
     if (k if random_support else 10 * k) > n_features:
-        raise ValueError(f"n_features={n_features} leaves no room for k={k} relevant columns")
+        raise ValueError(f"n_features={n_features} is too small for k={k} relevant columns")
     rng = check_random_state(random_state)
     X = _COLUMNS[columns](n_samples, n_features, rng)
     support = np.sort(rng.choice(n_features, k, replace=False)) if random_support else 10 * np.arange(1, k + 1) - 1
@@ -99,3 +118,71 @@ def simulate(
         random = rng.random_sample(n_samples) < label_noise
         y[random] = rng.choice([-1, 1], np.count_nonzero(random))
     return Simulated(X, y, support, coef)
+
+
+def simulated_case(case: str, n: int, p: int, seed: int, *, noise_scale: float = NOISE_SCALE, n_test: int = 2000):
+    """Draw a case of Ma (thesis), Figure 2.3: two informative columns of unit variance among p, the others normal noise.
+
+    Parameters
+    ----------
+    case : {"xor", "rings"}
+        XOR: (c, c y) + s e with c = +-1. Rings: (rho + 0.48 e) u, rho = 2 for y = 1 and 1 for y = -1, u uniform on the circle.
+    n, p : int
+        Training rows and columns.
+    seed : int
+        Of the random numbers.
+    noise_scale : float, default 0.35
+        Standard deviation of the noise columns; 1 for columns of equal scale.
+    n_test : int, default 2000
+        Test rows.
+
+    Returns
+    -------
+    X, y, X_test, y_test : ndarray
+        float32 columns and labels -1 / +1.
+
+    Raises
+    ------
+    ValueError
+        For another case.
+    """
+    rng = np.random.default_rng(seed)
+    total = n + n_test
+    y = np.where(rng.random(total) < 0.5, 1, -1)
+    if case == "xor":
+        c = np.where(rng.random(total) < 0.5, 1.0, -1.0)
+        Z = np.column_stack([c, c * y]) + XOR_SPREAD * rng.standard_normal((total, 2))
+    elif case == "rings":
+        u = rng.standard_normal((total, 2))
+        u /= np.linalg.norm(u, axis=1)[:, None]
+        Z = (np.where(y == 1, 2.0, 1.0) + RING_SPREAD * rng.standard_normal(total))[:, None] * u
+    else:
+        raise ValueError(f"case={case!r}; expected 'xor' or 'rings'")
+    X = np.hstack([Z / Z.std(axis=0), noise_scale * rng.standard_normal((total, p - 2))]).astype(np.float32)
+    return X[:n], y[:n], X[n:], y[n:]
+
+
+def bayes_error(case: str) -> float:
+    """Bayes error of a case of :func:`simulated_case`, integrated.
+
+    Parameters
+    ----------
+    case : {"xor", "rings"}
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> round(bayes_error("xor"), 3), round(bayes_error("rings"), 3)
+    (0.15, 0.149)
+    """
+    if case == "xor":
+        right = norm.cdf(1.0 / XOR_SPREAD)
+        return float(2.0 * right * (1.0 - right))
+
+    def density(r, rho):
+        return norm.pdf(r, rho, RING_SPREAD) + norm.pdf(-r, rho, RING_SPREAD)
+
+    return float(quad(lambda r: 0.5 * min(density(r, 1.0), density(r, 2.0)), 0.0, 8.0, points=[1.0, 1.5, 2.0])[0])

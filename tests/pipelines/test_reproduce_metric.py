@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from annealed.pipelines.reproduce import metric as reproduce_metric
 from annealed.pipelines.reproduce import online as reproduce_online
+from annealed.pipelines.reproduce.datasets import load_set, random_split
 from annealed.pipelines.reproduce.metric import sdist_real, sdist_simulated
-from annealed.pipelines.reproduce.metric_data import bayes_error, load_set, random_split, simulated_case
 from annealed.pipelines.reproduce.online import online_tables
 from annealed.pipelines.reproduce.registry import TABLES, reproduce, table
+from annealed.pipelines.reproduce.simulated import bayes_error, simulated_case
 
 
 @pytest.mark.parametrize("case, rule", [("xor", lambda Z: Z[:, 0] * Z[:, 1]), ("rings", None)])
@@ -61,8 +62,8 @@ def test_every_table_is_there():
 
 def test_a_table_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
     path = tmp_path / "cells.jsonl"
-    first = reproduce("sdist-simulated", 1, sizes=[(60, 4)], rivals=False, checkpoint=path)
+    first = reproduce("sdist-simulated", 1, sizes=[(60, 4)], competitors=False, checkpoint=path)
     monkeypatch.setattr(reproduce_metric, "_measure", lambda *_: pytest.fail("made twice"))
-    assert reproduce("sdist-simulated", 1, sizes=[(60, 4)], rivals=False, checkpoint=path) == first
+    assert reproduce("sdist-simulated", 1, sizes=[(60, 4)], competitors=False, checkpoint=path) == first
     with pytest.raises(ValueError, match="sdist-real has no such option"):
         reproduce("sdist-real", 1, noisy=True)

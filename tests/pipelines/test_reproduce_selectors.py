@@ -1,12 +1,11 @@
-"""The comparison of selectors: the harness, the comparators, and the printed numbers beside ours."""
+"""The comparison of selectors: the harness, the competitors, and the printed numbers beside ours."""
 
 import importlib.util
 
 import numpy as np
 import pytest
-from annealed.pipelines.reproduce import competitors as comparators
+from annealed.pipelines.reproduce import competitors, selectors
 from annealed.pipelines.reproduce import minimax as reproduce_minimax
-from annealed.pipelines.reproduce import selectors as reproduce_selectors
 from annealed.pipelines.reproduce.minimax import l1_fit, l1_search, minimax_data, mslr_leukemia, mslr_synthetic
 from annealed.pipelines.reproduce.printed_values import TABLES, printed
 from annealed.pipelines.reproduce.selectors import fsa_classification, fsa_regression, fsa_stability, refitted_scores
@@ -15,31 +14,31 @@ from sklearn.linear_model import LogisticRegression
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
-@pytest.mark.parametrize("name", comparators.COMPARATORS)
-def test_every_comparator_finds_a_strong_signal(name, task):
-    if name not in comparators.available():
+@pytest.mark.parametrize("name", competitors.COMPETITORS)
+def test_every_competitor_finds_a_strong_signal(name, task):
+    if name not in competitors.available():
         pytest.skip(f"needs annealed[bench]: the package behind {name}")
     rng = np.random.default_rng(0)
     X = rng.standard_normal((300, 40)).astype(np.float32)
     signal = X[:, [3, 17, 31]].sum(axis=1)
     y = np.where(signal > 0, 1, -1) if task == "classification" else signal + 0.1 * rng.standard_normal(300)
-    np.testing.assert_array_equal(comparators.select(name, X, y, 3, task, 0), [3, 17, 31])
+    np.testing.assert_array_equal(competitors.select(name, X, y, 3, task, 0), [3, 17, 31])
 
 
-def test_a_comparator_that_is_missing_says_so(monkeypatch):
-    with pytest.raises(ValueError, match="comparator 'lasso' is unknown"):
-        comparators.select("lasso", None, None, 1, "regression")
-    monkeypatch.setattr(comparators, "find_spec", lambda name: None)
+def test_a_competitor_that_is_missing_says_so(monkeypatch):
+    with pytest.raises(ValueError, match="competitor 'lasso' is unknown"):
+        competitors.select("lasso", None, None, 1, "regression")
+    monkeypatch.setattr(competitors, "find_spec", lambda name: None)
     with pytest.raises(ValueError, match="needs the package abess"):
-        comparators.select("abess", None, None, 1, "regression")
-    assert "L1" in comparators.available() and "MCP" not in comparators.available()
+        competitors.select("abess", None, None, 1, "regression")
+    assert "L1" in competitors.available() and "MCP" not in competitors.available()
 
 
 def test_search_ends_at_exactly_k():
     thresholds = np.linspace(0.1, 1.0, 10)
-    columns = comparators.search_strength(lambda p: np.where(thresholds > p, thresholds, 0.0), 4, 1e-3, 2.0)
+    columns = competitors.search_strength(lambda p: np.where(thresholds > p, thresholds, 0.0), 4, 1e-3, 2.0)
     np.testing.assert_array_equal(columns, [6, 7, 8, 9])
-    flat = comparators.search_strength(lambda p: np.where(p < 0.5, thresholds, 0.0), 4, 1e-3, 2.0)  # all or none: the largest four
+    flat = competitors.search_strength(lambda p: np.where(p < 0.5, thresholds, 0.0), 4, 1e-3, 2.0)  # all or none: the largest four
     np.testing.assert_array_equal(flat, [6, 7, 8, 9])
 
 
@@ -49,7 +48,7 @@ def test_printed_numbers():
     assert printed("noisy", 10000, 30, "L1", "seconds") == 15949
     assert printed("regression", 1000, 30, "SA", "RMSE") == 2.26
     assert printed("clean", 300, 10, "L2", "PCD") is None and printed("clean", 300, 10, "abess", "DR") is None
-    assert [len(table) for table in TABLES.values()] == [7 * (4 * 11 - 1), 7 * (4 * 11 - 1), 4 * (4 * 8 - 2)]
+    assert [len(table) for table in TABLES.values()] == [7 * (4 * 11 - 1), 7 * (4 * 11 - 1), 4 * (4 * 8 - 2), 3 * 3 * 5]
 
 
 def test_refit_equals_ordinary_fits():
@@ -65,7 +64,7 @@ def test_tables_have_our_numbers_beside_the_printed_ones():
     table = fsa_classification(2, sizes=[(300, 10)], methods=["annealed", "FSL", "LB", "L2"])
     assert table["name"] == "fsa-classification" and [row["method"] for row in table["rows"]] == ["annealed", "FSL", "LB", "L2"]
     rows = {row["method"]: row for row in table["rows"]}
-    assert rows["FSL"]["paper_DR"] == 34 and rows["L2"]["PCD"] is None and rows["annealed"]["paper_DR"] is None
+    assert rows["FSL"]["paper_DR"] == 34 and rows["L2"]["PCD"] is None and "paper_DR" not in rows["annealed"]
     assert rows["annealed"]["PCD"] >= 80 and rows["annealed"]["AUC"] > 0.98
     again = fsa_classification(2, sizes=[(300, 10)], methods=["annealed"])["rows"][0]
     assert again["AUC"] == rows["annealed"]["AUC"]
@@ -79,7 +78,7 @@ def test_interrupted_tables_go_on_where_they_were(tmp_path, monkeypatch):
     """The checkpoint of an interrupted call holds its finished runs: they are not made again, and the table is that of one call."""
     settings = {"sizes": [(100, 3)], "methods": ["FSL", "LB1"], "checkpoint": tmp_path / "cells"}
     whole = fsa_classification(3, **{**settings, "checkpoint": None})["rows"]
-    fit, made = reproduce_selectors.run_method, []
+    fit, made = selectors.run_method, []
 
     def counted(name, ours, train, *others):
         made.append(name)
@@ -87,7 +86,7 @@ def test_interrupted_tables_go_on_where_they_were(tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return fit(name, ours, train, *others)
 
-    monkeypatch.setattr(reproduce_selectors, "run_method", counted)
+    monkeypatch.setattr(selectors, "run_method", counted)
     with pytest.raises(KeyboardInterrupt):
         fsa_classification(3, **settings)
     assert len((tmp_path / "cells").read_text().splitlines()) == 4  # the header; two of the five fits compiled
@@ -102,8 +101,18 @@ def test_interrupted_tables_go_on_where_they_were(tmp_path, monkeypatch):
     assert fsa_stability(1, n_samples=50, k=2, checkpoint=tmp_path / "points")["rows"] == points
 
 
+def test_tables_off_the_papers_design(monkeypatch):
+    monkeypatch.setitem(selectors.DESIGNS, "off-design", [selectors.Design("classification", 200, 60, 3, random_signs=True)])
+    rows = selectors.fsa_off_design(1, methods=["annealed", "annealing alone"])["rows"]
+    assert [row["method"] for row in rows] == ["annealed", "annealing alone"]
+    assert rows[0]["task"] == "classification" and rows[0]["M"] == 60
+    with pytest.raises(ValueError, match=r"fsa-wide has the lines \(N, k\) \[\(300, 30\), \(1000, 30\), \(1000, 100\)\]"):
+        selectors.fsa_wide(1, sizes=[(5, 5)])
+    assert printed("wide", 1000, 100, "FSA", "RMSE") == 1.17
+
+
 def test_slow_methods_get_fewer_runs():
-    rows = fsa_regression(3, sizes=[(50, 3)], methods=["QTP", "L2"], peer_runs=1)["rows"]
+    rows = fsa_regression(3, sizes=[(50, 3)], methods=["QTP", "L2"], competitor_runs=1)["rows"]
     assert [row["runs"] for row in rows] == [3, 1]
 
 
@@ -129,9 +138,9 @@ def test_minimax_setups_and_the_search_for_equal_numbers(monkeypatch):
 
 
 def test_optional_packages_are_asked_for_by_their_names():
-    for package in comparators._NEEDS.values():
+    for package in competitors._NEEDS.values():
         assert (importlib.util.find_spec(package) is not None) == any(
-            comparators._NEEDS.get(name) == package for name in comparators.available()
+            competitors._NEEDS.get(name) == package for name in competitors.available()
         )
 
 

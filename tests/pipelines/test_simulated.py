@@ -61,7 +61,7 @@ def test_generators_have_the_stated_moments():
     "arguments, message",
     [
         (("ranking", 10, 10, 1), "task='ranking' is unknown"),
-        (("regression", 10, 10, 2), "n_features=10 leaves no room for k=2"),
+        (("regression", 10, 10, 2), "n_features=10 is too small for k=2"),
     ],
 )
 def test_bad_arguments_are_named(arguments, message):

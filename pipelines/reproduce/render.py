@@ -1,0 +1,276 @@
+"""The tables of the pages, written from the files of results: nothing is typed by hand (``annealed reproduce --render docs``).
+
+A page holds blocks ``<!-- table: NAME VIEW -->`` ... ``<!-- end of table -->``. Each is filled from ``results/NAME.json`` in the
+same folder, which ``annealed reproduce NAME --results FILE`` writes, in the form that the view names.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from ...models.files import replacing
+from .printed_values import printed
+
+Record = dict[str, Any]  # name, settings and rows of a table
+
+_LABELS = {
+    "L1": "L1, liblinear",
+    "EL": "elastic net, SGD",
+    "MCP": "MCP, skglm",
+    "SCAD": "SCAD, skglm",
+    "RFE": "RFE, scikit-learn",
+    "L2": "L2, all columns",
+}
+_REGRESSION_LABELS = {"L1": "L1, LARS", "EL": "elastic net, coordinate descent"}
+_PAPERS_OWN = ("FSA", "FSV", "FSL")  # the papers' algorithm with its three losses
+_BLOCK = re.compile(r"(<!-- table: (?P<name>\S+) (?P<view>\S+) -->\n).*?(<!-- end of table -->)", re.S)
+
+
+def percent(value: float) -> str:
+    """Whole percent; one decimal just below 100, which means all.
+
+    Examples
+    --------
+    >>> percent(99.96), percent(100.0), percent(41.3)
+    ('99.9', '100', '41')
+    """
+    return f"{min(value, 99.9):.1f}" if 99.5 <= value < 100.0 else f"{value:.0f}"
+
+
+def decimals(value: float) -> str:
+    """Three decimals below 0.1, two below ten, else one.
+
+    Examples
+    --------
+    >>> decimals(0.0123), decimals(0.5), decimals(12.34)
+    ('0.012', '0.50', '12.3')
+    """
+    return f"{value:.3f}" if value < 0.1 else f"{value:.2f}" if value < 10 else f"{value:.1f}"
+
+
+def table(head: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
+    """A table in Markdown."""
+    head = list(head)
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join("| " + " | ".join("" if cell is None else str(cell) for cell in line) + " |\n" for line in lines)
+
+
+def _beside(row: dict[str, Any], what: str, form: Callable[[float], str]) -> str:
+    """Our number, and the printed one behind a slash."""
+    numbers = [row.get(what), row.get(f"paper_{what}")]
+    return " / ".join(form(number) for number in numbers if number is not None) if numbers[0] is not None else ""
+
+
+def _by_size(record: Record) -> dict[tuple, dict[str, dict[str, Any]]]:
+    """Rows by design and method, small k first."""
+    found: dict[tuple, dict[str, dict[str, Any]]] = {}
+    for row in record["rows"]:
+        size = row.get("task", ""), row["k"], row["N"], row["M"], row.get("columns", "")
+        found.setdefault(size, {})[row["method"]] = row
+    return dict(sorted(found.items()))
+
+
+def full(record: Record) -> str:
+    """One table per size: runs, DR, PCD, quality and seconds of every method."""
+    text = ""
+    for (_, k, n, _, _), methods in _by_size(record).items():
+        quality = "RMSE" if "RMSE" in next(iter(methods.values())) else "AUC"
+        labels = _LABELS | (_REGRESSION_LABELS if quality == "RMSE" else {})
+        form = decimals if quality == "RMSE" else "{:.3f}".format
+        cells = [
+            [
+                labels.get(name, name),
+                row["runs"],
+                _beside(row, "DR", percent),
+                _beside(row, "PCD", percent),
+                _beside(row, quality, form),
+                decimals(row["seconds"]),
+            ]
+            for name, row in methods.items()
+        ]
+        text += f"\n### N = {n}, k = {k}\n\n" + table(["method", "runs", "DR", "PCD", quality, "seconds"], cells)
+    return text + "\n"
+
+
+def detection(record: Record) -> str:
+    """Methods against sizes: DR and PCD, behind a slash the printed ones, in brackets the runs where they are not 100."""
+    sizes = _by_size(record)
+    methods = [name for name in dict.fromkeys(row["method"] for row in record["rows"]) if name != "L2"]
+
+    def cell(row: dict[str, Any] | None) -> str:
+        if row is None:
+            return ""
+        pairs = [
+            " ".join(percent(row[kind + what]) for what in ("DR", "PCD") if row.get(kind + what) is not None)
+            for kind in ("", "paper_")
+        ]
+        return " / ".join(filter(None, pairs)) + (f" ({row['runs']})" if row["runs"] != 100 else "")
+
+    head = ["method", *(f"{n}, {k}" for _, k, n, _, _ in sizes)]
+    return table(head, ([name, *(cell(found.get(name)) for found in sizes.values())] for name in methods))
+
+
+def summary(record: Record) -> str:
+    """Sizes against few methods: DR / PCD / milliseconds, in brackets the runs where they are not 100; the papers' best DR."""
+    present = {row["method"] for row in record["rows"]}
+    names = [name for name in ("annealing alone", "annealed", "abess") if name in present]
+    table_name = {"fsa-classification": "noisy" if record["settings"].get("noisy") else "clean"}
+    table_name = table_name.get(record["name"], record["name"].removeprefix("fsa-"))
+    lines = []
+    for (task, k, n, m, columns), methods in _by_size(record).items():
+        head = ", ".join(str(part) for part in (task, n, m, k, columns) if part != "")
+        paper = [printed(table_name, n, k, name, "DR") for name in _PAPERS_OWN]
+        best = max((value for value in paper if value is not None), default=None)
+        lines.append([head, "" if best is None else percent(best), *(_summed(methods.get(name)) for name in names)])
+    first = "task, N, M, k, columns" if "task" in record["rows"][0] else "N, M, k"
+    return table([first, "paper", *names], lines)
+
+
+def _summed(row: dict[str, Any] | None) -> str:
+    if row is None:
+        return ""
+    runs = "" if row["runs"] == 100 else f" ({row['runs']})"
+    return f"{percent(row['DR'])} / {percent(row['PCD'])} / {1000 * row['seconds']:.0f}{runs}"
+
+
+def recovered(record: Record) -> str:
+    """Setups of Tan et al. against methods: columns recovered, accuracy, seconds."""
+    methods = [name for name in dict.fromkeys(row["method"] for row in record["rows"]) if name != "truth"]
+    found: dict[tuple, dict[str, str]] = {}
+    for row in record["rows"]:
+        size = row["setup"], row["selected"], "" if row["tau"] is None else f"{row['tau']:g}"
+        found.setdefault(size, {})[row["method"]] = f"{row['recovered']:g}, {row['accuracy']:.1f}%, {row['seconds']:.2f} s"
+    return table(["setup", "selected", "tau", *methods], ([*size, *map(cells.get, methods)] for size, cells in found.items()))
+
+
+def errors(record: Record) -> str:
+    """Sets against methods: test error in percent and the number of features chosen."""
+    methods = list(dict.fromkeys(row["method"] for row in record["rows"]))
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for row in record["rows"]:
+        found.setdefault(row["data"], {})[row["method"]] = row
+    lines = []
+    for name, by_method in found.items():
+        cells: list[str] = []
+        for method in methods:
+            row = by_method.get(method, {})
+            size = f" ({row['k']})" if method != "boosting" and row else ""
+            cells.append(f"{row['error']:.1f}{size}" if row else "")
+            if method == "l1":
+                same = row.get("at", {}).get(str(by_method["annealed"]["k"]))
+                cells.append("" if same is None else f"{same:.1f}")
+        lines.append([name, *cells])
+    head = [column for name in methods for column in ([name, "l1 at the same k"] if name == "l1" else [name])]
+    return table(["set", *head], lines)
+
+
+VIEWS: dict[str, Callable[[Record], str]] = {
+    "full": full,
+    "detection": detection,
+    "summary": summary,
+    "recovered": recovered,
+    "errors": errors,
+}
+
+
+def render_page(page: Path, results: Path) -> str:
+    """Text of a page with its tables as the results have them.
+
+    Parameters
+    ----------
+    page : path
+        A Markdown file.
+    results : path
+        Folder of ``NAME.json``.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    ValueError
+        If results are missing or a view is unknown.
+    """
+
+    def fill(block: re.Match[str]) -> str:
+        file = results / f"{block['name']}.json"
+        if not file.is_file():
+            raise ValueError(f"{page}: {file} is missing; make it by annealed reproduce NAME --results")
+        if block["view"] not in VIEWS:
+            raise ValueError(f"{page}: view {block['view']!r} is unknown; expected one of {', '.join(VIEWS)}")
+        return block[1] + VIEWS[block["view"]](json.loads(file.read_text())) + block[4]
+
+    return _BLOCK.sub(fill, page.read_text(encoding="utf-8"))
+
+
+def render(folder: Path) -> list[Path]:
+    """Write the tables of all pages in a folder and its sub-folders.
+
+    Parameters
+    ----------
+    folder : path
+        Pages; ``folder/results`` holds the results.
+
+    Returns
+    -------
+    list of path
+        The pages that changed.
+
+    Raises
+    ------
+    ValueError
+        If there is no folder ``results``, results are missing or a view is unknown.
+    """
+    results = folder / "results"
+    if not results.is_dir():
+        raise ValueError(f"{results}: no such folder; expected the files of annealed reproduce NAME --results")
+    changed = []
+    for page in sorted(folder.rglob("*.md")):
+        text = render_page(page, results)
+        if text != page.read_text(encoding="utf-8"):
+            page.write_text(text, encoding="utf-8")
+            changed.append(page)
+    return changed
+
+
+def update(file: Path, record: dict[str, Any]) -> None:
+    """Put the rows of a record into a file of results: rows of the same design and method are replaced, others stay.
+
+    Parameters
+    ----------
+    file : path
+        Made when missing.
+    record : dict
+        What ``annealed reproduce NAME --json`` prints.
+
+    Raises
+    ------
+    ValueError
+        If the file holds something else, or cannot be written.
+    """
+    rows = {}
+    if file.is_file():
+        try:
+            old = json.loads(file.read_text(encoding="utf-8"))
+            same = old["name"] == record["name"] and old["settings"].get("noisy") == record["settings"].get("noisy")
+            rows = {_facts(row): row for row in old["rows"]}
+        except (ValueError, TypeError, KeyError):
+            same = False
+        if not same:
+            raise ValueError(f"{file}: expected results of {record['name']} with the same labels")
+    rows.update({_facts(row): row for row in record["rows"]})
+    lines = ",\n  ".join(json.dumps(row) for row in rows.values())
+    head = f' "name": {json.dumps(record["name"])},\n "settings": {json.dumps(record["settings"])},\n "rows": [\n  '
+    with replacing(file) as temporary:
+        temporary.write_text("{\n" + head + lines + "\n ]\n}\n", encoding="utf-8")
+
+
+def _facts(row: dict[str, Any]) -> tuple:
+    """What tells a row from the others."""
+    names = "data loss task case noise_scale N M p k columns setup selected tau r method parameter value"
+    return tuple(row.get(name) for name in names.split())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from copy import copy
 from functools import partial
 from pathlib import Path
@@ -330,7 +331,8 @@ def _open(path: Path, name: str | None):
             from pyarrow.parquet import ParquetFile
 
             file = OSFile(str(path))
-            _as_asked(file.fileno())
+            with suppress(AttributeError):  # some releases before 24 do not hand out the descriptor
+                _as_asked(file.fileno())
             return ParquetFile(file)
         if kind in (".h5", ".hdf5"):
             import h5py

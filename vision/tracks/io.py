@@ -116,7 +116,7 @@ def _read_official(path: Path):
 
     try:
         content = loadmat(path)
-    except (ValueError, TypeError, OSError, NotImplementedError, EOFError, KeyError, MatReadError) as error:
+    except (ValueError, TypeError, OSError, NotImplementedError, EOFError, LookupError, MatReadError) as error:
         raise ValueError(f"{path}: not a readable MATLAB file ({' '.join(str(error).split())})") from None
     y, s = content.get("y"), content.get("s")
     if y is None or s is None:

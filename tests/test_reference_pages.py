@@ -41,3 +41,8 @@ def test_files_that_a_page_names_are_there(page):
     folders = "benchmarks|tests|examples|docs|learners|vision|models|pipelines"
     named = re.findall(rf"`(?:python )?((?:{folders})/[\w/]+\.\w+)", page.read_text())
     assert not [name for name in named if not (DOCS.parent / name).exists()]
+
+
+def test_the_citation_has_the_version():
+    version = importlib.import_module("annealed").__version__
+    assert re.search(rf"^version: {re.escape(version)}$", (DOCS.parent / "CITATION.cff").read_text(), re.MULTILINE)

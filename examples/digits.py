@@ -44,6 +44,6 @@ examples = [X[y == digit][0].reshape(side, side) for digit in (7, 9)]
 draw_pixels(folder / "digits_pixels.png", examples, strengths.reshape(side, side), ["7", "9"])
 
 # All ten digits.
-model = SDist(5, kappa=20, n_steps=400, shrinkage=0.1, n_neighbors_predict=1, **settings).fit(X, y)
+model = SDist(5, kappa=20, n_steps=400, learning_rate=0.1, n_neighbors_predict=1, **settings).fit(X, y)
 print(f"ten digits:  error {1 - model.score(X_test, y_test):.4f} with {len(model.selected_features_)} of {X.shape[1]} pixels")
 print(f"             1 nearest neighbour on all pixels: {1 - KNeighborsClassifier(1).fit(X, y).score(X_test, y_test):.4f}")

@@ -1,14 +1,19 @@
-"""Algorithm 2.2 of the thesis: a metric W = sum_m w_m xi_m xi_m' grown by boosting, one sparse rank-one matrix at a time."""
+"""Ma (thesis), Algorithm 2.2: a metric W = sum_m w_m xi_m xi_m' grown by boosting, one sparse rank-one matrix at a time."""
 
 from __future__ import annotations
 
+import numbers
 from dataclasses import dataclass, field
 
 import numpy as np
 import scipy.sparse as sp
 
-from .directions import margins, sgd_step
+from ..objective.losses import ExponentialLoss
+from .directions import margins, power_step, sgd_step
 from .neighbours import same_and_other_neighbours
+
+SOLVERS = {"power": power_step, "sgd": sgd_step}
+LOSS = ExponentialLoss()
 
 
 @dataclass
@@ -65,19 +70,22 @@ class SparseMetric:
 
 
 def best_step(g, weight, n_bisections=40):
-    """Minimise sum_i weight_i exp(-w g_i) over w >= 0 by bisection on its derivative (2.13).
+    """Minimise sum_i weight_i exp(-w g_i) over w >= 0 by bisection on its derivative, Ma (thesis), eq. (2.13).
 
     A sum that only falls (all g_i > 0) has no minimum: w is then bounded by 10 / mean |g|, a loss of e^-10.
     """
-    slope = float(weight @ g)
-    if slope <= 0.0:
+
+    def falls(w):
+        return -float((weight * g) @ LOSS.margin_slope(w * g)) > 0.0
+
+    if not float(weight @ g) > 0.0:
         return 0.0
     low, high = 0.0, 10.0 / float(np.abs(g).mean())
-    if float((weight * g) @ np.exp(np.clip(-high * g, -700.0, 700.0))) > 0.0:
+    if falls(high):
         return high
     for _ in range(n_bisections):
         middle = 0.5 * (low + high)
-        if float((weight * g) @ np.exp(np.clip(-middle * g, -700.0, 700.0))) > 0.0:
+        if falls(middle):
             low = middle
         else:
             high = middle
@@ -93,22 +101,11 @@ class MetricBooster:
         Training rows under the growing feature map.
     classes : ndarray of shape (n,), int
         Codes of the classes.
-    n_neighbors, kappa : int
-        Neighbours of each kind, and entries per rank-one matrix.
-    shrinkage : float
-        nu of (2.22).
-    update_every : int
-        Steps between two searches for neighbours in the learnt metric.
-    bagging, feature_fraction : float
-        Shares of the rows and of the columns that each step sees.
-    solver : callable
-        (booster, weight, allowed) -> (support, values); see :func:`power_step`.
-    start : {"lanczos", "ones"}
-        Where the power solver starts.
-    identity : bool
-        W_0 = I, the text's, in place of 0.
+    model : SDist
+        Only its parameters are read.
+    n_neighbors : int
+        Neighbours of each kind.
     random_state : RandomState
-    n_jobs : int or None
 
     Attributes
     ----------
@@ -117,48 +114,36 @@ class MetricBooster:
         y f of each row: distance to the other classes minus distance to its own.
     path : list of (support, values, weight)
         What was added, one entry per step.
+    leading : ndarray or None
+        The last dense leading vector: where the next search starts.
+    since_update : int
+        Steps since the last search for neighbours.
     in_bag : ndarray of bool, shape (n,)
-        The rows that the last step saw.
+        The rows that the last step used.
+    oob_improvement : float
+        By how much the last step lowered the mean loss of the other rows.
     """
 
-    n_expanders, n_partners = 3, 60  # products per step: the strongest new columns with the strongest of all
+    n_expanders, n_partners = 3, 60  # products per step: the strongest new columns with the strongest of all; a choice
+    n_retries = 10  # random choices of rows, columns or starts before a run without a better direction ends; a choice
 
-    def __init__(
-        self,
-        columns,
-        classes,
-        *,
-        n_neighbors,
-        kappa,
-        shrinkage,
-        update_every,
-        bagging,
-        feature_fraction,
-        solver,
-        start,
-        identity,
-        random_state,
-        n_jobs,
-    ):
+    def __init__(self, columns, classes, model, n_neighbors, random_state):
+        p = columns.n_base
         self.columns = columns
         self.classes = classes
+        self.model = model
         self.n_neighbors = n_neighbors
-        self.kappa = kappa
-        self.shrinkage = shrinkage
-        self.update_every = update_every
-        self.bagging = bagging
-        self.feature_fraction = feature_fraction
-        self.solver = solver
         self.random_state = random_state
-        self.n_jobs = n_jobs
+        self.kappa = min(model.kappa, p) if isinstance(model.kappa, numbers.Integral) else max(1, round(model.kappa * p))
+        self.feature_fraction = p**-0.5 if model.feature_fraction == "sqrt" else model.feature_fraction
+        self.identity = model.initial == "identity"
+        self.find_direction = SOLVERS[model.solver]
+        self.random = model.bagging < 1.0 or self.feature_fraction < 1.0 or model.solver == "sgd"
         self.metric = SparseMetric()
         self.path = []
         self.in_bag = np.ones(columns.n_samples, dtype=bool)
-        self.start = start
-        self.identity = identity
-        self.leading = None  # the last dense leading vector: where the next search starts
+        self.leading = None
         self.since_update = 0
-        self.n_retries = 10 if bagging < 1.0 or feature_fraction < 1.0 or solver is sgd_step else 0
         self.oob_improvement = 0.0
         self._find_neighbours(columns.base)
 
@@ -171,9 +156,9 @@ class MetricBooster:
         return np.ascontiguousarray(Z)
 
     def _find_neighbours(self, Z):
-        self.same, self.other = same_and_other_neighbours(Z, self.classes, self.n_neighbors, self.n_jobs)
-        learnt = self.path or self.identity
-        self.margin = margins(self.embedding(), self.same, self.other) if learnt else np.zeros(len(self.classes))
+        self.same, self.other = same_and_other_neighbours(Z, self.classes, self.n_neighbors, self.model.n_jobs)
+        nonzero = self.path or self.identity
+        self.margin = margins(self.embedding(), self.same, self.other) if nonzero else np.zeros(len(self.classes))
         self.since_update = 0
 
     def update_neighbours(self):
@@ -182,12 +167,12 @@ class MetricBooster:
 
     def step(self):
         """Add one rank-one matrix; False when no direction lowers the loss any more."""
-        if self.path and self.since_update >= self.update_every:
+        if self.path and self.since_update >= self.model.update_every:
             self.update_neighbours()
         support, values, g, size = self._search()
-        retries = self.n_retries
+        retries = self.n_retries if self.random else 0
         while size == 0.0:
-            # Old neighbours may be what stands still; a random choice of rows, columns or steps may have been unlucky.
+            # Neighbours in an older metric may be the reason; a random choice of rows, columns or steps may have been unlucky.
             if self.path and self.since_update > 0:
                 self.update_neighbours()
             elif retries > 0:
@@ -196,10 +181,11 @@ class MetricBooster:
             else:
                 return False
             support, values, g, size = self._search()
-        size *= self.shrinkage
-        if self.bagging < 1.0:
+        size *= self.model.learning_rate
+        if self.model.bagging < 1.0:
             out = ~self.in_bag
-            self.oob_improvement = float(np.mean(np.exp(-self.margin[out]) - np.exp(-self.margin[out] - size * g[out])))
+            before, after = LOSS.margin_value(self.margin[out]), LOSS.margin_value(self.margin[out] + size * g[out])
+            self.oob_improvement = float(np.mean(before - after))
         self.metric.add(support, values, size)
         self.margin += size * g
         self.path.append((support, values, size))
@@ -209,19 +195,19 @@ class MetricBooster:
 
     def _search(self):
         weight = self._weights()
-        support, values = self.solver(self, weight, self._allowed_columns())
+        support, values = self.find_direction(self, weight, self._allowed_columns())
         if not len(support):
             return support, values, None, 0.0
         g = margins(self.columns.take(support) @ values[:, None].astype(self.columns.base.dtype), self.same, self.other)
         return support, values, g, best_step(g[self.in_bag], weight[self.in_bag])
 
     def _weights(self):
-        """Derivative of the exponential loss (2.9), scaled to sum one; zero out of the bag."""
-        weight = np.exp(self.margin.min() - self.margin)
-        if self.bagging < 1.0:
+        """Minus the slope of the exponential loss, eq. (2.9), scaled to sum one; zero out of the bag."""
+        weight = -LOSS.margin_slope(self.margin - self.margin.min())
+        if self.model.bagging < 1.0:
             n = len(weight)
             self.in_bag[:] = False
-            self.in_bag[self.random_state.permutation(n)[: max(2, round(self.bagging * n))]] = True
+            self.in_bag[self.random_state.permutation(n)[: max(2, round(self.model.bagging * n))]] = True
             weight[~self.in_bag] = 0.0
         return weight / weight.sum()
 

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import numbers
-
 import numpy as np
 import scipy.sparse as sp
 from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.utils import check_random_state
 from tqdm import tqdm
 
-from .boosting import MetricBooster, SparseMetric
-from .directions import power_step, sgd_step
+from .boosting import LOSS, MetricBooster, SparseMetric
 from .feature_map import ExpandedColumns, FeatureMap
 from .interactions import strongest_products
 from .neighbours import nearest
-
-SOLVERS = {"power": power_step, "sgd": sgd_step}
 
 
 def subspace(X, features, columns, L, identity):
@@ -28,12 +23,12 @@ def subspace(X, features, columns, L, identity):
     return np.hstack([base.toarray() if sp.issparse(base) else base, Z])
 
 
-def teaching_neighbours(n_neighbors, codes, n_features):
+def number_of_neighbours(n_neighbors, codes, n_features):
     """Resolve ``n_neighbors="auto"`` for the classes' codes of the training rows, and bound a number by the rows.
 
     Examples
     --------
-    >>> [teaching_neighbours("auto", np.repeat([0, 1], 100), p) for p in (500, 31000)]
+    >>> [number_of_neighbours("auto", np.repeat([0, 1], 100), p) for p in (500, 31000)]
     [15, 50]
     """
     if n_neighbors == "auto":
@@ -65,11 +60,11 @@ class BoostingRun:
     X : ndarray or CSR matrix
     codes : ndarray of int
         Codes of the classes.
-    watch : callable or None
-        Called as watch(run, step) after every step; the run ends early when it returns True.
+    callback : callable or None, default None
+        Called as callback(run, step) after every step; the run ends early when it returns True.
     """
 
-    def __init__(self, model, X, codes, watch=None):
+    def __init__(self, model, X, codes, callback=None):
         self.model = model
         rng = check_random_state(model.random_state)
         held = None
@@ -78,36 +73,23 @@ class BoostingRun:
         self.X, self.codes = X, codes
         self.features = FeatureMap.fit(X, model.standardize)
         p = X.shape[1]
-        self.n_neighbors = teaching_neighbours(model.n_neighbors, codes, p)
+        self.n_neighbors = number_of_neighbours(model.n_neighbors, codes, p)
         capacity = 3 * p if model.max_products is None else model.max_products
         columns = ExpandedColumns(X, self.features, model.max_order, capacity, model.standardize)
         if model.seed_interactions and model.max_order > 1:
             for a, b in strongest_products(columns.base, codes, model.seed_interactions):
                 columns.add_products([a], [b])
-        self.booster = MetricBooster(
-            columns,
-            codes,
-            n_neighbors=self.n_neighbors,
-            kappa=min(model.kappa, p) if isinstance(model.kappa, numbers.Integral) else max(1, round(model.kappa * p)),
-            shrinkage=model.shrinkage,
-            update_every=model.update_every,
-            bagging=model.bagging,
-            feature_fraction=p**-0.5 if model.feature_fraction == "sqrt" else model.feature_fraction,
-            solver=SOLVERS[model.solver],
-            start=model.start,
-            identity=model.initial == "identity",
-            random_state=rng,
-            n_jobs=model.n_jobs,
-        )
+        self.booster = MetricBooster(columns, codes, model, self.n_neighbors, rng)
         self.criterion = []  # (value, number of steps); the least value stops
         for step in tqdm(range(1, model.n_steps + 1), desc="SDist", disable=not model.verbose):
             if not self.booster.step():
                 break
-            self._judge(step, held)
-            if watch is not None and watch(self, step):
+            self._evaluate(step, held)
+            if callback is not None and callback(self, step):
                 break
 
-    def _judge(self, step, held):
+    def _evaluate(self, step, held):
+        """Note the value of the stopping criterion after a step."""
         model, booster = self.model, self.booster
         if model.stopping == "holdout" and (step % 10 == 0 or step == model.n_steps):
             metric = self.trimmed(booster.metric)
@@ -118,7 +100,7 @@ class BoostingRun:
             before = self.criterion[-1][0] if self.criterion else 0.0
             self.criterion.append((before - booster.oob_improvement, step))
         elif model.stopping == "complexity":
-            loss = float(np.exp(-booster.margin).sum())
+            loss = float(LOSS.margin_value(booster.margin).sum())
             trace = float(np.sqrt(np.maximum(np.linalg.eigvalsh(booster.metric.matrix), 0.0)).sum())
             self.criterion.append((loss + model.complexity_weight * trace, step))
 

@@ -17,7 +17,7 @@ from ..common.validation import check_jobs, check_real
 from .boosting_run import BoostingRun, class_scores
 from .sdist import SDist
 
-SERVED_BY_ONE_PATH = ("n_steps", "n_features_to_select", "n_neighbors_predict", "classifier")
+FROM_ONE_PATH = ("n_steps", "n_features_to_select", "n_neighbors_predict", "classifier")  # all values come from one run
 
 
 class SDistCV(MetaEstimatorMixin, TransformerMixin, ClassifierMixin, BaseEstimator):
@@ -25,18 +25,18 @@ class SDistCV(MetaEstimatorMixin, TransformerMixin, ClassifierMixin, BaseEstimat
 
     Parameters
     ----------
-    estimator : SDist or None
-        Settings that are not searched; None means the defaults.
-    param_grid : dict or None
+    estimator : SDist or None, default None
+        Parameters that are not searched; None means the defaults.
+    param_grid : dict or None, default None
         Lists of values. ``n_steps``, ``n_features_to_select``, ``n_neighbors_predict`` and ``classifier`` cost nothing more: one
         run of the longest ``n_steps`` serves them all. Every other combination costs one run per fold. None searches kappa 3, 5
         and 10, order 1 and 2, every 25th step, and votes of 3 and 5.
-    cv : int or splitter
+    cv : int or splitter, default 5
         As everywhere in scikit-learn.
-    tolerance : float
+    tolerance : float, default 0.0
         Among the settings whose mean error is within this many standard errors of the least, the sparsest (then shortest) one is
         taken; 0 takes the least error.
-    n_jobs : int or None
+    n_jobs : int or None, default None
         Runs side by side; the result does not depend on it.
 
     Attributes
@@ -45,11 +45,16 @@ class SDistCV(MetaEstimatorMixin, TransformerMixin, ClassifierMixin, BaseEstimat
         Fitted on all rows.
     best_params_ : dict
     best_error_ : float
-        Cross-validated share of wrong predictions.
+        Cross-validated fraction of wrong predictions.
     cv_results_ : list of dict
         One entry per combination: parameters, ``mean_error``, ``standard_error``, ``n_columns``.
     n_runs_ : int
         Boosting runs of the search.
+    classes_ : ndarray of shape (n_classes,)
+
+    References
+    ----------
+    .. [1] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University, 2017, sections 2.6 and 2.7.
 
     Examples
     --------
@@ -76,6 +81,18 @@ class SDistCV(MetaEstimatorMixin, TransformerMixin, ClassifierMixin, BaseEstimat
     def fit(self, X, y):
         """Search, then fit on all rows with the settings found.
 
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training rows.
+        y : array-like of shape (n_samples,)
+            Labels of any kind.
+
+        Returns
+        -------
+        SDistCV
+            The fitted estimator.
+
         Raises
         ------
         ValueError
@@ -93,7 +110,7 @@ class SDistCV(MetaEstimatorMixin, TransformerMixin, ClassifierMixin, BaseEstimat
             clone(base).set_params(**settings)._check_parameters()
         check_real("tolerance", self.tolerance, 0.0)
         check_jobs(self.n_jobs)
-        served = {name: grid.pop(name, [getattr(base, name)]) for name in SERVED_BY_ONE_PATH}
+        served = {name: grid.pop(name, [getattr(base, name)]) for name in FROM_ONE_PATH}
         paths = list(ParameterGrid(grid))
         folds = list(check_cv(self.cv, codes, classifier=True).split(X, codes))
         jobs = [(path, train, test) for path in paths for train, test in folds]
@@ -140,27 +157,82 @@ class SDistCV(MetaEstimatorMixin, TransformerMixin, ClassifierMixin, BaseEstimat
         )
 
     def predict(self, X):
-        """Predict with ``best_estimator_``."""
+        """Predict with ``best_estimator_``.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows, in the units of the training data.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
         check_is_fitted(self)
         return self.best_estimator_.predict(X)
 
     def predict_proba(self, X):
-        """Predict probabilities with ``best_estimator_``."""
+        """Predict probabilities with ``best_estimator_``.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows, in the units of the training data.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            See :meth:`SDist.predict_proba`.
+        """
         check_is_fitted(self)
         return self.best_estimator_.predict_proba(X)
 
     def decision_function(self, X):
-        """Scores of ``best_estimator_``."""
+        """Scores of ``best_estimator_``.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows, in the units of the training data.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            See :meth:`SDist.decision_function`.
+        """
         check_is_fitted(self)
         return self.best_estimator_.decision_function(X)
 
     def transform(self, X):
-        """Map rows into the subspace that ``best_estimator_`` learnt."""
+        """Map rows into the subspace that ``best_estimator_`` learnt.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows, in the units of the training data.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, rank)
+            Coordinates, the strongest direction first.
+        """
         check_is_fitted(self)
         return self.best_estimator_.transform(X)
 
     def get_feature_names_out(self, input_features=None):
-        """Names of the directions of the subspace."""
+        """Names of the directions of the subspace.
+
+        Parameters
+        ----------
+        input_features : object, default None
+            Not used; present for scikit-learn's sake.
+
+        Returns
+        -------
+        ndarray of str
+            Such as sdist0 and sdist1.
+        """
         check_is_fitted(self)
         return self.best_estimator_.get_feature_names_out(None)
 
@@ -182,15 +254,14 @@ def _path_errors(model, served, X, codes, train, test):
                 key = (n_steps, n, combination["n_neighbors_predict"], combination["classifier"])
                 found[key] = (error, len(metric.columns))
 
-    def watch(run, step):
+    def callback(run, step):
         if step in wanted:
             record(run, step)
-        return False
 
-    run = BoostingRun(model, X[train], codes[train], watch)
+    run = BoostingRun(model, X[train], codes[train], callback)
     taken = len(run.booster.path)
     for n_steps in wanted:
-        if n_steps > taken:  # the run stood still before: its end serves
+        if n_steps > taken:  # the run ended before: its last metric is the one
             record(run, n_steps)
     return [
         found[c["n_steps"], c["n_features_to_select"], c["n_neighbors_predict"], c["classifier"]] for c in ParameterGrid(served)

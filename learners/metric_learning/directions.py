@@ -1,8 +1,8 @@
-"""The rank-one step of sDist: a sparse leading eigenvector of A = X~' L X~, without forming A.
+"""The direction of a step of sDist: a sparse leading eigenvector of A = X~' L X~, without forming A.
 
 A = sum_i weight_i M_i, where M_i averages (x_i - x_j)(x_i - x_j)' over the nearest rows j of other classes and subtracts the
-same average over those of the own class (thesis, below (2.4) and (2.12)). L is therefore a signed graph Laplacian with 2 k edges
-per row, and A v = X~'(L (X~ v)) costs O(n k) and two products with X~.
+same average over those of the own class (Ma (thesis), below eqs. (2.4) and (2.12)). L is therefore a signed graph Laplacian with
+2 k edges per row, and A v = X~'(L (X~ v)) costs O(n k) and two products with X~.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def laplacian_times(u, same, other, weight):
 
 @njit(cache=True, nogil=True)
 def margins(Z, same, other):
-    """Mean squared distance in Z (n, d) to the other classes' neighbours minus that to the own: y f of (2.3)."""
+    """Mean squared distance in Z (n, d) to the other classes' neighbours minus that to the own: y f of Ma (thesis), eq. (2.3)."""
     n, k = same.shape
     d = Z.shape[1]
     out = np.zeros(n)
@@ -88,10 +88,10 @@ def lanczos(product, start, n_iter):
 
 
 def truncated_power(columns_product, vector, kappa, shift=0.0, max_iter=20, tol=1e-4):
-    """Largest kappa-sparse eigenvector by truncated power steps (Algorithm 2.1).
+    """Largest kappa-sparse eigenvector by truncated power steps, Ma (thesis), Algorithm 2.1.
 
     The shift is raised only when the value xi' A xi falls: always shifting until A is positive semi-definite, as the algorithm's
-    step (a) can be read, makes the iteration stay near its start.
+    step (a) can be read, makes the iteration stay near its start: Ma (thesis), below Algorithm 2.1, says the same.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def _unit(v):
 
 
 def power_step(booster, weight, allowed):
-    """Sparse leading eigenvector: a few Lanczos steps from the last dense vector, then truncated power (Algorithm 2.1)."""
+    """Sparse leading eigenvector: a few Lanczos steps from the last dense vector, then truncated power steps."""
     columns = booster.columns
     dtype = columns.base.dtype
 
@@ -161,7 +161,7 @@ def power_step(booster, weight, allowed):
     def columns_product(support, values):
         return back(columns.take(support) @ values.astype(dtype))
 
-    if booster.start == "ones":
+    if booster.model.start == "ones":
         vector, shift = np.ones(columns.n_columns), 1e-3
     else:
         cold = booster.leading is None or booster.since_update == 0
@@ -179,8 +179,8 @@ def sgd_step(booster, weight, allowed, n_bursts=30, burst_size=64, rate=1.0, rej
     truncation.
 
     After each burst entry j of the vector is shrunk by g k_j, with k_j the number of sampled differences in which column j is
-    not zero, and g the quantile of the burst's updates per occurrence that rejects the wanted share (thesis, 3.3.1 and 3.3.3);
-    the share falls linearly to zero. At the end the kappa largest entries remain.
+    not zero, and g the quantile of the burst's updates per occurrence that rejects the wanted fraction (Ma (thesis), sections 3.3.1
+    and 3.3.3); the fraction falls linearly to zero. At the end the kappa largest entries remain.
     """
     columns, rng = booster.columns, booster.random_state
     dtype = columns.base.dtype

@@ -1,4 +1,4 @@
-"""Columns and products of columns: the growing feature map phi(x) of sDist (thesis, 2.20)."""
+"""Columns and products of columns: the growing feature map phi(x) of sDist (Ma (thesis), eq. (2.20))."""
 
 from __future__ import annotations
 

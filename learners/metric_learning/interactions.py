@@ -1,4 +1,4 @@
-"""A screen for pairs of columns whose product tells the classes apart when neither column does."""
+"""A screen for pairs of columns whose product separates the classes when neither column does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The face of a learnt metric, in metric-learn's words: distances and scores of pairs, the subspace, the metric as a function."""
+"""The interface of a learnt metric, named as in metric-learn: distances and scores of pairs, the subspace, a function."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ class SubspaceMetricMixin(TransformerMixin):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows, in the units of the training data.
 
         Returns
         -------
         ndarray of shape (n_samples, rank)
+            Coordinates, the strongest direction first.
         """
         check_is_fitted(self)
         return self._subspace(self._rows(X))
@@ -59,7 +61,18 @@ class SubspaceMetricMixin(TransformerMixin):
         return np.linalg.norm(self.transform(left) - self.transform(right), axis=1)
 
     def pair_score(self, pairs):
-        """Similarity of each pair, larger for more similar ones: minus :meth:`pair_distance`."""
+        """Similarity of each pair, larger for more similar ones.
+
+        Parameters
+        ----------
+        pairs : array-like of shape (n_pairs, 2, n_features), or a tuple of two matrices of shape (n_pairs, n_features)
+            As for :meth:`pair_distance`.
+
+        Returns
+        -------
+        ndarray of shape (n_pairs,)
+            Minus the distances.
+        """
         return -self.pair_distance(pairs)
 
     def get_metric(self):

@@ -1,4 +1,4 @@
-"""sDist: a boosted sparse nonlinear metric (chapter 2 of the thesis), as metric learner, transformer and classifier."""
+"""sDist: a boosted sparse nonlinear metric (Ma (thesis), chapter 2), as metric learner, transformer and classifier."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..common.targets import class_codes
 from ..common.validation import check_integer, check_jobs, check_real, feature_names, is_size
-from .boosting_run import SOLVERS, BoostingRun, class_scores, subspace
+from .boosting import SOLVERS
+from .boosting_run import BoostingRun, class_scores, subspace
 from .mixins import SubspaceMetricMixin
 
 
@@ -24,62 +25,69 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
 
     The squared distance is (phi(a) - phi(b))' W (phi(a) - phi(b)), where phi holds columns of X and products of them, and W is a
     sum of sparse rank-one matrices: positive semi-definite and sparse by construction. Each step adds the direction that best
-    moves each row's nearest neighbours of other classes away and those of its own class near (Algorithm 2.2 of the thesis).
+    moves the nearest neighbours of other classes away from each row and those of its own class near (Algorithm 2.2 of [1]_).
 
     Parameters
     ----------
-    n_neighbors : int or "auto"
-        Neighbours of each kind (own class, other classes) that teach: k of (2.3). "auto" is 15, or half of the smallest class if
-        that is more and there are over 20 columns per row: among so many columns the nearest rows are near by chance, and a
-        mean over many of them is less noisy.
-    n_neighbors_predict : int
-        Neighbours that vote with ``classifier="knn"``.
-    kappa : int or float
-        Columns per step; a float is the share rho of the columns that the text uses (0.05-0.2: worse wherever it was tried).
-    max_order : int
-        Longest product of columns: 1 learns a linear metric.
-    n_steps : int
-        Boosting steps at most.
-    shrinkage : float
-        nu of (2.22).
-    update_every : int
-        Steps between two searches for the neighbours in the metric learnt so far.
-    bagging, feature_fraction : float
-        Shares of the rows and of the columns that each step sees; ``feature_fraction="sqrt"`` is the text's square root of p.
-    standardize : bool
-        Columns of unit variance (products too). False keeps scales that carry information.
-    stopping : {None, "holdout", "oob", "complexity"}
-        None takes all steps; "holdout" the step with the least error on ``validation_fraction`` of the rows, which are left out;
-        "oob" the largest sum of improvements of the loss on the rows out of the bag (``bagging`` < 1); "complexity" (2.17).
-    validation_fraction : float
-        For ``stopping="holdout"``.
-    complexity_weight : float
-        lambda_C of (2.17).
-    n_features_to_select : int or None
-        Trim W at the end to the columns of the map (products count as one each) that add most to the mean distance: W_jj times the
-        column's variance.
-    seed_interactions : int
-        Products proposed before the first step by a screen of all pairs against the class (O(n p^2) time): for data whose plain
-        columns and neighbours carry nothing, such as XOR among many columns of equal scale.
-    max_products : int or None
-        Most products ever; None means three times the columns of X.
-    classifier : {"knn", "base"}
-        Predict by vote of the nearest neighbours, or by f_W of (2.3), the classes' mean distance over ``n_neighbors``.
-    solver : {"power", "sgd"}
-        Truncated power method, or stochastic (Oja) steps over sampled rows with informative truncation.
-    start : {"lanczos", "ones"}
-        Where the truncated power method starts; "ones" is the text's.
-    initial : {"zero", "identity"}
-        W_0; "identity" is the text's and makes W use every column.
-    random_state : int, RandomState or None
-    n_jobs : int or None
+    n_neighbors : int or "auto", default "auto"
+        Neighbours of each kind (own class, other classes) that a row is compared with in training: k of eq. (2.3), at least 1.
+        "auto" is 15, or half of the smallest class if that is more and there are over 20 columns per row: among so many columns
+        the nearest rows are near by chance, and a mean over many of them is less noisy.
+    n_neighbors_predict : int, default 3
+        Neighbours that vote with ``classifier="knn"``, at least 1.
+    kappa : int or float, default 5
+        Columns per step; a float in (0, 1) is the fraction rho of the columns that [1]_ uses (0.05 to 0.2: worse on every data set
+        that was tried).
+    max_order : int, default 2
+        Longest product of columns, at least 1; 1 learns a linear metric.
+    n_steps : int, default 150
+        Boosting steps at most, at least 1.
+    learning_rate : float, default 0.03
+        The factor nu of eq. (2.22), in (0, 1]: how much of its best length each step is given. Less needs more steps.
+    update_every : int, default 20
+        Steps between two searches for the neighbours in the metric learnt so far, at least 1.
+    bagging : float, default 1.0
+        Fraction of the rows, drawn anew, that each step uses, in (0, 1].
+    feature_fraction : float or "sqrt", default 1.0
+        Fraction of the columns, drawn anew, that each step may use, in (0, 1]; "sqrt" is 1 / sqrt(p), as in [1]_.
+    standardize : bool, default True
+        Scale the columns, and their products, to unit variance. False keeps scales that carry information.
+    stopping : {"holdout", "oob", "complexity"} or None, default None
+        Which step is the last that counts. None: all; "holdout": the one with the least error on ``validation_fraction`` of the
+        rows, which are left out of training; "oob": where the improvements of the loss on the rows out of the bag add up to most,
+        with ``bagging`` below 1; "complexity": where eq. (2.17) is least.
+    validation_fraction : float, default 0.2
+        Fraction of the rows for ``stopping="holdout"``, in (0, 1].
+    complexity_weight : float, default 0.1
+        The factor lambda_C of eq. (2.17), for ``stopping="complexity"``, at least 0. More keeps fewer steps.
+    n_features_to_select : int or None, default None
+        Keep, at the end, so many columns of the map (products count as one each): those that add most to the mean distance, W_jj
+        times the column's variance. None keeps all.
+    seed_interactions : int, default 0
+        Products added before the first step: the pairs of columns most correlated with the class, by a screen of all pairs in
+        O(n p^2) time. For data whose single columns and neighbours carry nothing, such as XOR among many columns of equal scale.
+    max_products : int or None, default None
+        Most products ever; three times the columns of X where None.
+    classifier : {"knn", "base"}, default "knn"
+        Predict by vote of the nearest neighbours, or by f_W of eq. (2.3), the mean distances to the ``n_neighbors`` nearest rows
+        of each class.
+    solver : {"power", "sgd"}, default "power"
+        How a step finds its direction: truncated power method (Algorithm 2.1), or stochastic (Oja) steps over sampled rows with
+        informative truncation (sections 3.3.1 and 3.3.3).
+    start : {"lanczos", "ones"}, default "lanczos"
+        Where the truncated power method starts; "ones" as in [1]_.
+    initial : {"zero", "identity"}, default "zero"
+        W_0. "identity", as in [1]_, makes W use every column.
+    random_state : int, RandomState or None, default None
+        Which rows and columns are drawn; without bagging, fractions, "holdout" and "sgd" nothing is random.
+    n_jobs : int or None, default None
         Threads for the neighbours; the result does not depend on it.
-    verbose : int
+    verbose : int, default 0
         1 shows a progress bar.
 
     Attributes
     ----------
-    classes_ : ndarray
+    classes_ : ndarray of shape (n_classes,)
     columns_ : list of tuple of int
         The columns of phi that W uses: (3,) is x3, (3, 17) is x3 x17.
     W_ : ndarray of shape (len(columns_), len(columns_))
@@ -90,24 +98,26 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
     interactions_ : list of str
         Names of the products in ``columns_``, by falling share of the mean squared distance.
     n_neighbors_ : int
-        Neighbours of each kind that taught.
+        Neighbours of each kind that training used.
     n_steps_ : int
         Steps taken after stopping.
     path_ : list of (ndarray, ndarray, float)
         (support, values, weight) of each step, kept or not.
-    n_features_in_, feature_names_in_
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
         As everywhere in scikit-learn.
 
     Notes
     -----
-    A step costs O(n k + n p) time and the fit O(n p) memory: no p x p and no n x n matrix is formed. Differences from the text:
-    (2.3) with S+ the positive class and S- the negative; W_0 = 0, which r_0 = y implies; a start from Lanczos steps; a shift
+    A step costs O(n k + n p) time and the fit O(n p) memory: no p x p and no n x n matrix is formed. Differences from [1]_:
+    eq. (2.3) with S+ the positive class and S- the negative; W_0 = 0, which r_0 = y implies; a start from Lanczos steps; a shift
     only when the truncated power value falls; a few products per step in place of all S x A; no normalisation of the weights.
     With several classes, the neighbours of the own class stand against the nearest of all others.
 
     References
     ----------
-    Chapter 2 of the thesis on sDist and stabilised truncated SGD: Algorithms 2.1 and 2.2, eqs. (2.3)-(2.22).
+    .. [1] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University, 2017: chapter 2, Algorithms 2.1
+       and 2.2, eqs. (2.3) to (2.22).
 
     Examples
     --------
@@ -129,7 +139,7 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
         kappa=5,
         max_order=2,
         n_steps=150,
-        shrinkage=0.03,
+        learning_rate=0.03,
         update_every=20,
         bagging=1.0,
         feature_fraction=1.0,
@@ -153,7 +163,7 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
         self.kappa = kappa
         self.max_order = max_order
         self.n_steps = n_steps
-        self.shrinkage = shrinkage
+        self.learning_rate = learning_rate
         self.update_every = update_every
         self.bagging = bagging
         self.feature_fraction = feature_fraction
@@ -183,7 +193,7 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            float32 stays float32 and takes half the time. Sparse columns stay where they are: products are of the columns as they
+            Training rows. float32 stays float32 and takes half the time. Sparse columns stay where they are: products are of the columns as they
             come, where those of dense columns are of the centred ones (``standardize``).
         y : array-like of shape (n_samples,)
             Labels of any kind.
@@ -218,7 +228,7 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
             check_integer("n_neighbors", self.n_neighbors, 1)
         for name in ("n_neighbors_predict", "max_order", "n_steps", "update_every"):
             check_integer(name, getattr(self, name), 1)
-        for name in ("shrinkage", "bagging", "validation_fraction"):
+        for name in ("learning_rate", "bagging", "validation_fraction"):
             check_real(name, getattr(self, name), 0.0, 1.0, above=True)
         check_real("complexity_weight", self.complexity_weight, 0.0)
         check_integer("seed_interactions", self.seed_interactions, 0)
@@ -238,7 +248,7 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
         if self.feature_fraction != "sqrt":
             check_real("feature_fraction", self.feature_fraction, 0.0, 1.0, above=True)
         if not is_size(self.kappa) or (self.kappa == 1.0 and not isinstance(self.kappa, numbers.Integral)):
-            raise ValueError(f"kappa={self.kappa!r}; expected a positive integer or a share in (0, 1)")
+            raise ValueError(f"kappa={self.kappa!r}; expected a positive integer or a fraction in (0, 1)")
         if self.stopping == "oob" and self.bagging >= 1:
             raise ValueError(f"stopping='oob' needs rows out of the bag; bagging={self.bagging!r}, expected less than 1")
 
@@ -280,18 +290,51 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
         return class_scores(self, Z, self._train, self._codes, len(self.classes_), self.n_neighbors_)
 
     def predict(self, X):
-        """Predict the class of each row, by vote or by f_W > 0 (see ``classifier``)."""
+        """Predict the class of each row, by vote or by f_W > 0 (see ``classifier``).
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows, in the units of the training data.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
         check_is_fitted(self)
         return self.classes_[self._class_scores(X).argmax(axis=1)]
 
     def predict_proba(self, X):
-        """Return the share of the votes, or the softmax of -2 d_c that the exponential loss implies for "base"; (n, n_classes)."""
+        """Probability of each class: its share of the votes, or what the exponential loss implies.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows, in the units of the training data.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Shares of the votes; with ``classifier="base"`` the softmax of -2 times the mean distance to each class.
+        """
         check_is_fitted(self)
         scores = self._class_scores(X)
         return scores if self.classifier == "knn" else softmax(2.0 * scores, axis=1)
 
     def decision_function(self, X):
-        """Score of the second class above the first, f_W of (2.3) for "base"; with several classes one column each."""
+        """Scores: of two classes that of the second above the first, f_W of Ma (thesis), eq. (2.3), for "base".
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows, in the units of the training data.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            One column for each of several classes.
+        """
         check_is_fitted(self)
         scores = self._class_scores(X)
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores

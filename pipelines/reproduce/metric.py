@@ -81,7 +81,7 @@ REAL_GRIDS: dict[str, dict[str, list]] = {
     "madelon": {
         "kappa": [10],
         "max_order": [1],
-        "shrinkage": [0.1],
+        "learning_rate": [0.1],
         "n_steps": [100, 150, 200],
         "n_features_to_select": [12, 20],
         "n_neighbors_predict": [3, 5, 9],
@@ -91,7 +91,7 @@ REAL_GRIDS: dict[str, dict[str, list]] = {
         "max_order": [3],
         "seed_interactions": [30, 100],
         "n_neighbors": [10],
-        "shrinkage": [0.2],
+        "learning_rate": [0.2],
         "n_steps": [25, 50, 100],
         "n_features_to_select": [None],
         "n_neighbors_predict": [1, 3, 5],

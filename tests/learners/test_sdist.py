@@ -43,7 +43,7 @@ def blobs(n=120, p=8, seed=0):
 
 
 def explicit_matrix(X, same, other, weight):
-    """A_m of the thesis, entry by entry."""
+    """A_m of Ma (thesis), eq. (2.12), entry by entry."""
     A = np.zeros((X.shape[1], X.shape[1]))
     for i in range(len(X)):
         for sign, rows in ((1, other[i]), (-1, same[i])):
@@ -241,7 +241,7 @@ def test_stopping_keeps_the_beginning_of_the_path(stopping):
     assert np.trace(model.W_) == pytest.approx(total)
 
 
-def test_text_options_run():
+def test_options_of_the_thesis_run():
     X, y = blobs()
     model = SDist(start="ones", initial="identity", kappa=0.4, stopping="complexity", n_steps=20).fit(X, y)
     d = model.pair_distance((X[:5], X[5:10]))
@@ -300,7 +300,10 @@ def test_one_path_serves_all_stopping_points():
 
 @pytest.mark.parametrize(
     "bad",
-    [{"kappa": 0}, {"kappa": 1.5}, {"n_steps": 0}, {"shrinkage": 0}, {"stopping": "early"}, {"stopping": "oob"}, {"solver": "qp"}],
+    [
+        *({"kappa": 0}, {"kappa": 1.5}, {"n_steps": 0}, {"learning_rate": 0}),
+        *({"stopping": "early"}, {"stopping": "oob"}, {"solver": "qp"}),
+    ],
 )
 def test_bad_parameters_are_named(bad):
     X, y = blobs(20)

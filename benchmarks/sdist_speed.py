@@ -66,7 +66,7 @@ def lmnn(data, out, python, seconds):
     X, y, X_test, y_test = random_split(np.concatenate([X, X_test]), np.concatenate([y, y_test]), 0)
     mean, sd = X.mean(axis=0), X.std(axis=0)
     X, X_test = (X - mean) / sd, (X_test - mean) / sd
-    settings = {"kappa": 10, "max_order": 1, "shrinkage": 0.1, "n_features_to_select": 20}
+    settings = {"kappa": 10, "max_order": 1, "learning_rate": 0.1, "n_features_to_select": 20}
     SDist(**settings, n_steps=2).fit(X[:100], y[:100])  # compiles
     times = []
     for _ in range(3):

@@ -193,8 +193,8 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training rows. float32 stays float32 and takes half the time. Sparse columns stay where they are: products are of the columns as they
-            come, where those of dense columns are of the centred ones (``standardize``).
+            Training rows. float32 stays float32 and takes half the time. Sparse columns are not centred: products are of the
+            columns as they come, where those of dense columns are of the centred ones (``standardize``).
         y : array-like of shape (n_samples,)
             Labels of any kind.
 

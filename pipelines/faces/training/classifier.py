@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -11,10 +10,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ....models.files import check_array, read_model, write_model
+from ....models.files import check_array
 from ....models.keypoints.detector import KeypointDetector, KeypointModel
 from ....vision.pyramid import Level
 from ....vision.windows.feature_pool import FeaturePool
+from ...common.checkpoints import is_finished, read_part, write_part
 from ..data import FaceImage
 from .calibration import calibrate
 from .cascade import rejection_thresholds, with_order
@@ -89,16 +89,17 @@ class Job:
         s, say = self.settings, self.say
         name = keypoint if self.role == "scan" else f"{keypoint}.{self.role}"
         part, rows_file = self.folder / f"{name}.{PART}", self.folder / f"{name}.rows.safetensors"
-        if resume and part.is_file():
-            self._agree(part, read_model(part, "keypoint detector")[1]["info"]["made_from"], keypoint)
+        made_from = self.describe(keypoint)
+        if resume and is_finished(part, made_from):
             say(f"{keypoint}: done before")
             return KeypointDetector.load(part)
         started = time.monotonic()
         positives, reference, negatives = self._first_rows(keypoint)
         first, n_random = 0, len(negatives)
         log: list[dict] = []
-        if resume and rows_file.is_file():
-            negatives, first, log = self._load_rows(rows_file, keypoint)
+        rows = read_part(rows_file, ROWS, made_from) if resume else None
+        if rows is not None:
+            negatives, first, log = self._read_rows(rows_file, *rows)
             say(f"{keypoint}: resumed after round {first}")
         say(f"{keypoint}: {len(positives)} positive, {len(negatives)} negative windows, {len(reference)} held out")
         model = None
@@ -113,7 +114,8 @@ class Job:
             negatives = join([negatives, new], self.pool.window)
             log.append({"alarms": n_alarms, "added": len(new), "views": n_views})
             say(f"{keypoint}: round {round_}: {n_alarms} false alarms in {n_views} views, {len(new)} added, {_since(clock)}")
-            self._save_rows(rows_file, keypoint, negatives, round_ + 1, log)
+            arrays = {"patches": negatives.patches, "keys": negatives.keys}
+            write_part(rows_file, ROWS, arrays, made_from, round=round_ + 1, log=log)
             if not len(new):
                 break
         assert model is not None
@@ -122,7 +124,7 @@ class Job:
         model, scores = calibrate(detector, keypoint, self.held_out_views, s.precision, self.n_jobs, self.mode)
         say(f"{keypoint}: calibrated on {len(self.held_out_views)} held-out views in {_since(clock)}: {_scores(scores)}")
         info = {
-            "made_from": self.describe(keypoint),
+            "made_from": made_from,
             "rows": {"positive": len(positives), "negative": len(negatives)},
             "rounds": log,
             "held_out": scores,
@@ -204,18 +206,7 @@ class Job:
         worst = np.sort(np.lexsort((found.keys, -found.scores))[: s.per_round])
         return found.take(worst), n_alarms, len(chosen)
 
-    def _agree(self, path: Path, made_from: object, keypoint: str) -> None:
-        # A trip through JSON first: tuples become lists there.
-        if made_from != json.loads(json.dumps(self.describe(keypoint))):
-            raise ValueError(f"{path}: made from other settings or images; train without --resume to start again")
-
-    def _save_rows(self, path: Path, keypoint: str, rows: Windows, round_: int, log: list) -> None:
-        arrays = {"patches": rows.patches, "keys": rows.keys}
-        write_model(path, ROWS, arrays, {"made_from": self.describe(keypoint), "round": round_, "log": log})
-
-    def _load_rows(self, path: Path, keypoint: str) -> tuple[Windows, int, list]:
-        arrays, header = read_model(path, ROWS)
-        self._agree(path, header.get("made_from"), keypoint)
+    def _read_rows(self, path: Path, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> tuple[Windows, int, list]:
         side = self.pool.window + 2
         keys = check_array(path, arrays, "keys", np.int64, (None,))
         patches = check_array(path, arrays, "patches", np.uint8, (len(keys), side, side, 3))

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from ....models.files import check_writable, read_model
-from ....models.keypoints.detector import KIND, KeypointDetector
+from ....models.files import check_writable
+from ....models.keypoints.detector import KeypointDetector
 from ....models.keypoints.guided_search import Guide
 from ....models.keypoints.shape_regression import Context
+from ...common.checkpoints import is_finished
 from ..data import MIRROR, FaceImage
 from .cascade import cascade_for_recall
 from .guided_search import VERIFIER, GuideSettings, VerifierJob, train_guide
@@ -107,22 +107,21 @@ def add_modes(
         "images": [image.name for image in images],
         "background": [path.name for path in background],
     }
-    made_from = json.loads(json.dumps(made_from))
     learnt: dict[str, Guide] = {}
     scores: dict[str, dict] = {}
     for name in dict.fromkeys(learnt_as(name) for name in detector.keypoints):
         path = folder / f"{name}.guide.safetensors"
-        part = _read_part(path, made_from) if resume else None
-        if part is None:
+        if resume and is_finished(path, made_from):
+            part = KeypointDetector.load(path)
+            learnt[name], scores[name] = part.guides[name], part.info["scores"]
+            say(f"{name}: guide trained before")
+        else:
             learnt[name], scores[name] = train_guide(
                 name, views, held_views, settings.guide, detector.pool, mode == "prune+regress", say, n_jobs
             )
             model = detector.models[name] if name in detector.models else detector.models[MIRROR[name]].mirrored(detector.pool)
             info = {"made_from": made_from, "scores": scores[name]}
             KeypointDetector({name: model}, detector.pool, info=info, guides={name: learnt[name]}).save(path)
-        else:
-            learnt[name], scores[name] = part.guides[name], part.info["scores"]
-            say(f"{name}: guide trained before")
     detector, shares = _recalibrated(detector, held_views, settings, n_jobs)
     say("rejection thresholds at the quantiles " + ", ".join(f"{name} {share:g}" for name, share in shares.items()))
     told = [name for name in detector.keypoints if name not in ANCHORS] if set(ANCHORS) <= set(detector.keypoints) else []
@@ -183,8 +182,9 @@ def _context(
     n_jobs: int,
 ) -> tuple[Context, dict]:
     path = folder / "context.safetensors"
-    part = _read_part(path, made_from) if resume else None
-    if part is None or part.context is None:
+    if resume and is_finished(path, made_from):
+        part = KeypointDetector.load(path)
+    else:
         context = train_context(told, fitted, settings.context, detector.pool, say, n_jobs)
         part = replace(detector, context=context, guides={}, info={"made_from": made_from})
         part.save(path)
@@ -193,11 +193,3 @@ def _context(
     for name, values in scores.items():
         say(f"{name}: told from the context, held out: " + ", ".join(f"{k} {v:.3f}" for k, v in values.items()))
     return context, scores
-
-
-def _read_part(path: Path, made_from: dict) -> KeypointDetector | None:
-    if not path.is_file():
-        return None
-    if read_model(path, KIND)[1]["info"].get("made_from") != made_from:
-        raise ValueError(f"{path}: made from other settings or images; train without --resume to start again")
-    return KeypointDetector.load(path)

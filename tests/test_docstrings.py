@@ -2,16 +2,19 @@
 
 import importlib
 import inspect
+import re
 from pathlib import Path
 
 import pytest
-from numpydoc.validate import validate
+from numpydoc.docscrape import get_doc_object
+from numpydoc.validate import Validator, validate
 
+# numpydoc's codes. Not among them: PR08 and SS02, since a description may begin with a symbol; RT03, where the type says all.
 CHECKED = {
     *("GL03", "GL05", "GL06", "GL07", "GL08", "GL09", "GL10"),
-    *("SS01", "SS02", "SS03", "SS04", "SS06"),
-    *(f"PR{n:02}" for n in range(1, 11)),
-    *("RT01", "RT02", "RT03", "RT04", "RT05", "YD01"),
+    *("SS01", "SS03", "SS04", "SS06"),
+    *("PR01", "PR02", "PR03", "PR04", "PR05", "PR06", "PR07", "PR09", "PR10"),
+    *("RT01", "RT02", "RT04", "RT05", "YD01"),
 }
 
 
@@ -30,8 +33,29 @@ def public_names():
                         yield f"{package}.{name}.{method}"
 
 
+def described_by_its_base(name):
+    """Whether a method without a docstring overrides one that has it: a method is described once."""
+    path, _, method = name.rpartition(".")
+    package, _, kind = path.rpartition(".")
+    classes = getattr(getattr(importlib.import_module(package), kind, None), "__mro__", ()) if package != "annealed" else ()
+    return any(getattr(vars(base).get(method), "__doc__", None) for base in classes[1:])
+
+
 def problems(name):
-    return [f"{code} {text}" for code, text in validate(name)["errors"] if code in CHECKED]
+    docs = Validator(get_doc_object(Validator._load_obj(name)))
+    found = []
+    for code, text in validate(name)["errors"]:
+        if code == "PR01":  # fields of a data class stand in its section Attributes
+            missing = set(re.findall(r"'([^']*)'", text)) - {field.name for field in docs.doc["Attributes"]}
+            text = f"parameters without a description: {sorted(missing)}" if missing else ""
+        elif code == "PR07":  # an array is described by its shape
+            parameter = re.search(r'"([^"]*)"', text)[1]
+            text = "" if "shape" in (docs.parameter_type(parameter) or "") else text
+        elif code == "GL08" and described_by_its_base(name):
+            text = ""
+        if code in CHECKED and text:
+            found.append(f"{code} {text}")
+    return found
 
 
 # To be mended, and then taken off the list.

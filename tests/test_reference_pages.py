@@ -46,3 +46,10 @@ def test_files_that_a_page_names_are_there(page):
 def test_the_citation_has_the_version():
     version = importlib.import_module("annealed").__version__
     assert re.search(rf"^version: {re.escape(version)}$", (DOCS.parent / "CITATION.cff").read_text(), re.MULTILINE)
+
+
+def test_the_indexes_name_every_page():
+    linked = set()
+    for index in (DOCS / "index.md", DOCS / "experiments" / "index.md"):
+        linked |= {(index.parent / target).resolve() for target in re.findall(r"\]\(([\w/.]+\.md)", index.read_text())}
+    assert not set(DOCS.rglob("*.md")) - linked - {DOCS / "index.md"}

@@ -13,7 +13,7 @@ from annealed.learners import (
     TISPRegressor,
 )
 from annealed.learners.common.targets import encode_classes
-from annealed.learners.selectors.minimax import one_step, solve_newton, solve_smoothing
+from annealed.learners.selectors.minimax_solvers import one_step, solve_newton, solve_smoothing
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize

@@ -1,9 +1,4 @@
-"""Minimax sparse logistic regression (Tan, Tsang, Wang 2013): features come in cuts of r, all cuts are weighed together.
-
-Notation of the paper: alpha_i in (0, C_i) is the dual variable of sample i, d_t the t-th cut (a set of columns), w_t =
-sum_i alpha_i y_i x_i on those columns, f_t(alpha) = ||w_t||^2 / 2 + G(alpha) with G(alpha) = sum_i alpha_i ln alpha_i + (C_i -
-alpha_i) ln(C_i - alpha_i). The reduced problem is min over alpha of max over t of f_t, eq. (9) and (10).
-"""
+"""Minimax sparse logistic regression: features come in cuts of r, all cuts are weighted together (Tan et al., 2013)."""
 
 from __future__ import annotations
 
@@ -15,11 +10,10 @@ import numpy as np
 from ..common.validation import check_integer, check_real, number_to_keep
 from ..designs.base import Design
 from ..designs.factory import make_design
-from ..objective.losses import LogisticLoss
 from ..solvers.annealing import strongest
 from ..solvers.newton import SupportProblem, refit
 from .base import SelectingClassifier
-from .minimax_solvers import Curvature, solve_newton, solve_smoothing
+from .minimax_solvers import LOSS, ReducedProblem, WeightedGram, solve_newton, solve_smoothing
 
 
 class Cuts(NamedTuple):
@@ -35,7 +29,7 @@ class Cuts(NamedTuple):
 def cutting_planes(
     design: Design,
     y: np.ndarray,
-    box: np.ndarray,
+    upper: np.ndarray,
     *,
     r: int,
     max_cuts: int,
@@ -52,51 +46,58 @@ def cutting_planes(
         All features, linear responses.
     y : ndarray of shape (n_samples,)
         -1 / +1.
-    box : ndarray of shape (n_samples,)
-        C_i.
+    upper : ndarray of shape (n_samples,)
+        C_i, the upper bounds of alpha.
     r : int
         Features of a cut.
     max_cuts : int
         T: at most that many cuts.
     size : int or None
-        End as soon as so many different features are in; the weakest newcomers of the last cut stay out.
+        End as soon as so many different features are in; the weakest new ones of the last cut stay out.
     fit_intercept : bool
         A constant column belongs to every cut (its weight is shrunk with the others).
     solver : {"newton", "smoothing"}
         Of the reduced problems.
     tol : float
         Duality gap of the reduced problems, and the relative violation below which no cut is added.
+
+    Returns
+    -------
+    Cuts
     """
     constant = int(bool(fit_intercept))
     Z = np.ones((len(y), constant))
     columns = np.empty(0, int)  # of the design; Z has the constant before them
     members = np.empty((0, constant))
-    alpha, share, reduced = 0.5 * box, np.empty(0), None
-    curvature = Curvature(Z, alpha, box)
+    mixture, reduced = np.empty(0), None
+    zero = np.zeros(len(y))
+    alpha = -upper * LOSS.margin_slope(zero)
+    gram = WeightedGram(upper * LOSS.margin_curvature(zero))
     objective: list[float] = []
     for n_cuts in range(1, max_cuts + 1):
         # The most violated constraint: the r columns with the largest c_j = (sum_i alpha_i y_i x_ij)^2.
         c = design.gradient((alpha * y)[:, None])[:, 0, 0] ** 2
         cut = strongest(c, r)
-        fresh = cut[~np.isin(cut, columns)]
+        new = cut[~np.isin(cut, columns)]
         if reduced is not None and c[cut].sum() <= (1.0 + tol) * (members[:, constant:] @ c[columns]).max():
             break  # no constraint is violated any more
-        if size is not None and len(columns) + len(fresh) > size:
-            weak = np.delete(fresh, strongest(c[fresh], size - len(columns)))
-            cut, fresh = np.setdiff1d(cut, weak), np.setdiff1d(fresh, weak)
-        columns = np.concatenate([columns, fresh])
-        if len(fresh):
-            new = design.keep(fresh).matrix()
-            Z = np.hstack([Z.astype(new.dtype), new])
-        members = np.pad(members, ((0, 1), (0, len(fresh))))
+        if size is not None and len(columns) + len(new) > size:
+            weak = np.delete(new, strongest(c[new], size - len(columns)))
+            cut, new = np.setdiff1d(cut, weak), np.setdiff1d(new, weak)
+        columns = np.concatenate([columns, new])
+        if len(new):
+            Z_new = design.keep(new).matrix()
+            Z = np.hstack([Z.astype(Z_new.dtype), Z_new])
+        members = np.pad(members, ((0, 1), (0, len(new))))
         members[-1] = np.concatenate([np.ones(constant), np.isin(columns, cut)])
+        problem = ReducedProblem(Z, y, members, upper)
         if solver == "newton":
-            share = np.append(share * (1.0 - 1.0 / n_cuts), 1.0 / n_cuts)
-            start = None if reduced is None else np.append(reduced.coef, np.zeros(len(fresh)))
-            reduced = solve_newton(Z, y, members, box, share=share, coef=start, curvature=curvature, tol=tol)
+            mixture = np.append(mixture * (1.0 - 1.0 / n_cuts), 1.0 / n_cuts)
+            start = None if reduced is None else np.append(reduced.coef, np.zeros(len(new)))
+            reduced = solve_newton(problem, mixture, coef=start, gram=gram, tol=tol)
         else:
-            reduced = solve_smoothing(Z, y, members, box, tol=tol)
-        alpha, share = reduced.alpha, reduced.mixture
+            reduced = solve_smoothing(problem, tol=tol)
+        alpha, mixture = reduced.alpha, reduced.mixture
         objective.append(reduced.primal)
         if size is not None and len(columns) >= size:
             break
@@ -106,30 +107,32 @@ def cutting_planes(
 
 
 class MinimaxSparseClassifier(SelectingClassifier):
-    """Minimax sparse logistic regression: at most ``r * max_cuts`` features for two classes (MSLR, Algorithms 1 to 3 of its paper).
+    """Minimax sparse logistic regression: at most ``r * max_cuts`` features for two classes.
 
     Made for many more features than samples: all columns are read once per cut only, ``max_cuts`` times.
 
     Parameters
     ----------
     r : int, default 10
-        Features of one cut.
-    C : float, default 10
-        Weight of the loss against ||w||^2 / 2, as in eq. (4); it refers to standardised columns and a SUM over the samples.
+        Features of one cut, at least 1.
+    C : float, default 10.0
+        Weight, above 0, of the loss against ||w||^2 / 2, as in eq. (4) of [1]_; it refers to standardised columns and a SUM over
+        the samples.
     max_cuts : int, default 10
-        T_m.
-    n_features_to_select : int or None
-        End with exactly so many features; None leaves the number to the cuts. More than ``r * max_cuts`` are never found, and
-        fewer than asked for are told by a warning.
-    retrain_C : float or None, default 5
-        Retrain ridge logistic regression on the chosen features with this C (the paper's protocol); None keeps the mixture.
+        T_m: most cuts, at least 1.
+    n_features_to_select : int or None, default None
+        End with exactly so many features; None leaves the number to the cuts. More than ``r * max_cuts`` are never found; a warning
+        says where there are fewer.
+    retrain_C : float or None, default 5.0
+        Retrain ridge logistic regression on the chosen features with this C, above 0 (the paper's protocol); None keeps the
+        mixture.
     fit_intercept : bool, default True
     solver : {"newton", "smoothing"}
         Of the reduced problems: Newton's method with closed-form steps of the mixture, or the paper's smoothing coordinate
         descent, which agrees but needs about 1 / tol sweeps and more, and is stopped after 2000.
     tol : float, default 1e-3
-        Relative duality gap of the reduced problems.
-    class_weight : dict, "balanced" or None
+        Relative duality gap, above 0, of the reduced problems.
+    class_weight : dict, "balanced" or None, default None
 
     Attributes
     ----------
@@ -141,6 +144,16 @@ class MinimaxSparseClassifier(SelectingClassifier):
         Number of cuts.
     support_, coef_, intercept_, classes_, n_features_in_, feature_names_in_
         As in :class:`FSAClassifier`.
+
+    Notes
+    -----
+    Algorithm 1 of [1]_ adds cuts, the most violated constraints of the minimax problem. The reduced problem (9) over all cuts so
+    far is solved by Newton's method, or by smoothing coordinate descent (Algorithms 2 and 3).
+
+    References
+    ----------
+    .. [1] M. Tan, I. W. Tsang, L. Wang, "Minimax Sparse Logistic Regression for Very High-Dimensional Feature Selection", IEEE
+       Transactions on Neural Networks and Learning Systems 24 (2013), 1609-1622.
 
     Examples
     --------
@@ -191,6 +204,11 @@ class MinimaxSparseClassifier(SelectingClassifier):
             Labels of any type, two classes.
         sample_weight : array of shape (n_samples,) or None
 
+        Returns
+        -------
+        self
+            The fitted estimator.
+
         Raises
         ------
         ValueError
@@ -212,7 +230,6 @@ class MinimaxSparseClassifier(SelectingClassifier):
                 "Only binary classification is supported. The type of the target is multiclass: "
                 f"{len(self.classes_)} classes where two are expected"
             )
-        assert isinstance(loss, LogisticLoss)
         used = weight > 0  # a sample of weight zero has no dual variable
         if not used.all():
             X, encoded, weight = X[used], encoded[used], weight[used]

@@ -1,24 +1,34 @@
-"""Solvers of the reduced problem of minimax sparse logistic regression."""
+"""Solvers of the reduced problem of minimax sparse logistic regression, Tan et al. (2013), eq. (9) and (10).
+
+Notation of the paper: alpha_i in (0, C_i) is the dual variable of sample i, w_t = sum_i alpha_i y_i x_i on the columns of cut t,
+f_t(alpha) = ||w_t||^2 / 2 + G(alpha) with G(alpha) = sum_i alpha_i ln alpha_i + (C_i - alpha_i) ln(C_i - alpha_i). The reduced
+problem is min over alpha of max over t of f_t(alpha). Its convex dual is multiple-kernel learning: max over mixtures lambda of the
+cuts of min over u of sum_j u_j^2 / (2 d_j) + sum_i C_i loss(y_i z_i . u), with d_j the sum of lambda_t over the cuts that hold
+column j.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from scipy.linalg import cho_factor, cho_solve
-from scipy.special import expit, xlogy
+from scipy.special import xlogy
 
-_GROWTH = 5.0 / 3.0  # of the smoothing parameter q, once per sweep; with the start below they are the paper's
-_START = 0.01
-_NEWTON_STEPS = 100
-_TOLERANCE = 1e-10
-_LAG = 0.3  # of a step's decrease to the one before: above it an old curvature no longer serves
+from ..objective.losses import LogisticLoss
+
+LOSS = LogisticLoss()
+_START, _GROWTH = 0.01, 5.0 / 3.0  # q_0 and beta of Algorithm 2, from the paper's experiments (section IV)
+_NEWTON_STEPS = 100  # of Algorithm 3; bisection alone reaches the tolerance in fewer
+_TOLERANCE = 1e-10  # of Algorithm 3, on the derivative
+_LAG = 0.3  # a choice: greatest share of a step's promised decrease to the one before, beyond which an old curvature is renewed
 
 
 @njit(cache=True)
-def mixture(exponents, out):
+def softmax(exponents, out):
     """Softmax of ``exponents`` into ``out``, without overflow."""
     top = exponents[0]
     for t in range(1, len(exponents)):
@@ -32,78 +42,79 @@ def mixture(exponents, out):
 
 
 @njit(cache=True)
-def one_step(a, b, half, q, c1, c2, lam):
-    """Minimise over one alpha_i (Algorithm 3); returns the change z in (-c1, c2).
+def minimise_coordinate(a, b, half_norms, q, c1, c2, mixture):
+    """Minimise over one alpha_i: Algorithm 3, Newton's method on (14) safeguarded by bisection; returns the change z in (-c1, c2).
 
     The derivative is ln((c1 + z) / (c2 - z)) + sum_t lambda_t(z) (a_t z + b_t), rising from -inf to inf; lambda is the softmax of
-    q (half_t + a_t z^2 / 2 + b_t z). The unknown is the distance to the nearer bound: nothing cancels in the logarithm.
+    q (half_norms_t + a_t z^2 / 2 + b_t z). The unknown is the distance to the nearer bound: nothing cancels in the logarithm.
     """
     n_cuts = len(a)
-    s = c1 + c2
+    width = c1 + c2
     exponents = np.empty(n_cuts)
 
     middle = 0.5 * (c2 - c1)
     for t in range(n_cuts):
-        exponents[t] = q * (half[t] + 0.5 * a[t] * middle * middle + b[t] * middle)
-    mixture(exponents, lam)
+        exponents[t] = q * (half_norms[t] + 0.5 * a[t] * middle * middle + b[t] * middle)
+    softmax(exponents, mixture)
     slope = 0.0
     for t in range(n_cuts):
-        slope += lam[t] * (a[t] * middle + b[t])
-    lower = slope >= 0.0  # then the root lies in the half next to alpha = 0
+        slope += mixture[t] * (a[t] * middle + b[t])
+    near_zero = slope >= 0.0  # then the root lies in the half next to alpha = 0
 
-    low, high = 0.0, 0.5 * s
-    Z = min(max(c1 if lower else c2, 1e-12 * s), 0.5 * s)
-    before = last = s
+    low, high = 0.0, 0.5 * width
+    distance = min(max(c1 if near_zero else c2, 1e-12 * width), 0.5 * width)
+    step_before_last = last_step = width
     for _ in range(_NEWTON_STEPS):
-        z = Z - c1 if lower else c2 - Z
+        z = distance - c1 if near_zero else c2 - distance
         for t in range(n_cuts):
-            exponents[t] = q * (half[t] + 0.5 * a[t] * z * z + b[t] * z)
-        mixture(exponents, lam)
-        mean = 0.0
-        square = 0.0
-        bend = 0.0
+            exponents[t] = q * (half_norms[t] + 0.5 * a[t] * z * z + b[t] * z)
+        softmax(exponents, mixture)
+        mean_slope = 0.0
+        mean_square = 0.0
+        mean_curvature = 0.0
         for t in range(n_cuts):
             h = a[t] * z + b[t]
-            mean += lam[t] * h
-            square += lam[t] * h * h
-            bend += lam[t] * a[t]
-        if not lower:
-            mean = -mean
-        slope = np.log(Z / (s - Z)) + mean
+            mean_slope += mixture[t] * h
+            mean_square += mixture[t] * h * h
+            mean_curvature += mixture[t] * a[t]
+        if not near_zero:
+            mean_slope = -mean_slope
+        slope = np.log(distance / (width - distance)) + mean_slope
         if abs(slope) < _TOLERANCE:
             break
         if slope > 0.0:
-            high = Z
+            high = distance
         else:
-            low = Z
-        curvature = s / (Z * (s - Z)) + bend + q * max(square - mean * mean, 0.0)
-        new = Z - slope / curvature
+            low = distance
+        spread = max(mean_square - mean_slope * mean_slope, 0.0)
+        curvature = width / (distance * (width - distance)) + mean_curvature + q * spread
+        new = distance - slope / curvature
         # Bisection where Newton's step leaves the bracket, or does not halve the step before the last: at large q it would jump
         # from one side of a kink to the other.
-        if not low < new < high or 2.0 * abs(new - Z) > before:
+        if not low < new < high or 2.0 * abs(new - distance) > step_before_last:
             new = 0.5 * (low + high)
-        moved = abs(new - Z)
-        before, last = last, moved
-        Z = new
-        if moved <= 1e-14 * Z:
+        step = abs(new - distance)
+        step_before_last, last_step = last_step, step
+        distance = new
+        if step <= 1e-14 * distance:
             break
-    return Z - c1 if lower else c2 - Z
+    return distance - c1 if near_zero else c2 - distance
 
 
 @njit(cache=True)
-def sweep(A, starts, square, box, q, alpha, w):
-    """One pass of coordinate descent over the smoothed maximum (step 1 of Algorithm 2); updates ``alpha`` and ``w``.
+def coordinate_sweep(A, starts, square, upper, q, alpha, w):
+    """One pass of coordinate descent over the smoothed maximum (11), step 1 of Algorithm 2; updates ``alpha`` and ``w``.
 
     ``A`` (n, p) holds y_i x_i, the columns of cut t from ``starts[t]`` to ``starts[t + 1]``; ``square`` (n, T) their squared norms;
     ``w`` (p,) is alpha' A.
     """
     n_cuts = len(starts) - 1
-    half = np.zeros(n_cuts)
+    half_norms = np.zeros(n_cuts)
     for t in range(n_cuts):
         for j in range(starts[t], starts[t + 1]):
-            half[t] += 0.5 * w[j] * w[j]
+            half_norms[t] += 0.5 * w[j] * w[j]
     b = np.empty(n_cuts)
-    lam = np.empty(n_cuts)
+    mixture = np.empty(n_cuts)
     for i in range(A.shape[0]):
         row = A[i]
         for t in range(n_cuts):
@@ -111,13 +122,13 @@ def sweep(A, starts, square, box, q, alpha, w):
             for j in range(starts[t], starts[t + 1]):
                 product += row[j] * w[j]
             b[t] = product
-        z = one_step(square[i], b, half, q, alpha[i], box[i] - alpha[i], lam)
+        z = minimise_coordinate(square[i], b, half_norms, q, alpha[i], upper[i] - alpha[i], mixture)
         # Rounding must not end on a bound: the logarithm of the next visit is finite inside only.
-        new = min(max(alpha[i] + z, 1e-15 * box[i]), (1.0 - 1e-15) * box[i])
+        new = min(max(alpha[i] + z, 1e-15 * upper[i]), (1.0 - 1e-15) * upper[i])
         z = new - alpha[i]
         alpha[i] = new
         for t in range(n_cuts):
-            half[t] += z * (b[t] + 0.5 * square[i, t] * z)
+            half_norms[t] += z * (b[t] + 0.5 * square[i, t] * z)
         for j in range(A.shape[1]):
             w[j] += z * row[j]
 
@@ -131,7 +142,7 @@ class Reduced(NamedTuple):
     mixture : ndarray of shape (n_cuts,)
         Weights lambda of the cuts, summing to one.
     coef : ndarray of shape (p,)
-        Coefficients of the columns: (sum of lambda_t over the cuts with column j) times sum_i alpha_i y_i x_ij.
+        Coefficients u of the columns.
     primal, gap : float
         Objective, and the relative distance of its upper and lower bounds.
     """
@@ -143,98 +154,11 @@ class Reduced(NamedTuple):
     gap: float
 
 
-def bounds(Z, y, members, box, alpha, share):
-    """Where ``alpha`` and the mixture ``share`` leave the two sides of the reduced problem.
+@dataclass(frozen=True)
+class ReducedProblem:
+    """Minimise over the cuts so far.
 
-    Its convex dual, max over mixtures lambda, is multiple-kernel learning: min over u of sum_j u_j^2 / (2 d_j) + sum_i C_i ln(1 +
-    exp(-y_i z_i . u)) with d = members' lambda. Any alpha bounds the optimum from below, any mixture's u from above.
-
-    Returns
-    -------
-    half : ndarray of shape (n_cuts,)
-        ||w_t||^2 / 2.
-    coef, primal, gap
-        As in :class:`Reduced`.
-    """
-    w = (alpha * y).astype(Z.dtype) @ Z
-    half = 0.5 * members @ w**2
-    coef = (share @ members) * w
-    lower = (xlogy(box, box) - xlogy(alpha, alpha) - xlogy(box - alpha, box - alpha)).sum() - half.max()
-    primal = share @ half + box @ np.logaddexp(0.0, -y * (Z @ coef.astype(Z.dtype)))
-    return half, coef, float(primal), float((primal - lower) / max(abs(primal), 1e-300))
-
-
-class Curvature:
-    """Z' W Z with W = diag(C_i s_i (1 - s_i)), s_i = alpha_i / C_i, of some earlier alpha.
-
-    Forming it costs n p^2, all else of a Newton step n p. Columns that join are added at the old W; all is formed anew when steps
-    stop paying. Single precision, since it only gives directions.
-
-    Parameters
-    ----------
-    Z : ndarray of shape (n_samples, p)
-        The columns; replace it by a wider one as columns join at its end.
-    alpha, box : ndarray of shape (n_samples,)
-    """
-
-    def __init__(self, Z: np.ndarray, alpha: np.ndarray, box: np.ndarray):
-        self.Z = Z
-        self.renew(alpha, box)
-
-    def renew(self, alpha: np.ndarray, box: np.ndarray) -> None:
-        """Form it at ``alpha``."""
-        self._root = np.sqrt(alpha * (1.0 - alpha / box)).astype(np.float32)[:, None]
-        self._product = np.empty((0, 0), np.float32)
-
-    def product(self) -> np.ndarray:
-        """Z' W Z (p, p)."""
-        old, p = len(self._product), self.Z.shape[1]
-        if old < p:
-            weighed = self.Z * self._root
-            if not old:
-                self._product = weighed.T @ weighed
-            else:
-                strip = weighed.T @ weighed[:, old:]
-                self._product = np.block([[self._product, strip[:old]], [strip[:old].T, strip[old:]]])
-        return self._product
-
-
-def ridge_step(curvature: Curvature, root: np.ndarray, y, box, coef, alpha):
-    """One damped Newton step on sum_j u_j^2 / (2 d_j) + sum_i C_i ln(1 + exp(-y_i z_i . u)), root = sqrt(d), for theta = u / root.
-
-    Returns
-    -------
-    coef, alpha : ndarray
-        The new u, and alpha_i = C_i / (1 + exp(y_i z_i . u)).
-    decrease, length : float
-        Twice the decrease that the quadratic model promised, and the part of the step that was taken.
-    """
-    Z = curvature.Z
-    theta = coef / root
-    gradient = theta - root * ((alpha * y).astype(Z.dtype) @ Z)
-    H = curvature.product().astype(np.float64) * root * root[:, None]
-    H.flat[:: len(H) + 1] += 1.0
-    direction = cho_solve(cho_factor(H, overwrite_a=True), gradient)
-    scores, move = Z @ coef.astype(Z.dtype), Z @ (root * direction).astype(Z.dtype)
-
-    def value(length):
-        new = theta - length * direction
-        return 0.5 * new @ new + box @ np.logaddexp(0.0, -y * (scores - length * move))
-
-    decrease, start, length = float(gradient @ direction), value(0.0), 1.0
-    while value(length) > start - 1e-4 * length * decrease and length > 1e-3:
-        length *= 0.5
-    coef = root * (theta - length * direction)
-    return coef, box * expit(-y * (scores - length * move)), decrease, length
-
-
-def solve_newton(Z, y, members, box, *, share, coef=None, curvature=None, tol=1e-3, max_iter=100) -> Reduced:
-    """The reduced problem by turns: ridge logistic regression at the present mixture, then lambda_t ~ lambda_t ||w_t||.
-
-    The first turn is Newton's method; the second minimises
-    sum_t ||u_t||^2 / (2 lambda_t), u_t = lambda_t w_t, over mixtures. Neither goes uphill.
-
-    Parameters
+    Attributes
     ----------
     Z : ndarray of shape (n_samples, p)
         The columns of all cuts, each once; products with it are made in its precision.
@@ -242,66 +166,208 @@ def solve_newton(Z, y, members, box, *, share, coef=None, curvature=None, tol=1e
         -1 / +1.
     members : ndarray of shape (n_cuts, p)
         1 where a column belongs to a cut, else 0.
-    box : ndarray of shape (n_samples,)
-        C_i, all above zero.
-    share : ndarray of shape (n_cuts,)
-        Mixture to start from, all above zero.
+    upper : ndarray of shape (n_samples,)
+        C_i, all above zero: upper bounds of alpha, and weights of the losses.
+    """
+
+    Z: np.ndarray
+    y: np.ndarray
+    members: np.ndarray
+    upper: np.ndarray
+
+    def scores(self, coef: np.ndarray) -> np.ndarray:
+        """Z u."""
+        return self.Z @ coef.astype(self.Z.dtype)
+
+    def loss(self, scores: np.ndarray) -> float:
+        """Sum of C_i loss(y_i score_i)."""
+        return float(self.upper @ LOSS.margin_value(self.y * scores))
+
+    def alpha(self, scores: np.ndarray) -> np.ndarray:
+        """Dual variables that belong to the scores: alpha_i = -C_i loss'(y_i score_i)."""
+        return -self.upper * LOSS.margin_slope(self.y * scores)
+
+    def hessian(self, scores: np.ndarray) -> np.ndarray:
+        """Diagonal W of the Hessian of :meth:`loss`."""
+        return self.upper * LOSS.margin_curvature(self.y * scores)
+
+    def weights(self, alpha: np.ndarray) -> np.ndarray:
+        """sum_i alpha_i y_i z_i."""
+        return (alpha * self.y).astype(self.Z.dtype) @ self.Z
+
+    def bounds(self, alpha: np.ndarray, mixture: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, float]:
+        """Where ``alpha`` and ``mixture`` leave both sides: any alpha bounds the optimum from below, any mixture's u from above.
+
+        Returns
+        -------
+        half_norms : ndarray of shape (n_cuts,)
+            ||w_t||^2 / 2.
+        coef, primal, gap
+            As in :class:`Reduced`.
+        """
+        w, upper = self.weights(alpha), self.upper
+        half_norms = 0.5 * self.members @ w**2
+        coef = (mixture @ self.members) * w
+        entropy = xlogy(upper, upper) - xlogy(alpha, alpha) - xlogy(upper - alpha, upper - alpha)  # -G(alpha), row by row
+        lower = entropy.sum() - half_norms.max()
+        primal = mixture @ half_norms + self.loss(self.scores(coef))
+        return half_norms, coef, float(primal), float((primal - lower) / max(abs(primal), 1e-300))
+
+
+class WeightedGram:
+    """Z' W Z for the Hessian W of some earlier scores.
+
+    Forming it costs n p^2, all else of a Newton step n p. Columns that join are added at the old W; all is formed anew when steps
+    stop paying. Single precision, since it only gives directions.
+
+    Parameters
+    ----------
+    hessian : ndarray of shape (n_samples,)
+        Diagonal of W.
+    """
+
+    def __init__(self, hessian: np.ndarray):
+        self.renew(hessian)
+
+    def renew(self, hessian: np.ndarray) -> None:
+        """Form it anew, with these weights."""
+        self._root = np.sqrt(hessian).astype(np.float32)[:, None]
+        self._product = np.empty((0, 0), np.float32)
+
+    def product(self, Z: np.ndarray) -> np.ndarray:
+        """Z' W Z (p, p); columns may have joined at the end of ``Z`` since the last call."""
+        old, p = len(self._product), Z.shape[1]
+        if old < p:
+            weighted = Z * self._root
+            if not old:
+                self._product = weighted.T @ weighted
+            else:
+                strip = weighted.T @ weighted[:, old:]
+                self._product = np.block([[self._product, strip[:old]], [strip[:old].T, strip[old:]]])
+        return self._product
+
+
+def newton_step(problem: ReducedProblem, gram: WeightedGram, root: np.ndarray, coef: np.ndarray, alpha: np.ndarray):
+    """One damped Newton step at a fixed mixture, for theta = u / root with root = sqrt(d).
+
+    Returns
+    -------
+    coef, scores : ndarray
+        The new u, and Z u.
+    decrease, length : float
+        Twice the decrease that the quadratic model promised, and the part of the step that was taken.
+    """
+    theta = coef / root
+    gradient = theta - root * problem.weights(alpha)
+    H = gram.product(problem.Z).astype(np.float64) * root * root[:, None]
+    H.flat[:: len(H) + 1] += 1.0
+    direction = cho_solve(cho_factor(H, overwrite_a=True), gradient)
+    scores, move = problem.scores(coef), problem.scores(root * direction)
+
+    def value(length):
+        new = theta - length * direction
+        return 0.5 * new @ new + problem.loss(scores - length * move)
+
+    decrease, start, length = float(gradient @ direction), value(0.0), 1.0
+    while value(length) > start - 1e-4 * length * decrease and length > 1e-3:  # Armijo's rule
+        length *= 0.5
+    return root * (theta - length * direction), scores - length * move, decrease, length
+
+
+def solve_newton(
+    problem: ReducedProblem,
+    mixture: np.ndarray,
+    *,
+    coef: np.ndarray | None = None,
+    gram: WeightedGram | None = None,
+    tol: float = 1e-3,
+    max_iter: int = 100,
+) -> Reduced:
+    """The reduced problem by turns: ridge logistic regression at the present mixture, then lambda_t ~ lambda_t ||w_t||.
+
+    The first is Newton's method; the second minimises sum_t ||u_t||^2 / (2 lambda_t), u_t = lambda_t w_t, over mixtures. Neither
+    goes uphill.
+
+    Parameters
+    ----------
+    problem : ReducedProblem
+    mixture : ndarray of shape (n_cuts,)
+        Where to start, all above zero.
     coef : ndarray of shape (p,) or None
         Coefficients to start from.
-    curvature : Curvature or None
+    gram : WeightedGram or None
         Of earlier cuts; renewed here when it is too far off.
-    tol : float
+    tol : float, default 1e-3
         Relative duality gap to reach.
+    max_iter : int, default 100
+        Most turns.
+
+    Returns
+    -------
+    Reduced
+        The turn with the least gap.
     """
-    coef = np.zeros(Z.shape[1]) if coef is None else coef
-    alpha = box * expit(-y * (Z @ coef.astype(Z.dtype)))
-    if curvature is None:
-        curvature = Curvature(Z, alpha, box)
-    curvature.Z = Z
+    coef = np.zeros(problem.Z.shape[1]) if coef is None else coef
+    scores = problem.scores(coef)
+    alpha = problem.alpha(scores)
+    gram = WeightedGram(problem.hessian(scores)) if gram is None else gram
     best = None
     for turn in range(max_iter):
-        root = np.sqrt(share @ members)
+        root = np.sqrt(mixture @ problem.members)
         last = np.inf
         for _ in range(3 if turn else 20):
-            coef, alpha, decrease, length = ridge_step(curvature, root, y, box, coef, alpha)
-            if decrease <= 0.01 * tol * (best.primal if best else box.sum()):
+            coef, scores, decrease, length = newton_step(problem, gram, root, coef, alpha)
+            alpha = problem.alpha(scores)
+            if decrease <= 0.01 * tol * (best.primal if best else problem.upper.sum()):
                 break
             if length < 1.0 or decrease > _LAG * last:
-                curvature.renew(alpha, box)
+                gram.renew(problem.hessian(scores))
             last = decrease
-        half, _, primal, gap = bounds(Z, y, members, box, alpha, share)
+        half_norms, _, primal, gap = problem.bounds(alpha, mixture)
         if best is None or gap < best.gap:
-            best = Reduced(alpha, share, coef, primal, gap)
+            best = Reduced(alpha, mixture, coef, primal, gap)
         if gap <= tol:
             break
-        share = share * np.sqrt(half)
-        share = np.maximum(share / share.sum(), 1e-10)  # a weight of zero could never return
-        share /= share.sum()
+        mixture = mixture * np.sqrt(half_norms)
+        mixture = np.maximum(mixture / mixture.sum(), 1e-10)  # a weight of zero could never return
+        mixture /= mixture.sum()
     assert best is not None
     return best
 
 
-def solve_smoothing(Z, y, members, box, *, tol=1e-3, max_sweeps=2000) -> Reduced:
-    """The reduced problem by smoothing coordinate descent, Algorithm 2 with Algorithm 3 inside; arguments as :func:`solve_newton`.
+def solve_smoothing(problem: ReducedProblem, *, tol: float = 1e-3, max_sweeps: int = 2000) -> Reduced:
+    """The reduced problem by smoothing coordinate descent, Algorithm 2 with Algorithm 3 inside.
 
     As printed, q grows after every sweep, converged or not, and coordinate descent meets the kinks of the maximum too early.
-    Here it grows when the duality gap has come down to what the smoothing itself may be off, ln(T) / q.
+    Here it grows when the duality gap has come down to what the smoothing itself may be off, ln(T) / q (Proposition 2).
+
+    Parameters
+    ----------
+    problem : ReducedProblem
+    tol : float, default 1e-3
+        Relative duality gap to reach.
+    max_sweeps : int, default 2000
+
+    Returns
+    -------
+    Reduced
+        The sweep with the least gap.
     """
+    Z, y, members, upper = problem.Z, problem.y, problem.members, problem.upper
     columns = [np.flatnonzero(cut) for cut in members]
     starts = np.concatenate([[0], np.cumsum([len(c) for c in columns])])
     A = y[:, None] * Z[:, np.concatenate(columns)]
     square = np.stack([(A[:, s:e] ** 2).sum(axis=1) for s, e in pairwise(starts)], axis=1)
-    alpha = 1e-3 * box  # small, so that w is: the kinks are far
-    share = np.empty(len(members))
+    alpha = 1e-3 * upper  # small, so that w is: the kinks are far
+    mixture = np.empty(len(members))
     q, best = _START, None
     for _ in range(max_sweeps):
         w = alpha @ A  # anew for each sweep: rounding does not pile up
-        sweep(A, starts, square, box, q, alpha, w)
-        half = 0.5 * members @ ((alpha * y) @ Z) ** 2
-        mixture(q * half, share)
-        half, coef, primal, gap = bounds(Z, y, members, box, alpha, share)
+        coordinate_sweep(A, starts, square, upper, q, alpha, w)
+        softmax(q * (0.5 * members @ ((alpha * y) @ Z) ** 2), mixture)
+        _, coef, primal, gap = problem.bounds(alpha, mixture)
         if best is None or gap < best.gap:
-            best = Reduced(alpha.copy(), share.copy(), coef, primal, gap)
+            best = Reduced(alpha.copy(), mixture.copy(), coef, primal, gap)
         if gap <= tol:
             break
         if gap * abs(primal) <= 2.0 * np.log(len(members)) / q:

@@ -13,7 +13,7 @@ from annealed.learners import (
     TISPRegressor,
 )
 from annealed.learners.common.targets import encode_classes
-from annealed.learners.selectors.minimax_solvers import one_step, solve_newton, solve_smoothing
+from annealed.learners.selectors.minimax_solvers import ReducedProblem, minimise_coordinate, solve_newton, solve_smoothing
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
@@ -261,16 +261,18 @@ def general_solver(Z, y, members, box):
 def test_both_solvers_reach_the_optimum_of_the_reduced_problem(seed):
     Z, y, members, box = small_cuts(seed)
     truth = general_solver(Z, y, members, box)
-    newton = solve_newton(Z, y, members, box, share=np.full(4, 0.25), tol=1e-6, max_iter=2000)
+    problem = ReducedProblem(Z, y, members, box)
+    newton = solve_newton(problem, np.full(4, 0.25), tol=1e-6, max_iter=2000)
     assert newton.gap <= 1e-6
     assert newton.primal == pytest.approx(truth, rel=1e-5)
-    smoothing = solve_smoothing(Z, y, members, box, tol=0.01)
+    smoothing = solve_smoothing(problem, tol=0.01)
     assert smoothing.gap <= 0.01
     assert truth * (1 - 1e-6) <= smoothing.primal <= truth * 1.01
-    finer = solve_smoothing(Z, y, members, box, tol=1e-3)
+    finer = solve_smoothing(problem, tol=1e-3)
     assert finer.gap <= 1e-3 and finer.primal <= truth * 1.001
-    single = solve_smoothing(Z, y, np.ones((1, 12)), box, tol=1e-9)  # one cut: ridge logistic regression, nothing to smooth
-    assert single.primal == pytest.approx(solve_newton(Z, y, np.ones((1, 12)), box, share=np.ones(1), tol=1e-9).primal, rel=1e-8)
+    one_cut = ReducedProblem(Z, y, np.ones((1, 12)), box)  # ridge logistic regression, nothing to smooth
+    single = solve_smoothing(one_cut, tol=1e-9)
+    assert single.primal == pytest.approx(solve_newton(one_cut, np.ones(1), tol=1e-9).primal, rel=1e-8)
 
 
 def test_one_coordinate_is_minimised_at_any_q():
@@ -280,7 +282,7 @@ def test_one_coordinate_is_minimised_at_any_q():
         for _ in range(20):
             a, b, half = rng.uniform(0.01, 5, 3), 3 * rng.standard_normal(3), 2400 + rng.uniform(0, 2, 3)
             c1, c2 = rng.uniform(1e-6, 10, 2)
-            z = one_step(a, b, half, q, c1, c2, np.empty(3))
+            z = minimise_coordinate(a, b, half, q, c1, c2, np.empty(3))
             assert -c1 < z < c2
 
             x = np.append(np.linspace(-c1, c2, 2003)[1:-1], z)

@@ -1,4 +1,4 @@
-"""Pictures of schedules, paths, responses and losses; matplotlib is imported when the first one is drawn."""
+"""Plots of schedules, paths, responses and losses; matplotlib is imported when the first one is drawn."""
 
 from __future__ import annotations
 
@@ -10,29 +10,36 @@ from sklearn.utils.validation import check_is_fitted
 
 from .solvers.schedules import step_counts
 
-_FALLEN = "0.75"  # grey of the features that did not stay
+_GREY = "0.75"  # of dropped features
 
 
 def plot_schedule(
     n_features: int, k: int, *, mu: float | Iterable[float] = (30, 100, 300), n_steps=500, schedule="inverse", ax=None
 ):
-    """Number of features left after each step (Figure 1 of the arXiv text), on logarithmic axes.
+    """Number of features left after each step, on logarithmic axes; Figure 1 of [1]_.
 
     Parameters
     ----------
     n_features, k : int
-        M and k.
-    mu : float or several
-        One curve for each.
-    n_steps : int
-    schedule : str or function
-        See ``annealed.learners.solvers.schedules``.
-    ax : matplotlib Axes or None
+        Features at the start, M, and at the end.
+    mu : float or sequence of float, default (30, 100, 300)
+        Speeds of the schedule; one curve for each.
+    n_steps : int, default 500
+        Steps of the schedule.
+    schedule : str or function, default "inverse"
+        See `annealed.learners.solvers.schedules`.
+    ax : matplotlib.axes.Axes or None, default None
         Where to draw; a new figure by default.
 
     Returns
     -------
-    matplotlib Axes
+    matplotlib.axes.Axes
+        Where it was drawn.
+
+    References
+    ----------
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression, Classification and Ranking",
+       arXiv:1310.2880v2 (2014), Figure 1.
     """
     ax = _axes(ax)
     speeds = np.atleast_1d(np.asarray(mu, dtype=float))
@@ -40,55 +47,62 @@ def plot_schedule(
         counts = step_counts(schedule, n_features, k, n_steps, float(speed))
         ax.plot(np.arange(n_steps + 1), np.r_[n_features, counts], drawstyle="steps-post", label=f"μ = {speed:g}")
     ax.set(xscale="symlog", yscale="log", xlabel="step", ylabel="features left", xlim=(0, n_steps))
-    ax.axhline(k, color=_FALLEN, linewidth=0.8, zorder=0)
+    ax.axhline(k, color=_GREY, linewidth=0.8, zorder=0)
     ax.legend(frameon=False)
     return ax
 
 
 def plot_path(path, *, against: str = "size", n_labels: int = 10, ax=None):
-    """Standardised coefficients along a path (Figure 2 of the arXiv text).
+    """Standardised coefficients along a path; Figure 2 of [1]_.
 
     Parameters
     ----------
     path : FSAPath
         Fitted.
-    against : {"size", "step"}
+    against : {"size", "step"}, default "size"
         Refitted coefficients against the number of features, or those of annealing itself against the step, which needs
         ``FSAPath(..., trajectory=True)``. Features with several coefficients show the norm.
-    n_labels : int
-        How many of the features that stay longest get a colour and a name; the others are grey.
-    ax : matplotlib Axes or None
+    n_labels : int, default 10
+        How many of the features that remain longest get a colour and a name; the others are grey.
+    ax : matplotlib.axes.Axes or None, default None
+        Where to draw; a new figure by default.
 
     Returns
     -------
-    matplotlib Axes
+    matplotlib.axes.Axes
+        Where it was drawn.
 
     Raises
     ------
     ValueError
         If ``against`` is unknown, or the path has kept no trajectory.
+
+    References
+    ----------
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression, Classification and Ranking",
+       arXiv:1310.2880v2 (2014), Figure 2.
     """
     check_is_fitted(path, "sizes_")
     if against == "size":
         at = path.sizes_
         values = np.array([_signed(path.at(k)) for k in at])
-        lives = path.supports_.sum(axis=0)
+        n_kept = path.supports_.sum(axis=0)
         label = "number of features"
     elif against == "step":
         if not path.trajectory_:
             raise ValueError("the path has no trajectory; expected one fitted by FSAPath(..., trajectory=True)")
         at = np.arange(1, len(path.trajectory_) + 1)
-        values, lives = _trajectory(path)
+        values, n_kept = _trajectory(path)
         label = "step"
     else:
         raise ValueError(f"against={against!r} is unknown; expected 'size' or 'step'")
     ax = _axes(ax)
-    # Those that stay longest, the strongest first among equals; a line ends where its feature falls.
-    order = np.lexsort((-np.nanmax(np.abs(np.nan_to_num(values)), axis=0), -lives))
-    named = order[: min(n_labels, int((lives > 0).sum()))]
+    # Those that remain longest, the strongest first among equals; a line ends where its feature is dropped.
+    order = np.lexsort((-np.nanmax(np.abs(np.nan_to_num(values)), axis=0), -n_kept))
+    named = order[: min(n_labels, int((n_kept > 0).sum()))]
     for feature in order[len(named) :][:2000]:
-        if lives[feature]:
-            ax.plot(at, values[:, feature], color=_FALLEN, linewidth=0.6, zorder=1)
+        if n_kept[feature]:
+            ax.plot(at, values[:, feature], color=_GREY, linewidth=0.6, zorder=1)
     for feature in named:
         ax.plot(at, values[:, feature], label=_name(path, feature), zorder=2)
     ax.axhline(0, color="0.5", linewidth=0.8, zorder=0)
@@ -100,45 +114,51 @@ def plot_path(path, *, against: str = "size", n_labels: int = 10, ax=None):
 
 
 def plot_responses(model, features=None, *, n_columns: int = 4, axes=None):
-    """Response curves of a piecewise-linear model (Figure 4 of the arXiv text).
+    """Response curves of a piecewise-linear model; Figure 4 of [1]_.
 
     Parameters
     ----------
     model : FSAClassifier, FSARegressor or FSARanker
         Fitted with ``response="piecewise"``.
-    features : array of int or None
-        Columns of X among the chosen ones; the twelve of greatest importance by default, in that order.
-    n_columns : int
+    features : array of int or None, default None
+        Columns of X among the selected ones; the twelve of greatest importance by default, in that order.
+    n_columns : int, default 4
         Panels side by side.
-    axes : array of matplotlib Axes or None
-        One for each feature.
+    axes : array of matplotlib.axes.Axes or None, default None
+        One for each feature; a new figure by default.
 
     Returns
     -------
-    ndarray of matplotlib Axes, one for each feature
-        A dotted line marks the response to NaN where training had some. Several classes or outputs have a line each.
+    ndarray of matplotlib.axes.Axes
+        One for each feature. A dotted line is the response to NaN where training had some. Several classes or outputs have a line
+        each.
 
     Raises
     ------
     ValueError
-        If the responses are linear, or a feature was not chosen.
+        If the responses are linear, or a feature was not selected.
+
+    References
+    ----------
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression, Classification and Ranking",
+       arXiv:1310.2880v2 (2014), Figure 4.
     """
     check_is_fitted(model, "support_")
     if not hasattr(model, "responses_"):
         raise ValueError(f"response={model.response!r} has no curves; expected a model fitted with response='piecewise'")
-    chosen = np.flatnonzero(model.support_)
+    selected = np.flatnonzero(model.support_)
     if features is None:
-        features = chosen[np.argsort(-model.feature_importances_[chosen], kind="stable")][:12]
+        features = selected[np.argsort(-model.feature_importances_[selected], kind="stable")][:12]
     features = np.atleast_1d(features)
-    absent = np.setdiff1d(features, chosen)
+    absent = np.setdiff1d(features, selected)
     if len(absent):
-        raise ValueError(f"feature {absent[0]} was not chosen; expected some of {chosen.tolist()}")
+        raise ValueError(f"feature {absent[0]} was not selected; expected some of {selected.tolist()}")
     if axes is None:
         axes = _panels(len(features), n_columns)
     axes = np.atleast_1d(axes).ravel()
     labels = _outputs(model)
     for ax, feature in zip(axes, features):
-        j = int(np.searchsorted(chosen, feature))
+        j = int(np.searchsorted(selected, feature))
         for q, label in enumerate(labels):
             (line,) = ax.plot(model.knots_[j], model.responses_[j, :, q], marker=".", label=label)
             if model.missing_responses_[j, q] != 0:
@@ -155,13 +175,16 @@ def plot_loss(model, *, ax=None, **line):
     Parameters
     ----------
     model : fitted estimator or FSAPath
-    ax : matplotlib Axes or None
+        What was trained.
+    ax : matplotlib.axes.Axes or None, default None
+        Where to draw; a new figure by default.
     **line
         Passed on to ``Axes.plot``: a label, a colour.
 
     Returns
     -------
-    matplotlib Axes
+    matplotlib.axes.Axes
+        Where it was drawn.
     """
     check_is_fitted(model, "loss_curve_")
     ax = _axes(ax)
@@ -191,7 +214,7 @@ def _panels(count: int, n_columns: int) -> Any:
 
 
 def _signed(model) -> np.ndarray:
-    """Standardised coefficient of each feature, NaN where not chosen; its norm where there are several."""
+    """Standardised coefficient of each feature, NaN where not selected; its norm where there are several."""
     values = np.where(model.support_, model.feature_importances_, np.nan)
     coef = getattr(model, "coef_", None)
     if coef is not None and (coef.ndim == 1 or len(coef) == 1):
@@ -200,7 +223,7 @@ def _signed(model) -> np.ndarray:
 
 
 def _trajectory(path) -> tuple[np.ndarray, np.ndarray]:
-    """Coefficients (n_steps, n_features), NaN once fallen, and the number of steps that each feature stayed."""
+    """Coefficients (n_steps, n_features), NaN once dropped, and the number of steps that each feature remained."""
     n_features = path.n_features_in_
     values = np.full((len(path.trajectory_), n_features), np.nan)
     for step, (kept, coef) in enumerate(path.trajectory_):

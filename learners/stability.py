@@ -1,4 +1,4 @@
-"""How alike are the features that a selector picks when the data are shuffled or resampled? Cohen's kappa, (3.34) of the thesis."""
+"""Stability of a selection when the data are shuffled or resampled: Cohen's kappa, Ma (thesis), eq. (3.34)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,16 @@ def cohen_kappa(a, b):
     Parameters
     ----------
     a, b : ndarray of bool, shape (n_features,)
+        Which features each of them selected.
 
     Returns
     -------
     float
         1 for equal selections, about 0 for independent ones. Two selections of everything or of nothing are equal: 1.
+
+    References
+    ----------
+    .. [1] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University, 2017, section 3.6.1.
 
     Examples
     --------
@@ -39,13 +44,14 @@ def cohen_kappa(a, b):
 class SelectionStability:
     """What :func:`selection_stability` found.
 
-    Attributes
+    Parameters
     ----------
     kappa : float
-        Mean over all pairs of repeats.
+        Mean agreement beyond chance over all pairs of repeats, Ma (thesis), eq. (3.34): 1 for equal selections.
     frequency : ndarray of shape (n_features,)
-        Share of the repeats that selected each feature.
+        Fraction of the repeats that selected each feature.
     supports : ndarray of bool, shape (n_repeats, n_features)
+        What each repeat selected.
     """
 
     kappa: float
@@ -57,15 +63,17 @@ class SelectionStability:
 
         Parameters
         ----------
-        ax : matplotlib Axes or None
+        ax : matplotlib.axes.Axes or None, default None
             Where to draw; None makes a new figure.
-        names : sequence of str or None
-        top : int
+        names : sequence of str or None, default None
+            Name of each feature; x0, x1, ... where None.
+        top : int, default 30
             How many features.
 
         Returns
         -------
-        matplotlib Axes
+        matplotlib.axes.Axes
+            Where it was drawn.
 
         Raises
         ------
@@ -84,43 +92,58 @@ class SelectionStability:
         ax.set_yticks(np.arange(len(order)), labels)
         ax.invert_yaxis()
         ax.set_xlim(0, 1)
-        ax.set_xlabel("share of the repeats that select it")
+        ax.set_xlabel("fraction of the repeats that select it")
         ax.set_title(f"mean kappa {self.kappa:.2f} over {len(self.supports)} repeats")
         return ax
 
 
 def selection_stability(estimator, X, y, n_repeats=20, *, resample="permute", n_features=None, random_state=None, n_jobs=None):
-    """Fit a selector again and again and compare what it selects.
+    """Fit a selector to resampled data and compare what it selects.
 
     Parameters
     ----------
     estimator : estimator
         Any selector (``get_support``), or an estimator with ``selected_features_`` or ``coef_``, whose non-zeros then count.
     X : array-like or sparse matrix of shape (n_samples, n_features)
+        Training rows.
     y : array-like of shape (n_samples,)
-    n_repeats : int
+        Targets.
+    n_repeats : int, default 20
         Fits; at least 2.
-    resample : {"permute", "bootstrap", "half"}
-        What changes between them: the order of the rows, a bootstrap sample, or a random half. A ``random_state`` of the
-        estimator is set anew each time. A selector that does not care about the order of the rows has a kappa of 1 with
+    resample : {"permute", "bootstrap", "half"}, default "permute"
+        What changes between them: the order of the rows, a bootstrap sample, or a random half (of each class). A ``random_state``
+        of the estimator is set anew each time. A selector that does not depend on the order of the rows has a kappa of 1 with
         "permute".
-    n_features : int or None
-        Compare the ``n_features`` largest absolute coefficients of each fit in place of its own selection: for fair kappas between
+    n_features : int or None, default None
+        Compare the ``n_features`` largest absolute coefficients of each fit instead of its selection: for comparable kappas of
         estimators of different sparsity.
-    random_state : int, RandomState or None
-    n_jobs : int or None
+    random_state : int, RandomState or None, default None
+        How the data are resampled.
+    n_jobs : int or None, default None
         Fits side by side; the result does not depend on it.
 
     Returns
     -------
     SelectionStability
-        Kappa, frequencies and supports.
+        Mean kappa, frequencies and supports.
 
     Raises
     ------
     ValueError
-        For fewer than two repeats, another ``resample``, another length of ``y``, or an estimator that selects nothing that can be
-        read.
+        For fewer than two repeats, another ``resample``, another length of ``y``, or an estimator whose selection cannot be read.
+
+    References
+    ----------
+    .. [1] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University, 2017, section 3.6.1, eq. (3.34).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from annealed.learners import FSAClassifier, selection_stability
+    >>> X = np.random.default_rng(0).standard_normal((200, 20))
+    >>> found = selection_stability(FSAClassifier(2), X, X[:, 3] > X[:, 7], n_repeats=5, resample="half", random_state=0)
+    >>> found.kappa, np.flatnonzero(found.frequency == 1)
+    (1.0, array([3, 7]))
     """
     check_integer("n_repeats", n_repeats, 2)
     if resample not in ("permute", "bootstrap", "half"):
@@ -137,7 +160,7 @@ def selection_stability(estimator, X, y, n_repeats=20, *, resample="permute", n_
 
 
 def mean_kappa(supports):
-    """Mean kappa over all pairs of rows of a boolean array (n_repeats, n_features), (3.34)."""
+    """Mean kappa over all pairs of rows of a boolean array (n_repeats, n_features), Ma (thesis), eq. (3.34)."""
     n = len(supports)
     return float(np.mean([cohen_kappa(supports[i], supports[j]) for i in range(n) for j in range(i)]))
 
@@ -184,6 +207,6 @@ def selected(estimator, n_features_in, n_features=None):
         mask[:] = (np.atleast_2d(estimator.coef_) != 0).any(axis=0)
     else:
         raise ValueError(
-            f"{type(estimator).__name__} does not tell what it selects; expected get_support, selected_features_ or coef_"
+            f"{type(estimator).__name__} does not say what it selects; expected get_support, selected_features_ or coef_"
         )
     return mask

@@ -71,7 +71,7 @@ def test_response_curves():
     assert gain == pytest.approx(
         model.responses_[at, 2, 0] - np.interp(row["f3"].iloc[0], model.knots_[at], model.responses_[at, :, 0])
     )
-    with pytest.raises(ValueError, match="feature 0 was not chosen"):
+    with pytest.raises(ValueError, match="feature 0 was not selected"):
         plot_responses(model, [0])
     with pytest.raises(ValueError, match="response='linear' has no curves"):
         plot_responses(FSARegressor(3).fit(*problem()))

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 MOST_MISSING = 0.5  # a column with a larger share of missing values is left out
-MOST_CLASSES = 10  # whole numbers with at most so many different values are taken for classes
+MOST_CLASSES = 10  # whole numbers with at most so many different values are taken as classes
 
 
 @dataclass
@@ -78,6 +78,15 @@ def read_table(path: str | Path, target: str | None) -> Table:
 
 def guess_task(y: np.ndarray) -> str:
     """Return "classification" for text, booleans and few (``MOST_CLASSES``) different whole numbers, else "regression".
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_rows,)
+        The target.
+
+    Returns
+    -------
+    str
 
     Examples
     --------

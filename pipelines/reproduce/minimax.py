@@ -26,6 +26,7 @@ from ...learners import FSAClassifier, MinimaxSparseClassifier
 from ..common.checkpoints import Checkpoint
 from . import competitors
 from .datasets import load_set
+from .selectors import check_runs
 
 _TAUS = [0.0, 0.1, 0.5, 1.0, 2.0, 3.0, 5.0]
 _SETUPS = {  # rows, test rows, columns, relevant ones, numbers selected
@@ -163,8 +164,7 @@ def mslr_synthetic(
     tau >= 1 in "scales". All methods select the same numbers of columns and are retrained alike. The seconds are those of one
     number alone: for L1 of the search for its penalty.
     """
-    if runs < 1:
-        raise ValueError(f"runs={runs} is not valid; expected at least 1")
+    check_runs(runs)
     for setup in setups:
         if setup not in _SETUPS:
             raise ValueError(f"setup {setup!r} is unknown; expected one of {', '.join(_SETUPS)}")

@@ -16,7 +16,7 @@ TABLES: dict[str, tuple[str, str, str]] = {
     "fsa-wide": ("selectors", "fsa_wide", "regression with 10,000 columns: Barbu et al. (2014), Table 3"),
     "fsa-off-design": ("selectors", "fsa_off_design", "random supports and signs, equicorrelated columns"),
     "fsa-large": ("selectors", "fsa_large", "100,000 rows: Barbu et al. (2017), eq. (18)"),
-    "fsa-stability": ("selectors", "fsa_stability", "AUC against rate, mu and steps: Barbu et al. (2017), Figure 6"),
+    "fsa-stability": ("figures", "fsa_stability", "AUC against rate, mu and steps: Barbu et al. (2017), Figure 6"),
     "public-tables": ("public_tables", "public_tables", "test error on public tables at equal numbers of features"),
     "ranking": ("public_tables", "ranking", "NDCG@10 of rankers on MQ2008"),
     "mslr-synthetic": ("minimax", "mslr_synthetic", "minimax sparse logistic regression: Tan et al. (2013), Figures 1, 3, 4"),

@@ -93,7 +93,7 @@ DESIGNS: dict[str, list[Design]] = {
 
 # Settings of the annealing rows: the papers' algorithm alone (500 steps, refit on the k left); rates as found on mean gradients of
 # standardised columns. "annealed" is FSA as this package runs it by default, "annealing alone" its loop with that loss and rate.
-_FSA: dict[str, dict[str, Any]] = {
+FSA: dict[str, dict[str, Any]] = {
     "FSA": {"loss": "logistic", "learning_rate": 10.0, "mu": 300.0, "prior": Prior(shrinkage=1e-3)},
     "FSV": {"loss": "huberised_hinge", "learning_rate": 1.0, "mu": 100.0, "prior": Prior(shrinkage=1e-3)},
     "FSL": {"loss": "lorenz", "learning_rate": 1.0, "mu": 30.0, "prior": Prior(shrinkage=1e-3)},
@@ -106,7 +106,7 @@ _NOISY_RATE = 3.0  # of the logistic row: 10 is too much where labels are wrong
 
 def _classifiers(k: int, noisy: bool, seed: int) -> dict[str, Callable[[], Any]]:
     def fsa(name):
-        settings = dict(_FSA[name])
+        settings = dict(FSA[name])
         if noisy and name == "FSA":
             settings["learning_rate"] = _NOISY_RATE
         return lambda: FSAClassifier(k, n_steps=500, polish="refit", **settings)
@@ -114,7 +114,7 @@ def _classifiers(k: int, noisy: bool, seed: int) -> dict[str, Callable[[], Any]]
     return {
         "annealed": lambda: FSAClassifier(k),
         "annealing alone": lambda: FSAClassifier(k, n_steps=500, polish=None),
-        **{name: fsa(name) for name in _FSA},
+        **{name: fsa(name) for name in FSA},
         "QTP": lambda: TISPClassifier(k, learning_rate=_QTP_RATE[noisy][k > 10]),
         "LB": lambda: LogitBoostClassifier(k),
         "LB1": lambda: LogitBoostClassifier(k, subsample=0.1, random_state=seed),
@@ -214,7 +214,7 @@ def table_row(table: str, design: Design, method: str, results: Sequence[Sequenc
     method : str
         Name of the method.
     results : sequence of (share found, AUC or RMSE, seconds)
-        One per run; no share for a method that does not select.
+        One per run; no share for a method that does not select, no AUC or RMSE where new rows have another truth.
 
     Returns
     -------
@@ -227,7 +227,7 @@ def table_row(table: str, design: Design, method: str, results: Sequence[Sequenc
     values = {
         "DR": 100.0 * float((share == 1.0).mean()) if selects else None,
         "PCD": 100.0 * float(share.mean()) if selects else None,
-        "RMSE" if design.task == "regression" else "AUC": float(quality.mean()),
+        "RMSE" if design.task == "regression" else "AUC": None if np.isnan(quality).any() else float(quality.mean()),
         "seconds": float(np.median(seconds)),
     }
     row: dict[str, Any] = {"task": design.task, "columns": design.columns} if table == "off-design" else {}
@@ -245,16 +245,20 @@ def _our_methods(design: Design, seed: int = 0) -> dict[str, Callable[[], Any]]:
 
 
 def _measure(design: Design, name: str, seed: int, data: Callable[[], tuple[Simulated, Simulated]], warm: set[str]) -> list:
-    """Share of the relevant columns found, AUC or RMSE on as many new rows, seconds."""
+    """Share of the relevant columns found, AUC or RMSE on as many new rows (None where these have another truth), seconds."""
     ours = _our_methods(design, seed)
     if name in ours and name not in warm:
         _warm(ours, name, design.task)
         warm.add(name)
     train, test = data()
     columns, scores, seconds = run_method(name, ours, train, test.X, design.task, seed)
-    classes = design.task == "classification"
-    quality = roc_auc_score(test.y, scores) if classes else np.sqrt(np.mean((test.y - scores) ** 2))
-    return [None if columns is None else train.found(columns), float(quality), seconds]
+    if design.random_support or design.random_signs:
+        quality = None
+    elif design.task == "classification":
+        quality = float(roc_auc_score(test.y, scores))
+    else:
+        quality = float(np.sqrt(np.mean((test.y - scores) ** 2)))
+    return [None if columns is None else train.found(columns), quality, seconds]
 
 
 def selector_table(
@@ -336,9 +340,14 @@ def selector_table(
     return {"name": name, "settings": settings, "rows": rows}
 
 
-def _check(runs: int, methods: Sequence[str] | None, known: Sequence[str]) -> None:
+def check_runs(runs: int) -> None:
+    """Raise a ValueError if there are no runs."""
     if runs < 1:
         raise ValueError(f"runs={runs} is not valid; expected at least 1")
+
+
+def _check(runs: int, methods: Sequence[str] | None, known: Sequence[str]) -> None:
+    check_runs(runs)
     known = [*known, *competitors.COMPETITORS, "L2"]
     for name in methods or ():
         if name not in known:
@@ -350,68 +359,3 @@ fsa_regression = functools.partial(selector_table, "fsa-regression")
 fsa_wide = functools.partial(selector_table, "fsa-wide")
 fsa_off_design = functools.partial(selector_table, "fsa-off-design")
 fsa_large = functools.partial(selector_table, "fsa-large")
-
-
-_STABILITY: dict[str, list[float]] = {
-    "learning_rate": [0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0],
-    "mu": [1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0],
-    "n_steps": [10, 20, 50, 100, 200, 500, 1000],
-}
-
-
-def fsa_stability(
-    runs: int = 10,
-    data_dir=None,
-    *,
-    n_samples: int = 1000,
-    k: int = 10,
-    random_state: int = 0,
-    checkpoint: str | Path | Checkpoint | None = None,
-) -> dict[str, Any]:
-    """Figure 6 of Barbu et al. (2017): AUC against each parameter of annealing, the others held, with a refit alone.
-
-    Parameters
-    ----------
-    runs : int, default 10
-        Data sets per point; the paper has 10.
-    data_dir
-        Not used: the data are simulated.
-    n_samples, k : int, default 1000 and 10
-        Rows and relevant columns; clean labels, M = 1000.
-    random_state : int, default 0
-        Seed of the first run.
-    checkpoint : path, Checkpoint or None, default None
-        File that keeps finished points.
-
-    Returns
-    -------
-    dict
-        ``name``, ``settings`` and ``rows``: ``parameter``, ``value``, ``method``, ``AUC`` and ``PCD`` (percent).
-    """
-    _check(runs, None, [])
-    cells = Checkpoint.of(checkpoint, {"table": "fsa-stability"})
-
-    @functools.cache
-    def pairs():
-        design = Design("classification", n_samples, 1000, k)
-        return [(design.draw(seed), design.draw(seed + 1_000_000)) for seed in range(random_state, random_state + runs)]
-
-    def measure(settings):
-        results = []
-        for train, test in pairs():
-            model = FSAClassifier(k, polish="refit", **settings).fit(train.X, train.y)
-            auc = roc_auc_score(test.y, model.decision_function(test.X))
-            results.append((auc, train.found(model.get_support(indices=True))))
-        return np.mean(results, axis=0).tolist()
-
-    rows = []
-    for parameter, values in _STABILITY.items():
-        for value in values:
-            for name, settings in _FSA.items():
-                point = {"parameter": parameter, "value": value, "method": name}
-                key = {"table": "stability", "N": n_samples, "k": k, "runs": runs, "seed": random_state, **point}
-                fit = {"n_steps": 500, **settings, parameter: value}
-                auc, share = cells(key, functools.partial(measure, fit))
-                rows.append({**point, "AUC": auc, "PCD": 100.0 * share})
-    settings = {"runs": runs, "N": n_samples, "M": 1000, "k": k, "random_state": random_state}
-    return {"name": "fsa-stability", "settings": settings, "rows": rows}

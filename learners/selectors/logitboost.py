@@ -1,4 +1,4 @@
-"""LogitBoost with weak learners of one feature each (Friedman, Hastie, Tibshirani 2000; LB and LB1 of the FSA papers).
+"""LogitBoost with weak learners of one feature each (Friedman et al., 2000).
 
 Each round takes a Newton step of the loss over functions of a single feature: with g and h the loss' gradient and curvature at the
 present scores, the weak learner f of a feature minimises sum_i (g_i f(x_i) + h_i f(x_i)^2 / 2), and the feature that lowers it most
@@ -15,19 +15,20 @@ from numba import njit
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from ..common.additive import AdditiveModel
 from ..common.validation import check_integer, check_real, number_to_keep
 from ..designs import kernels
-from ..designs.dense import DenseDesign
 from ..designs.factory import make_design
 from ..designs.knots import even_knots
 from ..designs.piecewise_linear import hat_basis, sublevels
 from ..designs.sparse import canonical
-from ..objective.losses import Loss, check_bounded
+from ..objective.losses import Loss, check_bounded, check_curvature
 from .base import SelectingClassifier
 
-_DAMPING = 1e-3  # ridge of each weak fit, as a share of its curvature: bounds steps where hardly any row decides
-_LEAST_CURVATURE = 1e-4  # of a row, as a share of the greatest: bounds steps where all rows are fitted
-_HALVINGS = 10
+# Choices that bound the steps.
+_DAMPING = 1e-3  # ridge of each weak fit, as a share of its curvature: for features where hardly any row decides
+_LEAST_CURVATURE = 1e-4  # of a row, as a share of the greatest: for the time when all rows are fitted
+_HALVINGS = 10  # of a weak learner that goes uphill, before the rounds end
 
 
 @njit(cache=True, fastmath={"reassoc", "contract"})
@@ -47,32 +48,45 @@ def weighted_sums(columns, mean, inv, features, g, h, out):
         out[f, 0], out[f, 1], out[f, 2] = a, b, c
 
 
+class DenseColumns:
+    """Sums over rows of h x, h x^2 and g x for standardised features of a dense matrix."""
+
+    def __init__(self, X, mean, inv):
+        self.columns, self.mean, self.inv = np.ascontiguousarray(X.T), mean, inv
+
+    def sums(self, g, h, features):
+        """The three sums of ``features``, (3, f)."""
+        out = np.empty((len(features), 3))
+        weighted_sums(self.columns, self.mean, self.inv, features, g, h, out)
+        return out.T
+
+
+class SparseColumns:
+    """The same for a sparse matrix, from its stored values alone."""
+
+    def __init__(self, X, mean, inv):
+        self.columns, self.mean, self.inv = canonical(sp.csc_array(X)), mean, inv
+        self.squares = self.columns.astype(np.float64).power(2)
+
+    def sums(self, g, h, features):
+        """The three sums of ``features``, (3, f)."""
+        mean, inv = self.mean, self.inv
+        a, b, c = self.columns.T @ h, self.squares.T @ h, self.columns.T @ g
+        b = (b - 2.0 * mean * a + mean**2 * h.sum()) * inv**2
+        return np.stack([(a - mean * h.sum()) * inv, b, (c - mean * g.sum()) * inv])[:, features]
+
+
 class LinearLearners:
     """f(x) = a + b x for every feature."""
 
     def __init__(self, X, weight):
         self.design = make_design(X, weight)
-        self.n_features = X.shape[1]
-        self.columns: Any
-        if isinstance(self.design, DenseDesign):
-            self.columns = np.ascontiguousarray(X.T)
-        else:
-            self.columns = canonical(sp.csc_array(X))
-            self.squares = self.columns.astype(np.float64).power(2)
-
-    def _sums(self, g, h, features):
-        mean, inv = self.design.mean[:, 0], self.design.inv
-        if isinstance(self.design, DenseDesign):
-            out = np.empty((len(features), 3))
-            weighted_sums(self.columns, mean, inv, features, g, h, out)
-            return out.T
-        a, b, c = self.columns.T @ h, self.squares.T @ h, self.columns.T @ g
-        b = (b - 2.0 * mean * a + mean**2 * h.sum()) * inv**2
-        return np.stack([(a - mean * h.sum()) * inv, b, (c - mean * g.sum()) * inv])[:, features]
+        columns = SparseColumns if sp.issparse(X) else DenseColumns
+        self.columns = columns(X, self.design.mean[:, 0], self.design.inv)
 
     def _steps(self, g, h, features):
         """Slopes (f,) and what they gain, for one output."""
-        a, b, c = self._sums(g, h, features)
+        a, b, c = self.columns.sums(g, h, features)
         total = h.sum()
         if total <= 0:
             return np.zeros(len(features)), np.zeros(len(features)), a
@@ -99,10 +113,10 @@ class TableLearners:
 
     def __init__(self, X, n_bins: int, response: str):
         self.knots = even_knots(X.min(axis=0), X.max(axis=0), n_bins)
-        self.n_features, self.n_samples = X.shape[1], len(X)
+        self.n_samples = len(X)
         self.basis = response_basis(n_bins, response)
         self.products = (self.basis[:, :, None] * self.basis[:, None, :]).reshape(256, -1)
-        self.codes = np.zeros((1, self.n_features, -(-len(X) // 4) * 4), np.uint8)
+        self.codes = np.zeros((1, X.shape[1], -(-len(X) // 4) * 4), np.uint8)
         kernels.encode_knots(np.asarray(X), self.knots, sublevels(n_bins), self.codes[0])
 
     def _histograms(self, column, features):
@@ -141,27 +155,28 @@ def response_basis(n_bins: int, response: str) -> np.ndarray:
 
 
 class LogitBoostClassifier(SelectingClassifier):
-    """Boosting with functions of single features, until k different ones are in (LB and LB1 of the FSA papers).
+    """Boosting with functions of single features, until k different ones are in [1]_.
 
     Parameters
     ----------
     n_features_to_select : int or float, default 10
-        k: it ends when the next weak learner would bring in a (k + 1)-th feature. Fewer may be in after ``n_rounds``.
-    loss : str or Loss
+        k, or the fraction of the features: it ends when the next weak learner would bring in a (k + 1)-th feature. Fewer may be in
+        after ``n_rounds``.
+    loss : str or Loss, default "logistic"
         Any loss with a curvature that has a bound; "logistic" gives LogitBoost.
-    response : {"linear", "constant", "piecewise"}
+    response : {"linear", "constant", "piecewise"}, default "linear"
         What a weak learner is: a line, a step per bin, or linear pieces between knots.
     n_bins : int, default 6
-        Bins between each column's least and greatest value, for the latter two.
+        Bins, 1 to 126, between each column's least and greatest value, for the latter two.
     n_rounds : int, default 500
-        At most that many weak learners.
+        Most weak learners, at least 1.
     subsample : float, default 1.0
-        Share of the features that is drawn and tried in each round: 1 is LB, 0.1 is LB1.
+        Share of the features, in (0, 1], that is drawn and tried in each round: 1 is LB of [2]_, 0.1 is LB1.
     learning_rate : float, default 1.0
-        Every weak learner is multiplied by it.
-    random_state : int, RandomState or None
+        Every weak learner is multiplied by it; above 0.
+    random_state : int, RandomState or None, default None
         Used when ``subsample`` is below 1.
-    class_weight : dict, "balanced" or None
+    class_weight : dict, "balanced" or None, default None
 
     Attributes
     ----------
@@ -175,6 +190,13 @@ class LogitBoostClassifier(SelectingClassifier):
         For the others: knots (k, n_bins + 1) and values (k, n_bins or n_bins + 1, q) of each chosen feature.
     support_, intercept_, n_iter_, classes_, n_features_in_, feature_names_in_
         As in :class:`FSAClassifier`.
+
+    References
+    ----------
+    .. [1] J. Friedman, T. Hastie, R. Tibshirani, "Additive Logistic Regression: a Statistical View of Boosting", The Annals of
+       Statistics 28 (2000).
+    .. [2] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer Vision and Big Data Learning",
+       IEEE TPAMI 39 (2017), section 5.
 
     Examples
     --------
@@ -224,6 +246,7 @@ class LogitBoostClassifier(SelectingClassifier):
         check_real("learning_rate", self.learning_rate, 0.0, above=True)
         check_real("subsample", self.subsample, 0.0, 1.0, above=True)
         check_bounded(loss)
+        check_curvature(loss)
         k = number_to_keep(self.n_features_to_select, X.shape[1])
         rng = check_random_state(self.random_state)
         used = weight > 0
@@ -276,11 +299,4 @@ class LogitBoostClassifier(SelectingClassifier):
         if self.response == "linear":
             return super()._scores(X)
         check_is_fitted(self)
-        X = np.asarray(self._validate(X, reset=False))[:, self.support_]
-        codes = np.empty(X.shape[::-1], np.uint8)
-        kernels.encode_knots(X, self.knots_, sublevels(self.n_bins), codes)
-        basis = response_basis(self.n_bins, self.response)
-        scores = np.tile(self.intercept_, (len(X), 1))
-        for code, values in zip(codes, self.responses_):
-            scores += (basis @ values)[code]
-        return scores
+        return AdditiveModel.from_estimator(self).scores(self._validate(X, reset=False))

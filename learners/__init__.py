@@ -1,7 +1,9 @@
 """Numbers in, sparse models out: losses, priors, schedules, designs, and the estimators built from them."""
 
+from .designs.responses import PiecewiseLinear
+from .fsa.cross_validation import FSAClassifierCV, FSARegressorCV
 from .fsa.estimators import FSAClassifier, FSARegressor
-from .fsa.path import FSAClassifierCV, FSAPath, FSARegressorCV
+from .fsa.path import FSAPath
 from .fsa.ranker import FSARanker
 from .metric_learning.cross_validation import SDistCV
 from .metric_learning.sdist import SDist
@@ -25,6 +27,7 @@ from .selectors.logitboost import LogitBoostClassifier
 from .selectors.minimax import MinimaxSparseClassifier
 from .selectors.rankboost import RankBoost
 from .selectors.tisp import TISPClassifier, TISPRegressor
+from .solvers.schedules import Schedule
 from .sources.dask_matrix import on_dask
 from .sources.files import on_disk
 from .stability import SelectionStability, selection_stability
@@ -49,11 +52,13 @@ __all__ = [
     "MinimaxSparseClassifier",
     "MultinomialLoss",
     "PairwiseLogisticLoss",
+    "PiecewiseLinear",
     "Prior",
     "RDAClassifier",
     "RankBoost",
     "SDist",
     "SDistCV",
+    "Schedule",
     "SelectionStability",
     "SquaredLoss",
     "StabilizedTruncatedSGDClassifier",

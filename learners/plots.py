@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .solvers.schedules import step_counts
+from .solvers.schedules import as_schedule, step_counts
 
 _GREY = "0.75"  # of dropped features
 
@@ -44,7 +44,7 @@ def plot_schedule(
     ax = _axes(ax)
     speeds = np.atleast_1d(np.asarray(mu, dtype=float))
     for speed in speeds:
-        counts = step_counts(schedule, n_features, k, n_steps, float(speed))
+        counts = step_counts(as_schedule(schedule, float(speed)), n_features, k, n_steps)
         ax.plot(np.arange(n_steps + 1), np.r_[n_features, counts], drawstyle="steps-post", label=f"μ = {speed:g}")
     ax.set(xscale="symlog", yscale="log", xlabel="step", ylabel="features left", xlim=(0, n_steps))
     ax.axhline(k, color=_GREY, linewidth=0.8, zorder=0)
@@ -85,7 +85,7 @@ def plot_path(path, *, against: str = "size", n_labels: int = 10, ax=None):
     check_is_fitted(path, "sizes_")
     if against == "size":
         at = path.sizes_
-        values = np.array([_signed(path.at(k)) for k in at])
+        values = np.array([_signed(path.get_estimator(k)) for k in at])
         n_kept = path.supports_.sum(axis=0)
         label = "number of features"
     elif against == "step":

@@ -1,27 +1,44 @@
-"""Learning to rank: scores that order the items of each query."""
+"""FSA for ranking: scores that order the items of each query."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
-from ..common.validation import check_parameters, check_sample_weight, document
-from ..objective.losses import Loss
+from ..common.docstrings import fill_docstring
+from ..common.validation import check_sample_weight
 from ..objective.pairwise import PairwiseLogisticLoss, graded_pairs
-from ..objective.priors import Prior
-from .base import _FSA, Encoded, with_callbacks
+from .base import FSAEstimator
+from .callbacks import with_callbacks
+from .estimators import CLASSIFIER_TEXTS
+from .parameters import LAST, PARAMETERS, SIZE
+from .problem import FitProblem
+
+_TEXTS = CLASSIFIER_TEXTS | {
+    "parameters": PARAMETERS + LAST,
+    "losses": '"auto" and "pairwise_logistic" are eq. (17) of [2]_.',
+    "n_bins": "4",
+    "coef_shape": "(n_features,)",
+    "intercept_shape": "float",
+    "outputs": "",
+}
 
 
-class FSARanker(_FSA):
-    """Learning to rank on exactly k features (arXiv text, section 5): scores that order the items of each query.
+@fill_docstring(size=SIZE, **_TEXTS)
+class FSARanker(FSAEstimator, without=("fit_intercept",)):
+    """Learning to rank on exactly k features, by annealing (section 5 of Barbu et al. (2014) [2]_; Algorithm 1 of [1]_).
+
+    Parameters
+    ----------
+    {size}
     {parameters}
 
     Attributes
     ----------
-    support_, coef_, feature_importances_, loss_curve_, n_iter_, n_features_in_
-        As in :class:`FSAClassifier`.
+    {attributes}
+
+    {references}
 
     Examples
     --------
@@ -32,49 +49,11 @@ class FSARanker(_FSA):
     array([4, 9])
     """
 
-    _losses = ("pairwise_logistic",)
+    _losses = ("auto", "pairwise_logistic")
+    _n_bins = 4
 
-    def __init__(
-        self,
-        n_features_to_select: int | float | str = 10,
-        *,
-        loss: str | Loss = "pairwise_logistic",
-        response: str = "linear",
-        n_bins: int = 4,
-        bins: str = "range",
-        groups=None,
-        prior: Prior | None = None,
-        schedule: str | Callable = "inverse",
-        mu: float = 100.0,
-        n_steps: int = 100,
-        learning_rate: float | str = "auto",
-        momentum: float = 0.0,
-        polish: str | None = "auto",
-        warm_start: bool = False,
-        random_state=None,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-    ):
-        super().__init__(
-            n_features_to_select,
-            loss=loss,
-            response=response,
-            n_bins=n_bins,
-            bins=bins,
-            groups=groups,
-            prior=prior,
-            schedule=schedule,
-            mu=mu,
-            n_steps=n_steps,
-            learning_rate=learning_rate,
-            momentum=momentum,
-            polish=polish,
-            fit_intercept=False,
-            warm_start=warm_start,
-            random_state=random_state,
-            n_jobs=n_jobs,
-            verbose=verbose,
-        )
+    def __init__(self, *args: Any, **parameters: Any):
+        super().__init__(*args, fit_intercept=False, **parameters)  # a constant orders nothing
 
     @with_callbacks
     def fit(self, X, y=None, *, qid=None, pairs=None, sample_weight=None) -> Self:
@@ -83,18 +62,30 @@ class FSARanker(_FSA):
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
-        y : array of shape (n_samples,) or None
+        y : array of shape (n_samples,) or None, default None
             Relevance grades, greater is better. Not needed with ``pairs``.
-        qid : array of shape (n_samples,) or None
+        qid : array of shape (n_samples,) or None, default None
             Query of each item: items are compared within a query only; one query when neither this nor ``pairs`` is given.
-        pairs : array of shape (n_pairs, 3) or None
+        pairs : array of shape (n_pairs, 3) or None, default None
             Rows (i, j, r): i should score above j (r = 1), below (0) or level (0.5); takes the place of ``y`` and ``qid``.
-        sample_weight : array of shape (n_samples,) or None
+        sample_weight : array of shape (n_samples,) or None, default None
             A pair weighs as much as the product of its items' weights.
-        """
-        return self._fit(self._encode(X, y, qid=qid, pairs=pairs, sample_weight=sample_weight))
 
-    def _encode(self, X, y=None, *, qid=None, pairs=None, sample_weight=None) -> Encoded:
+        Returns
+        -------
+        FSARanker
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            If no pair has a preference, NaN with linear responses, or a parameter out of range.
+        """
+        return self._fit(X, y, qid=qid, pairs=pairs, sample_weight=sample_weight)
+
+    def _encode(self, X, y=None, *, qid=None, pairs=None, sample_weight=None) -> FitProblem:
+        if not isinstance(self.loss, str) and self.loss.name != "pairwise_logistic":
+            raise ValueError(f"loss={self.loss!r} does not compare rows; expected one of {sorted(self._losses)}")
         if pairs is None:
             X, y = self._validate(X, y, y_numeric=True)
             ij = graded_pairs(y, qid)
@@ -113,17 +104,33 @@ class FSARanker(_FSA):
         pair_weight = weight[ij[:, 0]] * weight[ij[:, 1]]
         if not pair_weight.sum() > 0:
             raise ValueError("sample_weight is zero in every pair; expected at least one pair of rows with positive weights")
-        check_parameters(self, self._losses)
         loss = PairwiseLogisticLoss(ij, r, pair_weight)
-        return Encoded(X, np.zeros((X.shape[0], 1)), loss, weight, flat=True)
+        return FitProblem(X, np.zeros((X.shape[0], 1)), loss, weight, self._groups(X.shape[1]), flat=True)
 
     def decision_function(self, X) -> np.ndarray:
-        """Scores (n_samples,): the greater the better."""
+        """Score items.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The greater the better.
+        """
         return self._scores(X)[:, 0]
 
     def predict(self, X) -> np.ndarray:
-        """Scores (n_samples,): the greater the better."""
+        """Score items, as :meth:`decision_function` does.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The greater the better.
+        """
         return self.decision_function(X)
-
-
-document(FSARanker, '"pairwise_logistic", eq. (17) of the arXiv text.')

@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 from ..common.validation import check_integer, check_jobs, check_real, number_to_keep
 from ..objective.losses import get_loss
 from ..solvers.annealing import strongest
-from ..solvers.schedules import get_schedule
+from ..solvers.schedules import as_schedule, step_counts
 from . import kernels as kernels
 from .estimators import OnlineClassifier, margin_code
 
@@ -141,8 +141,8 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         the result is the paths' last mean.
     threshold : float
         pi_0 of the text.
-    schedule, mu : str, float
-        Number of features left after each stage.
+    schedule : {"inverse", "inverse_arxiv", "exponential", "linear"}, Schedule or function, default "inverse"
+        Number of features left after each stage, see :class:`Schedule`; a name has the speed mu = 0.3.
     loss : {"hinge", "logistic", "flipped_logistic", "huberised_hinge", "lorenz", "squared", "exponential"} or a Loss
         What one row costs; of the objects those of this package.
     learning_rate : float
@@ -200,6 +200,8 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
     5
     """
 
+    _mu = 0.3
+
     def __init__(
         self,
         n_features_to_select=0.1,
@@ -207,7 +209,6 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         selection="annealed",
         threshold=0.7,
         schedule="inverse",
-        mu=0.3,
         loss="hinge",
         learning_rate=1.0,
         rejection=0.05,
@@ -229,7 +230,6 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         self.selection = selection
         self.threshold = threshold
         self.schedule = schedule
-        self.mu = mu
         self.loss = loss
         self.learning_rate = learning_rate
         self.rejection = rejection
@@ -259,9 +259,8 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         for name in ("threshold", "rejection"):
             check_real(name, getattr(self, name), 0.0, 1.0)
         check_real("annealing", self.annealing, -np.inf)
-        check_real("mu", self.mu, 0.0)
         check_jobs(self.n_jobs)
-        get_schedule(self.schedule)
+        as_schedule(self.schedule, self._mu)
 
     def _new_state(self, n_features, rng):
         self._k = number_to_keep(self.n_features_to_select, n_features)
@@ -273,7 +272,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         n, p = X.shape
         per_stage = self.burst_size * self.n_bursts
         n_stages = self.n_stages if streaming else max(1, ceil(n_passes * n / per_stage))
-        targets = get_schedule(self.schedule)(p, self._k, n_stages, self.mu)
+        targets = step_counts(as_schedule(self.schedule, self._mu), p, self._k, n_stages)
         number, h = margin_code(self.loss)
         rate = self.learning_rate / self._row_length
         n_threads = min(effective_n_jobs(self.n_jobs), self.n_paths)

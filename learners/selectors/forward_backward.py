@@ -230,7 +230,7 @@ class _ForwardBackward(Selector):
     delta: float | None
     epsilon: float | None
     backward: bool
-    groups: Any
+    feature_groups: Any
     ridge: float
     fit_intercept: bool
     path_: list[Step]
@@ -248,7 +248,7 @@ class _ForwardBackward(Selector):
             raise ValueError("n_features_to_select=None needs a threshold; expected delta or epsilon")
         check_real("ridge", self.ridge, 0.0)
         check_curvature(loss)
-        groups = group_codes(self.groups, X.shape[1])
+        groups = group_codes(self.feature_groups, X.shape[1])
         n = X.shape[1] if groups is None else int(groups.max()) + 1
         design = make_design(X, weight)
         found = forward_backward(
@@ -286,7 +286,7 @@ _PARAMETERS = """
         Stop when no feature has so large a gradient (criterion "gradient"), on standardised columns and outputs.
     backward : bool, default True
         False: forward steps alone, which is orthogonal matching pursuit.
-    groups : array of shape (n_features,) or None
+    feature_groups : array of shape (n_features,) or None
         Label of each column's group; a group enters and leaves as a whole.
     ridge : float, default 1e-4
         ridge / 2 ||coef||^2 on standardised columns is part of the objective: separable data stay finite.
@@ -330,7 +330,7 @@ class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
         delta: float | None = None,
         epsilon: float | None = None,
         backward: bool = True,
-        groups=None,
+        feature_groups=None,
         ridge: float = 2.0 * SHRINKAGE,
         fit_intercept: bool = True,
         class_weight=None,
@@ -341,7 +341,7 @@ class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
         self.delta = delta
         self.epsilon = epsilon
         self.backward = backward
-        self.groups = groups
+        self.feature_groups = feature_groups
         self.ridge = ridge
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
@@ -369,7 +369,7 @@ class ForwardBackwardRegressor(_ForwardBackward, SelectingRegressor):
         delta: float | None = None,
         epsilon: float | None = None,
         backward: bool = True,
-        groups=None,
+        feature_groups=None,
         ridge: float = 2.0 * SHRINKAGE,
         fit_intercept: bool = True,
     ):
@@ -379,7 +379,7 @@ class ForwardBackwardRegressor(_ForwardBackward, SelectingRegressor):
         self.delta = delta
         self.epsilon = epsilon
         self.backward = backward
-        self.groups = groups
+        self.feature_groups = feature_groups
         self.ridge = ridge
         self.fit_intercept = fit_intercept
 

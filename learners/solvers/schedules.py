@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Real
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
-Schedule = Callable[[int, int, int, float], np.ndarray]
+Counts = Callable[[int, int, int], np.ndarray]
 
 
 def inverse(n_features: int, k: int, n_steps: int, mu: float) -> np.ndarray:
-    """M_e = k + (M - k) max(0, (E - 2e) / (2 e mu + E)), e = 1..E: eq. (3) of the PAMI text; k is reached at e = E / 2.
+    """M_e = k + (M - k) max(0, (E - 2e) / (2 e mu + E)), e = 1..E: eq. (3) of Barbu et al. (2017); k is reached at e = E / 2.
 
     Examples
     --------
@@ -23,7 +25,7 @@ def inverse(n_features: int, k: int, n_steps: int, mu: float) -> np.ndarray:
 
 
 def inverse_arxiv(n_features: int, k: int, n_steps: int, mu: float) -> np.ndarray:
-    """M_e = max(k, M / (1 + e mu) - 1 / E), eq. (3) of the arXiv text: another curve, to which that text's mu belongs."""
+    """M_e = max(k, M / (1 + e mu) - 1 / E), eq. (3) of Barbu et al. (2014): another curve, to which its mu belongs."""
     e = np.arange(1, n_steps + 1)
     return _whole(np.maximum(k, n_features / (1.0 + e * mu) - 1.0 / n_steps), n_features, k)
 
@@ -46,7 +48,7 @@ def _whole(left: np.ndarray, n_features: int, k: int) -> np.ndarray:
     return np.minimum.accumulate(counts)
 
 
-SCHEDULES: dict[str, Schedule] = {
+SCHEDULES: dict[str, Callable[[int, int, int, float], np.ndarray]] = {
     "inverse": inverse,
     "inverse_arxiv": inverse_arxiv,
     "exponential": exponential,
@@ -54,22 +56,94 @@ SCHEDULES: dict[str, Schedule] = {
 }
 
 
-def get_schedule(schedule: str | Schedule) -> Schedule:
-    """Return the schedule of that name, or the function itself.
+class Schedule(BaseEstimator):
+    """How many features are left after each step of annealing; as an object, so that its speed can be searched (``schedule__mu``).
+
+    Parameters
+    ----------
+    kind : {"inverse", "inverse_arxiv", "exponential", "linear"}, default "inverse"
+        "inverse" is eq. (3) of Barbu et al. (2017) [1]_ and reaches k at half of the steps; "inverse_arxiv" is eq. (3) of Barbu et
+        al. (2014) [2]_, another curve; "exponential" drops the same fraction in each step; "linear" drops the same number.
+    mu : float or "auto", default "auto"
+        Speed, at least 0. The greater it is, the more features leave in the first steps: less time, and less time for each feature
+        to prove itself. With 0 "inverse" falls on a straight line. "auto" is the default of the estimator: 100 for classification
+        and ranking, 30 for regression, 0.3 for :class:`StabilizedTruncatedSGDClassifier`; 100 where the object is called by itself.
+
+    References
+    ----------
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer Vision and Big Data Learning",
+       IEEE Transactions on Pattern Analysis and Machine Intelligence 39 (2017).
+    .. [2] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression, Classification and Ranking",
+       arXiv:1310.2880v2 (2014).
+
+    Examples
+    --------
+    >>> from annealed.learners import Schedule
+    >>> Schedule("inverse", mu=1.0)(1000, 10, 10)
+    array([670, 434, 257, 120,  10,  10,  10,  10,  10,  10])
+    """
+
+    def __init__(self, kind: str = "inverse", mu: float | str = "auto"):
+        self.kind = kind
+        self.mu = mu
+
+    def __call__(self, n_features: int, k: int, n_steps: int) -> np.ndarray:
+        """Return the number of features left after each step.
+
+        Parameters
+        ----------
+        n_features : int
+            M, before the first step.
+        k : int
+            After the last step.
+        n_steps : int
+            E.
+
+        Returns
+        -------
+        ndarray of shape (n_steps,), int
+            Never rising.
+
+        Raises
+        ------
+        ValueError
+            For an unknown kind or a mu out of range.
+        """
+        if not isinstance(self.kind, str) or self.kind not in SCHEDULES:
+            raise ValueError(f"schedule={self.kind!r} is unknown; expected one of {sorted(SCHEDULES)}, a Schedule or a function")
+        mu = 100.0 if isinstance(self.mu, str) and self.mu == "auto" else self.mu
+        if not isinstance(mu, Real) or isinstance(mu, bool) or not 0.0 <= float(mu) < np.inf:
+            raise ValueError(f"mu={self.mu!r} is not valid; expected 'auto' or a number >= 0")
+        return SCHEDULES[self.kind](n_features, k, n_steps, float(mu))
+
+
+def as_schedule(schedule: str | Schedule | Counts, mu: float = 100.0) -> Counts:
+    """The schedule as a function of (n_features, k, n_steps).
+
+    Parameters
+    ----------
+    schedule : str, Schedule or function
+    mu : float, default 100.0
+        Speed of a schedule that is given by its name, or whose own is "auto".
+
+    Returns
+    -------
+    function
 
     Raises
     ------
     ValueError
-        If it is neither a function nor one of ``SCHEDULES``.
+        If it is none of these, or a parameter is out of range.
     """
-    if callable(schedule):
+    if not isinstance(schedule, Schedule) and callable(schedule):
         return schedule
-    if not isinstance(schedule, str) or schedule not in SCHEDULES:
-        raise ValueError(f"schedule={schedule!r} is unknown; expected one of {sorted(SCHEDULES)} or a function")
-    return SCHEDULES[schedule]
+    kind, speed = (schedule.kind, schedule.mu) if isinstance(schedule, Schedule) else (schedule, "auto")
+    found = Schedule(kind, mu if isinstance(speed, str) and speed == "auto" else speed)  # type: ignore[arg-type]
+    found(1, 1, 1)  # checks
+    return found
 
 
-def step_counts(schedule: str | Callable, n_features: int, k: int, n_steps: int, mu: float) -> np.ndarray:
+def step_counts(schedule: Counts, n_features: int, k: int, n_steps: int) -> np.ndarray:
     """Number of features left after each step, checked: a custom function may give anything.
 
     Raises
@@ -77,7 +151,7 @@ def step_counts(schedule: str | Callable, n_features: int, k: int, n_steps: int,
     ValueError
         If the counts rise, leave the range k..n_features or do not end at k.
     """
-    counts = np.asarray(get_schedule(schedule)(n_features, k, n_steps, mu))
+    counts = np.asarray(schedule(n_features, k, n_steps))
     whole = counts.ndim == 1 and len(counts) > 0 and counts.dtype.kind in "iu"
     if not whole or counts[0] > n_features or counts[-1] != k or (np.diff(counts) > 0).any():
         raise ValueError(

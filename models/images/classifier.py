@@ -13,7 +13,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 from sklearn.model_selection import StratifiedKFold
 
-from ...learners import FSAClassifier, Prior, SDist
+from ...learners import FSAClassifier, Prior, Schedule, SDist
 from ...vision.words.pet_features import PetFeatures, Photograph
 from ...vision.words.visual_words import VisualWords
 from ..files import check_array, read_model, write_model
@@ -63,7 +63,7 @@ class ClassifierSettings:
             min(self.n_features_to_select, X.shape[1]),
             response="piecewise" if self.method == "piecewise" else "linear",
             prior=Prior(shrinkage=self.shrinkage),
-            mu=self.mu,
+            schedule=Schedule(mu=self.mu),
             n_steps=self.n_steps,
             polish=None,
         ).fit(X.toarray(), y)

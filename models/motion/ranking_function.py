@@ -9,7 +9,7 @@ from typing import Self
 
 import numpy as np
 
-from ...learners import FSARanker, Prior
+from ...learners import FSARanker, PiecewiseLinear, Prior, Schedule
 from ...learners.common.additive import AdditiveModel
 from ..files import check_array
 from .candidate_set import CandidateSet, ranked_pairs, relative, relative_rows, split_by_sequence
@@ -95,12 +95,11 @@ class RankingFunction:
         columns = np.arange(sets[0].features.shape[1]) if columns is None else columns
         ranker = FSARanker(
             min(settings.n_features_to_select, len(columns)),
-            response=settings.response,
-            n_bins=settings.n_bins,
+            response=settings.response if settings.response == "linear" else PiecewiseLinear(settings.n_bins),
             prior=Prior(shrinkage=settings.shrinkage),
             n_steps=settings.n_steps,
             learning_rate=settings.learning_rate,
-            mu=settings.mu,
+            schedule=Schedule(mu=settings.mu),
             polish=None,
         ).fit(relative_rows(sets, settings.response, columns), None, pairs=pairs)
         model = AdditiveModel.from_estimator(ranker, by_importance=True)

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import MaxAbsScaler, normalize
 
-from ...learners import FSAClassifier, SDist, StabilizedTruncatedSGDClassifier, TruncatedGradientClassifier
+from ...learners import FSAClassifier, Schedule, SDist, StabilizedTruncatedSGDClassifier, TruncatedGradientClassifier
 from ...learners.metric_learning.boosting import SparseMetric
 from ..common.checkpoints import Checkpoint
 from .datasets import load_set
@@ -81,7 +81,8 @@ def fsa_stability(
             for name, settings in FSA.items():
                 point = {"parameter": parameter, "value": value, "method": name}
                 key = {"table": "stability", "N": n_samples, "k": k, "runs": runs, "seed": random_state, **point}
-                fit = {"n_steps": 500, **settings, parameter: value}
+                changed = {"schedule": Schedule(mu=value)} if parameter == "mu" else {parameter: value}
+                fit = {"n_steps": 500, **settings, **changed}
                 auc, share = cells(key, functools.partial(measure, fit))
                 rows.append({**point, "AUC": auc, "PCD": 100.0 * share})
     settings = {"runs": runs, "N": n_samples, "M": 1000, "k": k, "random_state": random_state}

@@ -26,7 +26,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ...learners import FSAClassifier, FSAPath, FSARanker, Prior
+from ...learners import FSAClassifier, FSAPath, FSARanker, PiecewiseLinear, Prior
 from ..common.checkpoints import Checkpoint
 from .datasets import load_set, mean_ndcg, read_lambdarank, read_mq2008
 
@@ -231,14 +231,14 @@ def best_of(candidates, train, valid):
 def fsa_ranker(train, valid):
     """FSARanker with the response, penalty and size of greatest NDCG@10 on the validation part."""
     best, value = None, -np.inf
-    for settings in ({}, {"response": "piecewise"}, {"response": "piecewise", "bins": "quantile"}):
+    for settings in ({}, {"response": "piecewise"}, {"response": PiecewiseLinear(4, "quantile")}):
         for shrinkage in (1e-4, 1e-3, 1e-2):
             path = FSAPath(FSARanker(prior=Prior(shrinkage=shrinkage), **settings), sizes=[5, 10, 15, 20, 30, 46])
             path.fit(train.X, train.grade, qid=train.qid)
             for k in path.sizes_:
-                score = mean_ndcg(valid.grade, path.at(k).predict(valid.X), valid.qid)
+                score = mean_ndcg(valid.grade, path.get_estimator(k).predict(valid.X), valid.qid)
                 if score > value:
-                    best, value = path.at(k), score
+                    best, value = path.get_estimator(k), score
     return best
 
 

@@ -34,6 +34,7 @@ from ...learners import (
     LogitBoostClassifier,
     MinimaxSparseClassifier,
     Prior,
+    Schedule,
     SquaredLoss,
     TISPClassifier,
     TISPRegressor,
@@ -94,9 +95,9 @@ DESIGNS: dict[str, list[Design]] = {
 # Settings of the annealing rows: the papers' algorithm alone (500 steps, refit on the k left); rates as found on mean gradients of
 # standardised columns. "annealed" is FSA as this package runs it by default, "annealing alone" its loop with that loss and rate.
 FSA: dict[str, dict[str, Any]] = {
-    "FSA": {"loss": "logistic", "learning_rate": 10.0, "mu": 300.0, "prior": Prior(shrinkage=1e-3)},
-    "FSV": {"loss": "huberised_hinge", "learning_rate": 1.0, "mu": 100.0, "prior": Prior(shrinkage=1e-3)},
-    "FSL": {"loss": "lorenz", "learning_rate": 1.0, "mu": 30.0, "prior": Prior(shrinkage=1e-3)},
+    "FSA": {"loss": "logistic", "learning_rate": 10.0, "schedule": Schedule(mu=300.0), "prior": Prior(shrinkage=1e-3)},
+    "FSV": {"loss": "huberised_hinge", "learning_rate": 1.0, "schedule": Schedule(mu=100.0), "prior": Prior(shrinkage=1e-3)},
+    "FSL": {"loss": "lorenz", "learning_rate": 1.0, "schedule": Schedule(mu=30.0), "prior": Prior(shrinkage=1e-3)},
 }
 # Beyond one over the curvature, as in annealing: the safe rate finds fewer. For clean and noisy labels, up to ten columns and more:
 # nearest to the printed shares of columns found, on draws (seeds 9000 to 9011) that are in no table.
@@ -128,7 +129,7 @@ def _regressors(k: int) -> dict[str, Callable[[], Any]]:
     return {
         "annealed": lambda: FSARegressor(k),
         "annealing alone": lambda: FSARegressor(k, n_steps=500, polish=None),
-        "FSA": lambda: FSARegressor(k, n_steps=500, mu=30.0, learning_rate=0.02, polish="refit", prior=Prior(shrinkage=1e-4)),
+        "FSA": lambda: FSARegressor(k, n_steps=500, learning_rate=0.02, polish="refit", prior=Prior(shrinkage=1e-4)),
         "QTP": lambda: TISPRegressor(k),
         "FoBa-gdt": lambda: ForwardBackwardRegressor(k),
         "FoBa-obj": lambda: ForwardBackwardRegressor(k, criterion="objective"),

@@ -49,7 +49,7 @@ BAD = {
     RDAClassifier: {"gamma": 0.0, "rho": -1.0, "penalty": "x"},
     TruncatedGradientClassifier: {"burst_size": 0, "gravity": np.nan, "loss": "x"},
     StabilizedTruncatedSGDClassifier: {
-        "mu": "x",
+        "schedule": "x",
         "annealing": np.nan,
         "min_bursts": -1,
         "n_jobs": 0,

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from annealed.learners import FSAClassifier, FSARegressor, on_dask
+from annealed.learners import FSAClassifier, FSARegressor, PiecewiseLinear, on_dask
 from annealed.learners.objective.losses import LogisticLoss
 from equal_fits import CASES, ESTIMATORS, assert_same_fit, correlated_matrix, targets
 from hypothesis import Phase, given, settings
@@ -42,7 +42,8 @@ def test_any_loss_response_and_chunks(case, response, rows, columns, limit, bins
     task, loss = case
     X, y = _data(task)
     chunks = tuple(tuple(np.diff([0, *sorted(cuts), size]).tolist()) for cuts, size in ((rows, N), (columns, M)))
-    settings = {"response": response, "bins": bins, "n_steps": 10} | ({} if loss is None else {"loss": loss})
+    response = response if response == "linear" else PiecewiseLinear(bins=bins)
+    settings = {"response": response, "n_steps": 10} | ({} if loss is None else {"loss": loss})
     kind = ESTIMATORS.get(task, FSAClassifier)
     with dask.config.set(scheduler="synchronous"):
         there = kind(3, **settings).fit(on_dask(da.from_array(X, chunks=chunks), memory_limit=limit), y)
@@ -161,12 +162,12 @@ def test_first_rows_far_from_each_other():
 class _Killing(FSAClassifier):
     """Kills a worker after the third step."""
 
-    def _solve(self, problem, sizes=None, observe=None):
+    def _anneal(self, problem, design, sizes, callbacks=()):
         def kill(step, state):
             if step == 2:
                 os.kill(self.victim, signal.SIGKILL)
 
-        return super()._solve(problem, sizes, kill)
+        return super()._anneal(problem, design, sizes, [kill])
 
 
 @pytest.mark.slow

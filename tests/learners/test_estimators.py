@@ -14,7 +14,9 @@ from annealed.learners import (
     LogisticLoss,
     Loss,
     MarginLoss,
+    PiecewiseLinear,
     Prior,
+    Schedule,
     VapnikLoss,
 )
 from annealed.learners.objective.pairwise import graded_pairs
@@ -34,7 +36,7 @@ ESTIMATORS = [
     FSAClassifier(response="piecewise"),
     FSAClassifier("auto"),
     FSARegressor(),
-    FSARegressor(response="piecewise", bins="quantile"),
+    FSARegressor(response=PiecewiseLinear(bins="quantile")),
     FSARanker(),
     FSAClassifierCV(cv=2),
     FSARegressorCV(cv=2),
@@ -77,7 +79,7 @@ def test_pipeline_grid_search_and_names():
 
 
 def test_clone_keeps_every_parameter():
-    model = FSAClassifier(4, loss=VapnikLoss(LogisticLoss()), prior=Prior(shrinkage=0.1), groups=np.arange(30) // 2)
+    model = FSAClassifier(4, loss=VapnikLoss(LogisticLoss()), prior=Prior(shrinkage=0.1), feature_groups=np.arange(30) // 2)
     copy = clone(model)
     assert copy.get_params().keys() == model.get_params().keys()
     assert copy.prior.shrinkage == 0.1 and copy.prior is not model.prior
@@ -137,7 +139,7 @@ def test_sparse_equals_dense(form, model):
 
 
 @pytest.mark.parametrize(
-    "model", [FSAClassifier(4), FSAClassifier(4, response="piecewise", bins="quantile"), FSARegressor(4), FSARanker(4)]
+    "model", [FSAClassifier(4), FSAClassifier(4, response=PiecewiseLinear(bins="quantile")), FSARegressor(4), FSARanker(4)]
 )
 def test_repeated_row_is_weight_two(model):
     X, y = problem(120)
@@ -229,19 +231,19 @@ def test_groups_stay_or_fall_together():
     X, y = problem(300)
     groups = np.repeat([f"g{j:02d}" for j in range(10)], 3)  # the informative columns 3, 7, 11 lie in g01, g02, g03
     order = np.random.default_rng(0).permutation(30)
-    model = FSARegressor(3, groups=groups[order]).fit(X[:, order], y)
+    model = FSARegressor(3, feature_groups=groups[order]).fit(X[:, order], y)
     assert set(groups[order][model.support_]) == {"g01", "g02", "g03"}
     assert model.support_.sum() == 9
     assert model.score(X[:, order], y) > 0.9
-    assert FSARegressor("auto", groups=groups).fit(X, y).support_.sum() == 9
-    with pytest.raises(ValueError, match=r"groups has shape \(3,\); expected one label for each of the 30 features"):
-        FSARegressor(3, groups=[1, 2, 3]).fit(X, y)
+    assert FSARegressor("auto", feature_groups=groups).fit(X, y).support_.sum() == 9
+    with pytest.raises(ValueError, match=r"feature_groups has shape \(3,\); expected one label for each of the 30 features"):
+        FSARegressor(3, feature_groups=[1, 2, 3]).fit(X, y)
 
 
 def test_groups_with_ties_keep_exactly_k():
     X = np.zeros((40, 12))
     X[:, 9] = np.arange(40)
-    model = FSARegressor(3, groups=np.repeat([5, 2, 8, 1], 3), n_steps=20).fit(X, X[:, 9])
+    model = FSARegressor(3, feature_groups=np.repeat([5, 2, 8, 1], 3), n_steps=20).fit(X, X[:, 9])
     assert model.support_.sum() == 9 and model.support_[9]
 
 
@@ -286,7 +288,7 @@ def test_piecewise_finds_what_linear_cannot():
     y = np.abs(X[:, 6]) + np.abs(X[:, 13]) > 1.5
     assert FSAClassifier(2).fit(X, y).score(X, y) < 0.7
     for bins in ("range", "quantile"):
-        model = FSAClassifier(2, response="piecewise", bins=bins, n_bins=8).fit(X, y)
+        model = FSAClassifier(2, response=PiecewiseLinear(8, bins)).fit(X, y)
         assert list(model.get_support(indices=True)) == [6, 13]
         assert model.score(X, y) > 0.9
         assert model.responses_.shape == (2, 9, 1) and (np.diff(model.knots_, axis=1) > 0).all()
@@ -318,7 +320,7 @@ def test_nan_first_met_at_prediction_gets_the_mean_response():
 def test_quantile_knots_on_many_equal_values():
     X = np.random.default_rng(0).poisson(0.3, (400, 15)).astype(float)
     y = X[:, 2] + X[:, 5]
-    model = FSARegressor(2, response="piecewise", bins="quantile", n_bins=4).fit(X, y)
+    model = FSARegressor(2, response=PiecewiseLinear(4, "quantile")).fit(X, y)
     assert list(model.get_support(indices=True)) == [2, 5]
     assert (np.diff(model.knots_, axis=1) > 0).all()
     assert model.score(X, y) > 0.99
@@ -403,6 +405,73 @@ def test_ranking_errors(arguments, message):
     assert "\n" not in str(caught.value)
 
 
+# -- parameters ---------------------------------------------------------------------------------------------------------
+
+SHARED = {
+    "n_features_to_select", "loss", "response", "feature_groups", "prior", "schedule", "n_steps", "learning_rate", "momentum",
+    "polish", "fit_intercept", "warm_start", "random_state", "n_jobs", "verbose",
+}  # fmt: skip
+
+
+def test_parameters():
+    search = {"sizes", "cv", "scoring", "criterion", "rule"}
+    assert set(FSAClassifier().get_params(deep=False)) == SHARED | {"class_weight"} and len(SHARED) < 16
+    assert set(FSARegressor().get_params(deep=False)) == SHARED
+    assert set(FSARanker().get_params(deep=False)) == SHARED - {"fit_intercept"}
+    assert set(FSAClassifierCV().get_params(deep=False)) == SHARED - {"n_features_to_select"} | {"class_weight"} | search
+    assert set(FSARegressorCV().get_params(deep=False)) == SHARED - {"n_features_to_select"} | search
+    assert not hasattr(FSAClassifierCV(), "n_features_to_select")
+    assert FSAClassifier(3, class_weight="balanced").get_params()["n_features_to_select"] == 3
+    assert FSARegressorCV([1, 2], rule="one_se").get_params()["sizes"] == [1, 2]
+    for wrong in (
+        lambda: FSARegressor(class_weight="balanced"),
+        lambda: FSARanker(fit_intercept=True),
+        lambda: FSAClassifierCV(n_features_to_select=3),
+        lambda: FSAClassifier(mu=3.0),
+    ):
+        with pytest.raises(TypeError):
+            wrong()
+
+
+def test_a_subclass_keeps_the_parameters():
+    class Verbose(FSAClassifier):
+        def __init__(self, n_features_to_select=3, *, title="", **parameters):
+            super().__init__(n_features_to_select, **parameters)
+            self.title = title
+
+    model = clone(Verbose(2, title="t", loss="lorenz"))
+    assert set(model.get_params()) == SHARED | {"class_weight", "title"}
+    assert model.n_features_to_select == 2 and model.loss == "lorenz" and model.title == "t"
+
+
+def test_defaults_that_differ():
+    X, y = problem(200)
+    for kind, target, mu, momentum, n_bins in (
+        (FSAClassifier, y > 0, 100.0, 0.0, 6),
+        (FSARegressor, y, 30.0, 0.9, 6),
+        (FSARanker, np.round(y), 100.0, 0.0, 4),
+    ):
+        named = kind(3, response="piecewise", polish=None).fit(X, target)
+        spelt = kind(3, response=PiecewiseLinear(n_bins), schedule=Schedule(mu=mu), momentum=momentum, polish=None).fit(X, target)
+        np.testing.assert_array_equal(named.responses_, spelt.responses_)
+        assert np.array_equal(kind(3, schedule=Schedule()).fit(X, target).coef_, kind(3).fit(X, target).coef_)
+
+
+def test_objects_in_grids():
+    X, y = problem(200)
+    grid = {"schedule__mu": [1.0, 100.0], "response__n_bins": [2, 4]}
+    model = FSAClassifier(3, schedule=Schedule(), response=PiecewiseLinear(), n_steps=20)
+    search = GridSearchCV(model, grid, cv=2).fit(X, y > 0)
+    assert set(search.best_params_) == set(grid)
+    assert model.schedule.mu == "auto" and search.best_estimator_.knots_.shape[1] == search.best_params_["response__n_bins"] + 1
+
+
+def test_annealing_ends_when_k_is_reached():
+    X, y = problem(200)
+    assert FSAClassifier(3, n_steps=100).fit(X, y > 0).n_iter_ <= 50
+    assert FSAClassifier(3, n_steps=100, polish=None).fit(X, y > 0).n_iter_ == 100
+
+
 # -- errors -------------------------------------------------------------------------------------------------------------
 
 BAD = [
@@ -413,18 +482,19 @@ BAD = [
     ("loss", "hinge"),
     ("loss", 3),
     ("response", "cubic"),
-    ("n_bins", 0),
-    ("n_bins", 127),
-    ("bins", "uniform"),
-    ("groups", [1]),
+    ("response", PiecewiseLinear(0)),
+    ("response", PiecewiseLinear(127)),
+    ("response", PiecewiseLinear(bins="uniform")),
+    ("feature_groups", [1]),
     ("prior", 0.1),
     ("prior", Prior(shrinkage=-1)),
     ("prior", Prior(huber=0)),
     ("schedule", "cosine"),
     ("schedule", 5),
-    ("schedule", lambda m, k, n, mu: np.full(n, m)),
-    ("mu", -1),
-    ("mu", np.nan),
+    ("schedule", lambda m, k, n: np.full(n, m)),
+    ("schedule", Schedule(mu=-1)),
+    ("schedule", Schedule(mu=np.nan)),
+    ("schedule", Schedule(kind="cosine")),
     ("n_steps", 0),
     ("n_steps", 2.5),
     ("learning_rate", "fast"),
@@ -444,7 +514,8 @@ def test_bad_parameters_in_one_line(name, value):
             model.set_params(**{name: value}).fit(X, target)
         assert "\n" not in str(caught.value)
         if name != "random_state":
-            assert name.replace("prior", "Prior" if isinstance(value, Prior) else "prior") in str(caught.value)
+            names = [name, *value.get_params()] if isinstance(value, (Prior, PiecewiseLinear, Schedule)) else [name]
+            assert any(one in str(caught.value) for one in names)
 
 
 def test_bad_data_in_one_line():
@@ -492,4 +563,4 @@ def test_scikit_learn_callbacks():
 def test_path_of_one_size_is_the_fit():
     X, y = problem()
     direct = FSARegressor(3).fit(X, y)
-    assert np.array_equal(FSAPath(FSARegressor(), [3]).fit(X, y).at(3).coef_, direct.coef_)
+    assert np.array_equal(FSAPath(FSARegressor(), [3]).fit(X, y).get_estimator(3).coef_, direct.coef_)

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from annealed.learners import FSAClassifier, FSAClassifierCV, FSAPath, on_disk
+from annealed.learners import FSAClassifier, FSAClassifierCV, FSAPath, PiecewiseLinear, on_disk
+from annealed.learners.common.additive import AdditiveModel
 from annealed.learners.designs.out_of_core import BlockDesign
 from annealed.learners.objective.pairwise import PairwiseLogisticLoss
 from annealed.learners.sources.files import RawSource
@@ -70,7 +71,8 @@ def test_every_layout(files, name, response, limit):
     source = on_disk(files[name], memory_limit=limit)
     found = FSAClassifier(3, response=response).fit(source, y)
     assert_same_fit(found, FSAClassifier(3, response=response).fit(X, y))
-    np.testing.assert_allclose(found.decision_function(source), found._of_chosen(X[:, found.support_])[:, 0], rtol=1e-6, atol=1e-5)
+    expected = AdditiveModel.from_estimator(found).scores(X)[:, 0]
+    np.testing.assert_allclose(found.decision_function(source), expected, rtol=1e-6, atol=1e-5)
     assert hasattr(found, "feature_names_in_") == name.endswith(".parquet")
 
 
@@ -88,7 +90,8 @@ def test_any_loss_response_and_block_size(files, case, response, name, limit, bi
     X, source = _matrix(), on_disk(files[name])
     y = targets(X, task)
     kind = ESTIMATORS.get(task, FSAClassifier)
-    settings = {"response": response, "bins": bins, "polish": polish, "n_steps": 20} | ({} if loss is None else {"loss": loss})
+    response = response if response == "linear" else PiecewiseLinear(bins=bins)
+    settings = {"response": response, "polish": polish, "n_steps": 20} | ({} if loss is None else {"loss": loss})
     if task == "grades":
         X, y = X[:200], y[:200]
         mapped = np.load(files[name], mmap_mode="r")[:200]
@@ -126,7 +129,7 @@ def test_groups_paths_and_sizes(files):
     X, source = _matrix(), on_disk(files["columns.npy"], memory_limit="40KB")
     y = targets(X, "binary")
     groups = np.arange(M) // 2
-    assert_same_fit(FSAClassifier(2, groups=groups).fit(source, y), FSAClassifier(2, groups=groups).fit(X, y))
+    assert_same_fit(FSAClassifier(2, feature_groups=groups).fit(source, y), FSAClassifier(2, feature_groups=groups).fit(X, y))
     there = FSAPath(FSAClassifier(), [2, 3, 5]).fit(source, y)
     here = FSAPath(FSAClassifier(), [2, 3, 5]).fit(X, y)
     np.testing.assert_array_equal(there.supports_, here.supports_)

@@ -1,11 +1,10 @@
 """Paths and the choice of the size."""
 
-
 import numpy as np
 import pandas as pd
 import pytest
 from annealed.learners import FSAClassifier, FSAClassifierCV, FSAPath, FSARanker, FSARegressor, FSARegressorCV
-from annealed.learners.fsa import base
+from annealed.learners.fsa import path_solver
 from annealed.learners.solvers.annealing import anneal
 from annealed.learners.solvers.criteria import default_sizes, ebic
 from sklearn.linear_model import LogisticRegression
@@ -25,14 +24,14 @@ def test_sizes_supports_and_models_agree():
     assert path.supports_.sum(axis=1).tolist() == [2, 4, 9]
     assert (np.diff(path.losses_) < 0).all()
     for row, k in zip(path.supports_, path.sizes_):
-        model = path.at(k)
+        model = path.get_estimator(k)
         assert np.array_equal(model.support_, row) and model.n_features_to_select == k
         rest = LinearRegressionOn(X, y, row)
         assert np.allclose(model.predict(X), rest, atol=1e-2)
-    assert path.best_size() == 4
+    assert path.best_size_ == 4
     assert np.flatnonzero(path.supports_[1]).tolist() == [3, 7, 11, 20]
     with pytest.raises(ValueError, match=r"k=5 is not on the path; expected one of \[2, 4, 9\]"):
-        path.at(5)
+        path.get_estimator(5)
 
 
 def LinearRegressionOn(X, y, support):
@@ -62,15 +61,15 @@ def test_path_for_every_kind_of_estimator(response):
         counts = [len(kept) for kept, _ in path.trajectory_]
         assert counts[-1] == 1 and {8, 4, 1} <= set(counts) and (np.diff(counts) <= 0).all()
         if isinstance(model, FSAClassifier):
-            assert path.scores(X, target)[1] > 0.7
+            assert path.score_path(X, target)[1] > 0.7
 
 
 def test_path_names_groups_and_errors():
     X, y = problem()
     frame = pd.DataFrame(X, columns=[f"f{j}" for j in range(60)])
     path = FSAPath(FSARegressor(), sizes=[4]).fit(frame, y)
-    assert list(path.at(4).get_feature_names_out()) == ["f3", "f7", "f11", "f20"]
-    grouped = FSAPath(FSARegressor(groups=np.arange(60) // 2), sizes=[3, 100]).fit(X, y)
+    assert list(path.get_estimator(4).get_feature_names_out()) == ["f3", "f7", "f11", "f20"]
+    grouped = FSAPath(FSARegressor(feature_groups=np.arange(60) // 2), sizes=[3, 100]).fit(X, y)
     assert grouped.sizes_.tolist() == [3, 30] and grouped.supports_.sum(axis=1).tolist() == [6, 60]
     for bad in ([], [0], [1.5], "all", [[1]]):
         with pytest.raises(ValueError, match="expected 'auto' or positive integers"):
@@ -95,7 +94,7 @@ def test_cross_validation_equals_its_definition():
     scores = np.empty((4, 5))
     for fold, (train, test) in enumerate(folds.split(X)):
         path = FSAPath(FSARegressor(), sizes).fit(X[train], y[train])
-        scores[fold] = [-np.abs(path.at(k).predict(X[test]) - y[test]).mean() for k in sizes]
+        scores[fold] = [-np.abs(path.get_estimator(k).predict(X[test]) - y[test]).mean() for k in sizes]
     assert np.allclose(model.cv_scores_, scores)
     assert model.n_features_ == sizes[scores.mean(axis=0).argmax()]
     assert np.array_equal(model.coef_, FSARegressor(model.n_features_).fit(X, y).coef_)
@@ -139,7 +138,7 @@ def test_a_path_costs_little_more_than_a_fit(monkeypatch):
         read.append(design.n_features + int(np.sum(counts)))
         return anneal(design, y, loss, counts, **settings)
 
-    monkeypatch.setattr(base, "anneal", counted)
+    monkeypatch.setattr(path_solver, "anneal", counted)
     FSARegressor(20, polish="refit").fit(X, y)
     FSAPath(FSARegressor(polish="refit"), sizes=range(1, 21)).fit(X, y)
     fit, path = read  # one run each

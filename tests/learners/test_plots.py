@@ -7,7 +7,7 @@ import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
-from annealed.learners import FSAClassifier, FSAPath, FSARegressor
+from annealed.learners import FSAClassifier, FSAPath, FSARegressor, PiecewiseLinear
 from annealed.learners.plots import plot_loss, plot_path, plot_responses, plot_schedule
 from annealed.learners.solvers.schedules import inverse
 
@@ -43,7 +43,7 @@ def test_path_lines(response):
     assert {"f3", "f7", "f9"} <= set(lines)
     assert np.isfinite(lines["f9"].get_ydata()).tolist() == path.supports_[:, 9].tolist()
     if response == "linear":
-        last = path.at(5)
+        last = path.get_estimator(5)
         assert lines["f7"].get_ydata()[-1] == pytest.approx(last.coef_[7] * np.std(X["f7"]) / np.std(y), rel=1e-6)
     steps = plot_path(path, against="step", n_labels=3)
     assert {"f3", "f7"} <= {line.get_label() for line in steps.get_lines()}
@@ -56,7 +56,7 @@ def test_path_lines(response):
 def test_response_curves():
     X, y = problem()
     X.iloc[::5, 3] = np.nan
-    model = FSARegressor(3, response="piecewise", n_bins=5).fit(X, y)
+    model = FSARegressor(3, response=PiecewiseLinear(5)).fit(X, y)
     axes = plot_responses(model, n_columns=2)
     assert [ax.get_title() for ax in axes] == [f"f{j}" for j in np.argsort(-model.feature_importances_)[:3]]
     j = [ax.get_title() for ax in axes].index("f3")

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from annealed.learners import FSARegressor, Prior
+from annealed.learners import FSARegressor, PiecewiseLinear, Prior
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -61,7 +61,7 @@ def stepped(n=400):
 
 def responses(prior):
     X, y = stepped()
-    model = FSARegressor(1, response="piecewise", n_bins=20, prior=prior).fit(X, y)
+    model = FSARegressor(1, response=PiecewiseLinear(20), prior=prior).fit(X, y)
     assert list(model.get_support(indices=True)) == [2]
     return model.responses_[0, :, 0]
 

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from annealed.learners.solvers.schedules import SCHEDULES, get_schedule, inverse, inverse_arxiv, linear, step_counts
+from annealed.learners import Schedule
+from annealed.learners.solvers.schedules import SCHEDULES, as_schedule, inverse, inverse_arxiv, linear, step_counts
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,11 +17,11 @@ from hypothesis import strategies as st
 )
 def test_every_schedule_falls_to_exactly_k(name, m, share, n_steps, mu):
     k = max(1, int(share * m))
-    counts = get_schedule(name)(m, k, n_steps, mu)
+    counts = as_schedule(name, mu)(m, k, n_steps)
     assert counts.shape == (n_steps,) and counts.dtype.kind == "i"
     assert counts[-1] == k and counts.min() >= k and counts.max() <= m
     assert (np.diff(counts) <= 0).all()
-    assert np.array_equal(counts, step_counts(name, m, k, n_steps, mu))
+    assert np.array_equal(counts, step_counts(Schedule(name, mu), m, k, n_steps))
 
 
 def test_formulas():
@@ -36,21 +37,28 @@ def test_formulas():
 
 def test_greater_mu_is_faster():
     for name in ("inverse", "inverse_arxiv", "exponential", "linear"):
-        slow, fast = (get_schedule(name)(1000, 5, 100, mu) for mu in (1.0, 10.0))
+        slow, fast = (as_schedule(name, mu)(1000, 5, 100) for mu in (1.0, 10.0))
         assert (fast <= slow).all() and (fast < slow).any()
 
 
-def test_functions_of_ones_own_are_checked():
-    good = step_counts(lambda m, k, n, mu: np.linspace(m, k, n).astype(int), 50, 5, 20, 1.0)
+def test_custom_functions_are_checked():
+    good = step_counts(lambda m, k, n: np.linspace(m, k, n).astype(int), 50, 5, 20)
     assert good[0] == 50 and good[-1] == 5
     for bad in (
-        lambda m, k, n, mu: np.full(n, m),  # does not end at k
-        lambda m, k, n, mu: np.array([k, m, k]),  # rises
-        lambda m, k, n, mu: np.array([2 * m, k]),  # more than there are
-        lambda m, k, n, mu: np.linspace(m, k, n),  # not whole
-        lambda m, k, n, mu: k,
+        lambda m, k, n: np.full(n, m),  # does not end at k
+        lambda m, k, n: np.array([k, m, k]),  # rises
+        lambda m, k, n: np.array([2 * m, k]),  # more than there are
+        lambda m, k, n: np.linspace(m, k, n),  # not whole
+        lambda m, k, n: k,
     ):
         with pytest.raises(ValueError, match=r"expected integers that fall from at most 50 to 5"):
-            step_counts(bad, 50, 5, 20, 1.0)
+            step_counts(bad, 50, 5, 20)
     with pytest.raises(ValueError, match="schedule='cosine' is unknown"):
-        get_schedule("cosine")
+        as_schedule("cosine")
+    with pytest.raises(ValueError, match=r"^mu=-1\.0 is not valid; expected 'auto' or a number >= 0$"):
+        as_schedule(Schedule(mu=-1.0))
+
+
+def test_the_speed_of_the_object_wins():
+    assert as_schedule(Schedule(mu=3.0), 100.0).mu == 3.0
+    assert as_schedule(Schedule("linear"), 7.0).get_params() == {"kind": "linear", "mu": 7.0}

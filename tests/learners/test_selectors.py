@@ -151,7 +151,7 @@ def test_groups_enter_as_a_whole():
     sensor = np.repeat(np.arange(15), 4)[rng.permutation(60)]
     signal = X[:, sensor == 3].sum(axis=1) - X[:, sensor == 8].sum(axis=1)
     for criterion in ("gradient", "objective"):
-        model = ForwardBackwardClassifier(2, criterion=criterion, groups=sensor).fit(X, signal > 0)
+        model = ForwardBackwardClassifier(2, criterion=criterion, feature_groups=sensor).fit(X, signal > 0)
         np.testing.assert_array_equal(model.support_, np.isin(sensor, [3, 8]))
         order = list(dict.fromkeys(sensor))
         assert {order[step.feature] for step in model.path_} == {3, 8}

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from annealed.learners import FSAClassifier, FSARegressor
+from annealed.learners import FSAClassifier, FSARegressor, Schedule
 from annealed.pipelines.reproduce.simulated import simulate
 
 
@@ -35,7 +35,8 @@ def test_all_variables_are_found_in_regression(runs):
 )
 def test_annealing_alone_finds_them_too(loss, rate, mu):
     """The papers' loop, 500 steps, nothing after it."""
-    found = _detection("classification", 1000, 1000, 10, 10, loss=loss, learning_rate=rate, mu=mu, n_steps=500, polish=None)
+    settings = {"loss": loss, "learning_rate": rate, "schedule": Schedule(mu=mu), "n_steps": 500, "polish": None}
+    found = _detection("classification", 1000, 1000, 10, 10, **settings)
     assert found == 1.0
 
 

@@ -11,7 +11,7 @@ from ....learners.objective.losses import Loss, get_loss
 from ....learners.objective.priors import Prior
 from ....learners.solvers.accelerated_gradient import accelerated_gradient
 from ....learners.solvers.annealing import anneal
-from ....learners.solvers.schedules import get_schedule
+from ....learners.solvers.schedules import as_schedule
 from ....learners.solvers.step_size import annealing_step
 from ....models.keypoints.detector import KeypointModel
 from ....models.keypoints.window_models import OffsetModel
@@ -157,7 +157,7 @@ def _select(
     features = pool.features if features is None else pool.check(features)
     prior = Prior(shrinkage=s.shrinkage, second_order=s.smoothness)
     k = min(s.n_features, len(features))
-    counts = get_schedule(s.schedule)(len(features), k, s.n_steps, s.mu)
+    counts = as_schedule(s.schedule, s.mu)(len(features), k, s.n_steps)
     counts = counts[: int(np.argmax(counts == k)) + 1]
 
     weight = weights(y[rows])

@@ -1,0 +1,191 @@
+"""FSA with the number of features chosen by cross-validation or by an information criterion."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.model_selection import check_cv
+
+from ..common.docstrings import fill_docstring
+from ..common.validation import check_choice
+from .base import FSAEstimator
+from .estimators import CLASSIFIER_TEXTS, REGRESSOR_TEXTS, FSAClassifier, FSARegressor
+from .parameters import check_parameters
+from .path import FSAPath, check_sizes
+
+_SIZES = """sizes : array of int or "auto", default "auto"
+        Numbers of features to try; see :class:`FSAPath`."""
+
+_CHOICE = """
+    cv : int, splitter or None, default None
+        Folds: five by default.
+    scoring : str, function or None, default None
+        Any of scikit-learn's; {default_scoring} by default.
+    criterion : {"cv", "ebic"}, default "cv"
+        Cross-validation along one path per fold, or the extended Bayesian information criterion along a single path, which is
+        several times faster.
+    rule : {"best", "one_se"}, default "best"
+        The size of the best mean score, or the smallest within one standard error of it."""
+
+_ATTRIBUTES = """
+    n_features_ : int
+        The size chosen.
+    sizes_ : ndarray of shape (n_sizes,), int
+        The sizes tried, ascending.
+    cv_scores_ : ndarray of shape (n_folds, n_sizes)
+        With ``criterion="cv"``.
+    ebic_ : ndarray of shape (n_sizes,)
+        With ``criterion="ebic"``."""
+
+
+class _SizeSearch(FSAEstimator):
+    """Choice of the size along paths, before the fit of the estimator that this is mixed into."""
+
+    _family: type[FSAEstimator]
+
+    def __init__(
+        self,
+        sizes="auto",
+        *,
+        cv=None,
+        scoring=None,
+        criterion: str = "cv",
+        rule: str = "best",
+        **parameters: Any,
+    ):
+        super().__init__(None, **parameters)
+        del self.n_features_to_select  # chosen by ``fit``: no parameter of these estimators
+        self.sizes = sizes
+        self.cv = cv
+        self.scoring = scoring
+        self.criterion = criterion
+        self.rule = rule
+
+    def fit(self, X, y, sample_weight=None) -> Self:
+        """Choose the size, then select that many features of all rows and fit.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+        y : array of shape (n_samples,), or (n_samples, n_outputs) in regression
+        sample_weight : array of shape (n_samples,) or None, default None
+
+        Returns
+        -------
+        FSAClassifierCV or FSARegressorCV
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            What the estimators raise, and for sizes that are not positive integers.
+        """
+        self._choose_size(X, y, sample_weight)
+        return super().fit(X, y, sample_weight)  # type: ignore[misc]
+
+    def _choose_size(self, X, y, sample_weight) -> None:
+        """Set ``n_features_`` and how it came about."""
+        check_choice("criterion", self.criterion, ("cv", "ebic"))
+        check_choice("rule", self.rule, ("best", "one_se"))
+        check_parameters(self)
+        problem = self._encode(X, y, sample_weight)  # all checks of the data
+        X, y = problem.X, np.asarray(y)
+        own = self.get_params(deep=False)
+        model = self._family(**{name: own[name] for name in self._family._get_param_names() if name in own})
+        if self.criterion == "ebic":
+            path = FSAPath(model, self.sizes).fit(X, y, sample_weight=sample_weight)
+            self.sizes_, self.ebic_, self.n_features_ = path.sizes_, path.ebic_, path.best_size_
+            return
+        splits = list(check_cv(self.cv, y, classifier=is_classifier(self)).split(X, y))
+        self.sizes_ = check_sizes(self.sizes, problem.n_units, min(len(train) for train, _ in splits))
+        self.cv_scores_ = np.empty((len(splits), len(self.sizes_)))
+        for fold, (train, test) in enumerate(splits):
+            on_train, on_test = {}, {}
+            if sample_weight is not None:
+                weight = np.asarray(sample_weight)
+                on_train, on_test = {"sample_weight": weight[train]}, {"sample_weight": weight[test]}
+            path = FSAPath(model, self.sizes_).fit(X[train], y[train], **on_train)
+            self.cv_scores_[fold] = path.score_path(X[test], y[test], self.scoring, **on_test)
+        self.n_features_ = int(self.sizes_[_best(self.cv_scores_, self.rule)])
+
+    def _sizes(self, problem, design):
+        return np.array([min(self.n_features_, problem.n_units)])
+
+
+def _best(scores: np.ndarray, rule: str) -> int:
+    """Position of the greatest mean over folds, or the first within one standard error of it."""
+    mean = scores.mean(axis=0)
+    best = int(np.argmax(mean))
+    if rule == "one_se" and len(scores) > 1:
+        best = int(np.argmax(mean >= mean[best] - scores[:, best].std(ddof=1) / np.sqrt(len(scores))))
+    return best
+
+
+@fill_docstring(size=_SIZES, choice=_CHOICE, default_scoring="accuracy", own_attributes=_ATTRIBUTES, **CLASSIFIER_TEXTS)
+class FSAClassifierCV(_SizeSearch, FSAClassifier):
+    """Classifier on features found by annealing ([1]_), their number by cross-validation or by an information criterion.
+
+    Parameters
+    ----------
+    {size}
+    {parameters}
+    {choice}
+
+    Attributes
+    ----------
+    {own_attributes}
+    classes_ : ndarray of shape (n_classes,)
+        Labels in ascending order.
+    loss_ : Loss
+        The loss that was minimised.
+    {attributes}
+
+    {references}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from annealed.learners import FSAClassifierCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((300, 40))
+    >>> y = X[:, 3] - X[:, 7] + 0.3 * rng.standard_normal(300) > 0
+    >>> FSAClassifierCV(criterion="ebic").fit(X, y).get_support(indices=True)
+    array([3, 7])
+    """
+
+    _family = FSAClassifier
+
+
+@fill_docstring(size=_SIZES, choice=_CHOICE, default_scoring="R^2", own_attributes=_ATTRIBUTES, **REGRESSOR_TEXTS)
+class FSARegressorCV(_SizeSearch, FSARegressor):
+    """Regression on features found by annealing ([1]_), their number by cross-validation or by an information criterion.
+
+    Parameters
+    ----------
+    {size}
+    {parameters}
+    {choice}
+
+    Attributes
+    ----------
+    {own_attributes}
+    loss_ : Loss
+        The loss that was minimised.
+    {attributes}
+
+    {references}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from annealed.learners import FSARegressorCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((300, 40))
+    >>> y = X[:, 3] - X[:, 7] + 0.3 * rng.standard_normal(300)
+    >>> FSARegressorCV(criterion="ebic").fit(X, y).get_support(indices=True)
+    array([3, 7])
+    """
+
+    _family = FSARegressor

@@ -1,0 +1,77 @@
+"""What passes between the stages of ``fit``: the problem, and its solution."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..designs.base import Design
+from ..objective.losses import Loss
+
+
+@dataclass
+class FitProblem:
+    """What one call of ``fit`` has to solve.
+
+    Attributes
+    ----------
+    X : array, sparse matrix or OutOfCoreMatrix of shape (n_samples, n_features)
+    y : ndarray of shape (n_samples, n_outputs)
+        Targets as the loss wants them.
+    loss : Loss
+    weight : ndarray of shape (n_samples,)
+        Weights as given: a row of weight two counts as two rows.
+    groups : ndarray of shape (n_features,), int, or None
+        Number of each column's group.
+    shift, scale : ndarray of shape (n_outputs,) or float
+        Scores times ``scale`` plus ``shift`` are in the units of the user's targets.
+    flat : bool
+        Whether the user's targets were 1-D, so that ``coef_`` is too.
+    classification : bool
+    """
+
+    X: Any
+    y: np.ndarray
+    loss: Loss
+    weight: np.ndarray
+    groups: np.ndarray | None = None
+    shift: np.ndarray | float = 0.0
+    scale: np.ndarray | float = 1.0
+    flat: bool = False
+    classification: bool = False
+
+    def __post_init__(self):
+        if not self.weight.sum() > 0:
+            raise ValueError("sample_weight is zero everywhere; expected at least one row with a positive weight")
+
+    @cached_property
+    def sample_weight(self) -> np.ndarray:
+        """Weights (n_samples,) that sum to one."""
+        return self.weight / self.weight.sum()
+
+    @property
+    def n_rows(self) -> float:
+        """Rows, each as often as its weight."""
+        return float(self.weight.sum())
+
+    @property
+    def n_units(self) -> int:
+        """Features to select from; groups of them, where there are any."""
+        return self.X.shape[1] if self.groups is None else int(self.groups.max()) + 1
+
+
+@dataclass
+class Solution:
+    """A model of one size: the selected columns (ascending), their standardised coefficients and what they reach."""
+
+    kept: np.ndarray
+    coef: np.ndarray
+    intercept: np.ndarray
+    design: Design
+    size: int
+    value: float
+    ebic: float
+    loss_curve: np.ndarray

@@ -46,11 +46,13 @@ def problems(name):
     found = []
     for code, text in validate(name)["errors"]:
         if code == "PR01":  # fields of a data class stand in its section Attributes
-            missing = set(re.findall(r"'([^']*)'", text)) - {field.name for field in docs.doc["Attributes"]}
+            described = {name for field in docs.doc["Attributes"] for name in field.name.split(", ")}
+            missing = {name for name in re.findall(r"'([^']*)'", text) if not name.startswith("_")} - described
             text = f"parameters without a description: {sorted(missing)}" if missing else ""
         elif code == "PR07":  # an array is described by its shape
             parameter = re.search(r'"([^"]*)"', text)[1]
-            text = "" if "shape" in (docs.parameter_type(parameter) or "") else text
+            shape = re.search(r"shape|^\(", docs.parameter_type(parameter) or "")
+            text = "" if shape else text
         elif code == "GL08" and described_by_its_base(name):
             text = ""
         if code in CHECKED and text:

@@ -26,11 +26,33 @@ class Level:
     scale: float
 
     def from_image(self, xy: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """Image coordinates (..., 2) to coordinates on this level: ``(xy + 0.5) * scale - 0.5``."""
+        """Image coordinates (..., 2) to coordinates on this level: ``(xy + 0.5) * scale - 0.5``.
+
+        Parameters
+        ----------
+        xy : array of shape (..., 2)
+            Image coordinates in pixels.
+
+        Returns
+        -------
+        (..., 2) float64 ndarray
+            In pixels of the level.
+        """
         return (np.asarray(xy, dtype=np.float64) + 0.5) * self.scale - 0.5
 
     def to_image(self, xy: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """Coordinates on this level (..., 2) to image coordinates: ``(xy + 0.5) / scale - 0.5``."""
+        """Coordinates on this level (..., 2) to image coordinates: ``(xy + 0.5) / scale - 0.5``.
+
+        Parameters
+        ----------
+        xy : array of shape (..., 2)
+            Coordinates in pixels of the level.
+
+        Returns
+        -------
+        (..., 2) float64 ndarray
+            In pixels of the image.
+        """
         return (np.asarray(xy, dtype=np.float64) + 0.5) / self.scale - 0.5
 
 

@@ -48,7 +48,20 @@ class SubspaceFamily:
         return self.representation
 
     def affinities(self, tracks: np.ndarray, n_motions: int) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield dimensions and affinities (P, P); a dimension above the rank of the tracks is replaced by the rank."""
+        """Yield dimensions and affinities (P, P); a dimension above the rank of the tracks is replaced by the rank.
+
+        Parameters
+        ----------
+        tracks : Tracks or ndarray of shape (F, P, 2)
+            Complete tracks in pixels.
+        n_motions : int
+            Number of motions K.
+
+        Yields
+        ------
+        tuple of int and ndarray of shape (P, P)
+            The dimension, and the affinities.
+        """
         dimensions = range(int(np.ceil(self.lowest * n_motions)), int(np.floor(self.highest * n_motions)) + 1)
         vectors, _ = right_vectors(REPRESENTATIONS[self.representation](tracks), dimensions[-1])
         for d in sorted({min(d, vectors.shape[1]) for d in dimensions}):
@@ -82,7 +95,20 @@ class NeighbourFamily:
         return "neighbours"
 
     def affinities(self, tracks: np.ndarray, n_motions: int) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield numbers of neighbours and affinities (P, P)."""
+        """Yield numbers of neighbours and affinities (P, P).
+
+        Parameters
+        ----------
+        tracks : Tracks or ndarray of shape (F, P, 2)
+            Complete tracks in pixels.
+        n_motions : int
+            Number of motions K.
+
+        Yields
+        ------
+        tuple of int and ndarray of shape (P, P)
+            The number of neighbours, and the affinities.
+        """
         n_frames, n_points, _ = tracks.shape
         span = min(self.span, n_frames - 1)
         displacements = positions(tracks[span:] - tracks[:-span]) / np.sqrt(n_frames - span)
@@ -144,6 +170,7 @@ def candidates(
     n_motions : int
         Number of motions K, at least 1.
     families : iterable of SubspaceFamily or NeighbourFamily, default JOINED_FAMILIES
+        Recipes, in the order in which they are asked.
     n_runs : int, default 30
         Restarts of k-means.
 

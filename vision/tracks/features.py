@@ -107,12 +107,24 @@ class SegmentationFeatures:
         return np.geomspace(0.02, 10.0, self.n_thresholds)
 
     def spaces(self) -> list[Space]:
-        """All spaces: first the full vectors, then the projections."""
+        """All spaces: first the full vectors, then the projections.
+
+        Returns
+        -------
+        list of Space
+            The spaces.
+        """
         projected = [Space(r, d, s) for r in self.representations for s in self.scaled for d in self.dimensions]
         return [Space(r) for r in self.representations] + projected
 
     def features(self) -> list[Feature]:
-        """All features, in the order of the columns of :meth:`compute`."""
+        """All features, in the order of the columns of :meth:`compute`.
+
+        Returns
+        -------
+        list of Feature
+            The features.
+        """
         found = []
         for space in self.spaces():
             quantities = ["mean distance", "mean squared distance", *(f"share above {t:.3g}" for t in self.thresholds)]
@@ -125,11 +137,23 @@ class SegmentationFeatures:
         return found
 
     def get_feature_names_out(self) -> np.ndarray:
-        """Names of the features, (n_features,), in the order of :meth:`compute`."""
+        """Names of the features, (n_features,), in the order of :meth:`compute`.
+
+        Returns
+        -------
+        ndarray of shape (n_features,)
+            The names, str.
+        """
         return np.array([feature.name for feature in self.features()], dtype=object)
 
     def is_prior(self) -> np.ndarray:
-        """Mask of the prior features, (n_features,)."""
+        """Mask of the prior features, (n_features,).
+
+        Returns
+        -------
+        ndarray of shape (n_features,), bool
+            The mask.
+        """
         return np.array([feature.kind == "prior" for feature in self.features()])
 
     def compute(self, tracks: Tracks | np.ndarray, segmentations: Sequence[np.ndarray]) -> np.ndarray:

@@ -66,6 +66,7 @@ class TrackSequence:
         Parameters
         ----------
         seed : int
+            Of the permutation.
 
         Returns
         -------

@@ -37,6 +37,7 @@ def scan(
     responses : Responses
         Of these features, one output.
     intercept : float
+        Where the sums begin.
     thresholds : (n,) array_like, optional
         -inf never rejects, which is the default.
 

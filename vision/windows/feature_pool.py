@@ -128,6 +128,16 @@ class FeaturePool:
     def check(self, features: npt.ArrayLike) -> npt.NDArray[np.int32]:
         """Features as an int32 array (n, 8).
 
+        Parameters
+        ----------
+        features : (n, 8) array_like of int
+            Rows as in ``features``.
+
+        Returns
+        -------
+        (n, 8) int32 ndarray
+            The same, in one piece of memory.
+
         Raises
         ------
         ValueError
@@ -157,7 +167,18 @@ class FeaturePool:
         return np.ascontiguousarray(checked, dtype=np.int32)
 
     def name(self, feature: npt.ArrayLike) -> str:
-        """One feature in words."""
+        """One feature in words.
+
+        Parameters
+        ----------
+        feature : (8,) array_like of int
+            A row as in ``features``.
+
+        Returns
+        -------
+        str
+            Such as ``red 2h at (0, 0), cells 2x2``.
+        """
         (row,) = self.check(feature).tolist()
         channel = ("red", "green", "blue")[row[Column.CHANNEL]]
         place = f"at ({row[Column.X]}, {row[Column.Y]})"
@@ -166,7 +187,18 @@ class FeaturePool:
         return f"{channel} {list(self.kinds)[row[Column.KIND]]} {place}, cells {row[Column.CELL_WIDTH]}x{row[Column.CELL_HEIGHT]}"
 
     def names(self, features: npt.ArrayLike | None = None) -> list[str]:
-        """Features in words; all of the pool by default."""
+        """Features in words; all of the pool by default.
+
+        Parameters
+        ----------
+        features : (n, 8) array_like of int, optional
+            All of the pool by default.
+
+        Returns
+        -------
+        list of str
+            One per feature.
+        """
         return [self.name(feature) for feature in (self.features if features is None else self.check(features))]
 
     def mirrored(self, features: npt.ArrayLike) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int8]]:
@@ -216,13 +248,41 @@ class FeaturePool:
         return mirrored, signs
 
     def compile(self, features: npt.ArrayLike) -> Program:
-        """Features in the form that the compiled loops of `annealed.vision.windows.kernels` read."""
+        """Features in the form that the compiled loops of `annealed.vision.windows.kernels` read.
+
+        Parameters
+        ----------
+        features : (n, 8) array_like of int
+            Rows as in ``features``.
+
+        Returns
+        -------
+        Program
+            The features, for any number of windows.
+        """
         return compile_program(self.check(features), self.kinds, self.hog)
 
     def compile_model(
         self, features: npt.ArrayLike, responses: Responses, intercept: npt.ArrayLike, thresholds: npt.ArrayLike | None = None
     ) -> CompiledModel:
-        """A sparse additive model in the form that the scans read; parameters and errors as in `annealed.vision.scan`."""
+        """A sparse additive model in the form that the scans read; parameters and errors as in `annealed.vision.scan`.
+
+        Parameters
+        ----------
+        features : (n, 8) array_like of int
+            Rows as in ``features``.
+        responses : Responses
+            Of these features, one output.
+        intercept : float
+            Of the model.
+        thresholds : (n,) array_like, optional
+            Rejection thresholds.
+
+        Returns
+        -------
+        CompiledModel
+            The model, for any number of levels.
+        """
         return compile_model(self.compile(features), responses, intercept, thresholds)
 
     @cached_property
@@ -235,6 +295,16 @@ class FeaturePool:
 
     def check_patches(self, patches: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
         """Patches as rows of bytes (n, (window + 2)**2 * 3).
+
+        Parameters
+        ----------
+        patches : (n, window + 2, window + 2, 3) uint8 ndarray
+            As `extract_patches` cuts them.
+
+        Returns
+        -------
+        (n, (window + 2)**2 * 3) uint8 ndarray
+            One row per patch.
 
         Raises
         ------
@@ -288,6 +358,7 @@ class FeaturePool:
         responses : Responses
             Of the m features, one output.
         intercept : float
+            Of the model.
 
         Returns
         -------
@@ -308,7 +379,13 @@ class FeaturePool:
         return self.hog.orientations if self.hog else 4
 
     def to_dict(self) -> dict[str, Any]:
-        """The pool as plain data for a file's header."""
+        """The pool as plain data for a file's header.
+
+        Returns
+        -------
+        dict
+            What JSON can hold.
+        """
         return {
             "window": self.window,
             "kinds": {name: [list(row) for row in rows] for name, rows in self.kinds.items()},
@@ -320,6 +397,16 @@ class FeaturePool:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "FeaturePool":
         """The pool that `to_dict` described.
+
+        Parameters
+        ----------
+        data : mapping
+            From `to_dict`.
+
+        Returns
+        -------
+        FeaturePool
+            An equal pool.
 
         Raises
         ------

@@ -125,9 +125,21 @@ class LevelChannels:
     def window_hog(
         self, places: npt.NDArray[np.uint64], cells: npt.NDArray[np.int64], blocks: npt.NDArray[np.int64]
     ) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32]]:
-        """Histograms of single windows, equal to ``hog`` to the bit: (n, number of cells, orientations), (n, number of blocks).
+        """Histograms of single windows, equal to ``hog`` to the bit.
 
-        ``places`` are flat positions in the level, ``cells`` and ``blocks`` those of a `Program`.
+        Parameters
+        ----------
+        places : (n,) uint64 ndarray
+            Flat positions of the windows in the level.
+        cells, blocks : (c, 3) and (b, 3) int64 ndarray
+            Those of a `Program`.
+
+        Returns
+        -------
+        cells : (n, c, orientations) ndarray
+            Entries of the histograms.
+        inverse_norms : (n, b) float32 ndarray
+            1 / norm of each block.
         """
         histogram: npt.NDArray[Any] = np.empty((len(places), len(cells), self.pool.n_orientations), self.entry)
         inverse_norm = np.empty((len(places), len(blocks)), np.float32)
@@ -137,7 +149,18 @@ class LevelChannels:
         return histogram, inverse_norm
 
     def corner_offsets(self, program: Program) -> npt.NDArray[np.uint64]:
-        """Positions of all corners of a program in the flat integral image, relative to the window's: (n, K)."""
+        """Positions of all corners of a program in the flat integral image, relative to the window's: (n, K).
+
+        Parameters
+        ----------
+        program : Program
+            Compiled features.
+
+        Returns
+        -------
+        (n, K) uint64 ndarray
+            Positions.
+        """
         corners = np.empty(program.corner_y.shape, np.uint64)
         corner_offsets(
             program.n_corners, program.channel, program.corner_y, program.corner_x, self.plane, self.stride,
@@ -146,7 +169,18 @@ class LevelChannels:
         return corners
 
     def hog_offsets(self, program: Program) -> npt.NDArray[np.uint64]:
-        """Positions of each feature's cell and block in the flat tables of ``hog``: (n, 2), 0 for Haar features."""
+        """Positions of each feature's cell and block in the flat tables of ``hog``: (n, 2), 0 for Haar features.
+
+        Parameters
+        ----------
+        program : Program
+            Compiled features.
+
+        Returns
+        -------
+        (n, 2) uint64 ndarray
+            Positions.
+        """
         offsets = np.zeros((len(program.channel), 2), np.uint64)
         histogram_offsets(
             program.with_0, program.cells, program.cell, program.block_corner, program.block, program.orientation,

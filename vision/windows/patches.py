@@ -7,7 +7,18 @@ __all__ = ["extract_patches", "pixel_of"]
 
 
 def pixel_of(xy: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    """The pixel that holds a point: coordinates (..., 2) rounded, halves upwards."""
+    """The pixel that holds a point: coordinates (..., 2) rounded, halves upwards.
+
+    Parameters
+    ----------
+    xy : (..., 2) array_like of float
+        Coordinates in pixels.
+
+    Returns
+    -------
+    (..., 2) int64 ndarray
+        Column and row of the pixel.
+    """
     return np.floor(np.asarray(xy, dtype=np.float64) + 0.5).astype(np.int64)
 
 
@@ -25,6 +36,7 @@ def extract_patches(image: npt.NDArray[np.uint8], xs: npt.ArrayLike, ys: npt.Arr
     xs, ys : (n,) array_like of int
         Pixels.
     window : int, default 24
+        Side of the windows in pixels.
 
     Returns
     -------

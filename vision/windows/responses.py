@@ -82,24 +82,63 @@ class Responses:
         return self.values.shape[2] if self.values.ndim == 3 else 1
 
     def check_length(self, n_features: int) -> None:
-        """Raise ValueError unless there are responses of so many features."""
+        """Raise ValueError unless there are responses of so many features.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of features of a model.
+        """
         if len(self) != n_features:
             raise ValueError(f"responses of {len(self)} features: expected one for each of {n_features} features")
 
     def take(self, rows: npt.ArrayLike) -> "Responses":
-        """Responses of some features, in the order of ``rows`` (positions)."""
+        """Responses of some features, in the order of ``rows`` (positions).
+
+        Parameters
+        ----------
+        rows : array_like of int
+            Positions of the features.
+
+        Returns
+        -------
+        Responses
+            Of these features.
+        """
         chosen = np.asarray(rows)
         return Responses(self.low[chosen], self.bin_width[chosen], self.values[chosen])
 
     def mirrored(self, signs: npt.NDArray[np.int8]) -> "Responses":
-        """Responses of features whose values change their sign where ``signs`` (n,) is -1."""
+        """Responses of features whose values change their sign where ``signs`` (n,) is -1.
+
+        Parameters
+        ----------
+        signs : (n,) int8 ndarray
+            1 or -1.
+
+        Returns
+        -------
+        Responses
+            Of the mirrored features.
+        """
         turned = signs < 0
         low = np.where(turned, -(self.low + self.n_bins * self.bin_width), self.low)
         shape = (-1,) + (1,) * (self.values.ndim - 1)
         return replace(self, low=low, values=np.where(turned.reshape(shape), self.values[:, ::-1], self.values))
 
     def tables(self, output: int = 0) -> ResponseTables:
-        """Tables of one output for the compiled loops."""
+        """Tables of one output for the compiled loops.
+
+        Parameters
+        ----------
+        output : int, default 0
+            Which output.
+
+        Returns
+        -------
+        ResponseTables
+            Views and small copies.
+        """
         values = np.ascontiguousarray(self.values if self.values.ndim == 2 else self.values[:, :, output])
         rises = np.zeros((len(self), -(-self.n_bins // 6) * 6), np.float32)
         rises[:, : self.n_bins] = np.diff(values, axis=1)
@@ -114,7 +153,9 @@ class Responses:
         feature_values : (n_rows, n) float32 ndarray
             As `FeaturePool.evaluate` returns them.
         intercept : float
+            Where the sums begin.
         output : int, default 0
+            Which output.
 
         Returns
         -------

@@ -45,12 +45,24 @@ class Descriptors:
     height: int
 
     def mirrored(self) -> Descriptors:
-        """Those of the mirror image, keypoint by keypoint."""
+        """Those of the mirror image, keypoint by keypoint.
+
+        Returns
+        -------
+        Descriptors
+            In the order of the original keypoints.
+        """
         positions = np.column_stack([self.width - 1 - self.positions[:, 0], self.positions[:, 1]])
         return replace(self, positions=positions, values=self.values[:, _MIRROR])
 
     def quarters(self) -> np.ndarray:
-        """Quarter of the image in which each keypoint lies (int64): 0 top left, 1 top right, 2 bottom left, 3 bottom right."""
+        """Quarter of the image in which each keypoint lies (int64): 0 top left, 1 top right, 2 bottom left, 3 bottom right.
+
+        Returns
+        -------
+        ndarray of shape (n_keypoints,), int64
+            The quarters.
+        """
         right = self.positions[:, 0] >= self.width / 2 - 0.5
         below = self.positions[:, 1] >= self.height / 2 - 0.5
         return 2 * below + right.astype(np.int64)
@@ -95,7 +107,18 @@ class DenseSift:
             raise ValueError(f"sigma={self.sigma!r}; expected more than 0.5")
 
     def grid(self, height: int, width: int) -> tuple[np.ndarray, np.ndarray]:
-        """Rows and columns (int) of the keypoints in an image of that shape, centred in it."""
+        """Rows and columns (int) of the keypoints in an image of that shape, centred in it.
+
+        Parameters
+        ----------
+        height, width : int
+            Size of the image in pixels.
+
+        Returns
+        -------
+        tuple of two ndarrays of int
+            Rows y and columns x.
+        """
         return tuple(np.arange((n - 1) % self.step // 2, n, self.step) for n in (height, width))  # type: ignore[return-value]
 
     def describe(self, image: npt.ArrayLike) -> Descriptors:

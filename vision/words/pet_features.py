@@ -65,6 +65,16 @@ class Photograph:
     def resized(self, side: int) -> Photograph:
         """The same with its longer side brought to ``side`` pixels, the head box checked and scaled with it.
 
+        Parameters
+        ----------
+        side : int
+            Longer side in pixels.
+
+        Returns
+        -------
+        Photograph
+            The same object where nothing changes.
+
         Raises
         ------
         ValueError
@@ -83,7 +93,18 @@ class Photograph:
         return Photograph(pixels, head)
 
     def head_image(self, side: int) -> np.ndarray | None:
-        """The head as a square of that side, uint8 RGB; None without a box."""
+        """The head as a square of that side, uint8 RGB; None without a box.
+
+        Parameters
+        ----------
+        side : int
+            Side of the square in pixels.
+
+        Returns
+        -------
+        (side, side, 3) uint8 ndarray or None
+            The head.
+        """
         if self.head is None:
             return None
         pixels = as_rgb(self.image)
@@ -133,6 +154,7 @@ class PetFeatures(TransformerMixin, BaseEstimator):
     head_side : int
         Side of the square that the head is brought to.
     random_state : int, RandomState or None
+        Of the vocabularies.
 
     Attributes
     ----------
@@ -165,7 +187,14 @@ class PetFeatures(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : sequence of Photograph
-        y : ignored
+            To learn from.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        PetFeatures
+            The fitted transformer itself.
 
         Raises
         ------
@@ -183,16 +212,49 @@ class PetFeatures(TransformerMixin, BaseEstimator):
         return self
 
     def describe(self, photograph: Photograph) -> Descriptors:
-        """Descriptors of the whole image, in pixels of ``photograph.resized(side)``."""
+        """Descriptors of the whole image, in pixels of ``photograph.resized(side)``.
+
+        Parameters
+        ----------
+        photograph : Photograph
+            An image, with or without the box of the head.
+
+        Returns
+        -------
+        Descriptors
+            Of the whole image.
+        """
         return self.sift.describe(photograph.resized(self.side).image)
 
     def describe_head(self, photograph: Photograph) -> Descriptors | None:
-        """Descriptors of the head, in pixels of its square; None without a box."""
+        """Descriptors of the head, in pixels of its square; None without a box.
+
+        Parameters
+        ----------
+        photograph : Photograph
+            An image, with or without the box of the head.
+
+        Returns
+        -------
+        Descriptors or None
+            Of the head.
+        """
         head = photograph.resized(self.side).head_image(self.head_side)
         return None if head is None else self.head_sift.describe(head)
 
     def row(self, photograph: Photograph) -> np.ndarray:
-        """Columns (n_features,) of one photograph, float32; each of the three parts has length 1."""
+        """Columns (n_features,) of one photograph, float32; each of the three parts has length 1.
+
+        Parameters
+        ----------
+        photograph : Photograph
+            An image, with or without the box of the head.
+
+        Returns
+        -------
+        ndarray of shape (n_features,), float32
+            The columns.
+        """
         resized = photograph.resized(self.side)
         parts = [self.words_.counts(self.sift.describe(resized.image))]
         if self.head_words_ is not None:
@@ -208,6 +270,12 @@ class PetFeatures(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : sequence of Photograph
+            To describe.
+
+        Returns
+        -------
+        CSR matrix of shape (n_photographs, n_features)
+            The columns.
 
         Raises
         ------
@@ -219,7 +287,18 @@ class PetFeatures(TransformerMixin, BaseEstimator):
         return sp.vstack(rows, format="csr") if rows else sp.csr_matrix((0, len(self.get_feature_names_out())), dtype=np.float32)
 
     def get_feature_names_out(self, input_features=None) -> np.ndarray:
-        """Names of the columns: ``word 17``, ``word 17 top left``, ``head word 17``, ``colour 3 0 9`` (red, green, blue)."""
+        """Names of the columns: ``word 17``, ``word 17 top left``, ``head word 17``, ``colour 3 0 9`` (red, green, blue).
+
+        Parameters
+        ----------
+        input_features : None
+            Ignored.
+
+        Returns
+        -------
+        ndarray of str
+            One name per column.
+        """
         check_is_fitted(self)
         names = [self.words_.get_feature_names_out()]
         if self.head_words_ is not None:

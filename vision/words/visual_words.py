@@ -89,6 +89,7 @@ class VisualWords(TransformerMixin, BaseEstimator):
     lloyd_steps : int
         Steps of k-means over the whole vocabulary, after its two levels.
     random_state : int, RandomState or None
+        Of the sample of descriptors and of the clusters.
 
     Attributes
     ----------
@@ -134,7 +135,13 @@ class VisualWords(TransformerMixin, BaseEstimator):
         ----------
         X : iterable of Descriptors
             Of one image each; may be a generator, so that not all are in memory at once.
-        y : ignored
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        VisualWords
+            The fitted transformer itself.
 
         Raises
         ------
@@ -163,7 +170,20 @@ class VisualWords(TransformerMixin, BaseEstimator):
         return self.adopt(self.words_, np.concatenate([[0], np.cumsum(counts[counts > 0])]).astype(np.int64))
 
     def adopt(self, words: np.ndarray, cell_starts: np.ndarray) -> Self:
-        """Take over a vocabulary; what the search needs follows from the words."""
+        """Take over a vocabulary; what the search needs follows from the words.
+
+        Parameters
+        ----------
+        words : ndarray of shape (n_words, 128)
+            The words, those of a cell side by side.
+        cell_starts : ndarray of int
+            First word of each cell, and the number of words.
+
+        Returns
+        -------
+        VisualWords
+            The fitted transformer itself.
+        """
         self.words_, self.cell_starts_ = words, cell_starts
         self._centres = words.astype(np.float32) / np.float32(_CODE)
         sizes = np.diff(cell_starts)[:, None]
@@ -231,6 +251,11 @@ class VisualWords(TransformerMixin, BaseEstimator):
     def occurrences(self, image: Descriptors) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Where the words of an image lie.
 
+        Parameters
+        ----------
+        image : Descriptors
+            Of one image.
+
         Returns
         -------
         keypoints : ndarray of shape (n,), int64
@@ -246,7 +271,18 @@ class VisualWords(TransformerMixin, BaseEstimator):
         return np.tile(np.arange(n), len(views)), words, quarters
 
     def counts(self, image: Descriptors) -> np.ndarray:
-        """Occurrences (n_features,) of the words of one image, bin after bin."""
+        """Occurrences (n_features,) of the words of one image, bin after bin.
+
+        Parameters
+        ----------
+        image : Descriptors
+            Of one image.
+
+        Returns
+        -------
+        ndarray of shape (n_features,)
+            Occurrences.
+        """
         _, words, quarters = self.occurrences(image)
         total = np.bincount(words, minlength=self.n_words)
         if not self.spatial:
@@ -260,13 +296,30 @@ class VisualWords(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : iterable of Descriptors
+            Of one image each.
+
+        Returns
+        -------
+        CSR matrix of shape (n_images, n_features)
+            The frequencies.
         """
         check_is_fitted(self)
         rows = [sp.csr_matrix(frequencies(self.counts(image), self.power)) for image in X]
         return sp.vstack(rows, format="csr") if rows else sp.csr_matrix((0, len(self.get_feature_names_out())), dtype=np.float32)
 
     def get_feature_names_out(self, input_features=None) -> np.ndarray:
-        """Names of the columns: ``word 17``, ``word 17 top left``, ..."""
+        """Names of the columns: ``word 17``, ``word 17 top left``, ...
+
+        Parameters
+        ----------
+        input_features : None
+            Ignored.
+
+        Returns
+        -------
+        ndarray of str
+            One name per column.
+        """
         bins = BINS if self.spatial else BINS[:1]
         return np.array([f"word {w} {b}".rstrip() for b in bins for w in range(self.n_words)], dtype=object)
 

@@ -1,4 +1,4 @@
-"""Classes of photographs from few of many named columns, with a picture of what mattered."""
+"""Classes of photographs from few of many named columns, with an image of the evidence."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ...vision.words.pet_features import PetFeatures, Photograph
 from ...vision.words.visual_words import VisualWords
 from ..files import check_array, read_model, write_model
 from .evidence import occurrences, paint
-from .scorers import SCORERS, AdditiveScorer, MetricScorer, Scorer
+from .scorers import SCORERS, AdditiveScorer, MetricScorer, Scorer, mean_probabilities
 
 KIND = "image classifier"
 METHODS = ("fsa", "piecewise", "sdist", "both")
@@ -30,17 +30,21 @@ WHOLE, HEADS = "whole", "heads"
 class ClassifierSettings:
     """How an :class:`ImageClassifier` learns from the columns.
 
-    Attributes
+    Parameters
     ----------
-    method : {"fsa", "piecewise", "sdist", "both"}
-        FSA with linear or with piecewise-linear responses; sDist on the columns that linear FSA chose; or the mean of the
+    method : {"fsa", "piecewise", "sdist", "both"}, default "fsa"
+        FSA with linear or with piecewise-linear responses; sDist on the columns that linear FSA selects; or the mean of the
         probabilities of linear FSA and sDist.
-    n_features_to_select : int
-        Columns that stay.
-    shrinkage, mu, n_steps
-        Of FSA: lambda of its prior, speed and steps of its schedule.
-    max_order : int
-        Longest product of sDist.
+    n_features_to_select : int, default 500
+        Number of columns that the model uses, at least 1.
+    shrinkage : float, default 0.03
+        lambda of FSA's prior.
+    mu : float, default 1.0
+        Speed of FSA's schedule; greater drops columns earlier.
+    n_steps : int, default 100
+        Steps of FSA's schedule.
+    max_order : int, default 1
+        Greatest number of factors in a product of sDist.
     """
 
     method: str = "fsa"
@@ -51,14 +55,33 @@ class ClassifierSettings:
     max_order: int = 1
 
     def check(self) -> None:
-        """Raise a ValueError that names the first setting out of range."""
+        """Check the settings.
+
+        Raises
+        ------
+        ValueError
+            Names the first setting out of range.
+        """
         if self.method not in METHODS:
             raise ValueError(f"method={self.method!r}; expected one of {', '.join(METHODS)}")
         if self.n_features_to_select < 1:
             raise ValueError(f"n_features_to_select={self.n_features_to_select}; expected at least 1")
 
     def learn(self, X: sp.csr_matrix, y: np.ndarray) -> list[Scorer]:
-        """Fit to columns X and codes y; a list of scorers whose probabilities are averaged."""
+        """Fit to rows of columns.
+
+        Parameters
+        ----------
+        X : CSR matrix of shape (n_photographs, n_columns)
+            Made dense (float32) for FSA: a quarter of the entries are not zero, so CSR saves no more than half of the memory.
+        y : ndarray of shape (n_photographs,), int
+            Classes.
+
+        Returns
+        -------
+        list of scorers
+            Their probabilities are averaged.
+        """
         fsa = FSAClassifier(
             min(self.n_features_to_select, X.shape[1]),
             response="piecewise" if self.method == "piecewise" else "linear",
@@ -77,13 +100,12 @@ class ClassifierSettings:
 def metric_on(X: sp.csr_matrix, y: np.ndarray, columns: np.ndarray, max_order: int) -> MetricScorer:
     """SDist with its default solver on some columns of X, as a scorer of the rows of X."""
     part = X[:, columns].toarray().astype(np.float64)
-    metric = MetricScorer.of(SDist(kappa=10, max_order=max_order, random_state=0).fit(part, y), part, y)
-    return replace(metric, selected=np.asarray(columns, np.int64)[metric.selected])
+    return MetricScorer.of(SDist(kappa=10, max_order=max_order, random_state=0).fit(part, y), part, y).renumbered(columns)
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a photograph got its label.
+    """Evidence for the label of a photograph.
 
     Attributes
     ----------
@@ -94,8 +116,8 @@ class Explanation:
     heat : ndarray of shape (H, W), float64
         Evidence per pixel for (above 0) and against (below 0) ``label``; sums to the contributions' sum.
     contributions : list of (str, float)
-        Names of the chosen columns that the photograph has, with what each adds to the score of ``label`` (less the mean of the
-        other classes), greatest size first.
+        Names of the selected columns that the photograph has, with what each adds to the score of ``label`` (less the mean of the
+        other classes), by falling absolute value.
     """
 
     label: str
@@ -107,19 +129,26 @@ class Explanation:
 
 @dataclass
 class ImageClassifier:
-    """Tells classes of photographs by visual words and colours; photographs with a head box by the head's words as well.
+    """Classify photographs by visual words and colours, and by words of the head where there is a head box.
+
+    The features are those of Ma (thesis), section 4.1.2 [1]_; columns are selected by FSA.
 
     Parameters
     ----------
-    features : PetFeatures
+    features : PetFeatures, default PetFeatures(random_state=0)
         The columns.
-    settings : ClassifierSettings
+    settings : ClassifierSettings, default ClassifierSettings()
     classes : list of str
-        Names of the classes, in the order of the probabilities.
+        Names of the classes, in the order of the probabilities. Set by :meth:`fit`.
     scorers : dict of str to list of scorers
-        "whole": for photographs without a head box; "heads": for those with one, absent where training had too few.
+        "whole": for photographs without a head box; "heads": for those with one, absent where training had too few. Set by
+        :meth:`fit`.
     info : dict
-        What JSON can hold about training, scores and terms of use; kept in the file.
+        JSON values about training, scores and terms of use; kept in the model file.
+
+    References
+    ----------
+    .. [1] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University (2017).
 
     Examples
     --------
@@ -140,10 +169,15 @@ class ImageClassifier:
         Parameters
         ----------
         photographs : sequence of Photograph
-            Read twice, one at a time: may be a sequence that reads its files when asked.
+            Read twice, one at a time: may be a sequence that reads its files when indexed.
         labels : sequence of str
-        X : CSR matrix or None
+        X : CSR matrix of shape (n_photographs, n_features) or None, default None
             The photographs' columns by ``self.features``, where these are fitted already.
+
+        Returns
+        -------
+        ImageClassifier
+            The classifier itself.
 
         Raises
         ------
@@ -165,10 +199,18 @@ class ImageClassifier:
         return self
 
     def columns(self, part: str) -> np.ndarray:
-        """Columns that the classifier of that part may choose from.
+        """Columns that the classifier of a part may select from.
 
         Without a head box all but the head's; with one all but the words in quarters of the image: where the head is known, the
-        layout of the rest only adds chance (cross-validated on the training photographs).
+        layout of the rest only adds noise (cross-validated on the training photographs).
+
+        Parameters
+        ----------
+        part : {"whole", "heads"}
+
+        Returns
+        -------
+        ndarray of int
         """
         every = np.arange(len(self.features.get_feature_names_out()))
         n_words, n_whole = self.features.n_words, self.features.n_whole
@@ -185,13 +227,13 @@ class ImageClassifier:
         scores = np.zeros_like(probabilities)
         for train, held in StratifiedKFold(n_folds, shuffle=True, random_state=0).split(part_X, y):
             fold = self.settings.learn(part_X[train], y[train])
-            probabilities[held] = _mean_probabilities(fold, part_X[held])
+            probabilities[held] = mean_probabilities(fold, part_X[held])
             if isinstance(fold[0], AdditiveScorer):
                 scores[held] = fold[0].scores(part_X[held])
         learnt = self.settings.learn(part_X, y)
         if isinstance(learnt[0], AdditiveScorer):
             learnt[0] = replace(learnt[0], temperature=temperature(scores, y))
-        self.scorers[part] = [replace(s, selected=columns[s.selected]) for s in learnt]
+        self.scorers[part] = [s.renumbered(columns) for s in learnt]
         self.info[part] = {
             "photographs": len(y),
             "columns": len(columns),
@@ -200,18 +242,42 @@ class ImageClassifier:
         }
 
     def selected(self, part: str = WHOLE) -> np.ndarray:
-        """Columns that a part uses, strongest first (those of FSA before those of sDist alone)."""
+        """Columns that a part uses, strongest first (those of FSA before those of sDist alone).
+
+        Parameters
+        ----------
+        part : {"whole", "heads"}, default "whole"
+
+        Returns
+        -------
+        ndarray of int64
+        """
         return np.array(list(dict.fromkeys(int(c) for s in self.scorers[part] for c in s.selected)), dtype=np.int64)
 
     def selected_names(self, part: str = WHOLE) -> list[str]:
-        """Their names."""
+        """Names of the columns that a part uses; as :meth:`selected`."""
         return [str(name) for name in self.features.get_feature_names_out()[self.selected(part)]]
 
     def probabilities(self, X: sp.csr_matrix, part: str = WHOLE) -> np.ndarray:
-        """Probabilities (n, n_classes) from columns already computed."""
+        """Probabilities from columns already computed.
+
+        Parameters
+        ----------
+        X : CSR matrix of shape (n, n_features)
+        part : {"whole", "heads"}, default "whole"
+
+        Returns
+        -------
+        ndarray of shape (n, n_classes)
+
+        Raises
+        ------
+        ValueError
+            If the classifier is not trained.
+        """
         if not self.scorers:
             raise ValueError("this classifier is not trained; call fit or load a model")
-        return _mean_probabilities(self.scorers[part], X)
+        return mean_probabilities(self.scorers[part], X)
 
     def predict_proba(self, photographs: Sequence[Photograph]) -> np.ndarray:
         """Probabilities of the classes.
@@ -219,7 +285,7 @@ class ImageClassifier:
         Parameters
         ----------
         photographs : sequence of Photograph
-            Those with a head box are judged by the head as well, where the model has learnt heads.
+            Those with a head box are classified by the head as well, where the model has learnt heads.
 
         Returns
         -------
@@ -238,7 +304,7 @@ class ImageClassifier:
         return out
 
     def predict(self, photographs: Sequence[Photograph]) -> list[str]:
-        """The likeliest class of each photograph."""
+        """The likeliest class of each photograph; parameters and errors as of :meth:`predict_proba`."""
         return [self.classes[c] for c in self.predict_proba(photographs).argmax(axis=1)]
 
     def _part(self, photograph: Photograph) -> str:
@@ -247,8 +313,16 @@ class ImageClassifier:
     def explain(self, photograph: Photograph) -> Explanation:
         """Where in a photograph the evidence for its label lies.
 
-        Each chosen word's contribution is shared among its occurrences and spread over their descriptors' windows; that of a colour
-        over the pixels that have it.
+        The contribution of a selected word is shared among its occurrences and spread over their descriptors' windows; that of a
+        colour over the pixels that have it.
+
+        Parameters
+        ----------
+        photograph : Photograph
+
+        Returns
+        -------
+        Explanation
 
         Raises
         ------
@@ -263,7 +337,7 @@ class ImageClassifier:
         resized = photograph.resized(self.features.side)
         X = self.features.transform([photograph])
         best = int(probabilities.argmax())
-        by_class = additive.contributions(X)[0]
+        by_class = additive.model.contributions(X, reference=0.0)[0]
         others = np.delete(by_class, best, axis=1).mean(axis=1)
         evidence = by_class[:, best] - others
         values = np.zeros(X.shape[1])
@@ -283,7 +357,17 @@ class ImageClassifier:
         return occurrences(self.features, photograph.resized(self.features.side))
 
     def save(self, path: str | Path) -> None:
-        """Write a model file; errors as in :func:`annealed.models.files.write_model`."""
+        """Write a model file.
+
+        Parameters
+        ----------
+        path : path
+
+        Raises
+        ------
+        ValueError
+            If the classifier is not trained, or the file cannot be written.
+        """
         if not self.scorers:
             raise ValueError("this classifier is not trained; there is nothing to save")
         arrays: dict[str, np.ndarray] = {}
@@ -310,6 +394,14 @@ class ImageClassifier:
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read a model file.
+
+        Parameters
+        ----------
+        path : path
+
+        Returns
+        -------
+        ImageClassifier
 
         Raises
         ------
@@ -342,7 +434,17 @@ class ImageClassifier:
 
 
 def temperature(scores: np.ndarray, y: np.ndarray) -> float:
-    """Divisor of held-out scores that makes their softmax likeliest, 1/100 to 100."""
+    """Divisor of held-out scores that makes their softmax likeliest, 1/100 to 100.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n, n_classes)
+    y : ndarray of shape (n,), int
+
+    Returns
+    -------
+    float
+    """
 
     def loss(log_t: float) -> float:
         return -float(log_softmax(scores / np.exp(log_t), axis=1)[np.arange(len(y)), y].mean())
@@ -358,10 +460,6 @@ def _codes(labels: Sequence[str]) -> tuple[list[str], np.ndarray]:
     if counts.min() < 2:
         raise ValueError(f"class {names[counts.argmin()]!r} has one photograph; expected at least two of each class")
     return [str(name) for name in names], y
-
-
-def _mean_probabilities(scorers: Sequence[Scorer], X) -> np.ndarray:
-    return np.mean([s.probabilities(X) for s in scorers], axis=0)
 
 
 def _vocabulary(path: Path, arrays: dict[str, np.ndarray], part: str, words: VisualWords) -> VisualWords:

@@ -1,8 +1,9 @@
-"""What is kept of a fitted learner: the chosen columns, and class scores from them."""
+"""Class scores from the selected columns: what is kept of a fitted learner."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -11,91 +12,66 @@ import scipy.sparse as sp
 from scipy.special import softmax
 
 from ...learners import FSAClassifier, SDist
+from ...learners.common.additive import AdditiveModel
 from ..files import check_array
-
-
-def _take(X, columns: np.ndarray) -> np.ndarray:
-    part = X[:, columns]
-    return np.asarray(part.toarray() if sp.issparse(part) else part, dtype=np.float64)
 
 
 @dataclass(frozen=True)
 class AdditiveScorer:
-    """Scores as a sum of responses to the chosen columns: linear, or linear between knots.
+    """Class probabilities from a sum of responses to the selected columns.
 
     Attributes
     ----------
-    selected : ndarray of shape (k,), int64
-        The chosen columns, strongest first.
-    knots : ndarray of shape (k, m), float64
-        m is 0 for linear responses.
-    responses : ndarray of shape (k, m or 1, n_classes), float64
-        At the knots; for linear responses the coefficients.
-    intercept : ndarray of shape (n_classes,), float64
+    model : AdditiveModel
+        One output per class; columns by falling importance.
     temperature : float
         Scores are divided by it before they become probabilities.
     """
 
-    selected: np.ndarray
-    knots: np.ndarray
-    responses: np.ndarray
-    intercept: np.ndarray
+    model: AdditiveModel
     temperature: float = 1.0
 
+    @property
+    def selected(self) -> np.ndarray:
+        """The selected columns, (k,), the strongest first."""
+        return self.model.selected
+
     @classmethod
-    def of(cls, model: FSAClassifier) -> Self:
+    def of(cls, classifier: FSAClassifier) -> Self:
         """Take over a fitted classifier; the scores of two classes become -f / 2 and f / 2."""
-        chosen = np.flatnonzero(model.get_support())
-        order = np.argsort(-model.feature_importances_[chosen], kind="stable")
-        chosen = chosen[order]
-        if model.response == "linear":
-            knots = np.empty((len(chosen), 0))
-            responses = np.atleast_2d(model.coef_)[:, chosen].T[:, None, :]
-        else:
-            knots, responses = np.asarray(model.knots_, float)[order], np.asarray(model.responses_, float)[order]
-        intercept = np.atleast_1d(np.asarray(model.intercept_, float))
+        model = AdditiveModel.from_estimator(classifier, by_importance=True)
+        responses, intercept = model.responses, np.atleast_1d(model.intercept)
         if responses.shape[2] == 1:
             responses = np.concatenate([-responses, responses], axis=2) / 2
             intercept = np.concatenate([-intercept, intercept]) / 2
-        return cls(chosen.astype(np.int64), knots, np.ascontiguousarray(responses, dtype=float), intercept)
+        selected = model.selected.astype(np.int64)
+        return cls(AdditiveModel(selected, model.knots, np.ascontiguousarray(responses, dtype=float), intercept=intercept))
 
-    def contributions(self, X) -> np.ndarray:
-        """Responses (n, k, n_classes) of the chosen columns, less the response to 0: what a row's content says."""
-        values = _take(X, self.selected)
-        if not self.knots.shape[1]:
-            return values[:, :, None] * self.responses[None, :, 0]
-        out = np.empty((*values.shape, self.responses.shape[2]))
-        for j, knots in enumerate(self.knots):
-            for c in range(out.shape[2]):
-                curve = self.responses[j, :, c]
-                out[:, j, c] = np.interp(values[:, j], knots, curve) - np.interp(0.0, knots, curve)
-        return out
+    def renumbered(self, columns: np.ndarray) -> Self:
+        """The scorer for rows of which ``columns`` are the columns that it was fitted to."""
+        return replace(self, model=replace(self.model, selected=columns[self.selected]))
 
     def scores(self, X) -> np.ndarray:
-        """Class scores (n, n_classes)."""
-        constant = self.intercept.copy()
-        for knots, curves in zip(self.knots, self.responses):
-            if len(knots):
-                constant += [np.interp(0.0, knots, curve) for curve in curves.T]
-        return constant + self.contributions(X).sum(axis=1)
+        """Class scores (n, n_classes): the sum of the contributions, so that evidence adds up to the last digit."""
+        return self.model.intercept + self.model.contributions(X).sum(axis=1)
 
     def probabilities(self, X) -> np.ndarray:
         """Class probabilities (n, n_classes)."""
         return softmax(self.scores(X) / self.temperature, axis=1)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """What a model file holds."""
+        """Arrays for a model file."""
         return {
-            "selected": self.selected,
-            "knots": self.knots,
-            "responses": self.responses,
-            "intercept": self.intercept,
+            "selected": self.model.selected,
+            "knots": self.model.knots,
+            "responses": self.model.responses,
+            "intercept": np.asarray(self.model.intercept),
             "temperature": np.array([self.temperature]),
         }
 
     @classmethod
     def read(cls, path: Path, arrays: dict[str, np.ndarray], name: str, n_classes: int, n_features: int) -> Self:
-        """Take the arrays ``name``. ... of a model file.
+        """Take the arrays ``name.selected``, ... of a model file.
 
         Raises
         ------
@@ -110,28 +86,28 @@ class AdditiveScorer:
         temperature = float(check_array(path, arrays, f"{name}.temperature", np.float64, (1,))[0])
         if not temperature > 0:
             raise ValueError(f"{path}: damaged (temperature {temperature:g} of {name!r}, expected a positive number)")
-        return cls(selected, knots, responses, intercept, temperature)
+        return cls(AdditiveModel(selected, knots, responses, intercept=intercept), temperature)
 
 
 def _columns(path: Path, arrays: dict[str, np.ndarray], name: str, n_features: int) -> np.ndarray:
     selected = check_array(path, arrays, name, np.int64, (None,))
     if len(selected) and (selected.min() < 0 or selected.max() >= n_features):
-        raise ValueError(f"{path}: damaged (a chosen column of {name!r} is outside 0 to {n_features - 1})")
+        raise ValueError(f"{path}: damaged (a selected column of {name!r} is outside 0 to {n_features - 1})")
     return selected
 
 
 @dataclass(frozen=True)
 class MetricScorer:
-    """Votes of the nearest training rows in a learnt sparse metric (sDist).
+    """Class probabilities from votes of the nearest training rows in a learnt sparse metric, sDist of Ma (thesis) [1]_.
 
     Attributes
     ----------
     selected : ndarray of shape (k,), int64
         Columns of X that the metric uses.
     center, scale : ndarray of shape (k,), float64
-        Taken off and divided by.
+        Subtracted from the columns, and divided by.
     products : ndarray of shape (q, order), int64
-        Columns of the feature map as places in ``selected``, -1 where there are fewer factors.
+        Columns of the feature map as positions in ``selected``, -1 where there are fewer factors.
     product_scale : ndarray of shape (q,), float64
     components : ndarray of shape (rank, q), float64
         L with W = L'L.
@@ -140,6 +116,10 @@ class MetricScorer:
     codes : ndarray of shape (n_train,), int64
         Their classes.
     n_neighbors, n_classes : int
+
+    References
+    ----------
+    .. [1] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University (2017), chapter 2.
     """
 
     selected: np.ndarray
@@ -180,6 +160,10 @@ class MetricScorer:
             len(model.classes_),
         )
 
+    def renumbered(self, columns: np.ndarray) -> Self:
+        """The scorer for rows of which ``columns`` are the columns that it was fitted to."""
+        return replace(self, selected=np.asarray(columns, np.int64)[self.selected])
+
     def pairs(self, n: int | None = None) -> list[tuple[int, int]]:
         """Pairs of different columns of X whose product the metric uses, strongest first."""
         strength = (self.components**2).sum(axis=0)
@@ -192,8 +176,10 @@ class MetricScorer:
 
     def transform(self, X) -> np.ndarray:
         """Rows of X in the learnt subspace, (n, rank)."""
-        values = (_take(X, self.selected) - self.center) / self.scale
-        padded = np.hstack([values, np.ones((len(values), 1))])  # place -1 is the factor 1
+        part = X[:, self.selected]
+        part = np.asarray(part.toarray() if sp.issparse(part) else part, dtype=np.float64)
+        values = (part - self.center) / self.scale
+        padded = np.hstack([values, np.ones((len(values), 1))])  # position -1 is the factor 1
         return (padded[:, self.products].prod(axis=2) / self.product_scale) @ self.components.T
 
     def probabilities(self, X) -> np.ndarray:
@@ -204,13 +190,13 @@ class MetricScorer:
         return np.stack([(self.codes[near] == c).mean(axis=1) for c in range(self.n_classes)], axis=1)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """What a model file holds."""
+        """Arrays for a model file."""
         names = ("selected", "center", "scale", "products", "product_scale", "components", "points", "codes")
         return {name: getattr(self, name) for name in names} | {"n_neighbors": np.array([self.n_neighbors])}
 
     @classmethod
     def read(cls, path: Path, arrays: dict[str, np.ndarray], name: str, n_classes: int, n_features: int) -> Self:
-        """Take the arrays ``name``. ... of a model file; errors as in :meth:`AdditiveScorer.read`."""
+        """Take the arrays ``name.selected``, ... of a model file; errors as of :meth:`AdditiveScorer.read`."""
 
         def array(part: str, dtype: Any, shape: tuple[int | None, ...]) -> np.ndarray:
             return check_array(path, arrays, f"{name}.{part}", dtype, shape)
@@ -232,3 +218,8 @@ class MetricScorer:
 
 Scorer = AdditiveScorer | MetricScorer
 SCORERS: dict[str, type[AdditiveScorer] | type[MetricScorer]] = {"additive": AdditiveScorer, "metric": MetricScorer}
+
+
+def mean_probabilities(scorers: Sequence[Scorer], X) -> np.ndarray:
+    """Mean of the probabilities (n, n_classes) by several scorers."""
+    return np.mean([s.probabilities(X) for s in scorers], axis=0)

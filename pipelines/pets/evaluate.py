@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ...models.images.classifier import HEADS, METHODS, WHOLE, ClassifierSettings, ImageClassifier, _mean_probabilities
+from ...models.images.classifier import HEADS, METHODS, WHOLE, ClassifierSettings, ImageClassifier
+from ...models.images.scorers import mean_probabilities
 from .data import PetFile, Photographs
 
 COLUMNS = {
@@ -21,12 +22,12 @@ COLUMNS = {
     "errors": "errors",
     "error": "error",
 }
-COST = 10.0  # C of the linear machine: on rows of three parts of length 1
+COST = 10.0  # C of the linear SVM; a choice, for rows of three parts of length 1
 
 
 @dataclass
 class Evaluation:
-    """What was found.
+    """Results of an evaluation.
 
     Attributes
     ----------
@@ -37,9 +38,9 @@ class Evaluation:
     test, train : list of PetFile
     X_test, X_train : CSR matrices
     probabilities : dict of str to ndarray
-        Of the model on the test rows of each part (NaN rows: not judged by that part).
+        Of the model on the test rows of each part (NaN rows: not classified by that part).
     seconds : float
-        Median of the columns of one photograph, without reading the file.
+        Median processor time for the columns of one photograph, without reading the file.
     """
 
     rows: list[dict[str, Any]]
@@ -70,9 +71,13 @@ def evaluate_classifier(
     ----------
     model : ImageClassifier
     files : sequence of PetFile
-        Readable ones.
-    watch : callable
-        Passes an iterable through and shows progress.
+        Photographs that can be read.
+    watch : function
+        Takes an iterable and its length, passes it through and shows progress.
+
+    Returns
+    -------
+    Evaluation
 
     Raises
     ------
@@ -110,7 +115,7 @@ def evaluate_classifier(
         y_train = np.array([f.label for f in train])[learnable]
         if learnable.any() and set(y_train.tolist()) == set(model.classes):
             codes = np.array([model.classes.index(label) for label in y_train])
-            found.rows += _peers(model, part, found.X_train[learnable], codes, found.X_test[asked], y_test[asked])
+            found.rows += _competitors(model, part, found.X_train[learnable], codes, found.X_test[asked], y_test[asked])
     return found
 
 
@@ -130,8 +135,8 @@ def _by_breed(part: str, files: Sequence[PetFile], wrong: np.ndarray) -> list[di
     return [{"breed": str(b)} | _row(part, "model", 0, wrong[breeds == b]) for b in np.unique(breeds) if b]
 
 
-def _peers(model: ImageClassifier, part: str, X, y, X_test, y_test) -> list[dict[str, Any]]:
-    """The other methods of the model's own settings, nearest neighbours and a linear machine, on the same columns."""
+def _competitors(model: ImageClassifier, part: str, X, y, X_test, y_test) -> list[dict[str, Any]]:
+    """The other methods of the model's own settings, nearest neighbours and a linear SVM, on the same columns."""
     from sklearn.neighbors import KNeighborsClassifier
     from sklearn.svm import LinearSVC
 
@@ -141,7 +146,7 @@ def _peers(model: ImageClassifier, part: str, X, y, X_test, y_test) -> list[dict
         if method == model.settings.method:
             continue
         learnt = ClassifierSettings(**{**vars(model.settings), "method": method}).learn(X[:, pool], y)
-        wrong = _mean_probabilities(learnt, X_test[:, pool]).argmax(axis=1) != y_test
+        wrong = mean_probabilities(learnt, X_test[:, pool]).argmax(axis=1) != y_test
         rows.append(_row(part, method, len({int(c) for s in learnt for c in s.selected}), wrong))
     if part == WHOLE:  # the others see all 31,000 columns, or all that need no head box
         X, X_test = X[:, pool], X_test[:, pool]

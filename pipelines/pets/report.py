@@ -1,4 +1,4 @@
-"""Pictures of what an image classifier looks at: words, pairs of words, evidence (thesis, Figures 4.2, 4.3 and 4.6)."""
+"""Pictures of what an image classifier uses: words, pairs of words, evidence (Ma (thesis), Figures 4.2, 4.3 and 4.6)."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _strip(patches: Sequence[np.ndarray], n: int) -> np.ndarray:
 
 
 def draw_words(path: Path, model: ImageClassifier, part: str, patches: Patches) -> None:
-    """The strongest words of a part, each with patches of training photographs and the class that it speaks for."""
+    """The strongest words of a part, each with patches of training photographs and the class that it is evidence for."""
     from matplotlib.figure import Figure
 
     additive = model.scorers[part][0]
@@ -90,7 +90,7 @@ def draw_words(path: Path, model: ImageClassifier, part: str, patches: Patches) 
         title = str(names[column])
         if isinstance(additive, AdditiveScorer):
             row = np.flatnonzero(additive.selected == column)
-            title += f": {model.classes[int(additive.responses[row[0], -1].argmax())]}" if len(row) else ""
+            title += f": {model.classes[int(additive.model.responses[row[0], -1].argmax())]}" if len(row) else ""
         axes.imshow(_strip(patches.of(column, N_PATCHES), N_PATCHES))
         axes.set_title(title, fontsize=8, loc="left", pad=2)
         axes.axis("off")

@@ -245,7 +245,9 @@ def test_methods(table, method, n_classes):
             kind.read("file", {f"a.{k}": v for k, v in scorer.arrays().items()}, "a", n_classes, 1)
         if isinstance(scorer, AdditiveScorer):
             baseline = scorer.scores(sp.csr_matrix((1, X.shape[1])))
-            np.testing.assert_allclose(scorer.scores(X), baseline + scorer.model.contributions(X, reference=0.0).sum(axis=1), atol=1e-9)
+            np.testing.assert_allclose(
+                scorer.scores(X), baseline + scorer.model.contributions(X, reference=0.0).sum(axis=1), atol=1e-9
+            )
 
 
 def test_scorers_agree_with_their_estimators(table):

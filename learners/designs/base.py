@@ -87,6 +87,10 @@ class Design:
         new.n_features = len(kept)
         return new
 
+    def has_missing(self, rows: np.ndarray) -> np.ndarray:
+        """Whether each feature is NaN in one of the rows of a mask (n_samples,): never where responses are linear."""
+        return np.zeros(self.n_features, bool)
+
     def matrix(self) -> np.ndarray:
         """The standardised columns themselves, (n_samples, n_features * width), in the data's precision: for small designs."""
         raise NotImplementedError

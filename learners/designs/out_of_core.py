@@ -38,15 +38,15 @@ class Reader:
     weight : ndarray of shape (n_samples,)
     limit : int
         Bytes of memory to be used.
-    share : float
-        Part of the rows that a step reads while the columns do not fit into memory.
+    subsample : float
+        Fraction of the rows that a step reads while the columns do not fit into memory.
     random : RandomState
     """
 
     source: Source
     weight: np.ndarray
     limit: int
-    share: float
+    subsample: float
     random: np.random.RandomState
 
     def tiles(self, columns: np.ndarray, whole: str = "") -> list[tuple[slice, slice]] | None:
@@ -61,8 +61,8 @@ class Reader:
         values = max(1, self.limit // (_TILE * self.source.dtype.itemsize))
         height = values // m
         if whole == "rows":
-            if self.share < 1.0:
-                height = min(height, int(np.ceil(n * self.share / _STRETCHES)))
+            if self.subsample < 1.0:
+                height = min(height, int(np.ceil(n * self.subsample / _STRETCHES)))
             rows = self.source.cuts(height)
             return [(r, slice(0, m)) for r in rows] if max(r.stop - r.start for r in rows) <= height else None
         if self.source.order == "F" or height < self.source.row_step:
@@ -248,7 +248,7 @@ class BlockDesign(OutOfCoreDesign):
         if tiles is None or not coef.any():  # no scores, no need of whole rows: the file is read as it lies
             return super().scores_and_gradient(coef, intercept, loss, y, sample_weight)
         weight = sample_weight
-        if self._reader.share < 1.0:
+        if self._reader.subsample < 1.0:
             tiles, weight = self._some(tiles, sample_weight)
         gradient, residual_sum, value = np.zeros(coef.shape), np.zeros(coef.shape[2]), 0.0
         for rows, part, block in self._blocks(tiles=tiles):
@@ -260,7 +260,7 @@ class BlockDesign(OutOfCoreDesign):
 
     def _some(self, tiles, sample_weight):
         """Some blocks of rows at random, and weights that make up for the others."""
-        count = max(1, round(self._reader.share * len(tiles)))
+        count = max(1, round(self._reader.subsample * len(tiles)))
         chosen = np.sort(self._reader.random.permutation(len(tiles))[:count])
         tiles = [tiles[i] for i in chosen]
         read = sum(float(sample_weight[rows].sum()) for rows, _ in tiles)
@@ -271,7 +271,7 @@ class BlockDesign(OutOfCoreDesign):
         if tiles is None:
             return super().covariance(direction, sample_weight)
         weight = sample_weight
-        if self._reader.share < 1.0:
+        if self._reader.subsample < 1.0:
             tiles, weight = self._some(tiles, sample_weight)
         out = np.zeros(direction.shape)
         for rows, part, block in self._blocks(tiles=tiles):
@@ -350,9 +350,8 @@ class PiecewiseBlockDesign(BlockDesign):
         self._moments = block_moments(histograms, self.basis)
         return self._standardised(product, residual)
 
-    def met_missing(self, rows: np.ndarray) -> np.ndarray:
-        """Whether each feature had NaN in one of the chosen rows."""
-        return self.in_memory().met_missing(rows)  # type: ignore[attr-defined]
+    def has_missing(self, rows):
+        return self.in_memory().has_missing(rows)
 
     def _narrow(self, kept):
         self.knots = self.knots[kept]

@@ -102,8 +102,7 @@ class PiecewiseDesign(Design):
         """Codes (n_blocks, len(positions), kernels.ROWS) of some features."""
         return self.codes[:, self.features[positions]]
 
-    def met_missing(self, rows: np.ndarray) -> np.ndarray:
-        """Whether each feature had NaN in one of the chosen rows (n_samples,), bool."""
+    def has_missing(self, rows):
         chosen = np.zeros(self.codes.shape[0] * kernels.ROWS, bool)
         chosen[: self.n_samples] = rows
         codes = self.codes[:, self.features]
@@ -166,7 +165,7 @@ def encode(X: np.ndarray, knots: np.ndarray, even: bool, codes: np.ndarray, star
 
 
 def hat_basis(n_bins: int, missing: bool = False) -> np.ndarray:
-    """Hat functions u_0..u_B at every code, (256, B + 1); with ``missing`` one more column that marks NaN alone.
+    """Hat functions u_0..u_B at every code, (256, B + 1); with ``missing`` one more column that is 1 for NaN alone.
 
     Examples
     --------

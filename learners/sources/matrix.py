@@ -120,7 +120,7 @@ class OutOfCoreMatrix:
         return self
 
     def __copy__(self):
-        """The same matrix with limits of its own."""
+        """The same matrix, whose limits can be set apart."""
         new = type(self).__new__(type(self))
         new.__dict__.update(self.__dict__)
         return new
@@ -147,7 +147,7 @@ class Source(OutOfCoreMatrix):
     order : {"C", "F"}
         How rectangles are laid out when they are read: along the file.
     row_step, column_step : int
-        Whoever reads one value reads a rectangle of these sides.
+        Sides of the rectangle that is read where one value is asked for.
     """
 
     stored: np.dtype

@@ -71,7 +71,7 @@ def _null_gradient(X, y) -> float:
     return float(np.abs(X.T @ (y - y.mean())).max()) / len(y)
 
 
-def l1(X, y, k, task, random_state=None):
+def _l1(X, y, k, task, random_state=None):
     """The lasso: LARS for regression; liblinear with a search for the penalty for classification."""
     X = StandardScaler().fit_transform(X)
     if task == "regression":
@@ -87,7 +87,7 @@ def l1(X, y, k, task, random_state=None):
     return search_strength(fit, k, 1e-3 * top, top)
 
 
-def elastic_net(X, y, k, task, random_state=None):
+def _elastic_net(X, y, k, task, random_state=None):
     """The elastic net: coordinate descent for regression, stochastic gradient descent for classification (as in the FSA papers).
 
     Share of L1 in the penalty: 0.9 for classification; 0.99 for regression, nearest to the papers' numbers on draws that are in no
@@ -130,27 +130,27 @@ def _skglm(X, y, k, task, penalty_class, gamma):
     return strongest_columns(coef, k)
 
 
-def mcp(X, y, k, task, random_state=None):
+def _mcp(X, y, k, task, random_state=None):
     """Minimax concave penalty (skglm), gamma 3 for regression and 12 for the flatter logistic loss."""
     from skglm.penalties import MCPenalty
 
     return _skglm(X, y, k, task, MCPenalty, 3.0 if task == "regression" else 12.0)
 
 
-def scad(X, y, k, task, random_state=None):
+def _scad(X, y, k, task, random_state=None):
     """Smoothly clipped absolute deviation (skglm), gamma 3.7 for regression and 8 for the flatter logistic loss."""
     from skglm.penalties import SCAD
 
     return _skglm(X, y, k, task, SCAD, 3.7 if task == "regression" else 8.0)
 
 
-def recursive_elimination(X, y, k, task, random_state=None):
+def _recursive_elimination(X, y, k, task, random_state=None):
     """Recursive feature elimination (scikit-learn), a tenth of the columns at a time."""
     model = LinearRegression() if task == "regression" else LogisticRegression(max_iter=200)
     return np.flatnonzero(RFE(model, n_features_to_select=k, step=0.1).fit(StandardScaler().fit_transform(X), y).support_)
 
 
-def abess(X, y, k, task, random_state=None):
+def _abess(X, y, k, task, random_state=None):
     """Adaptive best-subset selection (package abess) of size k."""
     import abess as package
 
@@ -159,7 +159,7 @@ def abess(X, y, k, task, random_state=None):
     return np.flatnonzero(model.coef_)
 
 
-def skscope(X, y, k, task, random_state=None):
+def _skscope(X, y, k, task, random_state=None):
     """Splicing of package skscope on the mean loss, derivatives by jax."""
     import jax.numpy as jnp
     from skscope import ScopeSolver
@@ -178,7 +178,7 @@ def skscope(X, y, k, task, random_state=None):
     return np.sort(solver.get_support())
 
 
-def lightgbm(X, y, k, task, random_state=None):
+def _lightgbm(X, y, k, task, random_state=None):
     """The k columns of greatest total gain of gradient boosted trees (LightGBM)."""
     from lightgbm import LGBMClassifier, LGBMRegressor
 
@@ -187,14 +187,14 @@ def lightgbm(X, y, k, task, random_state=None):
 
 
 COMPETITORS = {
-    "L1": l1,
-    "EL": elastic_net,
-    "MCP": mcp,
-    "SCAD": scad,
-    "RFE": recursive_elimination,
-    "abess": abess,
-    "skscope": skscope,
-    "LightGBM": lightgbm,
+    "L1": _l1,
+    "EL": _elastic_net,
+    "MCP": _mcp,
+    "SCAD": _scad,
+    "RFE": _recursive_elimination,
+    "abess": _abess,
+    "skscope": _skscope,
+    "LightGBM": _lightgbm,
 }
 _NEEDS = {"MCP": "skglm", "SCAD": "skglm", "abess": "abess", "skscope": "skscope", "LightGBM": "lightgbm"}
 

@@ -220,11 +220,13 @@ _SHARED = """loss : {"hinge", "logistic", "flipped_logistic", "huberised_hinge",
     max_iter : int
         Passes over the rows in ``fit``.
     class_weight : dict, "balanced" or None
+        Factors of the sample weights; "balanced" gives all classes the same total weight.
     fit_intercept : bool
         The intercept is never shrunk.
     shuffle : bool
         A new order of the rows for every pass.
     random_state : int, RandomState or None
+        Order in which the rows are seen.
     verbose : int
         1 shows a progress bar.
 

@@ -162,9 +162,11 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         Strength of the ridge, times the mean squared length of a row, with which ``fit`` at last fits the features left once
         more, all rows at a time (the Huberised hinge in place of the hinge). None keeps the mean.
     class_weight : dict, "balanced" or None
+        Factors of the sample weights; "balanced" gives all classes the same total weight.
     fit_intercept : bool
         The intercept is never shrunk.
     random_state : int, RandomState or None
+        Order in which the rows are seen.
     n_jobs : int or None
         Threads; the result does not depend on it.
     verbose : int

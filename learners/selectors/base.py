@@ -76,6 +76,11 @@ class SelectingClassifier(SparseClassifierMixin, Selector):
             Labels of any type, two classes or more.
         sample_weight : array of shape (n_samples,) or None
 
+        Returns
+        -------
+        SelectingClassifier
+            The fitted estimator itself.
+
         Raises
         ------
         ValueError
@@ -103,6 +108,11 @@ class SelectingRegressor(RegressorMixin, Selector):
         y : array of shape (n_samples,) or (n_samples, n_outputs)
         sample_weight : array of shape (n_samples,) or None
 
+        Returns
+        -------
+        SelectingRegressor
+            The fitted estimator itself.
+
         Raises
         ------
         ValueError
@@ -120,5 +130,15 @@ class SelectingRegressor(RegressorMixin, Selector):
         return self
 
     def predict(self, X) -> np.ndarray:
-        """Predictions, shaped like the ``y`` of :meth:`fit`."""
+        """Predictions, shaped like the ``y`` of :meth:`fit`.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            The predictions.
+        """
         return self._scores(X)

@@ -157,6 +157,7 @@ def forward_backward(
     shrinkage : float
         shrinkage * ||coef||^2 is part of the objective.
     fit_intercept : bool
+        Whether there is a constant; it is neither shrunk nor dropped.
 
     Returns
     -------
@@ -291,6 +292,7 @@ _PARAMETERS = """
     ridge : float, default 1e-4
         ridge / 2 ||coef||^2 on standardised columns is part of the objective: separable data stay finite.
     fit_intercept : bool, default True
+        Whether there is a constant; it is neither shrunk nor dropped.
 """
 
 _ATTRIBUTES = """
@@ -308,6 +310,7 @@ class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
     """Classifier on k features, chosen forwards and backwards (FoBa, Algorithm 1 of its paper).
     {parameters}
     class_weight : dict, "balanced" or None
+        Factors of the sample weights; "balanced" gives all classes the same total weight.
     {attributes}
     Examples
     --------

@@ -81,6 +81,11 @@ class RankBoost(BaseEstimator):
         sample_weight : array of shape (n_samples,) or None
             A pair weighs as much as the product of its items' weights.
 
+        Returns
+        -------
+        RankBoost
+            The fitted estimator itself.
+
         Raises
         ------
         ValueError
@@ -143,13 +148,35 @@ class RankBoost(BaseEstimator):
         return self
 
     def decision_function(self, X) -> np.ndarray:
-        """Scores (n_samples,): the greater the better."""
+        """Scores (n_samples,): the greater the better.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Rows to score.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The scores.
+        """
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
         return (X[:, self.features_] > self.thresholds_) @ self.alphas_
 
     def predict(self, X) -> np.ndarray:
-        """Scores (n_samples,): the greater the better."""
+        """Scores (n_samples,): the greater the better.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Rows to score.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The scores.
+        """
         return self.decision_function(X)
 
     def __sklearn_tags__(self):

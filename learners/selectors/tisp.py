@@ -48,6 +48,7 @@ def quantile_thresholding(
     prior : Prior or None
         Its shrinkage alone counts.
     fit_intercept : bool, default True
+        Whether there is a constant; it is neither shrunk nor dropped.
     learning_rate : float or None
         None: one over the curvature along the features at hand (all at first, then the k of the last thresholding).
 
@@ -144,6 +145,7 @@ _PARAMETERS = """
     n_features_to_select : int or float, default 10
         k: how many features stay, or which fraction of them. More than there are keeps all, with a warning.
     loss : str or Loss
+        A name of the table of losses, or a custom loss.
     n_thresholdings : int, default 10
         Gradient steps on all features, each followed by thresholding.
     n_steps : int, default 500
@@ -154,6 +156,7 @@ _PARAMETERS = """
         Step size on standardised columns and mean gradients; "auto" is one over the
         curvature along the features at hand.
     fit_intercept : bool, default True
+        Whether there is a constant; it is neither shrunk nor dropped.
 """
 
 _ATTRIBUTES = """
@@ -170,6 +173,7 @@ class TISPClassifier(_TISP, SelectingClassifier):
     """Classifier on exactly k features by quantile thresholding (QTP of the FSA papers).
     {parameters}
     class_weight : dict, "balanced" or None
+        Factors of the sample weights; "balanced" gives all classes the same total weight.
     {attributes}
     Examples
     --------

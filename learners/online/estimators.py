@@ -1,4 +1,4 @@
-"""Sparse linear classifiers that learn from one row at a time: truncated gradient, RDA and FOBOS (chapter 3 of the thesis)."""
+"""Sparse linear classifiers that learn from one row at a time: truncated gradient, RDA and FOBOS (Ma (thesis), chapter 3)."""
 
 from __future__ import annotations
 
@@ -246,7 +246,7 @@ def _document(cls):
 
 @_document
 class TruncatedGradientClassifier(OnlineClassifier):
-    """Truncated gradient: SGD with a soft threshold after every few rows (Algorithm 3.1 of the thesis, after Langford et al.).
+    """Truncated gradient: SGD with a soft threshold after every few rows (Ma (thesis), Algorithm 3.1, after Langford et al.).
 
     Parameters
     ----------
@@ -314,7 +314,9 @@ class TruncatedGradientClassifier(OnlineClassifier):
 
 @_document
 class FOBOSClassifier(OnlineClassifier):
-    """Forward-backward splitting with the absolute norm, (3.36) of the thesis (Duchi and Singer): a soft threshold after every row.
+    """Forward-backward splitting with the absolute norm: a soft threshold after every row.
+
+    Ma (thesis), eq. (3.36), after Duchi and Singer.
 
     Parameters
     ----------
@@ -377,7 +379,7 @@ class FOBOSClassifier(OnlineClassifier):
 
 @_document
 class RDAClassifier(OnlineClassifier):
-    """Regularised dual averaging with the absolute norm, (3.35) of the thesis (Xiao).
+    """Regularised dual averaging with the absolute norm, Ma (thesis), eq. (3.35), after Xiao.
 
     Parameters
     ----------

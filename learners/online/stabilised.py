@@ -1,4 +1,4 @@
-"""Stabilised truncated SGD (chapter 3 of the thesis, Algorithms 3.2-3.4): linear classifiers whose features stay the same."""
+"""Stabilised truncated SGD (Ma (thesis), Algorithms 3.2-3.4): linear classifiers whose features stay the same."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
 
     References
     ----------
-    Chapter 3 of the thesis on sDist and stabilised truncated SGD.
+    Ma (thesis), chapter 3: stabilised truncated SGD.
 
     Examples
     --------
@@ -324,7 +324,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
             self._fit_again(state, X, y, weight)
 
     def _is_due(self, n_active, target, last):
-        """Whether a stage ends with a look at all features: for the annealed stages only when enough of them are to leave."""
+        """Whether a stage evaluates all features at its end: for the annealed stages only when enough of them are to leave."""
         if self.selection == "threshold":
             return True
         return target < n_active and (target <= FEWER * n_active or last or target == self._k)

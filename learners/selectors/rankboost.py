@@ -1,4 +1,4 @@
-"""RankBoost with threshold rankers: the baseline of the ranking experiments (arXiv text, section 7.3.1)."""
+"""RankBoost with threshold rankers: the baseline of the ranking experiments (Barbu et al. (2014), section 7.3.1)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ def _best_threshold(codes, potential, n_thresholds):
 
 
 class RankBoost(BaseEstimator):
-    """RankBoost (Freund, Iyer, Schapire, Singer, JMLR 2003) with weak rankers h(x) = [x_j > theta], eq. (23) of the arXiv text.
+    """RankBoost with weak rankers h(x) = [x_j > theta], eq. (23) of Barbu et al. (2014).
+
+    After Freund, Iyer, Schapire and Singer, JMLR 2003.
 
     Parameters
     ----------

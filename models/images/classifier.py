@@ -388,7 +388,7 @@ class ImageClassifier:
         Returns
         -------
         tuple of two ndarrays
-            Columns (n,), and windows (n, 3) as x, y and size in pixels.
+            Columns (m,), and windows (m, 4): x, y, width and height in pixels, (x, y) the middle.
         """
         return occurrences(self.features, photograph.resized(self.features.side))
 

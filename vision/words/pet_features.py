@@ -140,7 +140,7 @@ def colour_histogram(image: npt.ArrayLike) -> np.ndarray:
 class PetFeatures(TransformerMixin, BaseEstimator):
     """Columns of a photograph: words in five spatial bins, words of the head, joint colour histogram.
 
-    With 5,000 words these are the 31,000 columns of the thesis: 25,000 + 5,000 + 1,000. Whole image and head have vocabularies of
+    With 5,000 words these are the 31,000 columns of Ma (thesis): 25,000 + 5,000 + 1,000. Whole image and head have vocabularies of
     their own. Photographs without a head box have zeros in the head's columns.
 
     Parameters

@@ -75,7 +75,7 @@ class VisualWords(TransformerMixin, BaseEstimator):
     n_words : int
         Size of the vocabulary.
     spatial : bool
-        Also the frequencies in the four quarters of the image (the 1 x 1 and 2 x 2 grids of the thesis, section 4.1.2).
+        Also the frequencies in the four quarters of the image (the 1 x 1 and 2 x 2 grids of Ma (thesis), section 4.1.2).
     mirror : bool
         Count the words of the image and of its mirror image: which way an animal looks does not say what it is.
     power : float

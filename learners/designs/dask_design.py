@@ -41,18 +41,34 @@ class DaskDesign(OutOfCoreDesign):
     Work runs on the active ``distributed`` client, or on Dask's default scheduler. A step makes one task per tile where tiles hold
     whole rows, two otherwise and two for each row of tiles, and one for every sixteen partial sums.
 
+    Parameters
+    ----------
+    X : DaskMatrix
+        All columns; its ``memory_limit`` and ``subsample`` hold.
+    sample_weight : ndarray of shape (n_samples,)
+        Sums to one.
+    response : PiecewiseLinear or None, default None
+        None for linear responses.
+    random_state : int, RandomState or None, default None
+        Which rows a step reads where the data are subsampled.
+
     Attributes
     ----------
     tiles : list of list of Delayed
         Values or codes, by rows and columns of tiles.
     parts : list of slice
-        Coding of each column of tiles, positions in this design.
+        Columns of each column of tiles, positions in this design.
     remaining : list of (ndarray or None)
         Which of its stored columns remain in a column of tiles; None for all. A copy is made when few are left, as in memory.
     stored : int
-        Coding that the tiles hold; 0 for the tiles of the data themselves, which are left in the first cut.
+        Columns that the tiles hold; 0 for the tiles of the data themselves, which are left in the first cut.
     rows : list of slice
         Rows of each row of tiles.
+
+    References
+    ----------
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer Vision and Big Data Learning", IEEE
+       Transactions on Pattern Analysis and Machine Intelligence 39, 2017, section 2.2, "Large Scale Implementation".
     """
 
     tiles: list[list]

@@ -32,7 +32,7 @@ def shared(value, n_bytes: int):
 class Coding:
     """How values become standardised responses: the moments of the columns and, for piecewise-linear responses, their knots.
 
-    Attributes
+    Parameters
     ----------
     mean, inv : ndarray or None
         None before the first read.

@@ -30,6 +30,7 @@ class DenseDesign(FirstReadDesign):
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
+        Neither copied nor changed.
     sample_weight : ndarray of shape (n_samples,) or None
         Sums to one; not needed where the moments are known.
     moments : (ndarray, ndarray) or None, default None

@@ -32,15 +32,18 @@ _STRETCHES = 4  # so many stretches of rows at least make a random part of the r
 class Reader:
     """What all designs on one file share.
 
-    Attributes
+    Parameters
     ----------
     source : Source
+        The file.
     weight : ndarray of shape (n_samples,)
+        Sums to one.
     limit : int
         Bytes of memory to be used.
     subsample : float
         Fraction of the rows that a step reads while the columns do not fit into memory.
     random : RandomState
+        Which rows these are.
     """
 
     source: Source
@@ -197,6 +200,11 @@ class BlockDesign(OutOfCoreDesign):
         Sums to one.
     random_state : int, RandomState or None, default None
         Which rows a step reads where the source is subsampled.
+
+    References
+    ----------
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer Vision and Big Data Learning", IEEE
+       Transactions on Pattern Analysis and Machine Intelligence 39, 2017, section 2.2, "Large Scale Implementation".
     """
 
     def __init__(self, source: Source, sample_weight: np.ndarray, random_state=None):
@@ -295,10 +303,18 @@ class PiecewiseBlockDesign(BlockDesign):
     Parameters
     ----------
     source : Source
+        All columns of a file; its ``memory_limit`` and ``subsample`` hold.
     sample_weight : ndarray of shape (n_samples,)
         Sums to one.
     response : PiecewiseLinear
+        Number of bins, and where the knots lie.
     random_state : int, RandomState or None, default None
+        Which rows a step reads where the source is subsampled.
+
+    References
+    ----------
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer Vision and Big Data Learning", IEEE
+       Transactions on Pattern Analysis and Machine Intelligence 39, 2017, section 2.2, "Large Scale Implementation".
     """
 
     knots: np.ndarray

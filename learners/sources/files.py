@@ -25,10 +25,13 @@ class RawSource(Source):
     Parameters
     ----------
     path : path
+        The file.
     offset : int
         Where the first value lies, in bytes.
     shape : (int, int)
+        Rows and columns.
     dtype : dtype
+        As stored.
     strides : (int, int)
         Bytes from row to row and from column to column; one of them is the size of a value.
     """
@@ -125,7 +128,13 @@ def _in_turn(file: int, view: memoryview, at: int) -> int:
 
 
 class ChunkedSource(Source):
-    """A Zarr array or HDF5 data set: whole chunks are read."""
+    """A Zarr array or HDF5 data set: whole chunks are read.
+
+    Parameters
+    ----------
+    array : zarr.Array or h5py.Dataset
+        Of two dimensions, in chunks.
+    """
 
     def __init__(self, array):
         self.array, self.shape = array, tuple(array.shape)
@@ -158,8 +167,9 @@ class ParquetSource(Source):
     Parameters
     ----------
     file : pyarrow.parquet.ParquetFile
-    columns : list of str or None
-        All by default.
+        Of numbers, in the columns that are read.
+    columns : list of str or None, default None
+        Names of columns; all by default.
     """
 
     order = "F"

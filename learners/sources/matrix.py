@@ -19,10 +19,12 @@ def parse_bytes(limit: int | str) -> int:
     Parameters
     ----------
     limit : int or str
+        Units are B, KB, MB, GB, TB and KiB, MiB, GiB, TiB.
 
     Returns
     -------
     int
+        At least 1.
 
     Raises
     ------
@@ -54,6 +56,7 @@ def float_dtype(dtype) -> np.dtype:
     Parameters
     ----------
     dtype : dtype
+        As stored.
 
     Returns
     -------

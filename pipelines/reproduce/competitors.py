@@ -31,7 +31,20 @@ _SEARCH_STEPS = 14
 
 
 def strongest_columns(strength: np.ndarray, k: int) -> np.ndarray:
-    """The k columns of greatest strength, ascending."""
+    """The k columns of greatest strength.
+
+    Parameters
+    ----------
+    strength : ndarray of shape (n_features,)
+        Compared without its signs; of equal ones the first.
+    k : int
+        How many.
+
+    Returns
+    -------
+    ndarray of int of shape (k,)
+        Ascending.
+    """
     return np.sort(np.argsort(-np.abs(strength), kind="stable")[:k])
 
 
@@ -42,6 +55,8 @@ def search_strength(fit: Callable[[float], np.ndarray], k: int, low: float, high
     ----------
     fit : function
         From a penalty strength to coefficients (n_features,); the greater the penalty, the fewer are nonzero.
+    k : int
+        Columns wanted.
     low, high : float
         Penalties with too many and with too few nonzero coefficients.
 
@@ -200,12 +215,37 @@ _NEEDS = {"MCP": "skglm", "SCAD": "skglm", "abess": "abess", "skscope": "skscope
 
 
 def available() -> list[str]:
-    """Names of the competitors whose packages are installed."""
+    """Names of the competitors whose packages are installed.
+
+    Returns
+    -------
+    list of str
+    """
     return [name for name in COMPETITORS if name not in _NEEDS or find_spec(_NEEDS[name]) is not None]
 
 
 def select(name: str, X, y, k: int, task: str, random_state=None) -> np.ndarray:
-    """Columns (k,) that the competitor ``name`` selects, ascending; its warnings about convergence are kept quiet.
+    """Columns that a competitor selects; its warnings about convergence are not shown.
+
+    Parameters
+    ----------
+    name : str
+        A name in ``COMPETITORS``.
+    X : ndarray of shape (n_samples, n_features)
+        Columns.
+    y : ndarray of shape (n_samples,)
+        Labels -1 / +1, or numbers.
+    k : int
+        Columns wanted.
+    task : {"classification", "regression"}
+        What is predicted.
+    random_state : int or None, default None
+        Of the solvers that draw random numbers.
+
+    Returns
+    -------
+    ndarray of int of shape (k,)
+        Ascending.
 
     Raises
     ------
@@ -223,7 +263,23 @@ def select(name: str, X, y, k: int, task: str, random_state=None) -> np.ndarray:
 
 
 def ridge_scores(X, y, task: str, X_new) -> np.ndarray:
-    """Scores of a linear model on all columns, the penalty chosen on a held-out fifth: the row "L2" of the papers' tables."""
+    """Scores of a linear model on all columns, the penalty chosen on a held-out fifth: the row "L2" of the papers' tables.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Training rows.
+    y : ndarray of shape (n_samples,)
+        Labels -1 / +1, or numbers.
+    task : {"classification", "regression"}
+        What is predicted.
+    X_new : ndarray of shape (n_new, n_features)
+        Rows to predict.
+
+    Returns
+    -------
+    ndarray of shape (n_new,)
+    """
     scaler = StandardScaler().fit(X)
     X, X_new = scaler.transform(X), scaler.transform(X_new)
     held = np.arange(len(y)) % 5 == 0
@@ -328,5 +384,15 @@ class LMNN(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X):
-        """Rows in the learnt metric, array of shape (n_rows, n_features)."""
+        """Rows in the learnt metric.
+
+        Parameters
+        ----------
+        X : array of shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_features)
+        """
         return np.asarray(X) @ self.components_.T

@@ -45,7 +45,7 @@ def fsa_stability(
     ----------
     runs : int, default 10
         Data sets per point; the paper has 10.
-    data_dir
+    data_dir : path or None
         Not used: the data are simulated.
     n_samples, k : int, default 1000 and 10
         Rows and relevant columns; clean labels, M = 1000.

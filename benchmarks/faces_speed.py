@@ -21,6 +21,7 @@ import numpy as np
 from annealed.models import load_model
 from annealed.pipelines.faces.average_precision import judge
 from annealed.pipelines.faces.data import read_faces
+from annealed.pipelines.faces.parallel import detect_many
 from annealed.vision.images import read_image
 
 SIZE = (640, 480)
@@ -95,7 +96,7 @@ def main():
         for jobs in (1, 2):
             for _ in range(2):  # the first time the processes start
                 clock = time.perf_counter()
-                n = sum(1 for _ in detector.detect_many(pixels * 3, jobs, mode="prune+regress"))
+                n = sum(1 for _ in detect_many(detector, pixels * 3, jobs, mode="prune+regress"))
                 wall = time.perf_counter() - clock
             print(f"all nine, prune+regress, {jobs} processes: {n / wall:.1f} photographs per second", flush=True)
     cold = subprocess.run(

@@ -22,7 +22,7 @@ def save_tiny_detector(path):
     pool = FeaturePool(kinds={k: HAAR_KINDS[k] for k in ("2h", "2v", "centre")}, sides=(4,), hog=None)
     responses = Responses([-1.0], [0.5], [[-2, -1, 0, 1, 2]])
     one = KeypointModel(pool.features[:1], responses, 0.0, np.float32([0.5]), threshold=0.8)
-    KeypointDetector({"left_eye": one, "chin": one.mirrored(pool)}, pool, info={"summary": "tiny"}).save(path)
+    KeypointDetector({"left_eye": one, "chin": one.mirrored(pool, 28.3)}, pool, info={"summary": "tiny"}).save(path)
     return path
 
 

@@ -18,15 +18,7 @@ def canonical(X):
 
 
 class SparseDesign(Design):
-    """Linear responses on a scipy sparse matrix, held by columns; centring is applied to the results, so nothing is densified.
-
-    Parameters
-    ----------
-    X : sparse matrix of shape (n_samples, n_features)
-        Of any format.
-    sample_weight : ndarray of shape (n_samples,)
-        Sums to one.
-    """
+    """A scipy sparse matrix, held by columns; centring is applied to the results, so nothing is densified."""
 
     def __init__(self, X, sample_weight: np.ndarray):
         self.X = canonical(sp.csc_array(X))

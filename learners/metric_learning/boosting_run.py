@@ -57,8 +57,7 @@ class BoostingRun:
     ----------
     model : SDist
         Only its parameters are read.
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-        Training rows.
+    X : ndarray or CSR matrix
     codes : ndarray of int
         Codes of the classes.
     callback : callable or None, default None

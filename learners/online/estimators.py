@@ -1,4 +1,4 @@
-"""Sparse linear classifiers that learn from one row at a time: truncated gradient, RDA and FOBOS (Ma (thesis), chapter 3)."""
+"""Sparse linear classifiers that learn from one row at a time: truncated gradient, RDA and FOBOS (chapter 3 of the thesis)."""
 
 from __future__ import annotations
 
@@ -220,13 +220,11 @@ _SHARED = """loss : {"hinge", "logistic", "flipped_logistic", "huberised_hinge",
     max_iter : int
         Passes over the rows in ``fit``.
     class_weight : dict, "balanced" or None
-        Factors of the sample weights; "balanced" gives all classes the same total weight.
     fit_intercept : bool
         The intercept is never shrunk.
     shuffle : bool
         A new order of the rows for every pass.
     random_state : int, RandomState or None
-        Order in which the rows are seen.
     verbose : int
         1 shows a progress bar.
 
@@ -246,7 +244,7 @@ def _document(cls):
 
 @_document
 class TruncatedGradientClassifier(OnlineClassifier):
-    """Truncated gradient: SGD with a soft threshold after every few rows (Ma (thesis), Algorithm 3.1, after Langford et al.).
+    """Truncated gradient: SGD with a soft threshold after every few rows (Algorithm 3.1 of the thesis, after Langford et al.).
 
     Parameters
     ----------
@@ -314,9 +312,7 @@ class TruncatedGradientClassifier(OnlineClassifier):
 
 @_document
 class FOBOSClassifier(OnlineClassifier):
-    """Forward-backward splitting with the absolute norm: a soft threshold after every row.
-
-    Ma (thesis), eq. (3.36), after Duchi and Singer.
+    """Forward-backward splitting with the absolute norm, (3.36) of the thesis (Duchi and Singer): a soft threshold after every row.
 
     Parameters
     ----------
@@ -379,7 +375,7 @@ class FOBOSClassifier(OnlineClassifier):
 
 @_document
 class RDAClassifier(OnlineClassifier):
-    """Regularised dual averaging with the absolute norm, Ma (thesis), eq. (3.35), after Xiao.
+    """Regularised dual averaging with the absolute norm, (3.35) of the thesis (Xiao).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Stabilised truncated SGD (Ma (thesis), Algorithms 3.2-3.4): linear classifiers whose features stay the same."""
+"""Stabilised truncated SGD (chapter 3 of the thesis, Algorithms 3.2-3.4): linear classifiers whose features stay the same."""
 
 from __future__ import annotations
 
@@ -162,11 +162,9 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         Strength of the ridge, times the mean squared length of a row, with which ``fit`` at last fits the features left once
         more, all rows at a time (the Huberised hinge in place of the hinge). None keeps the mean.
     class_weight : dict, "balanced" or None
-        Factors of the sample weights; "balanced" gives all classes the same total weight.
     fit_intercept : bool
         The intercept is never shrunk.
     random_state : int, RandomState or None
-        Order in which the rows are seen.
     n_jobs : int or None
         Threads; the result does not depend on it.
     verbose : int
@@ -191,7 +189,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
 
     References
     ----------
-    Ma (thesis), chapter 3: stabilised truncated SGD.
+    Chapter 3 of the thesis on sDist and stabilised truncated SGD.
 
     Examples
     --------
@@ -324,7 +322,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
             self._fit_again(state, X, y, weight)
 
     def _is_due(self, n_active, target, last):
-        """Whether a stage evaluates all features at its end: for the annealed stages only when enough of them are to leave."""
+        """Whether a stage ends with a look at all features: for the annealed stages only when enough of them are to leave."""
         if self.selection == "threshold":
             return True
         return target < n_active and (target <= FEWER * n_active or last or target == self._k)

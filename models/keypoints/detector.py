@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import pickle
-import tempfile
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple
 
-import cv2
 import numpy as np
-from joblib import Parallel, delayed
 
 from ...vision.images import as_rgb
 from ...vision.pyramid import Level, gaussian_pyramid
@@ -22,20 +16,22 @@ from ...vision.windows.feature_pool import FeaturePool
 from ...vision.windows.level_features import Buffers, LevelChannels, level_channels
 from ...vision.windows.sparse_scan import score_windows
 from ..files import read_model, write_model
-from .guided_search import MODES, Guide
-from .non_maximum_suppression import IED, find_peaks
+from .guided_search import Guide, Mode
+from .non_maximum_suppression import DEFAULT_REFERENCE_IED, suppress_non_maxima
 from .serialisation import read_parts, write_parts
-from .shape_regression import Context
+from .shape_regression import ShapeRegressor
 from .window_models import KeypointModel
 
 KIND = "keypoint detector"
-STRIP = 1 << 20  # pixels of a level that are worked on at a time
-Item = TypeVar("Item")
-Answer = TypeVar("Answer")
+STRIP_PIXELS = 1 << 20
+"""Pixels of a level whose tables are in memory at a time. A choice: about 100 MB with orientation histograms."""
+
+_REQUESTS_AFTER_GRID = 4.0
+"""Requests for histograms in the mode "regress", as a multiple of the grid points: the windows around them follow (measured)."""
 
 
 class Detection(NamedTuple):
-    """One keypoint found: its name, position and score, and the side of the detection window (image pixels)."""
+    """One detected keypoint: its name, position and score, and the side of the detection window (image pixels)."""
 
     keypoint: str
     x: float
@@ -48,22 +44,33 @@ class Detection(NamedTuple):
 class KeypointDetector:
     """Finds keypoints in photographs; all keypoints share one pyramid and its integral images.
 
+    The detectors of section 3.3 of Barbu et al. (2017) [1]_, with the regression-guided search of Barbu et al. (2014) [2]_.
+
     Parameters
     ----------
     models : dict of str to KeypointModel
         One sparse model per keypoint.
     pool : FeaturePool
-        What the models' features mean.
-    scales_per_octave : int
+        The pool that the models' features belong to.
+    scales_per_octave : int, default 4
         Levels of the pyramid from one halving of the size to the next.
-    suppression : float
-        Radius within which a better detection of the same keypoint wins, in units of ``IED`` at its level.
+    suppression : float, default 0.3
+        Radius of non-maximum suppression, in units of ``reference_ied`` on the detection's level.
     info : dict
         What JSON can hold about training, scores and terms of use; kept in the file.
     guides : dict of str to Guide
         What the modes "regress" and "prune+regress" need, per keypoint.
-    context : Context, optional
-        Finds some of the keypoints from the answers of the others.
+    shape_regressor : ShapeRegressor, optional
+        Predicts some of the keypoints from the detections of the others.
+    reference_ied : float, default 28.3
+        Inter-eye distance in pixels of a pyramid level that the models were trained for.
+
+    References
+    ----------
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer Vision and Big Data Learning",
+       IEEE Transactions on Pattern Analysis and Machine Intelligence 39 (2017).
+    .. [2] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression, Classification and Ranking",
+       arXiv:1310.2880v2 (2014), Algorithm 3.
 
     Examples
     --------
@@ -78,7 +85,8 @@ class KeypointDetector:
     suppression: float = 0.3
     info: dict[str, Any] = field(default_factory=dict)
     guides: dict[str, Guide] = field(default_factory=dict)
-    context: Context | None = None
+    shape_regressor: ShapeRegressor | None = None
+    reference_ied: float = DEFAULT_REFERENCE_IED
 
     @property
     def keypoints(self) -> list[str]:
@@ -87,6 +95,15 @@ class KeypointDetector:
 
     def check_keypoints(self, keypoints: Iterable[str] | None) -> list[str]:
         """Return the names asked for, all by default.
+
+        Parameters
+        ----------
+        keypoints : iterable of str or None
+
+        Returns
+        -------
+        list of str
+            Each name once.
 
         Raises
         ------
@@ -99,25 +116,38 @@ class KeypointDetector:
                 raise ValueError(f"keypoint {name!r} is unknown; expected one of {', '.join(self.models)}")
         return chosen
 
-    def check_mode(self, mode: str | None, keypoints: Iterable[str] | None = None, context: bool = True) -> str:
-        """Return the mode asked for, by default "prune+regress" where it has been learnt for these keypoints, else "scan".
+    def check_mode(self, mode: str | None, keypoints: Iterable[str] | None = None, shape_regression: bool = True) -> Mode:
+        """Return the mode asked for, by default "prune+regress" where the model has it for these keypoints, else "scan".
+
+        Parameters
+        ----------
+        mode : str or None
+        keypoints : iterable of str, optional
+            All by default.
+        shape_regression : bool, default True
+            As in :meth:`detect`.
+
+        Returns
+        -------
+        Mode
 
         Raises
         ------
         ValueError
-            If it cannot be had for these keypoints, all by default.
+            If the mode is unknown, or the model does not have it for these keypoints.
         """
-        looked_for = self._looked_for(self.check_keypoints(keypoints), context)
+        searched = self._searched(self.check_keypoints(keypoints), shape_regression)
         if mode is None:
-            pruned = all(name in self.guides and self.guides[name].prune for name in looked_for)
-            return "prune+regress" if pruned else "scan"
-        if mode not in MODES:
-            raise ValueError(f"mode={mode!r}: expected one of {', '.join(MODES)}")
-        for name in looked_for:
-            if mode != "scan" and name not in self.guides:
-                raise ValueError(f"mode={mode!r}: the model has not learnt it for {name}, only 'scan'")
-            if mode == "prune+regress" and not self.guides[name].prune:
-                raise ValueError(f"mode={mode!r}: the model has not learnt to prune for {name}, only 'scan' and 'regress'")
+            pruned = all(name in self.guides and self.guides[name].prune for name in searched)
+            return Mode.PRUNE if pruned else Mode.SCAN
+        if mode not in list(Mode):
+            raise ValueError(f"mode={mode!r}: expected one of {', '.join(Mode)}")
+        mode = Mode(mode)
+        for name in searched:
+            if mode != Mode.SCAN and name not in self.guides:
+                raise ValueError(f"mode={str(mode)!r}: the model has not learnt it for {name}, only 'scan'")
+            if mode == Mode.PRUNE and not self.guides[name].prune:
+                raise ValueError(f"mode={str(mode)!r}: the model has not learnt to prune for {name}, only 'scan' and 'regress'")
         return mode
 
     def detect(
@@ -129,7 +159,7 @@ class KeypointDetector:
         max_size: float | None = None,
         max_detections: int = 200,
         mode: str | None = None,
-        context: bool = True,
+        shape_regression: bool = True,
     ) -> list[Detection]:
         """Find keypoints.
 
@@ -140,19 +170,18 @@ class KeypointDetector:
         keypoints : list of str, optional
             Which ones; all by default.
         threshold : float, optional
-            Least score; by default each keypoint's own. ``-inf`` gives all local maxima.
+            Least score; by default each keypoint's own. ``-inf`` gives all local maxima, and predicted keypoints of all faces.
         min_size, max_size : float, optional
             Side of the detection window in image pixels; by default from the window of the pool (24) up to the image.
-            A smaller ``min_size`` enlarges the image (at most fourfold). Levels outside the range are not looked at.
-        max_detections : int
-            At most so many of each keypoint, the best.
+            A smaller ``min_size`` enlarges the image (at most fourfold). Levels outside the range are skipped.
+        max_detections : int, default 200
+            At most this many of each keypoint, the best.
         mode : {"scan", "regress", "prune+regress"}, optional
-            Which windows the classifier looks at: all; those around where the regressor points from a sparse grid; the same from
-            grid points that a cheaper classifier leaves (Algorithm 3 of the arXiv text). By default the last, which is the fastest,
-            where the model has learnt it, else "scan".
-        context : bool
-            Whether keypoints that the model knows to tell from others are told from them; if not, they are looked for like the
-            others. No matter for models without context.
+            Which windows the classifier scores (see :class:`~annealed.models.keypoints.guided_search.Mode`). By default the
+            last, which is the fastest, where the model has it, else "scan".
+        shape_regression : bool, default True
+            Whether the keypoints of the model's shape regressor are predicted from the others; if not, their own classifiers
+            search for them. Without effect for models that have none.
 
         Returns
         -------
@@ -162,152 +191,141 @@ class KeypointDetector:
         Raises
         ------
         ValueError
-            If the image is none, a keypoint or mode is unknown or not learnt, or the sizes make no sense.
+            If the image is none, a keypoint or mode is unknown or missing in the model, or the sizes make no sense.
         """
         names = self.check_keypoints(keypoints)
-        mode = self.check_mode(mode, names, context)
+        mode = self.check_mode(mode, names, shape_regression)
         levels = self.pyramid(as_rgb(image), min_size, max_size)
-        looked_for = self._looked_for(names, context)
-        least = {name: self.default_threshold(name, context, mode) if threshold is None else threshold for name in names}
-        # Anchors of a context may lie below their own threshold.
-        floors = {n: self.classifier(n, mode).threshold - self.context.floor for n in looked_for} if self.context else {}
-        asked = {name: min(least.get(name, np.inf), floors.get(name, np.inf)) for name in looked_for}
-        peaks = self._peaks(levels, looked_for, mode, asked, max_detections)
+        searched = self._searched(names, shape_regression)
+        least = {name: self.default_threshold(name, shape_regression, mode) if threshold is None else threshold for name in names}
+        # Anchors may score less than a detection that is returned.
+        anchors = self._anchor_thresholds(searched, mode) if self.shape_regressor is not None else {}
+        wanted = {name: min(least.get(name, np.inf), anchors.get(name, np.inf)) for name in searched}
+        maxima = self._search(levels, searched, mode, wanted, max_detections)
         found: list[Detection] = []
         for name in names:
-            if name in peaks:
-                found += [Detection(name, x, y, s, self.pool.window / scale) for x, y, s, scale in peaks[name].tolist()]
-        told = [name for name in names if name not in peaks]
-        if told:
-            everything = threshold == -np.inf
-            found += self._tell(told, peaks, levels, mode, max_detections, everything)
+            if name in maxima:
+                found += [Detection(name, x, y, s, self.pool.window / scale) for x, y, s, scale in maxima[name].tolist()]
+        predicted = [name for name in names if name not in maxima]
+        if predicted:
+            found += self._predict(predicted, maxima, levels, mode, max_detections, all_faces=threshold == -np.inf)
         return sorted((d for d in found if d.score >= least[d.keypoint]), key=lambda detection: -detection.score)
 
-    def anchor_peaks(self, levels: Sequence[Level], mode: str = "scan", most: int = 200) -> dict[str, np.ndarray]:
-        """Peaks (n, 4) of the context's anchors: x, y, score, scale."""
-        assert self.context is not None
-        least = {name: self.classifier(name, mode).threshold - self.context.floor for name in self.context.anchors}
-        return self._peaks(levels, self.context.anchors, mode, least, most)
-
-    def detect_many(self, images: Iterable[np.ndarray], n_jobs: int = 1, **options: Any) -> Iterator[list[Detection]]:
-        """Find keypoints in one image after the other, several at a time.
+    def detect_anchors(self, levels: Sequence[Level], mode: str = Mode.SCAN, max_detections: int = 200) -> dict[str, np.ndarray]:
+        """Find the shape regressor's anchors.
 
         Parameters
         ----------
-        images : iterable of ndarray
-            As in :meth:`detect`; taken a few ahead of the answers.
-        n_jobs : int
-            Processes. The answers do not depend on it.
-        **options
-            Of :meth:`detect`.
+        levels : list of Level
+            From :meth:`pyramid`.
+        mode : Mode, default "scan"
+        max_detections : int, default 200
+            At most this many of each.
 
-        Yields
-        ------
-        list of Detection
-            In the order of the images.
+        Returns
+        -------
+        dict of str to ndarray of shape (n, 4)
+            x, y, score, scale.
 
         Raises
         ------
         ValueError
-            If ``n_jobs`` is not a whole number of at least 1; as :meth:`detect`, when it is that image's turn.
+            If the detector has no shape regressor.
         """
-        return self.each(partial(_detect, options), images, n_jobs)
-
-    def each(self, work: Callable[[Self, Item], Answer], items: Iterable[Item], n_jobs: int = 1) -> Iterator[Answer]:
-        """Yield ``work(detector, item)`` in the order of the items.
-
-        Several at a time are done by processes, each with the detector in its memory: threads would wait for one another, since a
-        third of a detection is spent in Python.
-
-        Parameters
-        ----------
-        work : function
-            Of a module, or a :func:`functools.partial` of one.
-        items : iterable
-            Taken a few ahead of the answers.
-        n_jobs : int
-            Processes.
-
-        Raises
-        ------
-        ValueError
-            If ``n_jobs`` is not a whole number of at least 1; as ``work``, when it is that item's turn.
-        """
-        if int(n_jobs) != n_jobs or n_jobs < 1:
-            raise ValueError(f"n_jobs={n_jobs}: expected a whole number of at least 1")
-        if n_jobs == 1:
-            yield from (work(self, item) for item in items)
-            return
-        with tempfile.TemporaryDirectory() as folder:
-            frozen = Path(folder) / "detector"
-            frozen.write_bytes(pickle.dumps(self))
-            processes = Parallel(int(n_jobs), return_as="generator", pre_dispatch=2 * int(n_jobs), batch_size=1)
-            answers = processes(delayed(_remote)(frozen, work, item) for item in items)
-            try:
-                for answer, error in answers:
-                    if error is not None:
-                        raise error
-                    yield answer
-            finally:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", UserWarning)  # that work is given up is what an early end means
-                    answers.close()
+        anchors = self._require_shape_regressor().anchors
+        return self._search(levels, anchors, mode, self._anchor_thresholds(anchors, mode), max_detections)
 
     def classifier(self, keypoint: str, mode: str) -> KeypointModel:
-        """Return the model that decides about the windows of a mode: that of the scan, or the verifier c1 behind c0."""
-        guide = self.guides.get(keypoint) if mode == "prune+regress" else None
+        """Return the model that scores the windows of a mode: that of the scan, or the verifier c1 behind c0."""
+        guide = self.guides.get(keypoint) if mode == Mode.PRUNE else None
         return self.models[keypoint] if guide is None or guide.verifier is None else guide.verifier
 
-    def default_threshold(self, keypoint: str, context: bool = True, mode: str | None = None) -> float:
-        """Least score of a detection unless asked otherwise."""
-        if context and self.context is not None and keypoint in self.context.refinements:
-            return self.context.thresholds.get(keypoint, 0.0)
-        return self.classifier(keypoint, self.check_mode(mode, [keypoint], context)).threshold
+    def default_threshold(self, keypoint: str, shape_regression: bool = True, mode: str | None = None) -> float:
+        """Return the least score of a detection unless asked otherwise; parameters as in :meth:`detect`."""
+        regressor = self.shape_regressor
+        if shape_regression and regressor is not None and keypoint in regressor.steps:
+            return regressor.thresholds.get(keypoint, 0.0)
+        return self.classifier(keypoint, self.check_mode(mode, [keypoint], shape_regression)).threshold
 
-    def _looked_for(self, names: Sequence[str], context: bool) -> list[str]:
-        """Keypoints to look for so that these can be answered, in the order of the model."""
-        told = set(self.context.refinements) & set(names) if context and self.context is not None else set()
-        needed = set(names) - told
-        if told and self.context is not None:
-            needed |= set(self.context.anchors)
+    def _require_shape_regressor(self) -> ShapeRegressor:
+        if self.shape_regressor is None:
+            raise ValueError("the detector has no shape regressor; expected one that was trained with a fast mode")
+        return self.shape_regressor
+
+    def _searched(self, names: Sequence[str], shape_regression: bool) -> list[str]:
+        """Keypoints whose windows are searched to find or predict these, in the order of the model."""
+        regressor = self.shape_regressor if shape_regression else None
+        predicted = set(regressor.steps) & set(names) if regressor is not None else set()
+        needed = set(names) - predicted
+        if predicted and regressor is not None:
+            needed |= set(regressor.anchors)
         return [name for name in self.keypoints if name in needed]
 
-    def _peaks(
-        self, levels: Sequence[Level], names: Sequence[str], mode: str, least: dict[str, float], most: int
+    def _anchor_thresholds(self, names: Sequence[str], mode: str) -> dict[str, float]:
+        margin = self._require_shape_regressor().anchor_margin
+        return {name: self.classifier(name, mode).threshold - margin for name in names}
+
+    def _search(
+        self, levels: Sequence[Level], names: Sequence[str], mode: str, least: dict[str, float], max_detections: int
     ) -> dict[str, np.ndarray]:
-        """Peaks of some keypoints, all on one pass over the pyramid."""
+        """Local maxima (n, 4) x, y, score, scale of some keypoints, all in one pass over the pyramid."""
         windows: dict[str, list[np.ndarray]] = {name: [np.empty((0, 4))] for name in names}
         buffers = Buffers()
         for level in levels:
             for channels in self.strips(level, mode, buffers, len(names)):
                 for name in names:
                     windows[name].append(self.score_strip(level, channels, name, mode))
-        peaks = {}
+        maxima = {}
         for name in names:
             x, y, scale, score = np.concatenate(windows[name]).T
             place = self.classifier(name, mode).localisation
-            peaks[name] = find_peaks(x, y, scale, score, place, self.suppression, least[name], most)
-        return peaks
+            maxima[name] = suppress_non_maxima(
+                x, y, scale, score, place, self.reference_ied, self.suppression, least[name], max_detections
+            )
+        return maxima
 
-    def _tell(
-        self, names: Sequence[str], peaks: dict[str, np.ndarray], levels: Sequence[Level], mode: str, most: int, everything: bool
+    def _predict(
+        self,
+        names: Sequence[str],
+        maxima: dict[str, np.ndarray],
+        levels: Sequence[Level],
+        mode: str,
+        max_faces: int,
+        all_faces: bool,
     ) -> list[Detection]:
-        """Keypoints told from the anchors' peaks."""
-        context = self.context
-        assert context is not None
-        thresholds = {name: self.classifier(name, mode).threshold for name in context.anchors}
+        """Predict keypoints from the anchors' local maxima."""
+        regressor = self._require_shape_regressor()
+        thresholds = {name: self.classifier(name, mode).threshold for name in regressor.anchors}
         found = []
-        for face in context.faces(peaks, thresholds, most):
-            if not everything and face.score < context.least:
+        for face in regressor.faces(maxima, thresholds, self.reference_ied, max_faces):
+            if not all_faces and face.score < regressor.min_face_score:
                 continue
             for name in names:
-                place, frame, verified = context.place(face, levels, name, self.pool, self.models[name])
-                size = abs(frame.turn) / IED * self.pool.window
-                found.append(Detection(name, place.real, place.imag, face.score + context.weight * verified, size))
+                position, transform, own = regressor.predict(face, levels, name, self.pool, self.models[name], self.reference_ied)
+                size = transform.ied / self.reference_ied * self.pool.window
+                score = face.score + regressor.classifier_weight * own
+                found.append(Detection(name, position.real, position.imag, score, size))
         return found
 
     def pyramid(self, image: np.ndarray, min_size: float | None = None, max_size: float | None = None) -> list[Level]:
-        """Return the levels to scan for windows of the given sizes; see :meth:`detect`."""
+        """Return the levels to scan for windows of the given sizes.
+
+        Parameters
+        ----------
+        image : ndarray of shape (H, W, 3), uint8
+        min_size, max_size : float, optional
+            As in :meth:`detect`.
+
+        Returns
+        -------
+        list of Level
+            From large to small.
+
+        Raises
+        ------
+        ValueError
+            If the sizes make no sense.
+        """
         window = self.pool.window
         smallest = window if min_size is None else min_size
         if not window / 4 <= smallest < np.inf:
@@ -322,55 +340,74 @@ class KeypointDetector:
         )
 
     def strips(
-        self, level: Level, mode: str = "scan", buffers: Buffers | None = None, n_keypoints: int = 1
+        self, level: Level, mode: str = Mode.SCAN, buffers: Buffers | None = None, n_keypoints: int = 1
     ) -> Iterator[LevelChannels]:
-        """Yield a level's tables, strip by strip: what they take of memory is bounded. With ``buffers``, each until the next."""
+        """Yield a level's tables, strip by strip: their memory is bounded.
+
+        Parameters
+        ----------
+        level : Level
+        mode : Mode, default "scan"
+            Other modes need rows around each strip.
+        buffers : Buffers, optional
+            Memory to reuse: each strip is valid until the next one.
+        n_keypoints : int, default 1
+            Keypoints that will be searched in each strip: a guess of the work, it does not change values.
+
+        Yields
+        ------
+        LevelChannels
+        """
         height, width = level.image.shape[:2]
-        margin = 0 if mode == "scan" else max(guide.margin for guide in self.guides.values())
-        rows = max(1, STRIP // width, 4 * margin)
-        # Measured: after a grid that was not pruned the windows around its points follow, after one keypoint others.
-        expected = 4.0 if mode == "regress" else max(1.0, n_keypoints / 2)
+        margin = 0 if mode == Mode.SCAN else max(guide.margin for guide in self.guides.values())
+        rows = max(1, STRIP_PIXELS // width, 4 * margin)
+        expected = _REQUESTS_AFTER_GRID if mode == Mode.REGRESS else max(1.0, n_keypoints / 2)
         for top in range(0, height, rows):
             yield level_channels(level.image, self.pool, (top, min(height, top + rows)), margin, buffers, expected)
 
-    def score_strip(self, level: Level, channels: LevelChannels, keypoint: str, mode: str = "scan") -> np.ndarray:
+    def score_strip(self, level: Level, channels: LevelChannels, keypoint: str, mode: str = Mode.SCAN) -> np.ndarray:
         """Return the windows of a strip that pass all rejection thresholds: (n, 4) x, y (image pixels), scale, score."""
         classifier = self.classifier(keypoint, mode)
         model = classifier.compiled(self.pool)
-        if mode == "scan":
+        if mode == Mode.SCAN:
             scores = scan_level(channels, model)
             ys, xs = np.nonzero(scores > -np.inf)
             score = scores[ys, xs]
             ys = ys + channels.first
         else:
-            prune = mode == "prune+regress"
-            xs, ys = self.guides[keypoint].windows(channels, self.pool, prune, classifier.localisation)
+            guide = self.guides[keypoint]
+            xs, ys = guide.windows(channels, self.pool, mode == Mode.PRUNE, self.reference_ied, classifier.localisation)
             score = score_windows(channels, model, xs, ys)
-            left = score > -np.inf
-            xs, ys, score = xs[left], ys[left], score[left]
+            passed = score > -np.inf
+            xs, ys, score = xs[passed], ys[passed], score[passed]
         xy = level.to_image(np.column_stack([xs, ys]))
         return np.column_stack([xy, np.full(len(xy), level.scale), score])
 
-    def score_level(self, level: Level, keypoint: str, mode: str = "scan") -> np.ndarray:
-        """The same of a whole level."""
+    def score_level(self, level: Level, keypoint: str, mode: str = Mode.SCAN) -> np.ndarray:
+        """Return the windows of a whole level that pass all rejection thresholds, as :meth:`score_strip`."""
         parts = [self.score_strip(level, channels, keypoint, mode) for channels in self.strips(level, mode)]
         return np.concatenate(parts)
 
     def save(self, path: str | Path) -> None:
         """Write the detector to a model file.
 
+        Parameters
+        ----------
+        path : path
+
         Raises
         ------
         ValueError
             If the file cannot be written.
         """
-        arrays, described = write_parts(self.models, self.guides, self.context)
+        arrays, described = write_parts(self.models, self.guides, self.shape_regressor)
         header = {
             "pool": self.pool.to_dict(),
             "keypoints": list(self.models),
             **described,
             "scales_per_octave": self.scales_per_octave,
             "suppression": self.suppression,
+            "reference_ied": self.reference_ied,
             "summary": self.info.get("summary", ", ".join(self.models)),
             "info": self.info,
         }
@@ -380,6 +417,14 @@ class KeypointDetector:
     def load(cls, path: str | Path) -> KeypointDetector:
         """Read a detector from a model file.
 
+        Parameters
+        ----------
+        path : path
+
+        Returns
+        -------
+        KeypointDetector
+
         Raises
         ------
         ValueError
@@ -388,32 +433,15 @@ class KeypointDetector:
         arrays, header = read_model(path, KIND)
         try:
             pool = FeaturePool.from_dict(header["pool"])
-            models, guides, context = read_parts(path, arrays, header, pool)
+            models, guides, shape_regressor = read_parts(path, arrays, header, pool)
             scales, suppression = int(header["scales_per_octave"]), float(header["suppression"])
-            if not models or scales < 1 or not 0 <= suppression < 100:
-                raise ValueError(f"keypoints={list(models)}, scales_per_octave={scales}, suppression={suppression}")
-            return cls(models, pool, scales, suppression, dict(header["info"]), guides, context)
+            reference_ied = float(header.get("reference_ied", DEFAULT_REFERENCE_IED))
+            if not models or scales < 1 or not 0 <= suppression < 100 or not 1 <= reference_ied <= 1000:
+                numbers = f"scales_per_octave={scales}, suppression={suppression}, reference_ied={reference_ied}"
+                raise ValueError(f"keypoints={list(models)}, {numbers}")
+            return cls(models, pool, scales, suppression, dict(header["info"]), guides, shape_regressor, reference_ied)
         except (KeyError, TypeError, AttributeError, OverflowError) as error:
             raise ValueError(f"{path}: damaged header ({type(error).__name__}: {error})") from None
         except ValueError as error:
             message = str(error)
             raise ValueError(message if message.startswith(str(path)) else f"{path}: damaged ({message})") from None
-
-
-def _detect(options: dict[str, Any], detector: KeypointDetector, image: np.ndarray) -> list[Detection]:
-    return detector.detect(image, **options)
-
-
-_known: dict[Path, KeypointDetector] = {}  # in a process that works for another: its detector, and where that was found
-
-
-def _remote(frozen: Path, work: Callable, item) -> tuple[Any, Exception | None]:
-    """Return the answer of ``work``, or the exception, which has to wait for its turn."""
-    if frozen not in _known:
-        cv2.setNumThreads(1)
-        _known.clear()
-        _known[frozen] = pickle.loads(frozen.read_bytes())
-    try:
-        return work(_known[frozen], item), None
-    except Exception as error:
-        return None, error

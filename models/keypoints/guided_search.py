@@ -1,8 +1,9 @@
-"""Regression-guided detection, Algorithm 3 of the arXiv text: a sparse grid instead of every window."""
+"""Regression-guided detection: a sparse grid instead of every window, Algorithm 3 of Barbu et al. (2014)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
 import numpy as np
 
@@ -10,32 +11,48 @@ from ...vision.windows.feature_pool import FeaturePool
 from ...vision.windows.level_features import LevelChannels
 from ...vision.windows.patches import pixel_of
 from ...vision.windows.sparse_scan import predict_windows, score_windows, windows_around
-from .non_maximum_suppression import IED, Localisation
+from .non_maximum_suppression import Localisation
 from .window_models import KeypointModel, OffsetModel
 
-MODES = ("scan", "regress", "prune+regress")
-"""How windows are chosen: all of them; where a regressor points from a grid; the same from what is left of a pruned grid."""
 
-FARTHEST = 20  # pixels of a level: the regressor has learnt from nearer windows, a longer way is not believed
-_OFF = 2  # pixels of a level, at most, by which windows are laid beside the keypoint
+class Mode(StrEnum):
+    """Which windows a keypoint's classifier scores."""
+
+    SCAN = "scan"
+    """All windows."""
+    REGRESS = "regress"
+    """Those that a regressor points at from a sparse grid."""
+    PRUNE = "prune+regress"
+    """The same from the grid points that a cascade does not reject."""
+
+
+MAX_OFFSET = 20
+"""Pixels of a level: longer predicted offsets are ignored. A choice: the regressor is trained on windows within 10 pixels."""
+
+_MAX_LOCALISATION_OFFSET = 2  # pixels of a level by which windows are shifted, at most
 
 
 @dataclass(frozen=True)
 class Guide:
-    """What leads to the windows of a level that are worth a look.
+    """Proposes the windows of a level that a keypoint's classifier scores, Algorithm 3 of Barbu et al. (2014) [1]_.
 
-    Attributes
+    Parameters
     ----------
     prune : tuple of KeypointModel
-        The cascade c0: a grid point goes on when each node scores at least its threshold.
+        The cascade c0: a grid point is kept when each node scores at least its threshold.
     offsets : OffsetModel
-        The regressor f: where the keypoint lies, seen from a grid point.
-    grid : int
+        The regressor f: offset from a grid point to the keypoint.
+    grid : int, default 10
         Distance between grid points, in pixels of the level.
-    reach : int
-        The classifier looks at all windows within so many pixels of the predicted one, in x and y.
+    reach : int, default 2
+        The classifier scores all windows within this distance of a predicted pixel, in x and y.
     verifier : KeypointModel, optional
-        The classifier c1 of the mode "prune+regress", trained on what c0 lets through; without it, that of the scan.
+        The classifier c1 of the mode "prune+regress", trained on what c0 keeps; without it, that of the scan.
+
+    References
+    ----------
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression, Classification and Ranking",
+       arXiv:1310.2880v2 (2014), section 7.2.
     """
 
     prune: tuple[KeypointModel, ...]
@@ -46,17 +63,17 @@ class Guide:
 
     @property
     def margin(self) -> int:
-        """How far from a grid point windows may lie, in pixels of the level."""
-        return FARTHEST + self.reach + _OFF + 1
+        """Largest distance of a proposed window from its grid point, in pixels of the level."""
+        return MAX_OFFSET + self.reach + _MAX_LOCALISATION_OFFSET + 1
 
-    def mirrored(self, pool: FeaturePool) -> Guide:
-        """Return the guide to the mirror image of this keypoint."""
-        prune = tuple(node.mirrored(pool) for node in self.prune)
-        verifier = None if self.verifier is None else self.verifier.mirrored(pool)
+    def mirrored(self, pool: FeaturePool, reference_ied: float) -> Guide:
+        """Return the guide of the mirror image of this keypoint."""
+        prune = tuple(node.mirrored(pool, reference_ied) for node in self.prune)
+        verifier = None if self.verifier is None else self.verifier.mirrored(pool, reference_ied)
         return replace(self, prune=prune, offsets=self.offsets.mirrored(pool), verifier=verifier)
 
     def points(self, channels: LevelChannels, pool: FeaturePool, prune: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Grid points x, y in the level's own rows; pruned if asked for."""
+        """Grid points x, y in the level's own rows, pruned if asked for."""
         first = self.grid // 2
         x = np.arange(first, channels.width, self.grid)
         y = np.arange(first, channels.bottom, self.grid)
@@ -68,18 +85,39 @@ class Guide:
         return xs, ys
 
     def windows(
-        self, channels: LevelChannels, pool: FeaturePool, prune: bool, localisation: Localisation | None = None
+        self,
+        channels: LevelChannels,
+        pool: FeaturePool,
+        prune: bool,
+        reference_ied: float,
+        localisation: Localisation | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Pixels x, y of the windows that the classifier c1 is to look at, each once, row by row.
+        """Propose the windows that the classifier c1 scores.
 
-        ``localisation`` is that of c1: its best windows lie its offset before the keypoint, and those of a mirrored classifier a
-        pixel off; the windows are laid around them, not around the keypoint.
+        Parameters
+        ----------
+        channels : LevelChannels
+            Tables of a level, or of a strip of it.
+        pool : FeaturePool
+        prune : bool
+            Whether the cascade c0 rejects grid points.
+        reference_ied : float
+            Unit of the localisation, in pixels of the level.
+        localisation : Localisation, optional
+            That of c1. Its best windows lie its offset before the keypoint, and those of a mirrored classifier one pixel off: the
+            windows are centred on these, not on the keypoint.
+
+        Returns
+        -------
+        x, y : ndarray of shape (n,), int
+            Pixels of the level, each once, row by row.
         """
         xs, ys = self.points(channels, pool, prune)
         offset = predict_windows(channels, self.offsets.compiled(pool), xs, ys)
-        near = np.abs(offset).max(axis=1, initial=0) <= FARTHEST
+        near = np.abs(offset).max(axis=1, initial=0) <= MAX_OFFSET
         place = Localisation() if localisation is None else localisation
-        before = np.clip(IED * np.array([place.offset_x, place.offset_y]), -_OFF, _OFF)
+        before = reference_ied * np.array([place.offset_x, place.offset_y])
+        before = np.clip(before, -_MAX_LOCALISATION_OFFSET, _MAX_LOCALISATION_OFFSET)
         at = pixel_of(np.column_stack([xs, ys])[near] + offset[near] - before)
         x, y = windows_around(channels, at[:, 0], at[:, 1], self.reach).T
         return x, y

@@ -1,4 +1,4 @@
-"""From scored windows to keypoints: local maxima over position and scale, and where exactly they lie."""
+"""Non-maximum suppression: from scored windows to keypoints, and where exactly these lie."""
 
 from __future__ import annotations
 
@@ -8,29 +8,36 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-IED = 28.3
-"""Inter-eye distance in pixels of a pyramid level at which the windows were learnt: the middle of 20 to 40, on a log scale."""
+DEFAULT_REFERENCE_IED = 28.3
+"""Reference inter-eye distance of detectors whose file does not name one: the geometric mean of 20 and 40 pixels."""
 
 
 @dataclass(frozen=True)
 class Localisation:
-    """How the position of a keypoint is read from the windows around a peak.
+    """How the position of a keypoint is computed from the windows around a local maximum of the score.
 
-    Attributes
+    Distances are in units of the detector's reference inter-eye distance (IED) on the pyramid level of the maximum.
+
+    Parameters
     ----------
-    radius : float
-        Windows within this distance of the peak take part; in units of ``IED`` at the peak's level.
-    octaves : float
-        Largest difference of scale to the peak.
-    sharpness : float
-        Weights are ``exp(sharpness * (score - peak score))``.
-    margin : float
-        Windows that score lower than the peak by more than this take no part: what takes part is defined by the scores alone.
-    offset_x, offset_y : float
-        Where the keypoint lies, seen from the weighted mean of the windows' pixels; in units of ``IED``.
-    mark_x : float
-        How much further right the annotators' marks lie; in units of ``IED``. What has learnt from photographs and their mirror
-        images cannot know it. It is the same for a keypoint and its mirror image.
+    radius : float, default 0.18
+        Windows within this distance of the maximum take part.
+    octaves : float, default 0.6
+        Largest difference of scale to the maximum, in octaves.
+    sharpness : float, default 1.5
+        Weights are ``exp(sharpness * (score - largest score))``.
+    margin : float, default 3.0
+        Windows whose score is lower than the maximum by more than this take no part.
+    offset_x, offset_y : float, default 0.0
+        Vector from the weighted mean of the windows' pixels to the keypoint.
+    annotation_x : float, default 0.0
+        How much further right the annotations lie, the same for a keypoint and its mirror image: a model that is trained on
+        photographs and their mirror images cannot learn it.
+
+    Raises
+    ------
+    ValueError
+        For numbers that are not finite, and negative ones among the first four.
     """
 
     radius: float = 0.18
@@ -39,7 +46,7 @@ class Localisation:
     margin: float = 3.0
     offset_x: float = 0.0
     offset_y: float = 0.0
-    mark_x: float = 0.0
+    annotation_x: float = 0.0
 
     def __post_init__(self) -> None:
         values = asdict(self)
@@ -50,22 +57,37 @@ class Localisation:
 
     def to_dict(self) -> dict[str, float]:
         """Return the constants as plain data for a file's header."""
-        return asdict(self)
+        values = asdict(self)
+        values["mark_x"] = values.pop("annotation_x")  # its name in model files
+        return values
 
     @classmethod
     def from_dict(cls, data: Any) -> Localisation:
-        """Return the constants that :meth:`to_dict` described; ValueError if there is something missing or senseless."""
+        """Return the constants that :meth:`to_dict` described; ValueError for missing, unknown or invalid entries."""
         try:
-            return cls(**data)
-        except TypeError as error:
+            values = dict(data)
+            if "mark_x" in values:
+                values["annotation_x"] = values.pop("mark_x")
+            return cls(**values)
+        except (TypeError, ValueError) as error:
             raise ValueError(f"localisation: {error}") from None
 
 
-def find_peaks(x, y, scale, score, localisation: Localisation, suppression=0.3, threshold=-np.inf, max_peaks=200):
-    """Local maxima of scored windows over position and scale.
+def suppress_non_maxima(
+    x: np.ndarray,
+    y: np.ndarray,
+    scale: np.ndarray,
+    score: np.ndarray,
+    localisation: Localisation,
+    reference_ied: float,
+    radius: float = 0.3,
+    threshold: float = -np.inf,
+    max_detections: int = 200,
+) -> np.ndarray:
+    """Find the local maxima of scored windows over position and scale.
 
-    The best window left is a peak; windows of ALL scales within ``suppression`` of it (in ``IED`` at its level) go with
-    it; and so on. The position is the weighted mean of the windows around the peak (see :class:`Localisation`).
+    The best window is a detection; it suppresses the windows of ALL scales within the radius; the best remaining one is the next
+    detection, and so on. Positions are weighted means of the windows around a maximum (see `Localisation`).
 
     Parameters
     ----------
@@ -74,49 +96,53 @@ def find_peaks(x, y, scale, score, localisation: Localisation, suppression=0.3, 
     scale : ndarray of shape (n,)
         Pixels of the window's level per image pixel.
     score : ndarray of shape (n,)
-        Scores.
     localisation : Localisation
-        Where the keypoint is, seen from the windows.
-    suppression : float
-        Radius in units of ``IED``.
-    threshold : float
-        Peaks below it are left out.
-    max_peaks : int
-        At most so many, the best.
+        Where the keypoint lies relative to the windows.
+    reference_ied : float
+        Inter-eye distance in pixels of a level that the model was trained for.
+    radius : float, default 0.3
+        Radius of suppression, in units of ``reference_ied`` on the level of the maximum.
+    threshold : float, default -inf
+        Least score of a detection.
+    max_detections : int, default 200
+        At most this many detections, the best.
 
     Returns
     -------
-    ndarray of shape (n_peaks, 4)
-        x, y, score, scale; by falling score.
+    ndarray of shape (n_detections, 4)
+        x, y (image coordinates), score, scale; by falling score.
     """
     # Equal scores: the coarser window first, then from the top left, whatever the order in which they came.
     order = np.lexsort((x, y, scale, -score))
     columns = [np.ascontiguousarray(v[order], dtype=np.float64) for v in (x, y, scale, score)]
     c = localisation
-    return _find_peaks(  # type: ignore[call-arg]
-        *columns, c.radius, c.octaves, c.sharpness, c.margin, c.offset_x + c.mark_x, c.offset_y, suppression, threshold, max_peaks
+    dx = c.offset_x + c.annotation_x
+    return _suppress(  # type: ignore[call-arg]
+        *columns, c.radius, c.octaves, c.sharpness, c.margin, dx, c.offset_y, reference_ied, radius, threshold, max_detections
     )
 
 
 @njit(cache=True, nogil=True)
-def _find_peaks(x, y, scale, score, radius, octaves, sharpness, margin, dx, dy, suppression, threshold, max_peaks):
+def _suppress(
+    x, y, scale, score, radius, octaves, sharpness, margin, dx, dy, reference_ied, suppression, threshold, max_detections
+):
     n = len(x)
     free = np.ones(n, np.bool_)
-    peaks = np.empty((min(n, max_peaks), 4))
+    detections = np.empty((min(n, max_detections), 4))
     found = 0
     octave = np.log2(scale)
     for i in range(n):
-        if found == max_peaks or score[i] < threshold:
+        if found == max_detections or score[i] < threshold:
             break
         if not free[i]:
             continue
-        unit = IED / scale[i]
+        unit = reference_ied / scale[i]
         near = (radius * unit) ** 2
         clear = (suppression * unit) ** 2
         weight = 0.0
         sum_x = 0.0
         sum_y = 0.0
-        # Windows from i on score no higher: those around a better peak nearby cannot pull this one away.
+        # Windows from i on score no higher: those around a better maximum nearby cannot pull this one away.
         for j in range(i, n):
             distance = (x[j] - x[i]) ** 2 + (y[j] - y[i]) ** 2
             if distance <= clear:
@@ -126,9 +152,9 @@ def _find_peaks(x, y, scale, score, radius, octaves, sharpness, margin, dx, dy, 
                 weight += w
                 sum_x += w * x[j]
                 sum_y += w * y[j]
-        peaks[found, 0] = sum_x / weight + dx * unit
-        peaks[found, 1] = sum_y / weight + dy * unit
-        peaks[found, 2] = score[i]
-        peaks[found, 3] = scale[i]
+        detections[found, 0] = sum_x / weight + dx * unit
+        detections[found, 1] = sum_y / weight + dy * unit
+        detections[found, 2] = score[i]
+        detections[found, 3] = scale[i]
         found += 1
-    return peaks[:found]
+    return detections[:found]

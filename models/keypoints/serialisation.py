@@ -12,16 +12,16 @@ from ..files import check_array
 from .guided_search import Guide
 from .non_maximum_suppression import Localisation
 from .shape_model import ShapeModel
-from .shape_regression import Context, Refinement
+from .shape_regression import RegressionStep, ShapeRegressor
 from .window_models import KeypointModel, OffsetModel, WindowModel
 
 Arrays = dict[str, np.ndarray]
 
 
 def write_parts(
-    models: dict[str, KeypointModel], guides: dict[str, Guide], context: Context | None
+    models: dict[str, KeypointModel], guides: dict[str, Guide], shape_regressor: ShapeRegressor | None
 ) -> tuple[Arrays, dict[str, Any]]:
-    """Arrays by name, and entries of the header."""
+    """Return arrays by name, and entries of the header; the names are those of the file format."""
     arrays: Arrays = {}
     header: dict[str, Any] = {"models": {}}
     for name, model in models.items():
@@ -34,30 +34,15 @@ def write_parts(
         header["guides"][name] = {"prune": nodes, "grid": guide.grid, "reach": guide.reach}
         if guide.verifier is not None:
             header["guides"][name]["verifier"] = _write_model(arrays, f"{name}/verifier", guide.verifier)
-    if context is not None:
-        arrays["context/mean"], arrays["context/covariance"] = context.shape.mean, context.shape.covariance
-        steps = {}
-        for name, refinements in context.refinements.items():
-            steps[name] = [float(step.ied) for step in refinements]
-            for i, step in enumerate(refinements):
-                _write_offsets(arrays, f"context/{name}/{i}", step.model)
-        header["context"] = {
-            "keypoints": list(context.shape.keypoints),
-            "anchors": context.anchors,
-            "noise": float(context.shape.noise),
-            "refinements": steps,
-            "floor": float(context.floor),
-            "weight": float(context.weight),
-            "thresholds": {name: float(value) for name, value in context.thresholds.items()},
-            "least": float(context.least),
-        }
+    if shape_regressor is not None:
+        header["context"] = _write_shape_regressor(arrays, shape_regressor)
     return arrays, header
 
 
 def read_parts(
     path, arrays: Arrays, header: dict[str, Any], pool: FeaturePool
-) -> tuple[dict[str, KeypointModel], dict[str, Guide], Context | None]:
-    """What :func:`write_parts` took; guides and context may be missing.
+) -> tuple[dict[str, KeypointModel], dict[str, Guide], ShapeRegressor | None]:
+    """Return what :func:`write_parts` took; guides and shape regressor may be missing.
 
     Raises
     ------
@@ -71,41 +56,61 @@ def read_parts(
     for name, described in header.get("guides", {}).items():
         if name not in models:
             raise ValueError(f"a guide to the unknown keypoint {name!r}")
-        nodes = [_read_model(path, arrays, f"{name}/prune{i}", node, pool) for i, node in enumerate(described["prune"])]
-        grid, reach = int(described["grid"]), int(described["reach"])
-        if grid < 1 or not 0 <= reach <= 100:
-            raise ValueError(f"{name}: grid={grid}, reach={reach}")
-        offsets = _read_offsets(path, arrays, f"{name}/offsets", pool)
-        own = described.get("verifier")
-        verifier = None if own is None else _read_model(path, arrays, f"{name}/verifier", own, pool)
-        guides[name] = Guide(tuple(nodes), offsets, grid, reach, verifier)
+        guides[name] = _read_guide(path, arrays, name, described, pool)
     described = header.get("context")
-    if described is None:
-        return models, guides, None
+    regressor = None if described is None else _read_shape_regressor(path, arrays, described, pool)
+    for name in [*regressor.anchors, *regressor.steps] if regressor is not None else ():
+        if name not in models:
+            raise ValueError(f"context: the model has no keypoint {name!r}")
+    return models, guides, regressor
+
+
+def _read_guide(path, arrays: Arrays, name: str, described: dict, pool: FeaturePool) -> Guide:
+    nodes = [_read_model(path, arrays, f"{name}/prune{i}", node, pool) for i, node in enumerate(described["prune"])]
+    grid, reach = int(described["grid"]), int(described["reach"])
+    if grid < 1 or not 0 <= reach <= 100:
+        raise ValueError(f"{name}: grid={grid}, reach={reach}")
+    offsets = _read_offsets(path, arrays, f"{name}/offsets", pool)
+    own = described.get("verifier")
+    verifier = None if own is None else _read_model(path, arrays, f"{name}/verifier", own, pool)
+    return Guide(tuple(nodes), offsets, grid, reach, verifier)
+
+
+def _write_shape_regressor(arrays: Arrays, regressor: ShapeRegressor) -> dict[str, Any]:
+    arrays["context/mean"], arrays["context/covariance"] = regressor.shape.mean, regressor.shape.covariance
+    for name, steps in regressor.steps.items():
+        for i, step in enumerate(steps):
+            _write_offsets(arrays, f"context/{name}/{i}", step.model)
+    return {
+        "keypoints": list(regressor.shape.keypoints),
+        "anchors": regressor.anchors,
+        "noise": float(regressor.shape.noise),
+        "refinements": {name: [float(step.ied) for step in steps] for name, steps in regressor.steps.items()},
+        "floor": float(regressor.anchor_margin),
+        "weight": float(regressor.classifier_weight),
+        "thresholds": {name: float(value) for name, value in regressor.thresholds.items()},
+        "least": float(regressor.min_face_score),
+    }
+
+
+def _read_shape_regressor(path, arrays: Arrays, described: dict, pool: FeaturePool) -> ShapeRegressor:
     names = tuple(described["keypoints"])
     n = len(names)
     anchors = np.array([names.index(name) for name in described["anchors"]])
-    noise, floor, weight, least = (float(described[key]) for key in ("noise", "floor", "weight", "least"))
+    noise, margin, weight, least = (float(described[key]) for key in ("noise", "floor", "weight", "least"))
     thresholds = {str(name): float(value) for name, value in described["thresholds"].items()}
-    if len(anchors) < 2 or not noise > 0 or not np.isfinite([noise, floor, weight, least, *thresholds.values()]).all():
-        raise ValueError(f"context: anchors={described['anchors']}, noise={noise}, floor={floor}, weight={weight}, least={least}")
-    shape = ShapeModel(
-        names,
-        anchors,
-        check_array(path, arrays, "context/mean", np.float64, (n, 2)),
-        check_array(path, arrays, "context/covariance", np.float64, (2 * n, 2 * n)),
-        noise,
-    )
-    refinements = {}
+    if len(anchors) < 2 or not noise > 0 or not np.isfinite([noise, margin, weight, least, *thresholds.values()]).all():
+        raise ValueError(f"context: anchors={described['anchors']}, noise={noise}, floor={margin}, weight={weight}, least={least}")
+    mean = check_array(path, arrays, "context/mean", np.float64, (n, 2))
+    covariance = check_array(path, arrays, "context/covariance", np.float64, (2 * n, 2 * n))
+    steps = {}
     for name, sides in described["refinements"].items():
         if name not in names or not all(isinstance(side, int | float) and 1 <= side <= 1000 for side in sides):
             raise ValueError(f"context: refinements of {name!r} at {sides}")
-        steps = [Refinement(_read_offsets(path, arrays, f"context/{name}/{i}", pool), float(s)) for i, s in enumerate(sides)]
-        refinements[name] = tuple(steps)
-    for name in [*described["anchors"], *refinements]:
-        if name not in models:
-            raise ValueError(f"context: the model has no keypoint {name!r}")
-    return models, guides, Context(shape, refinements, floor, weight, thresholds, least)
+        steps[name] = tuple(
+            RegressionStep(_read_offsets(path, arrays, f"context/{name}/{i}", pool), float(s)) for i, s in enumerate(sides)
+        )
+    return ShapeRegressor(ShapeModel(names, anchors, mean, covariance, noise), steps, margin, weight, thresholds, least)
 
 
 # Names of the arrays in a file: the first knot, the distance of the knots and the values of the responses.

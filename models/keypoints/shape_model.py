@@ -1,4 +1,4 @@
-"""Relative positions of keypoints: a mean shape, Gaussian deviations from it, and similarity transforms to the image."""
+"""A point distribution model: mean shape and Gaussian deviations, and similarity transforms from it to the image."""
 
 from __future__ import annotations
 
@@ -8,45 +8,52 @@ import numpy as np
 
 
 @dataclass(frozen=True)
-class Frame:
-    """Similarity from shape coordinates (unit: IED) to image pixels, as complex numbers: ``image = turn * shape + shift``.
+class SimilarityTransform:
+    """Similarity from shape coordinates (unit: IED) to image pixels: ``image = scale_rotation * shape + translation``.
 
-    Attributes
+    Points are complex numbers x + iy.
+
+    Parameters
     ----------
-    turn : complex
-        Its modulus is the IED in image pixels, its argument the rotation.
-    shift : complex
-        Where the shape's origin lies.
+    scale_rotation : complex
+        Its modulus is the IED in image pixels, its argument the rotation in radians.
+    translation : complex
+        Image position of the shape's origin.
     """
 
-    turn: complex
-    shift: complex
+    scale_rotation: complex
+    translation: complex
+
+    @property
+    def ied(self) -> float:
+        """Inter-eye distance in image pixels."""
+        return abs(self.scale_rotation)
 
     def to_image(self, shape: np.ndarray) -> np.ndarray:
         """Shape coordinates, complex, to image coordinates, complex."""
-        return self.turn * shape + self.shift
+        return self.scale_rotation * shape + self.translation
 
     def to_shape(self, image: np.ndarray) -> np.ndarray:
         """Image coordinates, complex, to shape coordinates, complex."""
-        return (image - self.shift) / self.turn
+        return (image - self.translation) / self.scale_rotation
 
 
 @dataclass(frozen=True)
 class ShapeModel:
-    """Relative positions of keypoints: a mean shape and Gaussian deviations from it.
+    """Point distribution model of relative keypoint positions: a mean shape and Gaussian deviations from it.
 
-    Attributes
+    Parameters
     ----------
     keypoints : tuple of str
         n names.
-    anchors : ndarray of int
-        Which of them are looked for; the others are told by them.
+    anchors : ndarray of shape (n_anchors,), int
+        Positions of the keypoints that are detected; the others are predicted from them.
     mean : ndarray of shape (n, 2)
         Mean shape in units of the IED.
     covariance : ndarray of shape (2 n, 2 n)
         Of the deviations x0, y0, x1, y1, ... after alignment on the anchors.
     noise : float
-        Standard deviation of a found anchor, in IED.
+        Standard deviation of a detected anchor, in IED.
     """
 
     keypoints: tuple[str, ...]
@@ -56,66 +63,70 @@ class ShapeModel:
     noise: float
 
     @property
-    def places(self) -> np.ndarray:
+    def mean_points(self) -> np.ndarray:
         """The mean shape as complex numbers (n,)."""
         return self.mean[:, 0] + 1j * self.mean[:, 1]
 
-    def align(self, found: np.ndarray, which: np.ndarray) -> Frame:
-        """Frame in which two or more of the mean shape's points lie nearest to the points found (complex), by least squares."""
-        reference = self.places[which]
+    def align(self, found: np.ndarray, which: np.ndarray) -> SimilarityTransform:
+        """Least-squares similarity from points of the mean shape (two or more positions ``which``) to image points (complex)."""
+        reference = self.mean_points[which]
         centre, middle = reference.mean(), found.mean()
-        turn = complex(np.vdot(reference - centre, found - middle) / np.vdot(reference - centre, reference - centre).real)
-        return Frame(turn, middle - turn * centre)
+        centred = reference - centre
+        scale_rotation = complex(np.vdot(centred, found - middle) / np.vdot(centred, centred).real)
+        return SimilarityTransform(scale_rotation, middle - scale_rotation * centre)
 
-    def complete(self, found: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, Frame]:
-        """Expected places of all keypoints, given some anchors.
+    def predict(self, found: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, SimilarityTransform]:
+        """Predict all keypoints from some anchors, by the conditional mean of the deviations.
 
-        The conditional mean of the deviations; missing anchors take part in the alignment at their expected places.
+        Missing anchors take part in the alignment at their predicted positions; it is repeated until these settle.
 
         Parameters
         ----------
         found : ndarray of shape (m,), complex
             Image coordinates of at least two anchors.
         which : ndarray of shape (m,), int
-            Which keypoints they are.
+            Positions of these among the keypoints.
 
         Returns
         -------
-        places : ndarray of shape (n,), complex
+        points : ndarray of shape (n,), complex
             Image coordinates.
-        frame : Frame
+        transform : SimilarityTransform
         """
-        frame = self.align(found, which)
         columns = np.stack([2 * which, 2 * which + 1], axis=1).ravel()
         given = self.covariance[np.ix_(columns, columns)] + self.noise**2 * np.eye(len(columns))
         gain = np.linalg.solve(given, self.covariance[columns]).T
-        expected = self.places
-        for _ in range(1 if len(which) == len(self.anchors) else 4):
-            deviation = frame.to_shape(found) - self.places[which]
+
+        def conditional_mean(transform: SimilarityTransform) -> np.ndarray:
+            deviation = transform.to_shape(found) - self.mean_points[which]
             moved = (gain @ np.stack([deviation.real, deviation.imag], axis=1).ravel()).reshape(-1, 2)
-            expected = self.places + moved[:, 0] + 1j * moved[:, 1]
-            filled = frame.to_image(expected)
+            return self.mean_points + moved[:, 0] + 1j * moved[:, 1]
+
+        transform = self.align(found, which)
+        for _ in range(1 if len(which) == len(self.anchors) else 4):
+            filled = transform.to_image(conditional_mean(transform))
             filled[which] = found
-            frame = self.align(filled[self.anchors], self.anchors)
-        deviation = frame.to_shape(found) - self.places[which]
-        moved = (gain @ np.stack([deviation.real, deviation.imag], axis=1).ravel()).reshape(-1, 2)
-        expected = self.places + moved[:, 0] + 1j * moved[:, 1]
-        return frame.to_image(expected), frame
+            transform = self.align(filled[self.anchors], self.anchors)
+        return transform.to_image(conditional_mean(transform)), transform
 
 
 def learn_shape(
     faces: np.ndarray, visible: np.ndarray, keypoints: tuple[str, ...], anchors: np.ndarray, noise: float
 ) -> ShapeModel:
-    """Learn the mean shape and its deviations from annotated faces and their mirror images.
+    """Learn the mean shape and the covariance of the deviations from annotated faces (generalised Procrustes analysis).
 
     Parameters
     ----------
     faces : ndarray of shape (n_faces, n, 2)
-        Image coordinates.
+        Image coordinates, mirror images included.
     visible : ndarray of shape (n_faces, n), bool
-        Faces with a hidden anchor are left out; other hidden points are filled with their expected places.
+        Faces with a hidden anchor are left out; other hidden points count as their predicted positions.
     keypoints, anchors, noise
-        As in :class:`ShapeModel`; the first two keypoints are the eyes, whose distance in the mean shape is the unit.
+        As in `ShapeModel`; the first two keypoints are the eyes, whose distance in the mean shape is the unit.
+
+    Returns
+    -------
+    ShapeModel
     """
     usable = visible[:, anchors].all(axis=1) & np.isfinite(faces).all(axis=(1, 2))
     points = (faces[..., 0] + 1j * faces[..., 1])[usable]
@@ -126,8 +137,8 @@ def learn_shape(
         aligned = np.stack([model.align(p[anchors], anchors).to_shape(p) for p in points])
         mean = np.nanmean(np.where(seen, aligned, np.nan), axis=0)
         mean = (mean - mean[anchors].mean()) / abs(mean[0] - mean[1])
-        turned = mean[0] - mean[1]
-        mean = mean * (abs(turned) / turned)
+        eye_line = mean[0] - mean[1]
+        mean = mean * (abs(eye_line) / eye_line)
     model = replace(model, mean=np.stack([mean.real, mean.imag], axis=1))
     aligned = np.stack([model.align(p[anchors], anchors).to_shape(p) for p in points])
     deviation = np.where(seen, aligned - mean, 0)

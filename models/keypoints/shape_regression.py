@@ -1,40 +1,42 @@
-"""What a face tells about keypoints that a small window cannot place: relative positions, and regression from the first answer.
+"""Cascaded shape regression: keypoints that a small window cannot place are predicted from those that detectors find.
 
-Keypoints that detectors find reliably (*anchors*) are gathered to faces. A Gaussian model of relative positions gives the expected
-places of the other keypoints; from there sparse regressors look at windows of the face's own scale and rotation, twice.
+Detected keypoints (*anchors*) are grouped into faces. A point distribution model predicts the positions of the other keypoints;
+sparse regressors, applied in turn to windows of the face's own scale and rotation, correct them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import cv2
 import numpy as np
 
 from ...vision.pyramid import Level
 from ...vision.windows.feature_pool import FeaturePool
-from .non_maximum_suppression import IED
-from .shape_model import Frame, ShapeModel
+from .shape_model import ShapeModel, SimilarityTransform
 from .window_models import KeypointModel, OffsetModel
 
-_SEED_DISTANCE = 0.7  # of an anchor's expected place, in IED, while the face's scale is only known from one window
-_DISTANCE = 0.25  # the same, once the face's frame is known
-_VOTES = np.array([0, -1, 1, -1j, 1j])  # pixels of the window: neighbours' answers are averaged
+# Choices, in IED: an anchor belongs to a face when it lies this near to its predicted position.
+_SEED_GATING_RADIUS = 0.7  # while the face's scale is only known from one window
+_GATING_RADIUS = 0.25  # once the similarity transform is known
+_GATE_PENALTY = 3.0  # what an anchor's score loses at the gating radius: a choice
+_NEIGHBOURS = np.array([0, -1, 1, -1j, 1j])  # pixels of the window: the predictions of neighbouring windows are averaged
 
 
 @dataclass(frozen=True)
 class Face:
     """Anchors that fit together.
 
-    Attributes
+    Parameters
     ----------
-    which : ndarray of int
-        The anchors found.
-    found : ndarray of complex
-        Where they are.
+    which : ndarray of shape (m,), int
+        Positions of the detected anchors among the keypoints.
+    found : ndarray of shape (m,), complex
+        Their image coordinates.
     score : float
-        Sum over the anchors found of how far their scores lie above the floor (see :class:`Context`).
+        Sum over the detected anchors of how far their scores lie above the least one (see `ShapeRegressor`).
     """
 
     which: np.ndarray
@@ -42,14 +44,22 @@ class Face:
     score: float
 
 
-@dataclass(frozen=True)
-class Refinement:
-    """Regression of one keypoint from an answer that is about right.
+class PredictedKeypoint(NamedTuple):
+    """Image position (complex) of a keypoint, the face's similarity transform, and the score of the keypoint's own classifier."""
 
-    Attributes
+    position: complex
+    transform: SimilarityTransform
+    classifier_score: float
+
+
+@dataclass(frozen=True)
+class RegressionStep:
+    """One step of the cascade: a correction of a position that is about right.
+
+    Parameters
     ----------
     model : OffsetModel
-        Sees a window turned and scaled like the face.
+        Takes a window rotated and scaled like the face.
     ied : float
         IED in pixels of that window.
     """
@@ -59,116 +69,159 @@ class Refinement:
 
 
 @dataclass(frozen=True)
-class Context:
-    """Finds keypoints from the others.
+class ShapeRegressor:
+    """Predicts keypoints from the other ones of a face.
 
-    Attributes
+    Parameters
     ----------
     shape : ShapeModel
-    refinements : dict of str to tuple of Refinement
-        What to do, one after the other, for each keypoint that is told by the anchors.
-    floor : float
-        Anchors that score this much below their default threshold do not take part.
-    weight : float
-        What the score of a keypoint's own classifier at the answer counts, beside the face's.
+    steps : dict of str to tuple of RegressionStep
+        The cascade of each predicted keypoint.
+    anchor_margin : float, default 4.0
+        Anchors may score this much below their default threshold.
+    classifier_weight : float, default 0.0
+        Weight of the score of the keypoint's own classifier, added to the face's score.
     thresholds : dict of str to float
-        Default least scores.
-    least : float
-        Faces that score less are looked at only when all local maxima are asked for.
+        Default least score of each predicted keypoint.
+    min_face_score : float, default 0.0
+        Faces that score less are skipped, unless all local maxima are asked for.
     """
 
     shape: ShapeModel
-    refinements: dict[str, tuple[Refinement, ...]] = field(default_factory=dict)
-    floor: float = 4.0
-    weight: float = 0.0
+    steps: dict[str, tuple[RegressionStep, ...]] = field(default_factory=dict)
+    anchor_margin: float = 4.0
+    classifier_weight: float = 0.0
     thresholds: dict[str, float] = field(default_factory=dict)
-    least: float = 0.0
+    min_face_score: float = 0.0
 
     @property
     def anchors(self) -> list[str]:
-        """Names of the keypoints that are looked for."""
+        """Names of the keypoints that are detected."""
         return [self.shape.keypoints[i] for i in self.shape.anchors]
 
-    def faces(self, peaks: dict[str, np.ndarray], thresholds: dict[str, float], most: int = 200) -> list[Face]:
-        """Gather detected anchors to faces, by falling score.
+    def faces(
+        self, detections: dict[str, np.ndarray], thresholds: dict[str, float], reference_ied: float, max_faces: int = 200
+    ) -> list[Face]:
+        """Group detected anchors into faces, by falling score.
 
         Parameters
         ----------
-        peaks : dict of str to ndarray of shape (n, 4)
-            x, y, score and scale of each anchor (:func:`~annealed.models.keypoints.non_maximum_suppression.find_peaks`).
+        detections : dict of str to ndarray of shape (n, 4)
+            x, y, score and scale of each anchor, as
+            :func:`~annealed.models.keypoints.non_maximum_suppression.suppress_non_maxima` returns them.
         thresholds : dict of str to float
             Each anchor's default threshold.
-        most : int
-            At most so many faces.
+        reference_ied : float
+            Of the detector: together with the scale of a detection it gives the face's size.
+        max_faces : int, default 200
+            At most this many faces.
+
+        Returns
+        -------
+        list of Face
         """
-        which = np.concatenate([np.full(len(peaks[name]), i) for i, name in zip(self.shape.anchors, self.anchors)])
-        x, y, score, scale = np.concatenate([peaks[name] for name in self.anchors]).T
-        score = score - np.concatenate([np.full(len(peaks[name]), thresholds[name]) for name in self.anchors])
-        good = score >= -self.floor
-        which, xy, score, unit = which[good].astype(np.int64), (x + 1j * y)[good], score[good], (IED / scale)[good]
+        which = np.concatenate([np.full(len(detections[name]), i) for i, name in zip(self.shape.anchors, self.anchors)])
+        x, y, score, scale = np.concatenate([detections[name] for name in self.anchors]).T
+        score = score - np.concatenate([np.full(len(detections[name]), thresholds[name]) for name in self.anchors])
+        good = score >= -self.anchor_margin
+        which, xy, score, ied = which[good].astype(np.int64), (x + 1j * y)[good], score[good], (reference_ied / scale)[good]
         free = np.ones(len(xy), bool)
         found: list[Face] = []
         for seed in np.argsort(-score, kind="stable"):
             if not free[seed]:
                 continue
-            frame = Frame(complex(unit[seed]), complex(xy[seed] - unit[seed] * self.shape.places[which[seed]]))
-            expected = frame.to_image(self.shape.places)
-            chosen = self._gather(expected, abs(frame.turn) * _SEED_DISTANCE, xy, score, which, free)
-            chosen[int(which[seed])] = int(seed)
-            for _ in range(2):
-                if len(chosen) < 2:
-                    break
-                rows = np.array(sorted(chosen.values()))
-                expected, frame = self.shape.complete(xy[rows], which[rows])
-                chosen = self._gather(expected, abs(frame.turn) * _DISTANCE, xy, score, which, free)
+            rows, expected, reach = self._grow(int(seed), float(ied[seed]), xy, score, which, free)
             free[seed] = False
-            if len(chosen) < 2:
+            if len(rows) < 2:
                 continue
-            rows = np.array(sorted(chosen.values()))
-            for i in self.shape.anchors:  # what lies this near belongs to the same face
-                free &= ~((which == i) & (abs(xy - expected[i]) <= abs(frame.turn) * _DISTANCE))
-            found.append(Face(which[rows], xy[rows], float((score[rows] + self.floor).sum())))
-        return sorted(found, key=lambda face: -face.score)[:most]
+            for i in self.shape.anchors:  # further detections this near to a position belong to the same face
+                free &= ~((which == i) & (abs(xy - expected[i]) <= reach))
+            found.append(Face(which[rows], xy[rows], float((score[rows] + self.anchor_margin).sum())))
+        return sorted(found, key=lambda face: -face.score)[:max_faces]
 
-    def _gather(self, expected, reach, xy, score, which, free) -> dict[int, int]:
-        """The best detection of each anchor near its expected place; being off by the whole reach costs 3 of the score."""
+    def _grow(self, seed: int, ied: float, xy, score, which, free) -> tuple[np.ndarray, np.ndarray, float]:
+        """Face around one detection: rows of its anchors, predicted positions of all keypoints, gating radius in image pixels."""
+        transform = SimilarityTransform(complex(ied), complex(xy[seed] - ied * self.shape.mean_points[which[seed]]))
+        expected = transform.to_image(self.shape.mean_points)
+        chosen = self._gate(expected, transform.ied * _SEED_GATING_RADIUS, xy, score, which, free)
+        chosen[int(which[seed])] = seed
+        for _ in range(2):
+            if len(chosen) < 2:
+                break
+            rows = np.array(sorted(chosen.values()))
+            expected, transform = self.shape.predict(xy[rows], which[rows])
+            chosen = self._gate(expected, transform.ied * _GATING_RADIUS, xy, score, which, free)
+        return np.array(sorted(chosen.values()), dtype=np.int64), expected, transform.ied * _GATING_RADIUS
+
+    def _gate(self, expected, radius, xy, score, which, free) -> dict[int, int]:
+        """Row of the best detection of each anchor within the gating radius of its expected position."""
         chosen = {}
         for i in self.shape.anchors:
-            distance = abs(xy - expected[i]) / reach
-            worth = np.where(free & (which == i) & (distance <= 1), score - 3 * distance**2, -np.inf)
+            distance = abs(xy - expected[i]) / radius
+            worth = np.where(free & (which == i) & (distance <= 1), score - _GATE_PENALTY * distance**2, -np.inf)
             if len(worth) and worth.max() > -np.inf:
                 chosen[int(i)] = int(worth.argmax())
         return chosen
 
-    def place(
-        self, face: Face, levels: Sequence[Level], keypoint: str, pool: FeaturePool, classifier: KeypointModel
-    ) -> tuple[complex, Frame, float]:
-        """Where a keypoint of a face lies in the image, the face's frame, and what the keypoint's own classifier says there."""
-        expected, frame = self.shape.complete(face.found, face.which)
-        place = expected[self.shape.keypoints.index(keypoint)]
-        for step in self.refinements[keypoint]:
-            unit = frame.turn / step.ied
-            patches = np.stack([cut_window(levels, place + unit * vote, unit, pool.window) for vote in _VOTES])
-            dx, dy = step.model.predict(patches, pool).T
-            place = place + unit * complex((_VOTES + dx + 1j * dy).mean())
-        unit = frame.turn / IED
-        patches = np.stack([cut_window(levels, place + unit * vote, unit, pool.window) for vote in _VOTES])
-        return place, frame, float(classifier.scores(patches, pool).max())
+    def predict(
+        self,
+        face: Face,
+        levels: Sequence[Level],
+        keypoint: str,
+        pool: FeaturePool,
+        classifier: KeypointModel,
+        reference_ied: float,
+    ) -> PredictedKeypoint:
+        """Predict one keypoint of a face.
+
+        Parameters
+        ----------
+        face : Face
+        levels : list of Level
+            Pyramid of the image, from large to small.
+        keypoint : str
+        pool : FeaturePool
+        classifier : KeypointModel
+            The keypoint's own; it scores the windows around the predicted position.
+        reference_ied : float
+            IED in pixels of the classifier's windows.
+
+        Returns
+        -------
+        PredictedKeypoint
+        """
+        expected, transform = self.shape.predict(face.found, face.which)
+        position = expected[self.shape.keypoints.index(keypoint)]
+        for step in self.steps[keypoint]:
+            unit = transform.scale_rotation / step.ied
+            dx, dy = step.model.predict(_neighbours(levels, position, unit, pool.window), pool).T
+            position = position + unit * complex((_NEIGHBOURS + dx + 1j * dy).mean())
+        unit = transform.scale_rotation / reference_ied
+        scores = classifier.scores(_neighbours(levels, position, unit, pool.window), pool)
+        return PredictedKeypoint(position, transform, float(scores.max()))
+
+
+def _neighbours(levels: Sequence[Level], place: complex, unit: complex, window: int) -> np.ndarray:
+    return np.stack([cut_window(levels, place + unit * step, unit, window) for step in _NEIGHBOURS])
 
 
 def cut_window(levels: Sequence[Level], place: complex, unit: complex, window: int) -> np.ndarray:
-    """Patch (window + 2, window + 2, 3) whose pixel of reference lies at an image point.
+    """Cut a window of any scale and rotation, with one pixel around it, out of a pyramid.
 
     Parameters
     ----------
     levels : list of Level
         Pyramid of the image, from large to small.
     place : complex
-        Image point.
+        Image point of the window's pixel (see `annealed.vision.extract_patches`).
     unit : complex
-        Step from one pixel of the patch to the next, in the image.
+        Step from one pixel of the patch to the next, in image pixels.
     window : int
         Side of the window.
+
+    Returns
+    -------
+    ndarray of shape (window + 2, window + 2, 3), uint8
     """
     # The smallest level that still has as many pixels as the patch; the largest where there is none.
     fine = [level for level in levels if level.scale * abs(unit) >= 0.999]
@@ -176,8 +229,8 @@ def cut_window(levels: Sequence[Level], place: complex, unit: complex, window: i
     middle = level.from_image([place.real, place.imag])
     step = unit * level.scale
     pixel = window // 2 + 1
-    turn = np.array([[step.real, -step.imag], [step.imag, step.real]])
-    matrix = np.column_stack([turn, middle - turn @ [pixel, pixel]])
+    rotation = np.array([[step.real, -step.imag], [step.imag, step.real]])
+    matrix = np.column_stack([rotation, middle - rotation @ [pixel, pixel]])
     flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
     return np.asarray(
         cv2.warpAffine(level.image, matrix, (window + 2, window + 2), flags=flags, borderMode=cv2.BORDER_REPLICATE), np.uint8

@@ -14,7 +14,7 @@ import numpy as np
 from ...vision.windows.feature_pool import FeaturePool
 from ...vision.windows.programs import CompiledModel
 from ...vision.windows.responses import Responses
-from .non_maximum_suppression import IED, Localisation
+from .non_maximum_suppression import Localisation
 
 
 @dataclass(frozen=True)
@@ -85,19 +85,21 @@ class KeypointModel(WindowModel):
     localisation: Localisation = field(default_factory=Localisation)
     threshold: float = 0.0
 
-    def mirrored(self, pool: FeaturePool) -> KeypointModel:
+    def mirrored(self, pool: FeaturePool, reference_ied: float) -> KeypointModel:
         """Return the model of the mirror image of this keypoint.
 
         Parameters
         ----------
         pool : FeaturePool
+        reference_ied : float
+            Unit of the localisation, in pixels of a level.
 
         Returns
         -------
         KeypointModel
         """
         # A window has an even side: its pixel lies right of the middle, in the mirror image left of it.
-        place = replace(self.localisation, offset_x=-self.localisation.offset_x - 1.0 / IED)
+        place = replace(self.localisation, offset_x=-self.localisation.offset_x - 1.0 / reference_ied)
         return replace(self._mirrored(pool), localisation=place)
 
     def _compile(self, pool: FeaturePool) -> CompiledModel:

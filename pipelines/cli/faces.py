@@ -18,9 +18,9 @@ Model = Annotated[str, typer.Option(help="Name of a shipped model, or a model fi
 Keypoints = Annotated[list[str] | None, typer.Option("--keypoint", help="Only this one (may be repeated).")]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON for programs instead of tables.")]
 Mode = Annotated[
-    str | None, typer.Option(help="Windows to look at: scan (all), regress, or prune+regress (fastest; the default where learnt).")
+    str | None, typer.Option(help="Windows to score: scan (all), regress, or prune+regress (fastest, the default if available).")
 ]
-Context = Annotated[bool, typer.Option(help="Tell chin and ears from the rest of the face; else look for them alone.")]
+Context = Annotated[bool, typer.Option(help="Predict chin and ears from the rest of the face; else detect them by themselves.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")]
 
 
@@ -66,7 +66,7 @@ def detect(
         "min_size": min_size,
         "max_size": max_size,
         "mode": mode,
-        "context": context,
+        "shape_regression": context,
     }
     if every < 1:
         raise ValueError(f"every={every}: expected a whole number of at least 1")
@@ -126,7 +126,7 @@ def train(
     """Train a detector by mining false alarms, and what its fast modes need."""
     from ...models import load_model, resolve_model
     from ...models.keypoints.detector import KeypointDetector
-    from ...models.keypoints.guided_search import MODES
+    from ...models.keypoints.guided_search import Mode as SearchMode
     from ..common.image_folders import list_images
     from ..common.outputs import check_outputs
     from ..faces.data import KEYPOINTS, read_faces
@@ -134,8 +134,8 @@ def train(
     from ..faces.training.settings import read_settings
     from ..faces.training.train import train_detector
 
-    if mode not in MODES:
-        raise ValueError(f"mode {mode!r} is unknown; expected one of {', '.join(MODES)}")
+    if mode not in list(SearchMode):
+        raise ValueError(f"mode {mode!r} is unknown; expected one of {', '.join(SearchMode)}")
     if detector is not None and mode == "scan":
         raise ValueError("--detector: nothing to learn with --mode scan; expected --mode regress or prune+regress")
 
@@ -158,9 +158,9 @@ def train(
         if not isinstance(made, KeypointDetector):
             raise ValueError(f"model {detector!r}: not a keypoint detector")
         chosen = made.check_keypoints(keypoint)
-        made = replace(made, models={name: made.models[name] for name in chosen}, guides={}, context=None)
+        made = replace(made, models={name: made.models[name] for name in chosen}, guides={}, shape_regressor=None)
     if mode != "scan":
-        more = ModeSettings(held_out=settings.held_out, precision=settings.precision)
+        more = ModeSettings.for_training(settings)
         add_modes(made, images, empty, out, mode, more, resume, tell, n_jobs)
 
 
@@ -197,7 +197,7 @@ def evaluate(
     if report is not None:
         make_folder(report)
     evaluation = evaluate_detector(
-        detector, images, names, empty, lambda it, n: progress(it, quiet, "images", n), mode=mode, context=context
+        detector, images, names, empty, lambda it, n: progress(it, quiet, "images", n), mode=mode, shape_regression=context
     )
     for error in evaluation.errors:
         complain(error)

@@ -95,18 +95,7 @@ def _is_report(path: Path) -> bool:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder, and those above it, where they are missing.
-
-    Parameters
-    ----------
-    path : path
-        The folder.
-
-    Raises
-    ------
-    ValueError
-        If it cannot be made.
-    """
+    """Make a folder, and those above it, where they are missing."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -12,8 +12,9 @@ import numpy as np
 
 from ...models.keypoints.detector import Detection, KeypointDetector
 from ...vision.images import read_image
+from .parallel import map_images
 
-SAMPLE = "astronaut"  # name of the photograph that is looked at when none is named
+SAMPLE = "astronaut"  # name of the photograph that is used when none is named
 
 
 @dataclass(frozen=True)
@@ -54,9 +55,7 @@ class Answer:
         }
 
 
-def detect_files(
-    detector: KeypointDetector, images: Sequence[str], n_jobs: int = 1, **options
-) -> Iterator[Answer]:
+def detect_files(detector: KeypointDetector, images: Sequence[str], n_jobs: int = 1, **options) -> Iterator[Answer]:
     """Detect keypoints in image files, in their order; a bad file yields an answer with its error.
 
     Parameters
@@ -71,13 +70,13 @@ def detect_files(
         Of :meth:`KeypointDetector.detect`.
     """
 
-    yield from detector.each(partial(_look, options), images or [None], n_jobs)
+    return map_images(partial(_detect_file, options), detector, images or [None], n_jobs)
 
 
 _ready: set[str | None] = set()  # modes whose compiled code this process has loaded
 
 
-def _look(options: dict[str, Any], detector: KeypointDetector, name: str | None) -> Answer:
+def _detect_file(options: dict[str, Any], detector: KeypointDetector, name: str | None) -> Answer:
     if (mode := options.get("mode")) not in _ready:  # before the clock starts
         detector.detect(np.zeros((64, 64, 3), np.uint8), **{**options, "min_size": None, "max_size": None})
         _ready.add(mode)

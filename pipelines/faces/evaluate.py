@@ -96,7 +96,7 @@ def evaluate_detector(
     progress : function
         Wraps an iterable of known length.
     **options
-        Of :meth:`KeypointDetector.detect`: the mode, and whether context is used.
+        Of :meth:`KeypointDetector.detect`: the mode, and whether the shape regressor is used.
 
     Returns
     -------
@@ -110,7 +110,7 @@ def evaluate_detector(
     for name in keypoints:
         if name not in KEYPOINTS:
             raise ValueError(f"keypoint {name!r} of the model is no keypoint of faces ({', '.join(KEYPOINTS)})")
-    options["mode"] = detector.check_mode(options.get("mode"), keypoints, options.get("context", True))
+    options["mode"] = detector.check_mode(options.get("mode"), keypoints, options.get("shape_regression", True))
     result = Evaluation()
     for image in progress(images, len(images)):
         try:
@@ -144,7 +144,7 @@ def evaluate_detector(
             chosen = [i for i, image in enumerate(result.images) if part in ("all", image.source)]
             for tolerance in TOLERANCES:
                 judged = [result.judged[name, tolerance][i] for i in chosen]
-                threshold = detector.default_threshold(name, options.get("context", True), options["mode"])
+                threshold = detector.default_threshold(name, options.get("shape_regression", True), options["mode"])
                 curve, row = _row(judged, threshold)
                 if part == "all":
                     result.curves[name, tolerance] = curve

@@ -1,4 +1,4 @@
-"""Peaks, the keypoint detector and its file, against brute force and the pool's own partial sums."""
+"""Non-maximum suppression, the keypoint detector and its file, against brute force and the pool's own partial sums."""
 
 from dataclasses import replace
 
@@ -7,12 +7,13 @@ import pytest
 from annealed.models import KeypointDetector, load_model, resolve_model
 from annealed.models.files import read_model, write_model
 from annealed.models.keypoints.detector import KeypointModel
-from annealed.models.keypoints.non_maximum_suppression import IED, Localisation, find_peaks
+from annealed.models.keypoints.non_maximum_suppression import DEFAULT_REFERENCE_IED, Localisation, suppress_non_maxima
 from annealed.vision.windows.feature_pool import FeaturePool
 from annealed.vision.windows.patches import extract_patches
 from annealed.vision.windows.responses import Responses
 
 POOL = FeaturePool()
+IED = DEFAULT_REFERENCE_IED
 
 
 def random_model(seed=0, k=12, **more):
@@ -28,7 +29,7 @@ def photograph(seed=0, shape=(60, 70)):
     return np.clip(128 + 30 * smooth / smooth.std() + rng.normal(size=(*shape, 3)) * 10, 0, 255).astype(np.uint8)
 
 
-def peaks_by_hand(x, y, scale, score, c, suppression):
+def maxima_by_hand(x, y, scale, score, c, suppression):
     found, left = [], sorted(range(len(x)), key=lambda i: (-score[i], scale[i], y[i], x[i]))
     while left:
         i = left[0]
@@ -48,23 +49,23 @@ def peaks_by_hand(x, y, scale, score, c, suppression):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_peaks_against_brute_force(seed):
+def test_non_maximum_suppression_against_brute_force(seed):
     rng = np.random.default_rng(seed)
     n = 150
     x, y = rng.uniform(0, 200, n), rng.uniform(0, 200, n)
     scale, score = 2.0 ** (-rng.integers(0, 12, n) / 4), np.round(rng.normal(size=n) * 3, 1)
     c = Localisation(radius=0.5, octaves=0.6, sharpness=1.5, margin=2.0, offset_x=0.02, offset_y=-0.01)
-    expected = peaks_by_hand(x, y, scale, score, c, 0.6)
-    np.testing.assert_allclose(find_peaks(x, y, scale, score, c, 0.6), expected, atol=1e-9)
+    expected = maxima_by_hand(x, y, scale, score, c, 0.6)
+    np.testing.assert_allclose(suppress_non_maxima(x, y, scale, score, c, IED, 0.6), expected, atol=1e-9)
     # The order of the windows does not matter; a threshold and a maximum cut the list.
     shuffled = rng.permutation(n)
-    again = find_peaks(x[shuffled], y[shuffled], scale[shuffled], score[shuffled], c, 0.6, threshold=1.0)
+    again = suppress_non_maxima(x[shuffled], y[shuffled], scale[shuffled], score[shuffled], c, IED, 0.6, threshold=1.0)
     np.testing.assert_allclose(again, expected[expected[:, 2] >= 1.0], atol=1e-9)
-    assert len(find_peaks(x, y, scale, score, c, 0.6, max_peaks=3)) == 3
+    assert len(suppress_non_maxima(x, y, scale, score, c, IED, 0.6, max_detections=3)) == 3
 
 
 def test_no_windows():
-    assert find_peaks(*np.empty((4, 0)), Localisation()).shape == (0, 4)
+    assert suppress_non_maxima(*np.empty((4, 0)), Localisation(), IED).shape == (0, 4)
 
 
 def test_localisation_refuses_nonsense():
@@ -123,23 +124,23 @@ def test_rejection_only_takes_windows_away():
 
 def test_a_mirrored_model_answers_in_the_mirrored_photograph():
     image, model = photograph(4), random_model(4, localisation=Localisation(offset_x=0.05, offset_y=-0.02))
-    mirrored = KeypointDetector({"a": model.mirrored(POOL)}, POOL)
+    mirrored = KeypointDetector({"a": model.mirrored(POOL, IED)}, POOL)
     one = KeypointDetector({"a": model}, POOL).detect(image, threshold=-np.inf, max_size=24)
     other = mirrored.detect(np.ascontiguousarray(image[:, ::-1]), threshold=-np.inf, max_size=24)
     # Windows at the frame's first column have no mirror image among those at pixels; the best ones do.
     assert one[0].score == pytest.approx(other[0].score, abs=1e-4)
     assert one[0].x == pytest.approx(image.shape[1] - 1 - other[0].x, abs=0.02)
     assert one[0].y == pytest.approx(other[0].y, abs=0.02)
-    twice = model.mirrored(POOL).mirrored(POOL)
+    twice = model.mirrored(POOL, IED).mirrored(POOL, IED)
     np.testing.assert_array_equal(twice.features, model.features)
     np.testing.assert_allclose(twice.responses.low, model.responses.low, atol=1e-6)
     assert twice.localisation.offset_x == pytest.approx(0.05)
 
 
 def test_marks_lie_on_the_same_side_of_a_keypoint_and_its_mirror_image():
-    image, model = photograph(4), random_model(4, localisation=Localisation(mark_x=0.1))
+    image, model = photograph(4), random_model(4, localisation=Localisation(annotation_x=0.1))
     plain = replace(model, localisation=Localisation())
-    for one, other in ((model, plain), (model.mirrored(POOL), plain.mirrored(POOL))):
+    for one, other in ((model, plain), (model.mirrored(POOL, IED), plain.mirrored(POOL, IED))):
         moved, still = (KeypointDetector({"a": m}, POOL).detect(image, threshold=-np.inf)[0] for m in (one, other))
         assert moved.x - still.x == pytest.approx(0.1 * IED * still.size / 24) and moved.y == still.y
 

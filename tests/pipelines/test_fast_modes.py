@@ -1,4 +1,4 @@
-"""Small trainings of guides and context on painted faces, and the command that writes them into one file."""
+"""Small trainings of guides and the shape regressor on painted faces, and the command that writes them into one file."""
 
 from dataclasses import replace
 
@@ -8,14 +8,19 @@ import pytest
 from annealed.models import load_model
 from annealed.models.keypoints.detector import KeypointDetector
 from annealed.models.keypoints.non_maximum_suppression import Localisation
-from annealed.models.keypoints.shape_regression import Context, Face
+from annealed.models.keypoints.shape_regression import Face, ShapeRegressor
 from annealed.models.keypoints.window_models import KeypointModel
 from annealed.pipelines.faces.data import KEYPOINTS
 from annealed.pipelines.faces.training.cascade import cascade_for_recall, cheapest_order, expected_cost, soft_cascade, with_order
 from annealed.pipelines.faces.training.fast_modes import ModeSettings, add_modes
-from annealed.pipelines.faces.training.guided_search import GuideSettings, VerifierJob, train_guide
+from annealed.pipelines.faces.training.guided_search import GuideSettings, VerifierTraining, train_guide
 from annealed.pipelines.faces.training.settings import TrainingSettings
-from annealed.pipelines.faces.training.shape_regression import ContextSettings, calibrate_context, shape_of, train_context
+from annealed.pipelines.faces.training.shape_regression import (
+    ShapeSettings,
+    calibrate_shape_regressor,
+    shape_of,
+    train_shape_regressor,
+)
 from annealed.pipelines.faces.training.train import train_detector
 from annealed.pipelines.faces.training.views import held_out, open_view
 from annealed.vision.pyramid import gaussian_pyramid
@@ -26,7 +31,7 @@ from helpers import face_images
 
 POOL = FeaturePool(kinds={k: HAAR_KINDS[k] for k in ("2h", "2v", "centre")}, sides=(3, 6), hog=None)
 GUIDE = GuideSettings(n_offsets=40, n_prune=(5, 20), n_random=600, first_rows=500, per_level=4)
-CONTEXT = ContextSettings(n_features=40, per_view=3, first_rows=400, ied=(14.0, 20.0))
+CONTEXT = ShapeSettings(n_features=40, per_view=3, first_rows=400, ied=(14.0, 20.0))
 FACE = np.array(
     [[0.5, -0.4], [-0.5, -0.4], [0.2, 0.1], [-0.2, 0.1], [0.35, 0.45], [-0.35, 0.45], [1.1, -0.3], [-1.1, -0.3], [0, 1.1]]
 )
@@ -67,7 +72,7 @@ def test_a_guide_leads_to_the_keypoint(photographs):
         for level in gaussian_pyramid(view.pixels):
             if 20 <= view.ied[0] * level.scale <= 40:
                 for strip in detector.strips(level, "prune+regress"):
-                    x, y = guide.windows(strip, POOL, True)
+                    x, y = guide.windows(strip, POOL, True, 28.3)
                     wanted.append(level.to_image(np.column_stack([x, y])))
         distance = np.hypot(*(np.concatenate(wanted) - view.points[0]).T)
         near += distance.min() < 1.5
@@ -83,15 +88,15 @@ def test_a_verifier_learns_from_what_the_guide_points_at(photographs, tmp_path):
         n_features=30, first_rows=500, n_steps=6, final_steps=12, rounds=2, n_random=400, per_round=200, views_per_round=12,
         negative_distance=0.15, negative_pixels=4.0, held_out=0.25,
     )  # fmt: skip
-    job = VerifierJob(photographs, [], settings, POOL, tmp_path, lambda line: None, 1, {"left_eye": guide})
+    job = VerifierTraining(photographs, [], settings, POOL, tmp_path, lambda line: None, 1, {"left_eye": guide})
     positives, _, negatives = job._first_rows("left_eye")
     assert len(positives) and len(negatives) > 200
     for number in np.unique(negatives.keys >> 40)[:4].tolist():
-        view = open_view(job.views[number][0], "left_eye", job.views[number][1])
+        view = open_view(job.split.views[number][0], "left_eye", job.split.views[number][1])
         for k, level in enumerate(gaussian_pyramid(view.pixels)):
             mine = negatives.keys[(negatives.keys >> 32) == (number << 8) + k]
             xy = np.column_stack([mine & 0xFFFF, (mine >> 16) & 0xFFFF])
-            assert set(map(tuple, xy.tolist())) <= set(map(tuple, job.among("left_eye")(level).tolist()))
+            assert set(map(tuple, xy.tolist())) <= set(map(tuple, job.candidates("left_eye")(level).tolist()))
             far = np.hypot(*(level.to_image(xy) - view.points[0]).T)
             assert (far >= max(0.15 * view.ied[0], 4 / level.scale)).all()
     made = job.train("left_eye", False)
@@ -102,21 +107,21 @@ def test_a_verifier_learns_from_what_the_guide_points_at(photographs, tmp_path):
     np.testing.assert_array_equal(again.responses.values, verifier.responses.values)
 
 
-def test_context_places_better_than_the_shape_alone(photographs):
-    context = train_context(["chin", "left_ear", "right_ear"], photographs[:30], CONTEXT, POOL, lambda line: None)
-    assert set(context.refinements) == {"chin", "left_ear", "right_ear"}
+def test_regression_predicts_better_than_the_shape_alone(photographs):
+    regressor = train_shape_regressor(["chin", "left_ear", "right_ear"], photographs[:30], CONTEXT, POOL, lambda line: None)
+    assert set(regressor.steps) == {"chin", "left_ear", "right_ear"}
     rng = np.random.default_rng(0)
     verifier = KeypointModel(POOL.features[:1], Responses([0], [1], np.zeros((1, 2))), 0.0, np.float32([-np.inf]))
-    for name in context.refinements:
+    for name in regressor.steps:
         k, before, after = KEYPOINTS.index(name), [], []
         for image in photographs[30:]:
             view = open_view(image, name, False)
             points = image.faces[0, :, 0] + 1j * image.faces[0, :, 1]
             found = points[:6] + rng.normal(size=6) * 0.02 * image.ied[0]
             face, levels = Face(np.arange(6), found, 1.0), gaussian_pyramid(view.pixels)
-            expected, _ = context.shape.complete(found, np.arange(6))
-            place, frame, _ = context.place(face, levels, name, POOL, verifier)
-            assert abs(frame.turn) == pytest.approx(image.ied[0], rel=0.1)
+            expected, _ = regressor.shape.predict(found, np.arange(6))
+            place, transform, _ = regressor.predict(face, levels, name, POOL, verifier, 28.3)
+            assert transform.ied == pytest.approx(image.ied[0], rel=0.1)
             before.append(abs(expected[k] - points[k]) / image.ied[0])
             after.append(abs(place - points[k]) / image.ied[0])
         assert np.median(after) < 0.6 * np.median(before), name
@@ -126,7 +131,7 @@ def test_the_shape_of_images_is_symmetric(photographs):
     shape = shape_of(photographs, 0.02)
     np.testing.assert_allclose(shape.mean[6], shape.mean[7] * [-1, 1], atol=1e-6)
     assert abs(shape.mean[8, 0]) < 1e-6
-    assert isinstance(Context(shape).anchors, list) and Context(shape).anchors == list(KEYPOINTS[:6])
+    assert isinstance(ShapeRegressor(shape).anchors, list) and ShapeRegressor(shape).anchors == list(KEYPOINTS[:6])
 
 
 def cascade(seed=0, n=400):
@@ -196,12 +201,12 @@ def test_one_command_adds_all_modes(photographs, tmp_path):
         0.25,
     )
     made = add_modes(base, few, [], out, "prune+regress", small, say=said.append)
-    assert set(made.guides) == set(KEYPOINTS) and set(made.context.refinements) == {"chin", "left_ear", "right_ear"}
-    assert "rejection_quantiles" in made.info["modes"] and set(made.info["modes"]["context"]) == set(made.context.refinements)
-    # What the context tells needs no verifier; a right side has the mirrored one.
+    assert set(made.guides) == set(KEYPOINTS) and set(made.shape_regressor.steps) == {"chin", "left_ear", "right_ear"}
+    assert "rejection_quantiles" in made.info["modes"] and set(made.info["modes"]["context"]) == set(made.shape_regressor.steps)
+    # A predicted keypoint needs no verifier; a right side has the mirrored one.
     own = {name: guide.verifier for name, guide in made.guides.items()}
-    assert {name for name, verifier in own.items() if verifier is None} == set(made.context.refinements)
-    np.testing.assert_array_equal(own["right_nose"].features, own["left_nose"].mirrored(POOL).features)
+    assert {name for name, verifier in own.items() if verifier is None} == set(made.shape_regressor.steps)
+    np.testing.assert_array_equal(own["right_nose"].features, own["left_nose"].mirrored(POOL, 28.3).features)
     assert set(made.info["modes"]["verifiers"]) == {"left_eye", "left_nose", "left_mouth"}
     pixels = open_view(few[0], "chin", False).pixels
     loaded = load_model(out)
@@ -213,5 +218,5 @@ def test_one_command_adds_all_modes(photographs, tmp_path):
     with pytest.raises(ValueError, match="other settings"):
         add_modes(base, few, [], again, "regress", small, resume=True)
     held = [image for image in few if held_out(image, 0.25)]
-    context, _ = calibrate_context(made, held, 0.9)
-    assert set(context.thresholds) == set(context.refinements)
+    regressor, _ = calibrate_shape_regressor(made, held, 0.9)
+    assert set(regressor.thresholds) == set(regressor.steps)

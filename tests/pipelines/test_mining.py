@@ -7,10 +7,12 @@ import cv2
 import numpy as np
 import pytest
 from annealed.models import load_model
+from annealed.models.files import read_model, write_model
 from annealed.pipelines.faces.data import KEYPOINTS
-from annealed.pipelines.faces.training.sampling import Windows, join, pack_keys, positive_windows, sample_view
+from annealed.pipelines.faces.training.fast_modes import ModeSettings
+from annealed.pipelines.faces.training.sampling import Windows, join, pack_keys, positive_windows, sample_view, unpack_keys
 from annealed.pipelines.faces.training.settings import TrainingSettings, read_settings
-from annealed.pipelines.faces.training.train import learnt_as, train_detector
+from annealed.pipelines.faces.training.train import train_detector, trained_as
 from annealed.pipelines.faces.training.views import each, held_out, open_view, without_faces
 from annealed.vision.pyramid import gaussian_pyramid
 from annealed.vision.windows.feature_layout import HAAR_KINDS
@@ -92,7 +94,7 @@ def test_sampled_windows(photographs):
     view = open_view(photographs[1], "left_eye", True)
     levels = gaussian_pyramid(view.pixels)
     for key, patch in zip(negatives.keys.tolist(), negatives.patches):
-        number, level, y, x = key >> 40, (key >> 32) & 0xFF, (key >> 16) & 0xFFFF, key & 0xFFFF
+        number, level, y, x = unpack_keys(key)
         assert number == 5
         np.testing.assert_array_equal(patch, extract_patches(levels[level].image, [x], [y], POOL.window)[0])
         assert view.is_background(levels[level].to_image([[x, y]]), 0.5).all()
@@ -194,6 +196,21 @@ def test_a_checkpoint_is_whole_or_absent(photographs, tmp_path, monkeypatch):
     assert [p.name for p in tmp_path.rglob("*") if p.is_file()] == []
 
 
+def test_the_reference_inter_eye_distance_is_that_of_the_training(photographs, trained, tmp_path):
+    assert load_model(trained[0]).reference_ied == 28.3
+    out = tmp_path / "large.safetensors"
+    settings = replace(SETTINGS, ied_low=25.0, ied_high=50.0, rounds=0)
+    made = train_detector(photographs, [], out, settings, list(EYES), say=lambda line: None, pool=POOL)
+    assert made.reference_ied == load_model(out).reference_ied == pytest.approx((25 * 50) ** 0.5, abs=0.05)
+    modes = ModeSettings.for_training(settings)
+    assert (modes.guide.ied_low, modes.verifier.ied_high, modes.verifier.reference_ied) == (25.0, 50.0, made.reference_ied)
+    # Files from before the field was written have the default.
+    arrays, header = read_model(out, "keypoint detector")
+    del header["reference_ied"]
+    write_model(out, "keypoint detector", arrays, header)
+    assert load_model(out).reference_ied == 28.3
+
+
 def test_nothing_to_learn_from(photographs, tmp_path):
     out = tmp_path / "m.safetensors"
     with pytest.raises(ValueError, match="chin: no visible point"):
@@ -204,8 +221,8 @@ def test_nothing_to_learn_from(photographs, tmp_path):
         train(photographs, tmp_path / "no" / "m.safetensors")
 
 
-def test_learnt_as():
-    assert [learnt_as(k) for k in ("left_eye", "right_ear", "chin")] == ["left_eye", "left_ear", "chin"]
+def test_trained_as():
+    assert [trained_as(k) for k in ("left_eye", "right_ear", "chin")] == ["left_eye", "left_ear", "chin"]
 
 
 def test_without_faces_everything_is_background(photographs):

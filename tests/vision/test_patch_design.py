@@ -105,9 +105,7 @@ def test_raw_coefficients_score_windows(designs, patches):
     lazy, _ = designs
     coef = 0.1 * np.random.default_rng(0).normal(size=(400, lazy.width, 1))
     raw, intercept = lazy.unstandardise(coef, np.array([0.2]))
-    partial = POOL.partial_scores(
-        patches, lazy.features, Responses(lazy.low, lazy.bin_width, raw[:, :, 0]), float(intercept[0])
-    )
+    partial = POOL.partial_scores(patches, lazy.features, Responses(lazy.low, lazy.bin_width, raw[:, :, 0]), float(intercept[0]))
     # Codes round positions to 1/42 of a bin, scans do not.
     np.testing.assert_allclose(partial[:, -1], lazy.scores(coef)[:, 0] + 0.2, atol=0.5)
     assert np.corrcoef(partial[:, -1], lazy.scores(coef)[:, 0])[0, 1] > 0.999

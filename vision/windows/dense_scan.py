@@ -106,7 +106,8 @@ def dense_values(channels: LevelChannels, feature: npt.ArrayLike) -> npt.NDArray
     ValueError
         If the feature does not fit into the window.
     """
-    model = channels.pool.compile_model(np.atleast_2d(feature), Responses([0.0], [1.0], [[0.0, 0.0]]), 0.0)
+    responses = Responses(np.zeros(1), np.ones(1), np.zeros((1, 2)))
+    model = channels.pool.compile_model(np.atleast_2d(feature), responses, 0.0)
     out = np.empty((channels.rows, channels.width), np.float32)
     value_rows(  # type: ignore[call-arg]
         model.program.n_corners, *_tables(channels, model, True), model.program.inverse_area, channels.integral,

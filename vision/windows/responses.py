@@ -1,7 +1,7 @@
 """Piecewise-linear responses of features on equidistant knots."""
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -52,9 +52,9 @@ class Responses:
     array([3.5, 6. ], dtype=float32)
     """
 
-    low: npt.NDArray[np.float32]
-    bin_width: npt.NDArray[np.float32]
-    values: npt.NDArray[np.float32]
+    low: npt.NDArray[Any]
+    bin_width: npt.NDArray[Any]
+    values: npt.NDArray[Any]
 
     def __post_init__(self) -> None:
         for name in ("low", "bin_width", "values"):

@@ -19,7 +19,7 @@ from .programs import CompiledModel
 __all__ = ["dense_histograms_pay", "finish_windows", "predict_windows", "score_windows", "windows_around"]
 
 _WINDOW_COST = 60
-"""Entries of a strip's histograms that take as long as the histograms of one window (measured with ``benchmarks/scan.py``)."""
+"""Entries of a strip's histograms that take as long as the histograms of one window (measured)."""
 
 
 def dense_histograms_pay(n_windows: int, expected_requests: float, n_entries: int) -> bool:

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from ....models.keypoints.detector import KeypointModel
+from ....models.keypoints.window_models import KeypointModel
 from ....vision.windows.feature_layout import Column
 from ....vision.windows.feature_pool import FeaturePool
 
-_ORDER_ROWS = 2000
-_HISTOGRAMS = 150.0  # Haar features that take as long as the orientation histograms of one window
-_PLAIN = (8, 24, 56, 120, 248, 504)  # Haar features in front
-_SHARES = (0.001, 0.0025, 0.005, 0.0075, 0.01, 0.015, 0.02)  # of the positive windows, for one threshold of a cascade
+_ORDER_ROWS = 2000  # windows from which the order of the features is computed. A choice
+_HISTOGRAMS = 150.0  # Haar features that take as long as the orientation histograms of one window (measured)
+_PLAIN = (8, 24, 56, 120, 248, 504)  # Haar features in front of all others that are tried: ends of the scan's stages
+_SHARES = (0.001, 0.0025, 0.005, 0.0075, 0.01, 0.015, 0.02)  # of positive windows that a threshold loses: tried in turn
 
 
 def with_order(
@@ -92,13 +92,13 @@ def cheapest_order(
 ) -> KeypointModel:
     """Order the features, and set thresholds, so that an ordinary window costs least.
 
-    A feature costs 1, and the first histogram feature that a window gets to costs ``_HISTOGRAMS`` more: some Haar features in
-    front of all others may pay. How many is tried out.
+    A feature costs 1, and the first histogram feature that a window reaches costs ``_HISTOGRAMS`` more: putting some Haar features
+    in front of all others may pay. Several numbers are tried.
 
     Parameters
     ----------
     model, pool, positives, negatives
-        As for :func:`with_order`; the negatives are windows as they come.
+        As for :func:`with_order`; the negatives are ordinary windows.
     thresholds : function
         Sets the rejection thresholds of a model.
     after : float

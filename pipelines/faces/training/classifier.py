@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -11,7 +11,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ....models.files import check_array
-from ....models.keypoints.detector import KeypointDetector, KeypointModel
+from ....models.keypoints.detector import KeypointDetector
+from ....models.keypoints.guided_search import Mode
+from ....models.keypoints.window_models import KeypointModel
 from ....vision.pyramid import Level
 from ....vision.windows.feature_pool import FeaturePool
 from ...common.checkpoints import is_finished, read_part, write_part
@@ -20,24 +22,36 @@ from .calibration import calibrate
 from .cascade import rejection_thresholds, with_order
 from .fitting import fit_rows
 from .mining import mine_view
-from .sampling import Windows, join, sample_view
+from .sampling import Windows, join, keys_of_view, sample_view
 from .settings import TrainingSettings
-from .views import SCALES_PER_OCTAVE, each, held_out, without_faces
+from .views import SCALES_PER_OCTAVE, each, since, split_views
 
-ROWS = "training rows"  # kind of a checkpoint
+ROWS = "training rows"
+"""Kind of the model file that holds the negatives of an unfinished training."""
 PART = "part.safetensors"
+"""End of the names of finished models among the checkpoints."""
+
+
+def describe_data(settings: Any, pool: FeaturePool, images: Sequence[FaceImage], background: Sequence[Path]) -> dict[str, Any]:
+    """Describe settings (a dataclass) and data, for checkpoints."""
+    return {
+        "settings": asdict(settings),
+        "pool": pool.to_dict(),
+        "images": [image.name for image in images],
+        "background": [path.name for path in background],
+    }
 
 
 @dataclass
-class Job:
-    """The trainings of one call: rounds of fitting and mining, of classifiers that see all windows.
+class ClassifierTraining:
+    """Trains the classifiers of one call: rounds of fitting and hard-negative mining among all windows.
 
     Parameters
     ----------
     images, background, settings, pool, say, n_jobs
-        As for :func:`train_detector`.
+        As for :func:`~annealed.pipelines.faces.training.train.train_detector`.
     folder : path
-        Where checkpoints lie.
+        Folder of the checkpoints.
     """
 
     images: list[FaceImage]
@@ -49,43 +63,48 @@ class Job:
     n_jobs: int
 
     role: ClassVar[str] = "scan"  # in the names of checkpoints
-    mode: ClassVar[str] = "scan"  # which windows the classifier will look at
+    mode: ClassVar[Mode] = Mode.SCAN  # which windows the classifier will score
 
     def __post_init__(self) -> None:
-        s = self.settings
-        self.calibration = [image for image in self.images if held_out(image, s.held_out)]
-        fitted = [image for image in self.images if not held_out(image, s.held_out)]
-        if not fitted or not self.calibration:
-            raise ValueError(f"{len(self.images)} photographs: too few, {len(fitted)} to fit and {len(self.calibration)} held out")
-        # Numbers of views are part of the keys: their order is that of the names.
-        self.views = [(image, flip) for image in [*fitted, *without_faces(self.background)] for flip in (False, True)]
-        self.held_out_views = [(image, flip) for image in self.calibration for flip in (False, True)]
+        self.split = split_views(self.images, self.background, self.settings.held_out)
 
     def detector(self, keypoint: str, model: KeypointModel, **more: Any) -> KeypointDetector:
         """A detector in which the model decides about the windows of this training's mode."""
+        more.setdefault("reference_ied", self.settings.reference_ied)
         return KeypointDetector({keypoint: model}, self.pool, SCALES_PER_OCTAVE, **more)
 
-    def among(self, keypoint: str) -> Callable[[Level], np.ndarray] | None:
-        """Tell the windows that the first negatives are drawn from, see :func:`sample_view`."""
+    def candidates(self, keypoint: str) -> Callable[[Level], np.ndarray] | None:
+        """Return what gives the windows of a level that the first negatives are drawn from, see `sample_view`."""
         return None
 
     def cascade(self, model: KeypointModel, reference: Windows, ordinary: np.ndarray) -> KeypointModel:
-        """Order the features and set rejection thresholds, for held-out positives and windows (n, 26, 26, 3) as they come."""
+        """Order the features and set rejection thresholds, with held-out positives and ordinary windows (n, 26, 26, 3)."""
         model = with_order(model, self.pool, reference.patches, ordinary)
         return rejection_thresholds(model, self.pool, reference.patches, self.settings.reject, self.settings.reject_margin)
 
     def describe(self, keypoint: str) -> dict:
-        """What a checkpoint must agree on."""
-        return {
-            "keypoint": keypoint,
-            "settings": asdict(self.settings),
-            "pool": self.pool.to_dict(),
-            "images": [image.name for image in self.images],
-            "background": [path.name for path in self.background],
-        }
+        """Return what a checkpoint must agree on."""
+        return {"keypoint": keypoint, **describe_data(self.settings, self.pool, self.images, self.background)}
 
     def train(self, keypoint: str, resume: bool) -> KeypointDetector:
-        """Train the classifier of one keypoint and return a detector that holds it; or read it, where it is done."""
+        """Train the classifier of one keypoint, or read it where that is done.
+
+        Parameters
+        ----------
+        keypoint : str
+        resume : bool
+            Continue from checkpoints.
+
+        Returns
+        -------
+        KeypointDetector
+            It holds this keypoint alone; ``info`` says how it was trained.
+
+        Raises
+        ------
+        ValueError
+            If there is nothing to train on, or a checkpoint belongs to other settings or data.
+        """
         s, say = self.settings, self.say
         name = keypoint if self.role == "scan" else f"{keypoint}.{self.role}"
         part, rows_file = self.folder / f"{name}.{PART}", self.folder / f"{name}.rows.safetensors"
@@ -102,27 +121,28 @@ class Job:
             negatives, first, log = self._read_rows(rows_file, *rows)
             say(f"{keypoint}: resumed after round {first}")
         say(f"{keypoint}: {len(positives)} positive, {len(negatives)} negative windows, {len(reference)} held out")
-        model = None
+        model: KeypointModel | None = None
         for round_ in range(first, s.rounds + 1):
             clock = time.monotonic()
             model = self._fit(positives, negatives, reference, n_random, round_)
-            say(f"{keypoint}: round {round_}: fitted {len(positives) + len(negatives)} rows in {_since(clock)}")
+            say(f"{keypoint}: round {round_}: fitted {len(positives) + len(negatives)} rows in {since(clock)}")
             if round_ == s.rounds:
                 break
             clock = time.monotonic()
             new, n_alarms, n_views = self._mine(keypoint, model, negatives, round_)
             negatives = join([negatives, new], self.pool.window)
             log.append({"alarms": n_alarms, "added": len(new), "views": n_views})
-            say(f"{keypoint}: round {round_}: {n_alarms} false alarms in {n_views} views, {len(new)} added, {_since(clock)}")
+            say(f"{keypoint}: round {round_}: {n_alarms} false alarms in {n_views} views, {len(new)} added, {since(clock)}")
             arrays = {"patches": negatives.patches, "keys": negatives.keys}
             write_part(rows_file, ROWS, arrays, made_from, round=round_ + 1, log=log)
             if not len(new):
                 break
-        assert model is not None
+        if model is None:
+            raise ValueError(f"{rows_file}: a checkpoint of round {first}, expected at most {s.rounds}")
         clock = time.monotonic()
         detector = self.detector(keypoint, model)
-        model, scores = calibrate(detector, keypoint, self.held_out_views, s.precision, self.n_jobs, self.mode)
-        say(f"{keypoint}: calibrated on {len(self.held_out_views)} held-out views in {_since(clock)}: {_scores(scores)}")
+        model, scores = calibrate(detector, keypoint, self.split.held_out_views, s.precision, self.n_jobs, self.mode)
+        say(f"{keypoint}: calibrated on {len(self.split.held_out_views)} held-out views in {since(clock)}: {_scores(scores)}")
         info = {
             "made_from": made_from,
             "rows": {"positive": len(positives), "negative": len(negatives)},
@@ -131,12 +151,12 @@ class Job:
         }
         detector = self.detector(keypoint, model, info=info)
         detector.save(part)
-        say(f"{keypoint}: done in {_since(started)}")
+        say(f"{keypoint}: done in {since(started)}")
         return detector
 
     def _first_rows(self, keypoint: str) -> tuple[Windows, Windows, Windows]:
         """Positives, held-out positives, and random negatives."""
-        s, among = self.settings, self.among(keypoint)
+        s, candidates = self.settings, self.candidates(keypoint)
 
         def sample(item, n_random: int):
             number, (image, flip) = item
@@ -152,12 +172,12 @@ class Job:
                 distance=s.negative_distance,
                 pixels=s.negative_pixels,
                 window=self.pool.window,
-                among=among,
+                candidates=candidates,
             )
 
-        share = -(-s.n_random // len(self.views))
-        parts = list(each(enumerate(self.views), lambda item: sample(item, share), self.n_jobs))
-        others = list(each(enumerate(self.held_out_views), lambda item: sample(item, 0), self.n_jobs))
+        share = -(-s.n_random // len(self.split.views))
+        parts = list(each(enumerate(self.split.views), lambda item: sample(item, share), self.n_jobs))
+        others = list(each(enumerate(self.split.held_out_views), lambda item: sample(item, 0), self.n_jobs))
         window = self.pool.window
         positives, reference = join([p for p, _ in parts], window), join([p for p, _ in others], window)
         if not len(positives) or not len(reference):
@@ -177,12 +197,12 @@ class Job:
         lowered = replace(model, thresholds=(model.thresholds - np.float32(s.lowered)).astype(np.float32))
         detector = self.detector(keypoint, lowered)
         rng = np.random.default_rng([s.seed, 3, round_])
-        chosen = np.sort(rng.permutation(len(self.views))[: s.views_per_round])
+        chosen = np.sort(rng.permutation(len(self.split.views))[: s.views_per_round])
         known = np.sort(negatives.keys)
 
         def mine(number: int):
-            image, flip = self.views[number]
-            first, last = np.searchsorted(known, [number << 40, (number + 1) << 40])
+            image, flip = self.split.views[number]
+            first, last = np.searchsorted(known, keys_of_view(number))
             return mine_view(
                 image,
                 flip,
@@ -211,10 +231,6 @@ class Job:
         keys = check_array(path, arrays, "keys", np.int64, (None,))
         patches = check_array(path, arrays, "patches", np.uint8, (len(keys), side, side, 3))
         return Windows(patches, keys, np.zeros(len(keys), np.float32)), int(header["round"]), list(header["log"])
-
-
-def _since(start: float) -> str:
-    return f"{time.monotonic() - start:.1f} s"
 
 
 def _scores(scores: dict) -> str:

@@ -13,45 +13,45 @@ from ....learners.solvers.accelerated_gradient import accelerated_gradient
 from ....learners.solvers.annealing import anneal
 from ....learners.solvers.schedules import as_schedule
 from ....learners.solvers.step_size import annealing_step
-from ....models.keypoints.detector import KeypointModel
-from ....models.keypoints.window_models import OffsetModel
+from ....models.keypoints.window_models import KeypointModel, OffsetModel
 from ....vision.windows.feature_pool import FeaturePool
 from ....vision.windows.patch_design import PatchDesign, value_range
 from ....vision.windows.responses import Responses
 
-_RANGE_ROWS = 2000  # windows of which the range of each feature is taken
+_RANGE_ROWS = 2000  # windows from which the range of each feature is estimated. A choice
 
 
 @dataclass(frozen=True)
 class FitSettings:
-    """How a model is fitted.
+    """Settings of one fit.
 
-    Attributes
+    Parameters
     ----------
     n_features : int
-        k.
+        k, features of the model.
     n_bins : int
         Bins of each piecewise-linear response.
     loss : str
         "logistic", "huberised_hinge" or "lorenz".
     first_rows : int
-        Sampled rows of the first stage, which looks at all features.
-    late : int
-        The second stage takes all rows, when at most ``late`` times k features are left.
+        Sampled rows of the first stage, which starts with all features.
+    late : float
+        The second stage, on all rows, starts when at most ``late`` times k features remain.
     schedule : str
-        Name of the annealing schedule.
+        Name of the annealing schedule, eq. (3) of Barbu et al. (2017) by default.
     mu : float
         Speed of the schedule.
     n_steps : int
-        Its steps.
+        Steps of the schedule.
     learning_rate : float
-        Step size for the losses of the margin; the squared loss of the offsets takes one over its largest curvature.
+        Step size of the margin losses, on standardised columns with mean gradients. The squared loss of the offsets ignores it: its
+        step size is one over a bound of its curvature.
     shrinkage : float
-        Ridge on standardised responses, while annealing and in the final fit.
+        Ridge penalty on standardised responses, while annealing and in the final fit.
     smoothness : float
-        Second-order prior on neighbouring bins.
+        Weight of the second-order prior on neighbouring bins, eq. (13) of Barbu et al. (2017).
     final_steps : int
-        Accelerated gradient steps on the k features.
+        Accelerated gradient steps of the final fit.
     """
 
     n_features: int = 1500
@@ -85,13 +85,12 @@ def fit_rows(
     y : ndarray of shape (n,)
         1 for windows with the keypoint, -1 for others.
     pool : FeaturePool
-        What may be selected.
+        Features that may be selected.
     settings : FitSettings
-        How.
     seed : sequence of int
-        Of the sampled rows.
+        Seed of the sampled rows.
     features : ndarray of shape (m, 8), int, optional
-        What may be selected, instead of the whole pool.
+        Features that may be selected, instead of the whole pool.
 
     Returns
     -------
@@ -117,10 +116,10 @@ def fit_rows(
 def fit_offsets(
     patches: np.ndarray, offsets: np.ndarray, pool: FeaturePool, settings: FitSettings, seed: Sequence[int]
 ) -> OffsetModel:
-    """Select features and fit their two-dimensional responses to where the keypoint lies, seen from each window's pixel.
+    """Select features and fit their two-dimensional responses to the offset from each window's pixel to the keypoint.
 
-    A feature is a pair of responses h(x) = (beta_1 u(x), beta_2 u(x)) (section 7.2.2 of the arXiv text), kept or dropped as
-    one; the loss is the squared error.
+    A feature is a pair of responses h(x) = (beta_1 u(x), beta_2 u(x)) (section 7.2 of Barbu et al. (2014)), kept or dropped
+    together; the loss is the squared error.
 
     Parameters
     ----------
@@ -129,7 +128,7 @@ def fit_offsets(
     offsets : ndarray of shape (n, 2)
         dx, dy in pixels.
     pool, settings, seed
-        As in :func:`fit_rows`; the loss of the settings does not matter.
+        As in :func:`fit_rows`; the loss and the learning rate of the settings are not used.
 
     Returns
     -------

@@ -1,4 +1,7 @@
-"""Trains what guides a detector (``annealed faces train --mode``): the regressor f and the cascade c0 of Algorithm 3."""
+"""Trains the fast modes (``annealed faces train --mode``): regressor f, cascade c0 and classifier c1 of Algorithm 3.
+
+Algorithm 3 is that of Barbu et al. (2014), section 7.2.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ....models.keypoints.detector import KeypointDetector
-from ....models.keypoints.guided_search import Guide
+from ....models.keypoints.guided_search import Guide, Mode
 from ....models.keypoints.window_models import KeypointModel
 from ....vision.pyramid import Level, gaussian_pyramid
 from ....vision.windows.feature_pool import FeaturePool
@@ -19,47 +22,47 @@ from ....vision.windows.patches import extract_patches
 from ....vision.windows.sparse_scan import score_windows
 from ..data import FaceImage
 from .cascade import cascade_for_recall, cheapest_order, soft_cascade
-from .classifier import Job
+from .classifier import ClassifierTraining
 from .fitting import FitSettings, fit_offsets, fit_rows
-from .sampling import Windows, positive_windows
+from .sampling import Windows, cut_windows, positive_windows, unpack_keys
 from .settings import TrainingSettings
-from .views import SCALES_PER_OCTAVE, Near, View, each, gather_near, open_view
+from .views import SCALES_PER_OCTAVE, NamedView, Near, View, each, gather_near, open_view, since
 
-_COST_ROWS = 2000
+_COST_ROWS = 2000  # windows from which the cost of a cascade is estimated. A choice
 
 VERIFIER = TrainingSettings(rounds=4, per_round=12_000, negative_distance=0.15, negative_pixels=4.0)
-"""Negatives come nearer to the keypoint than those of the scan: the guide's windows lie around it, and how well its place is told
-depends on them (section 7.2.2 of the arXiv text: at least 4 pixels)."""
+"""Settings of c1. Negatives come nearer to the keypoint than those of the scan: the guide's windows lie around it, and the
+precision of the position depends on them (Barbu et al. (2014), section 7.2: at least 4 pixels)."""
 
 
 @dataclass(frozen=True)
 class GuideSettings:
-    """How a guide is learnt. Distances in pixels of a pyramid level.
+    """Settings of a guide. Distances are in pixels of a pyramid level.
 
-    Attributes
+    Parameters
     ----------
     n_offsets : int
         Features of the regressor, shared by dx and dy.
     n_prune : tuple of int
         Features of the nodes of the pruning cascade.
     near : float
-        The regressor learns from windows within this distance of the keypoint.
+        The regressor is trained on windows within this distance of the keypoint.
     positive_radius, negative_distance : float
-        Windows up to the one are positives of the pruning cascade, from the other on negatives.
+        Windows within the first are positives of the pruning cascade, beyond the second negatives.
     ied_low, ied_high : float
-        IED at which windows near a keypoint are taken.
+        Range of the IED in pixels of the levels from which windows near a keypoint are taken.
     per_level : int
-        Windows near a keypoint from each level of each view.
+        Number of windows near a keypoint from each level of each view.
     n_random : int
-        Negatives of the first node; every next one learns from as many that the nodes before it let through.
+        Negatives of each node; from the second one on, windows that the nodes before it do not reject.
     first_rows : int
         Rows of the first stage of a fit.
     shrinkage : float
-        Ridge of the regressor; windows of the same face are much alike.
+        Ridge penalty of the regressor; windows of the same face are much alike.
     loss : float
         Share of the held-out positive windows that a node may lose.
     seed : int
-        Of all draws.
+        Seed of all random choices.
     """
 
     n_offsets: int = 1000
@@ -100,7 +103,7 @@ def near_windows(view: View, settings: GuideSettings, rng: np.random.Generator, 
 def far_windows(
     view: View, nodes: Sequence[KeypointModel], settings: GuideSettings, rng: np.random.Generator, pool: FeaturePool, count: int
 ) -> np.ndarray:
-    """At most ``count`` windows (n, 26, 26, 3) far from every keypoint that all nodes so far let through, on all levels."""
+    """At most ``count`` windows (n, 26, 26, 3) of all levels, far from every keypoint, that no node so far rejects."""
     s = settings
     levels = gaussian_pyramid(view.pixels, SCALES_PER_OCTAVE)
     places = []
@@ -122,22 +125,13 @@ def far_windows(
         places.append(np.column_stack([np.full(len(xs), k), xs, ys]))
     found = np.concatenate([np.empty((0, 3), np.int64), *places])
     chosen = found[np.sort(rng.permutation(len(found))[:count])]
-    return _cut(levels, chosen, pool.window)
-
-
-def _cut(levels: Sequence[Level], places: np.ndarray, window: int) -> np.ndarray:
-    patches = np.empty((len(places), window + 2, window + 2, 3), np.uint8)
-    for k, level in enumerate(levels):
-        rows = places[:, 0] == k
-        if rows.any():
-            patches[rows] = extract_patches(level.image, places[rows, 1], places[rows, 2], window)
-    return patches
+    return cut_windows(levels, chosen[:, 0], chosen[:, 1], chosen[:, 2], pool.window)
 
 
 def train_guide(
     keypoint: str,
-    views: Sequence[tuple[FaceImage, bool]],
-    held_out_views: Sequence[tuple[FaceImage, bool]],
+    views: Sequence[NamedView],
+    held_out_views: Sequence[NamedView],
     settings: GuideSettings,
     pool: FeaturePool,
     prune: bool = True,
@@ -149,15 +143,15 @@ def train_guide(
     Parameters
     ----------
     keypoint : str
-        What is looked for.
+        The keypoint to train.
     views, held_out_views : list of (FaceImage, bool)
-        Photographs, and whether to mirror them: to learn from, and to set thresholds on.
+        Photographs, and whether to mirror them: to fit, and to set thresholds with.
     settings : GuideSettings
     pool : FeaturePool
     prune : bool
         Whether to train the cascade.
     say : function
-        Takes lines about the progress.
+        Called with lines about the progress.
     n_jobs : int
         Threads that read photographs; the result does not depend on it.
 
@@ -171,15 +165,15 @@ def train_guide(
     Raises
     ------
     ValueError
-        If there are no windows to learn from.
+        If there are no windows to train on.
     """
     s, clock = settings, time.monotonic()
 
-    def near(part: Sequence[tuple[FaceImage, bool]], salt: int) -> Near:
-        def look(number: int, image: FaceImage, flip: bool) -> Near:
+    def near(part: Sequence[NamedView], salt: int) -> Near:
+        def sample(number: int, image: FaceImage, flip: bool) -> Near:
             return near_windows(open_view(image, keypoint, flip), s, np.random.default_rng([s.seed, salt, number]), pool.window)
 
-        return gather_near(part, look, pool.window, n_jobs)
+        return gather_near(part, sample, pool.window, n_jobs)
 
     fitted, reference = near(views, 1), near(held_out_views, 2)
     if not len(fitted.patches) or not len(reference.patches):
@@ -188,26 +182,27 @@ def train_guide(
     offsets = fit_offsets(*fitted, pool, fit, [s.seed, 3])
     error = np.hypot(*(offsets.predict(reference.patches, pool) - reference.offsets).T)
     scores = {"offset_error": float(np.median(error))}
-    say(f"{keypoint}: regressor on {len(fitted.patches)} windows, median error {np.median(error):.2f} px, {_since(clock)}")
+    say(f"{keypoint}: regressor on {len(fitted.patches)} windows, median error {np.median(error):.2f} px, {since(clock)}")
 
     nodes: list[KeypointModel] = []
     good = np.hypot(*fitted.offsets.T) <= s.positive_radius
     positives, held = fitted.patches[good], reference.patches[np.hypot(*reference.offsets.T) <= s.positive_radius]
     for number, k in enumerate(s.n_prune if prune else ()):
 
-        def look(item: tuple[int, tuple[FaceImage, bool]], number: int = number) -> np.ndarray:
+        def sample(item: tuple[int, NamedView], number: int = number) -> np.ndarray:
             at, (image, flip) = item
             rng = np.random.default_rng([s.seed, 4, number, at])
             return far_windows(open_view(image, keypoint, flip), nodes, s, rng, pool, -(-2 * s.n_random // len(views)))
 
-        negatives = np.concatenate(list(each(enumerate(views), look, n_jobs)))
+        negatives = np.concatenate(list(each(enumerate(views), sample, n_jobs)))
         negatives = negatives[np.random.default_rng([s.seed, 5, number]).permutation(len(negatives))[: s.n_random]]
         if not len(negatives):
             break
         patches = np.concatenate([positives, negatives])
         y = np.repeat([1.0, -1.0], [len(positives), len(negatives)])
         model = fit_rows(patches, y, pool, FitSettings(n_features=k, first_rows=s.first_rows), [s.seed, 6, number])
-        # What is not rejected costs the next node, or the regressor and the classifier of the windows that it points at.
+        # A grid point that is kept costs half of the next node, or the regressor and the 25 windows around its prediction, most of
+        # which are rejected early. Both factors are choices.
         after = 0.5 * s.n_prune[number + 1] if number + 1 < len(s.n_prune) else 4.5 * s.n_offsets
         model = cheapest_order(model, pool, held, negatives, lambda model: soft_cascade(model, pool, held, s.loss), after)
         nodes.append(replace(model, threshold=float(model.thresholds[-1])))
@@ -215,18 +210,18 @@ def train_guide(
         share = float((passed >= model.thresholds).all(axis=1).mean())
         scores[f"prune{number}_negatives"] = share
         rows = f"{len(positives)} against {len(negatives)}"
-        say(f"{keypoint}: node of {k} features: {rows}, lets {share:.3f} of the latter through, {_since(clock)}")
+        say(f"{keypoint}: node of {k} features: {rows}, keeps {share:.3f} of the latter, {since(clock)}")
     return Guide(tuple(nodes), offsets), scores
 
 
 @dataclass
-class VerifierJob(Job):
-    """Trainings whose windows, of the first negatives as of the mined ones, are those that a guide points at behind c0.
+class VerifierTraining(ClassifierTraining):
+    """Trains classifiers c1: their windows, random negatives and mined ones, are those that a guide proposes behind c0.
 
     Parameters
     ----------
     guides : dict of str to Guide
-        Of the keypoints to train.
+        Guides of the keypoints to train.
     lost : float
         Share of the held-out keypoints that the rejection thresholds may lose.
     """
@@ -235,22 +230,23 @@ class VerifierJob(Job):
     lost: float = 0.005
 
     role: ClassVar[str] = "verifier"
-    mode: ClassVar[str] = "prune+regress"
+    mode: ClassVar[Mode] = Mode.PRUNE
 
     def detector(self, keypoint: str, model: KeypointModel, **more: Any) -> KeypointDetector:
-        """A detector in which the model decides about the windows behind c0."""
+        """Return a detector in which the model scores the windows behind c0."""
         return super().detector(keypoint, model, guides={keypoint: replace(self.guides[keypoint], verifier=model)}, **more)
 
     def describe(self, keypoint: str) -> dict:
-        """What a checkpoint must agree on."""
+        """Return what a checkpoint must agree on."""
         return {**super().describe(keypoint), "lost": self.lost}
 
-    def among(self, keypoint: str) -> Callable[[Level], np.ndarray]:
-        """Tell the windows of a level that the guide points at."""
+    def candidates(self, keypoint: str) -> Callable[[Level], np.ndarray]:
+        """Return what gives the windows of a level that the guide proposes."""
         guide = self.guides[keypoint]
 
         def windows(level: Level) -> np.ndarray:
-            return np.column_stack(guide.windows(level_channels(level.image, self.pool), self.pool, True))
+            channels = level_channels(level.image, self.pool)
+            return np.column_stack(guide.windows(channels, self.pool, True, self.settings.reference_ied))
 
         return windows
 
@@ -258,11 +254,7 @@ class VerifierJob(Job):
         """Order the features by expected cost, with thresholds that lose a stated share of the held-out keypoints."""
 
         def thresholds(model: KeypointModel) -> KeypointModel:
-            return cascade_for_recall(model, self.pool, reference.patches, reference.keys >> 40, self.lost)[0]
+            return cascade_for_recall(model, self.pool, reference.patches, unpack_keys(reference.keys)[0], self.lost)[0]
 
         some = ordinary[:: max(1, len(ordinary) // _COST_ROWS)]
         return cheapest_order(model, self.pool, reference.patches, some, thresholds, 0.0)
-
-
-def _since(start: float) -> str:
-    return f"{time.monotonic() - start:.1f} s"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ....models.keypoints.detector import KeypointDetector
+from ....models.keypoints.guided_search import Mode
 from ..data import FaceImage
 from .sampling import Windows, cut_keys, pack_keys
 from .views import open_view
@@ -21,9 +22,9 @@ def mine_view(
     most: int,
     distance: float = 0.5,
     pixels: float = 0.0,
-    mode: str = "scan",
+    mode: str = Mode.SCAN,
 ) -> tuple[Windows, int]:
-    """The highest-scoring new false alarms of a detector among ALL windows of a view, or all that a mode looks at.
+    """Find the highest-scoring new false alarms of a detector among ALL windows of a view, or all that its mode scores.
 
     Parameters
     ----------
@@ -34,7 +35,7 @@ def mine_view(
     known : ndarray of int64, sorted
         Keys of the negatives so far.
     most : int
-        At most so many.
+        Largest number of windows.
     mode : {"scan", "prune+regress"}
         Of the detector.
 
@@ -60,4 +61,4 @@ def mine_view(
     key, score = key[new], score[new]
     best = np.lexsort((key, -score))[:most]
     key, score = key[best], score[best]
-    return cut_keys(levels, number, key, score, detector.pool.window), n_alarms
+    return cut_keys(levels, key, score, detector.pool.window), n_alarms

@@ -15,10 +15,22 @@ from ....vision.windows.patches import extract_patches
 from ..data import FaceImage
 from .views import SCALES_PER_OCTAVE, View, open_view
 
+_VIEW, _LEVEL, _Y = 40, 32, 16  # first bits of the parts of a key; x takes the lowest 16 bits
+
 
 def pack_keys(view: int, level: int, y: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Keys of windows, int64."""
-    return (np.int64(view) << 40) | (np.int64(level) << 32) | (y.astype(np.int64) << 16) | x.astype(np.int64)
+    """Keys of windows, int64: number of the view, level of the pyramid, pixel."""
+    return (np.int64(view) << _VIEW) | (np.int64(level) << _LEVEL) | (y.astype(np.int64) << _Y) | x.astype(np.int64)
+
+
+def unpack_keys(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """View, level, y and x of keys that `pack_keys` made."""
+    return keys >> _VIEW, (keys >> _LEVEL) & 0xFF, (keys >> _Y) & 0xFFFF, keys & 0xFFFF
+
+
+def keys_of_view(view: int) -> tuple[int, int]:
+    """The least key of a view, and of the next one."""
+    return view << _VIEW, (view + 1) << _VIEW
 
 
 def positive_windows(level: Level, view: View, ied_range: tuple[float, float], radius: float) -> np.ndarray:
@@ -39,14 +51,14 @@ def positive_windows(level: Level, view: View, ied_range: tuple[float, float], r
 class Windows:
     """Windows cut out of views.
 
-    Attributes
+    Parameters
     ----------
     patches : ndarray of shape (n, 26, 26, 3), uint8
         Pixels of each window and one around it.
     keys : ndarray of shape (n,), int64
-        Which windows they are.
+        Their keys (`pack_keys`).
     scores : ndarray of shape (n,), float32
-        What a detector said, where one was asked; else 0.
+        Score of a detector for mined windows, else 0.
     """
 
     patches: np.ndarray
@@ -96,7 +108,7 @@ def sample_view(
     distance: float = 0.5,
     pixels: float = 0.0,
     window: int = 24,
-    among: Callable[[Level], np.ndarray] | None = None,
+    candidates: Callable[[Level], np.ndarray] | None = None,
 ) -> tuple[Windows, Windows]:
     """Positives of one view, and negatives drawn evenly from all windows of its pyramid, or from some.
 
@@ -107,11 +119,11 @@ def sample_view(
     number : int
         Its number, for the keys.
     keypoint : str
-        What is learnt.
+        The keypoint to train.
     n_random : int
         Negatives to draw; those too near a keypoint are dropped, not replaced.
     seed : sequence of int
-        Of the draw.
+        Seed of the random choice.
     ied_range : tuple of float
         IED in pixels of a level for which its windows are positives.
     radius : float
@@ -119,22 +131,22 @@ def sample_view(
     distance : float
         Least distance of negatives from the keypoint of every face, in IED.
     pixels : float
-        And in pixels of the negative's level.
+        Least distance in pixels of the negative's level; both hold.
     window : int
         Side of the window.
-    among : function, optional
-        Tells of a level the pixels (n, 2) of the windows that negatives are drawn from; all by default.
+    candidates : function, optional
+        Takes a level and returns the pixels (n, 2) of the windows that negatives are drawn from; all by default.
 
     Returns
     -------
     positives, negatives : Windows
-        The positives lie as close in scale and place as the detector should answer.
+        Positives are as close in scale and position as a detection should be.
     """
     view = open_view(image, keypoint, mirrored)
     levels = gaussian_pyramid(view.pixels, SCALES_PER_OCTAVE)
     positives = _cut(levels, number, [positive_windows(v, view, ied_range, radius) for v in levels], window)
     rng = np.random.default_rng([*seed, number])
-    some = None if among is None or not n_random else [among(level) for level in levels]
+    some = None if candidates is None or not n_random else [candidates(level) for level in levels]
     sizes = [level.image.shape[0] * level.image.shape[1] for level in levels] if some is None else [len(xy) for xy in some]
     counts = np.array(sizes, dtype=np.int64)
     if not counts.sum():
@@ -149,13 +161,17 @@ def sample_view(
     return positives, _cut(levels, number, places, window)
 
 
-def cut_keys(levels: Sequence[Level], number: int, key: np.ndarray, score: np.ndarray, window: int) -> Windows:
-    """Windows of one view by their keys, in the order of the keys."""
-    side = window + 2
-    patches = np.empty((len(key), side, side, 3), np.uint8)
-    level_of, y, x = (key >> 32) & 0xFF, (key >> 16) & 0xFFFF, key & 0xFFFF
+def cut_windows(levels: Sequence[Level], level_of: np.ndarray, x: np.ndarray, y: np.ndarray, window: int) -> np.ndarray:
+    """Patches (n, 26, 26, 3) of windows of a pyramid, given their levels and pixels (n,)."""
+    patches = np.empty((len(level_of), window + 2, window + 2, 3), np.uint8)
     for k, level in enumerate(levels):
         rows = level_of == k
         if rows.any():
             patches[rows] = extract_patches(level.image, x[rows], y[rows], window)
-    return Windows(patches, key, score)
+    return patches
+
+
+def cut_keys(levels: Sequence[Level], key: np.ndarray, score: np.ndarray, window: int) -> Windows:
+    """Windows of one view by their keys, in the order of the keys."""
+    _, level_of, y, x = unpack_keys(key)
+    return Windows(cut_windows(levels, level_of, x, y, window), key, score)

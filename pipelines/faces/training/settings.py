@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import tomllib
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,38 +13,40 @@ from .fitting import FitSettings
 
 @dataclass(frozen=True)
 class TrainingSettings(FitSettings):
-    """Everything that decides what comes out of a training, apart from the data. Distances in IED unless said otherwise.
+    """Everything that decides what comes out of a training, apart from the data. Distances are in IED unless said otherwise.
 
-    Attributes
+    Parameters
     ----------
     rounds : int
-        Rounds of mining at most; the fit after the last one is final.
+        Largest number of rounds of hard-negative mining; the fit after the last one is final.
     n_random : int
-        Negatives of the first fit.
+        Random negatives of the first fit.
     per_round, per_view : int
-        New false alarms kept in one round, and from one view.
+        Largest number of new false alarms of one round, and of one view.
     views_per_round : int
         Views (photographs and mirror images) scanned in one round.
     lowered : float
-        How far the rejection thresholds are lowered while mining.
+        How far the rejection thresholds are lowered for mining, in units of the score.
     ied_low, ied_high : float
-        IED in pixels of a pyramid level for which its windows are positives.
+        Range of the IED in pixels of a pyramid level on which windows are positives; it defines `reference_ied`.
     positive_radius : float
         Largest distance of a positive window's pixel from the keypoint, in pixels of the level.
     negative_distance : float
         Least distance of a negative window from that keypoint of any face.
     negative_pixels : float
-        The same in pixels of the window's level; both hold.
+        Least distance of a negative window from it in pixels of the window's level; both hold.
     held_out : float
         Share of the photographs that is not fitted but calibrates thresholds and offsets.
     reject : float
         Share of the held-out positive windows that one rejection threshold may lose, before ``reject_margin``.
     reject_margin : float
-        By how much the rejection thresholds lie below that quantile.
+        How far the rejection thresholds lie below that quantile, in units of the score.
     precision : float
-        The default threshold reaches it on the held-out photographs.
+        Precision of the default threshold on the held-out photographs.
     seed : int
-        Of all draws.
+        Seed of all random choices.
+
+    Other parameters are those of `FitSettings`.
     """
 
     rounds: int = 7
@@ -63,9 +66,23 @@ class TrainingSettings(FitSettings):
     precision: float = 0.9
     seed: int = 0
 
+    @property
+    def reference_ied(self) -> float:
+        """Reference IED of the detector in pixels of a level: the geometric mean of the range, to a tenth of a pixel."""
+        return round(math.sqrt(self.ied_low * self.ied_high), 1)
+
 
 def read_settings(path: Path | None) -> TrainingSettings:
-    """Read training settings from a TOML or JSON file; what it does not name stays as it is by default.
+    """Read training settings from a TOML or JSON file; entries that it does not name keep their defaults.
+
+    Parameters
+    ----------
+    path : path or None
+        None: all defaults.
+
+    Returns
+    -------
+    TrainingSettings
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Trains how chin and ears are told from the rest of the face (``annealed faces train --mode``)."""
+"""Trains the cascaded shape regression that predicts chin and ears (``annealed faces train --mode``)."""
 
 from __future__ import annotations
 
@@ -9,48 +9,50 @@ from typing import NamedTuple
 import numpy as np
 
 from ....models.keypoints.detector import KeypointDetector
+from ....models.keypoints.guided_search import Mode
 from ....models.keypoints.shape_model import ShapeModel, learn_shape
-from ....models.keypoints.shape_regression import Context, Refinement, cut_window
+from ....models.keypoints.shape_regression import RegressionStep, ShapeRegressor, cut_window
 from ....vision.images import read_image
 from ....vision.pyramid import Level, gaussian_pyramid
 from ....vision.windows.feature_pool import FeaturePool
-from ..average_precision import judge, pooled
+from ..average_precision import NEAR, Curve, judge, pooled
 from ..data import KEYPOINTS, MIRROR, FaceImage
 from .fitting import FitSettings, fit_offsets
 from .views import SCALES_PER_OCTAVE, Near, each, gather_near, open_view
 
 ANCHORS = ("left_eye", "right_eye", "left_nose", "right_nose", "left_mouth", "right_mouth")
-_WEIGHTS = (0.0, 1.0, 3.0, 10.0, 30.0)  # of the verifier's score: the held-out photographs choose
+_WEIGHTS = (0.0, 1.0, 3.0, 10.0, 30.0)  # of the classifier's score: the held-out photographs select one
+_MATCH = 0.3  # IED: errors of position are measured on predictions this near. A choice
 
 
 @dataclass(frozen=True)
-class ContextSettings:
-    """How the context is learnt. Distances in IED.
+class ShapeSettings:
+    """Settings of the shape regressor. Distances are in IED.
 
-    Attributes
+    Parameters
     ----------
     noise : float
-        Standard deviation of a detected anchor that the Gaussian model assumes.
+        Standard deviation of a detected anchor that the point distribution model assumes.
     anchor_errors : tuple of float
-        Standard deviations of the errors put on annotated anchors: eyes, nose sides, mouth corners.
+        Standard deviations of the random errors added to annotated anchors: eyes, nose sides, mouth corners.
     missing : float
         Share of the windows for which one anchor is left out.
     ied : tuple of float
         IED in pixels of the regressors' windows, one regressor after the other.
     repeat : int
-        How often the last regressor is applied.
+        Number of times that the last regressor is applied.
     jitter : float
-        Standard deviation of the first answer around the truth, from which the second regressor learns.
+        Standard deviation of the first prediction around the annotation in the training of the second regressor.
     n_features : int
-        Of each regressor.
+        Features of each regressor.
     per_view : int
-        Windows of each view.
+        Windows from each view.
     first_rows : int
         Rows of the first stage of a fit.
     shrinkage : float
-        Ridge: windows of the same face are much alike.
+        Ridge penalty; windows of the same face are much alike.
     seed : int
-        Of all draws.
+        Seed of all random choices.
     """
 
     noise: float = 0.02
@@ -74,7 +76,7 @@ class _View(NamedTuple):
     levels: list[Level]
 
 
-def _look(image: FaceImage, mirrored: bool, finest: float) -> list[_View]:
+def _open_faces(image: FaceImage, mirrored: bool, finest: float) -> list[_View]:
     pixels = open_view(image, KEYPOINTS[0], mirrored).pixels
     faces, visible = image.faces, image.visible
     if mirrored:
@@ -99,60 +101,60 @@ def shape_of(images: Sequence[FaceImage], noise: float) -> ShapeModel:
     return learn_shape(both, np.concatenate([visible, visible[:, order]]), KEYPOINTS, anchors, noise)
 
 
-def train_context(
+def train_shape_regressor(
     keypoints: Sequence[str],
     images: Sequence[FaceImage],
-    settings: ContextSettings,
+    settings: ShapeSettings,
     pool: FeaturePool,
     say: Callable[[str], None] = print,
     n_jobs: int = 1,
-) -> Context:
-    """Learn to tell some keypoints from the anchors.
+) -> ShapeRegressor:
+    """Train the prediction of some keypoints from the anchors.
 
     Parameters
     ----------
     keypoints : list of str
         Which ones, none of them an anchor. A right one is the mirror image of the left one.
     images : list of FaceImage
-        Photographs to learn from; their mirror images are added.
-    settings : ContextSettings
+        Photographs to fit; their mirror images are added.
+    settings : ShapeSettings
     pool : FeaturePool
     say : function
-        Takes lines about the progress.
+        Called with lines about the progress.
     n_jobs : int
         Threads that read photographs; the result does not depend on it.
 
     Returns
     -------
-    Context
+    ShapeRegressor
     """
     s = settings
     shape = shape_of(images, s.noise)
     errors = np.zeros(len(KEYPOINTS))
     errors[shape.anchors] = np.repeat(s.anchor_errors, 2)
     views = [(image, flip) for image in images for flip in (False, True)]
-    refinements: dict[str, tuple[Refinement, ...]] = {}
+    cascades: dict[str, tuple[RegressionStep, ...]] = {}
     for name in dict.fromkeys(MIRROR[name] if name.startswith("right") else name for name in keypoints):
         k = KEYPOINTS.index(name)
-        steps: list[Refinement] = []
+        steps: list[RegressionStep] = []
         for stage, ied in enumerate(s.ied):
 
             def windows(number: int, image: FaceImage, flip: bool, stage: int = stage, ied: float = ied, k: int = k) -> Near:
                 rng = np.random.default_rng([s.seed, 20, k, stage, number])
                 patches, offsets = [], []
-                for points, seen, levels in _look(image, flip, ied):
+                for points, seen, levels in _open_faces(image, flip, ied):
                     for _ in range(s.per_view if seen[k] else 0):
                         which = shape.anchors
                         if rng.random() < s.missing:
                             which = np.delete(which, rng.integers(len(which)))
                         noise = errors[which] * (rng.normal(size=len(which)) + 1j * rng.normal(size=len(which)))
-                        expected, frame = shape.complete(points[which] + noise * abs(points[0] - points[1]), which)
-                        place = expected[k]
+                        expected, transform = shape.predict(points[which] + noise * abs(points[0] - points[1]), which)
+                        position = expected[k]
                         if stage:
-                            place = points[k] + frame.turn * s.jitter * complex(rng.normal(), rng.normal())
-                        unit = frame.turn / ied
-                        patches.append(cut_window(levels, place, unit, pool.window))
-                        offset = (points[k] - place) / unit
+                            position = points[k] + transform.scale_rotation * s.jitter * complex(rng.normal(), rng.normal())
+                        unit = transform.scale_rotation / ied
+                        patches.append(cut_window(levels, position, unit, pool.window))
+                        offset = (points[k] - position) / unit
                         offsets.append([offset.real, offset.imag])
                 return Near(np.array(patches), np.array(offsets))
 
@@ -160,105 +162,152 @@ def train_context(
             fit = FitSettings(n_features=s.n_features, first_rows=s.first_rows, shrinkage=s.shrinkage)
             model = fit_offsets(patches, offsets, pool, fit, [s.seed, 21, k, stage])
             left = np.hypot(*(model.predict(patches[::7], pool) - offsets[::7]).T) / ied
-            say(f"{name}: regressor {stage + 1} of the context on {len(patches)} windows, median error {np.median(left):.3f} IED")
-            steps.append(Refinement(model, ied))
+            say(f"{name}: regression step {stage + 1} on {len(patches)} windows, median error {np.median(left):.3f} IED")
+            steps.append(RegressionStep(model, ied))
         steps += [steps[-1]] * (s.repeat - 1)
         if name in keypoints:
-            refinements[name] = tuple(steps)
+            cascades[name] = tuple(steps)
         if MIRROR[name] != name and MIRROR[name] in keypoints:
-            refinements[MIRROR[name]] = tuple(replace(step, model=step.model.mirrored(pool)) for step in steps)
-    return Context(shape, refinements)
+            cascades[MIRROR[name]] = tuple(replace(step, model=step.model.mirrored(pool)) for step in steps)
+    return ShapeRegressor(shape, cascades)
 
 
 @dataclass
-class _Told:
-    """What the context says in one photograph: places per keypoint, faces' and verifiers' scores, IED."""
+class _Predictions:
+    """Faces of one photograph: their scores and IED, and per keypoint the predicted positions and the classifier's scores."""
 
     image: FaceImage
     face: np.ndarray
     ied: np.ndarray
-    place: dict[str, np.ndarray] = field(default_factory=dict)
-    verified: dict[str, np.ndarray] = field(default_factory=dict)
+    positions: dict[str, np.ndarray] = field(default_factory=dict)
+    own: dict[str, np.ndarray] = field(default_factory=dict)
+
+    def scores(self, name: str, weight: float) -> np.ndarray:
+        """Scores of a keypoint's predictions."""
+        return self.face + weight * self.own[name]
+
+    def moved(self, name: str, shift: complex) -> np.ndarray:
+        """Positions after a shift in units of the IED."""
+        return self.positions[name] + shift * self.ied
 
 
-def calibrate_context(
-    detector: KeypointDetector, images: Sequence[FaceImage], precision: float, mode: str = "scan", n_jobs: int = 1
-) -> tuple[Context, dict[str, dict[str, float]]]:
-    """Centre the last answers, and choose the verifier's weight and the default threshold, on photographs that were not fitted.
+def _predict_all(
+    detector: KeypointDetector, regressor: ShapeRegressor, images: Sequence[FaceImage], mode: str, n_jobs: int
+) -> list[_Predictions]:
+    thresholds = {name: detector.classifier(name, mode).threshold for name in regressor.anchors}
+    max_faces = 10  # a choice: most photographs hold one
 
-    Unlike everything else this looks at photographs only, not at their mirror images: annotators have habits.
+    def predict(image: FaceImage) -> _Predictions:
+        levels = detector.pyramid(read_image(image.path))
+        faces = regressor.faces(detector.detect_anchors(levels, mode), thresholds, detector.reference_ied, max_faces)
+        ied = [regressor.shape.predict(face.found, face.which)[1].ied for face in faces]
+        made = _Predictions(image, np.array([face.score for face in faces]), np.array(ied))
+        for name in regressor.steps:
+            model, pool, unit = detector.models[name], detector.pool, detector.reference_ied
+            found = [regressor.predict(face, levels, name, pool, model, unit) for face in faces]
+            made.positions[name] = np.array([one.position for one in found], complex)
+            made.own[name] = np.array([one.classifier_score for one in found])
+        return made
+
+    return list(each(images, predict, n_jobs))
+
+
+def _median_error(predictions: Sequence[_Predictions], name: str) -> complex:
+    """Median vector from the predictions of a keypoint to the annotations, in IED: annotators are not symmetric."""
+    k = KEYPOINTS.index(name)
+    errors = []
+    for made in predictions:
+        for points, seen, ied in zip(made.image.faces, made.image.visible, made.image.ied):
+            if seen[k] and len(made.face):
+                error = (complex(*points[k]) - made.positions[name]) / ied
+                errors.append(error[np.argmin(abs(error))])
+    near = np.array([error for error in errors if abs(error) < _MATCH] or [0j])
+    return complex(np.median(near.real), np.median(near.imag))
+
+
+def _curve(predictions: Sequence[_Predictions], name: str, shift: complex, weight: float, tolerance: float) -> Curve:
+    k = KEYPOINTS.index(name)
+    judged = []
+    for made in predictions:
+        image, moved = made.image, made.moved(name, shift)
+        xy = np.stack([moved.real, moved.imag], axis=1)
+        points, seen = image.faces[:, k], image.visible[:, k]
+        judged.append(judge(xy, made.scores(name, weight), points, seen, image.ied, image.ignore, tolerance))
+    return pooled(judged)
+
+
+def _min_face_score(
+    predictions: Sequence[_Predictions], shifts: dict[str, complex], weight: float, thresholds: dict[str, float]
+) -> float:
+    """Score that all but 2 % of the faces with a correct prediction above the default thresholds reach: others can be skipped."""
+    correct_faces = [np.empty(0)]
+    for made in predictions:
+        points = made.image.faces[..., 0] + 1j * made.image.faces[..., 1]
+        for name, shift in shifts.items():
+            k = KEYPOINTS.index(name)
+            distance = abs(made.moved(name, shift)[:, None] - points[:, k]) / made.image.ied
+            correct = ((distance <= NEAR) & made.image.visible[:, k]).any(axis=1)
+            correct_faces.append(made.face[correct & (made.scores(name, weight) >= thresholds[name])])
+    scores = np.concatenate(correct_faces)
+    return float(np.quantile(scores, 0.02)) if len(scores) else 0.0
+
+
+def calibrate_shape_regressor(
+    detector: KeypointDetector, images: Sequence[FaceImage], precision: float, mode: str = Mode.SCAN, n_jobs: int = 1
+) -> tuple[ShapeRegressor, dict[str, dict[str, float]]]:
+    """Centre the predictions, and select the classifier's weight and the default thresholds, on held-out photographs.
+
+    Unlike everything else this uses photographs only, not their mirror images: annotators are not symmetric.
+
+    Parameters
+    ----------
+    detector : KeypointDetector
+        It has a shape regressor.
+    images : list of FaceImage
+        Photographs that were not fitted.
+    precision : float
+        Precision of the default thresholds.
+    mode : Mode, default "scan"
+        In which the anchors are detected.
+    n_jobs : int, default 1
+        Threads.
 
     Returns
     -------
-    context : Context
+    regressor : ShapeRegressor
     scores : dict of str to dict
-        AP at 5 % and 10 % per keypoint.
+        Average precision at 5 % and 10 % IED per keypoint.
+
+    Raises
+    ------
+    ValueError
+        If the detector has no shape regressor.
     """
-    context = detector.context
-    assert context is not None
-    names = list(context.refinements)
+    regressor = detector.shape_regressor
+    if regressor is None:
+        raise ValueError("the detector has no shape regressor to calibrate")
+    predictions = _predict_all(detector, regressor, images, mode, n_jobs)
+    names = list(regressor.steps)
+    shifts = {name: _median_error(predictions, name) for name in names}
+    steps = dict(regressor.steps)
+    for name, shift in shifts.items():
+        last = steps[name][-1]
+        moved = (last.model.intercept + last.ied * np.array([shift.real, shift.imag])).astype(np.float32)
+        steps[name] = (*steps[name][:-1], RegressionStep(replace(last.model, intercept=moved), last.ied))
 
-    def look(image: FaceImage) -> _Told:
-        pixels = read_image(image.path)
-        levels = detector.pyramid(pixels)
-        peaks = detector.anchor_peaks(levels, mode)
-        faces = context.faces(peaks, {name: detector.classifier(name, mode).threshold for name in context.anchors}, 10)
-        told = _Told(image, np.array([face.score for face in faces]), np.empty(0))
-        frames = [context.shape.complete(face.found, face.which)[1] for face in faces]
-        told.ied = np.array([abs(frame.turn) for frame in frames])
-        for name in names:
-            answers = [context.place(face, levels, name, detector.pool, detector.models[name]) for face in faces]
-            told.place[name] = np.array([place for place, _, _ in answers], complex)
-            told.verified[name] = np.array([verified for _, _, verified in answers])
-        return told
+    def curve_of(name: str, weight: float, tolerance: float) -> Curve:
+        return _curve(predictions, name, shifts[name], weight, tolerance)
 
-    tellings = list(each(images, look, n_jobs))
-    refinements, shifts = dict(context.refinements), {}
+    weight = max(_WEIGHTS, key=lambda w: np.mean([curve_of(name, w, NEAR).average_precision for name in names]))
+    scores, thresholds = {}, {}
     for name in names:
-        k = KEYPOINTS.index(name)
-        errors = []
-        for told in tellings:
-            for points, seen, ied in zip(told.image.faces, told.image.visible, told.image.ied):
-                if seen[k] and len(told.face):
-                    error = (complex(*points[k]) - told.place[name]) / ied
-                    errors.append(error[np.argmin(abs(error))])
-        near = np.array([error for error in errors if abs(error) < 0.3] or [0j])
-        shifts[name] = complex(np.median(near.real), np.median(near.imag))
-        last = refinements[name][-1]
-        moved = (last.model.intercept + last.ied * np.array([shifts[name].real, shifts[name].imag])).astype(np.float32)
-        refinements[name] = (*refinements[name][:-1], Refinement(replace(last.model, intercept=moved), last.ied))
-
-    def curve_of(name: str, weight: float, tolerance: float):
-        k = KEYPOINTS.index(name)
-        judged = []
-        for told in tellings:
-            place = told.place[name] + shifts[name] * told.ied
-            score = told.face + weight * told.verified[name]
-            image = told.image
-            xy = np.stack([place.real, place.imag], axis=1)
-            judged.append(judge(xy, score, image.faces[:, k], image.visible[:, k], image.ied, image.ignore, tolerance))
-        return pooled(judged)
-
-    weight = max(_WEIGHTS, key=lambda w: np.mean([curve_of(name, w, 0.1).average_precision for name in names]))
-    scores = {}
-    thresholds = {}
-    for name in names:
-        coarse = curve_of(name, weight, 0.1)
+        coarse = curve_of(name, weight, NEAR)
         scores[name] = {"ap_5": curve_of(name, weight, 0.05).average_precision, "ap_10": coarse.average_precision}
         recall, threshold = coarse.at_precision(precision)
         balanced, lower = coarse.at_balance()
         if recall < 0.5 * balanced:  # that precision costs too much
             threshold = lower
         thresholds[name] = threshold if np.isfinite(threshold) else 0.0
-    # Faces that hardly ever give a right answer above the default thresholds need not be looked at.
-    answering = [np.empty(0)]
-    for told in tellings:
-        points = told.image.faces[..., 0] + 1j * told.image.faces[..., 1]
-        for name in names:
-            k = KEYPOINTS.index(name)
-            distance = abs((told.place[name] + shifts[name] * told.ied)[:, None] - points[:, k]) / told.image.ied
-            right = ((distance <= 0.1) & told.image.visible[:, k]).any(axis=1)
-            answering.append(told.face[right & (told.face + weight * told.verified[name] >= thresholds[name])])
-    enough = np.concatenate(answering)
-    least = float(np.quantile(enough, 0.02)) if len(enough) else 0.0
-    return replace(context, refinements=refinements, weight=weight, thresholds=thresholds, least=least), scores
+    least = _min_face_score(predictions, shifts, weight, thresholds)
+    made = replace(regressor, steps=steps, classifier_weight=weight, thresholds=thresholds, min_face_score=least)
+    return made, scores

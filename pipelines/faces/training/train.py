@@ -10,7 +10,7 @@ from ....models.files import check_writable
 from ....models.keypoints.detector import KeypointDetector, KeypointModel
 from ....vision.windows.feature_pool import FeaturePool
 from ..data import MIRROR, FaceImage
-from .classifier import Job
+from .classifier import ClassifierTraining
 from .settings import TrainingSettings
 from .views import SCALES_PER_OCTAVE
 
@@ -28,9 +28,9 @@ def train_detector(
 ) -> KeypointDetector:
     """Train detectors of some keypoints and write them to one model file.
 
-    One training serves a keypoint and its mirror image. Checkpoints lie in the folder ``OUT.checkpoint``: the rows of a
-    training under way, which go when it is done, and the finished models, so that trainings can be run one by one and a
-    last call with ``resume`` puts them together.
+    One training serves a keypoint and its mirror image. Checkpoints are kept in the folder ``OUT.checkpoint``: the rows of an
+    unfinished training, and finished models, so that trainings can be run one by one and a last call with ``resume`` puts them
+    together.
 
     Parameters
     ----------
@@ -43,11 +43,11 @@ def train_detector(
     settings : TrainingSettings
         Kept in the file.
     keypoints : list of str
-        What to learn.
+        Keypoints to train.
     resume : bool
-        Go on from checkpoints; the result is that of an uninterrupted training, to the byte.
+        Continue from checkpoints; the result is that of an uninterrupted training, to the byte.
     say : function
-        Takes lines about the progress.
+        Called with lines about the progress.
     n_jobs : int
         Threads that read and scan photographs; the result does not depend on it.
     pool : FeaturePool, optional
@@ -60,7 +60,7 @@ def train_detector(
     Raises
     ------
     ValueError
-        If there is nothing to learn from, a checkpoint belongs to other settings or data, or a file cannot be written.
+        If there is nothing to train on, a checkpoint belongs to other settings or data, or a file cannot be written.
     """
     check_writable(out)
     pool = pool or FeaturePool()
@@ -69,26 +69,27 @@ def train_detector(
         folder.mkdir(exist_ok=True)
     except OSError as error:
         raise ValueError(f"{folder}: cannot make this folder ({error.strerror})") from None
-    job = Job(list(images), list(background), settings, pool, folder, say, n_jobs)
+    trainer = ClassifierTraining(list(images), list(background), settings, pool, folder, say, n_jobs)
     models: dict[str, KeypointModel] = {}
     training: dict[str, dict] = {}
-    for name in dict.fromkeys(learnt_as(name) for name in keypoints):
-        detector = job.train(name, resume)
+    for name in dict.fromkeys(trained_as(name) for name in keypoints):
+        detector = trainer.train(name, resume)
         training[name] = detector.info
         model = detector.models[name]
         models[name] = model
         if MIRROR[name] != name:
-            models[MIRROR[name]] = model.mirrored(pool)
+            models[MIRROR[name]] = model.mirrored(pool, settings.reference_ied)
     info = {
         "summary": f"{', '.join(keypoints)}; learnt from {len(images)} photographs",
         "settings": asdict(settings),
         "training": training,
     }
-    detector = KeypointDetector({name: models[name] for name in keypoints}, pool, SCALES_PER_OCTAVE, info=info)
+    chosen = {name: models[name] for name in keypoints}
+    detector = KeypointDetector(chosen, pool, SCALES_PER_OCTAVE, info=info, reference_ied=settings.reference_ied)
     detector.save(out)
     return detector
 
 
-def learnt_as(keypoint: str) -> str:
-    """Name of the keypoint whose training serves this one: left ones, and those in the middle."""
+def trained_as(keypoint: str) -> str:
+    """Name of the keypoint whose training serves this one: its mirror image for right ones."""
     return MIRROR[keypoint] if keypoint.startswith("right") else keypoint

@@ -6,6 +6,7 @@ A *view* is a photograph or its mirror image: the model of the left eye also lea
 from __future__ import annotations
 
 import hashlib
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,22 +20,24 @@ from ....vision.images import read_image
 from ..data import KEYPOINTS, MIRROR, FaceImage
 
 SCALES_PER_OCTAVE = 4
-_UNKNOWN = 2.0  # where a keypoint is not annotated, no negatives come from within so many IED of the face's eyes
+"""Levels of the pyramid per halving of the size, in training and in the trained detectors. A choice."""
+_UNKNOWN_DISTANCE = 2.0  # IED around the eyes without negatives where a keypoint is not annotated. A choice
 
-Answer = TypeVar("Answer")
 Item = TypeVar("Item")
+Result = TypeVar("Result")
+NamedView = tuple[FaceImage, bool]  # a photograph, and whether to mirror it
 
 
 @dataclass(frozen=True)
 class View:
     """A photograph, perhaps mirrored, opened.
 
-    Attributes
+    Parameters
     ----------
     pixels : ndarray of shape (H, W, 3), uint8
         RGB pixels of the view.
     points : ndarray of shape (n_faces, 2)
-        The keypoint looked for, in the view's coordinates; NaN where not annotated.
+        The keypoint in the view's coordinates; NaN where not annotated.
     visible : ndarray of shape (n_faces,), bool
         Whether it can be seen.
     ied : ndarray of shape (n_faces,)
@@ -53,13 +56,24 @@ class View:
     ignore: np.ndarray
 
     def is_background(self, xy: np.ndarray, distance: float, pixels: float = 0.0) -> np.ndarray:
-        """Tell which points (n, 2) lie at least ``distance`` IED from the keypoint of every face and outside all boxes.
+        """Which points lie far enough from the keypoint of every face and outside all boxes.
 
-        And at least ``pixels`` image pixels.
+        Parameters
+        ----------
+        xy : ndarray of shape (n, 2)
+            Points in image pixels.
+        distance : float
+            Least distance in IED of the face.
+        pixels : float, default 0.0
+            Least distance in image pixels; both hold.
+
+        Returns
+        -------
+        ndarray of shape (n,), bool
         """
         known = np.isfinite(self.points).all(axis=1)
         centre = np.where(known[:, None], self.points, self.eyes)
-        reach = np.where(known, distance, np.maximum(distance, _UNKNOWN)) * self.ied
+        reach = np.where(known, distance, np.maximum(distance, _UNKNOWN_DISTANCE)) * self.ied
         reach = np.maximum(reach, pixels)
         distances = np.hypot(xy[:, None, 0] - centre[None, :, 0], xy[:, None, 1] - centre[None, :, 1])
         near = distances < reach
@@ -68,7 +82,17 @@ class View:
 
 
 def open_view(image: FaceImage, keypoint: str, mirrored: bool) -> View:
-    """Read a photograph and look at one keypoint in it, or in its mirror image.
+    """Read a photograph, or its mirror image, with the annotations of one keypoint.
+
+    Parameters
+    ----------
+    image : FaceImage
+    keypoint : str
+    mirrored : bool
+
+    Returns
+    -------
+    View
 
     Raises
     ------
@@ -87,17 +111,15 @@ def open_view(image: FaceImage, keypoint: str, mirrored: bool) -> View:
 
 
 class Near(NamedTuple):
-    """Windows near a keypoint, and where it lies from each: patches (n, 26, 26, 3), dx and dy (n, 2)."""
+    """Windows near a keypoint, patches (n, 26, 26, 3), and the offset (dx, dy) to it from each, (n, 2)."""
 
     patches: np.ndarray
     offsets: np.ndarray
 
 
-def gather_near(
-    views: Sequence[tuple[FaceImage, bool]], look: Callable[[int, FaceImage, bool], Near], window: int, n_jobs: int
-) -> Near:
-    """What ``look(number, image, mirrored)`` finds in each view, in the order of the views; the threads do not matter."""
-    parts = list(each(enumerate(views), lambda item: look(item[0], *item[1]), n_jobs))
+def gather_near(views: Sequence[NamedView], sample: Callable[[int, FaceImage, bool], Near], window: int, n_jobs: int) -> Near:
+    """Join what ``sample(number, image, mirrored)`` returns for each view, in the order of the views."""
+    parts = list(each(enumerate(views), lambda item: sample(item[0], *item[1]), n_jobs))
     side = window + 2
     patches = [np.asarray(part.patches, np.uint8).reshape(-1, side, side, 3) for part in parts]
     offsets = [np.reshape(part.offsets, (-1, 2)) for part in parts]
@@ -105,18 +127,18 @@ def gather_near(
 
 
 def without_faces(paths: Sequence[Path]) -> list[FaceImage]:
-    """Photographs in which there is nothing to be found."""
+    """Annotations of photographs without faces."""
     nobody = np.zeros((0, len(KEYPOINTS), 2))
     return [FaceImage(Path(path), nobody, np.zeros((0, len(KEYPOINTS)), bool), np.zeros((0, 4))) for path in paths]
 
 
 def held_out(image: FaceImage, share: float) -> bool:
-    """Tell whether a photograph is kept for calibration: a fixed choice by the file's name."""
+    """Whether a photograph is kept for calibration: a fixed choice by the file's name."""
     number = int.from_bytes(hashlib.sha256(image.name.encode()).digest()[:4], "big")
     return number < share * 2**32
 
 
-def each(items: Iterable[Item], work: Callable[[Item], Answer], n_jobs: int) -> Iterable[Answer]:
+def each(items: Iterable[Item], work: Callable[[Item], Result], n_jobs: int) -> Iterable[Result]:
     """Yield ``work(item)`` in the order of the items; threads work ahead, but never by more than a few items."""
     if n_jobs <= 1:
         for item in items:
@@ -134,3 +156,48 @@ def each(items: Iterable[Item], work: Callable[[Item], Answer], n_jobs: int) -> 
         finally:
             for future in pending:
                 future.cancel()
+
+
+@dataclass(frozen=True)
+class Split:
+    """Photographs and views to fit and to calibrate with; views of photographs without faces are among the fitted ones."""
+
+    fitted: list[FaceImage]
+    calibration: list[FaceImage]
+    views: list[NamedView]
+    held_out_views: list[NamedView]
+
+
+def split_views(images: Sequence[FaceImage], background: Sequence[Path], share: float) -> Split:
+    """Split photographs into those that are fitted and those that are held out.
+
+    Parameters
+    ----------
+    images : list of FaceImage
+        Annotated photographs.
+    background : list of path
+        Photographs without faces.
+    share : float
+        Share of the annotated photographs that is held out.
+
+    Returns
+    -------
+    Split
+
+    Raises
+    ------
+    ValueError
+        If one part is empty.
+    """
+    calibration = [image for image in images if held_out(image, share)]
+    fitted = [image for image in images if not held_out(image, share)]
+    if not fitted or not calibration:
+        raise ValueError(f"{len(images)} photographs: too few, {len(fitted)} to fit and {len(calibration)} held out")
+    # Numbers of views are part of the keys of windows: their order is that of the names.
+    views = [(image, flip) for image in [*fitted, *without_faces(background)] for flip in (False, True)]
+    return Split(fitted, calibration, views, [(image, flip) for image in calibration for flip in (False, True)])
+
+
+def since(start: float) -> str:
+    """Time since ``start`` (of `time.monotonic`) in words."""
+    return f"{time.monotonic() - start:.1f} s"

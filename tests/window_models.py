@@ -1,0 +1,42 @@
+"""Random models of windows of one photograph, for the tests of scans and detectors."""
+
+from dataclasses import replace
+
+import numpy as np
+from annealed.models.keypoints.guided_search import Guide
+from annealed.models.keypoints.window_models import KeypointModel, OffsetModel
+from annealed.vision import FeaturePool, Responses, extract_patches
+from skimage.data import astronaut
+
+POOL = FeaturePool()
+IMAGE = np.ascontiguousarray(astronaut()[40:240, 120:320])
+
+
+def bins(features):
+    ys, xs = np.mgrid[5 : IMAGE.shape[0] : 9, 5 : IMAGE.shape[1] : 9]
+    values = POOL.evaluate(extract_patches(IMAGE, xs.ravel(), ys.ravel()), features)
+    low = np.percentile(values, 2, axis=0).astype(np.float32)
+    return low, ((np.percentile(values, 98, axis=0) - low) / 6 + 1e-6).astype(np.float32)
+
+
+def random_classifier(seed, k=60, share=0.0, threshold=0.0):
+    """A random cascade; every threshold alone rejects the given share of the windows."""
+    rng = np.random.default_rng(seed)
+    features = POOL.features[rng.choice(len(POOL.features), k, replace=False)]
+    responses = Responses(*bins(features), rng.normal(size=(k, 7)))
+    model = KeypointModel(features, responses, 0.25, np.full(k, -np.inf, np.float32), threshold=threshold)
+    if share:
+        ys, xs = np.mgrid[5 : IMAGE.shape[0] : 9, 5 : IMAGE.shape[1] : 9]
+        sums = model.partial_scores(extract_patches(IMAGE, xs.ravel(), ys.ravel()), POOL)
+        model = replace(model, thresholds=np.quantile(sums, share, axis=0).astype(np.float32))
+    return model
+
+
+def offset_regressor(seed, k=30, size=0.5):
+    rng = np.random.default_rng(seed)
+    features = POOL.features[rng.choice(len(POOL.features), k, replace=False)]
+    values = rng.normal(size=(k, 7, 2)).astype(np.float32) * np.float32(size)
+    return OffsetModel(features, Responses(*bins(features), values), np.float32([0.5, -1]))
+
+
+GUIDE = Guide((random_classifier(1, 20, threshold=-5.0), random_classifier(2, 40, threshold=-6.0)), offset_regressor(3))

@@ -20,7 +20,7 @@ from .objective.losses import (
 )
 from .objective.pairwise import PairwiseLogisticLoss
 from .objective.priors import Prior
-from .online.estimators import FOBOSClassifier, RDAClassifier, TruncatedGradientClassifier
+from .online.base import FOBOSClassifier, RDAClassifier, TruncatedGradientClassifier
 from .online.stabilised import StabilizedTruncatedSGDClassifier
 from .selectors.forward_backward import ForwardBackwardClassifier, ForwardBackwardRegressor
 from .selectors.logitboost import LogitBoostClassifier

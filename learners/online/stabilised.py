@@ -15,7 +15,7 @@ from ..objective.losses import get_loss
 from ..solvers.annealing import strongest
 from ..solvers.schedules import as_schedule, step_counts
 from . import kernels as kernels
-from .estimators import OnlineClassifier, margin_code
+from .base import OnlineClassifier, margin_code
 
 POOL = 64  # updates per path from which a stage's gravity is taken
 FEWER = 0.95  # features are dropped once the schedule leaves at most this share of the present ones

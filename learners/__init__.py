@@ -20,8 +20,8 @@ from .objective.losses import (
 )
 from .objective.pairwise import PairwiseLogisticLoss
 from .objective.priors import Prior
-from .online.base import FOBOSClassifier, RDAClassifier, TruncatedGradientClassifier
 from .online.stabilised import StabilizedTruncatedSGDClassifier
+from .online.truncated import FOBOSClassifier, RDAClassifier, TruncatedGradientClassifier
 from .selectors.forward_backward import ForwardBackwardClassifier, ForwardBackwardRegressor
 from .selectors.logitboost import LogitBoostClassifier
 from .selectors.minimax import MinimaxSparseClassifier

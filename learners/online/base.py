@@ -1,4 +1,4 @@
-"""Sparse linear classifiers that learn from one row at a time: truncated gradient, RDA and FOBOS (chapter 3 of the thesis)."""
+"""What the sparse linear classifiers share that learn from one row at a time."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted, validate_data
 from tqdm import tqdm
 
+from ..common.constructors import InheritsParameters
 from ..common.targets import SparseClassifierMixin, class_codes
-from ..common.validation import check_integer, check_real, check_sample_weight
+from ..common.validation import check_integer, check_sample_weight
 from ..designs.sparse import canonical
 from ..objective.losses import LOSSES, LogisticLoss, Loss
-from . import kernels as kernels
 
 
 def margin_code(loss):
@@ -46,12 +46,47 @@ def margin_code(loss):
     return code
 
 
-class OnlineClassifier(SparseClassifierMixin, SelectorMixin, BaseEstimator):
+PARAMETERS = """
+    loss : {"hinge", "logistic", "flipped_logistic", "huberised_hinge", "lorenz", "squared", "exponential"} or Loss, default "hinge"
+        What one row costs; of the objects those of this package.
+    max_iter : int, default 20
+        Passes over the rows in ``fit``, at least 1.
+    class_weight : dict, "balanced" or None, default None
+        Factor of the weights of each class's rows; "balanced", for ``fit`` alone, gives all classes the same total weight.
+    fit_intercept : bool, default True
+        Whether the scores have a constant; it is never shrunk.
+    random_state : int, RandomState or None, default None
+        Order of the rows; the same seed gives the same model.
+    verbose : bool, default False
+        Show a progress bar."""
+
+ATTRIBUTES = """
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        In units of the raw columns; 0 where a column is not used.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+    classes_ : ndarray of shape (n_classes,)
+        Labels in ascending order.
+    n_iter_ : int
+        Passes made.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Where X has column names."""
+
+
+class OnlineClassifier(InheritsParameters, SparseClassifierMixin, SelectorMixin, BaseEstimator):
     """What the online learners share: labels, weights, one problem per class, prediction, selection.
 
     A learner supplies ``_new_state(n_features, rng)``, ``_learn(state, X, y, weight, rng, n_passes)`` and ``_weights(state)``; with
     more than two classes there is one state per class against the rest.
     """
+
+    def __init__(self, *, loss="hinge", max_iter=20, class_weight=None, fit_intercept=True, random_state=None, verbose=False):
+        self.loss = loss
+        self.max_iter = max_iter
+        self.class_weight = class_weight
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+        self.verbose = verbose
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -68,12 +103,12 @@ class OnlineClassifier(SparseClassifierMixin, SelectorMixin, BaseEstimator):
             Never made dense; dense rows are read as CSR.
         y : array-like of shape (n_samples,)
             Labels of any kind, two or more classes.
-        sample_weight : array-like of shape (n_samples,) or None
+        sample_weight : array-like of shape (n_samples,) or None, default None
 
         Returns
         -------
-        self
-            The fitted estimator.
+        OnlineClassifier
+            The fitted estimator itself.
 
         Raises
         ------
@@ -95,14 +130,14 @@ class OnlineClassifier(SparseClassifierMixin, SelectorMixin, BaseEstimator):
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
-        classes : array-like or None
+        classes : array-like or None, default None
             All labels that will ever come; needed in the first call.
-        sample_weight : array-like of shape (n_samples,) or None
+        sample_weight : array-like of shape (n_samples,) or None, default None
 
         Returns
         -------
-        self
-            The estimator.
+        OnlineClassifier
+            The estimator itself.
 
         Raises
         ------
@@ -132,14 +167,6 @@ class OnlineClassifier(SparseClassifierMixin, SelectorMixin, BaseEstimator):
     def _check_parameters(self):
         margin_code(self.loss)
         check_integer("max_iter", self.max_iter, 1)
-        for name in ("learning_rate", "gamma"):
-            if hasattr(self, name):
-                check_real(name, getattr(self, name), 0.0, above=True)
-        for name in ("gravity", "penalty", "rho"):
-            if hasattr(self, name):
-                check_real(name, getattr(self, name), 0.0)
-        if hasattr(self, "burst_size"):
-            check_integer("burst_size", self.burst_size, 1)
 
     def _begin(self, n_features):
         self._rng = np.random.RandomState(check_random_state(self.random_state).randint(2**31 - 1))
@@ -177,11 +204,6 @@ class OnlineClassifier(SparseClassifierMixin, SelectorMixin, BaseEstimator):
         self.coef_ = np.array([w for w, _ in pairs])
         self.intercept_ = np.array([b for _, b in pairs])
 
-    def _orders(self, n, n_passes):
-        """One order of the rows per pass."""
-        for _ in range(n_passes):
-            yield self._rng.permutation(n) if self.shuffle else np.arange(n)
-
     def _get_support_mask(self):
         check_is_fitted(self)
         return (self.coef_ != 0).any(axis=0)
@@ -213,233 +235,3 @@ class OnlineClassifier(SparseClassifierMixin, SelectorMixin, BaseEstimator):
             return SparseClassifierMixin._probabilities(scores)
         p = expit(scores)
         return p / np.maximum(p.sum(axis=1, keepdims=True), 1e-300)
-
-
-_SHARED = """loss : {"hinge", "logistic", "flipped_logistic", "huberised_hinge", "lorenz", "squared", "exponential"} or a Loss
-        What one row costs; of the objects those of this package.
-    max_iter : int
-        Passes over the rows in ``fit``.
-    class_weight : dict, "balanced" or None
-    fit_intercept : bool
-        The intercept is never shrunk.
-    shuffle : bool
-        A new order of the rows for every pass.
-    random_state : int, RandomState or None
-    verbose : int
-        1 shows a progress bar.
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-    intercept_ : ndarray of shape (1,) or (n_classes,)
-    classes_ : ndarray
-    n_iter_ : int
-        Passes made."""
-
-
-def _document(cls):
-    cls.__doc__ = cls.__doc__.replace("{shared}", _SHARED)
-    return cls
-
-
-@_document
-class TruncatedGradientClassifier(OnlineClassifier):
-    """Truncated gradient: SGD with a soft threshold after every few rows (Algorithm 3.1 of the thesis, after Langford et al.).
-
-    Parameters
-    ----------
-    gravity : float
-        g_0: every ``burst_size`` rows all coefficients shrink by ``burst_size * gravity``.
-    burst_size : int
-        K.
-    learning_rate : float
-        Step, divided by the mean squared length of a row.
-    {shared}
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from annealed.learners import TruncatedGradientClassifier
-    >>> X = np.random.default_rng(0).standard_normal((300, 20))
-    >>> y = X[:, 3] > X[:, 7]
-    >>> TruncatedGradientClassifier(random_state=0).fit(X, y).score(X, y) > 0.9
-    True
-    """
-
-    def __init__(
-        self,
-        gravity=1e-4,
-        *,
-        burst_size=5,
-        learning_rate=0.3,
-        loss="hinge",
-        max_iter=20,
-        class_weight=None,
-        fit_intercept=True,
-        shuffle=True,
-        random_state=None,
-        verbose=0,
-    ):
-        self.gravity = gravity
-        self.burst_size = burst_size
-        self.learning_rate = learning_rate
-        self.loss = loss
-        self.max_iter = max_iter
-        self.class_weight = class_weight
-        self.fit_intercept = fit_intercept
-        self.shuffle = shuffle
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def _new_state(self, n_features, rng):
-        return {"w": np.zeros(n_features), "done": np.zeros(n_features, np.int64), "b": 0.0, "t": 0}
-
-    def _learn(self, state, X, y, weight, n_passes, streaming, bar):
-        number, h = margin_code(self.loss)
-        rate = self.learning_rate / self._row_length
-        for order in self._orders(len(y), n_passes):
-            state["b"] = kernels.truncated_gradient_pass(
-                X.data, X.indices, X.indptr, y, weight, order, number, h, rate, bool(self.fit_intercept), state["t"],
-                int(self.burst_size), float(self.gravity), state["w"], state["done"], state["b"],
-            )  # fmt: skip
-            state["t"] += len(y)
-            bar.update()
-
-    def _weights(self, state):
-        missed = (state["t"] // self.burst_size - state["done"]) * self.burst_size * self.gravity
-        return np.sign(state["w"]) * np.maximum(np.abs(state["w"]) - missed, 0.0), state["b"]
-
-
-@_document
-class FOBOSClassifier(OnlineClassifier):
-    """Forward-backward splitting with the absolute norm, (3.36) of the thesis (Duchi and Singer): a soft threshold after every row.
-
-    Parameters
-    ----------
-    penalty : float
-        lambda.
-    learning_rate : float
-        Row t takes the step ``learning_rate / sqrt(t)``, divided by the mean squared length of a row.
-    {shared}
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from annealed.learners import FOBOSClassifier
-    >>> X = np.random.default_rng(0).standard_normal((300, 20))
-    >>> y = X[:, 3] > X[:, 7]
-    >>> FOBOSClassifier(penalty=0.03, random_state=0).fit(X, y).score(X, y) > 0.9
-    True
-    """
-
-    def __init__(
-        self,
-        penalty=1e-3,
-        *,
-        learning_rate=1.0,
-        loss="hinge",
-        max_iter=20,
-        class_weight=None,
-        fit_intercept=True,
-        shuffle=True,
-        random_state=None,
-        verbose=0,
-    ):
-        self.penalty = penalty
-        self.learning_rate = learning_rate
-        self.loss = loss
-        self.max_iter = max_iter
-        self.class_weight = class_weight
-        self.fit_intercept = fit_intercept
-        self.shuffle = shuffle
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def _new_state(self, n_features, rng):
-        return {"w": np.zeros(n_features), "done": np.zeros(n_features), "b": 0.0, "t": 0, "total": 0.0}
-
-    def _learn(self, state, X, y, weight, n_passes, streaming, bar):
-        number, h = margin_code(self.loss)
-        rate = self.learning_rate / self._row_length
-        for order in self._orders(len(y), n_passes):
-            state["b"], state["total"] = kernels.fobos_pass(
-                X.data, X.indices, X.indptr, y, weight, order, number, h, rate, bool(self.fit_intercept), state["t"],
-                float(self.penalty), state["w"], state["done"], state["total"], state["b"],
-            )  # fmt: skip
-            state["t"] += len(y)
-            bar.update()
-
-    def _weights(self, state):
-        return np.sign(state["w"]) * np.maximum(np.abs(state["w"]) - (state["total"] - state["done"]), 0.0), state["b"]
-
-
-@_document
-class RDAClassifier(OnlineClassifier):
-    """Regularised dual averaging with the absolute norm, (3.35) of the thesis (Xiao).
-
-    Parameters
-    ----------
-    penalty : float
-        lambda.
-    gamma : float
-        Strength of the proximal term, times the mean squared length of a row; small values take large steps.
-    rho : float
-        The text's enhancement of sparsity, gamma rho / sqrt(t) added to lambda.
-    {shared}
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from annealed.learners import RDAClassifier
-    >>> X = np.random.default_rng(0).standard_normal((300, 20))
-    >>> RDAClassifier(penalty=0.2, random_state=0).fit(X, X[:, 3] > X[:, 7]).get_support(indices=True)
-    array([3, 7])
-    """
-
-    def __init__(
-        self,
-        penalty=1e-3,
-        *,
-        gamma=1.0,
-        rho=0.005,
-        loss="hinge",
-        max_iter=20,
-        class_weight=None,
-        fit_intercept=True,
-        shuffle=True,
-        random_state=None,
-        verbose=0,
-    ):
-        self.penalty = penalty
-        self.gamma = gamma
-        self.rho = rho
-        self.loss = loss
-        self.max_iter = max_iter
-        self.class_weight = class_weight
-        self.fit_intercept = fit_intercept
-        self.shuffle = shuffle
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def _new_state(self, n_features, rng):
-        return {"g": np.zeros(n_features), "g0": 0.0, "t": 0}
-
-    def _scale(self):
-        return self.gamma * self._row_length
-
-    def _learn(self, state, X, y, weight, n_passes, streaming, bar):
-        number, h = margin_code(self.loss)
-        for order in self._orders(len(y), n_passes):
-            state["g0"] = kernels.rda_pass(
-                X.data, X.indices, X.indptr, y, weight, order, number, h, bool(self.fit_intercept), state["t"],
-                float(self.penalty), self._scale(), float(self.rho), state["g"], state["g0"],
-            )  # fmt: skip
-            state["t"] += len(y)
-            bar.update()
-
-    def _weights(self, state):
-        root = np.sqrt(state["t"])
-        gamma = self._scale()
-        mean = state["g"] / state["t"]
-        w = -root / gamma * np.sign(mean) * np.maximum(np.abs(mean) - self.penalty - gamma * self.rho / root, 0.0)
-        return w, -state["g0"] / (gamma * root)

@@ -1,23 +1,24 @@
-"""Stabilised truncated SGD (chapter 3 of the thesis, Algorithms 3.2-3.4): linear classifiers whose features stay the same."""
+"""Stabilised truncated SGD (Ma (thesis), Algorithms 3.2 to 3.4): linear classifiers whose features stay the same."""
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from math import ceil
+from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
 from scipy.optimize import minimize
 
+from ..common.docstrings import fill_docstring
 from ..common.validation import check_integer, check_jobs, check_real, number_to_keep
 from ..objective.losses import get_loss
 from ..solvers.annealing import strongest
 from ..solvers.schedules import as_schedule, step_counts
 from . import kernels as kernels
-from .base import OnlineClassifier, margin_code
+from .base import ATTRIBUTES, PARAMETERS, OnlineClassifier, margin_code
+from .path_state import PathState, ShrinkingRows
 
-POOL = 64  # updates per path from which a stage's gravity is taken
 FEWER = 0.95  # features are dropped once the schedule leaves at most this share of the present ones
 
 
@@ -46,150 +47,69 @@ def _scratch(n_columns):
     return np.zeros(n_columns, np.int32), np.empty(n_columns + 1, np.uint32), np.empty(n_columns + 1)
 
 
-@dataclass
-class PathState:
-    """What the paths of one binary problem carry from stage to stage."""
-
-    columns: np.ndarray  # (n_active,): the features in use, in ascending order; those below are in their places
-    coef: np.ndarray  # (n_paths, n_active)
-    intercept: np.ndarray  # (n_paths,)
-    pool: np.ndarray  # (n_paths, POOL)
-    pooled: np.ndarray  # (n_paths,)
-    strides: np.ndarray  # (n_paths,)
-    bursts: np.ndarray  # (n_active, 2): see kernels.stabilised_stage; kept until a feature is judged
-    rngs: list  # one generator per path
-    n_features: int
-    total: np.ndarray  # (n_active + 1,): sum over ``summed`` paths and stages of the coefficients and, at last, intercept
-    summed: int = 0
-    stage: int = 0
-    seen: int = 0  # rows of the present stage so far, in each path
-    gravity: float = 0.0
-    history: list = field(default_factory=list)  # (features active, gravity) of each stage
-
-    @classmethod
-    def new(cls, n_paths, n_features, rng):
-        """All coefficients zero and all features active."""
-        return cls(
-            columns=np.arange(n_features),
-            coef=np.zeros((n_paths, n_features)),
-            intercept=np.zeros(n_paths),
-            pool=np.zeros((n_paths, POOL)),
-            pooled=np.zeros(n_paths, np.int64),
-            strides=np.ones(n_paths, np.int64),
-            bursts=np.zeros((n_features, 2), np.int32),
-            rngs=[np.random.RandomState(seed) for seed in rng.randint(2**31 - 1, size=n_paths)],
-            n_features=n_features,
-            total=np.zeros(n_features + 1),
-        )
-
-    @property
-    def n_active(self):
-        """Features in use."""
-        return len(self.columns)
-
-    def keep(self, stay):
-        """Drop all other features (boolean ``stay``) for good."""
-        kept = np.flatnonzero(stay)
-        self.columns = self.columns[kept]
-        self.coef = self.coef.take(kept, axis=1)
-        self.bursts = self.bursts[kept]
-        self.total, self.summed = np.zeros(len(kept) + 1), 0
-
-    def sum_up(self):
-        """Take the present coefficients into the sum over paths and stages."""
-        self.total[:-1] += self.coef.sum(axis=0)
-        self.total[-1] += self.intercept.sum()
-        self.summed += len(self.coef)
-
-
-class ShrinkingRows:
-    """Rows of a CSR matrix of which the columns in use are numbered anew as others leave: a row costs what is left of it."""
-
-    def __init__(self, X, columns):
-        self.data, self.indices = X.data.copy(), X.indices.astype(np.uint32)
-        self.start, self.end = X.indptr[:-1].astype(np.int64), X.indptr[1:].astype(np.int64)
-        place = np.full(X.shape[1], -1, np.int32)
-        place[columns] = np.arange(len(columns))
-        kernels.renumber_columns(*self.arrays, place)  # type: ignore[call-arg]
-
-    @property
-    def arrays(self):
-        """Values, column numbers, where each row starts and ends."""
-        return self.data, self.indices, self.start, self.end
-
-    def keep(self, stay):
-        """Forget all other columns (boolean ``stay``)."""
-        kernels.renumber_columns(*self.arrays, np.where(stay, np.cumsum(stay) - 1, -1).astype(np.int32))  # type: ignore[call-arg]
-
-
+@fill_docstring(shared=PARAMETERS, attributes=ATTRIBUTES)
 class StabilizedTruncatedSGDClassifier(OnlineClassifier):
     """Linear classifier by SGD on parallel paths, with informative truncation and features dropped for good by their stability.
 
-    Every path sees the rows in an order of its own. After a burst of rows each coefficient shrinks in proportion to how many of
-    them changed it; the share of bursts that leave it non-zero, over all paths, is its selection probability. After
+    Every path sees the rows in another order. After a burst of rows each coefficient shrinks in proportion to how many of
+    them changed it; the fraction of bursts that leave it non-zero, over all paths, is its selection probability. After
     each stage of bursts the least stable features leave for good. The result is the mean over the paths and over the stages since
     the last features left; on a stream, which may drift, the paths' present mean.
 
     Parameters
     ----------
-    n_features_to_select : int or float
-        k, or a share of the features, left at the end (``selection="annealed"``); for several classes each class against the rest
-        has its own k.
-    selection : {"annealed", "threshold"}
+    n_features_to_select : int or float, default 0.1
+        k, or a fraction of the features, left at the end (``selection="annealed"``); for several classes each class against the
+        rest has its own k.
+    selection : {"annealed", "threshold"}, default "annealed"
         "annealed" follows a falling number of features, as feature selection with annealing does: each stage drops those with the
-        lowest selection probability, ties by the mean coefficient. "threshold" is the text: those below ``threshold`` leave, and
-        the result is the paths' last mean.
-    threshold : float
-        pi_0 of the text.
+        lowest selection probability, ties by the mean coefficient. "threshold" is the printed algorithm: those below ``threshold``
+        are dropped, and the result is the paths' last mean.
+    threshold : float, default 0.7
+        pi_0, in [0, 1]; the greater, the fewer features.
     schedule : {"inverse", "inverse_arxiv", "exponential", "linear"}, Schedule or function, default "inverse"
         Number of features left after each stage, see :class:`Schedule`; a name has the speed mu = 0.3.
-    loss : {"hinge", "logistic", "flipped_logistic", "huberised_hinge", "lorenz", "squared", "exponential"} or a Loss
-        What one row costs; of the objects those of this package.
-    learning_rate : float
-        Step, divided by the mean squared length of a row.
-    rejection, annealing : float
-        beta_0 and gamma of (3.14): the share of updates that the gravity rejects while all features are active, and how fast it
-        falls.
-    burst_size, n_bursts, n_paths : int
-        K rows per burst, n_K bursts per stage, M paths.
-    min_bursts : int
-        delta_K of (3.33): a feature is judged once more bursts than this touched it; until then its counts are carried over.
-    max_iter : int
-        Passes over the rows in ``fit``.
-    n_stages : int
+    learning_rate : float, default 1.0
+        Step, above 0, divided by the mean squared length of a row.
+    rejection : float, default 0.05
+        beta_0 of eq. (3.14) of [1]_, in [0, 1]: fraction of the updates that the gravity rejects while all features are active; the
+        greater, the sparser.
+    annealing : float, default 0.0
+        gamma of eq. (3.14): how fast the rejection falls with the fraction of active features; 0 is proportional.
+    burst_size : int, default 5
+        K, at least 1: rows per burst.
+    n_bursts : int, default 5
+        n_K, at least 1: bursts per stage.
+    n_paths : int, default 16
+        M, at least 1: paths. More give steadier selection probabilities and take longer.
+    min_bursts : int, default 0
+        delta_K of eq. (3.33), at least 0: a feature is judged once more bursts than this touched it; until then its counts are
+        carried over.
+    n_stages : int, default 100
         Length of the schedule in stages for ``partial_fit``, where the number of rows is unknown.
-    refit : float or None
-        Strength of the ridge, times the mean squared length of a row, with which ``fit`` at last fits the features left once
-        more, all rows at a time (the Huberised hinge in place of the hinge). None keeps the mean.
-    class_weight : dict, "balanced" or None
-    fit_intercept : bool
-        The intercept is never shrunk.
-    random_state : int, RandomState or None
-    n_jobs : int or None
-        Threads; the result does not depend on it.
-    verbose : int
-        1 shows a progress bar.
+    refit : float or None, default None
+        Strength of the ridge, above 0, times the mean squared length of a row, with which ``fit`` at last fits the features left
+        once more, all rows at a time (the Huberised hinge in place of the hinge). None keeps the mean.
+    n_jobs : int or None, default None
+        Threads, -1 for all; the result does not depend on it.
+    {shared}
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-    intercept_ : ndarray of shape (1,) or (n_classes,)
-    classes_ : ndarray
-    n_iter_ : int
-        Passes made.
+    {attributes}
     history_ : ndarray of shape (n_stages, 2)
         Features active after each stage of the (first) problem, and the gravity used in it.
 
     Notes
     -----
-    As printed the text cannot run: (3.14) gives a rejection rate of 0 while all features are active, so nothing is ever truncated
-    (d and 1 - d are exchanged here); (3.11) has no finite supremum (here: the largest g with at most the share beta of |dw / k|
-    below); in (3.33) kappa counts bursts and b survivals. So repaired it still drops most features in the first stages almost by
-    chance, which is why the annealed stages are the default.
+    As printed the algorithm of [1]_ cannot run. Eq. (3.14) gives a rejection rate of 0 while all features are active, so nothing is
+    ever truncated: d and 1 - d are exchanged here. Eq. (3.11) has no finite supremum: here it is the largest g with at most the
+    fraction beta of |dw / k| below. In (3.33) kappa counts bursts and b the bursts that leave a coefficient non-zero. So repaired
+    it still drops most features in the first stages almost by chance, which is why the annealed stages are the default.
 
     References
     ----------
-    Chapter 3 of the thesis on sDist and stabilised truncated SGD.
+    .. [1] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University (2017), chapter 3.
 
     Examples
     --------
@@ -209,7 +129,6 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         selection="annealed",
         threshold=0.7,
         schedule="inverse",
-        loss="hinge",
         learning_rate=1.0,
         rejection=0.05,
         annealing=0.0,
@@ -217,20 +136,16 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         n_bursts=5,
         n_paths=16,
         min_bursts=0,
-        max_iter=20,
         n_stages=100,
         refit=None,
-        class_weight=None,
-        fit_intercept=True,
-        random_state=None,
         n_jobs=None,
-        verbose=0,
+        **parameters: Any,
     ):
+        super().__init__(**parameters)
         self.n_features_to_select = n_features_to_select
         self.selection = selection
         self.threshold = threshold
         self.schedule = schedule
-        self.loss = loss
         self.learning_rate = learning_rate
         self.rejection = rejection
         self.annealing = annealing
@@ -238,20 +153,16 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         self.n_bursts = n_bursts
         self.n_paths = n_paths
         self.min_bursts = min_bursts
-        self.max_iter = max_iter
         self.n_stages = n_stages
         self.refit = refit
-        self.class_weight = class_weight
-        self.fit_intercept = fit_intercept
-        self.random_state = random_state
         self.n_jobs = n_jobs
-        self.verbose = verbose
 
     def _check_parameters(self):
         super()._check_parameters()
-        for name in ("n_bursts", "n_paths", "n_stages"):
+        for name in ("burst_size", "n_bursts", "n_paths", "n_stages"):
             check_integer(name, getattr(self, name), 1)
         check_integer("min_bursts", self.min_bursts, 0)
+        check_real("learning_rate", self.learning_rate, 0.0, above=True)
         if self.refit is not None:
             check_real("refit", self.refit, 0.0, above=True)
         if self.selection not in ("annealed", "threshold"):
@@ -330,7 +241,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
     def _end_stage(self, state):
         """Set the next gravity."""
         beta = rejection_rate(state.n_active / state.n_features, self.rejection, self.annealing)
-        updates = state.pool[np.arange(POOL) < state.pooled[:, None]]
+        updates = state.pool[np.arange(state.pool.shape[1]) < state.pooled[:, None]]
         state.history.append((state.n_active, state.gravity))
         place = int(beta * (len(updates) - 1))  # the order statistic below (3.12)
         state.gravity = float(np.partition(updates, place)[place]) if len(updates) and beta > 0 else 0.0

@@ -1,0 +1,87 @@
+"""What the parallel paths of stabilised truncated SGD carry from stage to stage, and rows that shrink with the columns in use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from . import kernels as kernels
+
+POOL = 64  # updates per path from which a stage's gravity is taken: a choice
+
+
+@dataclass
+class PathState:
+    """What the paths of one binary problem carry from stage to stage."""
+
+    columns: np.ndarray  # (n_active,): the features in use, in ascending order; those below are in their places
+    coef: np.ndarray  # (n_paths, n_active)
+    intercept: np.ndarray  # (n_paths,)
+    pool: np.ndarray  # (n_paths, POOL)
+    pooled: np.ndarray  # (n_paths,)
+    strides: np.ndarray  # (n_paths,)
+    bursts: np.ndarray  # (n_active, 2): see kernels.stabilised_stage; kept until a feature is judged
+    rngs: list  # one generator per path
+    n_features: int
+    total: np.ndarray  # (n_active + 1,): sum over ``summed`` paths and stages of the coefficients and, at last, intercept
+    summed: int = 0
+    stage: int = 0
+    seen: int = 0  # rows of the present stage so far, in each path
+    gravity: float = 0.0
+    history: list = field(default_factory=list)  # (features active, gravity) of each stage
+
+    @classmethod
+    def new(cls, n_paths, n_features, rng):
+        """All coefficients zero and all features active."""
+        return cls(
+            columns=np.arange(n_features),
+            coef=np.zeros((n_paths, n_features)),
+            intercept=np.zeros(n_paths),
+            pool=np.zeros((n_paths, POOL)),
+            pooled=np.zeros(n_paths, np.int64),
+            strides=np.ones(n_paths, np.int64),
+            bursts=np.zeros((n_features, 2), np.int32),
+            rngs=[np.random.RandomState(seed) for seed in rng.randint(2**31 - 1, size=n_paths)],
+            n_features=n_features,
+            total=np.zeros(n_features + 1),
+        )
+
+    @property
+    def n_active(self):
+        """Features in use."""
+        return len(self.columns)
+
+    def keep(self, stay):
+        """Drop all other features (boolean ``stay``) for good."""
+        kept = np.flatnonzero(stay)
+        self.columns = self.columns[kept]
+        self.coef = self.coef.take(kept, axis=1)
+        self.bursts = self.bursts[kept]
+        self.total, self.summed = np.zeros(len(kept) + 1), 0
+
+    def sum_up(self):
+        """Take the present coefficients into the sum over paths and stages."""
+        self.total[:-1] += self.coef.sum(axis=0)
+        self.total[-1] += self.intercept.sum()
+        self.summed += len(self.coef)
+
+
+class ShrinkingRows:
+    """Rows of a CSR matrix of which the columns in use are numbered anew as others leave: a row costs what is left of it."""
+
+    def __init__(self, X, columns):
+        self.data, self.indices = X.data.copy(), X.indices.astype(np.uint32)
+        self.start, self.end = X.indptr[:-1].astype(np.int64), X.indptr[1:].astype(np.int64)
+        place = np.full(X.shape[1], -1, np.int32)
+        place[columns] = np.arange(len(columns))
+        kernels.renumber_columns(*self.arrays, place)  # type: ignore[call-arg]
+
+    @property
+    def arrays(self):
+        """Values, column numbers, where each row starts and ends."""
+        return self.data, self.indices, self.start, self.end
+
+    def keep(self, stay):
+        """Forget all other columns (boolean ``stay``)."""
+        kernels.renumber_columns(*self.arrays, np.where(stay, np.cumsum(stay) - 1, -1).astype(np.int32))  # type: ignore[call-arg]

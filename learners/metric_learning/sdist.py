@@ -82,8 +82,8 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
         Which rows and columns are drawn; without bagging, fractions, "holdout" and "sgd" nothing is random.
     n_jobs : int or None, default None
         Threads for the neighbours; the result does not depend on it.
-    verbose : int, default 0
-        1 shows a progress bar.
+    verbose : bool, default False
+        Show a progress bar.
 
     Attributes
     ----------
@@ -156,7 +156,7 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
         initial="zero",
         random_state=None,
         n_jobs=None,
-        verbose=0,
+        verbose=False,
     ):
         self.n_neighbors = n_neighbors
         self.n_neighbors_predict = n_neighbors_predict

@@ -82,7 +82,7 @@ class FSAEstimator(InheritsParameters, StepCallbacksMixin, SelectorMixin, BaseEs
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _encode(self, X, y=None, **options) -> FitProblem:
+    def _encode(self, *args: Any, **options: Any) -> FitProblem:
         """Check the data and encode the targets."""
         raise NotImplementedError
 

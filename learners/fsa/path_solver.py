@@ -97,15 +97,15 @@ def anneal_path(
     dict
         The state of the loop at each size.
     """
-    if isinstance(learning_rate, str):
-        learning_rate = annealing_step(problem.loss, problem.sample_weight)
+    step = annealing_step(problem.loss, problem.sample_weight) if isinstance(learning_rate, str) else learning_rate
     counts = path_counts(schedule, problem.n_units, sizes, n_steps, all_steps)
     recorder = PathRecorder(counts, sizes)
+    every: list[Callable[[int, Annealed], object]] = [recorder, *callbacks]
     with tqdm(total=len(counts), desc=progress, disable=progress is None) as bar:
 
         def after_step(step: int, state: Annealed) -> None:
             bar.update()
-            for callback in (recorder, *callbacks):
+            for callback in every:
                 callback(step, state)
 
         anneal(
@@ -114,7 +114,7 @@ def anneal_path(
             problem.loss,
             counts,
             sample_weight=problem.sample_weight,
-            learning_rate=learning_rate,
+            learning_rate=step,
             prior=prior,
             momentum=momentum,
             fit_intercept=fit_intercept,

@@ -86,7 +86,7 @@ def classify(
 
     pictures = overlay_paths(images, overlay, "evidence") if overlay is not None else []
     classifier = _load(model)
-    if len(pictures) > 1:
+    if overlay is not None and len(pictures) > 1:
         make_folder(overlay)
     check_outputs([*images, model], pictures)
     failed = 0

@@ -138,7 +138,7 @@ def fit_offsets(
     rng = np.random.default_rng(seed)
     rows = np.sort(rng.permutation(len(offsets))[: settings.first_rows])
     chosen, values, offset = _select(patches, offsets / unit, _equal_weights, rows, get_loss("squared"), pool, settings, None)
-    responses = Responses(chosen["low"], chosen["bin_width"], values * unit)
+    responses = Responses(chosen["low"], chosen["bin_width"], (values * unit).astype(np.float32))
     return OffsetModel(chosen["features"], responses, (offset * unit).astype(np.float32))
 
 

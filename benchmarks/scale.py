@@ -109,7 +109,7 @@ def status(name: str, field: str) -> int:
 
 
 class Memory(threading.Thread):
-    """The largest anonymous memory so far, looked at ten times a second."""
+    """The largest anonymous memory so far, read ten times a second."""
 
     def __init__(self):
         super().__init__(daemon=True)

@@ -40,12 +40,28 @@ def __getattr__(name: str) -> Any:
 
 
 def list_models() -> list[str]:
-    """Names of the models that ship with the package."""
+    """Names of the models that ship with the package.
+
+    Returns
+    -------
+    list of str
+        The names, sorted.
+    """
     return sorted(path.stem for path in FOLDER.glob("*.safetensors"))
 
 
 def resolve_model(name_or_path: str | Path) -> Path:
     """Return the file of a model: a shipped name, or a path.
+
+    Parameters
+    ----------
+    name_or_path : str or path
+        Name of a shipped model, or a model file.
+
+    Returns
+    -------
+    Path
+        The file.
 
     Raises
     ------
@@ -64,6 +80,11 @@ def resolve_model(name_or_path: str | Path) -> Path:
 
 def load_model(name_or_path: str | Path) -> Any:
     """Load a model: a shipped name, or a path.
+
+    Parameters
+    ----------
+    name_or_path : str or path
+        Name of a shipped model, or a model file.
 
     Returns
     -------

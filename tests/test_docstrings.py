@@ -53,6 +53,10 @@ def problems(name):
             parameter = re.search(r'"([^"]*)"', text)[1]
             shape = re.search(r"shape|^\(", docs.parameter_type(parameter) or "")
             text = "" if shape else text
+        elif code == "PR03":  # the order of parameters that are given by name is free
+            kinds = inspect.signature(docs.obj).parameters.values()
+            places = [p.name for p in kinds if p.kind is p.POSITIONAL_OR_KEYWORD and p.name != "self"]
+            text = "" if [name for name in docs.doc_parameters if name in places] == places else text
         elif code == "GL08" and described_by_its_base(name):
             text = ""
         if code in CHECKED and text:

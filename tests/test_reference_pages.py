@@ -53,3 +53,12 @@ def test_the_indexes_name_every_page():
     for index in (DOCS / "index.md", DOCS / "experiments" / "index.md"):
         linked |= {(index.parent / target).resolve() for target in re.findall(r"\]\(([\w/.]+\.md)", index.read_text())}
     assert not set(DOCS.rglob("*.md")) - linked - {DOCS / "index.md"}
+
+
+def test_the_architecture_names_every_folder():
+    root = DOCS.parent
+    packages = ("learners", "vision", "models", "pipelines")
+    modules = [path for package in packages for path in root.glob(f"{package}/*/**/__init__.py")]
+    folders = {path.parent.relative_to(root).as_posix() for path in modules}
+    named = set(re.findall(r"^\| `([\w/]+)` \|", (DOCS / "architecture.md").read_text(), re.MULTILINE))
+    assert named == folders

@@ -25,13 +25,17 @@ def inverse_scale(variance: np.ndarray, second_moment: np.ndarray, rounding: flo
 
     Parameters
     ----------
-    variance, second_moment : ndarray of shape (m,)
+    variance : ndarray of shape (m,)
+        Of each column.
+    second_moment : ndarray of shape (m,)
+        Mean square of each column.
     rounding : float, default 1e-12
         Variances up to this fraction of the second moment count as zero.
 
     Returns
     -------
     ndarray of shape (m,)
+        At least 0.
 
     Examples
     --------
@@ -56,6 +60,11 @@ class Design:
     mean : ndarray of shape (n_features, width)
     inv : ndarray of shape (n_features,)
         Inverse scale of each feature; 0 for constant ones.
+
+    References
+    ----------
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer Vision and Big Data Learning", IEEE
+       Transactions on Pattern Analysis and Machine Intelligence 39, 2017, Algorithm 1 (the loop over scores, gradient and keep).
     """
 
     n_samples: int
@@ -66,11 +75,33 @@ class Design:
     inv: np.ndarray
 
     def scores(self, coef: np.ndarray) -> np.ndarray:
-        """Scores (n_samples, n_outputs) of standardised coefficients."""
+        """Scores of standardised coefficients.
+
+        Parameters
+        ----------
+        coef : ndarray of shape (n_features, width, n_outputs)
+            In standardised coordinates.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_outputs)
+            Without an intercept.
+        """
         raise NotImplementedError
 
     def gradient(self, residual: np.ndarray) -> np.ndarray:
-        """Sum over rows of residual (n_samples, n_outputs) times standardised columns: shaped like coef."""
+        """Sum over the rows of a residual times the standardised columns.
+
+        Parameters
+        ----------
+        residual : ndarray of shape (n_samples, n_outputs)
+            Gradient of a loss with respect to the scores, say.
+
+        Returns
+        -------
+        ndarray of shape (n_features, width, n_outputs)
+            Gradient with respect to the coefficients.
+        """
         raise NotImplementedError
 
     def covariance(self, direction: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
@@ -78,7 +109,18 @@ class Design:
         return self.gradient(self.scores(direction) * sample_weight[:, None])
 
     def keep(self, kept: np.ndarray) -> Self:
-        """A new design with the features ``kept`` (ascending positions); this one stays usable."""
+        """A new design with some of the features; this one stays usable.
+
+        Parameters
+        ----------
+        kept : ndarray of int
+            Ascending positions among the features of this design.
+
+        Returns
+        -------
+        Design
+            Features outside ``kept`` are dropped; how the others are standardised stays the same.
+        """
         raise NotImplementedError
 
     def _subset(self, kept: np.ndarray) -> Self:
@@ -87,16 +129,34 @@ class Design:
         new.n_features = len(kept)
         return new
 
+    def has_missing(self, rows: np.ndarray) -> np.ndarray:
+        """Whether each feature is NaN in one of the rows of a mask (n_samples,): never where responses are linear."""
+        return np.zeros(self.n_features, bool)
+
     def matrix(self) -> np.ndarray:
         """The standardised columns themselves, (n_samples, n_features * width), in the data's precision: for small designs."""
         raise NotImplementedError
 
     def scores_and_gradient(self, coef, intercept, loss, y, sample_weight):
-        """Gradient of the loss at ``scores(coef) + intercept``.
+        """Gradient of the loss at ``scores(coef) + intercept``, in one read of the data where a design can.
+
+        Parameters
+        ----------
+        coef : ndarray of shape (n_features, width, n_outputs)
+            In standardised coordinates.
+        intercept : ndarray of shape (n_outputs,)
+            Added to the scores.
+        loss : Loss
+            Of pairs, or pointwise.
+        y : ndarray of shape (n_samples, n_outputs)
+            Targets as the loss wants them.
+        sample_weight : ndarray of shape (n_samples,)
+            Sums to one.
 
         Returns
         -------
-        gradient : ndarray, shaped like coef
+        gradient : ndarray of shape (n_features, width, n_outputs)
+            With respect to the coefficients.
         residual_sum : ndarray of shape (n_outputs,)
             Gradient with respect to the intercept.
         value : float
@@ -107,7 +167,22 @@ class Design:
         return self.gradient(residual), residual.sum(axis=0), value
 
     def unstandardise(self, coef: np.ndarray, intercept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Coefficients and intercept for the raw columns u_j(x)."""
+        """Coefficients and intercept for the raw columns u_j(x).
+
+        Parameters
+        ----------
+        coef : ndarray of shape (n_features, width, n_outputs)
+            In standardised coordinates.
+        intercept : ndarray of shape (n_outputs,)
+            In standardised coordinates.
+
+        Returns
+        -------
+        coef : ndarray of shape (n_features, width, n_outputs)
+            For the raw columns.
+        intercept : ndarray of shape (n_outputs,)
+            For the raw columns.
+        """
         raw = coef * self.inv[:, None, None]
         return raw, intercept - np.einsum("mw,mwq->q", self.mean, raw)
 

@@ -21,7 +21,7 @@ from sklearn.utils import check_random_state
 from ..sources.dask_matrix import DaskMatrix
 from . import dask_tasks as tasks
 from .base import COMPACT_RATIO
-from .dask_tasks import Columns, reduced, shared, task
+from .dask_tasks import Coding, reduced, shared, task
 from .dense import moments
 from .kernels import ROWS
 from .knots import even_knots
@@ -41,28 +41,44 @@ class DaskDesign(OutOfCoreDesign):
     Work runs on the active ``distributed`` client, or on Dask's default scheduler. A step makes one task per tile where tiles hold
     whole rows, two otherwise and two for each row of tiles, and one for every sixteen partial sums.
 
+    Parameters
+    ----------
+    X : DaskMatrix
+        All columns; its ``memory_limit`` and ``subsample`` hold.
+    sample_weight : ndarray of shape (n_samples,)
+        Sums to one.
+    response : PiecewiseLinear or None, default None
+        None for linear responses.
+    random_state : int, RandomState or None, default None
+        Which rows a step reads where the data are subsampled.
+
     Attributes
     ----------
     tiles : list of list of Delayed
         Values or codes, by rows and columns of tiles.
     parts : list of slice
         Columns of each column of tiles, positions in this design.
-    alive : list of (ndarray or None)
-        Which of its stored columns a column of tiles still has; None for all. A copy is made when few are left, as in memory.
+    remaining : list of (ndarray or None)
+        Which of its stored columns remain in a column of tiles; None for all. A copy is made when few are left, as in memory.
     stored : int
         Columns that the tiles hold; 0 for the tiles of the data themselves, which are left in the first cut.
     rows : list of slice
         Rows of each row of tiles.
+
+    References
+    ----------
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer Vision and Big Data Learning", IEEE
+       Transactions on Pattern Analysis and Machine Intelligence 39, 2017, section 2.2, "Large Scale Implementation".
     """
 
     tiles: list[list]
     parts: list[slice]
-    alive: list
+    remaining: list
     stored: int
     rows: list[slice]
-    meaning: Columns
+    coding: Coding
     weight: np.ndarray
-    share: float
+    subsample: float
     random: np.random.RandomState
     largest: int
     n_all: int
@@ -70,17 +86,17 @@ class DaskDesign(OutOfCoreDesign):
 
     def __init__(self, X: DaskMatrix, sample_weight: np.ndarray, response: PiecewiseLinear | None = None, random_state=None):
         self.limit = GATHER_BYTES if X.memory_limit is None else X.memory_limit
-        self.share, self.random = X.subsample, check_random_state(random_state)
+        self.subsample, self.random = X.subsample, check_random_state(random_state)
         self.itemsize = X.dtype.itemsize if response is None else 1
         self.n_samples, self.n_features = X.shape
         self.n_all = self.n_features
         self.columns, self._pieces = np.arange(self.n_features), []
         self.tiles = [list(row) for row in X.array.to_delayed()]
         self.rows, self.parts = _slices(X.array.chunks[0]), _slices(X.array.chunks[1])
-        self.alive, self.stored = [None] * len(self.parts), 0
+        self.remaining, self.stored = [None] * len(self.parts), 0
         self.largest = max(X.array.chunks[0]) * max(X.array.chunks[1]) * X.dtype.itemsize
         self.weight = sample_weight
-        self.meaning = Columns(X.dtype)
+        self.coding = Coding(X.dtype)
         if response is not None:
             self._find_knots(X, response)
 
@@ -98,24 +114,23 @@ class DaskDesign(OutOfCoreDesign):
             weight = shared(self.weight, self.weight.nbytes)
             lines = np.concatenate(dask.compute(*[task(response.knots, t, weight) for t in whole.to_delayed()[0]]))
         missing = any(r[2] for r in found)
-        self.meaning = replace(self.meaning, knots=lines, even=evenly_spaced(lines), missing=missing)
+        self.coding = replace(self.coding, knots=lines, even=evenly_spaced(lines), missing=missing)
         self.n_bins, self.n_knots, self.width = n_bins, n_bins + 1, n_bins + 1 + missing
         self.basis = hat_basis(n_bins, missing)
 
     @property
     def knots(self):
         """Knots (n_features, B + 1); None for linear responses."""
-        return self.meaning.knots
+        return self.coding.knots
 
-    def met_missing(self, rows: np.ndarray) -> np.ndarray:
-        """Whether each feature had NaN in one of the chosen rows."""
-        return self.in_memory().met_missing(rows)  # type: ignore[attr-defined]
+    def has_missing(self, rows):
+        return self.in_memory().has_missing(rows)
 
     def _first_read(self, residual):
         results = []
         for j, part in enumerate(self.parts):
-            meaning = shared(self.meaning[part], self.meaning[part].nbytes)
-            sums = [task(tasks.first_read, t[j], meaning, self.weight[r], residual[r]) for t, r in zip(self.tiles, self.rows)]
+            coding = shared(self.coding[part], self.coding[part].nbytes)
+            sums = [task(tasks.first_read, t[j], coding, self.weight[r], residual[r]) for t, r in zip(self.tiles, self.rows)]
             results.append(reduced(sums, tasks.add_first_reads))
         found = dask.compute(*results)
         if self.knots is None:
@@ -127,14 +142,14 @@ class DaskDesign(OutOfCoreDesign):
             weight, *histograms = np.concatenate(found, axis=1)
             self._moments = block_moments(weight, self.basis)
             product = np.stack([h @ self.basis for h in histograms], axis=2)
-        self.meaning = replace(self.meaning, mean=self.mean, inv=self.inv)
+        self.coding = replace(self.coding, mean=self.mean, inv=self.inv)
         return self._standardised(product, residual)
 
     def _states(self, values=None):
         """For each column of tiles what its columns mean, the coefficients there and which columns they are."""
         states = []
-        for part, alive in zip(self.parts, self.alive):
-            state = self.meaning[part], None if values is None else values[part], alive
+        for part, remaining in zip(self.parts, self.remaining):
+            state = self.coding[part], None if values is None else values[part], remaining
             states.append(shared(state, sum(v.nbytes for v in state if v is not None)))
         return states
 
@@ -171,9 +186,9 @@ class DaskDesign(OutOfCoreDesign):
 
     def _some(self, sample_weight):
         """Which rows of tiles to read, and the factor for their weights."""
-        if self.share >= 1.0:
+        if self.subsample >= 1.0:
             return range(len(self.rows)), 1.0
-        count = max(1, round(self.share * len(self.rows)))
+        count = max(1, round(self.subsample * len(self.rows)))
         chosen = np.sort(self.random.permutation(len(self.rows))[:count])
         read = sum(float(sample_weight[self.rows[i]].sum()) for i in chosen)
         return chosen, float(sample_weight.sum()) / read if read > 0 else 0.0
@@ -209,15 +224,15 @@ class DaskDesign(OutOfCoreDesign):
         return dask.compute(reduced([task(tasks.covariance, self.tiles[i][0], state, pairs[i], scale) for i in chosen]))[0]
 
     def _narrow(self, kept, compact=False):
-        """Strike columns out; where few are left, join those of neighbouring tiles, none larger than the largest before."""
+        """Drop columns; where few are left, join those of neighbouring tiles, none larger than the largest before."""
         bounds = np.searchsorted(kept, [p.start for p in self.parts] + [self.parts[-1].stop])
         held = [j for j in range(len(self.parts)) if bounds[j + 1] > bounds[j]]
         positions = {j: kept[bounds[j] : bounds[j + 1]] - self.parts[j].start for j in held}
-        positions = {j: k if (alive := self.alive[j]) is None else alive[k] for j, k in positions.items()}
-        self.meaning = self.meaning[kept]
+        positions = {j: k if (remaining := self.remaining[j]) is None else remaining[k] for j, k in positions.items()}
+        self.coding = self.coding[kept]
         if not compact and COMPACT_RATIO * len(kept) >= self.stored > 0:
             groups = [[j] for j in held]
-            self.alive = [positions[j] for j in held]
+            self.remaining = [positions[j] for j in held]
             self.tiles = [[row[j] for j in held] for row in self.tiles]
         else:
             height = max(r.stop - r.start for r in self.rows)
@@ -229,11 +244,11 @@ class DaskDesign(OutOfCoreDesign):
                 else:
                     groups.append([j])
             self.tiles = [[self._joined(row, group, positions, bounds) for group in groups] for row in self.tiles]
-            self.alive, self.stored = [None] * len(groups), len(kept)
+            self.remaining, self.stored = [None] * len(groups), len(kept)
         self.parts = _slices([int(bounds[g[-1] + 1] - bounds[g[0]]) for g in groups])
 
     def _joined(self, row, group, positions, bounds):
-        columns = Columns(self.meaning.dtype, even=self.meaning.even)
+        columns = Coding(self.coding.dtype, even=self.coding.even)
         if self.knots is not None:
             columns.knots = self.knots[bounds[group[0]] : bounds[group[-1] + 1]]
         return task(tasks.join, columns, [positions[j] for j in group], *[row[j] for j in group])
@@ -243,7 +258,7 @@ class DaskDesign(OutOfCoreDesign):
         return few and super()._fits()
 
     def _out_of_core(self):
-        if self.alive[0] is None:
+        if self.remaining[0] is None:
             flat = dask.persist(*[tile for row in self.tiles for tile in row])
             width = len(self.parts)
             self.tiles = [list(flat[i * width : (i + 1) * width]) for i in range(len(self.rows))]
@@ -253,7 +268,7 @@ class DaskDesign(OutOfCoreDesign):
         wanted = np.searchsorted(self.columns, columns)
         if len(wanted) == 0:
             shape = (self.n_samples, 0) if self.knots is None else (-(-self.n_samples // ROWS), 0, ROWS)
-            return np.empty(shape, self.meaning.dtype if self.knots is None else np.uint8)
+            return np.empty(shape, self.coding.dtype if self.knots is None else np.uint8)
         if len(wanted) == self.stored:
             return self._collected()
         new = copy(self)
@@ -280,7 +295,7 @@ class DaskDesign(OutOfCoreDesign):
     def _resident(self, values):
         if self.knots is None:
             return super()._resident(values)
-        return self.meaning.tile(values, self.n_samples)
+        return self.coding.tile(values, self.n_samples)
 
 
 def _slices(sizes) -> list[slice]:

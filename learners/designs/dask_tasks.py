@@ -29,10 +29,10 @@ def shared(value, n_bytes: int):
 
 
 @dataclass
-class Columns:
-    """What a tile's values mean: the moments of its columns and, for piecewise-linear responses, their knots.
+class Coding:
+    """How values become standardised responses: the moments of the columns and, for piecewise-linear responses, their knots.
 
-    Attributes
+    Parameters
     ----------
     mean, inv : ndarray or None
         None before the first read.
@@ -50,7 +50,7 @@ class Columns:
     even: bool = True
     missing: bool = False
 
-    def __getitem__(self, part) -> Columns:
+    def __getitem__(self, part) -> Coding:
         some: Any = {name: None if (v := getattr(self, name)) is None else v[part] for name in ("mean", "inv", "knots")}
         return replace(self, **some)
 
@@ -59,11 +59,11 @@ class Columns:
         """Of the arrays."""
         return sum(v.nbytes for v in (self.mean, self.inv, self.knots) if v is not None)
 
-    def tile(self, values, n_rows: int, alive=None) -> Design:
-        """The design of the columns ``alive`` (all by default) of a tile: of raw values, or of codes where ``values`` are 3-D."""
+    def tile(self, values, n_rows: int, remaining=None) -> Design:
+        """The design of a tile's columns ``remaining`` (all by default): of raw values, or of codes where these are 3-D."""
         if self.knots is None:
-            return DenseDesign(np.asarray(values), None, moments=(self.mean, self.inv), columns=alive)
-        known: Any = {"moments": (self.mean, self.inv), "features": alive, "knots": self.knots}
+            return DenseDesign(np.asarray(values), None, moments=(self.mean, self.inv), columns=remaining)
+        known: Any = {"moments": (self.mean, self.inv), "features": remaining, "knots": self.knots}
         return PiecewiseDesign(self.encoded(values), n_rows, self.knots.shape[1] - 1, self.missing, None, self.dtype, **known)
 
     def encoded(self, values) -> np.ndarray:
@@ -119,14 +119,14 @@ def add_first_reads(*parts):
 
 def scores(values, state, n_rows):
     """Partial scores of the rows of a tile; ``state``: what its columns mean, their coefficients, and which are left."""
-    columns, coef, alive = state
-    return columns.tile(values, n_rows, alive).scores(coef)
+    columns, coef, remaining = state
+    return columns.tile(values, n_rows, remaining).scores(coef)
 
 
 def gradient(values, state, residual):
     """Gradient of the columns of a tile."""
-    columns, _, alive = state
-    return columns.tile(values, len(residual), alive).gradient(residual)
+    columns, _, remaining = state
+    return columns.tile(values, len(residual), remaining).gradient(residual)
 
 
 def gradient_of_slopes(values, state, slopes):
@@ -154,14 +154,14 @@ def totals(*slopes):
 
 def fused(values, state, rows, at):
     """Gradient, sum of the residuals and loss of a tile of whole rows."""
-    (columns, coef, alive), (y, weight), (loss, intercept, scale) = state, rows, at
-    return columns.tile(values, len(y), alive).scores_and_gradient(coef, intercept, loss, y, weight * scale)
+    (columns, coef, remaining), (y, weight), (loss, intercept, scale) = state, rows, at
+    return columns.tile(values, len(y), remaining).scores_and_gradient(coef, intercept, loss, y, weight * scale)
 
 
 def covariance(values, state, rows, scale):
     """Second moments of the columns of a tile of whole rows times a direction."""
-    (columns, direction, alive), (_, weight) = state, rows
-    return columns.tile(values, len(weight), alive).covariance(direction, weight * scale)
+    (columns, direction, remaining), (_, weight) = state, rows
+    return columns.tile(values, len(weight), remaining).covariance(direction, weight * scale)
 
 
 def add(*parts):

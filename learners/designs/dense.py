@@ -30,6 +30,7 @@ class DenseDesign(FirstReadDesign):
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
+        Neither copied nor changed.
     sample_weight : ndarray of shape (n_samples,) or None
         Sums to one; not needed where the moments are known.
     moments : (ndarray, ndarray) or None, default None
@@ -62,6 +63,7 @@ class DenseDesign(FirstReadDesign):
         return -(-self.n_samples // CHUNK)
 
     def _first_read(self, residual):
+        assert self._weight is not None
         shift = self._stored[0].copy()  # moments about the first row: no digits are lost to a large common offset
         total, square, product = first_sums(self._stored, shift, self._weight, residual[:, 0])
         self._moments = moments(total, square, shift)

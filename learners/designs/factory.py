@@ -46,16 +46,18 @@ def make_design(X, sample_weight: np.ndarray, response: str | PiecewiseLinear = 
     Parameters
     ----------
     X : array, sparse matrix or OutOfCoreMatrix of shape (n_samples, n_features)
-        float32 or float64.
+        Values are float32 or float64.
     sample_weight : ndarray of shape (n_samples,)
         Sums to one.
     response : {"linear", "piecewise"} or PiecewiseLinear, default "linear"
+        How scores depend on a feature.
     random_state : int, RandomState or None, default None
         Which rows are read where the data are subsampled.
 
     Returns
     -------
     Design
+        The one for this kind of data and response.
 
     Raises
     ------

@@ -18,8 +18,8 @@ def knots(X: np.ndarray, sample_weight: np.ndarray, n_bins: int, bins: str = "ra
     n_bins : int
         B.
     bins : {"range", "quantile"}
-        Equidistant from the least to the greatest value (arXiv text, section 4.1), or at the weighted quantiles b / B; where many
-        equal values make quantiles coincide, equidistant in the rank among the DIFFERENT values.
+        Equidistant from the least to the greatest value (Barbu et al. (2014), section 4.1), or at the weighted quantiles b / B;
+        where many equal values make quantiles coincide, equidistant in the rank among the DIFFERENT values.
 
     Returns
     -------

@@ -32,21 +32,24 @@ _STRETCHES = 4  # so many stretches of rows at least make a random part of the r
 class Reader:
     """What all designs on one file share.
 
-    Attributes
+    Parameters
     ----------
     source : Source
+        The file.
     weight : ndarray of shape (n_samples,)
+        Sums to one.
     limit : int
         Bytes of memory to be used.
-    share : float
-        Part of the rows that a step reads while the columns do not fit into memory.
+    subsample : float
+        Fraction of the rows that a step reads while the columns do not fit into memory.
     random : RandomState
+        Which rows these are.
     """
 
     source: Source
     weight: np.ndarray
     limit: int
-    share: float
+    subsample: float
     random: np.random.RandomState
 
     def tiles(self, columns: np.ndarray, whole: str = "") -> list[tuple[slice, slice]] | None:
@@ -61,8 +64,8 @@ class Reader:
         values = max(1, self.limit // (_TILE * self.source.dtype.itemsize))
         height = values // m
         if whole == "rows":
-            if self.share < 1.0:
-                height = min(height, int(np.ceil(n * self.share / _STRETCHES)))
+            if self.subsample < 1.0:
+                height = min(height, int(np.ceil(n * self.subsample / _STRETCHES)))
             rows = self.source.cuts(height)
             return [(r, slice(0, m)) for r in rows] if max(r.stop - r.start for r in rows) <= height else None
         if self.source.order == "F" or height < self.source.row_step:
@@ -197,6 +200,11 @@ class BlockDesign(OutOfCoreDesign):
         Sums to one.
     random_state : int, RandomState or None, default None
         Which rows a step reads where the source is subsampled.
+
+    References
+    ----------
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer Vision and Big Data Learning", IEEE
+       Transactions on Pattern Analysis and Machine Intelligence 39, 2017, section 2.2, "Large Scale Implementation".
     """
 
     def __init__(self, source: Source, sample_weight: np.ndarray, random_state=None):
@@ -248,7 +256,7 @@ class BlockDesign(OutOfCoreDesign):
         if tiles is None or not coef.any():  # no scores, no need of whole rows: the file is read as it lies
             return super().scores_and_gradient(coef, intercept, loss, y, sample_weight)
         weight = sample_weight
-        if self._reader.share < 1.0:
+        if self._reader.subsample < 1.0:
             tiles, weight = self._some(tiles, sample_weight)
         gradient, residual_sum, value = np.zeros(coef.shape), np.zeros(coef.shape[2]), 0.0
         for rows, part, block in self._blocks(tiles=tiles):
@@ -260,7 +268,7 @@ class BlockDesign(OutOfCoreDesign):
 
     def _some(self, tiles, sample_weight):
         """Some blocks of rows at random, and weights that make up for the others."""
-        count = max(1, round(self._reader.share * len(tiles)))
+        count = max(1, round(self._reader.subsample * len(tiles)))
         chosen = np.sort(self._reader.random.permutation(len(tiles))[:count])
         tiles = [tiles[i] for i in chosen]
         read = sum(float(sample_weight[rows].sum()) for rows, _ in tiles)
@@ -271,7 +279,7 @@ class BlockDesign(OutOfCoreDesign):
         if tiles is None:
             return super().covariance(direction, sample_weight)
         weight = sample_weight
-        if self._reader.share < 1.0:
+        if self._reader.subsample < 1.0:
             tiles, weight = self._some(tiles, sample_weight)
         out = np.zeros(direction.shape)
         for rows, part, block in self._blocks(tiles=tiles):
@@ -295,10 +303,18 @@ class PiecewiseBlockDesign(BlockDesign):
     Parameters
     ----------
     source : Source
+        All columns of a file; its ``memory_limit`` and ``subsample`` hold.
     sample_weight : ndarray of shape (n_samples,)
         Sums to one.
     response : PiecewiseLinear
+        Number of bins, and where the knots lie.
     random_state : int, RandomState or None, default None
+        Which rows a step reads where the source is subsampled.
+
+    References
+    ----------
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer Vision and Big Data Learning", IEEE
+       Transactions on Pattern Analysis and Machine Intelligence 39, 2017, section 2.2, "Large Scale Implementation".
     """
 
     knots: np.ndarray
@@ -350,9 +366,8 @@ class PiecewiseBlockDesign(BlockDesign):
         self._moments = block_moments(histograms, self.basis)
         return self._standardised(product, residual)
 
-    def met_missing(self, rows: np.ndarray) -> np.ndarray:
-        """Whether each feature had NaN in one of the chosen rows."""
-        return self.in_memory().met_missing(rows)  # type: ignore[attr-defined]
+    def has_missing(self, rows):
+        return self.in_memory().has_missing(rows)
 
     def _narrow(self, kept):
         self.knots = self.knots[kept]

@@ -11,7 +11,7 @@ from .base import COMPACT_RATIO, Design, inverse_scale
 
 
 class PiecewiseDesign(Design):
-    """Piecewise-linear responses, Barbu et al. (2014), section 4.1, on stored one-byte codes (see ``kernels``).
+    """Piecewise-linear responses, section 4.1 of [1]_, on stored one-byte codes (see ``kernels``).
 
     Positions are rounded to 1 / ``sublevels`` of a bin; the expanded matrix is never formed.
 
@@ -20,8 +20,9 @@ class PiecewiseDesign(Design):
     codes : ndarray of shape (n_blocks, n_features, kernels.ROWS), uint8
         Rows past the last sample have code 0. Remaining features stay where they are until few are left.
     n_samples : int
+        Rows.
     n_bins : int
-        B.
+        B, 1 to 126.
     missing : bool
         Whether NaN has its own coefficient.
     sample_weight : ndarray of shape (n_samples,) or None
@@ -34,6 +35,11 @@ class PiecewiseDesign(Design):
         Which features of ``codes`` count, with ``moments`` and ``knots`` for these; all by default.
     knots : ndarray of shape (m, B + 1) or None, default None
         From which the codes were made.
+
+    References
+    ----------
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression, Classification and Ranking",
+       arXiv:1310.2880v2 (2014), section 4.1.
     """
 
     def __init__(
@@ -102,8 +108,7 @@ class PiecewiseDesign(Design):
         """Codes (n_blocks, len(positions), kernels.ROWS) of some features."""
         return self.codes[:, self.features[positions]]
 
-    def met_missing(self, rows: np.ndarray) -> np.ndarray:
-        """Whether each feature had NaN in one of the chosen rows (n_samples,), bool."""
+    def has_missing(self, rows):
         chosen = np.zeros(self.codes.shape[0] * kernels.ROWS, bool)
         chosen[: self.n_samples] = rows
         codes = self.codes[:, self.features]
@@ -166,7 +171,7 @@ def encode(X: np.ndarray, knots: np.ndarray, even: bool, codes: np.ndarray, star
 
 
 def hat_basis(n_bins: int, missing: bool = False) -> np.ndarray:
-    """Hat functions u_0..u_B at every code, (256, B + 1); with ``missing`` one more column that marks NaN alone.
+    """Hat functions u_0..u_B at every code, (256, B + 1); with ``missing`` one more column that is 1 for NaN alone.
 
     Examples
     --------

@@ -50,7 +50,20 @@ class PiecewiseLinear(BaseEstimator):
             raise ValueError(f"bins={self.bins!r} is not valid; expected 'range' or 'quantile'")
 
     def knots(self, X: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
-        """Ascending knots (n_features, B + 1) of each column, see `annealed.learners.designs.knots.knots`."""
+        """Ascending knots (n_features, B + 1) of each column, see `annealed.learners.designs.knots.knots`.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_samples, n_features)
+            Columns.
+        sample_weight : ndarray of shape (n_samples,)
+            Weights of the rows.
+
+        Returns
+        -------
+        ndarray of shape (n_features, n_bins + 1)
+            The knots.
+        """
         return knots(X, sample_weight, self.n_bins, self.bins)
 
 

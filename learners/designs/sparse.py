@@ -18,7 +18,15 @@ def canonical(X):
 
 
 class SparseDesign(Design):
-    """A scipy sparse matrix, held by columns; centring is applied to the results, so nothing is densified."""
+    """Linear responses on a scipy sparse matrix, held by columns; centring is applied to the results, so nothing is densified.
+
+    Parameters
+    ----------
+    X : sparse matrix of shape (n_samples, n_features)
+        Of any format.
+    sample_weight : ndarray of shape (n_samples,)
+        Sums to one.
+    """
 
     def __init__(self, X, sample_weight: np.ndarray):
         self.X = canonical(sp.csc_array(X))

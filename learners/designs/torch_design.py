@@ -97,8 +97,7 @@ class TorchPiecewiseDesign(Design):
             codes[part] = torch.from_numpy(lanes).to(X.device)
         return cls(codes, lines, missing, sample_weight)
 
-    def met_missing(self, rows: np.ndarray) -> np.ndarray:
-        """Whether each feature had NaN in one of the chosen rows."""
+    def has_missing(self, rows):
         chosen = torch.from_numpy(np.asarray(rows, dtype=bool)).to(self.codes.device)
         return ((self.codes == 255) & chosen).any(dim=1).cpu().numpy()
 

@@ -36,7 +36,7 @@ def fitted_attributes(problem: FitProblem, solution: Solution, piecewise: bool) 
         found["intercept_"] = offset[0] + level.sum() if problem.flat else offset + level.sum(axis=0)
         found["responses_"] = raw[:, : design.n_knots]
         # Where training saw no NaN in a column, one met later says nothing.
-        seen = design.met_missing(problem.weight > 0)  # type: ignore[attr-defined]
+        seen = design.has_missing(problem.weight > 0)
         found["missing_responses_"] = np.where(seen[:, None], raw[:, -1], 0.0)
     else:
         coef = np.zeros((q, m))

@@ -20,7 +20,7 @@ LOSS = ExponentialLoss()
 class SparseMetric:
     """A positive semi-definite matrix over the few columns of a feature map that it uses.
 
-    Attributes
+    Parameters
     ----------
     columns : list of int
         Columns of the map, in order of first use.
@@ -106,6 +106,7 @@ class MetricBooster:
     n_neighbors : int
         Neighbours of each kind.
     random_state : RandomState
+        For bagging, fractions of the columns and stochastic steps.
 
     Attributes
     ----------

@@ -57,7 +57,8 @@ class BoostingRun:
     ----------
     model : SDist
         Only its parameters are read.
-    X : ndarray or CSR matrix
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+        Training rows.
     codes : ndarray of int
         Codes of the classes.
     callback : callable or None, default None

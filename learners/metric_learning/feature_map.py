@@ -14,10 +14,13 @@ class FeatureMap:
 
     A product is a tuple of column numbers in ascending order, with repetition for powers: (3, 17) is x3 x17, (3, 3) is x3 squared.
 
-    Attributes
+    Parameters
     ----------
     center, scale : ndarray of shape (n_features,)
-        Taken off and divided by; the center of sparse data is 0.
+        Subtracted and divided by; the center of sparse data is 0.
+
+    Attributes
+    ----------
     monomials : list of tuple of int
         Column ``n_features + i`` of the map is the product ``monomials[i]`` of centred and scaled columns ...
     monomial_scale : list of float

@@ -91,31 +91,118 @@ class Loss(BaseEstimator):
         return self
 
     def value(self, y, scores, sample_weight) -> float:
-        """Weighted mean loss."""
+        """Weighted mean loss.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n, q)
+            Targets, in the coding of the loss.
+        scores : ndarray of shape (n, q)
+            Predictions.
+        sample_weight : ndarray of shape (n,)
+            Weights that sum to one.
+
+        Returns
+        -------
+        float
+            The mean.
+        """
         raise NotImplementedError
 
     def gradient(self, y, scores, sample_weight) -> np.ndarray:
-        """Derivative of :meth:`value` with respect to the scores, (n, q)."""
+        """Derivative of :meth:`value` with respect to the scores, (n, q).
+
+        Parameters
+        ----------
+        y : ndarray of shape (n, q)
+            Targets, in the coding of the loss.
+        scores : ndarray of shape (n, q)
+            Predictions.
+        sample_weight : ndarray of shape (n,)
+            Weights that sum to one.
+
+        Returns
+        -------
+        ndarray of shape (n, q)
+            The derivative.
+        """
         raise NotImplementedError
 
     def curvature(self, y, scores, sample_weight) -> np.ndarray:
-        """Second derivative of :meth:`value` for each score alone, (n, q); never negative (see each loss)."""
+        """Second derivative of :meth:`value` for each score alone, (n, q); never negative (see each loss).
+
+        Parameters
+        ----------
+        y : ndarray of shape (n, q)
+            Targets, in the coding of the loss.
+        scores : ndarray of shape (n, q)
+            Predictions.
+        sample_weight : ndarray of shape (n,)
+            Weights that sum to one.
+
+        Returns
+        -------
+        ndarray of shape (n, q)
+            The second derivatives.
+        """
         raise NotImplementedError
 
     def value_and_gradient(self, y, scores, sample_weight) -> tuple[float, np.ndarray]:
-        """Both at once; override where that is cheaper."""
+        """Both at once; override where that is cheaper.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n, q)
+            Targets, in the coding of the loss.
+        scores : ndarray of shape (n, q)
+            Predictions.
+        sample_weight : ndarray of shape (n,)
+            Weights that sum to one.
+
+        Returns
+        -------
+        tuple of float and ndarray of shape (n, q)
+            What :meth:`value` and :meth:`gradient` return.
+        """
         return self.value(y, scores, sample_weight), self.gradient(y, scores, sample_weight)
 
     def second_order(self, y, scores, sample_weight) -> tuple[float, np.ndarray, list[HessianProduct]]:
         """Value, gradient and, for each output, the Hessian product A (n, p) -> W A.
 
         W is the Hessian of :meth:`value` over the scores of that output, or a bound on it.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n, q)
+            Targets, in the coding of the loss.
+        scores : ndarray of shape (n, q)
+            Predictions.
+        sample_weight : ndarray of shape (n,)
+            Weights that sum to one.
+
+        Returns
+        -------
+        tuple of float, ndarray of shape (n, q) and list of functions
+            The three.
         """
         curvature = self.curvature(y, scores, sample_weight)
         return *self.value_and_gradient(y, scores, sample_weight), _diagonal(curvature)
 
     def best_constant(self, y, sample_weight) -> np.ndarray:
-        """Score (q,) that minimises the loss when no feature is used; 0 where there is no closed form."""
+        """Score (q,) that minimises the loss when no feature is used; 0 where there is no closed form.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n, q)
+            Targets, in the coding of the loss.
+        sample_weight : ndarray of shape (n,)
+            Weights that sum to one.
+
+        Returns
+        -------
+        ndarray of shape (q,)
+            The constant.
+        """
         return np.zeros(y.shape[1])
 
 
@@ -148,15 +235,48 @@ class MarginLoss(Loss):
         return type(self).margin_curvature is not MarginLoss.margin_curvature
 
     def margin_value(self, u: np.ndarray) -> np.ndarray:
-        """Loss of the margin."""
+        """Loss of the margin.
+
+        Parameters
+        ----------
+        u : ndarray
+            Margins, of any shape.
+
+        Returns
+        -------
+        ndarray
+            Shaped like ``u``.
+        """
         raise NotImplementedError
 
     def margin_slope(self, u: np.ndarray) -> np.ndarray:
-        """Its derivative."""
+        """Its derivative.
+
+        Parameters
+        ----------
+        u : ndarray
+            Margins, of any shape.
+
+        Returns
+        -------
+        ndarray
+            Shaped like ``u``.
+        """
         raise NotImplementedError
 
     def margin_curvature(self, u: np.ndarray) -> np.ndarray:
-        """Its second derivative; where that is not positive, a majorising one."""
+        """Its second derivative; where that is not positive, a majorising one.
+
+        Parameters
+        ----------
+        u : ndarray
+            Margins, of any shape.
+
+        Returns
+        -------
+        ndarray
+            Shaped like ``u``.
+        """
         raise NotImplementedError
 
     def value(self, y, scores, sample_weight) -> float:

@@ -18,7 +18,7 @@ class Prior(BaseEstimator):
     Parameters
     ----------
     shrinkage : float
-        lambda of ``lambda ||beta_j||^2``, eq. (13) and (19) of the arXiv text.
+        lambda of ``lambda ||beta_j||^2``, eq. (13) and (19) of Barbu et al. (2014).
     second_order : float
         c of ``c sum_k (beta_{k+1} + beta_{k-1} - 2 beta_k)^2``, eq. (13).
     total_variation : float
@@ -42,7 +42,20 @@ class Prior(BaseEstimator):
                 raise ValueError(f"Prior: {name}={value!r} is not valid; expected a number {'> 0' if least else '>= 0'}")
 
     def value(self, coef: np.ndarray, n_knots: int) -> float:
-        """Sum of the penalties; ``n_knots`` (B + 1, or 1) leading entries of each block form the response curve."""
+        """Sum of the penalties; ``n_knots`` (B + 1, or 1) leading entries of each block form the response curve.
+
+        Parameters
+        ----------
+        coef : ndarray of shape (n_features, width)
+            One block of coefficients per feature.
+        n_knots : int
+            B + 1 for piecewise-linear responses, 1 for linear ones.
+
+        Returns
+        -------
+        float
+            The sum.
+        """
         total = self.shrinkage * float((coef**2).sum())
         curve = coef[:, :n_knots]
         if self.second_order and n_knots > 2:
@@ -54,7 +67,20 @@ class Prior(BaseEstimator):
         return total
 
     def gradient(self, coef: np.ndarray, n_knots: int) -> np.ndarray:
-        """Gradient of :meth:`value`, shaped like ``coef``."""
+        """Gradient of :meth:`value`, shaped like ``coef``.
+
+        Parameters
+        ----------
+        coef : ndarray of shape (n_features, width)
+            One block of coefficients per feature.
+        n_knots : int
+            B + 1 for piecewise-linear responses, 1 for linear ones.
+
+        Returns
+        -------
+        ndarray of shape (n_features, width)
+            The gradient.
+        """
         out = (2.0 * self.shrinkage) * coef
         curve = coef[:, :n_knots]
         if self.second_order and n_knots > 2:
@@ -69,7 +95,20 @@ class Prior(BaseEstimator):
         return out
 
     def curvature(self, n_knots: int, width: int) -> np.ndarray:
-        """Matrix (width, width) that bounds the Hessian of one block."""
+        """Matrix (width, width) that bounds the Hessian of one block.
+
+        Parameters
+        ----------
+        n_knots : int
+            B + 1 for piecewise-linear responses, 1 for linear ones.
+        width : int
+            Coefficients of a block.
+
+        Returns
+        -------
+        ndarray of shape (width, width)
+            The matrix.
+        """
         out = 2.0 * self.shrinkage * np.eye(width)
         if self.second_order and n_knots > 2:
             second = np.diff(np.eye(n_knots), 2, axis=0)

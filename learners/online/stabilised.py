@@ -233,7 +233,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
             self._fit_again(state, X, y, weight)
 
     def _is_due(self, n_active, target, last):
-        """Whether a stage ends with a look at all features: for the annealed stages only when enough of them are to leave."""
+        """Whether a stage evaluates all features at its end: for the annealed stages only when enough of them are to leave."""
         if self.selection == "threshold":
             return True
         return target < n_active and (target <= FEWER * n_active or last or target == self._k)

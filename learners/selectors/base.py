@@ -1,4 +1,4 @@
-"""What the linear selectors share: their scikit-learn faces. Each algorithm adds ``_select`` on encoded targets."""
+"""What the linear selectors share: their scikit-learn interface. Each algorithm adds ``_select`` on encoded targets."""
 
 from __future__ import annotations
 
@@ -9,19 +9,50 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..common.constructors import InheritsParameters
 from ..common.targets import SparseClassifierMixin, unit_variance
 from ..common.validation import check_sample_weight
 from ..designs.base import Design
 from ..objective.losses import Loss, pointwise_loss
 
+CLASS_WEIGHT = """
+    class_weight : dict, "balanced" or None, default None
+        Factor of the weights of each class's rows; "balanced" gives all classes the same total weight."""
 
-class Selector(SelectorMixin, BaseEstimator):
+ATTRIBUTES = """
+    support_ : ndarray of shape (n_features,), bool
+        Selected columns.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Where X has column names."""
+
+CLASSIFIER_ATTRIBUTES = (
+    """
+    classes_ : ndarray of shape (n_classes,)
+        Labels in ascending order.
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        In units of the raw columns; 0 where not selected.
+    intercept_ : ndarray of shape (1,) or (n_classes,)"""
+    + ATTRIBUTES
+)
+
+REGRESSOR_ATTRIBUTES = (
+    """
+    coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
+        In units of the raw columns; 0 where not selected.
+    intercept_ : float or ndarray of shape (n_outputs,)"""
+    + ATTRIBUTES
+)
+
+
+class Selector(InheritsParameters, SelectorMixin, BaseEstimator):
     """A selector with linear scores; ``_select`` of each algorithm sets ``support_``, ``coef_`` and ``intercept_``.
 
     In ``_select(X, y, loss, weight)`` ``X`` is validated, ``y`` (n, q) encoded for the loss, and ``weight`` sums to one;
     ``coef_`` is (q, n_features), of regressions on one output at last (n_features,).
     """
 
+    _auto_loss: str  # what loss="auto" means
     loss: str | Loss
     support_: np.ndarray
     coef_: np.ndarray
@@ -40,6 +71,10 @@ class Selector(SelectorMixin, BaseEstimator):
     def _validate(self, X, y: Any = "no_validation", **kwargs):
         sparse: Any = ("csr", "csc") if self.__sklearn_tags__().input_tags.sparse else False
         return validate_data(self, X, y, accept_sparse=sparse, dtype=[np.float64, np.float32], **kwargs)
+
+    @property
+    def _named_loss(self) -> str | Loss:
+        return self._auto_loss if isinstance(self.loss, str) and self.loss == "auto" else self.loss
 
     def _select(self, X, y: np.ndarray, loss: Loss, weight: np.ndarray) -> None:
         raise NotImplementedError
@@ -61,10 +96,12 @@ class Selector(SelectorMixin, BaseEstimator):
 class SelectingClassifier(SparseClassifierMixin, Selector):
     """Labels in, labels out."""
 
+    _auto_loss = "logistic"
+
     def _encode(self, X, y, sample_weight):
         """Validate; returns X, encoded targets (n, q), the loss that fits them, and weights."""
         X, y = self._validate(X, y)
-        return X, *self._encode_labels(y, self.loss, sample_weight, X.shape[0])
+        return X, *self._encode_labels(y, self._named_loss, sample_weight, X.shape[0])
 
     def fit(self, X, y, sample_weight=None) -> Self:
         """Select features and fit.
@@ -74,7 +111,17 @@ class SelectingClassifier(SparseClassifierMixin, Selector):
         X : array or sparse matrix of shape (n_samples, n_features)
         y : array of shape (n_samples,)
             Labels of any type, two classes or more.
-        sample_weight : array of shape (n_samples,) or None
+        sample_weight : array of shape (n_samples,) or None, default None
+
+        Returns
+        -------
+        Selector
+            The estimator itself.
+
+        Returns
+        -------
+        SelectingClassifier
+            The fitted estimator itself.
 
         Raises
         ------
@@ -89,6 +136,8 @@ class SelectingClassifier(SparseClassifierMixin, Selector):
 class SelectingRegressor(RegressorMixin, Selector):
     """Numbers in, numbers out; several outputs share one support."""
 
+    _auto_loss = "squared"
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
@@ -101,7 +150,17 @@ class SelectingRegressor(RegressorMixin, Selector):
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
         y : array of shape (n_samples,) or (n_samples, n_outputs)
-        sample_weight : array of shape (n_samples,) or None
+        sample_weight : array of shape (n_samples,) or None, default None
+
+        Returns
+        -------
+        Selector
+            The estimator itself.
+
+        Returns
+        -------
+        SelectingRegressor
+            The fitted estimator itself.
 
         Raises
         ------
@@ -112,7 +171,7 @@ class SelectingRegressor(RegressorMixin, Selector):
         weight = check_sample_weight(sample_weight, len(y))
         weight = weight / weight.sum()
         targets, mean, scale = unit_variance(y, weight)
-        self._select(X, targets, pointwise_loss(self.loss), weight)
+        self._select(X, targets, pointwise_loss(self._named_loss), weight)
         self.intercept_ = mean + scale * self.intercept_
         self.coef_ = self.coef_ * scale[:, None]
         if y.ndim == 1:
@@ -120,5 +179,15 @@ class SelectingRegressor(RegressorMixin, Selector):
         return self
 
     def predict(self, X) -> np.ndarray:
-        """Predictions, shaped like the ``y`` of :meth:`fit`."""
+        """Predict.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Shaped like the ``y`` of :meth:`fit`.
+        """
         return self._scores(X)

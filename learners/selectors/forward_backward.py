@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..common.docstrings import fill_docstring
 from ..common.targets import group_codes
 from ..common.validation import check_real, number_to_keep
 from ..designs.base import Design
@@ -16,7 +17,7 @@ from ..designs.factory import make_design
 from ..objective.losses import Loss, check_curvature
 from ..solvers.annealing import strengths
 from ..solvers.newton import SHRINKAGE, SupportProblem, refit
-from .base import SelectingClassifier, SelectingRegressor, Selector
+from .base import CLASS_WEIGHT, CLASSIFIER_ATTRIBUTES, REGRESSOR_ATTRIBUTES, SelectingClassifier, SelectingRegressor, Selector
 
 _NEWTON_TOLERANCE = 1e-10  # relative; gains of different features are compared
 _NEGLIGIBLE = 1e-10  # gains below this share of the objective are rounding: no backward step follows them
@@ -157,6 +158,7 @@ def forward_backward(
     shrinkage : float
         shrinkage * ||coef||^2 is part of the objective.
     fit_intercept : bool
+        Whether there is a constant; it is neither shrunk nor dropped.
 
     Returns
     -------
@@ -225,16 +227,31 @@ def _decreases(design, problem, scores, strength, columns_of):
 class _ForwardBackward(Selector):
     """Parameters and the fit that the two estimators share."""
 
-    n_features_to_select: int | float | None
-    criterion: str
-    delta: float | None
-    epsilon: float | None
-    backward: bool
-    feature_groups: Any
-    ridge: float
-    fit_intercept: bool
     path_: list[Step]
     n_iter_: int
+
+    def __init__(
+        self,
+        n_features_to_select: int | float | None = 10,
+        *,
+        loss: str | Loss = "auto",
+        criterion: str = "gradient",
+        delta: float | None = None,
+        epsilon: float | None = None,
+        backward: bool = True,
+        feature_groups=None,
+        ridge: float = 2.0 * SHRINKAGE,
+        fit_intercept: bool = True,
+    ):
+        self.n_features_to_select = n_features_to_select
+        self.loss = loss
+        self.criterion = criterion
+        self.delta = delta
+        self.epsilon = epsilon
+        self.backward = backward
+        self.feature_groups = feature_groups
+        self.ridge = ridge
+        self.fit_intercept = fit_intercept
 
     def _select(self, X, y, loss, weight):
         if self.criterion not in ("gradient", "objective"):
@@ -271,44 +288,61 @@ class _ForwardBackward(Selector):
 
 
 _PARAMETERS = """
-    Parameters
-    ----------
     n_features_to_select : int, float or None, default 10
         k: end with that many features (groups), or that fraction of them; None to go by ``delta`` or ``epsilon`` alone.
-    loss : str or Loss
-        Any smooth loss of single samples with a curvature.
-    criterion : {{"gradient", "objective"}}
+    loss : str or Loss, default "auto"
+        Any smooth loss of single samples with a curvature; "auto" is {auto}.
+    criterion : {"gradient", "objective"}, default "gradient"
         Which feature enters: the one with the largest gradient (FoBa-gdt), or the one that alone lowers the objective most
         (FoBa-obj, one small minimisation for every feature in every step: many times slower).
-    delta : float or None
-        Stop when no feature lowers the objective by so much (criterion "objective"). The objective is a mean over the samples.
-    epsilon : float or None
-        Stop when no feature has so large a gradient (criterion "gradient"), on standardised columns and outputs.
+    delta : float or None, default None
+        Above 0: stop when no feature lowers the objective by so much (criterion "objective"). The objective is a mean over the
+        samples; the smaller ``delta``, the more features.
+    epsilon : float or None, default None
+        Above 0: stop when no feature has so large a gradient (criterion "gradient"), on standardised columns and outputs; the
+        smaller ``epsilon``, the more features.
     backward : bool, default True
         False: forward steps alone, which is orthogonal matching pursuit.
-    feature_groups : array of shape (n_features,) or None
+    feature_groups : array of shape (n_features,) or None, default None
         Label of each column's group; a group enters and leaves as a whole.
     ridge : float, default 1e-4
-        ridge / 2 ||coef||^2 on standardised columns is part of the objective: separable data stay finite.
+        At least 0: ridge / 2 ||coef||^2 on standardised columns is part of the objective, so that separable data stay finite.
     fit_intercept : bool, default True
-"""
+        Whether the scores have a constant; it is not shrunk."""
 
 _ATTRIBUTES = """
-    Attributes
-    ----------
     path_ : list of (action, feature, objective, size)
         Every feature (or group, numbered in the order of their first columns) that entered or left, the refitted objective, and
         how many there were then.
-    support_, coef_, intercept_, n_iter_, n_features_in_, feature_names_in_
-        As in :class:`FSAClassifier` and :class:`FSARegressor`.
-"""
+    n_iter_ : int
+        Forward and backward steps."""
+
+_REFERENCES = """
+    References
+    ----------
+    .. [1] J. Liu, R. Fujimaki, J. Ye, "Forward-Backward Greedy Algorithms for General Convex Smooth Functions over A Cardinality
+       Constraint", International Conference on Machine Learning (2014)."""
 
 
+@fill_docstring(
+    parameters=_PARAMETERS + CLASS_WEIGHT,
+    auto='"logistic"',
+    attributes=_ATTRIBUTES + CLASSIFIER_ATTRIBUTES,
+    references=_REFERENCES,
+)
 class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
-    """Classifier on k features, chosen forwards and backwards (FoBa, Algorithm 1 of its paper).
+    """Classifier on k features, selected forwards and backwards (FoBa, Algorithm 1 of Liu et al. (2014) [1]_).
+
+    Parameters
+    ----------
     {parameters}
-    class_weight : dict, "balanced" or None
+
+    Attributes
+    ----------
     {attributes}
+
+    {references}
+
     Examples
     --------
     >>> import numpy as np
@@ -321,36 +355,25 @@ class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
     [('enter', 3), ('enter', 7)]
     """
 
-    def __init__(
-        self,
-        n_features_to_select: int | float | None = 10,
-        *,
-        loss: str | Loss = "logistic",
-        criterion: str = "gradient",
-        delta: float | None = None,
-        epsilon: float | None = None,
-        backward: bool = True,
-        feature_groups=None,
-        ridge: float = 2.0 * SHRINKAGE,
-        fit_intercept: bool = True,
-        class_weight=None,
-    ):
-        self.n_features_to_select = n_features_to_select
-        self.loss = loss
-        self.criterion = criterion
-        self.delta = delta
-        self.epsilon = epsilon
-        self.backward = backward
-        self.feature_groups = feature_groups
-        self.ridge = ridge
-        self.fit_intercept = fit_intercept
+    def __init__(self, *args: Any, class_weight=None, **parameters: Any):
+        super().__init__(*args, **parameters)
         self.class_weight = class_weight
 
 
+@fill_docstring(parameters=_PARAMETERS, auto='"squared"', attributes=_ATTRIBUTES + REGRESSOR_ATTRIBUTES, references=_REFERENCES)
 class ForwardBackwardRegressor(_ForwardBackward, SelectingRegressor):
-    """Regression on k features, chosen forwards and backwards (FoBa, Algorithm 1 of its paper); several outputs share one support.
+    """Regression on k features, selected forwards and backwards (FoBa, Algorithm 1 of [1]_); several outputs share one support.
+
+    Parameters
+    ----------
     {parameters}
+
+    Attributes
+    ----------
     {attributes}
+
+    {references}
+
     Examples
     --------
     >>> import numpy as np
@@ -359,30 +382,3 @@ class ForwardBackwardRegressor(_ForwardBackward, SelectingRegressor):
     >>> ForwardBackwardRegressor(None, epsilon=0.1).fit(X, X[:, 4] + 2 * X[:, 9]).get_support(indices=True)
     array([4, 9])
     """
-
-    def __init__(
-        self,
-        n_features_to_select: int | float | None = 10,
-        *,
-        loss: str | Loss = "squared",
-        criterion: str = "gradient",
-        delta: float | None = None,
-        epsilon: float | None = None,
-        backward: bool = True,
-        feature_groups=None,
-        ridge: float = 2.0 * SHRINKAGE,
-        fit_intercept: bool = True,
-    ):
-        self.n_features_to_select = n_features_to_select
-        self.loss = loss
-        self.criterion = criterion
-        self.delta = delta
-        self.epsilon = epsilon
-        self.backward = backward
-        self.feature_groups = feature_groups
-        self.ridge = ridge
-        self.fit_intercept = fit_intercept
-
-
-for _class in (ForwardBackwardClassifier, ForwardBackwardRegressor):
-    _class.__doc__ = (_class.__doc__ or "").format(parameters=_PARAMETERS.format().rstrip(), attributes=_ATTRIBUTES)

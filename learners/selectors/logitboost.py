@@ -177,6 +177,7 @@ class LogitBoostClassifier(SelectingClassifier):
     random_state : int, RandomState or None, default None
         Used when ``subsample`` is below 1.
     class_weight : dict, "balanced" or None, default None
+        Factors of the sample weights; "balanced" gives all classes the same total weight.
 
     Attributes
     ----------

@@ -127,12 +127,14 @@ class MinimaxSparseClassifier(SelectingClassifier):
         Retrain ridge logistic regression on the chosen features with this C, above 0 (the paper's protocol); None keeps the
         mixture.
     fit_intercept : bool, default True
+        Whether there is a constant; it is neither shrunk nor dropped.
     solver : {"newton", "smoothing"}
         Of the reduced problems: Newton's method with closed-form steps of the mixture, or the paper's smoothing coordinate
         descent, which agrees but needs about 1 / tol sweeps and more, and is stopped after 2000.
     tol : float, default 1e-3
         Relative duality gap, above 0, of the reduced problems.
     class_weight : dict, "balanced" or None, default None
+        Factors of the sample weights; "balanced" gives all classes the same total weight.
 
     Attributes
     ----------

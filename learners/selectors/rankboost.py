@@ -1,4 +1,4 @@
-"""RankBoost with threshold rankers: the baseline of the ranking experiments (arXiv text, section 7.3.1)."""
+"""RankBoost with threshold rankers: the baseline of the ranking experiments (Barbu et al. (2014), section 7.3.1)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ def _best_threshold(codes, potential, n_thresholds):
 
 
 class RankBoost(BaseEstimator):
-    """RankBoost (Freund, Iyer, Schapire, Singer, JMLR 2003) with weak rankers h(x) = [x_j > theta], eq. (23) of the arXiv text.
+    """RankBoost with weak rankers h(x) = [x_j > theta], eq. (23) of Barbu et al. (2014).
+
+    After Freund, Iyer, Schapire and Singer, JMLR 2003.
 
     Parameters
     ----------
@@ -80,6 +82,11 @@ class RankBoost(BaseEstimator):
             Rows (i, j, r): i should score above j where r > 0.5, below where r < 0.5; the preference weighs |2 r - 1|.
         sample_weight : array of shape (n_samples,) or None
             A pair weighs as much as the product of its items' weights.
+
+        Returns
+        -------
+        RankBoost
+            The fitted estimator itself.
 
         Raises
         ------
@@ -143,13 +150,35 @@ class RankBoost(BaseEstimator):
         return self
 
     def decision_function(self, X) -> np.ndarray:
-        """Scores (n_samples,): the greater the better."""
+        """Scores (n_samples,): the greater the better.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Rows to score.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The scores.
+        """
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
         return (X[:, self.features_] > self.thresholds_) @ self.alphas_
 
     def predict(self, X) -> np.ndarray:
-        """Scores (n_samples,): the greater the better."""
+        """Scores (n_samples,): the greater the better.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Rows to score.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The scores.
+        """
         return self.decision_function(X)
 
     def __sklearn_tags__(self):

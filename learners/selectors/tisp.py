@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from ..common.docstrings import fill_docstring
 from ..common.validation import check_integer, check_real, number_to_keep
 from ..designs.base import Design
 from ..designs.factory import make_design
@@ -11,7 +14,7 @@ from ..objective.losses import Loss, check_bounded
 from ..objective.priors import Prior
 from ..solvers.annealing import anneal, strengths, strongest
 from ..solvers.step_size import intercept_step, safe_step, start_direction
-from .base import SelectingClassifier, SelectingRegressor, Selector
+from .base import CLASS_WEIGHT, CLASSIFIER_ATTRIBUTES, REGRESSOR_ATTRIBUTES, SelectingClassifier, SelectingRegressor, Selector
 
 
 def quantile_thresholding(
@@ -48,6 +51,7 @@ def quantile_thresholding(
     prior : Prior or None
         Its shrinkage alone counts.
     fit_intercept : bool, default True
+        Whether there is a constant; it is neither shrunk nor dropped.
     learning_rate : float or None
         None: one over the curvature along the features at hand (all at first, then the k of the last thresholding).
 
@@ -103,14 +107,27 @@ def quantile_thresholding(
 class _TISP(Selector):
     """Parameters and the fit that the two estimators share."""
 
-    n_features_to_select: int | float
-    n_thresholdings: int
-    n_steps: int
-    ridge: float
-    learning_rate: float | str
-    fit_intercept: bool
     loss_curve_: np.ndarray
     n_iter_: int
+
+    def __init__(
+        self,
+        n_features_to_select: int | float = 10,
+        *,
+        loss: str | Loss = "auto",
+        n_thresholdings: int = 10,
+        n_steps: int = 500,
+        ridge: float = 0.0,
+        learning_rate: float | str = "auto",
+        fit_intercept: bool = True,
+    ):
+        self.n_features_to_select = n_features_to_select
+        self.loss = loss
+        self.n_thresholdings = n_thresholdings
+        self.n_steps = n_steps
+        self.ridge = ridge
+        self.learning_rate = learning_rate
+        self.fit_intercept = fit_intercept
 
     def _select(self, X, y, loss, weight):
         check_integer("n_thresholdings", self.n_thresholdings, 1)
@@ -139,38 +156,55 @@ class _TISP(Selector):
 
 
 _PARAMETERS = """
-    Parameters
-    ----------
     n_features_to_select : int or float, default 10
-        k: how many features stay, or which fraction of them. More than there are keeps all, with a warning.
-    loss : str or Loss
+        k: how many features are selected, or which fraction of them. More than there are keeps all, with a warning.
+    loss : str or Loss, default "auto"
+        Any loss of single samples whose curvature has a bound; "auto" is {auto}.
     n_thresholdings : int, default 10
-        Gradient steps on all features, each followed by thresholding.
+        Gradient steps on all features, at least 1, each followed by thresholding.
     n_steps : int, default 500
-        Further gradient steps on the chosen features, shared evenly among the thresholdings.
-    ridge : float, default 0
-        ridge / 2 ||coef||^2 on standardised columns; with it the thresholding is the hard-ridge one.
-    learning_rate : float or "auto"
-        Step size on standardised columns and mean gradients; "auto" is one over the
-        curvature along the features at hand.
+        Further gradient steps on the selected features, at least 0, shared evenly among the thresholdings.
+    ridge : float, default 0.0
+        At least 0: ridge / 2 ||coef||^2 on standardised columns; with it the thresholding is the hard-ridge one.
+    learning_rate : float or "auto", default "auto"
+        Step size, above 0, on standardised columns and mean gradients; "auto" is one over the curvature along the features at hand.
     fit_intercept : bool, default True
-"""
+        Whether the scores have a constant; it is not shrunk."""
 
 _ATTRIBUTES = """
-    Attributes
-    ----------
     loss_curve_ : ndarray of shape (n_thresholdings + n_steps,)
         Loss before each step.
-    support_, coef_, intercept_, n_iter_, n_features_in_, feature_names_in_
-        As in :class:`FSAClassifier` and :class:`FSARegressor`.
-"""
+    n_iter_ : int
+        ``n_thresholdings + n_steps``."""
+
+_REFERENCES = """
+    References
+    ----------
+    .. [1] Y. She, "Thresholding-based iterative selection procedures for model selection and shrinkage", Electronic Journal of
+       Statistics 3 (2009).
+    .. [2] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer Vision and Big Data Learning",
+       IEEE Transactions on Pattern Analysis and Machine Intelligence 39 (2017)."""
 
 
+@fill_docstring(
+    parameters=_PARAMETERS + CLASS_WEIGHT,
+    auto='"logistic"',
+    attributes=_ATTRIBUTES + CLASSIFIER_ATTRIBUTES,
+    references=_REFERENCES,
+)
 class TISPClassifier(_TISP, SelectingClassifier):
-    """Classifier on exactly k features by quantile thresholding (QTP of the FSA papers).
+    """Classifier on exactly k features by quantile thresholding ([1]_; QTP of Barbu et al. (2017) [2]_).
+
+    Parameters
+    ----------
     {parameters}
-    class_weight : dict, "balanced" or None
+
+    Attributes
+    ----------
     {attributes}
+
+    {references}
+
     Examples
     --------
     >>> import numpy as np
@@ -180,32 +214,25 @@ class TISPClassifier(_TISP, SelectingClassifier):
     array([3, 7])
     """
 
-    def __init__(
-        self,
-        n_features_to_select: int | float = 10,
-        *,
-        loss: str | Loss = "logistic",
-        n_thresholdings: int = 10,
-        n_steps: int = 500,
-        ridge: float = 0.0,
-        learning_rate: float | str = "auto",
-        fit_intercept: bool = True,
-        class_weight=None,
-    ):
-        self.n_features_to_select = n_features_to_select
-        self.loss = loss
-        self.n_thresholdings = n_thresholdings
-        self.n_steps = n_steps
-        self.ridge = ridge
-        self.learning_rate = learning_rate
-        self.fit_intercept = fit_intercept
+    def __init__(self, *args: Any, class_weight=None, **parameters: Any):
+        super().__init__(*args, **parameters)
         self.class_weight = class_weight
 
 
+@fill_docstring(parameters=_PARAMETERS, auto='"squared"', attributes=_ATTRIBUTES + REGRESSOR_ATTRIBUTES, references=_REFERENCES)
 class TISPRegressor(_TISP, SelectingRegressor):
-    """Regression on exactly k features by quantile thresholding (QTP of the FSA papers); several outputs share one support.
+    """Regression on exactly k features by quantile thresholding ([1]_; QTP of [2]_); several outputs share one support.
+
+    Parameters
+    ----------
     {parameters}
+
+    Attributes
+    ----------
     {attributes}
+
+    {references}
+
     Examples
     --------
     >>> import numpy as np
@@ -214,26 +241,3 @@ class TISPRegressor(_TISP, SelectingRegressor):
     >>> TISPRegressor(2).fit(X, X[:, 4] + 2 * X[:, 9]).get_support(indices=True)
     array([4, 9])
     """
-
-    def __init__(
-        self,
-        n_features_to_select: int | float = 10,
-        *,
-        loss: str | Loss = "squared",
-        n_thresholdings: int = 10,
-        n_steps: int = 500,
-        ridge: float = 0.0,
-        learning_rate: float | str = "auto",
-        fit_intercept: bool = True,
-    ):
-        self.n_features_to_select = n_features_to_select
-        self.loss = loss
-        self.n_thresholdings = n_thresholdings
-        self.n_steps = n_steps
-        self.ridge = ridge
-        self.learning_rate = learning_rate
-        self.fit_intercept = fit_intercept
-
-
-for _class in (TISPClassifier, TISPRegressor):
-    _class.__doc__ = (_class.__doc__ or "").format(parameters=_PARAMETERS.format().rstrip(), attributes=_ATTRIBUTES)

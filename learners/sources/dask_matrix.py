@@ -13,8 +13,16 @@ class DaskMatrix(OutOfCoreMatrix):
     Parameters
     ----------
     X : dask.array.Array or dask.dataframe.DataFrame
+        Numbers (n_samples, n_features).
     memory_limit : int, str or None, default None
+        See :func:`on_dask`.
     subsample : float, default 1.0
+        See :func:`on_dask`.
+
+    Raises
+    ------
+    ValueError
+        For limits out of range, columns that are not numbers, chunks that are not NumPy arrays and arrays that are not 2-D.
     """
 
     def __init__(self, X, memory_limit: int | str | None = None, subsample: float = 1.0):

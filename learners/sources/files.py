@@ -15,7 +15,7 @@ import numpy as np
 
 from .matrix import PIECE_BYTES, Source, float_dtype
 
-READERS = 8  # threads that read columns of a file at the same time: a disk answers many small questions together
+READERS = 8  # threads that read columns of a file at the same time: a disk serves many small reads together
 _POSITION = Lock()
 
 
@@ -25,10 +25,13 @@ class RawSource(Source):
     Parameters
     ----------
     path : path
+        The file.
     offset : int
         Where the first value lies, in bytes.
     shape : (int, int)
+        Rows and columns.
     dtype : dtype
+        As stored.
     strides : (int, int)
         Bytes from row to row and from column to column; one of them is the size of a value.
     """
@@ -116,7 +119,7 @@ def _fill(file: int, out: np.ndarray, at: int, path: str) -> None:
 
 
 def _in_turn(file: int, view: memoryview, at: int) -> int:
-    """What ``os.preadv`` does, where it is missing (Windows): the readers share the place in the file, so one at a time."""
+    """What ``os.preadv`` does, where it is missing (Windows): threads share the position in the file, so one at a time."""
     with _POSITION:
         os.lseek(file, at, os.SEEK_SET)
         found = os.read(file, len(view))
@@ -125,7 +128,13 @@ def _in_turn(file: int, view: memoryview, at: int) -> int:
 
 
 class ChunkedSource(Source):
-    """A Zarr array or HDF5 data set: whole chunks are read."""
+    """A Zarr array or HDF5 data set: whole chunks are read.
+
+    Parameters
+    ----------
+    array : zarr.Array or h5py.Dataset
+        Of two dimensions, in chunks.
+    """
 
     def __init__(self, array):
         self.array, self.shape = array, tuple(array.shape)
@@ -158,8 +167,9 @@ class ParquetSource(Source):
     Parameters
     ----------
     file : pyarrow.parquet.ParquetFile
-    columns : list of str or None
-        All by default.
+        Of numbers, in the columns that are read.
+    columns : list of str or None, default None
+        Names of columns; all by default.
     """
 
     order = "F"
@@ -198,7 +208,7 @@ class ParquetSource(Source):
             start, stop = max(rows.start, self._edges[g]), min(rows.stop, self._edges[g + 1])
             if start >= stop:
                 continue
-            for first in range(0, len(columns), 256):  # few at a time: a table of its own each, beside ``out``
+            for first in range(0, len(columns), 256):  # few at a time: their values are in memory twice
                 part = columns[first : first + 256]
                 table = self.file.read_row_group(g, columns=[self.names[j] for j in part])
                 for j, name in enumerate(self.names[c] for c in part):

@@ -19,10 +19,12 @@ def parse_bytes(limit: int | str) -> int:
     Parameters
     ----------
     limit : int or str
+        Units are B, KB, MB, GB, TB and KiB, MiB, GiB, TiB.
 
     Returns
     -------
     int
+        At least 1.
 
     Raises
     ------
@@ -54,6 +56,7 @@ def float_dtype(dtype) -> np.dtype:
     Parameters
     ----------
     dtype : dtype
+        As stored.
 
     Returns
     -------
@@ -120,7 +123,7 @@ class OutOfCoreMatrix:
         return self
 
     def __copy__(self):
-        """The same matrix with limits of its own."""
+        """The same matrix, whose limits can be set apart."""
         new = type(self).__new__(type(self))
         new.__dict__.update(self.__dict__)
         return new
@@ -147,7 +150,7 @@ class Source(OutOfCoreMatrix):
     order : {"C", "F"}
         How rectangles are laid out when they are read: along the file.
     row_step, column_step : int
-        Whoever reads one value reads a rectangle of these sides.
+        Sides of the rectangle that is read where one value is asked for.
     """
 
     stored: np.dtype

@@ -13,6 +13,7 @@ class TorchMatrix(OutOfCoreMatrix):
     Parameters
     ----------
     X : torch.Tensor of shape (n_samples, n_features)
+        Dense real numbers; copied where they are not float32.
 
     Raises
     ------

@@ -138,6 +138,7 @@ class ImageClassifier:
     features : PetFeatures, default PetFeatures(random_state=0)
         The columns.
     settings : ClassifierSettings, default ClassifierSettings()
+        How it learns.
     classes : list of str
         Names of the classes, in the order of the probabilities. Set by :meth:`fit`.
     scorers : dict of str to list of scorers
@@ -171,6 +172,7 @@ class ImageClassifier:
         photographs : sequence of Photograph
             Read twice, one at a time: may be a sequence that reads its files when indexed.
         labels : sequence of str
+            Class of each photograph.
         X : CSR matrix of shape (n_photographs, n_features) or None, default None
             The photographs' columns by ``self.features``, where these are fitted already.
 
@@ -255,7 +257,18 @@ class ImageClassifier:
         return np.array(list(dict.fromkeys(int(c) for s in self.scorers[part] for c in s.selected)), dtype=np.int64)
 
     def selected_names(self, part: str = WHOLE) -> list[str]:
-        """Names of the columns that a part uses; as :meth:`selected`."""
+        """Names of the columns that a part uses; as :meth:`selected`.
+
+        Parameters
+        ----------
+        part : str, default WHOLE
+            As of :meth:`selected`.
+
+        Returns
+        -------
+        list of str
+            One name per column.
+        """
         return [str(name) for name in self.features.get_feature_names_out()[self.selected(part)]]
 
     def probabilities(self, X: sp.csr_matrix, part: str = WHOLE) -> np.ndarray:
@@ -304,7 +317,18 @@ class ImageClassifier:
         return out
 
     def predict(self, photographs: Sequence[Photograph]) -> list[str]:
-        """The likeliest class of each photograph; parameters and errors as of :meth:`predict_proba`."""
+        """The likeliest class of each photograph; parameters and errors as of :meth:`predict_proba`.
+
+        Parameters
+        ----------
+        photographs : sequence of Photograph
+            Images, with or without head boxes.
+
+        Returns
+        -------
+        list of str
+            One class per photograph.
+        """
         return [self.classes[c] for c in self.predict_proba(photographs).argmax(axis=1)]
 
     def _part(self, photograph: Photograph) -> str:
@@ -319,6 +343,7 @@ class ImageClassifier:
         Parameters
         ----------
         photograph : Photograph
+            An image, with or without a head box.
 
         Returns
         -------
@@ -353,7 +378,18 @@ class ImageClassifier:
         )
 
     def occurrences(self, photograph: Photograph) -> tuple[np.ndarray, np.ndarray]:
-        """Columns of the words of ``photograph.resized(side)``, and their windows; see :func:`.evidence.occurrences`."""
+        """Columns of the words of ``photograph.resized(side)``, and their windows; see :func:`.evidence.occurrences`.
+
+        Parameters
+        ----------
+        photograph : Photograph
+            An image.
+
+        Returns
+        -------
+        tuple of two ndarrays
+            Columns (m,), and windows (m, 4): x, y, width and height in pixels, (x, y) the middle.
+        """
         return occurrences(self.features, photograph.resized(self.features.side))
 
     def save(self, path: str | Path) -> None:
@@ -362,6 +398,7 @@ class ImageClassifier:
         Parameters
         ----------
         path : path
+            Where to.
 
         Raises
         ------
@@ -398,6 +435,7 @@ class ImageClassifier:
         Parameters
         ----------
         path : path
+            The file.
 
         Returns
         -------

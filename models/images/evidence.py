@@ -1,4 +1,4 @@
-"""Where in a photograph its words lie, and evidence per pixel."""
+"""Where in a photograph its words occur, and evidence per pixel."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ WINDOW = CELL_OF_SIZE * N_CELLS  # side of a descriptor in units of its keypoint
 
 
 def occurrences(features: PetFeatures, photograph: Photograph) -> tuple[np.ndarray, np.ndarray]:
-    """Which columns of words a photograph raises, and where.
+    """Columns of the words that occur in a photograph, and their windows.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ def occurrences(features: PetFeatures, photograph: Photograph) -> tuple[np.ndarr
     columns : ndarray of shape (m,), int64
         One entry for every time that a word is counted: in the whole image, in its quarter, in the head.
     windows : ndarray of shape (m, 4), float64
-        x, y, width and height of the keypoints' windows (x, y: the middle) in pixels of ``photograph``.
+        x, y, width and height of the keypoints' windows (x, y: the centre) in pixels of ``photograph``.
     """
     columns, windows = [], []
     for first, words, described, frame in _views(features, photograph):
@@ -38,7 +38,7 @@ def occurrences(features: PetFeatures, photograph: Photograph) -> tuple[np.ndarr
 
 
 def paint(features: PetFeatures, photograph: Photograph, evidence: np.ndarray) -> np.ndarray:
-    """Evidence per pixel, (H, W) float64.
+    """Evidence per pixel.
 
     Each word's evidence is shared equally among its occurrences and spread over what their windows cover of the image, a colour's
     over its pixels.
@@ -51,6 +51,10 @@ def paint(features: PetFeatures, photograph: Photograph, evidence: np.ndarray) -
         Resized to ``features.side`` already.
     evidence : ndarray of shape (n_features,)
         Of each column.
+
+    Returns
+    -------
+    ndarray of shape (H, W), float64
     """
     pixels = np.asarray(photograph.image)
     height, width = pixels.shape[:2]

@@ -58,6 +58,7 @@ class SegmentationRanker:
     features : SegmentationFeatures, default SegmentationFeatures()
         Features of the candidates.
     settings : RankerSettings, default RankerSettings()
+        How the ranking is learnt.
     min_motion_size : int, default 0
         Candidates with a motion of fewer points are not considered, unless there are no others. 0 considers all.
     function, chooser : RankingFunction or None, default None
@@ -111,11 +112,39 @@ class SegmentationRanker:
         return self
 
     def candidate_set(self, tracks: Tracks | np.ndarray, n_motions: int, sequence: TrackSequence | None = None) -> CandidateSet:
-        """Candidates and features by this ranker's families; parameters as of :func:`.candidate_set.candidate_set`."""
+        """Candidates and features by this ranker's families; parameters as of :func:`.candidate_set.candidate_set`.
+
+        Parameters
+        ----------
+        tracks : Tracks or ndarray of shape (F, P, 2)
+            Tracks in pixels.
+        n_motions : int
+            Number of motions K.
+        sequence : TrackSequence or None
+            Where the tracks are from; its labels are the truth of the errors.
+
+        Returns
+        -------
+        CandidateSet
+            Candidates with their features, and errors where the truth is known.
+        """
         return candidate_set(tracks, n_motions, self.families, self.features, sequence)
 
     def mixed_set(self, tracks: Tracks | np.ndarray, sequence: TrackSequence | None = None) -> CandidateSet:
-        """Candidates of all numbers of motions in ``MOTIONS`` that the points allow; parameters as of :meth:`candidate_set`."""
+        """Candidates of all numbers of motions in ``MOTIONS`` that the points allow; parameters as of :meth:`candidate_set`.
+
+        Parameters
+        ----------
+        tracks : Tracks or ndarray of shape (F, P, 2)
+            Tracks in pixels.
+        sequence : TrackSequence or None
+            Where the tracks are from; its labels are the truth of the errors.
+
+        Returns
+        -------
+        CandidateSet
+            Candidates of all these numbers.
+        """
         tracks = as_tracks(tracks)
         numbers = [k for k in MOTIONS if MIN_POINTS_PER_MOTION * k <= tracks.n_points]
         if not numbers:
@@ -183,7 +212,13 @@ class SegmentationRanker:
         return len(np.unique(best.labels))
 
     def selected_names(self) -> list[str]:
-        """Names of the features that the ranking uses, the strongest first."""
+        """Names of the features that the ranking uses, the strongest first.
+
+        Returns
+        -------
+        list of str
+            Empty before the training.
+        """
         if self.function is None:
             return []
         return [str(name) for name in self.features.get_feature_names_out()[self.function.selected]]
@@ -194,6 +229,7 @@ class SegmentationRanker:
         Parameters
         ----------
         path : path
+            Where to.
 
         Raises
         ------
@@ -225,6 +261,7 @@ class SegmentationRanker:
         Parameters
         ----------
         path : path
+            The file.
 
         Returns
         -------

@@ -9,7 +9,7 @@ import typer
 
 from ..console import BAD_INPUT, complain, new_app, one_line_errors, print_json, print_table, progress, say
 
-app = new_app(help="Cats or dogs, or classes of your own: visual words, chosen and shown.")
+app = new_app(help="Cats or dogs, or custom classes: visual words, chosen and shown.")
 
 Model = Annotated[str, typer.Option(help="Name of a shipped model, or a model file.")]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON for programs instead of tables.")]

@@ -36,7 +36,7 @@ def reproduce_command(
 
     from ..common.checkpoints import Checkpoint
     from ..common.outputs import check_outputs
-    from ..reproduce.registry import TABLES, has_cells, reproduce
+    from ..reproduce.registry import PICTURES, TABLES, has_cells, reproduce
 
     if render is not None:
         from ..reproduce.render import render as render_pages
@@ -45,7 +45,7 @@ def reproduce_command(
             typer.echo(page)
         return
     if list_tables or name is None:
-        rows = [(key, shows) for key, (_, _, shows) in sorted(TABLES.items())]
+        rows = [(key, shows) for key, (_, _, shows) in sorted(TABLES.items())] + sorted(PICTURES.items())
         if as_json:
             print_json([{"name": key, "shows": shows} for key, shows in rows])
         else:

@@ -228,5 +228,27 @@ def write_part(path: Path, kind: str, arrays: dict[str, np.ndarray], made_from: 
 
 
 def read_part(path: Path, kind: str, made_from: dict[str, Any]) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
-    """Arrays and header that :func:`write_part` kept; None where there is no file; errors as in :func:`is_finished`."""
+    """Read what :func:`write_part` kept.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    kind : str
+        What it is expected to be.
+    made_from : dict
+        Settings and data of this run.
+
+    Returns
+    -------
+    arrays : dict of str to ndarray
+        As written.
+    header : dict
+        As written. Instead of both None, where there is no file.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged, of another kind, or made from other settings or data.
+    """
     return read_model(path, kind) if is_finished(path, made_from) else None

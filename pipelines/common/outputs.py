@@ -95,7 +95,18 @@ def _is_report(path: Path) -> bool:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder, and those above it, where they are missing."""
+    """Make a folder, and those above it, where they are missing.
+
+    Parameters
+    ----------
+    path : path
+        The folder.
+
+    Raises
+    ------
+    ValueError
+        If it cannot be made.
+    """
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:

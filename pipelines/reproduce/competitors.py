@@ -31,7 +31,20 @@ _SEARCH_STEPS = 14
 
 
 def strongest_columns(strength: np.ndarray, k: int) -> np.ndarray:
-    """The k columns of greatest strength, ascending."""
+    """The k columns of greatest strength.
+
+    Parameters
+    ----------
+    strength : ndarray of shape (n_features,)
+        Compared without its signs; of equal ones the first.
+    k : int
+        How many.
+
+    Returns
+    -------
+    ndarray of int of shape (k,)
+        Ascending.
+    """
     return np.sort(np.argsort(-np.abs(strength), kind="stable")[:k])
 
 
@@ -42,6 +55,8 @@ def search_strength(fit: Callable[[float], np.ndarray], k: int, low: float, high
     ----------
     fit : function
         From a penalty strength to coefficients (n_features,); the greater the penalty, the fewer are nonzero.
+    k : int
+        Columns wanted.
     low, high : float
         Penalties with too many and with too few nonzero coefficients.
 
@@ -71,7 +86,7 @@ def _null_gradient(X, y) -> float:
     return float(np.abs(X.T @ (y - y.mean())).max()) / len(y)
 
 
-def l1(X, y, k, task, random_state=None):
+def _l1(X, y, k, task, random_state=None):
     """The lasso: LARS for regression; liblinear with a search for the penalty for classification."""
     X = StandardScaler().fit_transform(X)
     if task == "regression":
@@ -87,7 +102,7 @@ def l1(X, y, k, task, random_state=None):
     return search_strength(fit, k, 1e-3 * top, top)
 
 
-def elastic_net(X, y, k, task, random_state=None):
+def _elastic_net(X, y, k, task, random_state=None):
     """The elastic net: coordinate descent for regression, stochastic gradient descent for classification (as in the FSA papers).
 
     Share of L1 in the penalty: 0.9 for classification; 0.99 for regression, nearest to the papers' numbers on draws that are in no
@@ -130,27 +145,27 @@ def _skglm(X, y, k, task, penalty_class, gamma):
     return strongest_columns(coef, k)
 
 
-def mcp(X, y, k, task, random_state=None):
+def _mcp(X, y, k, task, random_state=None):
     """Minimax concave penalty (skglm), gamma 3 for regression and 12 for the flatter logistic loss."""
     from skglm.penalties import MCPenalty
 
     return _skglm(X, y, k, task, MCPenalty, 3.0 if task == "regression" else 12.0)
 
 
-def scad(X, y, k, task, random_state=None):
+def _scad(X, y, k, task, random_state=None):
     """Smoothly clipped absolute deviation (skglm), gamma 3.7 for regression and 8 for the flatter logistic loss."""
     from skglm.penalties import SCAD
 
     return _skglm(X, y, k, task, SCAD, 3.7 if task == "regression" else 8.0)
 
 
-def recursive_elimination(X, y, k, task, random_state=None):
+def _recursive_elimination(X, y, k, task, random_state=None):
     """Recursive feature elimination (scikit-learn), a tenth of the columns at a time."""
     model = LinearRegression() if task == "regression" else LogisticRegression(max_iter=200)
     return np.flatnonzero(RFE(model, n_features_to_select=k, step=0.1).fit(StandardScaler().fit_transform(X), y).support_)
 
 
-def abess(X, y, k, task, random_state=None):
+def _abess(X, y, k, task, random_state=None):
     """Adaptive best-subset selection (package abess) of size k."""
     import abess as package
 
@@ -159,7 +174,7 @@ def abess(X, y, k, task, random_state=None):
     return np.flatnonzero(model.coef_)
 
 
-def skscope(X, y, k, task, random_state=None):
+def _skscope(X, y, k, task, random_state=None):
     """Splicing of package skscope on the mean loss, derivatives by jax."""
     import jax.numpy as jnp
     from skscope import ScopeSolver
@@ -178,7 +193,7 @@ def skscope(X, y, k, task, random_state=None):
     return np.sort(solver.get_support())
 
 
-def lightgbm(X, y, k, task, random_state=None):
+def _lightgbm(X, y, k, task, random_state=None):
     """The k columns of greatest total gain of gradient boosted trees (LightGBM)."""
     from lightgbm import LGBMClassifier, LGBMRegressor
 
@@ -187,25 +202,50 @@ def lightgbm(X, y, k, task, random_state=None):
 
 
 COMPETITORS = {
-    "L1": l1,
-    "EL": elastic_net,
-    "MCP": mcp,
-    "SCAD": scad,
-    "RFE": recursive_elimination,
-    "abess": abess,
-    "skscope": skscope,
-    "LightGBM": lightgbm,
+    "L1": _l1,
+    "EL": _elastic_net,
+    "MCP": _mcp,
+    "SCAD": _scad,
+    "RFE": _recursive_elimination,
+    "abess": _abess,
+    "skscope": _skscope,
+    "LightGBM": _lightgbm,
 }
 _NEEDS = {"MCP": "skglm", "SCAD": "skglm", "abess": "abess", "skscope": "skscope", "LightGBM": "lightgbm"}
 
 
 def available() -> list[str]:
-    """Names of the competitors whose packages are installed."""
+    """Names of the competitors whose packages are installed.
+
+    Returns
+    -------
+    list of str
+    """
     return [name for name in COMPETITORS if name not in _NEEDS or find_spec(_NEEDS[name]) is not None]
 
 
 def select(name: str, X, y, k: int, task: str, random_state=None) -> np.ndarray:
-    """Columns (k,) that the competitor ``name`` selects, ascending; its warnings about convergence are kept quiet.
+    """Columns that a competitor selects; its warnings about convergence are not shown.
+
+    Parameters
+    ----------
+    name : str
+        A name in ``COMPETITORS``.
+    X : ndarray of shape (n_samples, n_features)
+        Columns.
+    y : ndarray of shape (n_samples,)
+        Labels -1 / +1, or numbers.
+    k : int
+        Columns wanted.
+    task : {"classification", "regression"}
+        What is predicted.
+    random_state : int or None, default None
+        Of the solvers that draw random numbers.
+
+    Returns
+    -------
+    ndarray of int of shape (k,)
+        Ascending.
 
     Raises
     ------
@@ -223,7 +263,23 @@ def select(name: str, X, y, k: int, task: str, random_state=None) -> np.ndarray:
 
 
 def ridge_scores(X, y, task: str, X_new) -> np.ndarray:
-    """Scores of a linear model on all columns, the penalty chosen on a held-out fifth: the row "L2" of the papers' tables."""
+    """Scores of a linear model on all columns, the penalty chosen on a held-out fifth: the row "L2" of the papers' tables.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Training rows.
+    y : ndarray of shape (n_samples,)
+        Labels -1 / +1, or numbers.
+    task : {"classification", "regression"}
+        What is predicted.
+    X_new : ndarray of shape (n_new, n_features)
+        Rows to predict.
+
+    Returns
+    -------
+    ndarray of shape (n_new,)
+    """
     scaler = StandardScaler().fit(X)
     X, X_new = scaler.transform(X), scaler.transform(X_new)
     held = np.arange(len(y)) % 5 == 0
@@ -328,5 +384,15 @@ class LMNN(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X):
-        """Rows in the learnt metric, array of shape (n_rows, n_features)."""
+        """Rows in the learnt metric.
+
+        Parameters
+        ----------
+        X : array of shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_features)
+        """
         return np.asarray(X) @ self.components_.T

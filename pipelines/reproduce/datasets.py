@@ -77,7 +77,24 @@ def load_set(name: str, data_dir: str | Path | None = None):
 
 
 def random_split(X, y, seed: int, share: float = 0.7):
-    """Random ``share`` of the rows for training, the others for testing: X_train, y_train, X_test, y_test, by ``seed``."""
+    """Divide rows at random.
+
+    Parameters
+    ----------
+    X : array or CSR matrix of shape (n_samples, n_features)
+        Rows.
+    y : ndarray of shape (n_samples,)
+        Labels.
+    seed : int
+        Of the permutation.
+    share : float, default 0.7
+        Of the rows for training, in (0, 1).
+
+    Returns
+    -------
+    X_train, y_train, X_test, y_test
+        The two parts.
+    """
     order = np.random.RandomState(seed).permutation(len(y))
     n = round(share * len(y))
     return X[order[:n]], y[order[:n]], X[order[n:]], y[order[n:]]
@@ -103,7 +120,18 @@ class Queries:
 
 
 def read_mq2008(data_dir: str | Path | None = None) -> Iterator[tuple[Queries, Queries, Queries]]:
-    """The five official folds of LETOR's MQ2008: training, validation and test part of each."""
+    """The five official folds of LETOR's MQ2008: training, validation and test part of each.
+
+    Parameters
+    ----------
+    data_dir : path or None, default None
+        See :func:`data_folder`.
+
+    Yields
+    ------
+    tuple of Queries
+        Three parts.
+    """
     data_dir = data_folder(data_dir)
     parts = [_queries(data_dir / "ranking_mq2008" / f"S{i}.svmrank.gz") for i in range(1, 6)]
     for fold in range(5):
@@ -113,7 +141,18 @@ def read_mq2008(data_dir: str | Path | None = None) -> Iterator[tuple[Queries, Q
 
 
 def read_lambdarank(data_dir: str | Path | None = None) -> tuple[Queries, Queries]:
-    """LightGBM's ranking example: training and test part."""
+    """LightGBM's ranking example: training and test part.
+
+    Parameters
+    ----------
+    data_dir : path or None, default None
+        See :func:`data_folder`.
+
+    Returns
+    -------
+    tuple of Queries
+        Two parts.
+    """
     folder = data_folder(data_dir) / "ranking_lambdarank"
     train, test = (_queries(folder / f"{half}.svmrank.gz", 300) for half in ("train", "test"))
     return train, test

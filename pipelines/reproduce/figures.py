@@ -45,7 +45,7 @@ def fsa_stability(
     ----------
     runs : int, default 10
         Data sets per point; the paper has 10.
-    data_dir
+    data_dir : path or None
         Not used: the data are simulated.
     n_samples, k : int, default 1000 and 10
         Rows and relevant columns; clean labels, M = 1000.
@@ -89,7 +89,7 @@ def fsa_stability(
     return {"name": "fsa-stability", "settings": settings, "rows": rows}
 
 
-def stability(data_dir=None, **options: Any) -> Figure:
+def _stability(data_dir=None, **options: Any) -> Figure:
     """Figure 6 of Barbu et al. (2017): AUC against rate, mu and number of steps; options of :func:`fsa_stability`."""
     rows = fsa_stability(**options)["rows"]
     figure = Figure(figsize=(9, 2.8), layout="constrained")
@@ -105,7 +105,7 @@ def stability(data_dir=None, **options: Any) -> Figure:
     return figure
 
 
-def surfaces(data_dir=None) -> Figure:
+def _surfaces(data_dir=None) -> Figure:
     """Figures 2.1 and 2.3 of Ma (thesis): the first direction of the learnt subspace over the two informative columns."""
     figure = Figure(figsize=(13, 6.5), layout="tight")
     axes = figure.subplots(2, 4)
@@ -126,7 +126,7 @@ def surfaces(data_dir=None) -> Figure:
     return figure
 
 
-def nonzeros(data_dir=None) -> Figure:
+def _nonzeros(data_dir=None) -> Figure:
     """Figures 3.1 and 3.5 of Ma (thesis): features in use after every 25 rows on Dexter."""
     X, y, _, _ = load_set("dexter", data_dir)
     X = normalize(X[:, X.getnnz(axis=0) > 0])  # the other columns are empty
@@ -154,7 +154,7 @@ def nonzeros(data_dir=None) -> Figure:
     return figure
 
 
-def sparsity(data_dir=None) -> Figure:
+def _sparsity(data_dir=None) -> Figure:
     """Figure 3.3 of Ma (thesis): share of the columns selected at each density on Dorothea."""
     X, y, _, _ = load_set("dorothea", data_dir)
     X = MaxAbsScaler().fit_transform(X)
@@ -180,7 +180,7 @@ def sparsity(data_dir=None) -> Figure:
     return figure
 
 
-FIGURES = {"fsa-stability": stability, "sdist-surfaces": surfaces, "online-nonzeros": nonzeros, "online-sparsity": sparsity}
+FIGURES = {"fsa-stability": _stability, "sdist-surfaces": _surfaces, "online-nonzeros": _nonzeros, "online-sparsity": _sparsity}
 
 
 def draw(name: str, path: str | Path, data_dir=None, **options: Any) -> None:

@@ -39,9 +39,21 @@ _SETUPS = {  # rows, test rows, columns, relevant ones, numbers selected
 def minimax_data(setup: str, tau: float | None, shrink: float, seed: int):
     """Normal columns, labels sign(X w) with a sparse w: uniform ** tau with random signs ("scales"), else normal.
 
+    Parameters
+    ----------
+    setup : {"scales", "wide", "tall"}
+        Sizes.
+    tau : float or None
+        Exponent of the coefficients of "scales"; None for normal ones.
+    shrink : float
+        All sizes are multiplied by it.
+    seed : int
+        Of the random numbers.
+
     Returns
     -------
-    X, y, X_test, y_test, w
+    X, y, X_test, y_test, w : ndarray
+        Columns, labels -1 / +1, and the coefficients (n_columns,).
     """
     n, n_test, m, k, _ = _SETUPS[setup]
     n, n_test, m, k = (max(1, round(size * shrink)) for size in (n, n_test, m, k))
@@ -61,15 +73,16 @@ _L1_FITS = 16
 
 
 def l1_fit(X, y, C: float, working: np.ndarray | None = None) -> np.ndarray:
-    """liblinear's L1-penalised logistic regression on a working set of columns that grows until no other one violates optimality.
+    """L1-penalised logistic regression by liblinear on a working set of columns that grows until no other one violates optimality.
 
     The solution is that of all columns; liblinear itself would need 32 bytes and more for every number of X.
 
     Parameters
     ----------
     X : ndarray of shape (n, m), float32
+        Columns.
     y : ndarray of shape (n,)
-        -1 / +1.
+        Labels -1 / +1.
     C : float
         As in scikit-learn: ||w||_1 + C sum ln(1 + exp(-y x.w)).
     working : ndarray of int or None
@@ -99,7 +112,22 @@ def l1_fit(X, y, C: float, working: np.ndarray | None = None) -> np.ndarray:
 
 
 def l1_search(X, y, size: int) -> np.ndarray:
-    """Columns (size,) that L1-penalised logistic regression selects: the largest of the least fit with as many or a few more."""
+    """Columns (size,) that L1-penalised logistic regression selects: the largest of the least fit with as many or a few more.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, m), float32
+        Columns.
+    y : ndarray of shape (n,)
+        Labels -1 / +1.
+    size : int
+        Columns wanted.
+
+    Returns
+    -------
+    ndarray of int of shape (size,)
+        Ascending.
+    """
     low = 2.0 / float(np.abs(y.astype(X.dtype) @ X).max())  # at this C the first column enters
     tried: dict[float, np.ndarray] = {low: np.zeros(X.shape[1])}
     for _ in range(_L1_FITS):
@@ -135,7 +163,7 @@ def mslr_synthetic(
     ----------
     runs : int, default 1
         Draws.
-    data_dir
+    data_dir : path or None
         Not used: the data are simulated.
     setups : sequence of {"scales", "wide", "tall"}, default all
         Fig. 1 (half of 4,096 x 8,192 for training), Fig. 3 (5,000 x 100,000) and Fig. 4 (20,000 x 10,000).

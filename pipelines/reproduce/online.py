@@ -53,7 +53,19 @@ _PRINTED = {
 
 
 def candidates(name: str, loss: str) -> dict[str, tuple[Any, dict[str, list]]]:
-    """The five methods with the settings that cross-validation chooses from."""
+    """The five methods with the settings that cross-validation chooses from.
+
+    Parameters
+    ----------
+    name : str
+        A set in ``SHARES``.
+    loss : {"hinge", "logistic"}
+        Loss of all methods.
+
+    Returns
+    -------
+    dict of str to (estimator, grid)
+    """
     weight = "balanced" if name == "dorothea" else None
     shared: dict[str, Any] = {"loss": loss, "max_iter": PASSES, "class_weight": weight, "random_state": 0}
     rates = [0.3, 1.0, 3.0, 10.0]
@@ -122,7 +134,7 @@ def online_tables(
             for method in methods or METHODS:
                 key = work.key | {"loss": loss, "method": method, "runs": runs, "grid": candidates(name, loss)[method][1]}
                 row = cells(key, partial(work.line, loss, method, runs))
-                printed = zip(("thesis_error", "thesis_nonzero", "thesis_kappa"), _printed(name, loss, method))
+                printed = zip(("paper_error", "paper_nonzero", "paper_kappa"), _printed(name, loss, method))
                 rows.append({"data": name, "loss": loss, "method": method} | row | dict(printed))
     return {"name": "online-tables", "settings": {"runs": runs, "passes": PASSES, "shares": SHARES, "folds": n_folds}, "rows": rows}
 

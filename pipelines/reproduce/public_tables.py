@@ -38,11 +38,11 @@ SIZES = {
     "usps": [10, 20, 35, 50, 75, 100],
 }
 DEFAULT_SIZES = [5, 10, 20, 50, 100, 200, 400]
-SETTINGS = {"madelon": {"response": "piecewise"}}  # known to be nonlinear by construction
+SETTINGS: dict[str, dict[str, Any]] = {"madelon": {"response": "piecewise"}}  # known to be nonlinear by construction
 
 
 @dataclass
-class Split:
+class _Split:
     """A set in two parts; ``balanced`` where errors are averaged over the classes, as the set's authors did."""
 
     name: str
@@ -57,18 +57,18 @@ class Split:
         return self.name == "dorothea"
 
 
-def _read(name: str, data_dir) -> Split:
+def _read(name: str, data_dir) -> _Split:
     X, y, X_test, y_test = load_set(name, data_dir)
-    return Split(name, X.astype(np.float32), y, X_test.astype(np.float32), y_test)
+    return _Split(name, X.astype(np.float32), y, X_test.astype(np.float32), y_test)
 
 
-def fsa(split, sizes, X, y):
+def _fsa(split, sizes, X, y):
     """FSA with its defaults, or a piecewise-linear response where the classes are known not to be linear."""
-    settings = {"class_weight": "balanced"} if split.balanced else {}
+    settings: dict[str, Any] = {"class_weight": "balanced"} if split.balanced else {}
     return [FSAClassifier(k, **settings, **SETTINGS.get(split.name, {})).fit(X, y) for k in sizes]
 
 
-def logistic(split, **settings):
+def _logistic(split, **settings):
     """scikit-learn's logistic regression on columns of unit variance."""
     weight = "balanced" if split.balanced else None
     return LogisticRegression(class_weight=weight, **settings)
@@ -78,7 +78,7 @@ def _scaled(X):
     return StandardScaler(with_mean=not sp.issparse(X)).fit(X)
 
 
-class OnColumns:
+class _OnColumns:
     """A fitted classifier of some scaled columns."""
 
     def __init__(self, scaler, columns, model):
@@ -88,30 +88,30 @@ class OnColumns:
         return self.model.predict(self.scaler.transform(X)[:, self.columns])
 
 
-def l1(split, sizes, X, y):
+def _l1(split, sizes, X, y):
     """The L1 path; for each size the largest model that has no more features."""
     scaler = _scaled(X)
     Z = scaler.transform(X)
     several = len(np.unique(y)) > 2
     settings = {"solver": "saga", "tol": 1e-3, "max_iter": 300, "warm_start": True} if several else {"solver": "liblinear"}
-    model = logistic(split, l1_ratio=1.0, **settings, random_state=0)
-    found: dict[int, tuple[int, OnColumns]] = {}
+    model = _logistic(split, l1_ratio=1.0, **settings, random_state=0)
+    found: dict[int, tuple[int, _OnColumns]] = {}
     n = len(y)
     for c in np.geomspace(0.3, 3000, 25 if several else 60) / n:
         model.set_params(C=c).fit(Z, y)
         columns = np.flatnonzero(np.abs(model.coef_).sum(axis=0))
         if not len(columns):
             continue
-        frozen = Frozen(model.coef_[:, columns], model.intercept_, model.classes_)
+        frozen = _Frozen(model.coef_[:, columns], model.intercept_, model.classes_)
         for k in sizes:
             if len(columns) <= k and len(columns) >= found.get(k, (0,))[0]:
-                found[k] = len(columns), OnColumns(scaler, columns, frozen)
+                found[k] = len(columns), _OnColumns(scaler, columns, frozen)
         if len(columns) > max(sizes):
             break
     return [found[k][1] if k in found else None for k in sizes]
 
 
-class Frozen:
+class _Frozen:
     """Linear scores of a model that is fitted again."""
 
     def __init__(self, coef, intercept, classes):
@@ -122,21 +122,21 @@ class Frozen:
         return self.classes[scores.argmax(axis=1) if scores.shape[1] > 1 else (scores[:, 0] > 0).astype(int)]
 
 
-def rfe(split, sizes, X, y):
+def _rfe(split, sizes, X, y):
     """Recursive elimination of a fifth at a time, with ridge-penalised logistic regression."""
     scaler = _scaled(X)
     Z = scaler.transform(X)
     columns = np.arange(X.shape[1])
-    base = logistic(split, max_iter=300) if len(np.unique(y)) > 2 else logistic(split, solver="liblinear", max_iter=300)
+    base = _logistic(split, max_iter=300) if len(np.unique(y)) > 2 else _logistic(split, solver="liblinear", max_iter=300)
     found = []
     for k in sizes[::-1]:
         selector = RFE(base, n_features_to_select=k, step=0.2).fit(Z[:, columns], y)
         columns = columns[selector.support_]
-        found.append(OnColumns(scaler, columns, selector.estimator_))
+        found.append(_OnColumns(scaler, columns, selector.estimator_))
     return found[::-1]
 
 
-def abess(split, sizes, X, y):
+def _abess(split, sizes, X, y):
     """Best-subset selection by splicing, if installed."""
     from abess import LogisticRegression as Abess
     from abess import MultinomialRegression
@@ -151,21 +151,21 @@ def abess(split, sizes, X, y):
         fitted = model(support_size=[k], thread=1).fit(Z[:, moving], codes)
         coef = np.asarray(fitted.coef_)
         coef = coef[None] if coef.ndim == 1 else coef.T
-        frozen = Frozen(coef, np.atleast_1d(fitted.intercept_), classes)
-        found.append(OnColumns(scaler, moving, frozen))
+        frozen = _Frozen(coef, np.atleast_1d(fitted.intercept_), classes)
+        found.append(_OnColumns(scaler, moving, frozen))
     return found
 
 
-METHODS = {"annealed": fsa, "l1": l1, "rfe": rfe, "abess": abess}
+METHODS = {"annealed": _fsa, "l1": _l1, "rfe": _rfe, "abess": _abess}
 
 
-def errors(split, models, X, y):
+def _errors(split, models, X, y):
     """Error in percent of each model; NaN where there is none of that size."""
     measure = balanced_accuracy_score if split.balanced else accuracy_score
     return np.array([np.nan if m is None else 100 * (1 - measure(y, m.predict(X))) for m in models])
 
 
-def paired(split, first, second, X, y):
+def _paired(split, first, second, X, y):
     """Difference of two errors in percent, and its standard error over the test rows."""
     wrong = [(m.predict(X) != y).astype(float) for m in (first, second)]
     difference = wrong[0] - wrong[1]
@@ -187,14 +187,14 @@ def _set_rows(name: str, data_dir, methods: Sequence[str]) -> list[dict[str, Any
         start = time.process_time()
         fit = METHODS[method]
         cv = np.array([
-            errors(split, fit(split, sizes, split.X_train[train], split.y_train[train]), split.X_train[test], split.y_train[test])
+            _errors(split, fit(split, sizes, split.X_train[train], split.y_train[train]), split.X_train[test], split.y_train[test])
             for train, test in folds
         ]).mean(axis=0)  # fmt: skip
         cv_seconds = time.process_time() - start
         start = time.process_time()
         models = fit(split, sizes, split.X_train, split.y_train)
         seconds = (time.process_time() - start) / len(sizes)
-        test = errors(split, models, split.X_test, split.y_test)
+        test = _errors(split, models, split.X_test, split.y_test)
         best = int(np.nanargmin(np.where(np.isnan(test), np.nan, cv)))
         at_test[method] = models, best
         rows.append({
@@ -206,7 +206,7 @@ def _set_rows(name: str, data_dir, methods: Sequence[str]) -> list[dict[str, Any
         models, best = at_test["annealed"]
         other = at_test["l1"][0][best]
         if other is not None:
-            mean, error = paired(split, models[best], other, split.X_test, split.y_test)
+            mean, error = _paired(split, models[best], other, split.X_test, split.y_test)
             rows[methods.index("annealed")] |= {"difference": mean, "difference_se": error}
     return rows
 
@@ -218,22 +218,17 @@ def _boosting(split):
     start = time.process_time()
     model = HistGradientBoostingClassifier(class_weight=weight, random_state=0).fit(X, split.y_train)
     seconds = time.process_time() - start
-    error = errors(split, [model], Z, split.y_test)[0]
+    error = _errors(split, [model], Z, split.y_test)[0]
     return {"data": split.name, "method": "boosting", "k": X.shape[1], "error": error, "seconds_per_fit": seconds}
 
 
-def best_of(candidates, train, valid):
-    """The candidate with the greatest NDCG@10 on the validation part."""
-    fitted = [make().fit(train.X, train.grade, **extra(train)) for make, extra in candidates]
-    return max(fitted, key=lambda model: mean_ndcg(valid.grade, model.predict(valid.X), valid.qid))
-
-
-def fsa_ranker(train, valid):
+def _fsa_ranker(train, valid):
     """FSARanker with the response, penalty and size of greatest NDCG@10 on the validation part."""
     best, value = None, -np.inf
-    for settings in ({}, {"response": "piecewise"}, {"response": PiecewiseLinear(4, "quantile")}):
+    responses: tuple[Any, ...] = ("linear", "piecewise", PiecewiseLinear(4, "quantile"))
+    for response in responses:
         for shrinkage in (1e-4, 1e-3, 1e-2):
-            path = FSAPath(FSARanker(prior=Prior(shrinkage=shrinkage), **settings), sizes=[5, 10, 15, 20, 30, 46])
+            path = FSAPath(FSARanker(prior=Prior(shrinkage=shrinkage), response=response), sizes=[5, 10, 15, 20, 30, 46])
             path.fit(train.X, train.grade, qid=train.qid)
             for k in path.sizes_:
                 score = mean_ndcg(valid.grade, path.get_estimator(k).predict(valid.X), valid.qid)
@@ -242,13 +237,13 @@ def fsa_ranker(train, valid):
     return best
 
 
-def ridge_ranker(train, valid):
+def _ridge_ranker(train, valid):
     """Ridge regression of the grades with the penalty of greatest NDCG@10."""
-    candidates = [(lambda a=a: make_pipeline(StandardScaler(), Ridge(a)), lambda part: {}) for a in (0.1, 1, 10, 100, 1000)]
-    return best_of(candidates, train, valid)
+    fitted = [make_pipeline(StandardScaler(), Ridge(alpha)).fit(train.X, train.grade) for alpha in (0.1, 1, 10, 100, 1000)]
+    return max(fitted, key=lambda model: mean_ndcg(valid.grade, model.predict(valid.X), valid.qid))
 
 
-def lightgbm_ranker(train, valid):
+def _lightgbm_ranker(train, valid):
     """LightGBM's ranker with the number of leaves of greatest NDCG@10."""
     from lightgbm import LGBMRanker, early_stopping, log_evaluation
 
@@ -272,7 +267,7 @@ def lightgbm_ranker(train, valid):
     return best
 
 
-RANKERS = {"annealed": fsa_ranker, "ridge": ridge_ranker, "lightgbm": lightgbm_ranker}
+RANKERS = {"annealed": _fsa_ranker, "ridge": _ridge_ranker, "lightgbm": _lightgbm_ranker}
 
 
 def _mq2008(name: str, data_dir) -> dict[str, Any]:

@@ -27,8 +27,25 @@ TABLES: dict[str, tuple[str, str, str]] = {
 }
 
 
+# What is only drawn (:mod:`~.figures`).
+PICTURES = {
+    "sdist-surfaces": "picture only: Ma (thesis), Figures 2.1 and 2.3",
+    "online-nonzeros": "picture only: Ma (thesis), Figures 3.1 and 3.5",
+    "online-sparsity": "picture only: Ma (thesis), Figure 3.3",
+}
+
+
 def table(name: str) -> Callable[..., dict[str, Any]]:
     """Return the function that makes a table.
+
+    Parameters
+    ----------
+    name : str
+        A name in ``TABLES``.
+
+    Returns
+    -------
+    function
 
     Raises
     ------
@@ -36,13 +53,24 @@ def table(name: str) -> Callable[..., dict[str, Any]]:
         If there is no table of that name.
     """
     if name not in TABLES:
-        raise ValueError(f"{name!r} is no table; expected one of {', '.join(sorted(TABLES))}")
+        hint = "; give --picture FILE" if name in PICTURES else f"; expected one of {', '.join(sorted(TABLES))}"
+        raise ValueError(f"{name!r} is no table{hint}")
     module, function, _ = TABLES[name]
     return getattr(import_module(f".{module}", __package__), function)
 
 
 def has_cells(name: str) -> bool:
-    """Whether a table is made in cells that can be kept in a file."""
+    """Whether a table is made in cells that can be kept in a file.
+
+    Parameters
+    ----------
+    name : str
+        A name in ``TABLES``.
+
+    Returns
+    -------
+    bool
+    """
     return "checkpoint" in signature(table(name)).parameters
 
 

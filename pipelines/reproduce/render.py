@@ -30,32 +30,32 @@ _PAPERS_OWN = ("FSA", "FSV", "FSL")  # the papers' algorithm with its three loss
 _BLOCK = re.compile(r"(<!-- table: (?P<name>\S+) (?P<view>\S+) -->\n).*?(<!-- end of table -->)", re.S)
 
 
-def percent(value: float) -> str:
+def _percent(value: float) -> str:
     """Whole percent; one decimal just below 100, which means all.
 
     Examples
     --------
-    >>> percent(99.96), percent(100.0), percent(41.3)
+    >>> _percent(99.96), _percent(100.0), _percent(41.3)
     ('99.9', '100', '41')
     """
     return f"{min(value, 99.9):.1f}" if 99.5 <= value < 100.0 else f"{value:.0f}"
 
 
-def decimals(value: float) -> str:
+def _decimals(value: float) -> str:
     """Three decimals below 0.1, two below ten, else one.
 
     Examples
     --------
-    >>> decimals(0.0123), decimals(0.5), decimals(12.34)
+    >>> _decimals(0.0123), _decimals(0.5), _decimals(12.34)
     ('0.012', '0.50', '12.3')
     """
     return f"{value:.3f}" if value < 0.1 else f"{value:.2f}" if value < 10 else f"{value:.1f}"
 
 
-def table(head: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
+def _table(head: Iterable[Any], rows: Iterable[Iterable[Any]]) -> str:
     """A table in Markdown."""
-    head = list(head)
-    lines = [head, ["---"] * len(head), *rows]
+    columns = list(head)
+    lines = [columns, ["---"] * len(columns), *rows]
     return "".join("| " + " | ".join("" if cell is None else str(cell) for cell in line) + " |\n" for line in lines)
 
 
@@ -74,29 +74,29 @@ def _by_size(record: Record) -> dict[tuple, dict[str, dict[str, Any]]]:
     return dict(sorted(found.items()))
 
 
-def full(record: Record) -> str:
+def _full(record: Record) -> str:
     """One table per size: runs, DR, PCD, quality and seconds of every method."""
     text = ""
     for (_, k, n, _, _), methods in _by_size(record).items():
         quality = "RMSE" if "RMSE" in next(iter(methods.values())) else "AUC"
         labels = _LABELS | (_REGRESSION_LABELS if quality == "RMSE" else {})
-        form = decimals if quality == "RMSE" else "{:.3f}".format
+        form = _decimals if quality == "RMSE" else "{:.3f}".format
         cells = [
             [
                 labels.get(name, name),
                 row["runs"],
-                _beside(row, "DR", percent),
-                _beside(row, "PCD", percent),
+                _beside(row, "DR", _percent),
+                _beside(row, "PCD", _percent),
                 _beside(row, quality, form),
-                decimals(row["seconds"]),
+                _decimals(row["seconds"]),
             ]
             for name, row in methods.items()
         ]
-        text += f"\n### N = {n}, k = {k}\n\n" + table(["method", "runs", "DR", "PCD", quality, "seconds"], cells)
+        text += f"\n### N = {n}, k = {k}\n\n" + _table(["method", "runs", "DR", "PCD", quality, "seconds"], cells)
     return text + "\n"
 
 
-def detection(record: Record) -> str:
+def _detection(record: Record) -> str:
     """Methods against sizes: DR and PCD, behind a slash the printed ones, in brackets the runs where they are not 100."""
     sizes = _by_size(record)
     methods = [name for name in dict.fromkeys(row["method"] for row in record["rows"]) if name != "L2"]
@@ -105,16 +105,16 @@ def detection(record: Record) -> str:
         if row is None:
             return ""
         pairs = [
-            " ".join(percent(row[kind + what]) for what in ("DR", "PCD") if row.get(kind + what) is not None)
+            " ".join(_percent(row[kind + what]) for what in ("DR", "PCD") if row.get(kind + what) is not None)
             for kind in ("", "paper_")
         ]
         return " / ".join(filter(None, pairs)) + (f" ({row['runs']})" if row["runs"] != 100 else "")
 
     head = ["method", *(f"{n}, {k}" for _, k, n, _, _ in sizes)]
-    return table(head, ([name, *(cell(found.get(name)) for found in sizes.values())] for name in methods))
+    return _table(head, ([name, *(cell(found.get(name)) for found in sizes.values())] for name in methods))
 
 
-def summary(record: Record) -> str:
+def _summary(record: Record) -> str:
     """Sizes against few methods: DR / PCD / milliseconds, in brackets the runs where they are not 100; the papers' best DR."""
     present = {row["method"] for row in record["rows"]}
     names = [name for name in ("annealing alone", "annealed", "abess") if name in present]
@@ -125,29 +125,29 @@ def summary(record: Record) -> str:
         head = ", ".join(str(part) for part in (task, n, m, k, columns) if part != "")
         paper = [printed(table_name, n, k, name, "DR") for name in _PAPERS_OWN]
         best = max((value for value in paper if value is not None), default=None)
-        lines.append([head, "" if best is None else percent(best), *(_summed(methods.get(name)) for name in names)])
+        lines.append([head, "" if best is None else _percent(best), *(_summed(methods.get(name)) for name in names)])
     first = "task, N, M, k, columns" if "task" in record["rows"][0] else "N, M, k"
-    return table([first, "paper", *names], lines)
+    return _table([first, "paper", *names], lines)
 
 
 def _summed(row: dict[str, Any] | None) -> str:
     if row is None:
         return ""
     runs = "" if row["runs"] == 100 else f" ({row['runs']})"
-    return f"{percent(row['DR'])} / {percent(row['PCD'])} / {1000 * row['seconds']:.0f}{runs}"
+    return f"{_percent(row['DR'])} / {_percent(row['PCD'])} / {1000 * row['seconds']:.0f}{runs}"
 
 
-def recovered(record: Record) -> str:
+def _recovered(record: Record) -> str:
     """Setups of Tan et al. against methods: columns recovered, accuracy, seconds."""
     methods = [name for name in dict.fromkeys(row["method"] for row in record["rows"]) if name != "truth"]
     found: dict[tuple, dict[str, str]] = {}
     for row in record["rows"]:
         size = row["setup"], row["selected"], "" if row["tau"] is None else f"{row['tau']:g}"
         found.setdefault(size, {})[row["method"]] = f"{row['recovered']:g}, {row['accuracy']:.1f}%, {row['seconds']:.2f} s"
-    return table(["setup", "selected", "tau", *methods], ([*size, *map(cells.get, methods)] for size, cells in found.items()))
+    return _table(["setup", "selected", "tau", *methods], ([*size, *map(cells.get, methods)] for size, cells in found.items()))
 
 
-def errors(record: Record) -> str:
+def _errors(record: Record) -> str:
     """Sets against methods: test error in percent and the number of features chosen."""
     methods = list(dict.fromkeys(row["method"] for row in record["rows"]))
     found: dict[str, dict[str, dict[str, Any]]] = {}
@@ -165,15 +165,15 @@ def errors(record: Record) -> str:
                 cells.append("" if same is None else f"{same:.1f}")
         lines.append([name, *cells])
     head = [column for name in methods for column in ([name, "l1 at the same k"] if name == "l1" else [name])]
-    return table(["set", *head], lines)
+    return _table(["set", *head], lines)
 
 
 VIEWS: dict[str, Callable[[Record], str]] = {
-    "full": full,
-    "detection": detection,
-    "summary": summary,
-    "recovered": recovered,
-    "errors": errors,
+    "full": _full,
+    "detection": _detection,
+    "summary": _summary,
+    "recovered": _recovered,
+    "errors": _errors,
 }
 
 

@@ -53,11 +53,15 @@ class Design:
     Attributes
     ----------
     task : {"classification", "regression"}
+        What is predicted.
     N, M, k : int
         Rows, columns and relevant columns.
     label_noise : float
+        Share of labels drawn at random.
     columns : {"ar1", "equicorrelated"}
+        Correlation of the columns.
     random_support, random_signs : bool
+        Relevant columns anywhere, coefficients -1 or +1.
     """
 
     task: str
@@ -70,7 +74,17 @@ class Design:
     random_signs: bool = False
 
     def draw(self, seed: int) -> Simulated:
-        """Data of one run."""
+        """Data of one run.
+
+        Parameters
+        ----------
+        seed : int
+            Of the random numbers.
+
+        Returns
+        -------
+        Simulated
+        """
         task, n, m, k, *others = asdict(self).values()
         names = ("label_noise", "columns", "random_support", "random_signs")
         return simulate(task, n, m, k, **dict(zip(names, others)), random_state=seed)
@@ -160,7 +174,23 @@ def _runs(name: str, n: int, runs: int, competitor_runs: int | None) -> int:
 
 
 def refitted_scores(X, y, columns, X_new, task: str) -> np.ndarray:
-    """Scores for new rows by the Newton refit on the selected columns: one for all selectors that bring no model."""
+    """Scores for new rows by the Newton refit on the selected columns: one for all selectors that bring no model.
+
+    Parameters
+    ----------
+    X, y : ndarray
+        Training rows (n_samples, n_features) and targets.
+    columns : ndarray of int
+        The selected ones.
+    X_new : ndarray of shape (n_new, n_features)
+        Rows to predict.
+    task : {"classification", "regression"}
+        Logistic or squared loss.
+
+    Returns
+    -------
+    ndarray of shape (n_new,)
+    """
     mean, scale = X[:, columns].mean(axis=0, dtype=np.float64), X[:, columns].std(axis=0, dtype=np.float64)
     target = y.astype(np.float64)[:, None]
     loss = LogisticLoss() if task == "classification" else SquaredLoss()
@@ -172,6 +202,21 @@ def refitted_scores(X, y, columns, X_new, task: str) -> np.ndarray:
 
 def run_method(name: str, ours: dict[str, Callable[[], Any]], train: Simulated, X_new, task: str, seed: int):
     """Fit one method.
+
+    Parameters
+    ----------
+    name : str
+        A method of ours, a competitor, or "L2".
+    ours : dict of str to function
+        What makes our estimators.
+    train : Simulated
+        Training rows.
+    X_new : ndarray of shape (n_new, n_features)
+        Rows to predict.
+    task : {"classification", "regression"}
+        What is predicted.
+    seed : int
+        Of competitors that draw random numbers.
 
     Returns
     -------
@@ -284,7 +329,7 @@ def selector_table(
         "fsa-large" (100,000 rows of equicorrelated columns, Barbu et al. (2017), eq. (18)).
     runs : int, default 100
         Simulated data sets per line.
-    data_dir
+    data_dir : path or None
         Not used: the data are simulated.
     noisy : bool, default False
         For "fsa-classification": a tenth of the labels drawn at random (Table III).
@@ -293,7 +338,7 @@ def selector_table(
     methods : sequence of str or None, default None
         All whose packages are installed by default.
     competitor_runs : int or None, default None
-        At most that many data sets for the slow methods; by default numbers of their own (at most 50).
+        At most that many data sets for the slow methods; by default numbers that depend on the method (at most 50).
     random_state : int, default 0
         Seed of the first run; the others follow.
     checkpoint : path, Checkpoint or None, default None
@@ -342,7 +387,18 @@ def selector_table(
 
 
 def check_runs(runs: int) -> None:
-    """Raise a ValueError if there are no runs."""
+    """Check a number of runs.
+
+    Parameters
+    ----------
+    runs : int
+        Expected at least 1.
+
+    Raises
+    ------
+    ValueError
+        Otherwise.
+    """
     if runs < 1:
         raise ValueError(f"runs={runs} is not valid; expected at least 1")
 

@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state
 XOR_SPREAD = 1.0 / 1.394
 RING_SPREAD = 0.48
 NOISE_SCALE = 0.35
-VOTES = 15  # neighbours that vote on the cases of the thesis, in every metric
+VOTES = 15  # neighbours that vote on the cases of Ma (thesis), in every metric
 
 
 @dataclass(frozen=True)
@@ -42,19 +42,56 @@ class Simulated:
     coef: np.ndarray
 
     def found(self, selected: np.ndarray) -> float:
-        """Share of the relevant columns among the selected ones (PCD, as a fraction); 1 counts as a detection (DR)."""
+        """Share of the relevant columns among the selected ones (PCD, as a fraction); 1 counts as a detection (DR).
+
+        Parameters
+        ----------
+        selected : ndarray of int
+            Selected columns.
+
+        Returns
+        -------
+        float
+            In [0, 1].
+        """
         return float(np.isin(self.support, selected).mean())
 
 
 def autoregressive(n_samples: int, n_features: int, rng, correlation: float = 0.9) -> np.ndarray:
-    """Normal rows with correlation ``correlation ** |i - j|`` between columns i and j, eq. (16); float32."""
+    """Normal rows with correlation ``correlation ** |i - j|`` between columns i and j, eq. (16).
+
+    Parameters
+    ----------
+    n_samples, n_features : int
+        Rows and columns.
+    rng : RandomState
+        Of the random numbers.
+    correlation : float, default 0.9
+        Between neighbouring columns, in (-1, 1).
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_features), float32
+    """
     noise = rng.standard_normal((n_samples, n_features))
     noise[:, 1:] *= np.sqrt(1.0 - correlation**2)
     return lfilter([1.0], [1.0, -correlation], noise, axis=1).astype(np.float32)
 
 
 def equicorrelated(n_samples: int, n_features: int, rng) -> np.ndarray:
-    """Rows z 1 + e with normal z and e, correlation 0.5 between any two columns: eq. (18); float32."""
+    """Rows z 1 + e with normal z and e, correlation 0.5 between any two columns: eq. (18).
+
+    Parameters
+    ----------
+    n_samples, n_features : int
+        Rows and columns.
+    rng : RandomState
+        Of the random numbers.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_features), float32
+    """
     return (rng.standard_normal((n_samples, 1)) + rng.standard_normal((n_samples, n_features))).astype(np.float32)
 
 
@@ -139,7 +176,7 @@ def simulated_case(case: str, n: int, p: int, seed: int, *, noise_scale: float =
     Returns
     -------
     X, y, X_test, y_test : ndarray
-        float32 columns and labels -1 / +1.
+        Columns, float32, and labels -1 / +1.
 
     Raises
     ------

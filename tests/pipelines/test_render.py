@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
-from annealed.pipelines.cli.app import app
-from annealed.pipelines.reproduce.registry import TABLES
+from annealed.pipelines.reproduce.figures import FIGURES
+from annealed.pipelines.reproduce.registry import PICTURES, TABLES
 from annealed.pipelines.reproduce.render import VIEWS, render, render_page, update
-from typer.testing import CliRunner
+from helpers import run
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 ROW = {"N": 300, "M": 1000, "k": 10, "method": "FSA", "runs": 5, "DR": 44.0, "PCD": 99.96, "AUC": 0.9951, "seconds": 0.0123}
@@ -65,8 +65,10 @@ def test_new_rows_replace_old_ones_of_the_same_method(tmp_path):
 
 
 def test_the_command_lists_all_tables_and_writes_results(tmp_path):
-    listed = CliRunner().invoke(app, ["reproduce", "--list", "--json"])
-    assert {row["name"] for row in json.loads(listed.stdout)} == set(TABLES)
-    command = ["reproduce", "fsa-off-design", "--method", "QTP", "--runs", "1", "--quiet", "--results", tmp_path / "off.json"]
-    made = CliRunner().invoke(app, [str(word) for word in command])
+    listed = run("reproduce", "--list", "--json")
+    assert {row["name"] for row in json.loads(listed.stdout)} == {*TABLES, *PICTURES}
+    assert set(PICTURES) == set(FIGURES) - set(TABLES)
+    missing = run("reproduce", "sdist-surfaces")
+    assert missing.exit_code == 2 and "is no table; give --picture FILE" in missing.stderr
+    made = run("reproduce", "fsa-off-design", "--method", "QTP", "--runs", 1, "--quiet", "--results", tmp_path / "off.json")
     assert made.exit_code == 0 and len(json.loads((tmp_path / "off.json").read_text())["rows"]) == 8

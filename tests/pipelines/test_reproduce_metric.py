@@ -1,4 +1,4 @@
-"""The thesis' tables in miniature: shapes of the rows, generators, settings."""
+"""The tables of Ma (thesis) in miniature: shapes of the rows, generators, settings."""
 
 import numpy as np
 import pytest
@@ -36,7 +36,7 @@ def test_real_rows(data_dir, monkeypatch):
     monkeypatch.setitem(reproduce_metric.REAL_GRIDS, "ionosphere", {"kappa": [5], "n_steps": [50, 100]})
     rows = sdist_real(1, data_dir, sets=["ionosphere"])["rows"]
     assert [r["method"] for r in rows][:2] == ["sDist", "kNN"]
-    assert rows[0]["error"] < 0.2 and rows[0]["thesis"] == 0.05
+    assert rows[0]["error"] < 0.2 and rows[0]["paper_error"] == 0.05
 
 
 @pytest.mark.data

@@ -147,7 +147,7 @@ def test_optional_packages_are_asked_for_by_their_names():
 
 
 @pytest.mark.data
-def test_leukemia_is_told_apart_by_few_features(data_dir):
+def test_leukemia_needs_few_features(data_dir):
     rows = mslr_leukemia(data_dir=data_dir, sizes=[5])["rows"]
     assert [row["selected"] for row in rows] == [5, 5, 5]
     assert min(row["missed"] for row in rows) <= 5  # of 34; guessing the larger class misses 14

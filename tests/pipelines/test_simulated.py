@@ -42,7 +42,7 @@ def test_annealing_alone_finds_them_too(loss, rate, mu):
 
 @pytest.mark.parametrize("n, k, label_noise, least", [(300, 10, 0.0, 0.6), (1000, 30, 0.0, 0.6), (1000, 10, 0.1, 0.8)])
 def test_one_default_serves_clean_and_noisy_labels(n, k, label_noise, least):
-    """Detection rates of 100 runs are .8, .9 and .98; the bounds leave room for ten."""
+    """Detection rates of 100 runs are 0.8, 0.9 and 0.98; the bounds allow for ten runs."""
     assert _detection("classification", n, 1000, k, 10, label_noise) >= least
 
 

@@ -52,7 +52,7 @@ class SubspaceFamily:
 
         Parameters
         ----------
-        tracks : Tracks or ndarray of shape (F, P, 2)
+        tracks : ndarray of shape (F, P, 2)
             Complete tracks in pixels.
         n_motions : int
             Number of motions K.
@@ -99,7 +99,7 @@ class NeighbourFamily:
 
         Parameters
         ----------
-        tracks : Tracks or ndarray of shape (F, P, 2)
+        tracks : ndarray of shape (F, P, 2)
             Complete tracks in pixels.
         n_motions : int
             Number of motions K.
@@ -170,7 +170,7 @@ def candidates(
     n_motions : int
         Number of motions K, at least 1.
     families : iterable of SubspaceFamily or NeighbourFamily, default JOINED_FAMILIES
-        Recipes, in the order in which they are asked.
+        Recipes, in the order in which they are applied.
     n_runs : int, default 30
         Restarts of k-means.
 

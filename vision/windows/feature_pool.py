@@ -205,7 +205,7 @@ class FeaturePool:
         """Mirror images of features, left and right exchanged.
 
         The value of a mirrored feature in a patch is ``sign`` times the value of the feature in the mirrored patch
-        (``patch[:, ::-1]``). Mind that the pixel which marks a window's place (see `extract_patches`) moves:
+        (``patch[:, ::-1]``). Mind that the pixel that stands for a window (see `extract_patches`) moves:
         its mirror image is one pixel to the left. Where a mirrored model answers at x, the keypoint is at x - 1.
 
         Parameters

@@ -1,4 +1,4 @@
-"""Dense SIFT: descriptors on a regular grid at several scales, the windows shared between neighbours (Lowe 2004)."""
+"""Dense SIFT: descriptors on a regular grid at several scales, the windows shared between neighbours (Lowe, 2004)."""
 
 from __future__ import annotations
 
@@ -70,21 +70,31 @@ class Descriptors:
 
 @dataclass(frozen=True)
 class DenseSift:
-    """Upright SIFT descriptors on a grid.
+    """Upright SIFT descriptors [1]_ on a grid.
 
     A descriptor's value for a cell and an orientation is the gradient's magnitude, shared linearly between the two nearest
     orientations and the nearest cells, under a Gaussian window. Triangle and Gaussian are both separable, so the eight orientation
-    maps of the image are summed along the rows of the grid first and along its columns then, once for all keypoints: the sums are
+    maps of the image are summed first along the rows of the grid and then along its columns, once for all keypoints: the sums are
     those of OpenCV's descriptor at a keypoint with angle 0 in octave 0, not an approximation.
 
     Parameters
     ----------
-    sizes : tuple of float
+    sizes : tuple of float, default (4.0, 6.0, 9.0, 13.0)
         Diameters of the keypoints in pixels (``cv2.KeyPoint.size``); a cell is 1.5 sizes wide, the descriptor 4 cells.
-    step : int
-        Distance of the keypoints in pixels.
-    sigma : float
-        Blur that the image is brought to, 0.5 of it taken to be there already.
+    step : int, default 8
+        Distance of the keypoints in pixels, at least 1.
+    sigma : float, default 1.6
+        Blur in pixels, above 0.5, that the image has afterwards; a blur of 0.5 is assumed to be there already.
+
+    Raises
+    ------
+    ValueError
+        For a parameter out of range.
+
+    References
+    ----------
+    .. [1] D. G. Lowe, "Distinctive image features from scale-invariant keypoints", International Journal of Computer Vision
+       60 (2004).
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Features of photographs of animals: words of the whole image, words of the head, colours (thesis, section 4.1.2)."""
+"""Features of photographs of animals: words of the whole image, words of the head, colours (Ma (thesis), section 4.1.2)."""
 
 from __future__ import annotations
 
@@ -140,20 +140,20 @@ def colour_histogram(image: npt.ArrayLike) -> np.ndarray:
 class PetFeatures(TransformerMixin, BaseEstimator):
     """Columns of a photograph: words in five spatial bins, words of the head, joint colour histogram.
 
-    With 5,000 words these are the 31,000 columns of the thesis: 25,000 + 5,000 + 1,000. Whole image and head have vocabularies of
-    their own. Photographs without a head box have zeros in the head's columns.
+    With 5,000 words these are the 31,000 columns of Ma (thesis) [1]_: 25,000 + 5,000 + 1,000. Whole image and head have separate
+    vocabularies. Photographs without a head box have zeros in the head's columns.
 
     Parameters
     ----------
-    n_words : int
+    n_words : int, default 5000
         Size of each vocabulary.
-    heads : bool
-        Whether there are head words at all.
-    side : int
-        The longer side of every photograph is brought to so many pixels first: the words are of fixed size.
-    head_side : int
-        Side of the square that the head is brought to.
-    random_state : int, RandomState or None
+    heads : bool, default True
+        Whether there are head words.
+    side : int, default 400
+        The longer side of every photograph is resized to so many pixels first: the words are of fixed size.
+    head_side : int, default 128
+        Side in pixels of the square that the head is resized to.
+    random_state : int, RandomState or None, default None
         Of the vocabularies.
 
     Attributes
@@ -161,6 +161,11 @@ class PetFeatures(TransformerMixin, BaseEstimator):
     words_ : VisualWords
         Of the whole image.
     head_words_ : VisualWords or None
+        Of the head.
+
+    References
+    ----------
+    .. [1] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University (2017), section 4.1.2.
 
     Examples
     --------

@@ -23,7 +23,7 @@ BINS = ("", "top left", "top right", "bottom left", "bottom right")
 def rooted(descriptors: np.ndarray) -> np.ndarray:
     """Square roots of descriptors, of length 1 (float32): between them Euclidean distances are Hellinger distances.
 
-    From R. Arandjelovic and A. Zisserman, "Three things everyone should know to improve object retrieval", CVPR 2012.
+    From Arandjelovic and Zisserman (2012); the reference is that of :class:`VisualWords`.
     """
     roots = np.sqrt(descriptors, dtype=np.float32)
     lengths = np.sqrt(np.einsum("ij,ij->i", roots, roots))
@@ -68,27 +68,29 @@ def shares(counts: np.ndarray, total: int) -> np.ndarray:
 
 
 class VisualWords(TransformerMixin, BaseEstimator):
-    """Images as normalised frequencies of visual words, over the whole image and its four quarters.
+    """Images as normalised frequencies of visual words [1]_, over the whole image and its four quarters [2]_.
+
+    Words are centres of two-level k-means on rooted SIFT descriptors [3]_.
 
     Parameters
     ----------
-    n_words : int
+    n_words : int, default 5000
         Size of the vocabulary.
-    spatial : bool
-        Also the frequencies in the four quarters of the image (the 1 x 1 and 2 x 2 grids of the thesis, section 4.1.2).
-    mirror : bool
+    spatial : bool, default True
+        Also the frequencies in the four quarters of the image: the 1 x 1 and 2 x 2 grids of Ma (thesis), section 4.1.2.
+    mirror : bool, default True
         Count the words of the image and of its mirror image: which way an animal looks does not say what it is.
-    power : float
-        Counts are raised to this power before rows are brought to length 1, so that one texture that fills the image does not
-        drown the rest; 1 keeps the frequencies in proportion.
-    n_probes : int
+    power : float, default 0.25
+        In (0, 1]. Counts are raised to this power before rows are scaled to length 1, so that one texture that fills the image does
+        not dominate; 1 keeps the frequencies in proportion.
+    n_probes : int, default 8
         Words are searched in so many of about sqrt(``n_words``) cells, the nearest first. More is slower and more exact: with 8 of
         70 cells, 99 descriptors in 100 get the word that is nearest of all.
-    descriptors_per_image : int
+    descriptors_per_image : int, default 300
         How many of each image, drawn at random, the vocabulary is learnt from.
-    lloyd_steps : int
+    lloyd_steps : int, default 1
         Steps of k-means over the whole vocabulary, after its two levels.
-    random_state : int, RandomState or None
+    random_state : int, RandomState or None, default None
         Of the sample of descriptors and of the clusters.
 
     Attributes
@@ -97,6 +99,15 @@ class VisualWords(TransformerMixin, BaseEstimator):
         Rooted descriptors times 255, cell by cell.
     cell_starts_ : ndarray of shape (n_cells + 1,), int64
         Words ``cell_starts_[i]`` to ``cell_starts_[i + 1]`` make up cell i.
+
+    References
+    ----------
+    .. [1] J. Sivic, A. Zisserman, "Video Google: a text retrieval approach to object matching in videos", International Conference
+       on Computer Vision (2003).
+    .. [2] S. Lazebnik, C. Schmid, J. Ponce, "Beyond bags of features: spatial pyramid matching for recognizing natural scene
+       categories", Computer Vision and Pattern Recognition (2006).
+    .. [3] R. Arandjelovic, A. Zisserman, "Three things everyone should know to improve object retrieval", Computer Vision and
+       Pattern Recognition (2012).
 
     Examples
     --------

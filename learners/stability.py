@@ -187,7 +187,21 @@ def _support(estimator, X, y, resample, n_features, seed):
 
 
 def selected(estimator, n_features_in, n_features=None):
-    """Boolean support of a fitted selector; with ``n_features`` that many of its largest absolute coefficients.
+    """Support of a fitted selector.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted.
+    n_features_in : int
+        Columns of its training data.
+    n_features : int or None, default None
+        Take so many of its largest absolute coefficients instead.
+
+    Returns
+    -------
+    ndarray of bool, shape (n_features_in,)
+        What is selected.
 
     Raises
     ------

@@ -167,7 +167,24 @@ class DenseDesign(FirstReadDesign):
 
 
 def first_sums(X: np.ndarray, shift: np.ndarray, sample_weight: np.ndarray, residual: np.ndarray) -> np.ndarray:
-    """Sums of w d, w d^2 and r d over the rows, d = x - shift, in one read: (3, n_features), float64."""
+    """Sums of w d, w d^2 and r d over the rows, d = x - shift, in one read.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Row- or column-major.
+    shift : ndarray of shape (n_features,)
+        Subtracted from each row, so that a large common offset costs no digits.
+    sample_weight : ndarray of shape (n_samples,)
+        The weights w.
+    residual : ndarray of shape (n_samples,)
+        The residual r.
+
+    Returns
+    -------
+    ndarray of shape (3, n_features)
+        float64; each chunk of rows is summed in the precision of X.
+    """
     partial = np.zeros((-(-len(X) // CHUNK), 3, X.shape[1]), X.dtype)
     run = kernels.kernel("first_rows" if X.flags.c_contiguous else "first_columns")
     run(X, shift, sample_weight.astype(X.dtype), residual.astype(X.dtype), partial)
@@ -175,7 +192,21 @@ def first_sums(X: np.ndarray, shift: np.ndarray, sample_weight: np.ndarray, resi
 
 
 def moments(total: np.ndarray, square: np.ndarray, shift: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Means (m, 1) and inverse scales (m,) from the first two of :func:`first_sums`.
+    """Means and inverse scales from the first two of :func:`first_sums`, of weights that sum to one.
+
+    Parameters
+    ----------
+    total, square : ndarray of shape (m,)
+        Sums of w d and w d^2.
+    shift : ndarray of shape (m,)
+        What was subtracted.
+
+    Returns
+    -------
+    mean : ndarray of shape (m, 1)
+        Of each column.
+    inv : ndarray of shape (m,)
+        Inverse standard deviations, 0 for constant columns.
 
     Raises
     ------

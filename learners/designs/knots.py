@@ -43,7 +43,25 @@ def knots(X: np.ndarray, sample_weight: np.ndarray, n_bins: int, bins: str = "ra
 
 
 def even_knots(low: np.ndarray, high: np.ndarray, n_bins: int) -> np.ndarray:
-    """Equidistant knots (m, B + 1) between each column's least and greatest value; 0..1 where ``low`` is above ``high``."""
+    """Equidistant knots between each column's least and greatest value.
+
+    Parameters
+    ----------
+    low, high : ndarray of shape (m,)
+        Least and greatest values; ``low`` above ``high`` for a column without any.
+    n_bins : int
+        B.
+
+    Returns
+    -------
+    ndarray of shape (m, B + 1)
+        Between 0 and 1 for columns without values.
+
+    Raises
+    ------
+    ValueError
+        If a column holds infinity.
+    """
     empty = low > high
     low, high = np.where(empty, 0.0, low), np.where(empty, 1.0, high)
     _check_finite(np.column_stack([low, high]))

@@ -124,6 +124,16 @@ class PiecewiseDesign(Design):
 def sublevels(n_bins: int) -> int:
     """Steps per bin of the codes: as many as one byte holds, with 253 to 255 left free.
 
+    Parameters
+    ----------
+    n_bins : int
+        B, 1 to 126.
+
+    Returns
+    -------
+    int
+        252 // B.
+
     Raises
     ------
     ValueError
@@ -142,7 +152,20 @@ def evenly_spaced(knots: np.ndarray) -> bool:
 
 
 def encode(X: np.ndarray, knots: np.ndarray, even: bool, codes: np.ndarray, start: int = 0) -> bool:
-    """Codes of rows (n, m), of which the first is row ``start`` of ``codes`` (n_blocks, m, kernels.ROWS).
+    """Write the codes of some rows.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, m)
+        Row- or column-major; may hold NaN.
+    knots : ndarray of shape (m, B + 1)
+        Ascending.
+    even : bool
+        Whether they are equidistant.
+    codes : ndarray of shape (n_blocks, m, kernels.ROWS), uint8
+        Written to.
+    start : int, default 0
+        Row of ``codes`` that the first row of X is.
 
     Returns
     -------
@@ -188,7 +211,22 @@ def hat_basis(n_bins: int, missing: bool = False) -> np.ndarray:
 
 
 def block_moments(histogram: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Means (m, width) of the hat functions and one inverse scale per feature, from weighted histograms (m, 256) of codes."""
+    """Means of the hat functions and one inverse scale per feature.
+
+    Parameters
+    ----------
+    histogram : ndarray of shape (m, 256)
+        Weight of each code of each feature.
+    basis : ndarray of shape (256, width)
+        From :func:`hat_basis`.
+
+    Returns
+    -------
+    mean : ndarray of shape (m, width)
+        Of each hat function.
+    inv : ndarray of shape (m,)
+        One over the root of the summed variances, 0 for constant features.
+    """
     mean = histogram @ basis
     second = histogram @ basis**2
     variance = np.maximum(second - mean**2, 0.0).sum(axis=1)

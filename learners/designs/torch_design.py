@@ -19,7 +19,15 @@ BLOCK_ROWS = 16384  # rows at most that are summed in single precision
 
 
 class TorchDesign(Design):
-    """Linear responses to the columns of a tensor (n_samples, n_features), float32, on the device where it lies."""
+    """Linear responses to the columns of a tensor, on the device where it lies.
+
+    Parameters
+    ----------
+    X : torch.Tensor of shape (n_samples, n_features)
+        float32.
+    sample_weight : ndarray of shape (n_samples,)
+        Sums to one.
+    """
 
     def __init__(self, X: torch.Tensor, sample_weight: np.ndarray):
         self.X = X
@@ -69,6 +77,17 @@ class TorchPiecewiseDesign(Design):
     """Piecewise-linear responses on one-byte codes, kept as a tensor (n_features, n_samples) of uint8.
 
     A score adds up entries of one table of 256 numbers per feature, a gradient is a histogram of codes.
+
+    Parameters
+    ----------
+    codes : torch.Tensor of shape (n_features, n_samples), uint8
+        Position of each value on the knots' axis; 255 for NaN.
+    lines : ndarray of shape (n_features, B + 1)
+        Knots.
+    missing : bool
+        Whether NaN has its own coefficient.
+    sample_weight : ndarray of shape (n_samples,)
+        Sums to one.
     """
 
     def __init__(self, codes: torch.Tensor, lines: np.ndarray, missing: bool, sample_weight: np.ndarray):

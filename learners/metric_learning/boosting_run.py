@@ -37,7 +37,28 @@ def number_of_neighbours(n_neighbors, codes, n_features):
 
 
 def class_scores(model, Z, train, codes, n_classes, n_neighbors):
-    """Scores (n, n_classes) of points Z in the subspace, from the training points there; used for prediction and along a path."""
+    """Scores of points in the learnt subspace; used for prediction and along a path.
+
+    Parameters
+    ----------
+    model : SDist
+        Only its parameters are read.
+    Z : ndarray of shape (n, rank)
+        Points in the subspace.
+    train : ndarray of shape (n_train, rank)
+        Training rows there.
+    codes : ndarray of shape (n_train,), int
+        Their classes.
+    n_classes : int
+        Columns of the result.
+    n_neighbors : int
+        Rows of each class that "base" takes the mean distance to.
+
+    Returns
+    -------
+    ndarray of shape (n, n_classes)
+        Shares of the votes, or minus the mean squared distances.
+    """
     scores = np.zeros((len(Z), n_classes))
     if model.classifier == "knn":
         rows, _ = nearest(Z, train, min(model.n_neighbors_predict, len(train)), model.n_jobs)

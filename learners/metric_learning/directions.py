@@ -63,9 +63,19 @@ def margins(Z, same, other):
 def lanczos(product, start, n_iter):
     """Leading eigenvector (largest algebraic eigenvalue) by a few Lanczos steps with full reorthogonalisation.
 
+    Parameters
+    ----------
+    product : callable
+        v -> A v, of a symmetric A.
+    start : ndarray of shape (p,)
+        Not zero.
+    n_iter : int
+        Steps at most.
+
     Returns
     -------
     vector : ndarray of shape (p,)
+        Of length about one.
     largest, smallest : float
         The extreme Ritz values.
     """
@@ -103,6 +113,10 @@ def truncated_power(columns_product, vector, kappa, shift=0.0, max_iter=20, tol=
         Entries to keep.
     shift : float
         First shift used when the value falls, then ten times as much each time.
+    max_iter : int, default 20
+        Steps at most.
+    tol : float, default 1e-4
+        A step that gains less than this fraction of the value, on the same support, is the last.
 
     Returns
     -------

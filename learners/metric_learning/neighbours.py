@@ -109,6 +109,17 @@ def same_and_other_neighbours(Z, classes, k, n_jobs=None):
 def nearest(queries, Z, k, n_jobs=None):
     """Find the k rows of Z nearest to each query.
 
+    Parameters
+    ----------
+    queries : ndarray or CSR matrix of shape (n_queries, d)
+        Points; Euclidean distance.
+    Z : ndarray or CSR matrix of shape (m, d)
+        Where neighbours are searched.
+    k : int
+        Neighbours of each query.
+    n_jobs : int or None, default None
+        Threads; the result does not depend on it.
+
     Returns
     -------
     rows : ndarray of shape (n_queries, k), int32

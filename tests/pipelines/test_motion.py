@@ -1,13 +1,11 @@
-"""Ranking of candidate segmentations, its protocol, and `annealed motion`."""
+"""The motion experiments' protocol, and `annealed motion`."""
 
 import json
 
 import numpy as np
 import pytest
-from annealed.models import load_model
-from annealed.models.motion.candidate_set import CandidateSet, candidate_set, ranked_pairs, relative
-from annealed.models.motion.ranker import SegmentationRanker
-from annealed.models.motion.ranking_function import RankerSettings, RankingFunction
+from annealed.models.motion.candidate_set import CandidateSet
+from annealed.pipelines.common.video import write_video
 from annealed.pipelines.motion import evaluate as evaluate_module
 from annealed.pipelines.motion import report as motion_report
 from annealed.pipelines.motion.benchmark import Benchmark
@@ -15,136 +13,13 @@ from annealed.pipelines.motion.cross_validation import cross_validate, folds
 from annealed.pipelines.motion.evaluate import evaluate, n_steps
 from annealed.pipelines.motion.methods import GRID, SMALL_MOTION
 from annealed.pipelines.motion.nested_choice import NestedErrors, choose_in_training_folds
-from annealed.vision.tracks.candidates import JOINED_FAMILIES, Candidate
+from annealed.pipelines.motion.segment import write_overlay
+from annealed.vision.tracks.drawing import COLOURS
 from annealed.vision.tracks.features import SegmentationFeatures
-from annealed.vision.tracks.io import TrackSequence
-from annealed.vision.tracks.labels import by_size, canonical_labels, misclassification
-from helpers import run
-
-FEATURES = SegmentationFeatures(n_thresholds=5, neighbours=(3, 7), dimensions=(2.0, 4.0), n_smallest=2)
-
-
-def rigid_motions(n_motions=2, n_points=14, n_frames=10, noise=0.05, seed=0):
-    """Point clouds that turn about axes of their own and move; tracks (F, P, 2) and labels (P,)."""
-    rng = np.random.default_rng(seed)
-    parts = []
-    for k in range(n_motions):
-        cloud, rows = rng.uniform(-60, 60, (n_points, 3)), np.linalg.qr(rng.standard_normal((3, 3)))[0]
-        place, speed = rng.uniform(100, 300, 2), rng.uniform(-4, 4, 2)
-        angles = (0.03 + 0.02 * k) * np.arange(n_frames)
-        turns = np.stack([np.cos(angles), -np.sin(angles), np.zeros(n_frames)], axis=1)
-        sides = np.stack([np.sin(angles), np.cos(angles), np.zeros(n_frames)], axis=1)
-        seen = cloud @ rows
-        flat = np.stack([seen @ turns.T, 0.8 * (seen @ sides.T) + 0.6 * seen[:, 2:]], axis=2).transpose(1, 0, 2)
-        parts.append(flat + place + np.arange(n_frames)[:, None, None] * speed)
-    tracks = np.concatenate(parts, axis=1)
-    return tracks + noise * rng.standard_normal(tracks.shape), np.repeat(np.arange(n_motions), n_points)
-
-
-def invented_sets(n_sets=40, n_features=30, seed=0):
-    """Candidates whose error is told by the first feature and, in part, by the second."""
-    rng = np.random.default_rng(seed)
-    sets = []
-    for i in range(n_sets):
-        n = int(rng.integers(1, 6))
-        errors = rng.choice([0.0, 0.1, 0.2, 0.4], n)
-        features = rng.normal(size=(n, n_features)) + 10 * rng.normal(size=n_features)
-        features[:, 0] += 30 * errors
-        features[:, 1] -= 10 * errors
-        labels = [np.arange(20) < rng.integers(4, 16) for _ in range(n)]
-        sets.append(CandidateSet(f"s{i}", f"v{i % 20}", [Candidate(l.astype(int), "raw", 4) for l in labels], features, errors))
-    return sets
-
-
-@pytest.mark.parametrize("response", ["linear", "piecewise"])
-def test_ranking_learns_what_tells_the_error(response):
-    function = RankingFunction.learn(invented_sets(), RankerSettings(response, 2, n_steps=60))
-    assert set(function.selected) == {0, 1}
-    picked = [s.errors[np.argmax(function.scores(s.features))] - s.errors.min() for s in invented_sets(seed=1)]
-    assert np.mean(picked) < 0.02
-
-
-@pytest.mark.parametrize("response", ["linear", "piecewise"])
-def test_scores_compare_candidates_of_one_sequence_alone(response):
-    """A shift that all candidates of a sequence share says nothing."""
-    features = np.random.default_rng(0).normal(size=(4, 7))
-    np.testing.assert_allclose(relative(features + np.arange(7), response), relative(features, response), atol=1e-12)
-
-
-def test_pairs_stay_within_a_sequence():
-    sets = invented_sets(6)
-    pairs = ranked_pairs(sets)
-    owner = np.repeat(np.arange(6), [len(s) for s in sets])
-    errors = np.concatenate([s.errors for s in sets])
-    i, j = pairs[:, :2].astype(int).T
-    assert (owner[i] == owner[j]).all()
-    assert len(pairs) == sum(len(s) * (len(s) - 1) // 2 for s in sets)
-    np.testing.assert_array_equal(pairs[:, 2], np.select([errors[i] < errors[j], errors[i] > errors[j]], [1.0, 0.0], 0.5))
-
-
-def test_nothing_to_learn_from():
-    sets = [CandidateSet("a", "a", [Candidate(np.zeros(8, int), "raw", 4)] * 2, np.zeros((2, 3)), np.zeros(2))]
-    with pytest.raises(ValueError, match="no sequence has two candidates of different error"):
-        RankingFunction.learn(sets, RankerSettings("linear", 2))
-
-
-def test_small_motions_are_left_out_unless_nothing_else_is_there():
-    labels = [np.arange(20) < n for n in (2, 9, 10)]
-    one = CandidateSet("a", "a", [Candidate(l.astype(int), "raw", 4) for l in labels], np.zeros((3, 1)), np.array([0.0, 0.1, 0.2]))
-    assert one.without_small(0) is one or len(one.without_small(0)) == 3
-    np.testing.assert_array_equal(one.without_small(5).errors, [0.1, 0.2])
-    assert len(one.without_small(15)) == 3
-
-
-@pytest.fixture(scope="module")
-def sequences():
-    """A video each: two or three noisy rigid motions."""
-    return [rigid_motions(2 + i % 2, 14, 10, noise=1.0, seed=i) for i in range(10)]
-
-
-@pytest.fixture(scope="module")
-def ranker(sequences):
-    one = SegmentationRanker(JOINED_FAMILIES, FEATURES, RankerSettings("linear", 20, n_steps=50))
-    sets = []
-    for tracks, truth in sequences:
-        sets.append(one.candidate_set(tracks, len(np.unique(truth)), TrackSequence("", tracks, truth)))
-    mixed = [one.mixed_set(tracks, TrackSequence("", tracks, truth)) for tracks, truth in sequences[:3]]
-    return one.fit(sets, mixed)
-
-
-def test_saved_and_loaded_the_answer_is_the_same(ranker, sequences, tmp_path):
-    ranker.save(tmp_path / "m.safetensors")
-    loaded = load_model(tmp_path / "m.safetensors")
-    assert loaded.selected_names() == ranker.selected_names()
-    assert set(ranker.selected_names()) <= set(FEATURES.get_feature_names_out())
-    for tracks, _ in sequences[:2]:
-        for number in (2, None):
-            a, b = ranker.segment(tracks, number), loaded.segment(tracks, number)
-            np.testing.assert_array_equal(a.labels, b.labels)
-            np.testing.assert_array_equal(a.scores, b.scores)
-    ranker.save(tmp_path / "again.safetensors")
-    assert (tmp_path / "m.safetensors").read_bytes() == (tmp_path / "again.safetensors").read_bytes()
-
-
-def test_what_is_not_trained_says_so(tmp_path):
-    tracks, _ = rigid_motions(2, 10)
-    with pytest.raises(ValueError, match="not trained"):
-        SegmentationRanker().segment(tracks, 2)
-    with pytest.raises(ValueError, match="nothing to save"):
-        SegmentationRanker().save(tmp_path / "m.safetensors")
-
-
-def test_without_a_chooser_the_number_must_be_given(ranker):
-    tracks, _ = rigid_motions(2, 10)
-    with pytest.raises(ValueError, match="give the number"):
-        SegmentationRanker(JOINED_FAMILIES, FEATURES, ranker.settings, function=ranker.function).segment(tracks)
-
-
-def test_labels_by_size():
-    np.testing.assert_array_equal(by_size(np.array([5, 5, 1, 2, 2, 2])), [1, 1, 2, 0, 0, 0])
-
-
-# -- the protocol -----------------------------------------------------------------------------------------------------
+from annealed.vision.tracks.labels import canonical_labels, misclassification
+from annealed.vision.tracks.tracker import Tracker
+from annealed.vision.tracks.video import read_frames
+from helpers import Scene, invented_sets, rigid_motions, run
 
 
 def test_a_video_is_never_in_two_folds():
@@ -216,17 +91,15 @@ def test_choices_are_made_by_inner_errors_alone():
     assert train.min() >= 5.0
 
 
-def test_more_smallest_than_dimensions():
-    with pytest.raises(ValueError, match="n_smallest is 4; expected at most the number of dimensions, 2"):
-        SegmentationFeatures(dimensions=(2.0, 4.0))
-
-
 def test_unknown_methods():
     with pytest.raises(ValueError, match=r"method 'svm' is unknown; expected fsa"):
         evaluate(invented_benchmark(), ["svm"])
 
 
-# -- the command line -------------------------------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def sequences():
+    """A video each: two or three noisy rigid motions."""
+    return [rigid_motions(2 + i % 2, 14, 10, noise=1.0, seed=i) for i in range(10)]
 
 
 @pytest.fixture(scope="module")
@@ -352,11 +225,34 @@ def test_evaluate_never_deletes_and_goes_on_only_when_asked(data, tmp_path, monk
     assert other.exit_code == 2 and "made from other settings or data" in other.stderr
 
 
-def test_the_shipped_model_says_what_it_is():
-    model = load_model("motion")
-    assert isinstance(model, SegmentationRanker)
-    assert model.training["sequences"] == 155
-    assert len(model.selected_names()) == model.settings.n_features_to_select
-    tracks, truth = rigid_motions(3, 20, 15, noise=0.3, seed=5)
-    found = candidate_set(tracks, 3, model.families, model.features, TrackSequence("", tracks, truth))
-    assert misclassification(truth, model.segment(tracks, 3).labels) <= found.errors.min() + 0.05
+@pytest.fixture(scope="session")
+def scene_video(tmp_path_factory):
+    scene = Scene()
+    path = tmp_path_factory.mktemp("video") / "scene.avi"
+    write_video(path, scene.frames(), 25.0)
+    return scene, path
+
+
+def test_a_video_goes_in_and_coloured_tracks_come_out(scene_video, tmp_path):
+    scene, path = scene_video
+    result = run("motion", "segment", path, "--motions", 3, "--overlay", tmp_path / "o.mp4", "--json")
+    assert result.exit_code == 0, result.stderr
+    labels = np.array(json.loads(result.stdout)["labels"])
+    tracks = Tracker().track(path)
+    truth = scene.truth(tracks)
+    followed = labels >= 0
+    seen = np.isfinite(tracks).all(axis=2)
+    assert seen[:, followed].sum() > 0.9 * seen.sum()  # the others are seen in a few frames
+    assert misclassification(truth[followed], labels[followed]) <= 0.05
+    assert sum(1 for _ in read_frames(tmp_path / "o.mp4")) == scene.n_frames
+
+
+def test_overlay_shows_the_colours(scene_video, tmp_path):
+    scene, path = scene_video
+    tracks = Tracker().track(path)
+    write_overlay(path, tmp_path / "out.mp4", tracks, scene.truth(tracks))
+    frames = list(read_frames(tmp_path / "out.mp4"))
+    assert len(frames) == scene.n_frames
+    for colour in COLOURS[:3].astype(int):
+        assert (np.abs(frames[10].astype(int) - colour).sum(axis=2) < 60).sum() > 100
+    assert [p.name for p in tmp_path.iterdir()] == ["out.mp4"]

@@ -1,0 +1,109 @@
+"""Ranking of candidate segmentations: learning, saving, the shipped model."""
+
+import numpy as np
+import pytest
+from annealed.models import load_model
+from annealed.models.motion.candidate_set import CandidateSet, candidate_set, ranked_pairs, relative
+from annealed.models.motion.ranker import SegmentationRanker
+from annealed.models.motion.ranking_function import RankerSettings, RankingFunction
+from annealed.vision.tracks.candidates import JOINED_FAMILIES, Candidate
+from annealed.vision.tracks.features import SegmentationFeatures
+from annealed.vision.tracks.io import TrackSequence
+from annealed.vision.tracks.labels import misclassification
+from helpers import invented_sets, rigid_motions
+
+FEATURES = SegmentationFeatures(n_thresholds=5, neighbours=(3, 7), dimensions=(2.0, 4.0), n_smallest=2)
+
+
+@pytest.mark.parametrize("response", ["linear", "piecewise"])
+def test_ranking_learns_what_tells_the_error(response):
+    function = RankingFunction.learn(invented_sets(), RankerSettings(response, 2, n_steps=60))
+    assert set(function.selected) == {0, 1}
+    picked = [s.errors[np.argmax(function.scores(s.features))] - s.errors.min() for s in invented_sets(seed=1)]
+    assert np.mean(picked) < 0.02
+
+
+@pytest.mark.parametrize("response", ["linear", "piecewise"])
+def test_scores_compare_candidates_of_one_sequence_alone(response):
+    """A shift that all candidates of a sequence share says nothing."""
+    features = np.random.default_rng(0).normal(size=(4, 7))
+    np.testing.assert_allclose(relative(features + np.arange(7), response), relative(features, response), atol=1e-12)
+
+
+def test_pairs_stay_within_a_sequence():
+    sets = invented_sets(6)
+    pairs = ranked_pairs(sets)
+    owner = np.repeat(np.arange(6), [len(s) for s in sets])
+    errors = np.concatenate([s.errors for s in sets])
+    i, j = pairs[:, :2].astype(int).T
+    assert (owner[i] == owner[j]).all()
+    assert len(pairs) == sum(len(s) * (len(s) - 1) // 2 for s in sets)
+    np.testing.assert_array_equal(pairs[:, 2], np.select([errors[i] < errors[j], errors[i] > errors[j]], [1.0, 0.0], 0.5))
+
+
+def test_nothing_to_learn_from():
+    sets = [CandidateSet("a", "a", [Candidate(np.zeros(8, int), "raw", 4)] * 2, np.zeros((2, 3)), np.zeros(2))]
+    with pytest.raises(ValueError, match="no sequence has two candidates of different error"):
+        RankingFunction.learn(sets, RankerSettings("linear", 2))
+
+
+def test_small_motions_are_left_out_unless_nothing_else_is_there():
+    labels = [np.arange(20) < n for n in (2, 9, 10)]
+    one = CandidateSet("a", "a", [Candidate(l.astype(int), "raw", 4) for l in labels], np.zeros((3, 1)), np.array([0.0, 0.1, 0.2]))
+    assert one.without_small(0) is one or len(one.without_small(0)) == 3
+    np.testing.assert_array_equal(one.without_small(5).errors, [0.1, 0.2])
+    assert len(one.without_small(15)) == 3
+
+
+@pytest.fixture(scope="module")
+def sequences():
+    """A video each: two or three noisy rigid motions."""
+    return [rigid_motions(2 + i % 2, 14, 10, noise=1.0, seed=i) for i in range(10)]
+
+
+@pytest.fixture(scope="module")
+def ranker(sequences):
+    one = SegmentationRanker(JOINED_FAMILIES, FEATURES, RankerSettings("linear", 20, n_steps=50))
+    sets = []
+    for tracks, truth in sequences:
+        sets.append(one.candidate_set(tracks, len(np.unique(truth)), TrackSequence("", tracks, truth)))
+    mixed = [one.mixed_set(tracks, TrackSequence("", tracks, truth)) for tracks, truth in sequences[:3]]
+    return one.fit(sets, mixed)
+
+
+def test_saved_and_loaded_the_answer_is_the_same(ranker, sequences, tmp_path):
+    ranker.save(tmp_path / "m.safetensors")
+    loaded = load_model(tmp_path / "m.safetensors")
+    assert loaded.selected_names() == ranker.selected_names()
+    assert set(ranker.selected_names()) <= set(FEATURES.get_feature_names_out())
+    for tracks, _ in sequences[:2]:
+        for number in (2, None):
+            a, b = ranker.segment(tracks, number), loaded.segment(tracks, number)
+            np.testing.assert_array_equal(a.labels, b.labels)
+            np.testing.assert_array_equal(a.scores, b.scores)
+    ranker.save(tmp_path / "again.safetensors")
+    assert (tmp_path / "m.safetensors").read_bytes() == (tmp_path / "again.safetensors").read_bytes()
+
+
+def test_what_is_not_trained_says_so(tmp_path):
+    tracks, _ = rigid_motions(2, 10)
+    with pytest.raises(ValueError, match="not trained"):
+        SegmentationRanker().segment(tracks, 2)
+    with pytest.raises(ValueError, match="nothing to save"):
+        SegmentationRanker().save(tmp_path / "m.safetensors")
+
+
+def test_without_a_chooser_the_number_must_be_given(ranker):
+    tracks, _ = rigid_motions(2, 10)
+    with pytest.raises(ValueError, match="give the number"):
+        SegmentationRanker(JOINED_FAMILIES, FEATURES, ranker.settings, function=ranker.function).segment(tracks)
+
+
+def test_the_shipped_model_says_what_it_is():
+    model = load_model("motion")
+    assert isinstance(model, SegmentationRanker)
+    assert model.training["sequences"] == 155
+    assert len(model.selected_names()) == model.settings.n_features_to_select
+    tracks, truth = rigid_motions(3, 20, 15, noise=0.3, seed=5)
+    found = candidate_set(tracks, 3, model.families, model.features, TrackSequence("", tracks, truth))
+    assert misclassification(truth, model.segment(tracks, 3).labels) <= found.errors.min() + 0.05

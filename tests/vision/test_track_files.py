@@ -1,0 +1,87 @@
+"""Readers of tracks."""
+
+import numpy as np
+import pytest
+from annealed.vision.tracks.io import read_sequences, read_tracks
+from scipy.io import savemat
+
+
+@pytest.mark.data
+def test_official_files_and_npz_read_the_same(data_dir):
+    official = read_sequences(data_dir / "hopkins155_official_sample")
+    assert [s.name for s in official] == ["1R2RC", "1R2RCR_g12", "arm", "cars1", "kanatani1", "three-cars"]
+    for sequence in official:
+        other = read_tracks(data_dir / "hopkins155" / f"{sequence.name}.npz")
+        np.testing.assert_array_equal(sequence.tracks, other.tracks)
+        np.testing.assert_array_equal(sequence.labels, other.labels)
+    assert official[1].video == "1R2RCR"
+    assert official[0].n_motions == 3
+
+
+def test_csv_in_any_order_with_gaps(tmp_path):
+    path = tmp_path / "walk.csv"
+    path.write_text("point,frame,x,y\nb,2,3.5,4\na,1,1,2\nb,1,3,4\na,3,1.5,2\n")
+    sequence = read_tracks(path)
+    assert sequence.name == "walk" and sequence.labels is None
+    nan = np.nan
+    np.testing.assert_array_equal(sequence.tracks[:, :, 0], [[1, 3], [nan, 3.5], [1.5, nan]])
+    with pytest.raises(ValueError, match="walk: has no labels"):
+        _ = sequence.n_motions
+
+
+def test_labels_may_be_any_numbers(tmp_path):
+    np.savez(tmp_path / "a.npz", tracks=np.zeros((3, 4, 2)), labels=[7, 2, 7, 9])
+    np.testing.assert_array_equal(read_tracks(tmp_path / "a.npz").labels, [1, 0, 1, 2])
+
+
+def bad_files(folder):
+    """Name, contents and expected message."""
+    np.savez(folder / "none.npz", other=np.zeros(3))
+    np.savez(folder / "flat.npz", tracks=np.zeros((3, 4)))
+    np.savez(folder / "labels.npz", tracks=np.zeros((3, 4, 2)), labels=np.zeros(5))
+    np.savez(folder / "object.npz", tracks=np.array([{}], dtype=object))
+    (folder / "text.npz").write_text("no zip")
+    savemat(folder / "a_truth.mat", {"y": np.zeros((3, 4, 5)), "s": np.ones((6, 1))})
+    savemat(folder / "b_truth.mat", {"y": np.zeros((2, 4, 5)), "s": np.ones((4, 1))})
+    savemat(folder / "c_truth.mat", {"x": np.zeros((3, 4, 5))})
+    (folder / "d_truth.mat").write_text("no matlab")
+    (folder / "column.csv").write_text("frame,point,x\n1,1,1\n")
+    (folder / "words.csv").write_text("frame,point,x,y\n1,1,1,left\n")
+    (folder / "twice.csv").write_text("frame,point,x,y\n1,1,1,1\n1,1,2,2\n")
+    (folder / "empty.csv").write_text("")
+    (folder / "other.txt").write_text("")
+
+
+@pytest.mark.parametrize(
+    "name, message",
+    [
+        ("none.npz", "lacks the array 'tracks'"),
+        ("flat.npz", r"shape \(3, 4\); expected \(frames, points, 2\)"),
+        ("labels.npz", r"labels have shape \(5,\) for 4 points"),
+        ("object.npz", "not a readable npz"),
+        ("text.npz", "not a readable npz"),
+        ("a_truth.mat", r"y is \(3, 4, 5\) and s \(6, 1\)"),
+        ("b_truth.mat", r"y is \(2, 4, 5\)"),
+        ("c_truth.mat", "lacks y"),
+        ("d_truth.mat", "not a readable MATLAB file"),
+        ("column.csv", "lacks the column 'y'"),
+        ("words.csv", "column 'y' holds text"),
+        ("twice.csv", "point 1 appears twice in frame 1"),
+        ("empty.csv", "not a readable table"),
+        ("other.txt", "unknown kind of tracks"),
+        ("missing.npz", "no such file"),
+    ],
+)
+def test_bad_files(tmp_path, name, message):
+    bad_files(tmp_path)
+    with pytest.raises(ValueError, match=message) as error:
+        read_tracks(tmp_path / name)
+    assert name in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_bad_folders(tmp_path):
+    with pytest.raises(ValueError, match="no such folder"):
+        read_sequences(tmp_path / "nowhere")
+    with pytest.raises(ValueError, match="neither"):
+        read_sequences(tmp_path)

@@ -94,10 +94,34 @@ def section(name: str, command) -> str:
     return "\n".join([*lines, OUTPUTS.get(name, "")]).rstrip() + "\n"
 
 
+SHORT_NAMES = {
+    "Big Data Learning": "Barbu et al. (2017)",
+    "Classification and Ranking": "Barbu et al. (2014)",
+    "Forward-Backward Greedy": "Liu et al. (2014)",
+    "Minimax Sparse Logistic": "Tan et al. (2013)",
+    "Flexible Sparse Learning": "Ma (thesis)",
+    "Thresholding-Based Iterative": "She (2009)",
+    "Sparse Online Learning via": "Langford et al. (2009)",
+    "Forward Backward Splitting": "Duchi and Singer (2009)",
+    "Dual Averaging": "Xiao (2010)",
+    "Combining Preferences": "Freund et al. (2003)",
+    "Additive Logistic Regression": "Friedman et al. (2000)",
+}
+
+
 def summary(public) -> str:
-    """The first paragraph of a docstring on one line, without the marks of reStructuredText."""
-    text = (inspect.getdoc(public) or "").split("\n\n")[0].replace("\n", " ").replace("|", "\\|")
-    return re.sub(r" ?\[\d+\]_", "", re.sub(r":\w+:`~?([^`]*)`", r"`\1`", text)).replace("``", "`")
+    """The first paragraph of a docstring on one line, with papers by their short names in place of footnotes."""
+    paragraph, *rest = (inspect.getdoc(public) or "").split("\n\n")
+    text = " ".join(paragraph.split()).replace("|", "\\|")
+    notes = dict(re.findall(r"^\.\. \[(\d+)\] (.*?)(?=^\.\. \[|\Z)", "\n\n".join(rest), re.MULTILINE | re.DOTALL))
+    for number, note in notes.items():
+        title = " ".join(note.lower().split())
+        name = next((short for words, short in SHORT_NAMES.items() if words.lower() in title), None)
+        if name:
+            text = text.replace(f"{name} [{number}]_", name)
+            text = re.sub(rf"(?<! of) \[{number}\]_(?=\.$)", f", {name}", text).replace(f"[{number}]_", name)
+    text = re.sub(r":\w+:`~?([^`]*)`", r"`\1`", re.sub(r" ?\[\d+\]_", "", text))
+    return re.sub(r" +([.,;:)])", r"\1", text).replace("``", "`")
 
 
 def names(package: str) -> str:

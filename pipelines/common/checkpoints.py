@@ -178,7 +178,7 @@ def check_made_from(path: Path | None, found: Any, wanted: dict[str, Any]) -> No
         If they differ.
     """
     if found != json.loads(json.dumps(wanted)):
-        raise ValueError(f"{path}: made from other settings or data; start again without --resume, or in another place")
+        raise ValueError(f"{path}: made from other settings or data; start again, or in another place")
 
 
 def is_finished(path: Path, made_from: dict[str, Any]) -> bool:

@@ -117,7 +117,7 @@ def _detection(record: Record) -> str:
 def _summary(record: Record) -> str:
     """Sizes against few methods: DR / PCD / milliseconds, in brackets the runs where they are not 100; the papers' best DR."""
     present = {row["method"] for row in record["rows"]}
-    names = [name for name in ("annealing alone", "annealed", "abess") if name in present]
+    names = [name for name in ("annealing alone", "annealed", "abess", "LB") if name in present]
     table_name = {"fsa-classification": "noisy" if record["settings"].get("noisy") else "clean"}
     table_name = table_name.get(record["name"], record["name"].removeprefix("fsa-"))
     lines = []

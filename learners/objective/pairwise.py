@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit
 
-from .losses import Loss
+from .base import Loss
 
 
 class PairwiseLogisticLoss(Loss):

@@ -1,0 +1,250 @@
+"""What a loss is: value, gradient and curvature over the scores, and the facts that solvers rely on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+HessianProduct = Callable[[np.ndarray], np.ndarray]
+
+
+def diagonal_products(curvature: np.ndarray) -> list[HessianProduct]:
+    """For each output the product with a diagonal Hessian, in the precision of what it is applied to."""
+
+    def product(column: np.ndarray) -> HessianProduct:
+        return lambda A: A * column.astype(A.dtype, copy=False)[:, None]
+
+    return [product(curvature[:, q]) for q in range(curvature.shape[1])]
+
+
+class Loss(BaseEstimator):
+    """A differentiable loss of scores. The attributes are facts that solvers rely on.
+
+    Attributes
+    ----------
+    name : str
+        Key in ``LOSSES``; empty for a custom loss.
+    max_curvature : float
+        Bound on the second derivative with respect to one score; infinite where there is none.
+    default_step_size : float or None
+        Gradient step of annealing on standardised columns and mean gradients, chosen on the synthetic data of Barbu et al. (2017).
+        None: one over the Lipschitz constant of the gradient, by power iteration. The losses of the margin have bounded slopes and
+        take steps far beyond that; the squared loss would diverge.
+    pointwise : bool
+        Whether row i of the gradient depends on row i of the scores alone, so that the rows can be read in blocks.
+    is_quadratic : bool
+        Whether the curvature is the same at all scores: one Newton step reaches the minimum.
+    several_classes : bool
+        Whether ``y`` has one column of 0 / 1 per class.
+    redundant_outputs : int
+        Outputs that the others determine: 1 where a constant added to all scores of a row changes nothing.
+    """
+
+    name: str = ""
+    max_curvature: float = 1.0
+    default_step_size: float | None = None
+    pointwise: bool = True
+    is_quadratic: bool = False
+    several_classes: bool = False
+    redundant_outputs: int = 0
+    kernel: int  # number for the compiled loops, see margin_kernels; only where the class itself sets it
+    kernel_parameter: float = 0.0
+
+    @property
+    def has_curvature(self) -> bool:
+        """Whether there are second derivatives: Newton's method and exchanges of features need them."""
+        return type(self).curvature is not Loss.curvature or type(self).second_order is not Loss.second_order
+
+    @property
+    def kernel_code(self) -> tuple[int, float] | None:
+        """Number and parameter for the compiled loops; None for a loss without a compiled form.
+
+        A subclass does not inherit the number: it may have changed any of the methods.
+        """
+        number = vars(type(self)).get("kernel")
+        return None if number is None else (number, float(self.kernel_parameter))
+
+    @property
+    def smooth(self) -> Loss:
+        """The loss itself, or the nearest one with a continuous gradient."""
+        return self
+
+    def value(self, y, scores, sample_weight) -> float:
+        """Weighted mean loss.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n, q)
+            Targets, in the coding of the loss.
+        scores : ndarray of shape (n, q)
+            Predictions.
+        sample_weight : ndarray of shape (n,)
+            Weights that sum to one.
+
+        Returns
+        -------
+        float
+            The mean.
+        """
+        raise NotImplementedError
+
+    def gradient(self, y, scores, sample_weight) -> np.ndarray:
+        """Derivative of :meth:`value` with respect to the scores, (n, q).
+
+        Parameters
+        ----------
+        y : ndarray of shape (n, q)
+            Targets, in the coding of the loss.
+        scores : ndarray of shape (n, q)
+            Predictions.
+        sample_weight : ndarray of shape (n,)
+            Weights that sum to one.
+
+        Returns
+        -------
+        ndarray of shape (n, q)
+            The derivative.
+        """
+        raise NotImplementedError
+
+    def curvature(self, y, scores, sample_weight) -> np.ndarray:
+        """Second derivative of :meth:`value` for each score alone, (n, q); never negative (see each loss).
+
+        Parameters
+        ----------
+        y : ndarray of shape (n, q)
+            Targets, in the coding of the loss.
+        scores : ndarray of shape (n, q)
+            Predictions.
+        sample_weight : ndarray of shape (n,)
+            Weights that sum to one.
+
+        Returns
+        -------
+        ndarray of shape (n, q)
+            The second derivatives.
+        """
+        raise NotImplementedError
+
+    def value_and_gradient(self, y, scores, sample_weight) -> tuple[float, np.ndarray]:
+        """Both at once; override where that is cheaper.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n, q)
+            Targets, in the coding of the loss.
+        scores : ndarray of shape (n, q)
+            Predictions.
+        sample_weight : ndarray of shape (n,)
+            Weights that sum to one.
+
+        Returns
+        -------
+        tuple of float and ndarray of shape (n, q)
+            What :meth:`value` and :meth:`gradient` return.
+        """
+        return self.value(y, scores, sample_weight), self.gradient(y, scores, sample_weight)
+
+    def second_order(self, y, scores, sample_weight) -> tuple[float, np.ndarray, list[HessianProduct]]:
+        """Value, gradient and, for each output, the Hessian product A (n, p) -> W A.
+
+        W is the Hessian of :meth:`value` over the scores of that output, or a bound on it.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n, q)
+            Targets, in the coding of the loss.
+        scores : ndarray of shape (n, q)
+            Predictions.
+        sample_weight : ndarray of shape (n,)
+            Weights that sum to one.
+
+        Returns
+        -------
+        tuple of float, ndarray of shape (n, q) and list of functions
+            The three.
+        """
+        curvature = self.curvature(y, scores, sample_weight)
+        return *self.value_and_gradient(y, scores, sample_weight), diagonal_products(curvature)
+
+    def best_constant(self, y, sample_weight) -> np.ndarray:
+        """Score (q,) that minimises the loss when no feature is used; 0 where there is no closed form.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n, q)
+            Targets, in the coding of the loss.
+        sample_weight : ndarray of shape (n,)
+            Weights that sum to one.
+
+        Returns
+        -------
+        ndarray of shape (q,)
+            The constant.
+        """
+        return np.zeros(y.shape[1])
+
+
+class MarginLoss(Loss):
+    """A loss of the margin u = y f with y in {-1, +1}; several columns add up, and y = 0 leaves a score out."""
+
+    @property
+    def has_curvature(self) -> bool:
+        """Whether :meth:`margin_curvature` is there."""
+        return type(self).margin_curvature is not MarginLoss.margin_curvature
+
+    def margin_value(self, u: np.ndarray) -> np.ndarray:
+        """Loss of the margin.
+
+        Parameters
+        ----------
+        u : ndarray
+            Margins, of any shape.
+
+        Returns
+        -------
+        ndarray
+            Shaped like ``u``.
+        """
+        raise NotImplementedError
+
+    def margin_slope(self, u: np.ndarray) -> np.ndarray:
+        """Its derivative.
+
+        Parameters
+        ----------
+        u : ndarray
+            Margins, of any shape.
+
+        Returns
+        -------
+        ndarray
+            Shaped like ``u``.
+        """
+        raise NotImplementedError
+
+    def margin_curvature(self, u: np.ndarray) -> np.ndarray:
+        """Its second derivative; where that is not positive, a majorising one.
+
+        Parameters
+        ----------
+        u : ndarray
+            Margins, of any shape.
+
+        Returns
+        -------
+        ndarray
+            Shaped like ``u``.
+        """
+        raise NotImplementedError
+
+    def value(self, y, scores, sample_weight) -> float:
+        return float(sample_weight @ ((y != 0) * self.margin_value(y * scores)).sum(axis=1))
+
+    def gradient(self, y, scores, sample_weight) -> np.ndarray:
+        return y * self.margin_slope(y * scores) * sample_weight[:, None]
+
+    def curvature(self, y, scores, sample_weight) -> np.ndarray:
+        return y * y * self.margin_curvature(y * scores) * sample_weight[:, None]

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..common.docstrings import fill_docstring
 from ..common.validation import check_sample_weight
-from ..objective.pairwise import PairwiseLogisticLoss, graded_pairs
+from ..objective.pairwise import PairwiseLogisticLoss, check_pairs, graded_pairs
 from .base import FSAEstimator
 from .callbacks import with_callbacks
 from .estimators import CLASSIFIER_TEXTS
@@ -92,12 +92,7 @@ class FSARanker(FSAEstimator, without=("fit_intercept",)):
             r = np.ones(len(ij))
         else:
             X = self._validate(X)
-            pairs = np.asarray(pairs, dtype=np.float64)
-            if pairs.ndim != 2 or pairs.shape[1] != 3 or not len(pairs):
-                raise ValueError(f"pairs has shape {pairs.shape}; expected (n_pairs, 3): i, j, r")
-            ij, r = pairs[:, :2].astype(np.int64), pairs[:, 2]
-            if ij.min() < 0 or ij.max() >= X.shape[0] or not ((r >= 0) & (r <= 1)).all():
-                raise ValueError(f"pairs must hold rows of X (0 to {X.shape[0] - 1}) and r in [0, 1]")
+            ij, r = check_pairs(pairs, X.shape[0])
         if not len(ij):
             raise ValueError(f"no two items of a query differ in grade (n_samples={X.shape[0]}); nothing can be learnt")
         weight = check_sample_weight(sample_weight, X.shape[0])

@@ -18,7 +18,7 @@ class PairwiseLogisticLoss(Loss):
         Rows (i, j) of the compared items.
     r : ndarray of shape (n_pairs,)
         In [0, 1]: 1 where item i should score above item j, 0 below, 0.5 where they are equally good.
-    pair_weight : ndarray of shape (n_pairs,) or None
+    pair_weight : ndarray of shape (n_pairs,) or None, default None
         Weights of the pairs; None means equal ones.
 
     Notes
@@ -110,3 +110,32 @@ def graded_pairs(y, qid=None) -> np.ndarray:
 
 def _breaks(values):
     return np.flatnonzero(values[1:] != values[:-1]) + 1
+
+
+def check_pairs(pairs, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and preferences of given pairs.
+
+    Parameters
+    ----------
+    pairs : array of shape (n_pairs, 3)
+        Rows (i, j, r): i should score above j (r = 1), below (0) or level (0.5).
+    n_samples : int
+        Rows that there are.
+
+    Returns
+    -------
+    ij : ndarray of shape (n_pairs, 2), int
+    r : ndarray of shape (n_pairs,)
+
+    Raises
+    ------
+    ValueError
+        For another shape, a row that is not there, or r outside [0, 1].
+    """
+    pairs = np.asarray(pairs, dtype=np.float64)
+    if pairs.ndim != 2 or pairs.shape[1] != 3 or not len(pairs):
+        raise ValueError(f"pairs has shape {pairs.shape}; expected (n_pairs, 3): i, j, r")
+    ij, r = pairs[:, :2].astype(np.int64), pairs[:, 2]
+    if ij.min() < 0 or ij.max() >= n_samples or not ((r >= 0) & (r <= 1)).all():
+        raise ValueError(f"pairs must hold rows of X (0 to {n_samples - 1}) and r in [0, 1]")
+    return ij, r

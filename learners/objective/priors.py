@@ -17,14 +17,20 @@ class Prior(BaseEstimator):
 
     Parameters
     ----------
-    shrinkage : float
-        lambda of ``lambda ||beta_j||^2``, eq. (13) and (19) of Barbu et al. (2014).
-    second_order : float
-        c of ``c sum_k (beta_{k+1} + beta_{k-1} - 2 beta_k)^2``, eq. (13).
-    total_variation : float
-        q of ``q sum_k h(beta_k - beta_{k-1})``, eq. (14), with Huber's function h of half width ``huber``.
-    huber : float
-        Differences below this size count quadratically in the total variation.
+    shrinkage : float, default 0.0
+        lambda of ``lambda ||beta_j||^2``, eq. (13) and (19) of [1]_. There is no factor of one half: this is the one convention
+        for ridge penalties below the estimators. At least 0.
+    second_order : float, default 0.0
+        c of ``c sum_k (beta_{k+1} + beta_{k-1} - 2 beta_k)^2``, eq. (13). At least 0.
+    total_variation : float, default 0.0
+        q of ``q sum_k h(beta_k - beta_{k-1})``, eq. (14), with Huber's function h of half width ``huber``. At least 0.
+    huber : float, default 0.01
+        Differences below this size, above 0, count quadratically in the total variation.
+
+    References
+    ----------
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression, Classification and Ranking",
+       arXiv:1310.2880v2 (2014).
     """
 
     def __init__(self, shrinkage: float = 0.0, second_order: float = 0.0, total_variation: float = 0.0, huber: float = 0.01):

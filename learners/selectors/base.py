@@ -115,11 +115,6 @@ class SelectingClassifier(SparseClassifierMixin, Selector):
 
         Returns
         -------
-        Selector
-            The estimator itself.
-
-        Returns
-        -------
         SelectingClassifier
             The fitted estimator itself.
 
@@ -151,11 +146,6 @@ class SelectingRegressor(RegressorMixin, Selector):
         X : array or sparse matrix of shape (n_samples, n_features)
         y : array of shape (n_samples,) or (n_samples, n_outputs)
         sample_weight : array of shape (n_samples,) or None, default None
-
-        Returns
-        -------
-        Selector
-            The estimator itself.
 
         Returns
         -------

@@ -109,15 +109,19 @@ class LinearLearners:
 
 
 class TableLearners:
-    """f constant in each of ``n_bins`` bins, or linear between knots; values are stored as codes, see ``kernels``."""
+    """f constant in each of ``n_bins`` bins, with the bins as codes, or linear between knots, with codes as in ``kernels``."""
 
     def __init__(self, X, n_bins: int, response: str):
         self.knots = even_knots(X.min(axis=0), X.max(axis=0), n_bins)
         self.n_samples = len(X)
-        self.basis = response_basis(n_bins, response)
+        self.basis = np.eye(256, n_bins) if response == "constant" else hat_basis(n_bins)  # at every code
         self.products = (self.basis[:, :, None] * self.basis[:, None, :]).reshape(256, -1)
         self.codes = np.zeros((1, X.shape[1], -(-len(X) // 4) * 4), np.uint8)
-        kernels.encode_knots(np.asarray(X), self.knots, sublevels(n_bins), self.codes[0])
+        if response == "constant":
+            for knots, x, codes in zip(self.knots, X.T, self.codes[0]):
+                codes[: len(x)] = np.searchsorted(knots[1:-1], x, side="right")
+        else:
+            kernels.encode_knots(np.asarray(X), self.knots, sublevels(n_bins), self.codes[0])
 
     def _histograms(self, column, features):
         out = np.empty((len(features), 256))
@@ -142,16 +146,6 @@ class TableLearners:
         """Response of one feature: scores (n, q) to add, and its parameters (q, width)."""
         parameters = np.stack([self._solve(g[:, q], h[:, q], np.array([feature]))[0][0] for q in range(g.shape[1])])
         return (self.basis @ parameters.T)[self.codes[0, feature, : self.n_samples]], parameters
-
-
-def response_basis(n_bins: int, response: str) -> np.ndarray:
-    """Basis functions at every code, (256, width): hats on the knots ("piecewise"), or the bins themselves ("constant")."""
-    if response == "piecewise":
-        return hat_basis(n_bins)
-    basis = np.zeros((256, n_bins))
-    codes = np.arange(n_bins * sublevels(n_bins) + 1)
-    basis[codes, np.minimum(codes // sublevels(n_bins), n_bins - 1)] = 1.0
-    return basis
 
 
 class LogitBoostClassifier(SelectingClassifier):

@@ -1,8 +1,7 @@
-"""RankBoost with threshold rankers: the baseline of the ranking experiments (Barbu et al. (2014), section 7.3.1)."""
+"""RankBoost with threshold rankers: the baseline of the ranking experiments (Barbu et al., 2014, section 7.3.1)."""
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Self
 
 import numpy as np
@@ -10,8 +9,8 @@ from numba import njit
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..common.validation import check_sample_weight
-from ..objective.pairwise import graded_pairs
+from ..common.validation import check_integer, check_sample_weight
+from ..objective.pairwise import check_pairs, graded_pairs
 
 
 @njit(cache=True)
@@ -31,16 +30,14 @@ def _best_threshold(codes, potential, n_thresholds):
 
 
 class RankBoost(BaseEstimator):
-    """RankBoost with weak rankers h(x) = [x_j > theta], eq. (23) of Barbu et al. (2014).
-
-    After Freund, Iyer, Schapire and Singer, JMLR 2003.
+    """RankBoost [1]_ with weak rankers h(x) = [x_j > theta], eq. (23) of Barbu et al. (2014) [2]_.
 
     Parameters
     ----------
     n_rounds : int, default 100
-        T: number of weak rankers; a feature may come again.
+        T: number of weak rankers, at least 1; a feature may come again.
     n_thresholds : int, default 64
-        B: equally spaced thresholds inside the range of each feature.
+        B: equally spaced thresholds, at least 1, inside the range of each feature.
 
     Attributes
     ----------
@@ -49,11 +46,19 @@ class RankBoost(BaseEstimator):
     feature_importances_ : ndarray of shape (n_features,)
         Sums of the absolute weights, divided by their total.
     n_features_in_, feature_names_in_
+        As in every estimator of scikit-learn.
 
     Notes
     -----
     A round takes the weak ranker with the greatest |r|, r = sum D_ij (h(x_i) - h(x_j)), with the weight 1/2 ln((1 + r) / (1 - r))
-    (the third method of the paper). Pairs without a preference take no part. Ranking that has become perfect stops the rounds.
+    (the third method of [1]_). Pairs without a preference take no part. Ranking that has become perfect stops the rounds.
+
+    References
+    ----------
+    .. [1] Y. Freund, R. Iyer, R. E. Schapire, Y. Singer, "An Efficient Boosting Algorithm for Combining Preferences", Journal of
+       Machine Learning Research 4 (2003).
+    .. [2] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression, Classification and Ranking",
+       arXiv:1310.2880v2 (2014).
 
     Examples
     --------
@@ -69,7 +74,7 @@ class RankBoost(BaseEstimator):
         self.n_thresholds = n_thresholds
 
     def fit(self, X, y=None, *, qid=None, pairs=None, sample_weight=None) -> Self:
-        """Fit.
+        """Learn weak rankers, one per round.
 
         Parameters
         ----------
@@ -85,45 +90,41 @@ class RankBoost(BaseEstimator):
 
         Returns
         -------
-        RankBoost
-            The fitted estimator itself.
+        self
+            The fitted estimator.
 
         Raises
         ------
         ValueError
             If no pair has a preference, or a parameter is out of range.
         """
-        for name, least in (("n_rounds", 1), ("n_thresholds", 1)):
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or value < least:
-                raise ValueError(f"{name}={value!r} is not valid; expected an integer >= {least}")
+        check_integer("n_rounds", self.n_rounds, 1)
+        check_integer("n_thresholds", self.n_thresholds, 1)
         if pairs is None:
             X, y = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
             above, below = graded_pairs(y, qid).T
             strength = np.ones(len(above))
         else:
             X = validate_data(self, X, dtype=np.float64)
-            pairs = np.asarray(pairs, dtype=np.float64)
-            if pairs.ndim != 2 or pairs.shape[1] != 3:
-                raise ValueError(f"pairs has shape {pairs.shape}; expected (n_pairs, 3): i, j, r")
-            ij = pairs[:, :2].astype(np.int64)
-            if len(ij) and (ij.min() < 0 or ij.max() >= len(X)):
-                raise ValueError(f"pairs must hold rows of X (0 to {len(X) - 1})")
-            strength = 2.0 * pairs[:, 2] - 1.0
-            above = np.where(strength > 0, ij[:, 0], ij[:, 1])
-            below = np.where(strength > 0, ij[:, 1], ij[:, 0])
-            strength = np.abs(strength)
+            ij, r = check_pairs(pairs, len(X))
+            above, below = np.where(r > 0.5, ij.T, ij.T[::-1])
+            strength = np.abs(2.0 * r - 1.0)
         weight = check_sample_weight(sample_weight, len(X))
         strength = strength * weight[above] * weight[below]
         above, below, strength = above[strength > 0], below[strength > 0], strength[strength > 0]
         if not len(strength):
             raise ValueError(f"no two items of a query differ in grade (n_samples={len(X)}); nothing can be learnt")
+        self._boost(X, above, below, strength / strength.sum())
+        importance = np.bincount(self.features_, np.abs(self.alphas_), X.shape[1])
+        self.feature_importances_ = importance / importance.sum()
+        return self
 
+    def _boost(self, X, above, below, distribution):
+        """The rounds, on pairs of rows with weights that sum to one."""
         low, high = X.min(axis=0), X.max(axis=0)
         b = self.n_thresholds
         grid = low + (high - low) * (np.arange(1, b + 1)[:, None] / (b + 1))
         codes = np.array([np.searchsorted(grid[:, j], X[:, j], side="left") for j in range(X.shape[1])], dtype=np.int64)
-        distribution = strength / strength.sum()
         features, thresholds, alphas = [], [], []
         for _ in range(self.n_rounds):
             potential = np.bincount(above, distribution, len(X)) - np.bincount(below, distribution, len(X))
@@ -145,9 +146,6 @@ class RankBoost(BaseEstimator):
         self.features_ = np.array(features)
         self.thresholds_ = np.array(thresholds)
         self.alphas_ = np.array(alphas)
-        importance = np.bincount(self.features_, np.abs(self.alphas_), X.shape[1])
-        self.feature_importances_ = importance / importance.sum()
-        return self
 
     def decision_function(self, X) -> np.ndarray:
         """Scores (n_samples,): the greater the better.

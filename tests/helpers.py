@@ -7,6 +7,7 @@ from annealed.models.keypoints.window_models import KeypointModel
 from annealed.models.motion.candidate_set import CandidateSet
 from annealed.pipelines.cli.app import app
 from annealed.pipelines.faces.data import FaceImage
+from annealed.vision import Photograph
 from annealed.vision.tracks.candidates import Candidate
 from annealed.vision.windows.feature_layout import HAAR_KINDS
 from annealed.vision.windows.feature_pool import FeaturePool
@@ -121,3 +122,24 @@ def invented_sets(n_sets=40, n_features=30, seed=0):
         labels = [np.arange(20) < rng.integers(4, 16) for _ in range(n)]
         sets.append(CandidateSet(f"s{i}", f"v{i % 20}", [Candidate(l.astype(int), "raw", 4) for l in labels], features, errors))
     return sets
+
+
+def picture(label, seed, shape=(90, 120)):
+    """Noise, with rings for one class and crosses for the other."""
+    rng = np.random.default_rng(seed)
+    image = cv2.GaussianBlur(rng.integers(60, 190, (*shape, 3)).astype(np.uint8), (0, 0), 2.0)
+    for _ in range(4):
+        x, y = (int(rng.integers(15, side - 15)) for side in (shape[1], shape[0]))
+        colour = tuple(int(v) for v in rng.integers(0, 256, 3))
+        if label == "ring":
+            cv2.circle(image, (x, y), 9, colour, 3)
+        else:
+            cv2.line(image, (x - 9, y), (x + 9, y), colour, 3)
+            cv2.line(image, (x, y - 9), (x, y + 9), colour, 3)
+    return image
+
+
+def photographs(n, heads=True, first=0):
+    labels = ["ring", "cross"] * (n // 2)
+    box = (20, 10, 80, 70) if heads else None
+    return [Photograph(picture(label, first + i), box) for i, label in enumerate(labels)], labels

@@ -194,7 +194,19 @@ def encode(X: np.ndarray, knots: np.ndarray, even: bool, codes: np.ndarray, star
 
 
 def hat_basis(n_bins: int, missing: bool = False) -> np.ndarray:
-    """Hat functions u_0..u_B at every code, (256, B + 1); with ``missing`` one more column that is 1 for NaN alone.
+    """Hat functions u_0..u_B at every code.
+
+    Parameters
+    ----------
+    n_bins : int
+        B, 1 to 126.
+    missing : bool, default False
+        Add a column that is 1 for NaN alone.
+
+    Returns
+    -------
+    ndarray of shape (256, B + 1 + missing)
+        One row per code.
 
     Examples
     --------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit
@@ -79,6 +81,8 @@ class OnlineClassifier(InheritsParameters, SparseClassifierMixin, SelectorMixin,
     A learner supplies ``_new_state(n_features, rng)``, ``_learn(state, X, y, weight, rng, n_passes)`` and ``_weights(state)``; with
     more than two classes there is one state per class against the rest.
     """
+
+    _row_length: Any  # mean squared length of a row; None before the first
 
     def __init__(self, *, loss="hinge", max_iter=20, class_weight=None, fit_intercept=True, random_state=None, verbose=False):
         self.loss = loss

@@ -1,5 +1,9 @@
 """The estimators as scikit-learn sees them, and their laws."""
 
+import ast
+from pathlib import Path
+
+import annealed.learners
 import numpy as np
 import pandas as pd
 import pytest
@@ -564,3 +568,15 @@ def test_path_of_one_size_is_the_fit():
     X, y = problem()
     direct = FSARegressor(3).fit(X, y)
     assert np.array_equal(FSAPath(FSARegressor(), [3]).fit(X, y).get_estimator(3).coef_, direct.coef_)
+
+
+def test_no_two_constructors_repeat_a_list():
+    folder = Path(annealed.learners.__file__).parent
+    lists = {}
+    for path in folder.rglob("*.py"):
+        for cls in (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef)):
+            for method in cls.body:
+                if isinstance(method, ast.FunctionDef) and method.name == "__init__":
+                    lists[f"{path.stem}.{cls.name}"] = {a.arg for a in method.args.args[1:] + method.args.kwonlyargs}
+    repeated = {(a, b): lists[a] & lists[b] for a in lists for b in lists if a < b and len(lists[a] & lists[b]) > 6}
+    assert len(lists) > 10 and not repeated

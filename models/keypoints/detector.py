@@ -31,7 +31,19 @@ _REQUESTS_AFTER_GRID = 4.0
 
 
 class Detection(NamedTuple):
-    """One detected keypoint: its name, position and score, and the side of the detection window (image pixels)."""
+    """One detected keypoint.
+
+    Parameters
+    ----------
+    keypoint : str
+        Its name.
+    x, y : float
+        Position in image pixels.
+    score : float
+        The greater the surer.
+    size : float
+        Side of the detection window in image pixels.
+    """
 
     keypoint: str
     x: float
@@ -99,6 +111,7 @@ class KeypointDetector:
         Parameters
         ----------
         keypoints : iterable of str or None
+            None: all.
 
         Returns
         -------
@@ -122,6 +135,7 @@ class KeypointDetector:
         Parameters
         ----------
         mode : str or None
+            A name of :class:`~annealed.models.keypoints.guided_search.Mode`.
         keypoints : iterable of str, optional
             All by default.
         shape_regression : bool, default True
@@ -219,13 +233,14 @@ class KeypointDetector:
         levels : list of Level
             From :meth:`pyramid`.
         mode : Mode, default "scan"
+            In which their windows are searched.
         max_detections : int, default 200
             At most this many of each.
 
         Returns
         -------
         dict of str to ndarray of shape (n, 4)
-            x, y, score, scale.
+            Columns x, y (image pixels), score and scale (pixels of the level per image pixel).
 
         Raises
         ------
@@ -236,12 +251,38 @@ class KeypointDetector:
         return self._search(levels, anchors, mode, self._anchor_thresholds(anchors, mode), max_detections)
 
     def classifier(self, keypoint: str, mode: str) -> KeypointModel:
-        """Return the model that scores the windows of a mode: that of the scan, or the verifier c1 behind c0."""
+        """Return the model that scores the windows of a mode: that of the scan, or the verifier c1 behind c0.
+
+        Parameters
+        ----------
+        keypoint : str
+            Name of the keypoint.
+        mode : Mode
+            Which windows are scored.
+
+        Returns
+        -------
+        KeypointModel
+        """
         guide = self.guides.get(keypoint) if mode == Mode.PRUNE else None
         return self.models[keypoint] if guide is None or guide.verifier is None else guide.verifier
 
     def default_threshold(self, keypoint: str, shape_regression: bool = True, mode: str | None = None) -> float:
-        """Return the least score of a detection unless asked otherwise; parameters as in :meth:`detect`."""
+        """Return the least score of a detection unless asked otherwise.
+
+        Parameters
+        ----------
+        keypoint : str
+            Name of the keypoint.
+        shape_regression : bool, default True
+            As in :meth:`detect`.
+        mode : Mode, optional
+            As in :meth:`detect`.
+
+        Returns
+        -------
+        float
+        """
         regressor = self.shape_regressor
         if shape_regression and regressor is not None and keypoint in regressor.steps:
             return regressor.thresholds.get(keypoint, 0.0)
@@ -347,6 +388,7 @@ class KeypointDetector:
         Parameters
         ----------
         level : Level
+            Level of the pyramid.
         mode : Mode, default "scan"
             Other modes need rows around each strip.
         buffers : Buffers, optional
@@ -366,7 +408,24 @@ class KeypointDetector:
             yield level_channels(level.image, self.pool, (top, min(height, top + rows)), margin, buffers, expected)
 
     def score_strip(self, level: Level, channels: LevelChannels, keypoint: str, mode: str = Mode.SCAN) -> np.ndarray:
-        """Return the windows of a strip that pass all rejection thresholds: (n, 4) x, y (image pixels), scale, score."""
+        """Score the windows of a strip.
+
+        Parameters
+        ----------
+        level : Level
+            Level of the pyramid.
+        channels : LevelChannels
+            Tables of the strip, from :meth:`strips` with the same mode.
+        keypoint : str
+            Name of the keypoint.
+        mode : Mode, default "scan"
+            Which windows are scored.
+
+        Returns
+        -------
+        ndarray of shape (n, 4)
+            Columns x, y (image pixels), scale and score of the windows that pass all rejection thresholds.
+        """
         classifier = self.classifier(keypoint, mode)
         model = classifier.compiled(self.pool)
         if mode == Mode.SCAN:
@@ -384,7 +443,22 @@ class KeypointDetector:
         return np.column_stack([xy, np.full(len(xy), level.scale), score])
 
     def score_level(self, level: Level, keypoint: str, mode: str = Mode.SCAN) -> np.ndarray:
-        """Return the windows of a whole level that pass all rejection thresholds, as :meth:`score_strip`."""
+        """Score the windows of a whole level.
+
+        Parameters
+        ----------
+        level : Level
+            Level of the pyramid.
+        keypoint : str
+            Name of the keypoint.
+        mode : Mode, default "scan"
+            Which windows are scored.
+
+        Returns
+        -------
+        ndarray of shape (n, 4)
+            As :meth:`score_strip`.
+        """
         parts = [self.score_strip(level, channels, keypoint, mode) for channels in self.strips(level, mode)]
         return np.concatenate(parts)
 
@@ -394,6 +468,7 @@ class KeypointDetector:
         Parameters
         ----------
         path : path
+            File to write.
 
         Raises
         ------
@@ -420,6 +495,7 @@ class KeypointDetector:
         Parameters
         ----------
         path : path
+            File to read.
 
         Returns
         -------

@@ -41,11 +41,32 @@ class WindowModel:
     intercept: float | np.ndarray
 
     def take(self, order: np.ndarray) -> Self:
-        """Return the model of some features (positions), in the order given."""
+        """Return the model of some of the features.
+
+        Parameters
+        ----------
+        order : ndarray of shape (m,), int
+            Positions among the features, in the new order.
+
+        Returns
+        -------
+        WindowModel
+            Of the same class.
+        """
         return replace(self, features=self.features[order], responses=self.responses.take(order))
 
     def compiled(self, pool: FeaturePool) -> CompiledModel:
-        """Return the form that the compiled loops read; computed once."""
+        """Return the form that the compiled loops read; it is computed once.
+
+        Parameters
+        ----------
+        pool : FeaturePool
+            The pool that the features belong to.
+
+        Returns
+        -------
+        CompiledModel
+        """
         if "_compiled" not in self.__dict__:
             self.__dict__["_compiled"] = self._compile(pool)
         return self.__dict__["_compiled"]
@@ -71,8 +92,12 @@ class KeypointModel(WindowModel):
 
     Parameters
     ----------
-    features, responses, intercept
-        As in `WindowModel`, with one output.
+    features : ndarray of shape (k, 8), int32
+        Features of the pool, in the order in which they are evaluated.
+    responses : Responses
+        Of these features, one output.
+    intercept : float
+        Start of the sum.
     thresholds : ndarray of shape (k,), float32
         A window is rejected when its running sum after feature t falls below entry t; -inf never rejects.
     localisation : Localisation
@@ -91,6 +116,7 @@ class KeypointModel(WindowModel):
         Parameters
         ----------
         pool : FeaturePool
+            The pool that the features belong to.
         reference_ied : float
             Unit of the localisation, in pixels of a level.
 
@@ -111,7 +137,9 @@ class KeypointModel(WindowModel):
         Parameters
         ----------
         patches : ndarray of shape (n, 26, 26, 3), uint8
+            Windows, with one pixel around each.
         pool : FeaturePool
+            The pool that the features belong to.
 
         Returns
         -------
@@ -120,7 +148,20 @@ class KeypointModel(WindowModel):
         return self._outputs(patches, pool)[:, 0]
 
     def partial_scores(self, patches: np.ndarray, pool: FeaturePool) -> np.ndarray:
-        """Return the running sums (n, k) after each feature of windows given as patches (n, 26, 26, 3), without rejection."""
+        """Return the running sums after each feature, without rejection.
+
+        Parameters
+        ----------
+        patches : ndarray of shape (n, 26, 26, 3), uint8
+            Windows, with one pixel around each.
+        pool : FeaturePool
+            The pool that the features belong to.
+
+        Returns
+        -------
+        ndarray of shape (n, k), float32
+            Entry t: the intercept and the responses of the features up to and including t.
+        """
         return pool.partial_scores(patches, self.features, self.responses, float(self.intercept))
 
 
@@ -142,6 +183,7 @@ class OffsetModel(WindowModel):
         Parameters
         ----------
         pool : FeaturePool
+            The pool that the features belong to.
 
         Returns
         -------
@@ -159,7 +201,9 @@ class OffsetModel(WindowModel):
         Parameters
         ----------
         patches : ndarray of shape (n, 26, 26, 3), uint8
+            Windows, with one pixel around each.
         pool : FeaturePool
+            The pool that the features belong to.
 
         Returns
         -------

@@ -159,9 +159,9 @@ class KeypointDetector:
         mode = Mode(mode)
         for name in searched:
             if mode != Mode.SCAN and name not in self.guides:
-                raise ValueError(f"mode={str(mode)!r}: the model has not learnt it for {name}, only 'scan'")
+                raise ValueError(f"mode={str(mode)!r}: the model does not have it for {name}, only 'scan'")
             if mode == Mode.PRUNE and not self.guides[name].prune:
-                raise ValueError(f"mode={str(mode)!r}: the model has not learnt to prune for {name}, only 'scan' and 'regress'")
+                raise ValueError(f"mode={str(mode)!r}: the model does not have it for {name}, only 'scan' and 'regress'")
         return mode
 
     def detect(

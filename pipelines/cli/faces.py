@@ -37,7 +37,7 @@ def detect(
     max_size: Annotated[float | None, typer.Option(help="Largest detection window, in image pixels.")] = None,
     mode: Mode = None,
     context: Context = True,
-    every: Annotated[int, typer.Option(help="Of a video or camera: look at every N-th frame.")] = 1,
+    every: Annotated[int, typer.Option(help="Of a video or camera: process every N-th frame.")] = 1,
     jobs: Annotated[int, typer.Option(help="Photographs at a time; 0: one per core. `seconds` is longer with more.")] = 1,
     as_json: AsJson = False,
     overlay: Annotated[
@@ -217,7 +217,7 @@ def evaluate(
 
 
 def _detect_frames(answers, as_json: bool, quiet: bool) -> None:
-    """Print what was found in each frame, and at last how many frames were looked at per second."""
+    """Print what was found in each frame, and at last how many frames were processed per second."""
     import time
 
     start, n, seconds = time.perf_counter(), 0, 0.0
@@ -233,7 +233,7 @@ def _detect_frames(answers, as_json: bool, quiet: bool) -> None:
     except KeyboardInterrupt:  # how one leaves a camera
         answers.close()
     elapsed = max(time.perf_counter() - start, 1e-9)
-    say(f"{n} frames looked at, {n / elapsed:.1f} per second ({n / max(seconds, 1e-9):.1f} by the detection alone)", quiet)
+    say(f"{n} frames processed, {n / elapsed:.1f} per second ({n / max(seconds, 1e-9):.1f} by the detection alone)", quiet)
 
 
 def _tiny_image():

@@ -1,4 +1,4 @@
-"""How keypoint detections are judged: the protocol of the PAMI text (section 3.3), as pure functions of arrays.
+"""Precision and recall of keypoint detections: the protocol of Barbu et al. (2017), section 3.3, as functions of arrays.
 
 A detection hits a visible keypoint when it lies within ``tolerance`` inter-eye distances (IED) of it. It is false
 when it lies at least ``max(tolerance, 0.1)`` IED away from that keypoint of EVERY face, whether visible or not.
@@ -62,7 +62,7 @@ def judge(xy, score, points, visible, ied, ignore=(), tolerance=0.05, max_detect
     tolerance : float
         Largest distance of a hit, in IED.
     max_detections : int
-        How many detections are looked at.
+        Largest number of detections that take part, the best.
 
     Returns
     -------
@@ -79,19 +79,18 @@ def judge(xy, score, points, visible, ied, ignore=(), tolerance=0.05, max_detect
 
     distance = np.hypot(*(xy[:, None] - points[None]).transpose(2, 0, 1)) / np.asarray(ied, float)[None]
     distance[np.isnan(distance)] = np.inf
-    # A hair of slack: whether a point lies on the circle must not hang on the rounding of its decimals.
-    slack = 1e-9
-    forgiven = ((xy[:, None] >= ignore[None, :, :2]) & (xy[:, None] <= ignore[None, :, 2:])).all(axis=2).any(axis=1)
-    forgiven |= (distance[:, ~visible] <= NEAR + slack).any(axis=1)
+    slack = 1e-9  # whether a point lies on the circle must not depend on the rounding of its decimals
+    ignored = ((xy[:, None] >= ignore[None, :, :2]) & (xy[:, None] <= ignore[None, :, 2:])).all(axis=2).any(axis=1)
+    ignored |= (distance[:, ~visible] <= NEAR + slack).any(axis=1)
     if tolerance < NEAR:
         false = (distance >= NEAR - slack).all(axis=1)
     else:
         false = (distance > tolerance + slack).all(axis=1)
 
-    outcome = np.where(false & ~forgiven, FALSE, NEITHER).astype(np.int8)
+    outcome = np.where(false & ~ignored, FALSE, NEITHER).astype(np.int8)
     face = np.full(len(xy), -1)
     free = visible.copy()
-    for i in np.flatnonzero(~forgiven):
+    for i in np.flatnonzero(~ignored):
         reach = np.where(free, distance[i], np.inf)
         if len(reach) and reach.min() <= tolerance + slack:
             face[i] = reach.argmin()
@@ -119,7 +118,7 @@ class Curve:
 
     @property
     def average_precision(self) -> float:
-        """Non-interpolated: the sum of precision times the gain in recall; NaN without points."""
+        """Average precision without interpolation: the sum of precision times the gain in recall; NaN without points."""
         if not self.n_points:
             return float("nan")
         return float(self.precision @ np.diff(self.recall, prepend=0.0))

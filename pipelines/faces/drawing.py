@@ -24,7 +24,7 @@ COLOURS = {
     "chin": (204, 121, 200),
 }
 _OTHER = (255, 255, 255)
-_SHORT_SIDE = 480  # small pictures are enlarged to at least this, so that the marks can be seen
+_SHORT_SIDE = 480  # small pictures are enlarged to at least this, so that the symbols can be seen
 
 
 def draw_detections(image: np.ndarray, detections: Sequence[Detection]) -> np.ndarray:
@@ -40,15 +40,15 @@ def draw_detections(image: np.ndarray, detections: Sequence[Detection]) -> np.nd
     Returns
     -------
     ndarray of shape (h, w, 3), uint8
-        The photograph, enlarged by a whole factor where it is small, with the marks and the legend.
+        The photograph, enlarged by a whole factor where it is small, with the detections and the legend.
     """
     factor = min(8, max(1, -(-_SHORT_SIDE // min(image.shape[:2]))))
     canvas = cv2.resize(image, None, fx=factor, fy=factor, interpolation=cv2.INTER_CUBIC) if factor > 1 else image.copy()
-    draw_marks(canvas, detections, factor)
+    draw_symbols(canvas, detections, factor)
     return np.vstack([canvas, _legend(canvas.shape[1], list(dict.fromkeys(d.keypoint for d in detections)))])
 
 
-def draw_marks(canvas: np.ndarray, detections: Sequence[Detection], factor: int = 1) -> None:
+def draw_symbols(canvas: np.ndarray, detections: Sequence[Detection], factor: int = 1) -> None:
     """Draw discs and rings into an image that was enlarged by a factor, in place."""
     shift = 4  # OpenCV draws at sixteenths of a pixel
 

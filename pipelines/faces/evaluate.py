@@ -30,7 +30,7 @@ COLUMNS = {
     "tolerance": "tolerance",
     "points": "points",
     "ap": "AP",
-    "recall_at_precision_90": "recall at precision .9",
+    "recall_at_precision_90": "recall at precision 0.9",
     "threshold": "threshold",
     "precision_at_threshold": "precision",
     "recall_at_threshold": "recall",
@@ -105,7 +105,7 @@ def evaluate_detector(
     Raises
     ------
     ValueError
-        If a keypoint of the detector is not one of the face's, a mode is not learnt, or no photograph can be read.
+        If a keypoint of the detector is not one of the face's, the model does not have the mode, or no photograph can be read.
     """
     for name in keypoints:
         if name not in KEYPOINTS:

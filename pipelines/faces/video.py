@@ -13,13 +13,13 @@ import numpy as np
 
 from ...models.keypoints.detector import Detection, KeypointDetector
 from ..common.video import VIDEO_SUFFIXES, writing_video
-from .drawing import draw_marks
+from .drawing import draw_symbols
 
 _RATE = 25.0  # frames per second where the source does not say
 
 
 @dataclass(frozen=True)
-class FrameAnswer:
+class FrameDetections:
     """Detections in one frame.
 
     Attributes
@@ -81,7 +81,7 @@ def video_source(images: Sequence[str]) -> str | int | None:
 
 def detect_video(
     detector: KeypointDetector, source: str | int, every: int = 1, overlay: Path | None = None, **options
-) -> Iterator[FrameAnswer]:
+) -> Iterator[FrameDetections]:
     """Detect keypoints in every N-th frame; stop the iteration to end early, the overlay is complete all the same.
 
     Parameters
@@ -90,15 +90,15 @@ def detect_video(
     source : str or int
         A video file or the number of a camera.
     every : int
-        Look at frames 0, every, 2 * every, ...
+        Process frames 0, every, 2 * every, ...
     overlay : path, optional
-        Video file (.mp4) to write: all frames, each with the detections of the last one that was looked at.
+        Video file (.mp4) to write: all frames, each with the detections of the last one that was processed.
     **options
         Of :meth:`KeypointDetector.detect`.
 
     Yields
     ------
-    FrameAnswer
+    FrameDetections
 
     Raises
     ------
@@ -138,9 +138,9 @@ def detect_video(
                     start = time.perf_counter()
                     shown = detector.detect(pixels, **options)
                     seconds = time.perf_counter() - start
-                    answer = FrameAnswer(name, number, number / rate, width, height, seconds, shown)
+                    answer = FrameDetections(name, number, number / rate, width, height, seconds, shown)
                 if write is not None:
-                    draw_marks(pixels, shown)
+                    draw_symbols(pixels, shown)
                     write(pixels)
                 if answer is not None:
                     try:

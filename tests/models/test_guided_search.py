@@ -99,7 +99,7 @@ def test_modes_that_the_model_does_not_have():
     detector.check_mode("regress")
     with pytest.raises(ValueError, match="expected one of scan, regress, prune"):
         detector.detect(IMAGE, mode="fast")
-    with pytest.raises(ValueError, match="not learnt to prune for a"):
+    with pytest.raises(ValueError, match="does not have it for a, only 'scan' and 'regress'"):
         detector.detect(IMAGE, mode="prune+regress")
     with pytest.raises(ValueError, match="only 'scan'"):
         replace(detector, guides={}).detect(IMAGE, mode="regress")

@@ -318,7 +318,7 @@ def test_camera(folder, model, monkeypatch):
     result = run("faces", "detect", "camera", 0, "--model", model, "--every", 2, "--overlay", out, "--json")
     assert result.exit_code == 0, result.output
     assert [(f["image"], f["frame"], f["time"]) for f in lines(result)] == [("camera 0", n, n / 25) for n in (0, 2, 4)]
-    assert "3 frames looked at" in result.stderr and opened[0].released
+    assert "3 frames processed" in result.stderr and opened[0].released
     marked = real(str(out))
     assert sum(marked.read()[0] for _ in range(20)) == 5
 

@@ -206,7 +206,7 @@ class FeaturePool:
 
         The value of a mirrored feature in a patch is ``sign`` times the value of the feature in the mirrored patch
         (``patch[:, ::-1]``). Mind that the pixel that stands for a window (see `extract_patches`) moves:
-        its mirror image is one pixel to the left. Where a mirrored model answers at x, the keypoint is at x - 1.
+        its mirror image is one pixel to the left. Where a mirrored model detects at x, the keypoint is at x - 1.
 
         Parameters
         ----------

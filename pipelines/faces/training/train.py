@@ -80,7 +80,7 @@ def train_detector(
         if MIRROR[name] != name:
             models[MIRROR[name]] = model.mirrored(pool, settings.reference_ied)
     info = {
-        "summary": f"{', '.join(keypoints)}; learnt from {len(images)} photographs",
+        "summary": f"{', '.join(keypoints)}; trained on {len(images)} photographs",
         "settings": asdict(settings),
         "training": training,
     }

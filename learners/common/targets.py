@@ -11,7 +11,7 @@ from sklearn.utils import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from ..designs.factory import rowwise
-from ..objective.losses import FlippedLogisticLoss, LogisticLoss, Loss, MarginLoss, MultinomialLoss, VapnikLoss, pointwise_loss
+from ..objective.losses import FlippedLogisticLoss, Loss, MultinomialLoss, loss_of_several_classes, pointwise_loss
 from .validation import check_sample_weight
 
 
@@ -67,8 +67,8 @@ def encode_classes(y, loss: str | Loss) -> tuple[np.ndarray, np.ndarray, Loss]:
         found = MultinomialLoss() if several else FlippedLogisticLoss()
     else:
         found = pointwise_loss(loss)
-    if several and isinstance(found, MarginLoss):
-        found = MultinomialLoss() if type(found) is LogisticLoss else VapnikLoss(found)
+    if several:
+        found = loss_of_several_classes(found)
     if found.several_classes:
         targets = np.eye(len(classes))[codes]
     elif several:

@@ -41,6 +41,7 @@ __all__ = [
     "check_bounded",
     "check_curvature",
     "get_loss",
+    "loss_of_several_classes",
     "pointwise_loss",
 ]
 
@@ -390,6 +391,23 @@ def pointwise_loss(loss: str | Loss) -> Loss:
     if not found.pointwise:
         raise ValueError(f"loss={loss!r} compares samples; expected one of single samples")
     return found
+
+
+def loss_of_several_classes(loss: Loss) -> Loss:
+    """The loss for more than two classes that belongs to a loss of single samples.
+
+    Parameters
+    ----------
+    loss : Loss
+
+    Returns
+    -------
+    Loss
+        The multinomial loss for the logistic one, :class:`VapnikLoss` for the other losses of the margin, else the loss itself.
+    """
+    if type(loss) is LogisticLoss:
+        return MultinomialLoss()
+    return VapnikLoss(loss) if isinstance(loss, MarginLoss) else loss
 
 
 def check_bounded(loss: Loss) -> None:

@@ -19,7 +19,7 @@ from ..common.constructors import InheritsParameters
 from ..common.targets import SparseClassifierMixin, class_codes
 from ..common.validation import check_integer, check_sample_weight
 from ..designs.sparse import canonical
-from ..objective.losses import LOSSES, LogisticLoss, Loss
+from ..objective.losses import LOSSES, Loss
 
 
 def margin_code(loss):
@@ -218,7 +218,7 @@ class OnlineClassifier(InheritsParameters, SparseClassifierMixin, SelectorMixin,
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         return X @ self.coef_.T + self.intercept_
 
-    @available_if(lambda self: self.loss == "logistic" or isinstance(self.loss, LogisticLoss))
+    @available_if(lambda self: getattr(self.loss, "name", self.loss) == "logistic")
     def predict_proba(self, X):
         """Probabilities, for the logistic loss only; several classes are normalised one against the rest.
 

@@ -1,0 +1,89 @@
+"""Losses of several classes: one score and one column of 0 / 1 per class."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import log_softmax, softmax
+
+from .base import Loss, MarginLoss
+
+
+class MultinomialLoss(Loss):
+    """Cross entropy of softmax scores; y has one column of 0 / 1 per class."""
+
+    name = "multinomial"
+    max_curvature = 0.5
+    default_step_size = 3.0
+    several_classes = True
+    redundant_outputs = 1
+
+    def value(self, y, scores, sample_weight) -> float:
+        return float(-sample_weight @ (y * log_softmax(scores, axis=1)).sum(axis=1))
+
+    def gradient(self, y, scores, sample_weight) -> np.ndarray:
+        return (softmax(scores, axis=1) - y) * sample_weight[:, None]
+
+    def curvature(self, y, scores, sample_weight) -> np.ndarray:
+        # The diagonal alone can be half of what the full matrix asks for.
+        p = softmax(scores, axis=1)
+        return 2.0 * p * (1.0 - p) * sample_weight[:, None]
+
+    def best_constant(self, y, sample_weight) -> np.ndarray:
+        logs = np.log(np.maximum(sample_weight @ y, 1e-300))
+        return logs - logs.mean()
+
+
+class VapnikLoss(Loss):
+    """Several classes on any binary loss: the mean of ``base`` over the differences f_y - f_c to all other classes c.
+
+    ``y`` has one column of 0 / 1 per class. With two classes this is ``base`` of f_1 - f_0; with the hinge it is the
+    multiclass machine of Vapnik and of Weston and Watkins.
+
+    Parameters
+    ----------
+    base : MarginLoss
+        Loss of one margin.
+
+    References
+    ----------
+    V. Vapnik, "Statistical Learning Theory", Wiley (1998).
+    J. Weston, C. Watkins, "Support vector machines for multi-class pattern recognition", ESANN (1999).
+    """
+
+    several_classes = True
+    redundant_outputs = 1
+
+    def __init__(self, base: MarginLoss):
+        self.base = base
+
+    @property
+    def default_step_size(self) -> float | None:  # type: ignore[override]
+        return self.base.default_step_size
+
+    @property
+    def has_curvature(self) -> bool:
+        return self.base.has_curvature
+
+    @property
+    def max_curvature(self) -> float:  # type: ignore[override]
+        # Per row the Hessian is the Laplacian of a star with C nodes: its largest eigenvalue is C / (C - 1) <= 2 times base's.
+        return 2.0 * self.base.max_curvature
+
+    def _margins(self, y, scores):
+        own = (y * scores).sum(axis=1, keepdims=True)
+        return own - scores, 1.0 - y  # the second array masks the class itself
+
+    def value(self, y, scores, sample_weight) -> float:
+        u, others = self._margins(y, scores)
+        return float(sample_weight @ (others * self.base.margin_value(u)).sum(axis=1) / (y.shape[1] - 1))
+
+    def gradient(self, y, scores, sample_weight) -> np.ndarray:
+        u, others = self._margins(y, scores)
+        slope = others * self.base.margin_slope(u) * (sample_weight / (y.shape[1] - 1))[:, None]
+        return y * slope.sum(axis=1, keepdims=True) - slope
+
+    def curvature(self, y, scores, sample_weight) -> np.ndarray:
+        # Twice the diagonal of a Laplacian majorises it.
+        u, others = self._margins(y, scores)
+        bend = others * self.base.margin_curvature(u) * (2.0 * sample_weight / (y.shape[1] - 1))[:, None]
+        return y * bend.sum(axis=1, keepdims=True) + bend

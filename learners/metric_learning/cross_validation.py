@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import numbers
 from collections.abc import Mapping
 
@@ -18,6 +19,17 @@ from .boosting_run import BoostingRun, class_scores
 from .sdist import SDist
 
 FROM_ONE_PATH = ("n_steps", "n_features_to_select", "n_neighbors_predict", "classifier")  # all values come from one run
+
+
+def _of_best_estimator(method):
+    """The same method of ``best_estimator_``."""
+
+    @functools.wraps(method)
+    def delegate(self, X):
+        check_is_fitted(self)
+        return getattr(self.best_estimator_, method.__name__)(X)
+
+    return delegate
 
 
 class SDistCV(MetaEstimatorMixin, TransformerMixin, ClassifierMixin, BaseEstimator):
@@ -156,69 +168,10 @@ class SDistCV(MetaEstimatorMixin, TransformerMixin, ClassifierMixin, BaseEstimat
             (r for r in self.cv_results_ if r["mean_error"] <= limit), key=lambda r: (r["n_columns"], r["n_steps"], r["mean_error"])
         )
 
-    def predict(self, X):
-        """Predict with ``best_estimator_``.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows, in the units of the training data.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels.
-        """
-        check_is_fitted(self)
-        return self.best_estimator_.predict(X)
-
-    def predict_proba(self, X):
-        """Predict probabilities with ``best_estimator_``.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows, in the units of the training data.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            See :meth:`SDist.predict_proba`.
-        """
-        check_is_fitted(self)
-        return self.best_estimator_.predict_proba(X)
-
-    def decision_function(self, X):
-        """Scores of ``best_estimator_``.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows, in the units of the training data.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            See :meth:`SDist.decision_function`.
-        """
-        check_is_fitted(self)
-        return self.best_estimator_.decision_function(X)
-
-    def transform(self, X):
-        """Map rows into the subspace that ``best_estimator_`` learnt.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows, in the units of the training data.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, rank)
-            Coordinates, the strongest direction first.
-        """
-        check_is_fitted(self)
-        return self.best_estimator_.transform(X)
+    predict = _of_best_estimator(SDist.predict)
+    predict_proba = _of_best_estimator(SDist.predict_proba)
+    decision_function = _of_best_estimator(SDist.decision_function)
+    transform = _of_best_estimator(SDist.transform)
 
     def get_feature_names_out(self, input_features=None):
         """Names of the directions of the subspace.

@@ -120,7 +120,9 @@ def test_views_of_mapped_arrays(files):
         view = np.load(files[name], mmap_mode="r")[100:1100, 3:50]
         y = targets(X, "binary")[100:1100]
         assert isinstance(on_disk(view), RawSource)
-        assert_same_fit(FSAClassifier(3).fit(on_disk(view, memory_limit="50KB"), y), FSAClassifier(3).fit(X[100:1100, 3:50], y))
+        here = FSAClassifier(3).fit(X[100:1100, 3:50], y)
+        assert_same_fit(FSAClassifier(3).fit(on_disk(view, memory_limit="50KB"), y), here)
+        assert_same_fit(FSAClassifier(3).fit(view, y), here)  # not wrapped: an array like any other
         with pytest.raises(ValueError, match="strides"):
             on_disk(np.load(files[name], mmap_mode="r")[::2, ::2])
 

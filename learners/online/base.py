@@ -174,7 +174,7 @@ class OnlineClassifier(InheritsParameters, SparseClassifierMixin, SelectorMixin,
 
     def _begin(self, n_features):
         self._rng = np.random.RandomState(check_random_state(self.random_state).randint(2**31 - 1))
-        self._row_length: Any = None  # a number once rows were seen
+        self._row_length = None
         n_problems = 1 if len(self.classes_) == 2 else len(self.classes_)
         self._states = [self._new_state(n_features, self._rng) for _ in range(n_problems)]
 

@@ -3,7 +3,6 @@
 import importlib
 import inspect
 import re
-from pathlib import Path
 
 import pytest
 from numpydoc.docscrape import get_doc_object
@@ -64,18 +63,6 @@ def problems(name):
     return found
 
 
-# To be mended, and then taken off the list.
-PENDING = set((Path(__file__).parent / "docstrings_pending.txt").read_text().split())
-
-
 @pytest.mark.parametrize("name", sorted(public_names()))
 def test_docstring(name):
-    found = problems(name)
-    if name in PENDING:
-        assert found, f"{name} is complete: take it off docstrings_pending.txt"
-        pytest.xfail(f"{len(found)} problems")
-    assert not found
-
-
-def test_the_list_holds_public_names():
-    assert not PENDING - set(public_names())
+    assert not problems(name)

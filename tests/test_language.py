@@ -1,7 +1,6 @@
 """Public text uses the field's words: docstrings and messages of the package, its pages and cards."""
 
 import ast
-import json
 import re
 from pathlib import Path
 
@@ -49,14 +48,9 @@ def private_words(path):
     return found
 
 
-# At most so many are left in a file; a file that is done leaves the list.
-LEFT = json.loads((Path(__file__).parent / "language_left.json").read_text())
-
-
 @pytest.mark.parametrize("path", [*SOURCES, *PAGES], ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_words_of_the_field(path):
-    found = private_words(path)
-    assert len(found) <= LEFT.get(path.relative_to(ROOT).as_posix(), 0), "; ".join(found)
+    assert not private_words(path)
 
 
 def test_private_words_are_found(tmp_path):

@@ -17,6 +17,10 @@ def default_sizes(n_units: int, n_samples: int) -> np.ndarray:
         Features (or groups).
     n_samples : int
 
+    Returns
+    -------
+    ndarray of int
+
     Examples
     --------
     >>> default_sizes(1000, 100)
@@ -30,7 +34,7 @@ def default_sizes(n_units: int, n_samples: int) -> np.ndarray:
 
 
 def ebic(value: float, n_samples: float, k: int, n_units: int, degrees: int, *, squared: bool, gamma: float = 1.0) -> float:
-    """Extended BIC: -2 log likelihood + degrees ln n + 2 gamma ln C(M, k) (Chen and Chen, Biometrika 2008).
+    """Extended BIC: -2 log likelihood + degrees ln n + 2 gamma ln C(M, k) [1]_.
 
     Parameters
     ----------
@@ -42,6 +46,20 @@ def ebic(value: float, n_samples: float, k: int, n_units: int, degrees: int, *, 
         Features chosen, and among how many.
     degrees : int
         Free coefficients.
+    squared : bool
+        Whether the loss is the squared one.
+    gamma : float, default 1.0
+        Weight of the number of possible supports; 0 is the BIC.
+
+    Returns
+    -------
+    float
+        The smaller, the better.
+
+    References
+    ----------
+    .. [1] J. Chen, Z. Chen, "Extended Bayesian information criteria for model selection with large model spaces", Biometrika 95
+       (2008).
     """
     fit = n_samples * np.log(max(2.0 * value, 1e-300)) if squared else 2.0 * n_samples * value
     ways = gammaln(n_units + 1) - gammaln(k + 1) - gammaln(n_units - k + 1)

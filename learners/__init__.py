@@ -20,7 +20,7 @@ from .objective.losses import (
 )
 from .objective.pairwise import PairwiseLogisticLoss
 from .objective.priors import Prior
-from .online.stabilised import StabilisedTruncatedSGDClassifier
+from .online.stabilised import StabilizedTruncatedSGDClassifier
 from .online.truncated import FOBOSClassifier, RDAClassifier, TruncatedGradientClassifier
 from .selectors.forward_backward import ForwardBackwardClassifier, ForwardBackwardRegressor
 from .selectors.logitboost import LogitBoostClassifier
@@ -61,7 +61,7 @@ __all__ = [
     "Schedule",
     "SelectionStability",
     "SquaredLoss",
-    "StabilisedTruncatedSGDClassifier",
+    "StabilizedTruncatedSGDClassifier",
     "TISPClassifier",
     "TISPRegressor",
     "TruncatedGradientClassifier",

@@ -48,7 +48,7 @@ def _scratch(n_columns):
 
 
 @fill_docstring(shared=PARAMETERS, attributes=ATTRIBUTES)
-class StabilisedTruncatedSGDClassifier(OnlineClassifier):
+class StabilizedTruncatedSGDClassifier(OnlineClassifier):
     """Linear classifier by SGD on parallel paths, with informative truncation and features dropped for good by their stability.
 
     Every path sees the rows in another order. After a burst of rows each coefficient shrinks in proportion to how many of
@@ -115,7 +115,7 @@ class StabilisedTruncatedSGDClassifier(OnlineClassifier):
     --------
     >>> from sklearn.datasets import make_classification
     >>> X, y = make_classification(400, 50, n_informative=5, n_redundant=0, shuffle=False, class_sep=2, random_state=0)
-    >>> model = StabilisedTruncatedSGDClassifier(5, random_state=0).fit(X, y)
+    >>> model = StabilizedTruncatedSGDClassifier(5, random_state=0).fit(X, y)
     >>> int(model.get_support().sum())
     5
     """

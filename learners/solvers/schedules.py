@@ -67,7 +67,7 @@ class Schedule(BaseEstimator):
     mu : float or "auto", default "auto"
         Speed, at least 0. The greater it is, the more features leave in the first steps: less time, and less time for each feature
         to prove itself. With 0 "inverse" falls on a straight line. "auto" is the default of the estimator: 100 for classification
-        and ranking, 30 for regression, 0.3 for :class:`StabilisedTruncatedSGDClassifier`; 100 where the object is called by itself.
+        and ranking, 30 for regression, 0.3 for :class:`StabilizedTruncatedSGDClassifier`; 100 where the object is called by itself.
 
     References
     ----------

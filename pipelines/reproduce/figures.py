@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import MaxAbsScaler, normalize
 
-from ...learners import FSAClassifier, Schedule, SDist, StabilisedTruncatedSGDClassifier, TruncatedGradientClassifier
+from ...learners import FSAClassifier, Schedule, SDist, StabilizedTruncatedSGDClassifier, TruncatedGradientClassifier
 from ...learners.metric_learning.boosting import SparseMetric
 from ..common.checkpoints import Checkpoint
 from .datasets import load_set
@@ -133,10 +133,10 @@ def _nonzeros(data_dir=None) -> Figure:
     figure = Figure(figsize=(7, 4), layout="tight")
     ax = figure.subplots()
     for label, model in (
-        ("annealed stages", StabilisedTruncatedSGDClassifier(300, loss="logistic", learning_rate=3.0, random_state=0)),
+        ("annealed stages", StabilizedTruncatedSGDClassifier(300, loss="logistic", learning_rate=3.0, random_state=0)),
         (
             "text, corrected",
-            StabilisedTruncatedSGDClassifier(selection="threshold", rejection=0.7, annealing=-3.0, min_bursts=5, random_state=0),
+            StabilizedTruncatedSGDClassifier(selection="threshold", rejection=0.7, annealing=-3.0, min_bursts=5, random_state=0),
         ),
     ):
         ax.plot(25 * np.arange(1, len(model.fit(X, y).history_) + 1), model.history_[:, 0] / X.shape[1], label=label)
@@ -163,7 +163,7 @@ def _sparsity(data_dir=None) -> Figure:
     figure = Figure(figsize=(7, 4), layout="tight")
     ax = figure.subplots()
     for label, model in (
-        ("annealed stages", StabilisedTruncatedSGDClassifier(0.01, loss="logistic", class_weight="balanced", random_state=0)),
+        ("annealed stages", StabilizedTruncatedSGDClassifier(0.01, loss="logistic", class_weight="balanced", random_state=0)),
         ("truncated gradient", TruncatedGradientClassifier(gravity=1e-4, loss="logistic", class_weight="balanced", random_state=0)),
     ):
         chosen = (model.fit(X, y).coef_ != 0).any(axis=0)

@@ -18,7 +18,7 @@ from sklearn.linear_model import SGDClassifier
 from sklearn.model_selection import ParameterGrid, RepeatedStratifiedKFold
 from sklearn.preprocessing import MaxAbsScaler, Normalizer
 
-from ...learners import FOBOSClassifier, RDAClassifier, Schedule, StabilisedTruncatedSGDClassifier, TruncatedGradientClassifier
+from ...learners import FOBOSClassifier, RDAClassifier, Schedule, StabilizedTruncatedSGDClassifier, TruncatedGradientClassifier
 from ...learners.stability import mean_kappa, selected
 from ..common.checkpoints import Checkpoint
 from .datasets import load_set
@@ -83,7 +83,7 @@ def candidates(name: str, loss: str) -> dict[str, tuple[Any, dict[str, list]]]:
         "RDA": (RDAClassifier(**shared), {"gamma": [0.001, 0.01, 0.1, 1.0], "penalty": [1e-6, 1e-5, 1e-4, 1e-3, 1e-2]}),
         "FOBOS": (FOBOSClassifier(**shared), {"learning_rate": [1.0, 3.0, 10.0], "penalty": [1e-5, 1e-4, 1e-3, 1e-2]}),
         "stabilised": (
-            StabilisedTruncatedSGDClassifier(share, schedule=Schedule(), **shared),
+            StabilizedTruncatedSGDClassifier(share, schedule=Schedule(), **shared),
             {
                 "learning_rate": [1.0, 3.0, 10.0],
                 "rejection": [0.05, 0.15],

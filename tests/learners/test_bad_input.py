@@ -23,7 +23,7 @@ from annealed.learners import (
     RDAClassifier,
     SDist,
     SDistCV,
-    StabilisedTruncatedSGDClassifier,
+    StabilizedTruncatedSGDClassifier,
     TISPClassifier,
     TISPRegressor,
     TruncatedGradientClassifier,
@@ -36,7 +36,7 @@ from sklearn.base import clone
 from sklearn.feature_selection import SelectKBest
 
 SELECTORS = [ForwardBackwardClassifier(2), LogitBoostClassifier(2), MinimaxSparseClassifier(), TISPClassifier(2)]
-ONLINE = [FOBOSClassifier(), RDAClassifier(), StabilisedTruncatedSGDClassifier(2), TruncatedGradientClassifier()]
+ONLINE = [FOBOSClassifier(), RDAClassifier(), StabilizedTruncatedSGDClassifier(2), TruncatedGradientClassifier()]
 EVERY = [*SELECTORS, *ONLINE, SDist(), SDistCV(), FSAClassifier(2)]
 X = np.random.default_rng(0).standard_normal((40, 6))
 Y = X[:, 2] > 0
@@ -48,7 +48,7 @@ BAD = {
     FOBOSClassifier: {"penalty": -1.0, "learning_rate": np.inf, "max_iter": True},
     RDAClassifier: {"gamma": 0.0, "rho": -1.0, "penalty": "x"},
     TruncatedGradientClassifier: {"burst_size": 0, "gravity": np.nan, "loss": "x"},
-    StabilisedTruncatedSGDClassifier: {
+    StabilizedTruncatedSGDClassifier: {
         "schedule": "x",
         "annealing": np.nan,
         "min_bursts": -1,

@@ -9,7 +9,7 @@ from annealed.learners import (
     HuberisedHingeLoss,
     LogisticLoss,
     RDAClassifier,
-    StabilisedTruncatedSGDClassifier,
+    StabilizedTruncatedSGDClassifier,
     TruncatedGradientClassifier,
     selection_stability,
 )
@@ -36,7 +36,7 @@ BASELINES = [TruncatedGradientClassifier, FOBOSClassifier, RDAClassifier]
         TruncatedGradientClassifier(random_state=0),
         FOBOSClassifier(penalty=1e-4, loss="logistic", random_state=0),
         RDAClassifier(penalty=1e-4, rho=0.0, random_state=0),
-        StabilisedTruncatedSGDClassifier(0.9, n_paths=2, random_state=0),
+        StabilizedTruncatedSGDClassifier(0.9, n_paths=2, random_state=0),
     ],
     expected_failed_checks=lambda _: NOT_FOR_SGD,
 )
@@ -135,7 +135,7 @@ def first_seed(model):
 def test_stabilised_stages_equal_a_slow_reference(loss, monkeypatch):
     monkeypatch.setattr("annealed.learners.online.path_state.POOL", 100000)  # all updates, not a sample
     X, y = sparse_problem()
-    model = StabilisedTruncatedSGDClassifier(6, loss=loss, n_paths=3, max_iter=2, random_state=1).fit(X, y)
+    model = StabilizedTruncatedSGDClassifier(6, loss=loss, n_paths=3, max_iter=2, random_state=1).fit(X, y)
     w, b, active = slow_stabilised(model, X.toarray(), y, model.history_[:, 0].astype(int))
     np.testing.assert_allclose(model.coef_[0], w, atol=1e-10)
     assert model.intercept_[0] == pytest.approx(b)
@@ -145,7 +145,7 @@ def test_stabilised_stages_equal_a_slow_reference(loss, monkeypatch):
 @pytest.mark.parametrize("selection", ["annealed", "threshold"])
 def test_any_number_of_threads_gives_the_same_model(selection):
     X, y = sparse_problem(200)
-    model = StabilisedTruncatedSGDClassifier(5, selection=selection, n_paths=5, random_state=0)
+    model = StabilizedTruncatedSGDClassifier(5, selection=selection, n_paths=5, random_state=0)
     one, three = (clone(model).set_params(n_jobs=n_jobs).fit(X, y) for n_jobs in (1, 3))
     np.testing.assert_array_equal(one.coef_, three.coef_)
     np.testing.assert_array_equal(one.history_, three.history_)
@@ -153,16 +153,16 @@ def test_any_number_of_threads_gives_the_same_model(selection):
 
 def test_active_features_only_ever_leave():
     X, y = sparse_problem(300, 50)
-    model = StabilisedTruncatedSGDClassifier(4, random_state=0).fit(X, y)
+    model = StabilizedTruncatedSGDClassifier(4, random_state=0).fit(X, y)
     left = model.history_[:, 0]
     assert (np.diff(left) <= 0).all() and left[-1] == 4
     assert model.get_support().sum() <= 4
     assert {0, 1, 2} <= set(np.flatnonzero(model.get_support()))
-    repaired = StabilisedTruncatedSGDClassifier(selection="threshold", rejection=0.7, min_bursts=5, random_state=0).fit(X, y)
+    repaired = StabilizedTruncatedSGDClassifier(selection="threshold", rejection=0.7, min_bursts=5, random_state=0).fit(X, y)
     assert (np.diff(repaired.history_[:, 0]) <= 0).all() and repaired.history_[-1, 0] < 50
 
 
-@pytest.mark.parametrize("method", [*BASELINES, StabilisedTruncatedSGDClassifier])
+@pytest.mark.parametrize("method", [*BASELINES, StabilizedTruncatedSGDClassifier])
 @pytest.mark.parametrize("kind", [sp.csr_matrix, sp.csc_array, np.asarray])
 def test_sparse_and_dense_rows_agree(method, kind):
     X, y = sparse_problem()
@@ -189,7 +189,7 @@ def test_a_stream_of_batches_equals_one_pass(method):
 
 def test_stabilised_learns_from_a_stream():
     X, y = make_classification(3000, 60, n_informative=5, n_redundant=0, shuffle=False, class_sep=1.5, flip_y=0, random_state=1)
-    model = StabilisedTruncatedSGDClassifier(5, loss="logistic", n_stages=40, n_paths=4, random_state=0)
+    model = StabilizedTruncatedSGDClassifier(5, loss="logistic", n_stages=40, n_paths=4, random_state=0)
     for start in range(0, 2500, 100):
         model.partial_fit(X[start : start + 100], y[start : start + 100], classes=[0, 1])
     assert set(np.flatnonzero(model.get_support())) <= set(range(5)) | set(np.flatnonzero(model.get_support())[:1])
@@ -197,19 +197,19 @@ def test_stabilised_learns_from_a_stream():
     with pytest.raises(ValueError, match="only the classes"):
         model.partial_fit(X[:2], [0, 7])
     with pytest.raises(ValueError, match="first call"):
-        StabilisedTruncatedSGDClassifier().partial_fit(X, y)
+        StabilizedTruncatedSGDClassifier().partial_fit(X, y)
 
 
 @pytest.mark.parametrize("loss", ["squared", "lorenz", "exponential", HuberisedHingeLoss(0.5), LogisticLoss(), ExponentialLoss()])
 def test_every_loss_of_ours(loss):
     X, y = sparse_problem(300)
-    assert StabilisedTruncatedSGDClassifier(5, loss=loss, learning_rate=0.2, random_state=0).fit(X, y).score(X, y) > 0.75
+    assert StabilizedTruncatedSGDClassifier(5, loss=loss, learning_rate=0.2, random_state=0).fit(X, y).score(X, y) > 0.75
 
 
 def test_labels_weights_and_refit():
     X, y = sparse_problem(300)
     names = np.where(y > 0, "yes", "no")
-    model = StabilisedTruncatedSGDClassifier(3, loss="logistic", refit=1e-3, random_state=0).fit(X, names)
+    model = StabilizedTruncatedSGDClassifier(3, loss="logistic", refit=1e-3, random_state=0).fit(X, names)
     assert set(model.predict(X)) == {"yes", "no"} and model.score(X, names) > 0.75
     assert model.predict_proba(X).sum(axis=1) == pytest.approx(1.0)
     kept = np.flatnonzero(model.get_support())
@@ -238,7 +238,7 @@ def test_labels_weights_and_refit():
 def test_bad_parameters_are_named(bad):
     X, y = sparse_problem()
     with pytest.raises(ValueError, match=f"{next(iter(bad))}={next(iter(bad.values()))!r}"):
-        StabilisedTruncatedSGDClassifier(**bad).fit(X, y)
+        StabilizedTruncatedSGDClassifier(**bad).fit(X, y)
 
 
 @settings(max_examples=50, deadline=None)
@@ -271,7 +271,7 @@ def test_dexter(data_dir):
     parts = {s: sp.csr_matrix(sp.load_npz(folder / f"X_{s}.npz")).astype(float) for s in ("train", "test")}
     for s, X in parts.items():
         parts[s] = sp.diags_array(1 / np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())) @ X
-    model = StabilisedTruncatedSGDClassifier(0.015, loss="logistic", learning_rate=3.0, random_state=0)
+    model = StabilizedTruncatedSGDClassifier(0.015, loss="logistic", learning_rate=3.0, random_state=0)
     model.fit(parts["train"], np.load(folder / "y_train.npy"))
     assert model.score(parts["test"], np.load(folder / "y_test.npy")) > 0.9
     assert model.get_support().sum() == 300

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from annealed.learners.common.additive import AdditiveModel
 from annealed.models import KeypointDetector, load_model, resolve_model
 from annealed.models.files import read_model, write_model
 from annealed.models.keypoints.detector import KeypointModel
@@ -196,3 +197,12 @@ def test_unknown_kind(tmp_path):
     write_model(tmp_path / "x.safetensors", "riddle", {}, {})
     with pytest.raises(ValueError, match="unknown kind 'riddle'"):
         load_model(tmp_path / "x.safetensors")
+
+
+def test_a_window_model_is_an_additive_model_in_single_precision():
+    model, patches = random_model(6), np.random.default_rng(6).integers(0, 256, (40, 26, 26, 3), dtype=np.uint8)
+    responses = model.responses
+    knots = responses.low[:, None] + responses.bin_width[:, None] * np.arange(responses.n_bins + 1)
+    additive = AdditiveModel(np.arange(len(knots)), knots, responses.values[:, :, None], None, model.intercept)
+    values = POOL.evaluate(patches, model.features)
+    np.testing.assert_allclose(additive.scores(values)[:, 0], model.scores(patches, POOL), atol=1e-4)

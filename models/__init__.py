@@ -17,7 +17,7 @@ KINDS = {
 
 _PUBLIC = {
     "KeypointDetector": "keypoints.detector",
-    "KeypointModel": "keypoints.detector",
+    "KeypointModel": "keypoints.window_models",
     "Detection": "keypoints.detector",
     "SegmentationRanker": "motion.ranker",
     "ImageClassifier": "images.classifier",

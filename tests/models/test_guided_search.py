@@ -64,7 +64,7 @@ def test_a_large_image_is_detected_in_strips_as_in_one_piece(monkeypatch):
     for mode in ("scan", "regress", "prune+regress"):
         whole = detector.detect(IMAGE, threshold=-np.inf, mode=mode)
         assert whole
-        monkeypatch.setattr("annealed.models.keypoints.detector.STRIP_PIXELS", 4000)
+        monkeypatch.setattr("annealed.models.keypoints.window_search.STRIP_PIXELS", 4000)
         assert len(list(detector.strips(gaussian_pyramid(IMAGE)[0], mode))) > 1
         assert detector.detect(IMAGE, threshold=-np.inf, mode=mode) == whole
         monkeypatch.undo()

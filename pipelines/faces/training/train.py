@@ -7,7 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from ....models.files import check_writable
-from ....models.keypoints.detector import KeypointDetector, KeypointModel
+from ....models.keypoints.detector import KeypointDetector
+from ....models.keypoints.window_models import KeypointModel
 from ....vision.windows.feature_pool import FeaturePool
 from ..data import MIRROR, FaceImage
 from .classifier import ClassifierTraining

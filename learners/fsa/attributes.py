@@ -1,4 +1,4 @@
-"""The fitted attributes of a solution, in the units of the user's data."""
+"""The fitted attributes of a solution, in the units of the data."""
 
 from __future__ import annotations
 

@@ -10,7 +10,6 @@ import numba
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..common.additive import AdditiveModel
@@ -90,7 +89,6 @@ class FSAEstimator(InheritsParameters, StepCallbacksMixin, SelectorMixin, BaseEs
 
     def _fit(self, X, y=None, **options) -> Self:
         check_parameters(self)
-        check_random_state(self.random_state)
         problem = self._encode(X, y, **options)
         with self._solving(problem):
             design = self._make_design(problem)

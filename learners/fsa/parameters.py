@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from sklearn.utils import check_random_state
+
 from ..common.validation import check_choice, check_integer, check_jobs, check_real, is_size
 from ..designs.responses import as_response
 from ..objective.losses import Loss
@@ -117,6 +119,7 @@ def check_parameters(estimator) -> None:
             raise ValueError(f"prior={e.prior!r} is not valid; expected a Prior or None")
         e.prior.check()
     check_jobs(e.n_jobs)
+    check_random_state(e.random_state)
     known = e.loss in e._losses if isinstance(e.loss, str) else isinstance(e.loss, Loss)
     if not known:
         raise ValueError(f"loss={e.loss!r} is not valid; expected one of {sorted(e._losses)} or a Loss object")

@@ -23,6 +23,7 @@ from annealed.learners import (
     Schedule,
     VapnikLoss,
 )
+from annealed.learners.fsa.refinement import choose_refinement
 from annealed.learners.objective.pairwise import graded_pairs
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -580,3 +581,27 @@ def test_no_two_constructors_repeat_a_list():
                     lists[f"{path.stem}.{cls.name}"] = {a.arg for a in method.args.args[1:] + method.args.kwonlyargs}
     repeated = {(a, b): lists[a] & lists[b] for a in lists for b in lists if a < b and len(lists[a] & lists[b]) > 6}
     assert len(lists) > 10 and not repeated
+
+
+@pytest.mark.parametrize(
+    "polish, curvature, worth, affordable, along, expected",
+    [
+        (None, True, True, True, False, "none"),
+        ("swap", False, True, True, False, "gradient"),
+        ("swap", True, False, False, True, "swap"),
+        ("auto", True, True, True, False, "swap"),
+        ("auto", True, True, True, True, "newton"),
+        ("auto", True, False, True, False, "newton"),
+        ("refit", True, True, True, False, "newton"),
+        ("refit", True, True, False, False, "gradient"),
+    ],
+)
+def test_how_a_size_is_refined(polish, curvature, worth, affordable, along, expected):
+    facts = {"has_curvature": curvature, "worth_exchanging": worth, "newton_affordable": affordable, "along_path": along}
+    assert choose_refinement(polish, **facts) == expected
+
+
+def test_a_ranker_needs_a_loss_of_pairs():
+    X, y = problem(40)
+    with pytest.raises(ValueError, match=r"^loss=LogisticLoss\(\) does not compare rows; expected one of"):
+        FSARanker(2, loss=LogisticLoss()).fit(X, y)

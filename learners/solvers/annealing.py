@@ -139,6 +139,10 @@ def anneal(
     for step, count in enumerate(counts):
         gradient, residual_sum, value = state.design.scores_and_gradient(state.coef, state.intercept, loss, y, sample_weight)
         state.loss_curve.append(value)
+        if callable(learning_rate) and from_zero and value > 2.0 * state.loss_curve[0]:
+            # The estimate missed the direction of the largest curvature, which by now dominates the coefficients.
+            rate = learning_rate(state.design, state.coef)
+            velocity = None if velocity is None else np.zeros_like(velocity)
         if prior is not None:
             gradient += prior.gradient(state.coef, state.design.n_knots)
         if velocity is None:

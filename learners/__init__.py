@@ -7,6 +7,7 @@ from .fsa.path import FSAPath
 from .fsa.ranker import FSARanker
 from .metric_learning.cross_validation import SDistCV
 from .metric_learning.sdist import SDist
+from .objective.chain import ChainLoss
 from .objective.losses import (
     ExponentialLoss,
     HuberisedHingeLoss,
@@ -27,12 +28,14 @@ from .selectors.logitboost import LogitBoostClassifier
 from .selectors.minimax import MinimaxSparseClassifier
 from .selectors.rankboost import RankBoost
 from .selectors.tisp import TISPClassifier, TISPRegressor
+from .sequences.linear_chain import LinearChainCRF
 from .solvers.schedules import Schedule
 from .sources.dask_matrix import on_dask
 from .sources.files import on_disk
 from .stability import SelectionStability, selection_stability
 
 __all__ = [
+    "ChainLoss",
     "ExponentialLoss",
     "FOBOSClassifier",
     "FSAClassifier",
@@ -44,6 +47,7 @@ __all__ = [
     "ForwardBackwardClassifier",
     "ForwardBackwardRegressor",
     "HuberisedHingeLoss",
+    "LinearChainCRF",
     "LogisticLoss",
     "LogitBoostClassifier",
     "LorenzLoss",

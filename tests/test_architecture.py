@@ -16,7 +16,7 @@ LEVELS = {
         {"designs"},
         {"solvers"},
         {"common"},
-        {"fsa", "metric_learning", "online", "selectors"},
+        {"fsa", "metric_learning", "online", "selectors", "sequences"},
         {"plots", "stability"},
     ],
     "vision": [{"images", "pyramid"}, {"tracks", "windows", "words"}],

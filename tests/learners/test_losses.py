@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from annealed.learners.objective.chain import ChainLoss
 from annealed.learners.objective.losses import (
     LOSSES,
     FlippedLogisticLoss,
@@ -53,7 +54,11 @@ def _concrete(cls):
         yield from _concrete(loss)
 
 
-MADE = {"pairwise_logistic": _pairwise}  # losses that need arguments
+def _chain():
+    return ChainLoss([1, 7, N - 8], np.random.default_rng(4).standard_normal((3, 3)))
+
+
+MADE = {"chain": _chain, "pairwise_logistic": _pairwise}  # losses that need arguments
 VARIANTS = [HuberisedHingeLoss(0.35), FlippedLogisticLoss(0.2), VapnikLoss(LorenzLoss()), VapnikLoss(LogisticLoss())]
 ALL = [*(MADE.get(cls.name, cls)() for cls in _concrete(Loss)), *VARIANTS]
 IDS = [f"{type(loss).__name__}{i}" for i, loss in enumerate(ALL)]

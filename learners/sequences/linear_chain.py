@@ -1,0 +1,300 @@
+"""The estimator of a linear-chain conditional random field, and what the selecting ones share with it."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import accuracy_score
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ..common.docstrings import fill_docstring
+from ..common.targets import class_codes
+from ..common.validation import check_choice, check_integer, check_real, check_sample_weight
+from ..objective.chain import ChainLoss, chain_terms
+from .problem import ChainFit, ChainProblem, minimise
+from .rows import Sequences, find_sequences, sequence_weights
+
+PARAMETERS = """
+    alpha : float, default 1.0
+        At least 0: alpha (||coef||^2 + ||transitions||^2) is subtracted from the summed log likelihood (crfsuite's c2).
+    fit_transitions : bool, default True
+        False: transitions stay 0, which is logistic regression of single rows.
+    fit_intercept : bool, default True
+        Whether each class has a constant; it is not shrunk.
+    max_iter : int, default 1000
+        Most iterations of L-BFGS.
+    tol : float, default 1e-9
+        Above 0: end when an iteration lowers the objective by less than this share."""
+
+ATTRIBUTES = """
+    classes_ : ndarray of shape (n_classes,)
+        Labels in ascending order.
+    coef_ : ndarray of shape (n_classes, n_features)
+    transitions_ : ndarray of shape (n_classes, n_classes)
+        Score of going from one class (row) to the next (column).
+    intercept_ : ndarray of shape (n_classes,)
+    objective_ : float
+        What was minimised: minus the summed log likelihood plus the penalty.
+    n_iter_ : int
+        Iterations of L-BFGS.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Where X has column names."""
+
+REFERENCES = """
+    References
+    ----------
+    .. [1] J. Lafferty, A. McCallum, F. Pereira, "Conditional random fields: Probabilistic models for segmenting and labeling
+       sequence data", International Conference on Machine Learning (2001).
+    .. [2] J. Liu, R. Fujimaki, J. Ye, "Forward-Backward Greedy Algorithms for General Convex Smooth Functions over A Cardinality
+       Constraint", International Conference on Machine Learning (2014), section 5."""
+
+
+class BaseCRF(ClassifierMixin, BaseEstimator):
+    """Sequences in, labels out; a subclass minimises in ``_fit_problem``."""
+
+    # Cross-validation hands the ids of the sequences on wherever scikit-learn's metadata routing is enabled.
+    __metadata_request__fit = {"sequence": True}  # noqa: RUF012
+    __metadata_request__predict = {"sequence": True}  # noqa: RUF012
+    __metadata_request__predict_proba = {"sequence": True}  # noqa: RUF012
+    __metadata_request__score = {"sequence": True}  # noqa: RUF012
+
+    alpha: float
+    fit_transitions: bool
+    fit_intercept: bool
+    max_iter: int
+    tol: float
+    classes_: np.ndarray
+    coef_: np.ndarray
+    transitions_: np.ndarray
+    intercept_: np.ndarray
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _fit_problem(self, problem: ChainProblem) -> None:
+        raise NotImplementedError
+
+    def _check_parameters(self) -> None:
+        check_real("alpha", self.alpha, 0.0)
+        check_choice("fit_transitions", self.fit_transitions, (True, False))
+        check_choice("fit_intercept", self.fit_intercept, (True, False))
+        check_integer("max_iter", self.max_iter, 1)
+        check_real("tol", self.tol, 0.0, above=True)
+
+    def fit(self, X, y, lengths=None, sequence=None, sample_weight=None) -> Self:
+        """Fit to labelled sequences.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_rows, n_features)
+            Rows of all sequences, one sequence under the other.
+        y : array of shape (n_rows,)
+            Labels of any type, two classes or more.
+        lengths : array of shape (n_sequences,), int, or None, default None
+            Rows of each sequence; None: one sequence, unless ``sequence`` is given.
+        sequence : array of shape (n_rows,) or None, default None
+            Instead of ``lengths``: the id of each row's sequence. Rows of one sequence are taken in their order.
+        sample_weight : array of shape (n_rows,) or None, default None
+            Weight of each row's sequence: the same for all rows of a sequence.
+
+        Returns
+        -------
+        BaseCRF
+            The fitted estimator itself.
+
+        Raises
+        ------
+        ValueError
+            One class only, NaN, lengths that do not add up, weights that differ within a sequence, a parameter out of range.
+        """
+        self._check_parameters()
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+        sequences = find_sequences(X.shape[0], lengths, sequence)
+        self.classes_, codes = class_codes(y)
+        weight = sequences.ordered(check_sample_weight(sample_weight, X.shape[0]))
+        problem = ChainProblem(
+            sequences.ordered(X),
+            sequences.ordered(codes),
+            len(self.classes_),
+            sequences.offsets,
+            sequence_weights(weight, sequences.offsets),
+            float(self.alpha),
+            self.fit_intercept,
+            self.fit_transitions,
+        )
+        self._fit_problem(problem)
+        return self
+
+    def _store(self, fit: ChainFit) -> None:
+        """Keep a fit of all columns."""
+        if not fit.converged:
+            warnings.warn(f"L-BFGS has not converged in max_iter={self.max_iter} iterations", ConvergenceWarning, stacklevel=3)
+        self.coef_ = np.ascontiguousarray(fit.coef.T)
+        self.transitions_, self.intercept_ = fit.transitions.copy(), fit.intercept.copy()
+        self.objective_, self.n_iter_ = fit.value, fit.n_iter
+
+    def _scores(self, X, lengths, sequence) -> tuple[np.ndarray, Sequences, ChainLoss]:
+        """Scores of the rows, sequence after sequence, and the loss of these sequences."""
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        sequences = find_sequences(X.shape[0], lengths, sequence)
+        scores = sequences.ordered(X @ self.coef_.T + self.intercept_)
+        return scores, sequences, ChainLoss(np.diff(sequences.offsets), self.transitions_)
+
+    def predict(self, X, lengths=None, sequence=None, method: str = "marginal") -> np.ndarray:
+        """Labels.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_rows, n_features)
+            Rows of all sequences.
+        lengths, sequence : array or None, default None
+            As in :meth:`fit`.
+        method : {"marginal", "viterbi"}, default "marginal"
+            The most probable label of each row, or the most probable labels of each sequence as a whole.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+        """
+        check_choice("method", method, ("marginal", "viterbi"))
+        scores, sequences, loss = self._scores(X, lengths, sequence)
+        codes = loss.best_path(scores) if method == "viterbi" else loss.marginals(scores).argmax(axis=1)
+        return self.classes_[sequences.restored(codes)]
+
+    def predict_proba(self, X, lengths=None, sequence=None) -> np.ndarray:
+        """Probability of each label in each row, given all rows of its sequence.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_rows, n_features)
+            Rows of all sequences.
+        lengths, sequence : array or None, default None
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+            In the order of ``classes_``.
+        """
+        scores, sequences, loss = self._scores(X, lengths, sequence)
+        return sequences.restored(loss.marginals(scores))
+
+    def log_likelihood(self, X, y, lengths=None, sequence=None) -> float:
+        """Log probability of the labels, summed over the sequences.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_rows, n_features)
+            Rows of all sequences.
+        y : array of shape (n_rows,)
+            Labels, all among ``classes_``.
+        lengths, sequence : array or None, default None
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError
+            For a label that :meth:`fit` has not seen, or not one label per row.
+        """
+        scores, sequences, _ = self._scores(X, lengths, sequence)
+        labels = np.asarray(y)
+        if labels.shape != (len(scores),):
+            raise ValueError(f"y has shape {labels.shape}; expected one label for each of the {len(scores)} rows")
+        codes = np.minimum(np.searchsorted(self.classes_, labels), len(self.classes_) - 1)
+        unseen = self.classes_[codes] != labels
+        if unseen.any():
+            first = labels[unseen].tolist()[0]
+            raise ValueError(f"y holds the label {first!r}, which was not seen in fit; expected one of {self.classes_.tolist()}")
+        ones = np.ones(len(sequences.offsets) - 1)
+        return -chain_terms(scores, sequences.ordered(codes), self.transitions_, sequences.offsets, ones)[0]
+
+    def score(self, X, y, lengths=None, sequence=None, sample_weight=None) -> float:
+        """Accuracy over the rows.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_rows, n_features)
+            Rows of all sequences.
+        y : array of shape (n_rows,)
+            True labels; one that was not seen in :meth:`fit` counts as an error.
+        lengths, sequence : array or None, default None
+            As in :meth:`fit`.
+        sample_weight : array of shape (n_rows,) or None, default None
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+            In [0, 1].
+        """
+        return float(accuracy_score(y, self.predict(X, lengths, sequence), sample_weight=sample_weight))
+
+
+@fill_docstring(parameters=PARAMETERS, attributes=ATTRIBUTES, references=REFERENCES)
+class LinearChainCRF(BaseCRF):
+    """Linear-chain conditional random field [1]_: labels of the rows of sequences, each given all rows of its sequence.
+
+    It maximises the sum of the sequences' log likelihoods minus ``alpha`` times the squared weights, the convex objective of
+    crfsuite with all states and transitions, by L-BFGS.
+
+    Parameters
+    ----------
+    {parameters}
+
+    Attributes
+    ----------
+    {attributes}
+
+    See Also
+    --------
+    ForwardBackwardCRF : The same on few columns or groups of columns, forwards and backwards (section 5 of [2]_).
+    FSACRF : The same by annealing.
+
+    Notes
+    -----
+    With scikit-learn's metadata routing enabled, ``sequence`` reaches fit and score in a cross-validation over days:
+    ``cross_validate(model, X, y, params={"sequence": days, "groups": days}, cv=LeaveOneGroupOut())``.
+
+    {references}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from annealed.learners import LinearChainCRF
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat(rng.permutation(np.arange(40) % 2), 5)          # labels that last five rows
+    >>> X = y[:, None] + rng.normal(0, 1, (200, 1))
+    >>> model = LinearChainCRF().fit(X, y, lengths=[100, 100])
+    >>> bool(model.score(X, y, lengths=[100, 100]) > LinearChainCRF(fit_transitions=False).fit(X, y).score(X, y))
+    True
+    """
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        *,
+        fit_transitions: bool = True,
+        fit_intercept: bool = True,
+        max_iter: int = 1000,
+        tol: float = 1e-9,
+    ):
+        self.alpha = alpha
+        self.fit_transitions = fit_transitions
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def _fit_problem(self, problem: ChainProblem) -> None:
+        self._store(minimise(problem, tol=self.tol, max_iter=self.max_iter))

@@ -1,0 +1,164 @@
+"""What a conditional random field minimises, and its minimum by L-BFGS.
+
+The curvature of a chain couples all rows of a sequence, so that Newton's method would have to form it; a quasi-Newton method needs
+values and gradients alone. Scores are made for a block of whole sequences at a time, so that memory does not grow with the rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.optimize import minimize
+
+from ..objective.chain import chain_terms
+
+_BLOCK_ROWS = 1 << 14  # a choice: scores and gradient of a block stay in the cache
+_MEMORY = 40  # pairs of L-BFGS: on the homes of docs/sensors.md half of the iterations that scipy's 10 take
+
+
+@dataclass(frozen=True)
+class ChainFit:
+    """Parameters of a conditional random field and their objective.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (n_features, n_classes)
+    transitions : ndarray of shape (n_classes, n_classes)
+        [from, to].
+    intercept : ndarray of shape (n_classes,)
+    value : float
+        The objective.
+    n_iter : int
+        Iterations of L-BFGS.
+    converged : bool
+    """
+
+    coef: np.ndarray
+    transitions: np.ndarray
+    intercept: np.ndarray
+    value: float = np.inf
+    n_iter: int = 0
+    converged: bool = False
+
+    def with_coef(self, coef: np.ndarray) -> ChainFit:
+        """The same with other coefficients, of unknown value."""
+        return replace(self, coef=coef, value=np.inf)
+
+
+@dataclass(frozen=True)
+class ChainProblem:
+    """Minus the log likelihood of labelled sequences + alpha (||coef||^2 + ||transitions||^2); the intercept is free.
+
+    Attributes
+    ----------
+    X : ndarray or CSR matrix of shape (n_rows, n_features)
+        Sequence after sequence.
+    codes : ndarray of shape (n_rows,), int
+        Classes.
+    n_classes : int
+    offsets : ndarray of shape (n_sequences + 1,), int
+    weights : ndarray of shape (n_sequences,)
+    alpha : float
+    fit_intercept, fit_transitions : bool
+    """
+
+    X: Any
+    codes: np.ndarray
+    n_classes: int
+    offsets: np.ndarray
+    weights: np.ndarray
+    alpha: float = 1.0
+    fit_intercept: bool = True
+    fit_transitions: bool = True
+
+    def keep(self, columns: np.ndarray) -> ChainProblem:
+        """The problem of some columns."""
+        return replace(self, X=self.X[:, columns])
+
+    def start(self) -> ChainFit:
+        """All parameters zero."""
+        k = self.n_classes
+        return ChainFit(np.zeros((self.X.shape[1], k)), np.zeros((k, k)), np.zeros(k))
+
+    def value_and_gradient(self, fit: ChainFit) -> tuple[float, ChainFit]:
+        """Objective and its gradient, shaped like the parameters."""
+        coef, transitions = 2.0 * self.alpha * fit.coef, 2.0 * self.alpha * fit.transitions
+        intercept = np.zeros(self.n_classes)
+        value = self.alpha * (float(np.vdot(fit.coef, fit.coef)) + float(np.vdot(fit.transitions, fit.transitions)))
+        for first, last in _blocks(self.offsets):
+            rows = slice(self.offsets[first], self.offsets[last])
+            X = self.X[rows]
+            scores = X @ fit.coef + fit.intercept
+            offsets = self.offsets[first : last + 1] - self.offsets[first]
+            part, residual, moved = chain_terms(scores, self.codes[rows], fit.transitions, offsets, self.weights[first:last])
+            value += part
+            coef += X.T @ residual
+            transitions += moved
+            intercept += residual.sum(axis=0)
+        return value, ChainFit(coef, transitions, intercept)
+
+    def value(self, fit: ChainFit) -> float:
+        """Objective alone."""
+        return self.value_and_gradient(fit)[0]
+
+
+def minimise(problem: ChainProblem, start: ChainFit | None = None, *, tol: float = 1e-9, max_iter: int = 1000) -> ChainFit:
+    """Fit by L-BFGS.
+
+    Parameters
+    ----------
+    problem : ChainProblem
+    start : ChainFit or None
+        Where to begin; None: at zero.
+    tol : float, default 1e-9
+        End when an iteration lowers the objective by less than this share.
+    max_iter : int, default 1000
+
+    Returns
+    -------
+    ChainFit
+    """
+    start = problem.start() if start is None else start
+    k = problem.n_classes
+    ends = np.cumsum([start.coef.size, k * k * problem.fit_transitions, k * problem.fit_intercept])
+
+    def pack(coef, transitions, intercept):
+        parts = [coef.ravel()]
+        parts += [transitions.ravel()] if problem.fit_transitions else []
+        parts += [intercept] if problem.fit_intercept else []
+        return np.concatenate(parts)
+
+    def unpack(theta):
+        transitions = theta[ends[0] : ends[1]].reshape(k, k) if problem.fit_transitions else start.transitions
+        intercept = theta[ends[1] : ends[2]] if problem.fit_intercept else start.intercept
+        return ChainFit(theta[: ends[0]].reshape(start.coef.shape), transitions, intercept)
+
+    def objective(theta):
+        value, gradient = problem.value_and_gradient(unpack(theta))
+        return value, pack(gradient.coef, gradient.transitions, gradient.intercept)
+
+    options = {"maxiter": max_iter, "maxfun": 4 * max_iter, "maxcor": _MEMORY, "ftol": tol, "gtol": 0.0}
+    start_at = pack(start.coef, start.transitions, start.intercept)
+    found = minimize(objective, start_at, jac=True, method="L-BFGS-B", options=options)
+    fit = unpack(found.x)
+    return replace(fit, value=float(found.fun), n_iter=int(found.nit), converged=found.status != 1)
+
+
+def column_deviations(X) -> np.ndarray:
+    """Standard deviation of each column."""
+    mean = np.asarray(X.mean(axis=0)).ravel()
+    if sp.issparse(X):
+        return np.sqrt(np.maximum(np.asarray(X.multiply(X).mean(axis=0)).ravel() - mean**2, 0.0))
+    return np.sqrt(np.maximum(np.einsum("ij,ij->j", X, X) / len(X) - mean**2, 0.0))
+
+
+def _blocks(offsets: np.ndarray):
+    """Ranges of whole sequences that hold about ``_BLOCK_ROWS`` rows."""
+    first = 0
+    for last in range(1, len(offsets)):
+        if offsets[last] - offsets[first] >= _BLOCK_ROWS or last == len(offsets) - 1:
+            yield first, last
+            first = last

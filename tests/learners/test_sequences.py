@@ -1,0 +1,249 @@
+"""The linear-chain conditional random field: against enumeration, finite differences and crfsuite, and as an estimator."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from annealed.learners import ChainLoss, LinearChainCRF
+from annealed.learners.objective.chain import _chain_terms, chain_terms, reference_terms
+from sklearn import config_context
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import LeaveOneGroupOut, cross_val_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+CONTEXT = "a row is labelled by all rows of its sequence"
+WEIGHT = "all rows are one sequence, which has one weight"
+EXPECTED_FAILURES = {
+    "check_methods_sample_order_invariance": CONTEXT,
+    "check_methods_subset_invariance": CONTEXT,
+    "check_classifiers_one_label_sample_weights": WEIGHT,
+    "check_sample_weight_equivalence_on_dense_data": WEIGHT,
+    "check_sample_weight_equivalence_on_sparse_data": WEIGHT,
+    "check_sample_weights_not_overwritten": WEIGHT,
+}
+
+
+def sequences(seed=0, n_sequences=6, length=40, n_classes=3, d=4, noise=1.0):
+    """Labels that last, and columns that are noisy copies of their indicators; the later columns are noise."""
+    rng = np.random.default_rng(seed)
+    y = np.empty((n_sequences, length), int)
+    for labels in y:
+        labels[0] = rng.integers(n_classes)
+        for t in range(1, length):
+            labels[t] = rng.integers(n_classes) if rng.random() < 0.2 else labels[t - 1]
+    y = y.ravel()
+    X = rng.normal(0, noise, (len(y), d))
+    X[:, : min(d, n_classes)] += np.eye(n_classes)[y][:, : min(d, n_classes)]
+    return X, y, np.full(n_sequences, length)
+
+
+def random_chains(seed, lengths, n_classes):
+    rng = np.random.default_rng(seed)
+    n = sum(lengths)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    scores, transitions = 2.0 * rng.standard_normal((n, n_classes)), rng.standard_normal((n_classes, n_classes))
+    return scores, rng.integers(n_classes, size=n), transitions, offsets, rng.uniform(0.5, 2.0, len(lengths))
+
+
+# -- the loss -------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_enumeration_of_all_labels(seed):
+    """Partition function, marginals, expected transitions and best path of a chain of five rows, from all 3^5 labellings."""
+    scores, codes, transitions, offsets, _ = random_chains(seed, [5], 3)
+    paths = np.array(list(product(range(3), repeat=5)))
+    total = scores[np.arange(5), paths].sum(axis=1) + transitions[paths[:, :-1], paths[:, 1:]].sum(axis=1)
+    log_z = np.logaddexp.reduce(total)
+    p = np.exp(total - log_z)
+    marginals = np.array([[p[paths[:, t] == c].sum() for c in range(3)] for t in range(5)])
+    loss = ChainLoss(transitions=transitions)
+    np.testing.assert_allclose(loss.marginals(scores), marginals, atol=1e-12)
+    np.testing.assert_array_equal(loss.best_path(scores), paths[total.argmax()])
+    own = scores[np.arange(5), codes].sum() + transitions[codes[:-1], codes[1:]].sum()
+    value, gradient, moved = chain_terms(scores, codes, transitions, offsets, np.ones(1))
+    assert value == pytest.approx(log_z - own)
+    np.testing.assert_allclose(gradient, marginals - np.eye(3)[codes], atol=1e-12)
+    expected = np.zeros((3, 3))
+    for path, weight in zip(paths, p, strict=True):
+        np.add.at(expected, (path[:-1], path[1:]), weight)
+    np.subtract.at(expected, (codes[:-1], codes[1:]), 1.0)
+    np.testing.assert_allclose(moved, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("lengths", [[1], [1, 1, 3], [30, 1, 12], [200]])
+def test_compiled_terms_are_those_of_the_reference(lengths):
+    problem = random_chains(1, lengths, 4)
+    for ours, reference in zip(chain_terms(*problem), reference_terms(*problem), strict=True):
+        np.testing.assert_allclose(ours, reference, rtol=1e-10, atol=1e-12)
+
+
+def test_gradient_over_transitions_is_the_derivative():
+    scores, codes, transitions, offsets, weights = random_chains(2, [7, 1, 9], 3)
+    gradient = chain_terms(scores, codes, transitions, offsets, weights)[2]
+    for i, j in product(range(3), repeat=2):
+        e = np.zeros((3, 3))
+        e[i, j] = 1e-5
+        up, down = (chain_terms(scores, codes, transitions + s * e, offsets, weights)[0] for s in (1, -1))
+        assert gradient[i, j] == pytest.approx((up - down) / 2e-5, rel=1e-5, abs=1e-8)
+
+
+@pytest.mark.parametrize("size", [1e3, 1e6])
+def test_huge_scores_do_not_underflow(size):
+    """Rows that contradict transitions by more than a double holds: the scaled form gives way to logarithms."""
+    scores = np.array([[size, 0.0], [0.0, size], [size, 0.0]])
+    transitions = size * np.array([[1.0, -3.0], [-3.0, 1.0]])
+    codes, offsets, weights = np.array([0, 0, 0]), np.array([0, 3]), np.ones(1)
+    assert np.isnan(_chain_terms(scores, codes, transitions, offsets, weights, np.empty((3, 2)), np.zeros((2, 2))))
+    value, gradient, moved = chain_terms(scores, codes, transitions, offsets, weights)
+    assert value == pytest.approx(0.0, abs=1e-6) and np.isfinite(gradient).all() and np.isfinite(moved).all()
+    assert ChainLoss(transitions=transitions).best_path(scores).tolist() == [0, 0, 0]
+
+
+def test_without_transitions_it_is_the_multinomial_loss():
+    X, y, lengths = sequences()
+    X += 3.0  # the intercepts matter
+    ours = LinearChainCRF(0.7, fit_transitions=False).fit(X, y, lengths)
+    theirs = LogisticRegression(C=1 / 1.4, tol=1e-8, max_iter=1000).fit(X, y)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-4)
+    assert not ours.transitions_.any()
+
+
+# -- the estimator --------------------------------------------------------------------------------------------------------------
+
+
+@parametrize_with_checks([LinearChainCRF()], expected_failed_checks=lambda estimator: EXPECTED_FAILURES)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def test_objective_is_what_it_says():
+    X, y, lengths = sequences()
+    model = LinearChainCRF(0.5).fit(X, y, lengths)
+    penalty = 0.5 * ((model.coef_**2).sum() + (model.transitions_**2).sum())
+    assert model.objective_ == pytest.approx(penalty - model.log_likelihood(X, y, lengths), rel=1e-12)
+    assert model.coef_.shape == (3, 4) and model.transitions_.shape == (3, 3) and model.intercept_.shape == (3,)
+
+
+def test_lengths_ids_and_sparse_rows_agree():
+    X, y, lengths = sequences()
+    ids = np.repeat(["b", "a", "f", "c", "e", "d"], 40)
+    model = LinearChainCRF().fit(X, y, lengths)
+    shuffled = np.random.default_rng(0).permutation(6)
+    rows = np.lexsort((shuffled[np.repeat(np.arange(6), 40)], np.tile(np.arange(40), 6)))  # the sequences interleaved
+    for other in (
+        LinearChainCRF().fit(X, y, sequence=ids),
+        LinearChainCRF().fit(sp.csr_array(X), y, lengths),
+        LinearChainCRF().fit(sp.csc_matrix(X), y, lengths),
+        LinearChainCRF().fit(X[rows], y[rows], sequence=ids[rows]),
+    ):
+        np.testing.assert_allclose(other.coef_, model.coef_, atol=2e-3)
+        assert other.objective_ == pytest.approx(model.objective_, rel=1e-7)
+    for method in ("marginal", "viterbi"):
+        expected = model.predict(X, lengths, method=method)
+        np.testing.assert_array_equal(model.predict(X[rows], sequence=ids[rows], method=method), expected[rows])
+    assert model.log_likelihood(X[rows], y[rows], sequence=ids[rows]) == pytest.approx(model.log_likelihood(X, y, lengths))
+    one_by_one = [model.predict_proba(X[i : i + 40]) for i in range(0, 240, 40)]
+    np.testing.assert_allclose(model.predict_proba(X, lengths), np.concatenate(one_by_one), atol=1e-12)
+
+
+def test_any_labels_and_blocks_of_sequences(monkeypatch):
+    X, y, lengths = sequences()
+    model = LinearChainCRF().fit(X, y, lengths)
+    words = LinearChainCRF().fit(X, np.array(["eat", "sleep", "wash"])[y], lengths)
+    assert set(words.predict(X, lengths)) <= {"eat", "sleep", "wash"}
+    monkeypatch.setattr("annealed.learners.sequences.problem._BLOCK_ROWS", 50)
+    blocks = LinearChainCRF().fit(X, y, lengths)
+    assert blocks.objective_ == pytest.approx(model.objective_, rel=1e-8)
+
+
+def test_a_weight_of_two_is_the_sequence_twice():
+    X, y, lengths = sequences()
+    twice = LinearChainCRF().fit(np.r_[X, X[:40]], np.r_[y, y[:40]], np.r_[lengths, 40])
+    weighted = LinearChainCRF().fit(X, y, lengths, sample_weight=np.repeat([2.0, 1, 1, 1, 1, 1], 40))
+    none = LinearChainCRF().fit(X, y, lengths, sample_weight=np.repeat([0.0, 1, 1, 1, 1, 1], 40))
+    assert weighted.objective_ == pytest.approx(twice.objective_, rel=1e-7)
+    assert none.objective_ == pytest.approx(LinearChainCRF().fit(X[40:], y[40:], lengths[1:]).objective_, rel=1e-7)
+
+
+def test_cross_validation_over_days_hands_the_ids_on():
+    X, y, lengths = sequences()
+    days = np.repeat(np.arange(6), lengths)
+    with config_context(enable_metadata_routing=True):
+        found = cross_val_score(LinearChainCRF(), X, y, cv=LeaveOneGroupOut(), params={"sequence": days, "groups": days})
+    by_hand = []
+    for day in range(6):
+        train = days != day
+        by_hand.append(LinearChainCRF().fit(X[train], y[train], sequence=days[train]).score(X[~train], y[~train]))
+    np.testing.assert_allclose(found, by_hand)
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"lengths": [40, 40]}, "lengths add up to 80; expected the 240 rows of X"),
+        ({"lengths": [240, 0]}, r"lengths=\[240, 0\] is not valid; expected positive integers"),
+        ({"lengths": [120.5, 119.5]}, "expected positive integers"),
+        ({"lengths": [240], "sequence": np.zeros(240)}, "both given"),
+        ({"sequence": np.zeros(7)}, r"sequence has shape \(7,\); expected one id for each of the 240 rows"),
+        ({"y": np.zeros(240)}, "y holds one class only"),
+        ({"sample_weight": np.arange(240.0)}, "expected one weight per sequence"),
+        ({"X": np.full((240, 4), np.nan)}, "NaN"),
+    ],
+)
+def test_bad_input_is_one_line(change, message):
+    X, y, _ = sequences()
+    with pytest.raises(ValueError, match=message) as caught:
+        LinearChainCRF().fit(**{"X": X, "y": y, **change})
+    assert message == "NaN" or "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "parameters, message",
+    [
+        ({"alpha": -1}, "alpha=-1 is not valid"),
+        ({"max_iter": 0}, "max_iter=0 is not valid"),
+        ({"tol": 0.0}, "tol=0.0 is not valid"),
+        ({"fit_transitions": "yes"}, "fit_transitions='yes' is unknown"),
+    ],
+)
+def test_bad_parameters(parameters, message):
+    X, y, _ = sequences()
+    with pytest.raises(ValueError, match=message):
+        LinearChainCRF(**parameters).fit(X, y)
+
+
+def test_unseen_labels_and_methods():
+    X, y, lengths = sequences()
+    model = LinearChainCRF().fit(X, y, lengths)
+    with pytest.raises(ValueError, match=r"y holds the label 7, which was not seen in fit; expected one of \[0, 1, 2\]"):
+        model.log_likelihood(X, np.where(y == 1, 7, y), lengths)
+    with pytest.raises(ValueError, match="method='best' is unknown"):
+        model.predict(X, lengths, method="best")
+    assert model.score(X, np.full(240, 7), lengths) == 0.0
+    with pytest.warns(ConvergenceWarning, match="max_iter=3"):
+        LinearChainCRF(max_iter=3).fit(X, y, lengths)
+
+
+def test_crfsuite_finds_the_same_optimum(tmp_path):
+    pycrfsuite = pytest.importorskip("pycrfsuite")
+    rng = np.random.default_rng(5)
+    _, y, lengths = sequences(5, n_sequences=8, length=60)
+    on = (rng.random((len(y), 6)) < np.where(np.arange(6) % 3 == y[:, None], 0.6, 0.1)).astype(float)
+    X = np.c_[on, np.ones(len(y))]  # crfsuite shrinks the constant: a column like the others
+    trainer = pycrfsuite.Trainer(algorithm="lbfgs", verbose=False)
+    named = [[f"x{j}" for j in np.flatnonzero(row)] for row in X]
+    chunks = [slice(60 * s, 60 * s + 60) for s in range(8)]
+    for rows in chunks:
+        trainer.append(named[rows], y[rows].astype(str).tolist())
+    every = {"feature.possible_states": True, "feature.possible_transitions": True}
+    trainer.set_params({"c1": 0.0, "c2": 0.5, "max_iterations": 10_000, "epsilon": 1e-8, "delta": 1e-10, **every})
+    trainer.train(str(tmp_path / "model"))
+    model = LinearChainCRF(0.5, fit_intercept=False, tol=1e-12).fit(X, y, lengths)
+    assert model.objective_ == pytest.approx(trainer.logparser.last_iteration["loss"], rel=1e-6)
+    tagger = pycrfsuite.Tagger()
+    tagger.open(str(tmp_path / "model"))
+    theirs = np.concatenate([np.array(tagger.tag(named[rows]), int) for rows in chunks])
+    np.testing.assert_array_equal(model.predict(X, lengths, method="viterbi"), theirs)

@@ -14,17 +14,7 @@ BAD_INPUT = 2  # exit code
 
 
 def new_app(help: str) -> typer.Typer:
-    """Return a group of commands with the project's settings.
-
-    Parameters
-    ----------
-    help : str
-        What the group is for.
-
-    Returns
-    -------
-    typer.Typer
-    """
+    """Return a group of commands with the project's settings."""
     return typer.Typer(
         help=help,
         no_args_is_help=True,
@@ -36,28 +26,12 @@ def new_app(help: str) -> typer.Typer:
 
 
 def complain(message: object) -> None:
-    """Print one line on stderr.
-
-    Parameters
-    ----------
-    message : object
-        What is printed; ends of lines become blanks.
-    """
+    """Print one line on stderr; ends of lines become blanks."""
     typer.echo("annealed: " + " ".join(str(message).split()), err=True)
 
 
 def one_line_errors(command):
-    """Decorate a command: bad input, and files or packages that are not there, become a line and exit code 2, an interrupt 130.
-
-    Parameters
-    ----------
-    command : function
-        The command.
-
-    Returns
-    -------
-    function
-    """
+    """Decorate a command: bad input, and files or packages that are not there, become a line and exit code 2, an interrupt 130."""
 
     @functools.wraps(command)
     def wrapped(*args, **kwargs):
@@ -77,28 +51,12 @@ def one_line_errors(command):
 
 
 def print_json(record: Any) -> None:
-    """Print one JSON document on one line of stdout; what JSON cannot say (NaN, infinity) becomes null.
-
-    Parameters
-    ----------
-    record : object
-        See :func:`plain`.
-    """
+    """Print one JSON document on one line of stdout, see :func:`plain`."""
     typer.echo(json.dumps(plain(record), allow_nan=False, ensure_ascii=False))
 
 
 def plain(value: Any) -> Any:
-    """Return a value in JSON's own types: arrays become lists, NaN and infinity None.
-
-    Parameters
-    ----------
-    value : object
-        Dicts, lists, tuples, arrays and numbers, also nested.
-
-    Returns
-    -------
-    object
-    """
+    """Return a value in JSON's own types: arrays become lists, NaN and infinity (which JSON cannot say) None."""
     if isinstance(value, dict):
         return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
@@ -111,17 +69,7 @@ def plain(value: Any) -> Any:
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Print a table for people: numbers to the right, floats with three decimals.
-
-    Parameters
-    ----------
-    title : str
-        Above the table; may be empty.
-    columns : sequence of str
-        Heads of the columns.
-    rows : iterable of sequence
-        Values, see :func:`text`.
-    """
+    """Print a table for people: numbers to the right, cells as :func:`text` gives them."""
     from rich.console import Console
     from rich.table import Table
 
@@ -136,40 +84,14 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]
 
 
 def text(value: Any) -> str:
-    """Return a value as a cell of a table: floats with three decimals, "-" for None and NaN.
-
-    Parameters
-    ----------
-    value : object
-        The value.
-
-    Returns
-    -------
-    str
-    """
+    """Return a value as a cell of a table: floats with three decimals, "-" for None and NaN."""
     if isinstance(value, float):
         return "-" if value != value else f"{value:.3f}"
     return "-" if value is None else str(value)
 
 
 def progress(iterable: Iterable, quiet: bool, description: str, total: int | None = None) -> Iterable:
-    """Pass an iterable through, with a bar on stderr when that is a terminal.
-
-    Parameters
-    ----------
-    iterable : iterable
-        What is passed through.
-    quiet : bool
-        No bar.
-    description : str
-        Before the bar.
-    total : int or None, default None
-        Length, where the iterable does not tell it.
-
-    Returns
-    -------
-    iterable
-    """
+    """Pass an iterable through, with a bar on stderr when that is a terminal."""
     if quiet or not sys.stderr.isatty():
         return iterable
     from tqdm import tqdm
@@ -178,14 +100,6 @@ def progress(iterable: Iterable, quiet: bool, description: str, total: int | Non
 
 
 def say(message: str, quiet: bool) -> None:
-    """Print one line about the state of long work on stderr.
-
-    Parameters
-    ----------
-    message : str
-        The line.
-    quiet : bool
-        Print nothing.
-    """
+    """Print one line about the state of long work on stderr."""
     if not quiet:
         typer.echo(message, err=True)

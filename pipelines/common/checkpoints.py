@@ -161,22 +161,7 @@ def _locked(path: Path) -> Iterator[Any]:
 
 
 def check_made_from(path: Path | None, found: Any, wanted: dict[str, Any]) -> None:
-    """Compare what a file was made from with what is wanted now.
-
-    Parameters
-    ----------
-    path : path
-        The file, for the message.
-    found : dict
-        As read from the file.
-    wanted : dict
-        Settings and data of this run; tuples count as lists.
-
-    Raises
-    ------
-    ValueError
-        If they differ.
-    """
+    """Raise a ValueError if a file was made from other settings or data than those of this run; tuples count as lists."""
     if found != json.loads(json.dumps(wanted)):
         raise ValueError(f"{path}: made from other settings or data; start again, or in another place")
 
@@ -184,22 +169,7 @@ def check_made_from(path: Path | None, found: Any, wanted: dict[str, Any]) -> No
 def is_finished(path: Path, made_from: dict[str, Any]) -> bool:
     """Whether a part of a training (a model file with ``info["made_from"]``, or a part with ``made_from``) is there.
 
-    Parameters
-    ----------
-    path : path
-        The file.
-    made_from : dict
-        Settings and data of this run.
-
-    Returns
-    -------
-    bool
-        False where there is no such file.
-
-    Raises
-    ------
-    ValueError
-        If the file is damaged, or made from other settings or data.
+    A file that is damaged, or made from other settings or data, is a ValueError.
     """
     if not path.is_file():
         return False
@@ -209,46 +179,10 @@ def is_finished(path: Path, made_from: dict[str, Any]) -> bool:
 
 
 def write_part(path: Path, kind: str, arrays: dict[str, np.ndarray], made_from: dict[str, Any], **more: Any) -> None:
-    """Keep arrays in a safetensors file, written as a whole or not at all.
-
-    Parameters
-    ----------
-    path : path
-        The file; one that is there is replaced.
-    kind : str
-        What it is, checked by :func:`read_part`.
-    arrays : dict of str to ndarray
-        The arrays.
-    made_from : dict
-        Settings and data of this run.
-    **more
-        Further entries of the header; what JSON can hold.
-    """
+    """Keep arrays of some kind in a safetensors file, written as a whole or not at all; ``more`` goes into the header."""
     write_model(path, kind, arrays, {"made_from": made_from, **more})
 
 
 def read_part(path: Path, kind: str, made_from: dict[str, Any]) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
-    """Read what :func:`write_part` kept.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-    kind : str
-        What it is expected to be.
-    made_from : dict
-        Settings and data of this run.
-
-    Returns
-    -------
-    arrays : dict of str to ndarray
-        As written.
-    header : dict
-        As written. Instead of both None, where there is no file.
-
-    Raises
-    ------
-    ValueError
-        If the file is damaged, of another kind, or made from other settings or data.
-    """
+    """Arrays and header that :func:`write_part` kept, or None where there is no file; errors as of :func:`is_finished`."""
     return read_model(path, kind) if is_finished(path, made_from) else None

@@ -10,21 +10,7 @@ IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp")
 
 
 def list_images(folder: str | Path) -> list[Path]:
-    """Image files of a folder in the order of their names.
-
-    Parameters
-    ----------
-    folder : path
-
-    Returns
-    -------
-    list of Path
-
-    Raises
-    ------
-    ValueError
-        If the folder is missing or holds no image.
-    """
+    """Image files of a folder in the order of their names, at least one."""
     folder = Path(folder)
     if not folder.is_dir():
         raise ValueError(f"{folder}: no such folder")
@@ -35,25 +21,7 @@ def list_images(folder: str | Path) -> list[Path]:
 
 
 def read_rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[int, dict[str, str]]]:
-    """Read a CSV file row by row.
-
-    Parameters
-    ----------
-    path : path
-    columns : tuple of str
-        Columns that the file must have.
-
-    Yields
-    ------
-    line : int
-        Number of the line, for messages.
-    row : dict of str to str
-
-    Raises
-    ------
-    ValueError
-        If a column is missing, or the file is no readable CSV file.
-    """
+    """Number of the line and row by column, of a CSV file that must have some columns."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.DictReader(file, skipinitialspace=True)

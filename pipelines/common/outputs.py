@@ -95,18 +95,7 @@ def _is_report(path: Path) -> bool:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder, and those above it, where they are missing.
-
-    Parameters
-    ----------
-    path : path
-        The folder.
-
-    Raises
-    ------
-    ValueError
-        If it cannot be made.
-    """
+    """Make a folder, and those above it, where they are missing."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -114,26 +103,9 @@ def make_folder(path: Path) -> None:
 
 
 def overlay_paths(images: Sequence[str | Path], overlay: Path, ending: str) -> list[Path]:
-    """Where the picture of each image goes.
+    """Where the picture of each image goes: ``overlay`` itself for one image, unless it is a folder.
 
-    Parameters
-    ----------
-    images : sequence of path
-        At least one.
-    overlay : path
-        The picture of one image, or a folder.
-    ending : str
-        What is added to the names in a folder, so that a photograph that lies there is not replaced.
-
-    Returns
-    -------
-    list of path
-        ``overlay`` itself for one image, unless it is a folder; else ``overlay/STEM_ENDING.png``, all different.
-
-    Raises
-    ------
-    ValueError
-        If several pictures would have to go into one file.
+    Else ``overlay/STEM_ENDING.png``, all different; the ending keeps a photograph that lies there from being replaced.
 
     Examples
     --------

@@ -25,22 +25,8 @@ def check_video_name(path: Path) -> None:
 def writing_video(path: Path, rate: float) -> Iterator[Callable[[np.ndarray], None]]:
     """Write a video under a temporary name, read it back, and rename it when every frame is there.
 
-    Parameters
-    ----------
-    path : Path
-        Where to; ``.avi`` holds motion JPEG, all others MPEG-4. An existing file is replaced as a whole or not at all.
-    rate : float
-        Frames per second.
-
-    Yields
-    ------
-    function
-        Takes one frame: RGB, uint8 (H, W, 3), all of one size.
-
-    Raises
-    ------
-    ValueError
-        If OpenCV cannot write there, no frame was given, or fewer frames can be read back (as when the disk is full).
+    Yields a function that takes one frame: RGB, uint8 (H, W, 3), all of one size. ``.avi`` holds motion JPEG, all others
+    MPEG-4; ``rate`` is in frames per second. An existing file is replaced as a whole or not at all.
     """
     check_video_name(path)
     os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")  # FFmpeg would add lines of its own to ours
@@ -70,7 +56,7 @@ def writing_video(path: Path, rate: float) -> Iterator[Callable[[np.ndarray], No
 
 
 def write_video(path: str | Path, frames: Iterable[np.ndarray], rate: float) -> None:
-    """Write RGB frames of one size as a video; parameters and errors as in :func:`writing_video`."""
+    """Write RGB frames of one size as a video, see :func:`writing_video`."""
     with writing_video(Path(path), rate) as write:
         for frame in frames:
             write(frame)

@@ -21,6 +21,9 @@ MAX_DETECTIONS = 200  # per image and keypoint
 class Judged:
     """Detections of one keypoint in one image, by falling score, with what they are.
 
+    Positions ``xy`` (n, 2) in pixels, ``score`` and ``outcome`` (``HIT``, ``NEITHER`` or ``FALSE``), each (n,); ``face``: the
+    face whose point was hit, -1 for all others; ``n_points``: visible points to be found.
+
     Attributes
     ----------
     xy : ndarray of shape (n, 2)
@@ -47,27 +50,14 @@ def judge(xy, score, points, visible, ied, ignore=(), tolerance=0.05, max_detect
 
     Parameters
     ----------
-    xy : array-like of shape (n, 2)
-        Detections, x and y in pixels.
-    score : array-like of shape (n,)
-        Their scores; the best ``max_detections`` take part, earlier ones first among equals.
-    points : array-like of shape (n_faces, 2)
-        That keypoint of each face; NaN where unknown.
-    visible : array-like of shape (n_faces,), bool
-        Whether it can be seen.
-    ied : array-like of shape (n_faces,)
-        Inter-eye distances in pixels.
+    xy, score : array-like of shape (n, 2) and (n,)
+        Detections in pixels; the best ``max_detections`` take part, earlier ones first among equals.
+    points, visible, ied : array-like of shape (n_faces, 2), (n_faces,) and (n_faces,)
+        That keypoint of each face, NaN where unknown; whether it can be seen; inter-eye distances in pixels.
     ignore : array-like of shape (n_boxes, 4)
         Boxes x0, y0, x1, y1.
     tolerance : float
         Largest distance of a hit, in IED.
-    max_detections : int
-        Largest number of detections that take part, the best.
-
-    Returns
-    -------
-    Judged
-        By falling score.
     """
     xy = np.asarray(xy, float).reshape(-1, 2)
     score = np.asarray(score, float)
@@ -101,7 +91,7 @@ def judge(xy, score, points, visible, ied, ignore=(), tolerance=0.05, max_detect
 
 @dataclass(frozen=True)
 class Curve:
-    """Precision and recall over falling thresholds.
+    """Precision and recall over falling thresholds, one entry per distinct score; ``n_points`` are to be found.
 
     Attributes
     ----------
@@ -144,20 +134,7 @@ class Curve:
 
 
 def curve(score, outcome, n_points: int) -> Curve:
-    """Precision-recall curve of judged detections of any number of images.
-
-    Parameters
-    ----------
-    score : array-like of shape (n,)
-        Scores; detections with equal scores come in together.
-    outcome : array-like of shape (n,)
-        ``HIT``, ``NEITHER`` or ``FALSE``.
-    n_points : int
-        Number of visible points.
-
-    Returns
-    -------
-    Curve
+    """Precision-recall curve of judged detections of any number of images; equal scores come in together.
 
     Examples
     --------

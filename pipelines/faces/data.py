@@ -48,6 +48,10 @@ _TURNED_AWAY = 0.06
 class FaceImage:
     """One photograph and what is known about the faces in it.
 
+    ``faces`` (n_faces, 9, 2) holds x, y in the order of ``KEYPOINTS``, NaN where not annotated; ``visible`` (n_faces, 9) is
+    False for hidden points and those without annotation; ``ignore`` (n_boxes, 4), x0, y0, x1, y1, may hold a face without
+    annotation.
+
     Attributes
     ----------
     path : Path
@@ -82,24 +86,10 @@ class FaceImage:
 
 
 def read_faces(folder: str | Path) -> list[FaceImage]:
-    """Read a folder of annotated photographs.
+    """Read a folder of annotated photographs, in the order of the file names; a ValueError names the file.
 
-    Parameters
-    ----------
-    folder : path
-        Holds the images and one of: ``keypoints.csv`` (image, face, keypoint, x, y and optionally visible) with an
-        optional ``ignore.csv`` (image, x0, y0, x1, y1); 68-point iBUG files ``NAME.pts`` beside the images; one COCO
-        keypoint JSON file.
-
-    Returns
-    -------
-    list of FaceImage
-        In the order of the file names.
-
-    Raises
-    ------
-    ValueError
-        If the folder or an image is missing, or an annotation cannot be understood; the message names the file.
+    It holds the images and one of: ``keypoints.csv`` (image, face, keypoint, x, y and optionally visible) with an optional
+    ``ignore.csv`` (image, x0, y0, x1, y1); 68-point iBUG files ``NAME.pts`` beside the images; one COCO keypoint JSON file.
     """
     folder = Path(folder)
     if not folder.is_dir():

@@ -19,7 +19,9 @@ SAMPLE = "astronaut"  # name of the photograph that is used when none is named
 
 @dataclass(frozen=True)
 class Answer:
-    """Detections in one photograph, or the reason why there are none.
+    """Detections in one photograph, by falling score, or the reason in one line why there are none.
+
+    ``seconds`` is the detection alone.
 
     Attributes
     ----------
@@ -56,18 +58,9 @@ class Answer:
 
 
 def detect_files(detector: KeypointDetector, images: Sequence[str], n_jobs: int = 1, **options) -> Iterator[Answer]:
-    """Detect keypoints in image files, in their order; a bad file yields an answer with its error.
+    """Detect keypoints in image files (none: the sample photograph), in their order; a bad file yields an answer with its error.
 
-    Parameters
-    ----------
-    detector : KeypointDetector
-        The detector.
-    images : list of str
-        Files; none means the sample photograph.
-    n_jobs : int
-        So many at a time; the detections do not depend on it.
-    **options
-        Of :meth:`KeypointDetector.detect`.
+    So many as ``n_jobs`` at a time; the detections do not depend on it. Options of :meth:`KeypointDetector.detect`.
     """
 
     return map_images(partial(_detect_file, options), detector, images or [None], n_jobs)

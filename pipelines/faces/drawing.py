@@ -30,17 +30,7 @@ _SHORT_SIDE = 480  # small pictures are enlarged to at least this, so that the s
 def draw_detections(image: np.ndarray, detections: Sequence[Detection]) -> np.ndarray:
     """Draw a disc at every detection, a ring of the detection window's size, and a legend below the picture.
 
-    Parameters
-    ----------
-    image : ndarray of shape (H, W, 3), uint8
-        RGB photograph.
-    detections : list of Detection
-        The best ones are drawn last, above the others.
-
-    Returns
-    -------
-    ndarray of shape (h, w, 3), uint8
-        The photograph, enlarged by a whole factor where it is small, with the detections and the legend.
+    Images are RGB, uint8; a small one is enlarged by a whole factor. The best detections are drawn last, above the others.
     """
     factor = min(8, max(1, -(-_SHORT_SIDE // min(image.shape[:2]))))
     canvas = cv2.resize(image, None, fx=factor, fy=factor, interpolation=cv2.INTER_CUBIC) if factor > 1 else image.copy()
@@ -81,13 +71,7 @@ def _legend(width: int, names: list[str]) -> np.ndarray:
 
 
 def write_image(path: str | Path, image: np.ndarray) -> None:
-    """Write an RGB image; the suffix says in which format. Nothing half-written stays behind.
-
-    Raises
-    ------
-    ValueError
-        If the format is unknown or the file cannot be written.
-    """
+    """Write an RGB image; the suffix says in which format. Nothing half-written stays behind."""
     path = Path(path)
     try:
         written, data = cv2.imencode(path.suffix, cv2.cvtColor(image, cv2.COLOR_RGB2BGR))

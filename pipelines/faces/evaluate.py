@@ -43,6 +43,10 @@ COLUMNS = {
 class Evaluation:
     """What :func:`evaluate_detector` returns.
 
+    ``rows``: one per keypoint, source and tolerance, keys as in ``COLUMNS``; ``threshold`` and the columns after it belong to
+    the detector's default threshold. ``judged`` and ``curves`` by (keypoint, tolerance): one ``Judged`` per photograph of
+    ``images``, and all sources together. ``errors``: one line per photograph that could not be read.
+
     Attributes
     ----------
     rows : list of dict
@@ -83,29 +87,8 @@ def evaluate_detector(
 ) -> Evaluation:
     """Evaluate all local maxima without a threshold, at most 200 per image and keypoint.
 
-    Parameters
-    ----------
-    detector : KeypointDetector
-        Its keypoints must be among ``KEYPOINTS``.
-    images : list of FaceImage
-        Annotated photographs.
-    keypoints : list of str
-        Which ones.
-    background : list of path
-        Images without faces, where detections above the default threshold are counted.
-    progress : function
-        Wraps an iterable of known length.
-    **options
-        Of :meth:`KeypointDetector.detect`: the mode, and whether the shape regressor is used.
-
-    Returns
-    -------
-    Evaluation
-
-    Raises
-    ------
-    ValueError
-        If a keypoint of the detector is not one of the face's, the model does not have the mode, or no photograph can be read.
+    Above the default threshold, detections in ``background`` images without faces are counted. ``progress`` wraps an iterable
+    of known length; ``options`` of :meth:`KeypointDetector.detect` are the mode and whether the shape regressor is used.
     """
     for name in keypoints:
         if name not in KEYPOINTS:
@@ -172,11 +155,6 @@ def write_report(folder: Path, record: dict, evaluation: Evaluation) -> None:
     """Write tables (JSON and Markdown), precision-recall curves, and pictures of the best hits and worst misses.
 
     The pictures show parts of the photographs: mind their terms of use before passing a report on.
-
-    Raises
-    ------
-    ValueError
-        If a file cannot be written.
     """
     with replacing(folder / "report.json") as path:
         path.write_text(json.dumps(plain(record), indent=1) + "\n", encoding="utf-8")

@@ -23,27 +23,10 @@ Result = TypeVar("Result")
 def detect_many(
     detector: KeypointDetector, images: Iterable[np.ndarray], n_jobs: int = 1, **options: Any
 ) -> Iterator[list[Detection]]:
-    """Find keypoints in one image after the other, several at a time.
+    """Find keypoints in one image (H, W, 3) after the other, ``n_jobs`` processes at a time, in the order of the images.
 
-    Parameters
-    ----------
-    detector : KeypointDetector
-    images : iterable of ndarray
-        As in :meth:`KeypointDetector.detect`; taken a few ahead of the results.
-    n_jobs : int, default 1
-        Processes. The results do not depend on it.
-    **options
-        Of :meth:`KeypointDetector.detect`.
-
-    Yields
-    ------
-    list of Detection
-        In the order of the images.
-
-    Raises
-    ------
-    ValueError
-        If ``n_jobs`` is not a whole number of at least 1; as :meth:`KeypointDetector.detect`, when it is that image's turn.
+    Images are taken a few ahead of the results, which do not depend on ``n_jobs``. Options and errors of
+    :meth:`KeypointDetector.detect`, an error when it is that image's turn.
     """
     return map_images(partial(_detect, options), detector, images, n_jobs)
 
@@ -51,29 +34,10 @@ def detect_many(
 def map_images(
     work: Callable[[KeypointDetector, Item], Result], detector: KeypointDetector, items: Iterable[Item], n_jobs: int = 1
 ) -> Iterator[Result]:
-    """Yield ``work(detector, item)`` in the order of the items.
+    """Yield ``work(detector, item)`` in the order of the items; ``work`` is a function of a module, or a partial of one.
 
-    Processes work on several items at a time: threads would wait for one another, since a third of a detection is spent in Python.
-
-    Parameters
-    ----------
-    work : function
-        Of a module, or a :func:`functools.partial` of one.
-    detector : KeypointDetector
-    items : iterable
-        Taken a few ahead of the results.
-    n_jobs : int, default 1
-        Processes.
-
-    Yields
-    ------
-    object
-        Whatever ``work`` returns.
-
-    Raises
-    ------
-    ValueError
-        If ``n_jobs`` is not a whole number of at least 1; as ``work``, when it is that item's turn.
+    Processes work on several items at a time: threads would wait for one another, since a third of a detection is spent in
+    Python. Items are taken a few ahead of the results; an error is raised when it is that item's turn.
     """
     if int(n_jobs) != n_jobs or n_jobs < 1:
         raise ValueError(f"n_jobs={n_jobs}: expected a whole number of at least 1")

@@ -20,7 +20,9 @@ _RATE = 25.0  # frames per second where the source does not say
 
 @dataclass(frozen=True)
 class FrameDetections:
-    """Detections in one frame.
+    """Detections in one frame, by falling score.
+
+    ``time`` is when it is shown, in seconds from the first frame; ``seconds`` the detection alone; sizes in pixels.
 
     Attributes
     ----------
@@ -60,13 +62,7 @@ class FrameDetections:
 
 
 def video_source(images: Sequence[str]) -> str | int | None:
-    """Tell what the arguments name: a video file, the number of a camera (``camera 0``), or None for photographs.
-
-    Raises
-    ------
-    ValueError
-        For several videos, and for a camera without a number.
-    """
+    """Tell what the arguments name: a video file, the number of a camera (``camera 0``), or None for photographs."""
     if images and images[0] == "camera" and not Path("camera").is_file():
         if len(images) != 2 or not images[1].isdigit():
             raise ValueError(f"camera {' '.join(images[1:])}: expected the number of a camera, as in: camera 0")
@@ -84,26 +80,8 @@ def detect_video(
 ) -> Iterator[FrameDetections]:
     """Detect keypoints in every N-th frame; stop the iteration to end early, the overlay is complete all the same.
 
-    Parameters
-    ----------
-    detector : KeypointDetector
-    source : str or int
-        A video file or the number of a camera.
-    every : int
-        Process frames 0, every, 2 * every, ...
-    overlay : path, optional
-        Video file (.mp4) to write: all frames, each with the detections of the last one that was processed.
-    **options
-        Of :meth:`KeypointDetector.detect`.
-
-    Yields
-    ------
-    FrameDetections
-
-    Raises
-    ------
-    ValueError
-        If the source cannot be opened or holds no frame, or the overlay cannot be written.
+    ``source`` is a video file or the number of a camera; the overlay (.mp4) shows all frames, each with the detections of the
+    last one that was processed. Options of :meth:`KeypointDetector.detect`.
     """
     name = f"camera {source}" if isinstance(source, int) else str(source)
     if every < 1:

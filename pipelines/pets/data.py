@@ -18,7 +18,9 @@ SPECIES = {"1": "cat", "2": "dog"}  # third column of the official lists
 
 @dataclass(frozen=True)
 class PetFile:
-    """A photograph on disk.
+    """A photograph on disk: its class, its head box (x_min, y_min, x_max, y_max in pixels), its breed ("" if unknown), its split.
+
+    The split is "train", "test", or empty where the data have none.
 
     Attributes
     ----------
@@ -39,13 +41,7 @@ class PetFile:
     split: str = ""
 
     def read(self, side: int | None = None) -> Photograph:
-        """Read the photograph, its longer side brought to ``side``.
-
-        Raises
-        ------
-        ValueError
-            For a damaged file or a head box outside the image; names the file.
-        """
+        """Read the photograph, its longer side brought to ``side``; a ValueError names the file."""
         photograph = Photograph(read_image(self.path), self.head)
         try:
             return photograph if side is None else photograph.resized(side)
@@ -80,11 +76,6 @@ def read_pets(folder: str | Path) -> list[PetFile]:
 
     Three layouts: ``labels.csv`` with the columns ``image`` and ``label`` (and, if wanted, ``head_xmin, head_ymin, head_xmax,
     head_ymax``, ``breed``, ``split``); the official Oxford-IIIT tree (``images/``, ``annotations/``); or one subfolder per class.
-
-    Raises
-    ------
-    ValueError
-        If the folder is missing, has none of these layouts, or holds fewer than two classes.
     """
     folder = Path(folder)
     if not folder.is_dir():

@@ -26,16 +26,7 @@ SCALE = 2.0  # patches are so many times as wide as the keypoint's window: Figur
 
 
 class Patches:
-    """Patches of words in photographs; each photograph is read and described once.
-
-    Parameters
-    ----------
-    model : ImageClassifier
-    files : sequence of PetFile
-        Training photographs.
-    X : CSR matrix
-        Their columns.
-    """
+    """Patches of words in training photographs, whose columns are X; each photograph is read and described once."""
 
     def __init__(self, model: ImageClassifier, files: Sequence[PetFile], X):
         self.photographs = Photographs(files, model.features.side)
@@ -124,14 +115,7 @@ def draw_pairs(path: Path, model: ImageClassifier, part: str, patches: Patches, 
 def draw_component(path: Path, values: np.ndarray, labels: Sequence[str], n_bins: int = 30) -> None:
     """Share of the first class minus share of the second in bins of a component (Figure 4.2).
 
-    Parameters
-    ----------
-    path : path
-    values : ndarray of shape (n,)
-        First principal component of the rows in the learnt subspace.
-    labels : sequence of str
-        Two classes.
-    n_bins : int
+    ``values`` (n,) are the first principal component of the rows in the learnt subspace, ``labels`` their two classes.
     """
     from matplotlib.figure import Figure
 
@@ -149,16 +133,7 @@ def draw_component(path: Path, values: np.ndarray, labels: Sequence[str], n_bins
 
 
 def draw_pixels(path: Path, images: Sequence[np.ndarray], strengths: np.ndarray, titles: Sequence[str]) -> None:
-    """Chosen pixels on images (Figure 4.3): the stronger, the redder; pixels that were not chosen stay grey.
-
-    Parameters
-    ----------
-    path : path
-    images : sequence of ndarray of shape (H, W)
-    strengths : ndarray of shape (H, W)
-        0 where not chosen.
-    titles : sequence of str
-    """
+    """Chosen pixels on images (H, W) (Figure 4.3): the stronger, the redder; pixels of strength 0 stay grey."""
     from matplotlib import colormaps
     from matplotlib.figure import Figure
 
@@ -212,13 +187,7 @@ def markdown(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def write_report(folder: Path, record: dict[str, Any], model: ImageClassifier, found: Evaluation) -> None:
-    """Write ``table.md``, ``results.json`` and the pictures; those of words need the training photographs.
-
-    Raises
-    ------
-    ValueError
-        If the folder cannot be written.
-    """
+    """Write ``table.md``, ``results.json`` and the pictures; those of words need the training photographs."""
     text = "# Errors on test photographs\n\n" + markdown(record["rows"])
     if found.breeds:
         text += "\n## By breed\n\n| head boxes | breed | photographs | errors |\n| --- | --- | --- | --- |\n"

@@ -31,39 +31,15 @@ _SEARCH_STEPS = 14
 
 
 def strongest_columns(strength: np.ndarray, k: int) -> np.ndarray:
-    """The k columns of greatest strength.
-
-    Parameters
-    ----------
-    strength : ndarray of shape (n_features,)
-        Compared without its signs; of equal ones the first.
-    k : int
-        How many.
-
-    Returns
-    -------
-    ndarray of int of shape (k,)
-        Ascending.
-    """
+    """The k columns of greatest absolute strength, ascending; of equal ones the first."""
     return np.sort(np.argsort(-np.abs(strength), kind="stable")[:k])
 
 
 def search_strength(fit: Callable[[float], np.ndarray], k: int, low: float, high: float) -> np.ndarray:
-    """Bisect the penalty, on a logarithmic scale, for exactly k nonzero coefficients.
+    """Bisect the penalty, on a logarithmic scale, for exactly k nonzero coefficients: those columns, ascending.
 
-    Parameters
-    ----------
-    fit : function
-        From a penalty strength to coefficients (n_features,); the greater the penalty, the fewer are nonzero.
-    k : int
-        Columns wanted.
-    low, high : float
-        Penalties with too many and with too few nonzero coefficients.
-
-    Returns
-    -------
-    ndarray of shape (k,)
-        Where no penalty with exactly k is met, the k largest coefficients of the greatest penalty tried with more.
+    ``fit`` takes a penalty and returns coefficients (n_features,); ``low`` gives too many nonzero ones, ``high`` too few. Where
+    no penalty gives exactly k, the k largest coefficients of the greatest penalty tried with more.
     """
     best: np.ndarray | None = None
     for _ in range(_SEARCH_STEPS):
@@ -215,43 +191,12 @@ _NEEDS = {"MCP": "skglm", "SCAD": "skglm", "abess": "abess", "skscope": "skscope
 
 
 def available() -> list[str]:
-    """Names of the competitors whose packages are installed.
-
-    Returns
-    -------
-    list of str
-    """
+    """Names of the competitors whose packages are installed."""
     return [name for name in COMPETITORS if name not in _NEEDS or find_spec(_NEEDS[name]) is not None]
 
 
 def select(name: str, X, y, k: int, task: str, random_state=None) -> np.ndarray:
-    """Columns that a competitor selects; its warnings about convergence are not shown.
-
-    Parameters
-    ----------
-    name : str
-        A name in ``COMPETITORS``.
-    X : ndarray of shape (n_samples, n_features)
-        Columns.
-    y : ndarray of shape (n_samples,)
-        Labels -1 / +1, or numbers.
-    k : int
-        Columns wanted.
-    task : {"classification", "regression"}
-        What is predicted.
-    random_state : int or None, default None
-        Of the solvers that draw random numbers.
-
-    Returns
-    -------
-    ndarray of int of shape (k,)
-        Ascending.
-
-    Raises
-    ------
-    ValueError
-        If the name is unknown or its package is not installed.
-    """
+    """Columns (k,), ascending, that a competitor selects; its warnings about convergence are not shown."""
     if name not in COMPETITORS:
         raise ValueError(f"competitor {name!r} is unknown; expected one of {', '.join(COMPETITORS)}")
     if name not in available():
@@ -263,22 +208,8 @@ def select(name: str, X, y, k: int, task: str, random_state=None) -> np.ndarray:
 
 
 def ridge_scores(X, y, task: str, X_new) -> np.ndarray:
-    """Scores of a linear model on all columns, the penalty chosen on a held-out fifth: the row "L2" of the papers' tables.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        Training rows.
-    y : ndarray of shape (n_samples,)
-        Labels -1 / +1, or numbers.
-    task : {"classification", "regression"}
-        What is predicted.
-    X_new : ndarray of shape (n_new, n_features)
-        Rows to predict.
-
-    Returns
-    -------
-    ndarray of shape (n_new,)
+    """Scores of the rows ``X_new`` by a linear model on all columns, the penalty chosen on a held-out fifth: the row "L2" of the
+    papers' tables.
     """
     scaler = StandardScaler().fit(X)
     X, X_new = scaler.transform(X), scaler.transform(X_new)
@@ -326,16 +257,9 @@ keep(model.components_, True)
 class LMNN(TransformerMixin, BaseEstimator):
     """Large margin nearest neighbours of metric-learn, fitted by another Python.
 
-    metric-learn 0.7 needs scikit-learn below 1.6, which this package does not support: it runs in an environment of its own.
-
-    Parameters
-    ----------
-    python : str
-        Program of an environment with metric-learn.
-    n_neighbors : int, default 3
-        Target neighbours.
-    seconds : float, default 60
-        Processor seconds after which the fit is stopped; the metric is then the one that it had reached.
+    metric-learn 0.7 needs scikit-learn below 1.6, which this package does not support: it runs in an environment of its own,
+    whose program is ``python``. After ``seconds`` of processor time the fit is stopped: the metric is then the one that it had
+    reached, and ``finished_`` is False.
 
     Attributes
     ----------
@@ -353,24 +277,7 @@ class LMNN(TransformerMixin, BaseEstimator):
         self.seconds = seconds
 
     def fit(self, X, y):
-        """Learn the metric.
-
-        Parameters
-        ----------
-        X : array of shape (n_rows, n_features)
-            Training rows.
-        y : array of shape (n_rows,)
-            Labels.
-
-        Returns
-        -------
-        LMNN
-
-        Raises
-        ------
-        ValueError
-            If the other Python fails.
-        """
+        """Learn the metric."""
         with tempfile.TemporaryDirectory() as folder:
             files = [str(Path(folder) / name) for name in ("rows.npz", "metric.npz")]
             np.savez(files[0], X=X, y=y)
@@ -384,15 +291,5 @@ class LMNN(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X):
-        """Rows in the learnt metric.
-
-        Parameters
-        ----------
-        X : array of shape (n_rows, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_features)
-        """
+        """Rows in the learnt metric: Euclidean distances between them."""
         return np.asarray(X) @ self.components_.T

@@ -17,22 +17,7 @@ DENSE_SETS = ("arcene", "gisette_valid", "ionosphere", "leukemia", "madelon", "u
 
 
 def data_folder(data_dir: str | Path | None = None) -> Path:
-    """Folder of the real data.
-
-    Parameters
-    ----------
-    data_dir : path or None, default None
-        The folder; None takes the environment variable ``ANNEALED_DATA``.
-
-    Returns
-    -------
-    Path
-
-    Raises
-    ------
-    ValueError
-        If neither is given.
-    """
+    """Folder of the real data: the one given, else that of the environment variable ``ANNEALED_DATA``."""
     chosen = data_dir or os.environ.get("ANNEALED_DATA")
     if not chosen:
         raise ValueError("the folder of the real data is not known; expected --data or the environment variable ANNEALED_DATA")
@@ -40,24 +25,9 @@ def data_folder(data_dir: str | Path | None = None) -> Path:
 
 
 def load_set(name: str, data_dir: str | Path | None = None):
-    """Read a real set: training and test part as its authors split it.
+    """Read a real set as its authors split it: X_train, y_train, X_test, y_test.
 
-    Parameters
-    ----------
-    name : str
-        One of ``DENSE_SETS`` or ``SPARSE_SETS``.
-    data_dir : path or None, default None
-        See :func:`data_folder`.
-
-    Returns
-    -------
-    X_train, y_train, X_test, y_test
-        Dense columns are float32 arrays, sparse ones float64 CSR matrices. Labels -1 / +1; digits of "usps".
-
-    Raises
-    ------
-    ValueError
-        If the set is unknown or its files are not there.
+    Dense columns are float32 arrays, sparse ones float64 CSR matrices. Labels -1 / +1; digits of "usps".
     """
     if name not in SPARSE_SETS + DENSE_SETS:
         raise ValueError(f"set {name!r} is unknown; expected one of {', '.join(sorted(SPARSE_SETS + DENSE_SETS))}")
@@ -77,24 +47,7 @@ def load_set(name: str, data_dir: str | Path | None = None):
 
 
 def random_split(X, y, seed: int, share: float = 0.7):
-    """Divide rows at random.
-
-    Parameters
-    ----------
-    X : array or CSR matrix of shape (n_samples, n_features)
-        Rows.
-    y : ndarray of shape (n_samples,)
-        Labels.
-    seed : int
-        Of the permutation.
-    share : float, default 0.7
-        Of the rows for training, in (0, 1).
-
-    Returns
-    -------
-    X_train, y_train, X_test, y_test
-        The two parts.
-    """
+    """Divide rows at random, ``share`` of them for training: X_train, y_train, X_test, y_test."""
     order = np.random.RandomState(seed).permutation(len(y))
     n = round(share * len(y))
     return X[order[:n]], y[order[:n]], X[order[n:]], y[order[n:]]
@@ -102,7 +55,7 @@ def random_split(X, y, seed: int, share: float = 0.7):
 
 @dataclass
 class Queries:
-    """Items with relevance grades, grouped by query.
+    """Items with features X (n_items, n_features), relevance grades (0 for none) and queries, both int of shape (n_items,).
 
     Attributes
     ----------
@@ -120,18 +73,7 @@ class Queries:
 
 
 def read_mq2008(data_dir: str | Path | None = None) -> Iterator[tuple[Queries, Queries, Queries]]:
-    """The five official folds of LETOR's MQ2008: training, validation and test part of each.
-
-    Parameters
-    ----------
-    data_dir : path or None, default None
-        See :func:`data_folder`.
-
-    Yields
-    ------
-    tuple of Queries
-        Three parts.
-    """
+    """The five official folds of LETOR's MQ2008: training, validation and test part of each."""
     data_dir = data_folder(data_dir)
     parts = [_queries(data_dir / "ranking_mq2008" / f"S{i}.svmrank.gz") for i in range(1, 6)]
     for fold in range(5):
@@ -141,18 +83,7 @@ def read_mq2008(data_dir: str | Path | None = None) -> Iterator[tuple[Queries, Q
 
 
 def read_lambdarank(data_dir: str | Path | None = None) -> tuple[Queries, Queries]:
-    """LightGBM's ranking example: training and test part.
-
-    Parameters
-    ----------
-    data_dir : path or None, default None
-        See :func:`data_folder`.
-
-    Returns
-    -------
-    tuple of Queries
-        Two parts.
-    """
+    """LightGBM's ranking example: training and test part."""
     folder = data_folder(data_dir) / "ranking_lambdarank"
     train, test = (_queries(folder / f"{half}.svmrank.gz", 300) for half in ("train", "test"))
     return train, test
@@ -170,19 +101,7 @@ def _queries(file: Path, n_features: int | None = None) -> Queries:
 def mean_ndcg(grade: np.ndarray, score: np.ndarray, qid: np.ndarray, *, k: int = 10) -> float:
     """NDCG@k, gain 2^grade - 1 and discount 1 / log2(1 + rank), averaged over the queries with a relevant item.
 
-    Equal scores keep the order of the rows.
-
-    Parameters
-    ----------
-    grade, score, qid : ndarray of shape (n_items,)
-        Relevance, predicted score and query of each item.
-    k : int, default 10
-        Ranks that count.
-
-    Returns
-    -------
-    float
-        In [0, 1].
+    All arrays have shape (n_items,); equal scores keep the order of the rows.
 
     Examples
     --------

@@ -41,23 +41,8 @@ def fsa_stability(
 ) -> dict[str, Any]:
     """Figure 6 of Barbu et al. (2017): AUC against each parameter of annealing, the others held, with a refit alone.
 
-    Parameters
-    ----------
-    runs : int, default 10
-        Data sets per point; the paper has 10.
-    data_dir : path or None
-        Not used: the data are simulated.
-    n_samples, k : int, default 1000 and 10
-        Rows and relevant columns; clean labels, M = 1000.
-    random_state : int, default 0
-        Seed of the first run.
-    checkpoint : path, Checkpoint or None, default None
-        File that keeps finished points.
-
-    Returns
-    -------
-    dict
-        ``name``, ``settings`` and ``rows``: ``parameter``, ``value``, ``method``, ``AUC`` and ``PCD`` (percent).
+    M = 1000 columns and clean labels; the paper has 10 runs per point. Rows: ``parameter``, ``value``, ``method``, ``AUC`` and
+    ``PCD`` (percent).
     """
     check_runs(runs)
     cells = Checkpoint.of(checkpoint, {"table": "fsa-stability"})
@@ -184,24 +169,7 @@ FIGURES = {"fsa-stability": _stability, "sdist-surfaces": _surfaces, "online-non
 
 
 def draw(name: str, path: str | Path, data_dir=None, **options: Any) -> None:
-    """Write a picture.
-
-    Parameters
-    ----------
-    name : str
-        A name in ``FIGURES``.
-    path : path
-        Picture to write.
-    data_dir : path or None, default None
-        Folder of the real data; None takes ``ANNEALED_DATA``.
-    **options
-        ``runs`` and ``checkpoint`` of "fsa-stability".
-
-    Raises
-    ------
-    ValueError
-        If there is no such picture, or the data are missing.
-    """
+    """Write a picture of ``FIGURES``; ``options`` are ``runs`` and ``checkpoint`` of "fsa-stability"."""
     if name not in FIGURES:
         raise ValueError(f"{name!r} has no picture; expected one of {', '.join(FIGURES)}")
     FIGURES[name](data_dir, **options).savefig(path, dpi=100 if name == "fsa-stability" else 70)

@@ -110,25 +110,9 @@ REAL_FOLDS = {"madelon": 3, "ionosphere": 5, "usps_7v9": 5}
 def sdist_simulated(runs: int = 20, data_dir=None, *, sizes=None, competitors: bool = True, checkpoint=None) -> dict[str, Any]:
     """Tables 2.1 and 2.2 of Ma (thesis): XOR and double rings, with noise columns of 0.35 and of equal scale.
 
-    Parameters
-    ----------
-    runs : int, default 20
-        Seeds 0 .. runs - 1; at N = 5,000 three at most.
-    data_dir : path or None
-        Not used: the data are simulated.
-    sizes : list of (int, int) or None, default None
-        Cells (N, p); None means all nine.
-    competitors : bool, default True
-        Also kNN, and NCA (scikit-learn, at most 50 iterations, three seeds) where a fit takes half a minute at most. LMNN (three
-        seeds, a minute a fit at most) where the environment variable ``ANNEALED_LMNN_PYTHON`` names a Python with metric-learn, or
-        its cells are in the checkpoint.
-    checkpoint : path, Checkpoint or None, default None
-        File that keeps finished cells.
-
-    Returns
-    -------
-    dict
-        ``name``, ``settings``, ``rows``.
+    Cells are all nine (N, p), or ``sizes``; at N = 5,000 three runs at most. Competitors: kNN, NCA (scikit-learn, at most 50
+    iterations, three runs) where a fit takes half a minute at most, and LMNN (three runs, a minute a fit at most) where the
+    environment variable ``ANNEALED_LMNN_PYTHON`` names a Python with metric-learn, or its cells are in the checkpoint.
     """
     cells = Checkpoint.of(checkpoint, {"table": "sdist-simulated"})
     rows = []
@@ -165,23 +149,8 @@ def sdist_real(
 ) -> dict[str, Any]:
     """Table 2.4 of Ma (thesis): Madelon and Ionosphere on random 70 / 30 splits of all rows, USPS 7 against 9 on its own split.
 
-    Parameters
-    ----------
-    runs : int, default 20
-        Splits, seeds 0 .. runs - 1.
-    data_dir : path or None, default None
-        Folder of the real data; None takes ``ANNEALED_DATA``.
-    sets : sequence of str, default all
-        Names in ``REAL_GRIDS``.
-    competitors : bool, default True
-        Also kNN and NCA (three splits at most), and LMNN as in :func:`sdist_simulated`.
-    checkpoint : path, Checkpoint or None, default None
-        File that keeps finished splits.
-
-    Returns
-    -------
-    dict
-        ``name``, ``settings``, ``rows``; ``seconds`` is one fit with the settings found, ``search_seconds`` the cross-validation.
+    ``sets`` are names in ``REAL_GRIDS``; competitors as in :func:`sdist_simulated`. In the rows, ``seconds`` is one fit with
+    the settings found, ``search_seconds`` the cross-validation.
     """
     cells = Checkpoint.of(checkpoint, {"table": "sdist-real"})
     rows = []

@@ -53,19 +53,7 @@ _PRINTED = {
 
 
 def candidates(name: str, loss: str) -> dict[str, tuple[Any, dict[str, list]]]:
-    """The five methods with the settings that cross-validation chooses from.
-
-    Parameters
-    ----------
-    name : str
-        A set in ``SHARES``.
-    loss : {"hinge", "logistic"}
-        Loss of all methods.
-
-    Returns
-    -------
-    dict of str to (estimator, grid)
-    """
+    """The five methods for a set in ``SHARES`` and a loss, each with the settings that cross-validation chooses from."""
     weight = "balanced" if name == "dorothea" else None
     shared: dict[str, Any] = {"loss": loss, "max_iter": PASSES, "class_weight": weight, "random_state": 0}
     rates = [0.3, 1.0, 3.0, 10.0]
@@ -106,25 +94,9 @@ def online_tables(
 ) -> dict[str, Any]:
     """Tables 3.2 to 3.4 of Ma (thesis): error, non-zero coefficients and mean kappa over permutations of the training rows.
 
-    Parameters
-    ----------
-    runs : int, default 20
-        Permutations.
-    data_dir : path or None, default None
-        Folder of the real data; None takes ``ANNEALED_DATA``.
-    sets, losses, methods : sequences of str, default all
-        Which lines; None means all five methods.
-    n_folds : int, default 3
-        Folds of the cross-validation on training rows that sets scaling, rates, penalties and share.
-    checkpoint : path, Checkpoint or None, default None
-        File that keeps finished lines.
-
-    Returns
-    -------
-    dict
-        ``name``, ``settings``, ``rows``. ``kappa_equal_k`` compares as many of the largest coefficients as the stabilised stages
-        keep, so that a fixed number of features gives no advantage; ``pass_ratio`` is one path's pass over that of scikit-learn's
-        SGD in the same run.
+    Cross-validation of ``n_folds`` folds on training rows sets scaling, rates, penalties and share. ``kappa_equal_k`` compares
+    as many of the largest coefficients as the stabilised stages keep, so that a fixed number of features gives no advantage;
+    ``pass_ratio`` is one path's pass over that of scikit-learn's SGD in the same run.
     """
     cells = Checkpoint.of(checkpoint, {"table": "online-tables"})
     rows = []

@@ -119,21 +119,9 @@ TABLES = {"clean": _parse(_CLEAN), "noisy": _parse(_NOISY), "regression": _parse
 def printed(table: str, n_samples: int, k: int, method: str, what: str) -> float | None:
     """The printed number, or None where there is none.
 
-    Parameters
-    ----------
-    table : str
-        "clean", "noisy", "regression" (Tables II, III and IV of Barbu et al. (2017)), "wide" (Table 3 of Barbu et al. (2014)); for
-        other tables nothing was printed.
-    n_samples, k : int
-        Rows and relevant columns.
-    method : str
-        FSA (logistic loss), FSV (Huberised hinge), FSL (Lorenz), QTP, L1, EL, L2, MCP, SCAD, LB, LB1, SA.
-    what : {"DR", "PCD", "AUC", "RMSE", "seconds"}
-        DR and PCD in percent.
-
-    Returns
-    -------
-    float or None
+    Tables "clean", "noisy", "regression" (Tables II, III and IV of Barbu et al. (2017)) and "wide" (Table 3 of Barbu et al.
+    (2014)). Methods FSA (logistic loss), FSV (Huberised hinge), FSL (Lorenz), QTP, L1, EL, L2, MCP, SCAD, LB, LB1, SA; ``what``
+    is DR or PCD (percent), AUC, RMSE or seconds.
 
     Examples
     --------

@@ -298,23 +298,7 @@ def public_tables(
 ) -> dict[str, Any]:
     """Test error on public tables, the number of features chosen by five folds of the training part.
 
-    Parameters
-    ----------
-    runs : int, default 1
-        Not used: the parts are fixed.
-    data_dir : path or None, default None
-        Folder of the real data; None takes ``ANNEALED_DATA``.
-    sets : sequence of str, default all
-        Names in ``SETS``.
-    methods : sequence of str
-        "annealed", "l1", "rfe", "abess" and "boosting" (all columns).
-    checkpoint : path, Checkpoint or None, default None
-        File that keeps finished sets.
-
-    Returns
-    -------
-    dict
-        ``name``, ``settings`` and ``rows``.
+    Methods "annealed", "l1", "rfe", "abess" and "boosting" (all columns); the parts are fixed, so ``runs`` is not used.
     """
     cells = Checkpoint.of(checkpoint, {"table": "public-tables"})
     rows = []
@@ -333,23 +317,9 @@ def ranking(
     methods: Sequence[str] = ("annealed", "ridge", "lightgbm"),
     checkpoint: str | Path | Checkpoint | None = None,
 ) -> dict[str, Any]:
-    """NDCG@10 on the five official folds of MQ2008 and on LightGBM's ranking example.
+    """NDCG@10 of "annealed", "ridge" and "lightgbm" on the five official folds of MQ2008 and on LightGBM's ranking example.
 
-    Parameters
-    ----------
-    runs : int, default 1
-        Not used: the parts are fixed.
-    data_dir : path or None, default None
-        Folder of the real data; None takes ``ANNEALED_DATA``.
-    methods : sequence of str
-        "annealed", "ridge" and "lightgbm".
-    checkpoint : path, Checkpoint or None, default None
-        File that keeps finished lines.
-
-    Returns
-    -------
-    dict
-        ``name``, ``settings`` and ``rows``.
+    The parts are fixed, so ``runs`` is not used.
     """
     cells = Checkpoint.of(checkpoint, {"table": "ranking"})
     parts: dict[str, Callable[..., dict[str, Any]]] = {"mq2008": _mq2008, "lambdarank": _lambdarank}

@@ -36,22 +36,7 @@ PICTURES = {
 
 
 def table(name: str) -> Callable[..., dict[str, Any]]:
-    """Return the function that makes a table.
-
-    Parameters
-    ----------
-    name : str
-        A name in ``TABLES``.
-
-    Returns
-    -------
-    function
-
-    Raises
-    ------
-    ValueError
-        If there is no table of that name.
-    """
+    """The function that makes a table of ``TABLES``; the message for a picture says how to draw it."""
     if name not in TABLES:
         hint = "; give --picture FILE" if name in PICTURES else f"; expected one of {', '.join(sorted(TABLES))}"
         raise ValueError(f"{name!r} is no table{hint}")
@@ -60,43 +45,14 @@ def table(name: str) -> Callable[..., dict[str, Any]]:
 
 
 def has_cells(name: str) -> bool:
-    """Whether a table is made in cells that can be kept in a file.
-
-    Parameters
-    ----------
-    name : str
-        A name in ``TABLES``.
-
-    Returns
-    -------
-    bool
-    """
+    """Whether a table is made in cells that can be kept in a file."""
     return "checkpoint" in signature(table(name)).parameters
 
 
 def reproduce(name: str, runs: int | None = None, data_dir=None, **options) -> dict[str, Any]:
-    """Make a table.
+    """Make a table of ``TABLES``: ``name``, ``settings`` and ``rows``, one dict per line.
 
-    Parameters
-    ----------
-    name : str
-        One of :data:`TABLES`.
-    runs : int or None
-        Repetitions; None means the table's own number.
-    data_dir : path or None
-        Folder of the real data; None means the table's own default.
-    **options
-        Of the table.
-
-    Returns
-    -------
-    dict
-        ``name``, ``settings`` and ``rows``, one dict per line of the table.
-
-    Raises
-    ------
-    ValueError
-        For an unknown name, fewer than one run, an option that the table does not have, or missing data.
+    None for ``runs`` and ``data_dir`` means the table's own default; ``options`` are those of its function.
     """
     make = table(name)
     for option in set(options) - set(signature(make).parameters):

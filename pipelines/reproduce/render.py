@@ -178,24 +178,7 @@ VIEWS: dict[str, Callable[[Record], str]] = {
 
 
 def render_page(page: Path, results: Path) -> str:
-    """Text of a page with its tables as the results have them.
-
-    Parameters
-    ----------
-    page : path
-        A Markdown file.
-    results : path
-        Folder of ``NAME.json``.
-
-    Returns
-    -------
-    str
-
-    Raises
-    ------
-    ValueError
-        If results are missing or a view is unknown.
-    """
+    """Text of a Markdown page with its tables as the files ``NAME.json`` in the folder of results have them."""
 
     def fill(block: re.Match[str]) -> str:
         file = results / f"{block['name']}.json"
@@ -209,23 +192,7 @@ def render_page(page: Path, results: Path) -> str:
 
 
 def render(folder: Path) -> list[Path]:
-    """Write the tables of all pages in a folder and its sub-folders.
-
-    Parameters
-    ----------
-    folder : path
-        Pages; ``folder/results`` holds the results.
-
-    Returns
-    -------
-    list of path
-        The pages that changed.
-
-    Raises
-    ------
-    ValueError
-        If there is no folder ``results``, results are missing or a view is unknown.
-    """
+    """Write the tables of all pages in a folder and its sub-folders from ``folder/results``; returns the pages that changed."""
     results = folder / "results"
     if not results.is_dir():
         raise ValueError(f"{results}: no such folder; expected the files of annealed reproduce NAME --results")
@@ -239,19 +206,9 @@ def render(folder: Path) -> list[Path]:
 
 
 def update(file: Path, record: dict[str, Any]) -> None:
-    """Put the rows of a record into a file of results: rows of the same design and method are replaced, others stay.
+    """Put the rows of a record (what ``annealed reproduce NAME --json`` prints) into a file of results, made when missing.
 
-    Parameters
-    ----------
-    file : path
-        Made when missing.
-    record : dict
-        What ``annealed reproduce NAME --json`` prints.
-
-    Raises
-    ------
-    ValueError
-        If the file holds something else, or cannot be written.
+    Rows of the same design and method are replaced, others stay.
     """
     rows = {}
     if file.is_file():

@@ -48,7 +48,8 @@ from .simulated import Simulated, simulate
 
 @dataclass(frozen=True)
 class Design:
-    """How the data of one line of a table are drawn; the parameters of :func:`~.simulated.simulate`.
+    """How the data of one line of a table are drawn: parameters of :func:`~.simulated.simulate` for N rows, M columns, k relevant
+    ones.
 
     Attributes
     ----------
@@ -74,17 +75,7 @@ class Design:
     random_signs: bool = False
 
     def draw(self, seed: int) -> Simulated:
-        """Data of one run.
-
-        Parameters
-        ----------
-        seed : int
-            Of the random numbers.
-
-        Returns
-        -------
-        Simulated
-        """
+        """Data of one run."""
         task, n, m, k, *others = asdict(self).values()
         names = ("label_noise", "columns", "random_support", "random_signs")
         return simulate(task, n, m, k, **dict(zip(names, others)), random_state=seed)
@@ -174,23 +165,7 @@ def _runs(name: str, n: int, runs: int, competitor_runs: int | None) -> int:
 
 
 def refitted_scores(X, y, columns, X_new, task: str) -> np.ndarray:
-    """Scores for new rows by the Newton refit on the selected columns: one for all selectors that bring no model.
-
-    Parameters
-    ----------
-    X, y : ndarray
-        Training rows (n_samples, n_features) and targets.
-    columns : ndarray of int
-        The selected ones.
-    X_new : ndarray of shape (n_new, n_features)
-        Rows to predict.
-    task : {"classification", "regression"}
-        Logistic or squared loss.
-
-    Returns
-    -------
-    ndarray of shape (n_new,)
-    """
+    """Scores of the rows ``X_new`` by the Newton refit on the selected columns: one for all selectors that bring no model."""
     mean, scale = X[:, columns].mean(axis=0, dtype=np.float64), X[:, columns].std(axis=0, dtype=np.float64)
     target = y.astype(np.float64)[:, None]
     loss = LogisticLoss() if task == "classification" else SquaredLoss()
@@ -201,30 +176,9 @@ def refitted_scores(X, y, columns, X_new, task: str) -> np.ndarray:
 
 
 def run_method(name: str, ours: dict[str, Callable[[], Any]], train: Simulated, X_new, task: str, seed: int):
-    """Fit one method.
+    """Fit a method of ours, a competitor, or "L2": its columns (None for L2, which keeps all), the scores of ``X_new``, seconds.
 
-    Parameters
-    ----------
-    name : str
-        A method of ours, a competitor, or "L2".
-    ours : dict of str to function
-        What makes our estimators.
-    train : Simulated
-        Training rows.
-    X_new : ndarray of shape (n_new, n_features)
-        Rows to predict.
-    task : {"classification", "regression"}
-        What is predicted.
-    seed : int
-        Of competitors that draw random numbers.
-
-    Returns
-    -------
-    columns : ndarray or None
-        The selected ones; None for L2, which keeps all.
-    scores : ndarray of shape (n_new,)
-    seconds : float
-        Processor time of the selection and the fit, without the prediction.
+    Seconds are processor time of the selection and the fit, without the prediction.
     """
     start = time.process_time()
     if name in ours:
@@ -249,24 +203,10 @@ def _warm(ours: dict[str, Callable[[], Any]], name: str, task: str) -> None:
 
 
 def table_row(table: str, design: Design, method: str, results: Sequence[Sequence[float | None]]) -> dict[str, Any]:
-    """A method's line of a table, ours beside the printed numbers.
+    """A method's line of a table, ours beside the printed numbers (``paper_...``).
 
-    Parameters
-    ----------
-    table : str
-        A name in ``DESIGNS``.
-    design : Design
-        What was drawn.
-    method : str
-        Name of the method.
-    results : sequence of (share found, AUC or RMSE, seconds)
-        One per run; no share for a method that does not select, no AUC or RMSE where new rows have another truth.
-
-    Returns
-    -------
-    dict
-        ``N``, ``M``, ``k``, where they differ within a table ``task`` and ``columns``, ``method``, ``runs``, and ``DR``, ``PCD``
-        (percent), ``AUC`` or ``RMSE`` and ``seconds``, each with the printed number as ``paper_...`` where there is one.
+    One of ``results`` per run: share found, AUC or RMSE, seconds; None for the share of a method that does not select, and for
+    AUC or RMSE where new rows have another truth. DR and PCD in percent.
     """
     share, quality, seconds = np.array(results, dtype=float).T
     selects = not np.isnan(share).any()
@@ -328,8 +268,8 @@ def selector_table(
         Table 3, with 10,000 columns), "fsa-off-design" (random supports and signs, also with equicorrelated columns) or
         "fsa-large" (100,000 rows of equicorrelated columns, Barbu et al. (2017), eq. (18)).
     runs : int, default 100
-        Simulated data sets per line.
-    data_dir : path or None
+        Simulated data sets per line, with seeds from ``random_state`` on.
+    data_dir : None
         Not used: the data are simulated.
     noisy : bool, default False
         For "fsa-classification": a tenth of the labels drawn at random (Table III).
@@ -340,19 +280,9 @@ def selector_table(
     competitor_runs : int or None, default None
         At most that many data sets for the slow methods; by default numbers that depend on the method (at most 50).
     random_state : int, default 0
-        Seed of the first run; the others follow.
+        Seed of the first run.
     checkpoint : path, Checkpoint or None, default None
         File that keeps finished runs.
-
-    Returns
-    -------
-    dict
-        ``name``, ``settings`` and ``rows``, see :func:`table_row`.
-
-    Raises
-    ------
-    ValueError
-        If a method or a size is unknown, or the checkpoint belongs to another table.
     """
     table = {"fsa-classification": "noisy" if noisy else "clean"}.get(name, name.removeprefix("fsa-"))
     designs = DESIGNS[table]
@@ -387,18 +317,7 @@ def selector_table(
 
 
 def check_runs(runs: int) -> None:
-    """Check a number of runs.
-
-    Parameters
-    ----------
-    runs : int
-        Expected at least 1.
-
-    Raises
-    ------
-    ValueError
-        Otherwise.
-    """
+    """Raise a ValueError for fewer than one run."""
     if runs < 1:
         raise ValueError(f"runs={runs} is not valid; expected at least 1")
 

@@ -23,7 +23,8 @@ VOTES = 15  # neighbours that vote on the cases of Ma (thesis), in every metric
 
 @dataclass(frozen=True)
 class Simulated:
-    """A data set whose answer is known.
+    """Columns X (n, m), float32; y, -1 / +1 or real; the relevant columns ``support`` (k,), ascending, and their coefficients
+    ``coef``.
 
     Attributes
     ----------
@@ -42,56 +43,19 @@ class Simulated:
     coef: np.ndarray
 
     def found(self, selected: np.ndarray) -> float:
-        """Share of the relevant columns among the selected ones (PCD, as a fraction); 1 counts as a detection (DR).
-
-        Parameters
-        ----------
-        selected : ndarray of int
-            Selected columns.
-
-        Returns
-        -------
-        float
-            In [0, 1].
-        """
+        """Share in [0, 1] of the relevant columns among the selected ones (PCD); 1 counts as a detection (DR)."""
         return float(np.isin(self.support, selected).mean())
 
 
 def autoregressive(n_samples: int, n_features: int, rng, correlation: float = 0.9) -> np.ndarray:
-    """Normal rows with correlation ``correlation ** |i - j|`` between columns i and j, eq. (16).
-
-    Parameters
-    ----------
-    n_samples, n_features : int
-        Rows and columns.
-    rng : RandomState
-        Of the random numbers.
-    correlation : float, default 0.9
-        Between neighbouring columns, in (-1, 1).
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_features), float32
-    """
+    """Normal rows, float32, with correlation ``correlation ** |i - j|`` between columns i and j, eq. (16)."""
     noise = rng.standard_normal((n_samples, n_features))
     noise[:, 1:] *= np.sqrt(1.0 - correlation**2)
     return lfilter([1.0], [1.0, -correlation], noise, axis=1).astype(np.float32)
 
 
 def equicorrelated(n_samples: int, n_features: int, rng) -> np.ndarray:
-    """Rows z 1 + e with normal z and e, correlation 0.5 between any two columns: eq. (18).
-
-    Parameters
-    ----------
-    n_samples, n_features : int
-        Rows and columns.
-    rng : RandomState
-        Of the random numbers.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_features), float32
-    """
+    """Rows z 1 + e, float32, with normal z and e, correlation 0.5 between any two columns: eq. (18)."""
     return (rng.standard_normal((n_samples, 1)) + rng.standard_normal((n_samples, n_features))).astype(np.float32)
 
 
@@ -160,28 +124,8 @@ def simulate(
 def simulated_case(case: str, n: int, p: int, seed: int, *, noise_scale: float = NOISE_SCALE, n_test: int = 2000):
     """Draw a case of Ma (thesis), Figure 2.3: two informative columns of unit variance among p, the others normal noise.
 
-    Parameters
-    ----------
-    case : {"xor", "rings"}
-        XOR: (c, c y) + s e with c = +-1. Rings: (rho + 0.48 e) u, rho = 2 for y = 1 and 1 for y = -1, u uniform on the circle.
-    n, p : int
-        Training rows and columns.
-    seed : int
-        Of the random numbers.
-    noise_scale : float, default 0.35
-        Standard deviation of the noise columns; 1 for columns of equal scale.
-    n_test : int, default 2000
-        Test rows.
-
-    Returns
-    -------
-    X, y, X_test, y_test : ndarray
-        Columns, float32, and labels -1 / +1.
-
-    Raises
-    ------
-    ValueError
-        For another case.
+    "xor": (c, c y) + s e with c = +-1. "rings": (rho + 0.48 e) u, rho = 2 for y = 1 and 1 for y = -1, u uniform on the circle.
+    Returns X, y for n rows and X_test, y_test for ``n_test``: float32 columns, labels -1 / +1.
     """
     rng = np.random.default_rng(seed)
     total = n + n_test
@@ -201,14 +145,6 @@ def simulated_case(case: str, n: int, p: int, seed: int, *, noise_scale: float =
 
 def bayes_error(case: str) -> float:
     """Bayes error of a case of :func:`simulated_case`, integrated.
-
-    Parameters
-    ----------
-    case : {"xor", "rings"}
-
-    Returns
-    -------
-    float
 
     Examples
     --------

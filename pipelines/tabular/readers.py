@@ -13,7 +13,9 @@ MOST_CLASSES = 10  # whole numbers with at most so many different values are tak
 
 @dataclass
 class Table:
-    """What :func:`read_table` returns.
+    """What :func:`read_table` returns: numeric columns X (array or CSR) without missing values, target y, names of the columns.
+
+    Rows without a target are left out. ``notes``: one line per decision, which columns were left out or imputed and why.
 
     Attributes
     ----------
@@ -34,26 +36,11 @@ class Table:
 
 
 def read_table(path: str | Path, target: str | None) -> Table:
-    """Read a table and clean its columns.
+    """Read a table and clean its columns: ``.csv`` (also ``.csv.gz``), ``.tsv``, ``.parquet``, ``.npz`` or svmlight.
 
-    Parameters
-    ----------
-    path : path
-        ``.csv`` (also ``.csv.gz``), ``.tsv``, ``.parquet``, ``.npz`` with ``X``, ``y`` and optionally ``names``, or
-        svmlight (``.svm``, ``.svmlight``, ``.libsvm``).
-    target : str or None
-        Name of the target's column; npz and svmlight files bring their own.
-
-    Returns
-    -------
-    Table
-        Text and constant columns are left out, columns with up to 50 % missing values get the median of the others,
-        those with more are left out; all are named in ``notes``.
-
-    Raises
-    ------
-    ValueError
-        If the file cannot be read, the target is not there, or no column is left.
+    ``target`` names the target's column; ``.npz`` files (``X``, ``y`` and optionally ``names``) and svmlight files bring their
+    own. Text and constant columns are left out, columns with up to 50 % missing values get the median of the others, those with
+    more are left out.
     """
     path = Path(path)
     if not path.is_file():
@@ -78,15 +65,6 @@ def read_table(path: str | Path, target: str | None) -> Table:
 
 def guess_task(y: np.ndarray) -> str:
     """Return "classification" for text, booleans and few (``MOST_CLASSES``) different whole numbers, else "regression".
-
-    Parameters
-    ----------
-    y : ndarray of shape (n_rows,)
-        The target.
-
-    Returns
-    -------
-    str
 
     Examples
     --------

@@ -8,31 +8,10 @@ from ...learners import FSAClassifier, FSARegressor
 
 
 def select_columns(X, y, names: list[str], k: int, task: str) -> list[dict]:
-    """Select k columns with FSA.
+    """Select k columns of X with FSA: their names and coefficients, the one with the largest effect first.
 
-    Parameters
-    ----------
-    X : array or sparse matrix of shape (n_rows, n_columns)
-        Numbers without gaps.
-    y : ndarray of shape (n_rows,)
-        Labels or numbers.
-    names : list of str
-        Names of the columns.
-    k : int
-        How many are wanted; at most the number of columns.
-    task : {"classification", "regression"}
-        What is predicted.
-
-    Returns
-    -------
-    list of dict
-        ``name`` and ``coefficient`` (in the units of the column; with several classes the norm over them), the column
-        with the largest effect (coefficient times standard deviation) first.
-
-    Raises
-    ------
-    ValueError
-        If there is but one class, or the numbers of a regression are text.
+    X (array or sparse) has no gaps. Coefficients are in the units of the columns, with several classes the norm over them; the
+    effect is the coefficient times the column's standard deviation.
     """
     if task == "regression":
         if np.asarray(y).dtype.kind not in "iuf":

@@ -28,28 +28,10 @@ def calibrate(
     n_jobs: int = 1,
     mode: str = Mode.SCAN,
 ) -> tuple[KeypointModel, dict[str, float]]:
-    """Choose how positions are averaged, their offset and the default threshold on held-out views.
+    """Choose how positions are averaged, their offset and the default threshold on views that were not fitted.
 
-    Parameters
-    ----------
-    detector : KeypointDetector
-        Holds a model of ``keypoint``; its localisation is replaced.
-    keypoint : str
-        Which one.
-    views : list of (FaceImage, bool)
-        Photographs that were not fitted, and whether to mirror them.
-    precision : float
-        Precision of the detections above the default threshold, at a tolerance of 10 % IED.
-    n_jobs : int
-        Threads.
-    mode : {"scan", "regress", "prune+regress"}
-        Of the detector; its classifier is the one that is calibrated.
-
-    Returns
-    -------
-    model : KeypointModel
-    scores : dict of str to float
-        AP at 5 % and 10 % on the held-out views, and the recall at the default threshold.
+    The classifier of ``keypoint`` in that mode of the detector is calibrated for a precision at a tolerance of 10 % IED.
+    Returns it, and its scores: AP at 5 % and 10 % on the held-out views, the threshold and the recall there.
     """
     model = detector.classifier(keypoint, mode)
 

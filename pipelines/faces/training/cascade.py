@@ -22,24 +22,9 @@ def with_order(
 ) -> KeypointModel:
     """Order the features for early rejection: greedily, what pushes negatives furthest below the positives comes first.
 
-    The separation after some features is the difference of the mean sums over the root of their summed variances; each
-    next feature is the one that makes it largest.
-
-    Parameters
-    ----------
-    model : KeypointModel
-        Any order.
-    pool : FeaturePool
-        Its pool.
-    positives, negatives : ndarray of shape (n, 26, 26, 3), uint8
-        Windows; an evenly spaced part of them is used.
-    plain : int
-        So many Haar features come before all others, in the greedy order among Haar features.
-
-    Returns
-    -------
-    KeypointModel
-        The same scores up to rounding; its thresholds never reject.
+    The separation after some features is the difference of the mean sums over the root of their summed variances; each next
+    feature is the one that makes it largest, in an evenly spaced part of the windows (n, 26, 26, 3). The first ``plain`` are
+    Haar features. The scores stay the same up to rounding; the thresholds never reject.
     """
     responses = []
     for patches in (positives, negatives):
@@ -90,19 +75,11 @@ def cheapest_order(
     thresholds: Callable[[KeypointModel], KeypointModel],
     after: float,
 ) -> KeypointModel:
-    """Order the features, and set thresholds, so that an ordinary window costs least.
+    """Order the features, and set thresholds (by the function given), so that an ordinary window costs least.
 
-    A feature costs 1, and the first histogram feature that a window reaches costs ``_HISTOGRAMS`` more: putting some Haar features
-    in front of all others may pay. Several numbers are tried.
-
-    Parameters
-    ----------
-    model, pool, positives, negatives
-        As for :func:`with_order`; the negatives are ordinary windows.
-    thresholds : function
-        Sets the rejection thresholds of a model.
-    after : float
-        What it costs when a window is not rejected.
+    A feature costs 1, the first histogram feature that a window reaches ``_HISTOGRAMS`` more, and a window that is not rejected
+    ``after``: putting some Haar features in front of all others may pay. Several numbers are tried; the negatives are ordinary
+    windows.
     """
     n_haar = int(np.count_nonzero(model.features[:, Column.KIND] < len(pool.kinds)))
     trials = []
@@ -124,41 +101,16 @@ def expected_cost(model: KeypointModel, pool: FeaturePool, windows: np.ndarray, 
 def rejection_thresholds(
     model: KeypointModel, pool: FeaturePool, positives: np.ndarray, share: float, margin: float
 ) -> KeypointModel:
-    """Set the rejection thresholds: the quantile ``share`` of the positives' running sums, minus ``margin``.
-
-    Parameters
-    ----------
-    model : KeypointModel
-        Its features in their final order.
-    pool : FeaturePool
-        Its pool.
-    positives : ndarray of shape (n, 26, 26, 3), uint8
-        Windows that were not fitted.
-    share : float
-        In [0, 1).
-    margin : float
-        In units of the score.
-    """
+    """Set the rejection thresholds: the quantile ``share`` of the running sums of held-out positives, minus ``margin``."""
     sums = model.partial_scores(positives, pool)
     limits = np.quantile(sums, share, axis=0, method="lower") - np.float32(margin)
     return replace(model, thresholds=limits.astype(np.float32))
 
 
 def soft_cascade(model: KeypointModel, pool: FeaturePool, positives: np.ndarray, loss: float) -> KeypointModel:
-    """Set the rejection thresholds so that all of them together lose a given share of the positives.
+    """Set the rejection thresholds so that all of them together lose a share ``loss`` of held-out positives (n, 26, 26, 3).
 
     The share that scores lowest in the end is given up; every threshold is the least running sum of the others.
-
-    Parameters
-    ----------
-    model : KeypointModel
-        Its features in their final order.
-    pool : FeaturePool
-        Its pool.
-    positives : ndarray of shape (n, 26, 26, 3), uint8
-        Windows that were not fitted.
-    loss : float
-        In [0, 1).
     """
     sums = model.partial_scores(positives, pool)
     kept = np.argsort(-sums[:, -1], kind="stable")[: len(sums) - int(loss * len(sums))]
@@ -168,29 +120,11 @@ def soft_cascade(model: KeypointModel, pool: FeaturePool, positives: np.ndarray,
 def cascade_for_recall(
     model: KeypointModel, pool: FeaturePool, positives: np.ndarray, keypoint_of: np.ndarray, loss: float
 ) -> tuple[KeypointModel, float]:
-    """Set the rejection thresholds as high as a stated loss of keypoints allows.
+    """Set the rejection thresholds as high as a stated loss of keypoints allows; returns the model and the quantile.
 
-    A keypoint is lost when all its windows, on all levels, are rejected. All thresholds are the same quantile of the positives'
-    running sums; the largest of some shares is taken that loses at most ``ceil(loss * number of keypoints)`` keypoints.
-
-    Parameters
-    ----------
-    model : KeypointModel
-        Its features in their final order.
-    pool : FeaturePool
-        Its pool.
-    positives : ndarray of shape (n, 26, 26, 3), uint8
-        Windows that were not fitted.
-    keypoint_of : ndarray of shape (n,), int
-        Number of the keypoint that each window shows.
-    loss : float
-        In [0, 1).
-
-    Returns
-    -------
-    model : KeypointModel
-    share : float
-        The quantile.
+    A keypoint is lost when all its windows (those with its number in ``keypoint_of``), on all levels, are rejected. All
+    thresholds are the same quantile of the held-out positives' running sums; the largest of some shares is taken that loses at
+    most ``ceil(loss * number of keypoints)`` keypoints.
     """
     sums = model.partial_scores(positives, pool)
     names = np.unique(keypoint_of)

@@ -46,12 +46,7 @@ def describe_data(settings: Any, pool: FeaturePool, images: Sequence[FaceImage],
 class ClassifierTraining:
     """Trains the classifiers of one call: rounds of fitting and hard-negative mining among all windows.
 
-    Parameters
-    ----------
-    images, background, settings, pool, say, n_jobs
-        As for :func:`~annealed.pipelines.faces.training.train.train_detector`.
-    folder : path
-        Folder of the checkpoints.
+    Fields as for :func:`~annealed.pipelines.faces.training.train.train_detector`; ``folder`` holds the checkpoints.
     """
 
     images: list[FaceImage]
@@ -87,23 +82,9 @@ class ClassifierTraining:
         return {"keypoint": keypoint, **describe_data(self.settings, self.pool, self.images, self.background)}
 
     def train(self, keypoint: str, resume: bool) -> KeypointDetector:
-        """Train the classifier of one keypoint, or read it where that is done.
+        """Train the classifier of one keypoint, or read it where that is done; ``resume`` goes on from checkpoints.
 
-        Parameters
-        ----------
-        keypoint : str
-        resume : bool
-            Continue from checkpoints.
-
-        Returns
-        -------
-        KeypointDetector
-            It holds this keypoint alone; ``info`` says how it was trained.
-
-        Raises
-        ------
-        ValueError
-            If there is nothing to train on, or a checkpoint belongs to other settings or data.
+        The detector holds this keypoint alone; its ``info`` says how it was trained.
         """
         s, say = self.settings, self.say
         name = keypoint if self.role == "scan" else f"{keypoint}.{self.role}"

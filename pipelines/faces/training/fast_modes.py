@@ -167,36 +167,9 @@ def add_modes(
 ) -> KeypointDetector:
     """Train guides of all keypoints of a detector, and the shape regressor where it has the anchors; write the model file.
 
-    Predicted keypoints get no verifier: their own windows are seldom searched.
-
-    Parameters
-    ----------
-    detector : KeypointDetector
-        Its scan detectors keep their features and responses.
-    images : list of FaceImage
-        Annotated photographs.
-    background : list of path
-        Photographs without faces.
-    out : path
-        Model file; finished parts are kept in the folder ``OUT.checkpoint``.
-    mode : {"regress", "prune+regress"}
-        "regress" leaves out the cascade that prunes the grid, and the verifiers behind it.
-    settings : ModeSettings
-    resume : bool, default False
-        Use the parts that are there.
-    say : function
-        Called with lines about the progress.
-    n_jobs : int, default 1
-        Threads that read photographs; the result does not depend on it.
-
-    Returns
-    -------
-    KeypointDetector
-
-    Raises
-    ------
-    ValueError
-        If there is nothing to train on, a part belongs to other settings or data, or a file cannot be written.
+    Predicted keypoints get no verifier: their own windows are seldom searched. Mode "regress" leaves out the cascade that
+    prunes the grid, and the verifiers behind it. The scan detectors keep their features and responses. Other parameters and
+    errors as for :func:`~annealed.pipelines.faces.training.train.train_detector`.
     """
     check_writable(out)
     folder = out.with_name(out.name + ".checkpoint")

@@ -76,31 +76,10 @@ def fit_rows(
     seed: Sequence[int],
     features: np.ndarray | None = None,
 ) -> KeypointModel:
-    """Select features and fit their responses; both classes weigh the same.
+    """Select features and fit their responses; both classes (y = 1: with the keypoint, -1: without) weigh the same.
 
-    Parameters
-    ----------
-    patches : ndarray of shape (n, 26, 26, 3), uint8
-        Windows.
-    y : ndarray of shape (n,)
-        1 for windows with the keypoint, -1 for others.
-    pool : FeaturePool
-        Features that may be selected.
-    settings : FitSettings
-    seed : sequence of int
-        Seed of the sampled rows.
-    features : ndarray of shape (m, 8), int, optional
-        Features that may be selected, instead of the whole pool.
-
-    Returns
-    -------
-    KeypointModel
-        Features in the order of the pool, no rejection.
-
-    Raises
-    ------
-    ValueError
-        If one class is missing.
+    Windows are patches (n, 26, 26, 3), uint8. Features (m, 8) may be selected, or the whole pool; the model has them in the
+    order of the pool, and no rejection. ``seed`` is that of the sampled rows.
     """
     if not ((y > 0).any() and (y < 0).any()):
         raise ValueError("windows of one class only; expected some with the keypoint and some without")
@@ -116,23 +95,11 @@ def fit_rows(
 def fit_offsets(
     patches: np.ndarray, offsets: np.ndarray, pool: FeaturePool, settings: FitSettings, seed: Sequence[int]
 ) -> OffsetModel:
-    """Select features and fit their two-dimensional responses to the offset from each window's pixel to the keypoint.
+    """Select features and fit their two-dimensional responses to the offset (dx, dy) in pixels from each window's pixel to the
+    keypoint.
 
     A feature is a pair of responses h(x) = (beta_1 u(x), beta_2 u(x)) (section 7.2 of Barbu et al. (2014)), kept or dropped
-    together; the loss is the squared error.
-
-    Parameters
-    ----------
-    patches : ndarray of shape (n, 26, 26, 3), uint8
-        Windows.
-    offsets : ndarray of shape (n, 2)
-        dx, dy in pixels.
-    pool, settings, seed
-        As in :func:`fit_rows`; the loss and the learning rate of the settings are not used.
-
-    Returns
-    -------
-    OffsetModel
+    together; the loss is the squared error, whose step size needs no learning rate.
     """
     unit = max(float(np.sqrt(np.mean(offsets**2))), 1e-6)
     rng = np.random.default_rng(seed)

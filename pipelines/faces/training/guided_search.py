@@ -140,32 +140,8 @@ def train_guide(
 ) -> tuple[Guide, dict[str, float]]:
     """Train the regressor of one keypoint and, if asked for, the cascade that prunes its grid.
 
-    Parameters
-    ----------
-    keypoint : str
-        The keypoint to train.
-    views, held_out_views : list of (FaceImage, bool)
-        Photographs, and whether to mirror them: to fit, and to set thresholds with.
-    settings : GuideSettings
-    pool : FeaturePool
-    prune : bool
-        Whether to train the cascade.
-    say : function
-        Called with lines about the progress.
-    n_jobs : int
-        Threads that read photographs; the result does not depend on it.
-
-    Returns
-    -------
-    guide : Guide
-    scores : dict of str to float
-        Median error of the regressor in pixels, and the shares of positive and of far windows that pass the cascade, all on
-        held-out photographs.
-
-    Raises
-    ------
-    ValueError
-        If there are no windows to train on.
+    Thresholds are set on the held-out views. Scores there: the median error of the regressor in pixels, and the shares of
+    positive and of far windows that pass the cascade.
     """
     s, clock = settings, time.monotonic()
 
@@ -218,12 +194,7 @@ def train_guide(
 class VerifierTraining(ClassifierTraining):
     """Trains classifiers c1: their windows, random negatives and mined ones, are those that a guide proposes behind c0.
 
-    Parameters
-    ----------
-    guides : dict of str to Guide
-        Guides of the keypoints to train.
-    lost : float
-        Share of the held-out keypoints that the rejection thresholds may lose.
+    The rejection thresholds may lose a share ``lost`` of the held-out keypoints.
     """
 
     guides: dict[str, Guide] = field(default_factory=dict)

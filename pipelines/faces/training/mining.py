@@ -26,25 +26,9 @@ def mine_view(
 ) -> tuple[Windows, int]:
     """Find the highest-scoring new false alarms of a detector among ALL windows of a view, or all that its mode scores.
 
-    Parameters
-    ----------
-    image, mirrored, number, keypoint, distance, pixels
-        As in :func:`sample_view`.
-    detector : KeypointDetector
-        Holds a model of ``keypoint``, its rejection thresholds lowered.
-    known : ndarray of int64, sorted
-        Keys of the negatives so far.
-    most : int
-        Largest number of windows.
-    mode : {"scan", "prune+regress"}
-        Of the detector.
-
-    Returns
-    -------
-    windows : Windows
-        By falling score.
-    n_alarms : int
-        How many windows passed the thresholds wrongly, new or not.
+    View, distance and pixels as in :func:`sample_view`. The detector's rejection thresholds are lowered; ``known`` are the
+    sorted keys of the negatives so far. Returns at most ``most`` windows by falling score, and how many passed the thresholds
+    wrongly, new or not.
     """
     view = open_view(image, keypoint, mirrored)
     levels = detector.pyramid(view.pixels)

@@ -49,16 +49,9 @@ def positive_windows(level: Level, view: View, ied_range: tuple[float, float], r
 
 @dataclass(frozen=True)
 class Windows:
-    """Windows cut out of views.
+    """Windows cut out of views: patches (n, 26, 26, 3), pixels of each window and one around it; keys (`pack_keys`); scores.
 
-    Parameters
-    ----------
-    patches : ndarray of shape (n, 26, 26, 3), uint8
-        Pixels of each window and one around it.
-    keys : ndarray of shape (n,), int64
-        Their keys (`pack_keys`).
-    scores : ndarray of shape (n,), float32
-        Score of a detector for mined windows, else 0.
+    Scores are those of a detector for mined windows, else 0.
     """
 
     patches: np.ndarray
@@ -114,10 +107,8 @@ def sample_view(
 
     Parameters
     ----------
-    image, mirrored : FaceImage, bool
-        The view.
-    number : int
-        Its number, for the keys.
+    image, mirrored, number : FaceImage, bool, int
+        The view, and its number for the keys.
     keypoint : str
         The keypoint to train.
     n_random : int
@@ -128,19 +119,10 @@ def sample_view(
         IED in pixels of a level for which its windows are positives.
     radius : float
         Largest distance of a positive window's pixel from the keypoint, in pixels of the level.
-    distance : float
-        Least distance of negatives from the keypoint of every face, in IED.
-    pixels : float
-        Least distance in pixels of the negative's level; both hold.
-    window : int
-        Side of the window.
+    distance, pixels : float
+        Least distance of negatives from the keypoint of every face, in IED, and in pixels of the negative's level; both hold.
     candidates : function, optional
         Takes a level and returns the pixels (n, 2) of the windows that negatives are drawn from; all by default.
-
-    Returns
-    -------
-    positives, negatives : Windows
-        Positives are as close in scale and position as a detection should be.
     """
     view = open_view(image, keypoint, mirrored)
     levels = gaussian_pyramid(view.pixels, SCALES_PER_OCTAVE)

@@ -73,22 +73,7 @@ class TrainingSettings(FitSettings):
 
 
 def read_settings(path: Path | None) -> TrainingSettings:
-    """Read training settings from a TOML or JSON file; entries that it does not name keep their defaults.
-
-    Parameters
-    ----------
-    path : path or None
-        None: all defaults.
-
-    Returns
-    -------
-    TrainingSettings
-
-    Raises
-    ------
-    ValueError
-        If the file cannot be read, or an entry is unknown or of the wrong type.
-    """
+    """Read training settings from a TOML or JSON file (None: all defaults); entries that it does not name keep their defaults."""
     if path is None:
         return TrainingSettings()
     try:

@@ -109,24 +109,9 @@ def train_shape_regressor(
     say: Callable[[str], None] = print,
     n_jobs: int = 1,
 ) -> ShapeRegressor:
-    """Train the prediction of some keypoints from the anchors.
+    """Train the prediction of some keypoints, none of them an anchor, from the anchors.
 
-    Parameters
-    ----------
-    keypoints : list of str
-        Which ones, none of them an anchor. A right one is the mirror image of the left one.
-    images : list of FaceImage
-        Photographs to fit; their mirror images are added.
-    settings : ShapeSettings
-    pool : FeaturePool
-    say : function
-        Called with lines about the progress.
-    n_jobs : int
-        Threads that read photographs; the result does not depend on it.
-
-    Returns
-    -------
-    ShapeRegressor
+    Mirror images are added to the photographs; a right keypoint is the mirror image of the left one.
     """
     s = settings
     shape = shape_of(images, s.noise)
@@ -257,31 +242,8 @@ def calibrate_shape_regressor(
 ) -> tuple[ShapeRegressor, dict[str, dict[str, float]]]:
     """Centre the predictions, and select the classifier's weight and the default thresholds, on held-out photographs.
 
-    Unlike everything else this uses photographs only, not their mirror images: annotators are not symmetric.
-
-    Parameters
-    ----------
-    detector : KeypointDetector
-        It has a shape regressor.
-    images : list of FaceImage
-        Photographs that were not fitted.
-    precision : float
-        Precision of the default thresholds.
-    mode : Mode, default "scan"
-        In which the anchors are detected.
-    n_jobs : int, default 1
-        Threads.
-
-    Returns
-    -------
-    regressor : ShapeRegressor
-    scores : dict of str to dict
-        Average precision at 5 % and 10 % IED per keypoint.
-
-    Raises
-    ------
-    ValueError
-        If the detector has no shape regressor.
+    Unlike everything else this uses photographs only, not their mirror images: annotators are not symmetric. Anchors are
+    detected in that mode. Scores: average precision at 5 % and 10 % IED per keypoint.
     """
     regressor = detector.shape_regressor
     if regressor is None:

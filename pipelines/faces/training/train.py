@@ -54,10 +54,6 @@ def train_detector(
     pool : FeaturePool, optional
         The default pool if None.
 
-    Returns
-    -------
-    KeypointDetector
-
     Raises
     ------
     ValueError

@@ -30,22 +30,10 @@ NamedView = tuple[FaceImage, bool]  # a photograph, and whether to mirror it
 
 @dataclass(frozen=True)
 class View:
-    """A photograph, perhaps mirrored, opened.
+    """A photograph, perhaps mirrored, opened: RGB pixels (H, W, 3), and what is known in the view's coordinates.
 
-    Parameters
-    ----------
-    pixels : ndarray of shape (H, W, 3), uint8
-        RGB pixels of the view.
-    points : ndarray of shape (n_faces, 2)
-        The keypoint in the view's coordinates; NaN where not annotated.
-    visible : ndarray of shape (n_faces,), bool
-        Whether it can be seen.
-    ied : ndarray of shape (n_faces,)
-        Inter-eye distances.
-    eyes : ndarray of shape (n_faces, 2)
-        Middle between the eyes.
-    ignore : ndarray of shape (n_boxes, 4)
-        Boxes that may hold a face without annotation.
+    The keypoint of each face, ``points`` (n_faces, 2), NaN where not annotated, and whether it is visible; inter-eye distances;
+    ``eyes`` (n_faces, 2), the middle between them; ``ignore`` (n_boxes, 4), boxes that may hold a face without annotation.
     """
 
     pixels: np.ndarray
@@ -56,21 +44,7 @@ class View:
     ignore: np.ndarray
 
     def is_background(self, xy: np.ndarray, distance: float, pixels: float = 0.0) -> np.ndarray:
-        """Which points lie far enough from the keypoint of every face and outside all boxes.
-
-        Parameters
-        ----------
-        xy : ndarray of shape (n, 2)
-            Points in image pixels.
-        distance : float
-            Least distance in IED of the face.
-        pixels : float, default 0.0
-            Least distance in image pixels; both hold.
-
-        Returns
-        -------
-        ndarray of shape (n,), bool
-        """
+        """Which points (n, 2) lie outside all boxes and far enough from the keypoint of every face: in IED and in image pixels."""
         known = np.isfinite(self.points).all(axis=1)
         centre = np.where(known[:, None], self.points, self.eyes)
         reach = np.where(known, distance, np.maximum(distance, _UNKNOWN_DISTANCE)) * self.ied
@@ -82,23 +56,7 @@ class View:
 
 
 def open_view(image: FaceImage, keypoint: str, mirrored: bool) -> View:
-    """Read a photograph, or its mirror image, with the annotations of one keypoint.
-
-    Parameters
-    ----------
-    image : FaceImage
-    keypoint : str
-    mirrored : bool
-
-    Returns
-    -------
-    View
-
-    Raises
-    ------
-    ValueError
-        If the image cannot be read.
-    """
+    """Read a photograph, or its mirror image, with the annotations of one keypoint."""
     pixels = read_image(image.path)
     faces, ignore = image.faces, image.ignore
     if mirrored:
@@ -169,26 +127,7 @@ class Split:
 
 
 def split_views(images: Sequence[FaceImage], background: Sequence[Path], share: float) -> Split:
-    """Split photographs into those that are fitted and those that are held out.
-
-    Parameters
-    ----------
-    images : list of FaceImage
-        Annotated photographs.
-    background : list of path
-        Photographs without faces.
-    share : float
-        Share of the annotated photographs that is held out.
-
-    Returns
-    -------
-    Split
-
-    Raises
-    ------
-    ValueError
-        If one part is empty.
-    """
+    """Split photographs into those that are fitted and a share that is held out; those without faces are fitted."""
     calibration = [image for image in images if held_out(image, share)]
     fitted = [image for image in images if not held_out(image, share)]
     if not fitted or not calibration:

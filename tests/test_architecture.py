@@ -24,7 +24,7 @@ LEVELS = {
     "pipelines": [
         {"console"},
         {"common"},
-        {"faces", "motion", "pets", "tabular"},
+        {"faces", "motion", "pets", "sensors", "tabular"},
         {"reproduce"},
         {"faces.training"},
         {"cli"},

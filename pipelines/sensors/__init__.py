@@ -1,0 +1,1 @@
+"""Activities at home from binary sensors: readers, simulation, protocols, reports."""

@@ -16,20 +16,11 @@ from ..designs.base import Design
 from ..designs.factory import make_design
 from ..objective.losses import Loss, check_curvature
 from ..solvers.annealing import strengths
+from ..solvers.greedy import Step, greedy_search
 from ..solvers.newton import SHRINKAGE, SupportProblem, refit
 from .base import CLASS_WEIGHT, CLASSIFIER_ATTRIBUTES, REGRESSOR_ATTRIBUTES, SelectingClassifier, SelectingRegressor, Selector
 
 _NEWTON_TOLERANCE = 1e-10  # relative; gains of different features are compared
-_NEGLIGIBLE = 1e-10  # gains below this share of the objective are rounding: no backward step follows them
-
-
-class Step(NamedTuple):
-    """One line of a path: which feature (or group) entered or left, and what that made of the objective."""
-
-    action: str
-    feature: int
-    objective: float
-    size: int
 
 
 class _NewtonFit:
@@ -165,63 +156,71 @@ def forward_backward(
     Greedy
         ``kept`` ascending; ``coef`` (k, n_outputs) for the standardised columns.
     """
-    labels = np.arange(design.n_features) if groups is None else groups
-    members = [np.flatnonzero(labels == g) for g in range(labels.max() + 1)] if groups is not None else None
     problem = SupportProblem(y, loss, sample_weight, fit_intercept, shrinkage=shrinkage)
-    fit = (_QuadraticFit if loss.is_quadratic else _NewtonFit)(problem)
-    chosen: list[int] = []
-    columns = np.empty(0, int)  # of the design, in the order of fit.Z
-    path: list[Step] = []
-    gains = {0: np.inf}
-    largest = labels.max() + 1 if size is None else size
-
-    def columns_of(g):
-        return np.array([g]) if members is None else members[g]
-
-    while len(chosen) < largest:
-        scores = fit.scores()
-        strength = strengths(design.gradient(loss.gradient(y, scores, sample_weight)), groups)
-        strength[chosen] = 0.0
-        if epsilon is not None and strength.max() < epsilon:
-            break
-        entering = int(strength.argmax())
-        if criterion == "objective" and strength[entering] > 0:
-            decrease = _decreases(design, problem, scores, strength, columns_of)
-            entering = int(decrease.argmax())
-            if delta is not None and decrease[entering] < delta:
-                break
-        if strength[entering] == 0.0:  # only constant columns, or none, are left
-            break
-        new = columns_of(entering)
-        before = fit.value
-        fit.add(design.keep(new).matrix().astype(np.float64))
-        chosen.append(entering)
-        columns = np.concatenate([columns, new])
-        gains[len(chosen)] = before - fit.value
-        path.append(Step("enter", entering, fit.value, len(chosen)))
-        while backward and len(chosen) > 1 and gains[len(chosen)] > _NEGLIGIBLE * abs(fit.value):
-            worse = np.array([fit.value_without(np.flatnonzero(labels[columns] == g)) for g in chosen]) - fit.value
-            leaving = int(worse.argmin())
-            if worse[leaving] >= 0.5 * gains[len(chosen)]:
-                break
-            positions = np.flatnonzero(labels[columns] == chosen[leaving])
-            fit.remove(positions)
-            columns = np.delete(columns, positions)
-            path.append(Step("leave", chosen.pop(leaving), fit.value, len(chosen)))
-    order = np.argsort(columns)
-    return Greedy(columns[order], fit.coef[order], fit.intercept, path)
+    model = _DesignModel(design, problem, groups)
+    _, path = greedy_search(
+        model,
+        model.n_units if size is None else size,
+        criterion=criterion,
+        delta=delta,
+        epsilon=epsilon,
+        backward=backward,
+    )
+    order = np.argsort(model.columns)
+    return Greedy(model.columns[order], model.fit.coef[order], model.fit.intercept, path)
 
 
-def _decreases(design, problem, scores, strength, columns_of):
-    """How much each feature (group) alone would lower the objective, all others held: steps 4 and 8 for FoBa-obj."""
-    out = np.zeros(len(strength))
-    alone = replace(problem, offset=scores, fit_intercept=False)
-    base = problem.loss.value(problem.y, scores, problem.sample_weight)
-    for g in np.flatnonzero(strength > 0):
-        block = design.keep(columns_of(g)).matrix().astype(np.float64)
-        start = np.zeros((block.shape[1], scores.shape[1]))
-        out[g] = base - refit(alone, block, start, np.zeros(scores.shape[1])).value
-    return out
+class _DesignModel:
+    """A refitted model on columns of a design, for :func:`greedy_search`."""
+
+    def __init__(self, design: Design, problem: SupportProblem, groups: np.ndarray | None):
+        self.design, self.problem, self.groups = design, problem, groups
+        self.labels = np.arange(design.n_features) if groups is None else groups
+        self.n_units = int(self.labels.max()) + 1
+        self.members = None if groups is None else [np.flatnonzero(groups == g) for g in range(self.n_units)]
+        self.fit = (_QuadraticFit if problem.loss.is_quadratic else _NewtonFit)(problem)
+        self.columns = np.empty(0, int)  # of the design, in the order of fit.Z
+
+    @property
+    def value(self) -> float:
+        return self.fit.value
+
+    def strengths(self) -> np.ndarray:
+        problem = self.problem
+        self._scores = self.fit.scores()
+        return strengths(self.design.gradient(problem.loss.gradient(problem.y, self._scores, problem.sample_weight)), self.groups)
+
+    def decreases(self, candidates: np.ndarray) -> np.ndarray:
+        out = np.zeros(len(candidates))
+        alone = replace(self.problem, offset=self._scores, fit_intercept=False)
+        base = self.problem.loss.value(self.problem.y, self._scores, self.problem.sample_weight)
+        for unit in np.flatnonzero(candidates):
+            block = self._read(self._columns_of(unit))
+            start = np.zeros((block.shape[1], self._scores.shape[1]))
+            out[unit] = base - refit(alone, block, start, np.zeros(self._scores.shape[1])).value
+        return out
+
+    def add(self, unit: int) -> None:
+        new = self._columns_of(unit)
+        self.fit.add(self._read(new))
+        self.columns = np.concatenate([self.columns, new])
+
+    def remove(self, unit: int) -> None:
+        positions = self._positions(unit)
+        self.fit.remove(positions)
+        self.columns = np.delete(self.columns, positions)
+
+    def value_without(self, unit: int) -> float:
+        return self.fit.value_without(self._positions(unit))
+
+    def _columns_of(self, unit: int) -> np.ndarray:
+        return np.array([unit]) if self.members is None else self.members[unit]
+
+    def _positions(self, unit: int) -> np.ndarray:
+        return np.flatnonzero(self.labels[self.columns] == unit)
+
+    def _read(self, columns: np.ndarray) -> np.ndarray:
+        return self.design.keep(columns).matrix().astype(np.float64)
 
 
 class _ForwardBackward(Selector):

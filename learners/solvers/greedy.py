@@ -1,0 +1,114 @@
+"""The search of forward-backward greedy selection, for every model that can gain and lose units (Liu et al., 2014, Algorithm 1)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+_NEGLIGIBLE = 1e-10  # gains below this share of the objective are rounding: no backward step follows them
+
+
+class Step(NamedTuple):
+    """One line of a path: which feature (or group) entered or left, and what that made of the objective."""
+
+    action: str
+    feature: int
+    objective: float
+    size: int
+
+
+class GreedyModel(Protocol):
+    """What the search needs of a model: it is refitted whenever a unit (feature or group) enters or leaves.
+
+    Attributes
+    ----------
+    value : float
+        The objective, refitted.
+    """
+
+    value: float
+
+    def strengths(self) -> np.ndarray:
+        """Strength of the gradient of each unit (n_units,)."""
+        ...
+
+    def decreases(self, candidates: np.ndarray) -> np.ndarray:
+        """How much each candidate (mask over the units) alone would lower the objective, all others held; 0 elsewhere."""
+        ...
+
+    def add(self, unit: int) -> None:
+        """Let a unit enter."""
+        ...
+
+    def remove(self, unit: int) -> None:
+        """Let a unit leave."""
+        ...
+
+    def value_without(self, unit: int) -> float:
+        """Objective with the coefficients of a unit at zero and all others held."""
+        ...
+
+
+def greedy_search(
+    model: GreedyModel,
+    size: int,
+    *,
+    criterion: str = "gradient",
+    delta: float | None = None,
+    epsilon: float | None = None,
+    backward: bool = True,
+) -> tuple[list[int], list[Step]]:
+    """The best unit enters, all are refitted, those no longer worth half of what came in leave.
+
+    The objective at each size falls from one visit to the next, so that the search ends.
+
+    Parameters
+    ----------
+    model : GreedyModel
+        Without units; it holds the chosen ones afterwards.
+    size : int
+        End with that many units.
+    criterion : {"gradient", "objective"}
+        What makes a unit the best: the largest gradient (FoBa-gdt), or the largest decrease when it alone is fitted (FoBa-obj).
+    delta, epsilon : float or None
+        Stop when no unit lowers the objective by ``delta`` ("objective"), or has a gradient of ``epsilon`` ("gradient").
+    backward : bool
+        False leaves the backward steps out: orthogonal matching pursuit.
+
+    Returns
+    -------
+    chosen : list of int
+        In the order in which they entered.
+    path : list of Step
+    """
+    chosen: list[int] = []
+    path: list[Step] = []
+    gains = {0: np.inf}
+    while len(chosen) < size:
+        strength = model.strengths()
+        strength[chosen] = 0.0
+        if epsilon is not None and strength.max() < epsilon:
+            break
+        entering = int(strength.argmax())
+        if criterion == "objective" and strength[entering] > 0:
+            decrease = model.decreases(strength > 0)
+            entering = int(decrease.argmax())
+            if delta is not None and decrease[entering] < delta:
+                break
+        if strength[entering] == 0.0:  # only constant columns, or none, are left
+            break
+        before = model.value
+        model.add(entering)
+        chosen.append(entering)
+        gains[len(chosen)] = before - model.value
+        path.append(Step("enter", entering, model.value, len(chosen)))
+        while backward and len(chosen) > 1 and gains[len(chosen)] > _NEGLIGIBLE * abs(model.value):
+            worse = np.array([model.value_without(unit) for unit in chosen]) - model.value
+            leaving = int(worse.argmin())
+            if worse[leaving] >= 0.5 * gains[len(chosen)]:
+                break
+            unit = chosen.pop(leaving)
+            model.remove(unit)
+            path.append(Step("leave", unit, model.value, len(chosen)))
+    return chosen, path

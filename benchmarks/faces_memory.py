@@ -13,7 +13,6 @@ import sys
 import time
 
 import cv2
-import numba
 import numpy as np
 
 MEGAPIXELS = (0.3, 1.5, 3, 6, 12, 24)
@@ -23,7 +22,6 @@ def measure(megapixels, keypoint, mode):
     from annealed.models import load_model
     from skimage.data import astronaut
 
-    numba.set_num_threads(1)
     cv2.setNumThreads(1)
     detector = load_model("faces")
     image = astronaut()

@@ -16,7 +16,6 @@ import time
 from pathlib import Path
 
 import cv2
-import numba
 import numpy as np
 from annealed.models import load_model
 from annealed.pipelines.faces.average_precision import judge
@@ -69,7 +68,6 @@ def main():
     parser.add_argument("--opencv4")
     parser.add_argument("--cold", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    numba.set_num_threads(1)
     cv2.setNumThreads(1)
     images = read_faces(options.data / "test")
     images = images[:: len(images) // 20][:20]

@@ -9,7 +9,6 @@ import time
 from functools import partial
 
 import cv2
-import numba
 import numpy as np
 from annealed.vision import FeaturePool, extract_patches, gaussian_pyramid, level_channels, scan
 from annealed.vision.windows.kernels import LANES
@@ -30,7 +29,6 @@ def seconds(work, repeats=5):
 
 
 def main():
-    numba.set_num_threads(1)
     cv2.setNumThreads(1)
     pool = FeaturePool()
     image = np.asarray(cv2.resize(astronaut(), (640, 480)))

@@ -12,6 +12,7 @@ MOST_MODULES = 12
 # Inside a package: levels from the bottom up. A part imports parts of lower levels only, never one of its own level.
 LEVELS = {
     "learners": [
+        {"compilation"},
         {"objective", "sources"},
         {"designs"},
         {"solvers"},

@@ -6,16 +6,17 @@ import sys
 import warnings
 from numbers import Integral, Real
 
-import numba
 import numpy as np
 from sklearn.utils import check_array
+
+from ..compilation import all_threads
 
 
 def n_threads(n_jobs: int | None) -> int:
     """Threads for ``n_jobs`` as scikit-learn counts them: -1 is all of them."""
-    limit = int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
     if n_jobs is None:
         return 1
+    limit = all_threads()
     return max(1, min(limit, n_jobs if n_jobs > 0 else limit + 1 + n_jobs))
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..compilation import in_threads
 from ..sources.matrix import CHUNK
 from . import kernels
 from .base import COMPACT_RATIO, FirstReadDesign, NotFiniteError, inverse_scale
@@ -72,7 +73,7 @@ class DenseDesign(FirstReadDesign):
 
     def _gathered(self):
         if self._pending is not None:
-            kernels.kernel("gather_rows")(self._pending.source, self._pending.columns, self._stored)
+            in_threads(kernels.gather_rows, self.n_samples, self._pending.source, self._pending.columns, self._stored)
             self._pending = None
         return self._stored
 
@@ -124,12 +125,12 @@ class DenseDesign(FirstReadDesign):
             nothing, none = np.empty((0, 0), self._stored.dtype), np.empty(0, np.uint32)
             pending = self._pending
             gather = (nothing, none, nothing) if pending is None else (pending.source, pending.columns, self._stored)
-            run = kernels.kernel("fused_rows")
-            run(*gather, self._stored, shift_stored, raw, constant, y, sample_weight, *code, partial, sums)
+            data = (*gather, self._stored)
             self._pending = None
         else:
-            run = kernels.kernel("fused_columns")
-            run(self._stored, shift_stored, raw, constant, y, sample_weight, *code, partial, sums)
+            data = (self._stored,)
+        run = kernels.fused_rows if self._by_rows else kernels.fused_columns
+        in_threads(run, len(partial), *data, shift_stored, raw, constant, y, sample_weight, *code, partial, sums)
         product = partial.sum(axis=0, dtype=np.float64)
         value, residual_sum = sums.sum(axis=0)
         if self._columns is not None:
@@ -186,8 +187,8 @@ def first_sums(X: np.ndarray, shift: np.ndarray, sample_weight: np.ndarray, resi
         float64; each chunk of rows is summed in the precision of X.
     """
     partial = np.zeros((-(-len(X) // CHUNK), 3, X.shape[1]), X.dtype)
-    run = kernels.kernel("first_rows" if X.flags.c_contiguous else "first_columns")
-    run(X, shift, sample_weight.astype(X.dtype), residual.astype(X.dtype), partial)
+    run = kernels.first_rows if X.flags.c_contiguous else kernels.first_columns
+    in_threads(run, len(partial), X, shift, sample_weight.astype(X.dtype), residual.astype(X.dtype), partial)
     return partial.sum(axis=0, dtype=np.float64)
 
 

@@ -1,4 +1,4 @@
-"""Hot loops of the designs: free functions on arrays.
+"""Hot loops of the designs: free functions on arrays. Those with ``begin, end`` do a part of the work, see ``in_threads``.
 
 Values of piecewise-linear designs are stored as one byte, the ``code``: the position on the knots' axis, in ``sublevels`` steps per
 bin, and MISSING for NaN. A response is then a table of 256 numbers per feature and a gradient a histogram of 256 bins. Codes lie as
@@ -8,8 +8,8 @@ bin, and MISSING for NaN. A response is then a table of 256 numbers per feature 
 from __future__ import annotations
 
 import numpy as np
-from numba import get_num_threads, njit, prange
 
+from ..compilation import jit
 from ..objective.margin_kernels import loss_terms
 from ..sources.matrix import CHUNK
 
@@ -17,7 +17,7 @@ ROWS = 512
 MISSING = 255
 
 
-@njit(cache=True, nogil=True)
+@jit
 def encode_knots(X, knots, sublevels, codes):
     """Codes of a block of rows (n, m) on any ascending knots (m, B + 1), into ``codes`` (m, ROWS)."""
     n, m = X.shape
@@ -38,7 +38,7 @@ def encode_knots(X, knots, sublevels, codes):
 _TILE = 64
 
 
-@njit(cache=True, nogil=True)
+@jit
 def encode_even(X, low, scale, top, codes):
     """Codes of a block of rows (n, m) on equidistant knots, ``(x - low) * scale`` rounded and kept in 0..top; True if NaN was met.
 
@@ -66,7 +66,7 @@ def encode_even(X, low, scale, top, codes):
     return missing
 
 
-@njit(cache=True, nogil=True)
+@jit
 def encode_even_columns(X, low, scale, top, codes):
     """The same for a column-major X."""
     n, m = X.shape
@@ -83,7 +83,7 @@ def encode_even_columns(X, low, scale, top, codes):
     return missing
 
 
-@njit(cache=True, nogil=True)
+@jit
 def expand_codes(codes, features, table, out):
     """Columns of small designs: ``out[i, j * width + b] = table[j, c, b]``, c the code of row i and ``features[j]``."""
     rows = codes.shape[2]
@@ -97,11 +97,11 @@ def expand_codes(codes, features, table, out):
                     row[j * width + k] = entry[k]
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def table_scores(codes, features, table, out):
+@jit
+def table_scores(begin, end, codes, features, table, out):
     """Add ``sum_j table[j, c_ij]`` to ``out`` (n_blocks, ROWS), c_ij the code of row i and ``features[j]``."""
-    n_blocks, _, rows = codes.shape
-    for b in prange(n_blocks):
+    rows = codes.shape[2]
+    for b in range(begin, end):
         score = out[b]
         for j in range(len(features)):
             response = table[j]
@@ -110,7 +110,7 @@ def table_scores(codes, features, table, out):
                 score[i] += response[code[i]]
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _two_histograms(codes, first, second, residual, out, other):
     """Histograms of two features, each in four parts: equal codes in a row need not wait for each other."""
     n_blocks, _, rows = codes.shape
@@ -132,23 +132,23 @@ def _two_histograms(codes, first, second, residual, out, other):
         other[c] = g[0, c] + g[1, c] + g[2, c] + g[3, c]
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def table_histograms(codes, features, residual, out):
+@jit
+def table_histograms(begin, end, codes, features, residual, out):
     """Histograms ``out[j, c]``: sum of residual_i over the rows where ``features[j]`` has code c.
 
     ``residual`` (n_blocks, ROWS) in double precision, ``out`` (m, 256).
     """
     m = len(features)
-    for pair in prange((m + 1) // 2):
+    for pair in range(begin, end):
         j = 2 * pair
         k = min(j + 1, m - 1)
         _two_histograms(codes, features[j], features[k], residual, out[j], out[k])
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def keep_codes(codes, kept, out):
+@jit
+def keep_codes(begin, end, codes, kept, out):
     """Copy the chosen features' codes."""
-    for b in prange(codes.shape[0]):
+    for b in range(begin, end):
         for j in range(kept.shape[0]):
             out[b, j] = codes[b, kept[j]]
 
@@ -163,7 +163,7 @@ def keep_codes(codes, kept, out):
 _FAST = {"reassoc", "contract", "nsz", "arcp"}  # reordering only: NaN and infinity stay what they are
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
+@jit(fastmath=_FAST, error_model="numpy")
 def _dot(X, shift, raw, i, rows, out):
     """Products of the centred rows i .. i + rows (at most 8) with ``raw``: eight at once read ``raw`` and ``shift`` once."""
     m = X.shape[1]
@@ -191,7 +191,7 @@ def _dot(X, shift, raw, i, rows, out):
             out[a] = s
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
+@jit(fastmath=_FAST, error_model="numpy")
 def _accumulate(X, shift, residual, i, rows, out):
     """Add residual-weighted rows i .. i + rows (at most 8) to ``out``."""
     m = X.shape[1]
@@ -211,7 +211,7 @@ def _accumulate(X, shift, residual, i, rows, out):
                 out[j] += r * (x[j] - shift[j])
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
+@jit(fastmath=_FAST, error_model="numpy")
 def _fused_chunk(source, columns, target, X, shift, raw, constant, y, weight, kind, parameter, start, stop, out, sums):
     """One chunk of rows: gather columns of ``source`` (where there are any), scores, loss, gradient, in one read."""
     m = X.shape[1]
@@ -235,28 +235,19 @@ def _fused_chunk(source, columns, target, X, shift, raw, constant, y, weight, ki
     sums[0], sums[1] = value, total
 
 
-@njit(cache=True, nogil=True)
-def fused_rows(source, columns, target, X, shift, raw, constant, y, weight, kind, parameter, partial, sums):
+@jit
+def fused_rows(begin, end, source, columns, target, X, shift, raw, constant, y, weight, kind, parameter, partial, sums):
     """Loss and gradient of a row-major matrix in one read; ``partial`` (n_chunks, m) starts at zero, ``sums`` (n_chunks, 2).
 
     With ``columns``, X is filled from those of ``source`` on the way: ``target`` is X then (X itself may be read-only elsewhere).
     """
-    for c in range(partial.shape[0]):
+    for c in range(begin, end):
         stop = min(X.shape[0], (c + 1) * CHUNK)
-        begin = c * CHUNK
-        _fused_chunk(source, columns, target, X, shift, raw, constant, y, weight, kind, parameter, begin, stop, partial[c], sums[c])
+        first = c * CHUNK
+        _fused_chunk(source, columns, target, X, shift, raw, constant, y, weight, kind, parameter, first, stop, partial[c], sums[c])
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def fused_rows_threads(source, columns, target, X, shift, raw, constant, y, weight, kind, parameter, partial, sums):
-    """The same, chunks shared among threads."""
-    for c in prange(partial.shape[0]):
-        stop = min(X.shape[0], (c + 1) * CHUNK)
-        begin = c * CHUNK
-        _fused_chunk(source, columns, target, X, shift, raw, constant, y, weight, kind, parameter, begin, stop, partial[c], sums[c])
-
-
-@njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
+@jit(fastmath=_FAST, error_model="numpy")
 def _first_chunk(X, shift, weight, residual, start, stop, out):
     """Sums of w d, w d^2 and r d, d = x - shift, of one chunk of a row-major matrix, into ``out`` (3, m)."""
     m = X.shape[1]
@@ -284,21 +275,14 @@ def _first_chunk(X, shift, weight, residual, start, stop, out):
         i += 1
 
 
-@njit(cache=True, nogil=True)
-def first_rows(X, shift, weight, residual, partial):
+@jit
+def first_rows(begin, end, X, shift, weight, residual, partial):
     """Moments and product with a residual of a row-major matrix in one read; ``partial`` (n_chunks, 3, m) starts at zero."""
-    for c in range(partial.shape[0]):
+    for c in range(begin, end):
         _first_chunk(X, shift, weight, residual, c * CHUNK, min(X.shape[0], (c + 1) * CHUNK), partial[c])
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def first_rows_threads(X, shift, weight, residual, partial):
-    """The same, chunks shared among threads."""
-    for c in prange(partial.shape[0]):
-        _first_chunk(X, shift, weight, residual, c * CHUNK, min(X.shape[0], (c + 1) * CHUNK), partial[c])
-
-
-@njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
+@jit(fastmath=_FAST, error_model="numpy")
 def _first_columns_chunk(X, shift, weight, residual, start, stop, out):
     for j in range(X.shape[1]):
         x, c = X[start:stop, j], shift[j]
@@ -312,21 +296,14 @@ def _first_columns_chunk(X, shift, weight, residual, start, stop, out):
         out[0, j], out[1, j], out[2, j] = first, second, product
 
 
-@njit(cache=True, nogil=True)
-def first_columns(X, shift, weight, residual, partial):
+@jit
+def first_columns(begin, end, X, shift, weight, residual, partial):
     """:func:`first_rows` for a column-major matrix."""
-    for c in range(partial.shape[0]):
+    for c in range(begin, end):
         _first_columns_chunk(X, shift, weight, residual, c * CHUNK, min(X.shape[0], (c + 1) * CHUNK), partial[c])
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def first_columns_threads(X, shift, weight, residual, partial):
-    """The same, chunks shared among threads."""
-    for c in prange(partial.shape[0]):
-        _first_columns_chunk(X, shift, weight, residual, c * CHUNK, min(X.shape[0], (c + 1) * CHUNK), partial[c])
-
-
-@njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
+@jit(fastmath=_FAST, error_model="numpy")
 def _fused_columns_chunk(X, shift, raw, constant, y, weight, kind, parameter, start, stop, out, sums):
     n = stop - start
     scores = np.zeros(n, X.dtype)
@@ -351,40 +328,18 @@ def _fused_columns_chunk(X, shift, raw, constant, y, weight, kind, parameter, st
     sums[0], sums[1] = value, total
 
 
-@njit(cache=True, nogil=True)
-def fused_columns(X, shift, raw, constant, y, weight, kind, parameter, partial, sums):
+@jit
+def fused_columns(begin, end, X, shift, raw, constant, y, weight, kind, parameter, partial, sums):
     """:func:`fused_rows` for a column-major matrix: two reads, in stretches of a column."""
-    for c in range(partial.shape[0]):
+    for c in range(begin, end):
         stop = min(X.shape[0], (c + 1) * CHUNK)
         _fused_columns_chunk(X, shift, raw, constant, y, weight, kind, parameter, c * CHUNK, stop, partial[c], sums[c])
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def fused_columns_threads(X, shift, raw, constant, y, weight, kind, parameter, partial, sums):
-    """The same, chunks shared among threads."""
-    for c in prange(partial.shape[0]):
-        stop = min(X.shape[0], (c + 1) * CHUNK)
-        _fused_columns_chunk(X, shift, raw, constant, y, weight, kind, parameter, c * CHUNK, stop, partial[c], sums[c])
-
-
-@njit(cache=True, nogil=True)
-def gather_rows(X, columns, out):
+@jit
+def gather_rows(begin, end, X, columns, out):
     """Copy the chosen columns (uint32: no check for negative positions) of a row-major matrix."""
-    for i in range(out.shape[0]):
+    for i in range(begin, end):
         x, row = X[i], out[i]
         for j in range(len(columns)):
             row[j] = x[columns[j]]
-
-
-@njit(cache=True, nogil=True, parallel=True)
-def gather_rows_threads(X, columns, out):
-    """The same, rows shared among threads."""
-    for i in prange(out.shape[0]):
-        x, row = X[i], out[i]
-        for j in range(len(columns)):
-            row[j] = x[columns[j]]
-
-
-def kernel(name: str):
-    """The kernel of that name, the one for threads where numba may use more than one."""
-    return globals()[name if get_num_threads() == 1 else name + "_threads"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+
+from ..compilation import in_threads, jit
 
 
 def knots(X: np.ndarray, sample_weight: np.ndarray, n_bins: int, bins: str = "range") -> np.ndarray:
@@ -33,7 +34,7 @@ def knots(X: np.ndarray, sample_weight: np.ndarray, n_bins: int, bins: str = "ra
     """
     out = np.empty((X.shape[1], n_bins + 1))
     if bins == "quantile":
-        _quantiles(X, sample_weight, out)
+        in_threads(_quantiles, X.shape[1], X, sample_weight, out)
     else:
         low, high = np.full(X.shape[1], np.inf, X.dtype), np.full(X.shape[1], -np.inf, X.dtype)
         add_ranges(X, sample_weight, low, high, X.flags.c_contiguous)
@@ -74,7 +75,7 @@ def _check_finite(knots):
         raise ValueError(f"X contains infinity (in column {wrong[0]}); response='piecewise' needs finite numbers or NaN")
 
 
-@njit(cache=True)
+@jit
 def add_ranges(X, weight, low, high, by_rows):
     """Widen each column's least and greatest value to those of more rows; comparisons with NaN are false, so it changes nothing."""
     n, m = X.shape
@@ -104,11 +105,11 @@ def add_ranges(X, weight, low, high, by_rows):
         low[j], high[j] = least, greatest
 
 
-@njit(cache=True, parallel=True)
-def _quantiles(X, weight, out):
-    n, m = X.shape
+@jit
+def _quantiles(begin, end, X, weight, out):
+    n = X.shape[0]
     n_knots = out.shape[1]
-    for j in prange(m):
+    for j in range(begin, end):
         values, mass, d = np.empty(n), np.empty(n), 0
         column = X[:, j].copy()
         for i in np.argsort(column):  # NaN comes last

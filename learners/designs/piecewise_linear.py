@@ -6,6 +6,7 @@ from typing import Self
 
 import numpy as np
 
+from ..compilation import in_threads
 from . import kernels
 from .base import COMPACT_RATIO, Design, inverse_scale
 
@@ -74,7 +75,8 @@ class PiecewiseDesign(Design):
         padded = np.zeros(self.codes.shape[0] * kernels.ROWS)
         padded[: self.n_samples] = column
         out = np.empty((self.n_features, 256))
-        kernels.table_histograms(self.codes, self.features, padded.reshape(-1, kernels.ROWS), out)
+        args = self.codes, self.features, padded.reshape(-1, kernels.ROWS), out
+        in_threads(kernels.table_histograms, (self.n_features + 1) // 2, *args)
         return out
 
     def scores(self, coef):
@@ -85,7 +87,7 @@ class PiecewiseDesign(Design):
         for q in range(coef.shape[2]):
             table = (raw[:, :, q] @ self.basis.T).astype(self.dtype)
             total = np.zeros((self.codes.shape[0], kernels.ROWS), self.dtype)
-            kernels.table_scores(self.codes, self.features, table, total)
+            in_threads(kernels.table_scores, len(self.codes), self.codes, self.features, table, total)
             out[:, q] = total.ravel()[: self.n_samples] - (self.mean * raw[:, :, q]).sum()
         return out
 
@@ -98,7 +100,7 @@ class PiecewiseDesign(Design):
         new.features = self.features[kept]
         if COMPACT_RATIO * len(kept) < self.codes.shape[1]:
             new.codes = np.empty((self.codes.shape[0], len(kept), kernels.ROWS), np.uint8)
-            kernels.keep_codes(self.codes, new.features, new.codes)
+            in_threads(kernels.keep_codes, len(self.codes), self.codes, new.features, new.codes)
             new.features = np.arange(len(kept))
         new.mean, new.inv = self.mean[kept], self.inv[kept]
         new.knots = None if self.knots is None else self.knots[kept]

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Self
 
-import numba
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
@@ -16,6 +15,7 @@ from ..common.additive import AdditiveModel
 from ..common.constructors import InheritsParameters
 from ..common.targets import group_codes
 from ..common.validation import n_threads, number_to_keep
+from ..compilation import threads
 from ..designs.base import Design, NotFiniteError
 from ..designs.factory import as_out_of_core, make_design
 from ..designs.responses import PiecewiseLinear, as_response
@@ -105,16 +105,13 @@ class FSAEstimator(InheritsParameters, StepCallbacksMixin, SelectorMixin, BaseEs
     @contextmanager
     def _solving(self, problem: FitProblem) -> Iterator[None]:
         """Threads as asked for, and an error that says where X is not finite."""
-        threads = numba.get_num_threads()
-        numba.set_num_threads(n_threads(self.n_jobs))
         try:
-            yield
+            with threads(n_threads(self.n_jobs)):
+                yield
         except NotFiniteError as error:
             if not isinstance(problem.X, OutOfCoreMatrix):
                 check_finite(self, problem.X)  # says where
             raise ValueError(f"{error} (response='piecewise' accepts NaN)") from None
-        finally:
-            numba.set_num_threads(threads)
 
     def _make_design(self, problem: FitProblem) -> Design:
         response = as_response(self.response, self._n_bins) or "linear"

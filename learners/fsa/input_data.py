@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
@@ -39,7 +38,11 @@ def _check_out_of_core(estimator, X: OutOfCoreMatrix, y, *, reset: bool, **optio
     """The checks that need no values: shapes, names and targets."""
     like = np.broadcast_to(np.zeros((), X.dtype), X.shape)
     if not reset:
-        named = like if X.names is None else pd.DataFrame(columns=X.names)
+        named = like
+        if X.names is not None:
+            import pandas as pd
+
+            named = pd.DataFrame(columns=X.names)
         validate_data(estimator, named, reset=False, skip_check_array=True)
         return X
     checked = validate_data(estimator, like, local(y), dtype=X.dtype, ensure_all_finite=False, **options)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
-from tqdm import tqdm
 
+from ..common.progress import progress_bar
 from ..designs.base import Design
 from ..objective.priors import Prior
 from ..solvers.annealing import Annealed, anneal
@@ -101,7 +101,7 @@ def anneal_path(
     counts = path_counts(schedule, problem.n_units, sizes, n_steps, all_steps)
     recorder = PathRecorder(counts, sizes)
     every: list[Callable[[int, Annealed], object]] = [recorder, *callbacks]
-    with tqdm(total=len(counts), desc=progress, disable=progress is None) as bar:
+    with progress_bar(title=progress, total=len(counts), shown=progress is not None) as bar:
 
         def after_step(step: int, state: Annealed) -> None:
             bar.update()

@@ -6,8 +6,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.utils import check_random_state
-from tqdm import tqdm
 
+from ..common.progress import progress_bar
 from .boosting import LOSS, MetricBooster, SparseMetric
 from .feature_map import ExpandedColumns, FeatureMap
 from .interactions import strongest_products
@@ -103,7 +103,7 @@ class BoostingRun:
                 columns.add_products([a], [b])
         self.booster = MetricBooster(columns, codes, model, self.n_neighbors, rng)
         self.criterion = []  # (value, number of steps); the least value stops
-        for step in tqdm(range(1, model.n_steps + 1), desc="SDist", disable=not model.verbose):
+        for step in progress_bar(range(1, model.n_steps + 1), title="SDist", shown=model.verbose):
             if not self.booster.step():
                 break
             self._evaluate(step, held)

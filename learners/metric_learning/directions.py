@@ -8,12 +8,12 @@ same average over those of the own class (Ma (thesis), below eqs. (2.4) and (2.1
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from ..compilation import jit
 from ..solvers.annealing import strongest
 
 
-@njit(cache=True, nogil=True)
+@jit
 def laplacian_times(u, same, other, weight):
     """L u in O(n k): ``weight_i (mean over others j of (u_i - u_j) - mean over same j)``, and its mirror at each j."""
     n, k = same.shape
@@ -39,7 +39,7 @@ def laplacian_times(u, same, other, weight):
     return out
 
 
-@njit(cache=True, nogil=True)
+@jit
 def margins(Z, same, other):
     """Mean squared distance in Z (n, d) to the other classes' neighbours minus that to the own: y f of Ma (thesis), eq. (2.3)."""
     n, k = same.shape

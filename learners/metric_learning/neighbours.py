@@ -9,12 +9,13 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 from joblib import Parallel, delayed
-from numba import njit
+
+from ..compilation import jit
 
 BLOCK_BYTES = 1 << 24  # of one block of distances
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _insert(value, row, best, rows):
     """Insert into an ascending list of the k smallest; earlier rows win ties because they come first."""
     k = len(best)
@@ -29,7 +30,7 @@ def _insert(value, row, best, rows):
     rows[at] = row
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _same_and_other(distance, first, classes, same, other):
     n_rows, n = distance.shape
     near_same = np.empty(same.shape[1])
@@ -49,7 +50,7 @@ def _same_and_other(distance, first, classes, same, other):
             limit = max(near_same[-1], near_other[-1])
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _nearest(distance, first, rows, near):
     for r in range(distance.shape[0]):
         for j in range(distance.shape[1]):

@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 from scipy.special import logsumexp
 
+from ..compilation import jit
 from .base import Loss
 
 _LEAST_SCALE = 1e-250  # below it the compiled form gives way to logarithms
@@ -158,7 +158,7 @@ def chain_terms(
     return value, gradient, transition_gradient
 
 
-@njit(cache=True)
+@jit
 def _chain_terms(scores, codes, transitions, offsets, weights, gradient, transition_gradient):
     """Scaled forward-backward over all sequences; NaN where a scale underflows."""
     n_classes = scores.shape[1]
@@ -267,7 +267,7 @@ def reference_terms(
     return float(value), gradient, transition_gradient
 
 
-@njit(cache=True)
+@jit
 def viterbi(scores, transitions, offsets):
     """Most probable classes (n,) of each sequence; among equally probable ones the first classes."""
     n_classes = scores.shape[1]

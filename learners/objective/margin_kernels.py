@@ -8,12 +8,13 @@ both in its ``kernel_code``. The formulas and their sources stand with the class
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from ..compilation import jit
 
 SQUARED, LOGISTIC, HUBERISED_HINGE, LORENZ, HINGE, EXPONENTIAL = range(6)
 
 
-@njit(cache=True)
+@jit
 def logistic_slope(u):
     """Derivative of ln(1 + exp(-u)) with respect to the margin u = y f."""
     if u > 0:
@@ -22,7 +23,7 @@ def logistic_slope(u):
     return -1.0 / (1.0 + np.exp(u))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@jit(error_model="numpy")
 def flipped_logistic_terms(y, scores, weight, flip, gradient, curvature):
     """Value, gradient and curvature of the flipped logistic loss in one pass; the logistic loss where ``flip`` is 0."""
     value = 0.0
@@ -45,7 +46,7 @@ def flipped_logistic_terms(y, scores, weight, flip, gradient, curvature):
     return value
 
 
-@njit(cache=True)
+@jit
 def huberised_hinge_slope(u, h):
     """Derivative of the Huberised hinge of half width h with respect to the margin."""
     if u > 1.0 + h:
@@ -55,7 +56,7 @@ def huberised_hinge_slope(u, h):
     return (u - 1.0 - h) / (2.0 * h)
 
 
-@njit(cache=True)
+@jit
 def lorenz_slope(u):
     """Derivative of ln(1 + (u - 1)^2) for margins u < 1, zero beyond."""
     if u >= 1.0:
@@ -63,19 +64,19 @@ def lorenz_slope(u):
     return 2.0 * (u - 1.0) / (1.0 + (u - 1.0) ** 2)
 
 
-@njit(cache=True)
+@jit
 def hinge_slope(u):
     """Subgradient of max(0, 1 - u) with respect to the margin."""
     return -1.0 if u < 1.0 else 0.0
 
 
-@njit(cache=True)
+@jit
 def exponential_slope(u):
     """Derivative of exp(-u); margins below -500 count as -500."""
     return -np.exp(-max(u, -500.0))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@jit(error_model="numpy")
 def loss_terms(kind, parameter, y, score):
     """Value and slope of the loss with number ``kind`` at one score; y = 0 leaves the score of a margin loss out."""
     if kind == SQUARED:
@@ -105,7 +106,7 @@ def loss_terms(kind, parameter, y, score):
     return -slope, y * slope
 
 
-@njit(cache=True, nogil=True)
+@jit
 def margin_slope(kind, parameter, u):
     """Derivative of the loss with number ``kind`` with respect to the margin u = y f, y in {-1, +1}."""
     if kind == HINGE:

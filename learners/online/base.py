@@ -13,9 +13,9 @@ from sklearn.utils import check_random_state, compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted, validate_data
-from tqdm import tqdm
 
 from ..common.constructors import InheritsParameters
+from ..common.progress import progress_bar
 from ..common.targets import SparseClassifierMixin, class_codes
 from ..common.validation import check_integer, check_sample_weight
 from ..designs.sparse import canonical
@@ -198,7 +198,7 @@ class OnlineClassifier(InheritsParameters, SparseClassifierMixin, SelectorMixin,
             if not np.isfinite(square):
                 raise ValueError(f"X holds values whose squares overflow {X.dtype}; expected finite numbers of moderate size")
             self._row_length = square if square > 0 else 1.0
-        bar = tqdm(total=n_passes * len(self._states), desc=type(self).__name__, disable=not self.verbose)
+        bar = progress_bar(title=type(self).__name__, total=n_passes * len(self._states), shown=self.verbose)
         for c, state in enumerate(self._states):
             positive = self.classes_[1] if len(self._states) == 1 else self.classes_[c]
             signs = np.where(y == positive, 1.0, -1.0)

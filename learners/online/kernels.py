@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from ..compilation import jit
 from ..objective.margin_kernels import margin_slope
 
 
-@njit(cache=True, nogil=True)
+@jit
 def shrink(w, gravity):
     """Soft threshold T(w, g) of (3.6)."""
     if w > gravity:
@@ -20,7 +20,7 @@ def shrink(w, gravity):
     return 0.0
 
 
-@njit(cache=True, nogil=True)
+@jit
 def stabilised_stage(
     data, indices, start, end, y, weight, orders, burst, loss, h, rate, fit_intercept, gravity,
     coef, intercept, bursts, counts, seen, before, pool, pooled, strides, first, last,
@@ -89,7 +89,7 @@ def stabilised_stage(
         strides[m] = stride
 
 
-@njit(cache=True, nogil=True)
+@jit
 def renumber_columns(data, indices, start, end, place):
     """Move the entries of columns in use (``place[j] >= 0``) to the front of their row under the number ``place[j]``, and shorten
     the row: nothing is copied elsewhere.
@@ -105,7 +105,7 @@ def renumber_columns(data, indices, start, end, place):
         end[i] = at
 
 
-@njit(cache=True, nogil=True)
+@jit
 def truncated_gradient_pass(data, indices, indptr, y, weight, order, loss, h, rate, fit_intercept, t, burst, gravity, w, done, b):
     """SGD with a soft threshold of ``burst * gravity`` after every ``burst`` rows (Algorithm 3.1), applied when a feature is
     next met.
@@ -131,7 +131,7 @@ def truncated_gradient_pass(data, indices, indptr, y, weight, order, loss, h, ra
     return b
 
 
-@njit(cache=True, nogil=True)
+@jit
 def fobos_pass(data, indices, indptr, y, weight, order, loss, h, rate, fit_intercept, t, penalty, w, done, total, b):
     """Forward-backward splitting (3.36) with steps ``rate / sqrt(t)``: the soft thresholds that a feature missed add up.
 
@@ -157,14 +157,14 @@ def fobos_pass(data, indices, indptr, y, weight, order, loss, h, rate, fit_inter
     return b, total
 
 
-@njit(cache=True, nogil=True)
+@jit
 def dual_average(g, t, penalty, gamma, rho):
     """Coefficient of RDA, below (3.35), from the sum g of t gradients."""
     root = np.sqrt(t)
     return -root / gamma * shrink(g / t, penalty + gamma * rho / root)
 
 
-@njit(cache=True, nogil=True)
+@jit
 def rda_pass(data, indices, indptr, y, weight, order, loss, h, fit_intercept, t, penalty, gamma, rho, g, g0):
     """Regularised dual averaging: coefficients are computed from the gradients' sums ``g`` when a row needs them. Returns g0."""
     for i in order:

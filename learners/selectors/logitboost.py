@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..common.additive import AdditiveModel
 from ..common.validation import check_integer, check_real, number_to_keep
+from ..compilation import in_threads, jit
 from ..designs import kernels
 from ..designs.factory import make_design
 from ..designs.knots import even_knots
@@ -31,7 +31,7 @@ _LEAST_CURVATURE = 1e-4  # of a row, as a share of the greatest: for the time wh
 _HALVINGS = 10  # of a weak learner that goes uphill, before the rounds end
 
 
-@njit(cache=True, fastmath={"reassoc", "contract"})
+@jit(fastmath={"reassoc", "contract"})
 def weighted_sums(columns, mean, inv, features, g, h, out):
     """Sums over rows of h x, h x^2 and g x for standardised features; ``columns`` is (m, n), ``out`` (f, 3)."""
     for f in range(len(features)):
@@ -127,7 +127,7 @@ class TableLearners:
         out = np.empty((len(features), 256))
         padded = np.zeros((1, self.codes.shape[2]))
         padded[0, : self.n_samples] = column
-        kernels.table_histograms(self.codes, features, padded, out)
+        in_threads(kernels.table_histograms, (len(features) + 1) // 2, self.codes, features, padded, out)
         return out
 
     def _solve(self, g, h, features):

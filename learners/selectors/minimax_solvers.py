@@ -14,10 +14,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import xlogy
 
+from ..compilation import jit
 from ..objective.losses import LogisticLoss
 
 LOSS = LogisticLoss()
@@ -27,7 +27,7 @@ _TOLERANCE = 1e-10  # of Algorithm 3, on the derivative
 _LAG = 0.3  # a choice: greatest share of a step's promised decrease to the one before, beyond which an old curvature is renewed
 
 
-@njit(cache=True)
+@jit
 def softmax(exponents, out):
     """Softmax of ``exponents`` into ``out``, without overflow."""
     top = exponents[0]
@@ -41,7 +41,7 @@ def softmax(exponents, out):
         out[t] /= total
 
 
-@njit(cache=True)
+@jit
 def minimise_coordinate(a, b, half_norms, q, c1, c2, mixture):
     """Minimise over one alpha_i: Algorithm 3, Newton's method on (14) safeguarded by bisection; returns the change z in (-c1, c2).
 
@@ -101,7 +101,7 @@ def minimise_coordinate(a, b, half_norms, q, c1, c2, mixture):
     return distance - c1 if near_zero else c2 - distance
 
 
-@njit(cache=True)
+@jit
 def coordinate_sweep(A, starts, square, upper, q, alpha, w):
     """One pass of coordinate descent over the smoothed maximum (11), step 1 of Algorithm 2; updates ``alpha`` and ``w``.
 

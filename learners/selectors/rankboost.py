@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Self
 
 import numpy as np
-from numba import njit
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..common.validation import check_integer, check_sample_weight
+from ..compilation import jit
 from ..objective.pairwise import check_pairs, graded_pairs
 
 
-@njit(cache=True)
+@jit
 def _best_threshold(codes, potential, n_thresholds):
     """Feature and threshold with the greatest |r|, where r is the sum of the potentials of the items above the threshold."""
     best, best_feature, best_threshold = 0.0, -1, -1

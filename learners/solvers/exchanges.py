@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-from numba import njit
 
+from ..compilation import jit
 from .newton import Fit, SupportProblem, gram
 
 _LEAST_SCHUR = 1e-3  # of a unit's own curvature: a unit that the support nearly spans promises no infinite gain
@@ -113,7 +113,7 @@ def proposals(change: np.ndarray, n_tries: int):
         yield [pair]
 
 
-@njit(cache=True)
+@jit
 def single_changes(inverse, theta, C, schur, gradient, out):
     """Add, for every pair (feature i of the support, single column j of the pool), the model's change of the objective.
 
@@ -127,7 +127,7 @@ def single_changes(inverse, theta, C, schur, gradient, out):
             out[i, j] += 0.5 * moved * moved / (inverse[i, i] + c * c / s) - 0.5 * g * g / s
 
 
-@njit(cache=True)
+@jit
 def block_changes(inverse, theta, C, schur, gradient, offsets, pool_offsets, out):
     """The same for units of several columns: ``offsets`` and ``pool_offsets`` hold where each unit's columns begin, and the
     end.

@@ -6,7 +6,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from ...learners.compilation import jit
 
 DEFAULT_REFERENCE_IED = 28.3
 """Reference inter-eye distance of detectors whose file does not name one: the geometric mean of 20 and 40 pixels."""
@@ -122,7 +123,7 @@ def suppress_non_maxima(
     )
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _suppress(
     x, y, scale, score, radius, octaves, sharpness, margin, dx, dy, reference_ied, suppression, threshold, max_detections
 ):

@@ -1,8 +1,8 @@
 """The lazy design of training windows gives what stored codes give."""
 
-import numba
 import numpy as np
 import pytest
+from annealed.learners.compilation import threads
 from annealed.learners.designs.piecewise_linear import PiecewiseDesign, hat_basis
 from annealed.learners.objective.losses import LogisticLoss
 from annealed.vision import FeaturePool, extract_patches
@@ -111,18 +111,13 @@ def test_raw_coefficients_score_windows(designs, patches):
     assert np.corrcoef(partial[:, -1], lazy.scores(coef)[:, 0])[0, 1] > 0.999
 
 
-@pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="one thread only")
 def test_threads_change_nothing(designs):
     lazy, _ = designs
     residual = np.random.default_rng(2).normal(size=(lazy.n_samples, 1))
-    before = numba.get_num_threads()
     gradients = []
-    try:
-        for n_threads in (1, 2):
-            numba.set_num_threads(n_threads)
+    for n_threads in (1, 2):
+        with threads(n_threads):
             gradients.append(lazy.gradient(residual))
-    finally:
-        numba.set_num_threads(before)
     assert np.array_equal(*gradients)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from scipy.linalg import eigh
+
+from ...learners.compilation import jit
 
 
 def angular_affinity(points: np.ndarray, alpha: float) -> np.ndarray:
@@ -27,7 +28,7 @@ def angular_affinity(points: np.ndarray, alpha: float) -> np.ndarray:
     return affinity
 
 
-@njit(cache=True)
+@jit
 def _assign(points, centres, labels):
     """Nearest centres; returns the sum of the squared distances."""
     total = 0.0
@@ -44,7 +45,7 @@ def _assign(points, centres, labels):
     return total
 
 
-@njit(cache=True)
+@jit
 def _k_means(points, uniforms, n_iterations):
     """Best of several runs of k-means; row r of ``uniforms`` (n_runs, K) seeds run r by the k-means++ rule."""
     n, width = points.shape

@@ -2,8 +2,8 @@
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit, uint64
 
+from ...learners.compilation import jit
 from .kernels import add_corner, respond, scaled, sum_6_corners, sum_8_corners
 from .level_features import GROUP, LevelChannels
 from .programs import CompiledModel
@@ -116,17 +116,17 @@ def dense_values(channels: LevelChannels, feature: npt.ArrayLike) -> npt.NDArray
     return out
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@jit(forceinline=True)
 def copy_hog(cells, inverse_norm, offsets, f, base, sums, scale):  # type: ignore[no-untyped-def]
     """Histogram entries and 1 / norm of one HOG feature in a group of neighbouring windows."""
     first, norm_first = base + offsets[f, 0], base + offsets[f, 1]
-    for j in range(uint64(GROUP)):
+    for j in range(np.uint64(GROUP)):
         sums[j] = cells[first + j]
-    for j in range(uint64(GROUP)):
+    for j in range(np.uint64(GROUP)):
         scale[j] = inverse_norm[norm_first + j]
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@jit(forceinline=True)
 def count_left(scores):  # type: ignore[no-untyped-def]
     """Number of windows of the group that are not rejected yet."""
     left = 0
@@ -135,7 +135,7 @@ def count_left(scores):  # type: ignore[no-untyped-def]
     return left
 
 
-@njit(cache=True, nogil=True)
+@jit
 def scan_rows(  # type: ignore[no-untyped-def]
     n_corners, offsets, weight, cells, inverse_norm, hog_offsets, slope, integral, inverse_sigma,
     shift, top, start, rises, intercept, limits, stages, last_stage, out, handed,
@@ -155,7 +155,7 @@ def scan_rows(  # type: ignore[no-untyped-def]
     never = np.float32(-np.inf)
     for y in range(height):
         for x in range(0, width, GROUP):
-            base = uint64(y * stride + x)
+            base = np.uint64(y * stride + x)
             for j in range(GROUP):
                 sigma[j] = inverse_sigma[y, x + j]
                 scores[j] = intercept if x + j < width else never
@@ -187,7 +187,7 @@ def scan_rows(  # type: ignore[no-untyped-def]
                 handed[y, x + j] = unfinished if scores[j] > never else 0
 
 
-@njit(cache=True, nogil=True)
+@jit
 def value_rows(  # type: ignore[no-untyped-def]
     n_corners, offsets, weight, cells, inverse_norm, hog_offsets, factor, integral, inverse_sigma, out
 ):
@@ -199,7 +199,7 @@ def value_rows(  # type: ignore[no-untyped-def]
     values = np.empty(GROUP, np.float32)
     for y in range(height):
         for x in range(0, width, GROUP):
-            base = uint64(y * stride + x)
+            base = np.uint64(y * stride + x)
             if n_corners[0] == 0:
                 copy_hog(cells, inverse_norm, hog_offsets, 0, base, sums, scale)
             else:

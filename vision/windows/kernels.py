@@ -7,7 +7,8 @@ tables per image): both look up corners in a flat integral image, at ``base + co
 """
 
 import numpy as np
-from numba import njit, uint64
+
+from ...learners.compilation import jit
 
 __all__ = ["LANES", "MAGNITUDE_SCALE"]
 
@@ -18,7 +19,7 @@ MAGNITUDE_SCALE = 4.0
 """Gradient magnitudes are kept as whole numbers, in quarters of a grey level: sums are exact in every order."""
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@jit(forceinline=True)
 def sum_6_corners(flat, base, offsets, weights, f, n_lanes, out):  # type: ignore[no-untyped-def]
     """``out[j] = sum_k weights[f, k] * flat[base + offsets[f, k] + j]`` for k < 6.
 
@@ -30,61 +31,61 @@ def sum_6_corners(flat, base, offsets, weights, f, n_lanes, out):  # type: ignor
     o3, o4, o5 = base + offsets[f, 3], base + offsets[f, 4], base + offsets[f, 5]
     w0, w1, w2 = weights[f, 0], weights[f, 1], weights[f, 2]
     w3, w4, w5 = weights[f, 3], weights[f, 4], weights[f, 5]
-    for j in range(uint64(n_lanes)):
+    for j in range(np.uint64(n_lanes)):
         left = w0 * flat[o0 + j] + w1 * flat[o1 + j] + w2 * flat[o2 + j]
         out[j] = left + w3 * flat[o3 + j] + w4 * flat[o4 + j] + w5 * flat[o5 + j]
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@jit(forceinline=True)
 def sum_8_corners(flat, base, offsets, weights, f, n_lanes, out):  # type: ignore[no-untyped-def]
     """The same for k < 8."""
     o0, o1, o2, o3 = base + offsets[f, 0], base + offsets[f, 1], base + offsets[f, 2], base + offsets[f, 3]
     o4, o5, o6, o7 = base + offsets[f, 4], base + offsets[f, 5], base + offsets[f, 6], base + offsets[f, 7]
     w0, w1, w2, w3 = weights[f, 0], weights[f, 1], weights[f, 2], weights[f, 3]
     w4, w5, w6, w7 = weights[f, 4], weights[f, 5], weights[f, 6], weights[f, 7]
-    for j in range(uint64(n_lanes)):
+    for j in range(np.uint64(n_lanes)):
         left = w0 * flat[o0 + j] + w1 * flat[o1 + j] + w2 * flat[o2 + j] + w3 * flat[o3 + j]
         out[j] = left + w4 * flat[o4 + j] + w5 * flat[o5 + j] + w6 * flat[o6 + j] + w7 * flat[o7 + j]
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@jit(forceinline=True)
 def add_corner(flat, base, offsets, weights, f, k, n_lanes, out):  # type: ignore[no-untyped-def]
     """Add one more corner."""
     o, w = base + offsets[f, k], weights[f, k]
-    for j in range(uint64(n_lanes)):
+    for j in range(np.uint64(n_lanes)):
         out[j] += w * flat[o + j]
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@jit(forceinline=True)
 def gather_6(flat, places, offsets, weights, f, n_lanes, out):  # type: ignore[no-untyped-def]
     """``out[j] = sum_k weights[f, k] * flat[places[j] + offsets[f, k]]`` for k < 6."""
     o0, o1, o2, o3, o4, o5 = offsets[f, 0], offsets[f, 1], offsets[f, 2], offsets[f, 3], offsets[f, 4], offsets[f, 5]
     w0, w1, w2, w3, w4, w5 = weights[f, 0], weights[f, 1], weights[f, 2], weights[f, 3], weights[f, 4], weights[f, 5]
-    for j in range(uint64(n_lanes)):
+    for j in range(np.uint64(n_lanes)):
         p = places[j]
         left = w0 * flat[p + o0] + w1 * flat[p + o1] + w2 * flat[p + o2]
         out[j] = left + w3 * flat[p + o3] + w4 * flat[p + o4] + w5 * flat[p + o5]
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@jit(forceinline=True)
 def gather_more(flat, places, offsets, weights, f, first, last, n_lanes, out):  # type: ignore[no-untyped-def]
     """Add the corners first <= k < last."""
     for k in range(first, last):
         o, w = offsets[f, k], weights[f, k]
-        for j in range(uint64(n_lanes)):
+        for j in range(np.uint64(n_lanes)):
             out[j] += w * flat[places[j] + o]
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@jit(forceinline=True)
 def gather_hog(cells, inverse_norm, cells_at, norms_at, offsets, f, n_lanes, sums, scale):  # type: ignore[no-untyped-def]
     """Histogram entries and 1 / norm of one HOG feature."""
     first, norm_first = offsets[f, 0], offsets[f, 1]
-    for j in range(uint64(n_lanes)):
+    for j in range(np.uint64(n_lanes)):
         sums[j] = cells[cells_at[j] + first]
         scale[j] = inverse_norm[norms_at[j] + norm_first]
 
 
-@njit(cache=True, nogil=True)
+@jit
 def load_pixels(patches, rows, pixels):  # type: ignore[no-untyped-def]
     """Pixels of the given patches (n, (window + 2)**2 * 3), one lane each; spare lanes repeat the last."""
     size = pixels.shape[0]
@@ -94,7 +95,7 @@ def load_pixels(patches, rows, pixels):  # type: ignore[no-untyped-def]
             pixels[i, j] = patches[row, i]
 
 
-@njit(cache=True, nogil=True)
+@jit
 def integrate(pixels, window, integral, inverse_sigma):  # type: ignore[no-untyped-def]
     """Integral images of a block of windows, and 1 / sigma of every window."""
     patch = window + 2
@@ -109,9 +110,9 @@ def integrate(pixels, window, integral, inverse_sigma):  # type: ignore[no-untyp
             run[:] = 0
             for x in range(window):
                 i = ((y + 1) * patch + x + 1) * 3 + c
-                below = uint64(((c * side + y + 1) * side + x + 1) * LANES)
-                above = below - uint64(side * LANES)
-                for j in range(uint64(LANES)):
+                below = np.uint64(((c * side + y + 1) * side + x + 1) * LANES)
+                above = below - np.uint64(side * LANES)
+                for j in range(np.uint64(LANES)):
                     value = np.int32(pixels[i, j])
                     run[j] += value
                     squares[j] += value * value
@@ -124,7 +125,7 @@ def integrate(pixels, window, integral, inverse_sigma):  # type: ignore[no-untyp
         inverse_sigma[j] = inverse_deviation(n * np.float64(squares[j]) + variance[j], factor)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@jit(forceinline=True)
 def inverse_deviation(scaled_variance, factor):  # type: ignore[no-untyped-def]
     """1 / sigma of a window of n pixels.
 
@@ -135,7 +136,7 @@ def inverse_deviation(scaled_variance, factor):  # type: ignore[no-untyped-def]
     return one / (sigma if sigma > one else one)
 
 
-@njit(cache=True, nogil=True)
+@jit
 def gradients(left, right, top, bottom, tangents, length, bins, across, along):  # type: ignore[no-untyped-def]
     """Rounded lengths of gradients, and bins of their unsigned directions, from neighbours' pixels (n,).
 
@@ -144,7 +145,7 @@ def gradients(left, right, top, bottom, tangents, length, bins, across, along): 
     exactly. `tangents` are those of the borders below pi / 2; `across` and `along` are float32 buffers.
     """
     m = np.int32(2 * tangents.size)
-    for j in range(uint64(length.size)):
+    for j in range(np.uint64(length.size)):
         gx = np.float32(right[j]) - np.float32(left[j])
         gy = np.float32(bottom[j]) - np.float32(top[j])
         length[j] = np.int32(np.sqrt(gx * gx + gy * gy) * np.float32(MAGNITUDE_SCALE) + np.float32(0.5))
@@ -152,16 +153,16 @@ def gradients(left, right, top, bottom, tangents, length, bins, across, along): 
         along[j] = gy
     for i in range(0, tangents.size, 2):  # a multiple of 4 bins has an even number of borders
         first, second = tangents[i], tangents[i + 1]
-        for j in range(uint64(length.size)):
+        for j in range(np.uint64(length.size)):
             wide, high = abs(across[j]), abs(along[j])
             below = np.int32(bins[j]) if i else np.int32(0)
             bins[j] = below + np.int32(high > wide * first) + np.int32(high > wide * second)
-    for j in range(uint64(length.size)):
+    for j in range(np.uint64(length.size)):
         k = np.int32(bins[j])
         bins[j] = m - k if (across[j] * along[j] < np.float32(0)) & (k > 0) else k
 
 
-@njit(cache=True, nogil=True)
+@jit
 def cell_histograms(  # type: ignore[no-untyped-def]
     pixels, window, cells, blocks, cell_side, epsilon, tangents, histogram, inverse_norm
 ):
@@ -198,7 +199,7 @@ def cell_histograms(  # type: ignore[no-untyped-def]
             inverse_norm[i, j] = np.float32(1) / np.sqrt(energy[j])
 
 
-@njit(cache=True, nogil=True)
+@jit
 def fill_tables(patches, rows, window, program, cell_side, epsilon, tangents, tables):  # type: ignore[no-untyped-def]
     """Everything that the features of a block of patches need."""
     load_pixels(patches, rows, tables.pixels)
@@ -217,25 +218,25 @@ def fill_tables(patches, rows, window, program, cell_side, epsilon, tangents, ta
         )
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@jit(forceinline=True)
 def scaled(sums, factor, scale, n_lanes, values):  # type: ignore[no-untyped-def]
     """Values of one feature from its numerators: ``sums * (factor * scale)``, scale one per window."""
-    for j in range(uint64(n_lanes)):
+    for j in range(np.uint64(n_lanes)):
         values[j] = np.float32(sums[j]) * (factor * scale[j])
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@jit(forceinline=True)
 def encode(sums, factor, scale, low, inverse_bin_width, top, sublevels, f, out):  # type: ignore[no-untyped-def]
     """Codes of one feature in every window of a block from its numerators, into ``out[f]``."""
     zero = np.float32(0)
-    for j in range(uint64(LANES)):
+    for j in range(np.uint64(LANES)):
         t = (np.float32(sums[j]) * (factor * scale[j]) - low) * inverse_bin_width
         t = t if t > zero else zero
         t = t if t < top else top
         out[f, j] = np.uint8(np.int32(t * sublevels + np.float32(0.5)))
 
 
-@njit(cache=True, nogil=True, forceinline=True, fastmath={"contract"})
+@jit(forceinline=True, fastmath={"contract"})
 def clipped_ramps(t, r0, r1, r2, r3, r4, r5):  # type: ignore[no-untyped-def]
     """``sum_k r_k * clip(t - k, 0, 1)``: six bins of a piecewise-linear response, without looking up a table."""
     zero = np.float32(0)
@@ -261,7 +262,7 @@ def clipped_ramps(t, r0, r1, r2, r3, r4, r5):  # type: ignore[no-untyped-def]
     )
 
 
-@njit(cache=True, nogil=True, forceinline=True, fastmath={"contract"})
+@jit(forceinline=True, fastmath={"contract"})
 def respond(  # type: ignore[no-untyped-def]
     sums, slope, scale, shift, top, start, rises, f, first, limit, n_lanes, scores
 ):
@@ -274,7 +275,7 @@ def respond(  # type: ignore[no-untyped-def]
     base = np.float32(first)
     r0, r1, r2 = rises[f, first], rises[f, first + 1], rises[f, first + 2]
     r3, r4, r5 = rises[f, first + 3], rises[f, first + 4], rises[f, first + 5]
-    for j in range(uint64(n_lanes)):
+    for j in range(np.uint64(n_lanes)):
         t = np.float32(sums[j]) * scale[j] * slope - shift
         t = t if t > zero else zero
         t = (t if t < top else top) - base
@@ -282,7 +283,7 @@ def respond(  # type: ignore[no-untyped-def]
         scores[j] = score if score >= limit else np.float32(-np.inf)
 
 
-@njit(cache=True, nogil=True)
+@jit
 def encode_block(  # type: ignore[no-untyped-def]
     with_6, with_8, with_0, n_corners, offsets, weight, inverse_area, cell, block, orientation,
     integral, inverse_sigma, histogram, inverse_norm, sums, low, inverse_bin_width, top, sublevels, out,
@@ -292,7 +293,7 @@ def encode_block(  # type: ignore[no-untyped-def]
     Features come sorted by their number of corners, and arrays one by one: branches in the loop, and counting references
     to members of tuples, would take longer than the sums.
     """
-    zero = uint64(0)
+    zero = np.uint64(0)
     one = np.float32(1)
     for f in with_6:
         sum_6_corners(integral, zero, offsets, weight, f, LANES, sums)
@@ -307,7 +308,7 @@ def encode_block(  # type: ignore[no-untyped-def]
         encode(entries, one, inverse_norm[block[f]], low[f], inverse_bin_width[f], top, sublevels, f, out)
 
 
-@njit(cache=True, nogil=True)
+@jit
 def encode_rows(  # type: ignore[no-untyped-def]
     patches, rows, window, program, offsets, cell_side, epsilon, tangents, tables, low, inverse_bin_width, top, sublevels, out
 ):
@@ -322,13 +323,13 @@ def encode_rows(  # type: ignore[no-untyped-def]
         )  # fmt: skip
 
 
-@njit(cache=True, nogil=True)
+@jit
 def evaluate_block(  # type: ignore[no-untyped-def]
     with_6, with_8, with_0, n_corners, offsets, weight, inverse_area, cell, block, orientation,
     integral, inverse_sigma, histogram, inverse_norm, sums, out,
 ):  # fmt: skip
     """Values of one block of windows: out (features, LANES)."""
-    zero = uint64(0)
+    zero = np.uint64(0)
     one = np.float32(1)
     for f in with_6:
         sum_6_corners(integral, zero, offsets, weight, f, LANES, sums)
@@ -342,7 +343,7 @@ def evaluate_block(  # type: ignore[no-untyped-def]
         scaled(histogram[cell[f], orientation[f]], one, inverse_norm[block[f]], LANES, out[f])
 
 
-@njit(cache=True, nogil=True)
+@jit
 def evaluate_rows(patches, rows, window, program, offsets, cell_side, epsilon, tangents, tables, out):  # type: ignore[no-untyped-def]
     """Values of all features of the program in the given patches: out (rows, features)."""
     buffer = np.empty((program.n_corners.size, LANES), np.float32)
@@ -361,7 +362,7 @@ def evaluate_rows(patches, rows, window, program, offsets, cell_side, epsilon, t
                     out[first + j, f] = buffer[f, j]
 
 
-@njit(cache=True, nogil=True)
+@jit
 def accumulate(values, low, inverse_bin_width, top, start, rises, intercept, out):  # type: ignore[no-untyped-def]
     """Running sums of the responses to values (rows, features); out may be the values' own array."""
     zero = np.float32(0)

@@ -1,12 +1,12 @@
 """Compiled loops that fill the tables of a level: integral images, gradients, orientation histograms."""
 
 import numpy as np
-from numba import njit, uint16, uint64
 
+from ...learners.compilation import jit
 from .kernels import gradients, inverse_deviation
 
 
-@njit(cache=True, nogil=True)
+@jit
 def dense_integrals(planes, window, stride, integral, squares, inverse_sigma):  # type: ignore[no-untyped-def]
     """Integral images of the padded level without its outermost pixels, and 1 / sigma of every window."""
     rows = planes.shape[1] - 1
@@ -32,28 +32,28 @@ def dense_integrals(planes, window, stride, integral, squares, inverse_sigma):  
             prefix[1, x] = s1
             prefix[2, x] = s2
             prefix[3, x] = sq
-        above = uint64((y - 1) * stride)
-        below = uint64(y * stride)
+        above = np.uint64((y - 1) * stride)
+        below = np.uint64(y * stride)
         for c in range(3):
-            plane = uint64(c * size)
-            for x in range(uint64(stride)):
+            plane = np.uint64(c * size)
+            for x in range(np.uint64(stride)):
                 integral[plane + below + x] = integral[plane + above + x] + prefix[c, x]
-        for x in range(uint64(stride)):
+        for x in range(np.uint64(stride)):
             squares[below + x] = squares[above + x] + prefix[3, x]
     n = np.float64(window * window)
     factor = 1 / (3 * n * n)
     total = np.empty(stride - window, np.float64)
-    right = uint64(window)
+    right = np.uint64(window)
     for y in range(inverse_sigma.shape[0]):
-        above = uint64(y * stride)
-        below = uint64((y + window) * stride)
-        for x in range(uint64(stride - window)):
+        above = np.uint64(y * stride)
+        below = np.uint64((y + window) * stride)
+        for x in range(np.uint64(stride - window)):
             box = squares[above + x] + squares[below + x + right] - squares[above + x + right] - squares[below + x]
             total[x] = n * np.float64(np.int32(box))
         for c in range(3):
-            a = uint64(c * size) + above
-            b = uint64(c * size) + below
-            for x in range(uint64(stride - window)):
+            a = np.uint64(c * size) + above
+            b = np.uint64(c * size) + below
+            for x in range(np.uint64(stride - window)):
                 box = integral[a + x] + integral[b + x + right] - integral[a + x + right] - integral[b + x]
                 total[x] -= np.float64(np.int32(box)) * np.float64(np.int32(box))
         for x in range(stride - window):
@@ -61,7 +61,7 @@ def dense_integrals(planes, window, stride, integral, squares, inverse_sigma):  
         inverse_sigma[y, stride - window :] = 0
 
 
-@njit(cache=True, nogil=True)
+@jit
 def dense_gradients(planes, tangents, length, bins):  # type: ignore[no-untyped-def]
     """Lengths and bins of the gradients at all pixels of the tables; 0 in the last row and column."""
     rows, columns = planes.shape[1] - 2, planes.shape[2] - 2  # entry x is the pixel x + 1 of the padded level
@@ -79,7 +79,7 @@ def dense_gradients(planes, tangents, length, bins):  # type: ignore[no-untyped-
             bins[c, y, columns:] = 0
 
 
-@njit(cache=True, nogil=True)
+@jit
 def dense_histograms(length, bins, cell_side, epsilon, block, cells, inverse_norm):  # type: ignore[no-untyped-def]
     """Histogram of the cell and 1 / norm of the block at every pixel.
 
@@ -120,64 +120,64 @@ def dense_histograms(length, bins, cell_side, epsilon, block, cells, inverse_nor
             invert(row_energy, stride - reach, inverse_norm[c, y * stride :])
 
 
-@njit(cache=True, nogil=True)
+@jit
 def add_bin(length, bins, y, k, upright):  # type: ignore[no-untyped-def]
     """Add to row k of ``upright`` the lengths in row y of the pixels whose bin is k."""
-    none, wanted = uint16(0), uint16(k)
-    for x in range(uint64(length.shape[1])):
+    none, wanted = np.uint16(0), np.uint16(k)
+    for x in range(np.uint64(length.shape[1])):
         upright[k, x] += length[y, x] if bins[y, x] == wanted else none
 
 
-@njit(cache=True, nogil=True)
+@jit
 def move_bin(length, bins, y, old, k, upright):  # type: ignore[no-untyped-def]
     """The same, and take off those of row ``old``."""
-    none, wanted = uint16(0), uint16(k)
-    for x in range(uint64(length.shape[1])):
+    none, wanted = np.uint16(0), np.uint16(k)
+    for x in range(np.uint64(length.shape[1])):
         coming = length[y, x] if bins[y, x] == wanted else none
         going = length[old, x] if bins[old, x] == wanted else none
         upright[k, x] = upright[k, x] + coming - going
 
 
-@njit(cache=True, nogil=True)
+@jit
 def sum_6(source, row, count, total):  # type: ignore[no-untyped-def]
     """``total[x] = source[row, x] + ... + source[row, x + 5]``: the usual side of a cell, read and written once."""
-    one, two, three, four, five = uint64(1), uint64(2), uint64(3), uint64(4), uint64(5)
-    for x in range(uint64(count)):
+    one, two, three, four, five = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4), np.uint64(5)
+    for x in range(np.uint64(count)):
         left = source[row, x] + source[row, x + one] + source[row, x + two]
         total[x] = left + source[row, x + three] + source[row, x + four] + source[row, x + five]
 
 
-@njit(cache=True, nogil=True)
+@jit
 def add_shifted(source, row, shift, count, total):  # type: ignore[no-untyped-def]
     """``total[x] += source[row, x + shift]``."""
-    first = uint64(shift)
-    for x in range(uint64(count)):
+    first = np.uint64(shift)
+    for x in range(np.uint64(count)):
         total[x] += source[row, first + x]
 
 
-@njit(cache=True, nogil=True)
+@jit
 def add_squares(entries, count, energy):  # type: ignore[no-untyped-def]
     """Add the squares of one row of one bin to the row's energy."""
-    for x in range(uint64(count)):
+    for x in range(np.uint64(count)):
         entry = np.float32(np.int32(entries[x]))
         energy[x] += entry * entry
 
 
-@njit(cache=True, nogil=True)
+@jit
 def invert(energy, count, inverse_norm):  # type: ignore[no-untyped-def]
     """1 / norm of one row of blocks."""
-    for x in range(uint64(count)):
+    for x in range(np.uint64(count)):
         inverse_norm[x] = np.float32(1) / np.sqrt(energy[x])
 
 
-@njit(cache=True, nogil=True)
+@jit
 def window_histograms(  # type: ignore[no-untyped-def]
     length, bins, places, cells, blocks, cell_side, epsilon, histogram, inverse_norm
 ):
     """Histograms of the given cells of some windows, and 1 / norm of the given blocks of cells, summed as in `dense_histograms`."""
     _, rows, stride = length.shape
     lengths, numbers = length.ravel(), bins.ravel()
-    n_bins, n_cells = uint64(histogram.shape[2]), uint64(cells.shape[0])
+    n_bins, n_cells = np.uint64(histogram.shape[2]), np.uint64(cells.shape[0])
     first = np.empty(cells.shape[0], np.uint64)
     for i in range(cells.shape[0]):
         first[i] = (cells[i, 0] * rows + cells[i, 1]) * stride + cells[i, 2]
@@ -187,10 +187,10 @@ def window_histograms(  # type: ignore[no-untyped-def]
         flat[:] = 0
         for y in range(cell_side):
             for x in range(cell_side):
-                at = places[w] + uint64(y * stride + x)
+                at = places[w] + np.uint64(y * stride + x)
                 for i in range(n_cells):  # neighbouring sums do not wait for each other
                     pixel = first[i] + at
-                    flat[i * n_bins + uint64(numbers[pixel])] += lengths[pixel]
+                    flat[i * n_bins + np.uint64(numbers[pixel])] += lengths[pixel]
         for i in range(n_cells):
             total = np.float32(0)
             for k in range(n_bins):
@@ -204,7 +204,7 @@ def window_histograms(  # type: ignore[no-untyped-def]
             inverse_norm[w, i] = np.float32(1) / np.sqrt(total)
 
 
-@njit(cache=True, nogil=True)
+@jit
 def histogram_offsets(  # type: ignore[no-untyped-def]
     with_0, cells, cell, block_corner, block, orientation, n_bins, plane, stride, offsets
 ):
@@ -215,7 +215,7 @@ def histogram_offsets(  # type: ignore[no-untyped-def]
         offsets[f, 1] = block_corner[b, 0] * plane + block_corner[b, 1] * stride + block_corner[b, 2]
 
 
-@njit(cache=True, nogil=True)
+@jit
 def corner_offsets(n_corners, channel, corner_y, corner_x, plane, stride, begin, end, offsets):  # type: ignore[no-untyped-def]
     """Positions of the corners of the features begin <= f < end in the flat integral image."""
     for f in range(begin, end):

@@ -4,11 +4,10 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-import numba
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from ...learners.compilation import jit, thread_limit
 from ...learners.designs import kernels
 from ...learners.designs.base import Design, inverse_scale
 from ...learners.designs.piecewise_linear import PiecewiseDesign, sublevels
@@ -202,9 +201,9 @@ class PatchDesign(Design):
         return new
 
     def _each_chunk(self, work: "Callable[[_Worker, npt.NDArray[np.int64]], _T]") -> Iterator[_T]:
-        """Results of ``work`` on chunks of rows, in their order, computed by as many threads as numba has."""
+        """Results of ``work`` on chunks of rows, in their order, computed by as many threads as compiled loops may use."""
         chunks = [np.arange(first, min(first + _CHUNK, self.n_samples)) for first in range(0, self.n_samples, _CHUNK)]
-        n_threads = min(numba.get_num_threads(), len(chunks))
+        n_threads = min(thread_limit(), len(chunks))
         if n_threads <= 1:
             worker = self.worker()
             yield from (work(worker, rows) for rows in chunks)
@@ -346,7 +345,7 @@ class _Worker:
         block_squares(codes, self.unit, padded, squares)
 
 
-@njit(cache=True, nogil=True)
+@jit
 def block_scores(codes, unit, start, rises, total):  # type: ignore[no-untyped-def]
     """Add the responses of all features (m, LANES) to the scores of a block."""
     part = np.zeros(LANES, np.float32)
@@ -365,7 +364,7 @@ def block_scores(codes, unit, start, rises, total):  # type: ignore[no-untyped-d
             total[j] += part[j]
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@jit(fastmath={"reassoc", "contract", "nsz"})
 def block_ramps(codes, unit, residual, ramps):  # type: ignore[no-untyped-def]
     """Add ``sum_j residual[j] * clip(t_j - k, 0, 1)`` to ``ramps[f, k]``.
 
@@ -410,7 +409,7 @@ def block_ramps(codes, unit, residual, ramps):  # type: ignore[no-untyped-def]
             ramps[f, first + 5] += s5
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@jit(fastmath={"reassoc", "contract", "nsz"})
 def block_squares(codes, unit, weight, squares):  # type: ignore[no-untyped-def]
     """Add ``sum_j weight[j] * a_j * (1 - a_j)`` to ``squares[f]``, a the place within the bin."""
     for f in range(codes.shape[0]):

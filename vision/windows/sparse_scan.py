@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit, uint64
 
+from ...learners.compilation import jit
 from .kernels import LANES, gather_6, gather_hog, gather_more, respond
 from .level_features import LevelChannels
 from .level_kernels import corner_offsets
@@ -146,7 +146,7 @@ def histograms_for(channels: LevelChannels, model: CompiledModel, places: npt.ND
     )  # fmt: skip
 
 
-@njit(cache=True, nogil=True)
+@jit
 def flatten(x, y, first, rows, width, stride, places):  # type: ignore[no-untyped-def]
     """Flat positions of pixels; returns how many lie outside."""
     outside = 0
@@ -157,7 +157,7 @@ def flatten(x, y, first, rows, width, stride, places):  # type: ignore[no-untype
     return outside
 
 
-@njit(cache=True, nogil=True)
+@jit
 def follow(  # type: ignore[no-untyped-def]
     n_corners, channel, corner_y, corner_x, weight, plane, stride, slope, integral, inverse_sigma,
     cells, inverse_norm, cells_at, norms_at, hog_offsets,
@@ -217,7 +217,7 @@ def follow(  # type: ignore[no-untyped-def]
         n_left = kept
 
 
-@njit(cache=True, nogil=True)
+@jit
 def predict_places(  # type: ignore[no-untyped-def]
     n_corners, channel, corner_y, corner_x, weight, plane, stride, slope, integral, inverse_sigma,
     cells, inverse_norm, cells_at, norms_at, hog_offsets, shift, top, start, rises, intercept, places, out,
@@ -236,7 +236,7 @@ def predict_places(  # type: ignore[no-untyped-def]
         n_lanes = min(LANES, places.size - first)
         part = slice(first, first + n_lanes)
         lanes = places[part]
-        for j in range(uint64(n_lanes)):
+        for j in range(np.uint64(n_lanes)):
             sigma[j] = inverse_sigma[lanes[j]]
         for f in range(n_corners.size):
             if n_corners[f] == 0:
@@ -251,7 +251,7 @@ def predict_places(  # type: ignore[no-untyped-def]
                     respond(sums, slope[f], scale, shift[f], top, at, rises[q], f, k, never, n_lanes, out[q, part])
 
 
-@njit(cache=True, nogil=True)
+@jit
 def collect_around(x, y, reach, rows, width):  # type: ignore[no-untyped-def]
     """Pixels within reach of some pixels, each once, row by row: (n, 2)."""
     wanted = np.zeros((rows, width), np.bool_)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import cv2
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from ...learners.compilation import jit
 from ..images import as_rgb
 
 N_CELLS = 4  # cells along each side of a descriptor
@@ -173,7 +173,7 @@ def _cell_windows(size: float) -> tuple[np.ndarray, np.ndarray]:
     return offsets[first], windows.astype(np.float32)
 
 
-@njit(cache=True, fastmath=True, nogil=True)
+@jit(fastmath=True)
 def _orientation_maps(image):
     """Gradient magnitudes (H, W, 8) by orientation, angles counted against the clock, the outermost pixels zero as in OpenCV."""
     height, width = image.shape
@@ -194,7 +194,7 @@ def _orientation_maps(image):
     return maps
 
 
-@njit(cache=True, fastmath=True, nogil=True)
+@jit(fastmath=True)
 def _describe(maps, rows, columns, first, windows, descriptors):
     height, width, _ = maps.shape
     flat = maps.reshape(height, width * N_ORIENTATIONS)
@@ -226,7 +226,7 @@ def _describe(maps, rows, columns, first, windows, descriptors):
             n += 1
 
 
-@njit(cache=True, fastmath=True, nogil=True)
+@jit(fastmath=True)
 def _normalise(values, into):
     """Length 1, clip, length 512, as bytes."""
     total = np.float32(0.0)

@@ -1,0 +1,76 @@
+"""Numbers in, sparse models out: losses, priors, schedules, designs, and the estimators built from them."""
+
+from .designs.responses import PiecewiseLinear
+from .fsa.cross_validation import FSAClassifierCV, FSARegressorCV
+from .fsa.estimators import FSAClassifier, FSARegressor
+from .fsa.path import FSAPath
+from .fsa.ranker import FSARanker
+from .metric_learning.cross_validation import SDistCV
+from .metric_learning.sdist import SDist
+from .objective.chain import ChainLoss
+from .objective.losses import (
+    ExponentialLoss,
+    HuberisedHingeLoss,
+    LogisticLoss,
+    LorenzLoss,
+    Loss,
+    MarginLoss,
+    MultinomialLoss,
+    SquaredLoss,
+    VapnikLoss,
+)
+from .objective.pairwise import PairwiseLogisticLoss
+from .objective.priors import Prior
+from .online.stabilised import StabilizedTruncatedSGDClassifier
+from .online.truncated import FOBOSClassifier, RDAClassifier, TruncatedGradientClassifier
+from .selectors.forward_backward import ForwardBackwardClassifier, ForwardBackwardRegressor
+from .selectors.logitboost import LogitBoostClassifier
+from .selectors.minimax import MinimaxSparseClassifier
+from .selectors.rankboost import RankBoost
+from .selectors.tisp import TISPClassifier, TISPRegressor
+from .sequences.linear_chain import LinearChainCRF
+from .solvers.schedules import Schedule
+from .sources.dask_matrix import on_dask
+from .sources.files import on_disk
+from .stability import SelectionStability, selection_stability
+
+__all__ = [
+    "ChainLoss",
+    "ExponentialLoss",
+    "FOBOSClassifier",
+    "FSAClassifier",
+    "FSAClassifierCV",
+    "FSAPath",
+    "FSARanker",
+    "FSARegressor",
+    "FSARegressorCV",
+    "ForwardBackwardClassifier",
+    "ForwardBackwardRegressor",
+    "HuberisedHingeLoss",
+    "LinearChainCRF",
+    "LogisticLoss",
+    "LogitBoostClassifier",
+    "LorenzLoss",
+    "Loss",
+    "MarginLoss",
+    "MinimaxSparseClassifier",
+    "MultinomialLoss",
+    "PairwiseLogisticLoss",
+    "PiecewiseLinear",
+    "Prior",
+    "RDAClassifier",
+    "RankBoost",
+    "SDist",
+    "SDistCV",
+    "Schedule",
+    "SelectionStability",
+    "SquaredLoss",
+    "StabilizedTruncatedSGDClassifier",
+    "TISPClassifier",
+    "TISPRegressor",
+    "TruncatedGradientClassifier",
+    "VapnikLoss",
+    "on_dask",
+    "on_disk",
+    "selection_stability",
+]

@@ -27,15 +27,7 @@ _KEY = "annealed"
 def replacing(path: str | Path):
     """Write a file under a temporary name beside ``path`` and rename it when all went well; else leave nothing behind.
 
-    Yields
-    ------
-    Path
-        The temporary name, with the suffix of ``path``.
-
-    Raises
-    ------
-    ValueError
-        If the file cannot be written (no such folder, no permission, disk full); names ``path``.
+    Yields the temporary name, with the suffix of ``path``. A file that cannot be written is a ValueError that names ``path``.
     """
     path = Path(path)
     try:
@@ -57,13 +49,7 @@ def replacing(path: str | Path):
 
 
 def check_writable(path: Path) -> None:
-    """Find out before hours of work, not after them, whether a file can be written.
-
-    Raises
-    ------
-    ValueError
-        If not.
-    """
+    """Find out before hours of work, not after them, whether a file can be written; else a ValueError."""
     folder = path.resolve().parent
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         raise ValueError(f"{path}: cannot be written (no such folder, or no right to write there)")
@@ -80,21 +66,7 @@ def _umask() -> int:
 def write_model(path: str | Path, kind: str, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> None:
     """Write a model file; an existing one is replaced as a whole or not at all.
 
-    Parameters
-    ----------
-    path : path
-        Where to.
-    kind : str
-        What the file is, checked when it is read.
-    arrays : dict of str to ndarray
-        Arrays of numbers or booleans.
-    header : dict
-        What JSON can hold, without NaN or infinity.
-
-    Raises
-    ------
-    ValueError
-        If the file cannot be written.
+    The header is what JSON can hold, without NaN or infinity; the kind is checked when the file is read.
     """
     text = json.dumps({**header, "format": FORMAT, "version": VERSION, "kind": kind}, sort_keys=True, allow_nan=False)
     data = save({name: np.ascontiguousarray(array) for name, array in arrays.items()}, metadata={_KEY: text})
@@ -108,26 +80,9 @@ def read_header(path: str | Path) -> dict[str, Any]:
 
 
 def read_model(path: str | Path, kind: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Read a model file.
+    """Arrays and header of a model file of some kind.
 
-    Parameters
-    ----------
-    path : path
-        The file.
-    kind : str
-        The kind expected.
-
-    Returns
-    -------
-    arrays : dict of str to ndarray
-        As written.
-    header : dict
-        As written.
-
-    Raises
-    ------
-    ValueError
-        If the file is missing, damaged, no model file, of another kind or of a newer version; names the file.
+    A file that is missing, damaged, no model, of another kind or of a newer version is a ValueError that names the file.
     """
     arrays, header = _read(Path(path), arrays=True)
     if header["kind"] != kind:
@@ -161,30 +116,7 @@ def _read(path: Path, arrays: bool) -> tuple[dict[str, np.ndarray], dict[str, An
 
 
 def check_array(path, arrays: dict[str, np.ndarray], name: str, dtype, shape: tuple[int | None, ...]) -> np.ndarray:
-    """Return an array of a model file after checking that it is there, of that type and shape, and finite.
-
-    Parameters
-    ----------
-    path : path
-        The file, for the message.
-    arrays : dict of str to ndarray
-        From :func:`read_model`.
-    name : str
-        Name of the array.
-    dtype : dtype
-        Its exact type.
-    shape : tuple of int or None
-        Its shape; None for any length.
-
-    Returns
-    -------
-    ndarray
-
-    Raises
-    ------
-    ValueError
-        Otherwise.
-    """
+    """Return an array of a model file after checking that it is there, of that type and shape (None: any length), and finite."""
     if name not in arrays:
         raise ValueError(f"{path}: damaged (array {name!r} is missing)")
     array = arrays[name]

@@ -472,17 +472,7 @@ class ImageClassifier:
 
 
 def temperature(scores: np.ndarray, y: np.ndarray) -> float:
-    """Divisor of held-out scores that makes their softmax likeliest, 1/100 to 100.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n, n_classes)
-    y : ndarray of shape (n,), int
-
-    Returns
-    -------
-    float
-    """
+    """Divisor of held-out scores (n, n_classes) that makes their softmax likeliest, 1/100 to 100."""
 
     def loss(log_t: float) -> float:
         return -float(log_softmax(scores / np.exp(log_t), axis=1)[np.arange(len(y)), y].mean())

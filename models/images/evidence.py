@@ -11,21 +11,10 @@ WINDOW = CELL_OF_SIZE * N_CELLS  # side of a descriptor in units of its keypoint
 
 
 def occurrences(features: PetFeatures, photograph: Photograph) -> tuple[np.ndarray, np.ndarray]:
-    """Columns of the words that occur in a photograph, and their windows.
+    """Columns (m,) of the words that occur in a photograph, resized already, and their windows (m, 4).
 
-    Parameters
-    ----------
-    features : PetFeatures
-        Fitted.
-    photograph : Photograph
-        Resized to ``features.side`` already.
-
-    Returns
-    -------
-    columns : ndarray of shape (m,), int64
-        One entry for every time that a word is counted: in the whole image, in its quarter, in the head.
-    windows : ndarray of shape (m, 4), float64
-        x, y, width and height of the keypoints' windows (x, y: the centre) in pixels of ``photograph``.
+    One entry for every time that a word is counted: in the whole image, in its quarter, in the head. Windows are x, y (the
+    centre), width and height in pixels.
     """
     columns, windows = [], []
     for first, words, described, frame in _views(features, photograph):
@@ -38,23 +27,10 @@ def occurrences(features: PetFeatures, photograph: Photograph) -> tuple[np.ndarr
 
 
 def paint(features: PetFeatures, photograph: Photograph, evidence: np.ndarray) -> np.ndarray:
-    """Evidence per pixel.
+    """Evidence per pixel (H, W) of a photograph, resized already, from that of each column (n_features,).
 
-    Each word's evidence is shared equally among its occurrences and spread over what their windows cover of the image, a colour's
-    over its pixels.
-
-    Parameters
-    ----------
-    features : PetFeatures
-        Fitted.
-    photograph : Photograph
-        Resized to ``features.side`` already.
-    evidence : ndarray of shape (n_features,)
-        Of each column.
-
-    Returns
-    -------
-    ndarray of shape (H, W), float64
+    Each word's evidence is shared equally among its occurrences and spread over what their windows cover of the image, a
+    colour's over its pixels.
     """
     pixels = np.asarray(photograph.image)
     height, width = pixels.shape[:2]

@@ -18,7 +18,9 @@ from ..files import check_array
 
 @dataclass(frozen=True)
 class AdditiveScorer:
-    """Class probabilities from a sum of responses to the selected columns.
+    """Class probabilities from a sum of responses to the selected columns, by falling importance; one output per class.
+
+    Scores are divided by the temperature before they become probabilities.
 
     Attributes
     ----------
@@ -71,13 +73,7 @@ class AdditiveScorer:
 
     @classmethod
     def read(cls, path: Path, arrays: dict[str, np.ndarray], name: str, n_classes: int, n_features: int) -> Self:
-        """Take the arrays ``name.selected``, ... of a model file.
-
-        Raises
-        ------
-        ValueError
-            If they are missing or do not fit together.
-        """
+        """Take the arrays ``name.selected``, ... of a model file; a ValueError if they are missing or do not fit together."""
         selected = _columns(path, arrays, f"{name}.selected", n_features)
         knots = check_array(path, arrays, f"{name}.knots", np.float64, (len(selected), None))
         shape = (len(selected), max(1, knots.shape[1]), n_classes)
@@ -98,7 +94,11 @@ def _columns(path: Path, arrays: dict[str, np.ndarray], name: str, n_features: i
 
 @dataclass(frozen=True)
 class MetricScorer:
-    """Class probabilities from votes of the nearest training rows in a learnt sparse metric, sDist of Ma (thesis) [1]_.
+    """Class probabilities from votes of the nearest training rows in a learnt sparse metric, sDist of Ma (thesis), chapter 2.
+
+    The metric uses the columns ``selected`` (k,), centred and scaled. ``products`` (q, order) are the columns of its feature
+    map as positions in ``selected``, -1 where there are fewer factors; ``components`` (rank, q) is L with W = L'L; ``points``
+    (n_train, rank) are the training rows in the subspace, ``codes`` their classes.
 
     Attributes
     ----------

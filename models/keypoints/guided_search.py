@@ -34,20 +34,12 @@ _MAX_LOCALISATION_OFFSET = 2  # pixels of a level by which windows are shifted, 
 
 @dataclass(frozen=True)
 class Guide:
-    """Proposes the windows of a level that a keypoint's classifier scores, Algorithm 3 of Barbu et al. (2014) [1]_.
+    """Proposes the windows of a level that a keypoint's classifier scores, Algorithm 3 of Barbu et al. (2014), section 7.2.
 
-    Parameters
-    ----------
-    prune : tuple of KeypointModel
-        The cascade c0: a grid point is kept when each node scores at least its threshold.
-    offsets : OffsetModel
-        The regressor f: offset from a grid point to the keypoint.
-    grid : int, default 10
-        Distance between grid points, in pixels of the level.
-    reach : int, default 2
-        The classifier scores all windows within this distance of a predicted pixel, in x and y.
-    verifier : KeypointModel, optional
-        The classifier c1 of the mode "prune+regress", trained on what c0 keeps; without it, that of the scan.
+    ``prune`` is the cascade c0: a grid point is kept when each node scores at least its threshold. ``offsets`` is the regressor
+    f, from a grid point to the keypoint. Grid points lie ``grid`` pixels of the level apart; the classifier scores all windows
+    within ``reach`` of a predicted pixel, in x and y. ``verifier`` is the classifier c1, trained on what c0 keeps; without it,
+    that of the scan.
 
     References
     ----------
@@ -92,25 +84,10 @@ class Guide:
         reference_ied: float,
         localisation: Localisation | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Propose the windows that the classifier c1 scores.
+        """Propose the windows that the classifier c1 scores: their pixels x, y (n,), each once, row by row.
 
-        Parameters
-        ----------
-        channels : LevelChannels
-            Tables of a level, or of a strip of it.
-        pool : FeaturePool
-        prune : bool
-            Whether the cascade c0 rejects grid points.
-        reference_ied : float
-            Unit of the localisation, in pixels of the level.
-        localisation : Localisation, optional
-            That of c1. Its best windows lie its offset before the keypoint, and those of a mirrored classifier one pixel off: the
-            windows are centred on these, not on the keypoint.
-
-        Returns
-        -------
-        x, y : ndarray of shape (n,), int
-            Pixels of the level, each once, row by row.
+        The best windows of a classifier lie its localisation's offset before the keypoint, and those of a mirrored one a pixel
+        off: the windows are centred on these, not on the keypoint.
         """
         xs, ys = self.points(channels, pool, prune)
         offset = predict_windows(channels, self.offsets.compiled(pool), xs, ys)

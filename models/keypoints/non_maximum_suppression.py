@@ -92,21 +92,16 @@ def suppress_non_maxima(
 
     Parameters
     ----------
-    x, y : ndarray of shape (n,)
-        Windows' pixels in image coordinates.
-    scale : ndarray of shape (n,)
-        Pixels of the window's level per image pixel.
-    score : ndarray of shape (n,)
+    x, y, scale, score : ndarray of shape (n,)
+        Windows' pixels in image coordinates, pixels of their level per image pixel, scores.
     localisation : Localisation
         Where the keypoint lies relative to the windows.
     reference_ied : float
         Inter-eye distance in pixels of a level that the model was trained for.
     radius : float, default 0.3
         Radius of suppression, in units of ``reference_ied`` on the level of the maximum.
-    threshold : float, default -inf
-        Least score of a detection.
-    max_detections : int, default 200
-        At most this many detections, the best.
+    threshold, max_detections : float and int, default -inf and 200
+        Least score, and at most this many detections, the best.
 
     Returns
     -------

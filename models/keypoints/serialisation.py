@@ -44,12 +44,7 @@ def read_parts(
 ) -> tuple[dict[str, KeypointModel], dict[str, Guide], ShapeRegressor | None]:
     """Return what :func:`write_parts` took; guides and shape regressor may be missing.
 
-    Raises
-    ------
-    ValueError
-        For arrays that are missing, of another shape or not finite.
-    KeyError, TypeError
-        For a damaged header.
+    A damaged array is a ValueError, a damaged header one of that, KeyError and TypeError.
     """
     models = {name: _read_model(path, arrays, name, header["models"][name], pool) for name in header["keypoints"]}
     guides = {}

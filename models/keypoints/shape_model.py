@@ -11,14 +11,8 @@ import numpy as np
 class SimilarityTransform:
     """Similarity from shape coordinates (unit: IED) to image pixels: ``image = scale_rotation * shape + translation``.
 
-    Points are complex numbers x + iy.
-
-    Parameters
-    ----------
-    scale_rotation : complex
-        Its modulus is the IED in image pixels, its argument the rotation in radians.
-    translation : complex
-        Image position of the shape's origin.
+    Points are complex numbers x + iy. The modulus of ``scale_rotation`` is the IED in image pixels, its argument the rotation
+    in radians.
     """
 
     scale_rotation: complex
@@ -76,22 +70,11 @@ class ShapeModel:
         return SimilarityTransform(scale_rotation, middle - scale_rotation * centre)
 
     def predict(self, found: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, SimilarityTransform]:
-        """Predict all keypoints from some anchors, by the conditional mean of the deviations.
+        """Predict all keypoints (n,), complex, from two or more anchors (positions ``which``), by the conditional mean of the
+        deviations.
 
-        Missing anchors take part in the alignment at their predicted positions; it is repeated until these settle.
-
-        Parameters
-        ----------
-        found : ndarray of shape (m,), complex
-            Image coordinates of at least two anchors.
-        which : ndarray of shape (m,), int
-            Positions of these among the keypoints.
-
-        Returns
-        -------
-        points : ndarray of shape (n,), complex
-            Image coordinates.
-        transform : SimilarityTransform
+        Missing anchors take part in the alignment at their predicted positions; it is repeated until these settle. Also returns
+        the transform.
         """
         columns = np.stack([2 * which, 2 * which + 1], axis=1).ravel()
         given = self.covariance[np.ix_(columns, columns)] + self.noise**2 * np.eye(len(columns))
@@ -115,18 +98,8 @@ def learn_shape(
 ) -> ShapeModel:
     """Learn the mean shape and the covariance of the deviations from annotated faces (generalised Procrustes analysis).
 
-    Parameters
-    ----------
-    faces : ndarray of shape (n_faces, n, 2)
-        Image coordinates, mirror images included.
-    visible : ndarray of shape (n_faces, n), bool
-        Faces with a hidden anchor are left out; other hidden points count as their predicted positions.
-    keypoints, anchors, noise
-        As in `ShapeModel`; the first two keypoints are the eyes, whose distance in the mean shape is the unit.
-
-    Returns
-    -------
-    ShapeModel
+    Faces (n_faces, n, 2), mirror images included, with a hidden anchor are left out; other hidden points count as their
+    predicted positions. The first two keypoints are the eyes, whose distance in the mean shape is the unit.
     """
     usable = visible[:, anchors].all(axis=1) & np.isfinite(faces).all(axis=(1, 2))
     points = (faces[..., 0] + 1j * faces[..., 1])[usable]

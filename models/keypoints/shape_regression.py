@@ -27,16 +27,9 @@ _NEIGHBOURS = np.array([0, -1, 1, -1j, 1j])  # pixels of the window: the predict
 
 @dataclass(frozen=True)
 class Face:
-    """Anchors that fit together.
+    """Anchors that fit together: their positions among the keypoints, their image coordinates (complex), and a score.
 
-    Parameters
-    ----------
-    which : ndarray of shape (m,), int
-        Positions of the detected anchors among the keypoints.
-    found : ndarray of shape (m,), complex
-        Their image coordinates.
-    score : float
-        Sum over the detected anchors of how far their scores lie above the least one (see `ShapeRegressor`).
+    The score is the sum over the detected anchors of how far their scores lie above the least one (see `ShapeRegressor`).
     """
 
     which: np.ndarray
@@ -54,14 +47,8 @@ class PredictedKeypoint(NamedTuple):
 
 @dataclass(frozen=True)
 class RegressionStep:
-    """One step of the cascade: a correction of a position that is about right.
-
-    Parameters
-    ----------
-    model : OffsetModel
-        Takes a window rotated and scaled like the face.
-    ied : float
-        IED in pixels of that window.
+    """One step of the cascade: corrects a position that is about right, in a window rotated and scaled like the face to that
+    IED.
     """
 
     model: OffsetModel
@@ -104,21 +91,9 @@ class ShapeRegressor:
     ) -> list[Face]:
         """Group detected anchors into faces, by falling score.
 
-        Parameters
-        ----------
-        detections : dict of str to ndarray of shape (n, 4)
-            x, y, score and scale of each anchor, as
-            :func:`~annealed.models.keypoints.non_maximum_suppression.suppress_non_maxima` returns them.
-        thresholds : dict of str to float
-            Each anchor's default threshold.
-        reference_ied : float
-            Of the detector: together with the scale of a detection it gives the face's size.
-        max_faces : int, default 200
-            At most this many faces.
-
-        Returns
-        -------
-        list of Face
+        Detections (n, 4) of each anchor are those of
+        :func:`~annealed.models.keypoints.non_maximum_suppression.suppress_non_maxima`; the reference IED together with the
+        scale of a detection gives the face's size.
         """
         which = np.concatenate([np.full(len(detections[name]), i) for i, name in zip(self.shape.anchors, self.anchors)])
         x, y, score, scale = np.concatenate([detections[name] for name in self.anchors]).T
@@ -172,23 +147,10 @@ class ShapeRegressor:
         classifier: KeypointModel,
         reference_ied: float,
     ) -> PredictedKeypoint:
-        """Predict one keypoint of a face.
+        """Predict one keypoint of a face, in a pyramid from large to small.
 
-        Parameters
-        ----------
-        face : Face
-        levels : list of Level
-            Pyramid of the image, from large to small.
-        keypoint : str
-        pool : FeaturePool
-        classifier : KeypointModel
-            The keypoint's own; it scores the windows around the predicted position.
-        reference_ied : float
-            IED in pixels of the classifier's windows.
-
-        Returns
-        -------
-        PredictedKeypoint
+        The keypoint's own classifier, whose windows have an IED of ``reference_ied`` pixels, scores those around the predicted
+        position.
         """
         expected, transform = self.shape.predict(face.found, face.which)
         position = expected[self.shape.keypoints.index(keypoint)]
@@ -206,23 +168,7 @@ def _neighbours(levels: Sequence[Level], place: complex, unit: complex, window: 
 
 
 def cut_window(levels: Sequence[Level], place: complex, unit: complex, window: int) -> np.ndarray:
-    """Cut a window of any scale and rotation, with one pixel around it, out of a pyramid.
-
-    Parameters
-    ----------
-    levels : list of Level
-        Pyramid of the image, from large to small.
-    place : complex
-        Image point of the window's pixel (see `annealed.vision.extract_patches`).
-    unit : complex
-        Step from one pixel of the patch to the next, in image pixels.
-    window : int
-        Side of the window.
-
-    Returns
-    -------
-    ndarray of shape (window + 2, window + 2, 3), uint8
-    """
+    """Cut a window of any scale and rotation, with one pixel around it, out of a pyramid."""
     # The smallest level that still has as many pixels as the patch; the largest where there is none.
     fine = [level for level in levels if level.scale * abs(unit) >= 0.999]
     level = fine[-1] if fine else levels[0]

@@ -19,16 +19,9 @@ from .non_maximum_suppression import Localisation
 
 @dataclass(frozen=True)
 class WindowModel:
-    """A sum of piecewise-linear responses to few features of a window, eq. (12) of Barbu et al. (2017) [1]_.
+    """A sum of piecewise-linear responses to few features of a window, eq. (12) of Barbu et al. (2017).
 
-    Parameters
-    ----------
-    features : ndarray of shape (k, 8), int32
-        Features of the pool, in the order in which they are evaluated.
-    responses : Responses
-        Of these features; one output, or dx and dy.
-    intercept : float or ndarray of shape (n_outputs,), float32
-        Start of the sum.
+    ``features`` (k, 8) are evaluated in their order; the responses have one output, or dx and dy.
 
     References
     ----------
@@ -169,7 +162,7 @@ class KeypointModel(WindowModel):
 class OffsetModel(WindowModel):
     """Regressor of the offset (dx, dy) from a window's pixel to a keypoint, with features shared by both outputs.
 
-    It is the regressor f of Algorithm 3 of Barbu et al. (2014) [1]_, in pixels of the pyramid level.
+    It is the regressor f of Algorithm 3 of Barbu et al. (2014), in pixels of the pyramid level.
 
     References
     ----------
@@ -178,17 +171,7 @@ class OffsetModel(WindowModel):
     """
 
     def mirrored(self, pool: FeaturePool) -> OffsetModel:
-        """Return the model of the mirror image of this keypoint.
-
-        Parameters
-        ----------
-        pool : FeaturePool
-            The pool that the features belong to.
-
-        Returns
-        -------
-        OffsetModel
-        """
+        """Return the model of the mirror image of this keypoint."""
         made = self._mirrored(pool)
         flip = np.array([-1, 1], np.float32)
         # A window has an even side: its pixel lies right of the middle, in the mirror image left of it.
@@ -196,18 +179,5 @@ class OffsetModel(WindowModel):
         return replace(made, responses=replace(made.responses, values=made.responses.values * flip), intercept=intercept)
 
     def predict(self, patches: np.ndarray, pool: FeaturePool) -> np.ndarray:
-        """Predict the offsets of windows.
-
-        Parameters
-        ----------
-        patches : ndarray of shape (n, 26, 26, 3), uint8
-            Windows, with one pixel around each.
-        pool : FeaturePool
-            The pool that the features belong to.
-
-        Returns
-        -------
-        ndarray of shape (n, 2), float32
-            dx, dy in pixels of the level.
-        """
+        """Predict the offsets (n, 2), float32, of windows given as patches (n, 26, 26, 3)."""
         return self._outputs(patches, pool)

@@ -27,7 +27,7 @@ class PatchDesign(Design):
 
     A value v is used as its *code* ``round(clip((v - low) / bin_width, 0, B) * s)``, s = 252 // B, exactly as
     `annealed.learners.designs.piecewise_linear.PiecewiseDesign` stores it; but codes live only as long as a block of 64 windows is
-    in use. Once the remaining features fit into ``cache_bytes``, `keep` returns a ``PiecewiseDesign`` with
+    in use. Once the remaining features fit into ``cache_bytes`` (``n * m`` bytes), `keep` returns a ``PiecewiseDesign`` with
     stored codes, in the same standardised coordinates.
 
     Sums over rows are taken in blocks of fixed size and order: results do not depend on the number of threads.
@@ -38,25 +38,17 @@ class PatchDesign(Design):
         Windows, with one pixel around each (`annealed.vision.windows.patches.extract_patches`). Not copied.
     sample_weight : (n,) array_like
         Weights with sum one, for the means and scales of the columns.
-    pool : FeaturePool, optional
     features : (m, 8) array_like of int, optional
         All features of the pool by default.
     n_bins : int, default 6
-        B.
+        B, 1 to 126.
     low, bin_width : (m,) array_like, optional
         Left border and width of each feature's bins; by default `value_range` of the patches.
-    cache_bytes : int, default 2**30
-        Bytes of memory: codes are stored when ``n * m`` is at most this.
 
     Attributes
     ----------
     features : (m, 8) int32 ndarray
     low, bin_width : (m,) float32 ndarrays
-
-    Raises
-    ------
-    ValueError
-        For arrays of the wrong shape or kind and ``n_bins`` out of 1..126.
     """
 
     def __init__(
@@ -100,19 +92,7 @@ class PatchDesign(Design):
         self._offsets = block_offsets(self._program, self.pool.window)
 
     def codes(self, rows: npt.ArrayLike, features: npt.ArrayLike | None = None) -> npt.NDArray[np.uint8]:
-        """Codes of some rows.
-
-        Parameters
-        ----------
-        rows : (r,) array_like of int
-            Positions of patches.
-        features : (k,) array_like of int, optional
-            Positions among ``self.features``; all by default.
-
-        Returns
-        -------
-        (r, k) uint8 ndarray
-        """
+        """Codes (r, k), uint8, of patches and features at some positions; all features by default."""
         rows = np.asarray(rows, dtype=np.int64)
         design = self if features is None else self._subset(np.asarray(features, dtype=np.int64))
         out = np.empty((len(rows), design.n_features), np.uint8)
@@ -257,21 +237,9 @@ class PatchDesign(Design):
 def value_range(
     pool: FeaturePool, patches: npt.NDArray[np.uint8], features: npt.ArrayLike, n_bins: int, max_rows: int = 3000
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-    """Bins between the 0.1 and 99.9 percentiles of each feature's values.
+    """Bins between the 0.1 and 99.9 percentiles of each feature's values: left borders and widths (m,).
 
-    Parameters
-    ----------
-    pool : FeaturePool
-    patches : (n, window + 2, window + 2, 3) uint8 ndarray
-    features : (m, 8) array_like of int
-    n_bins : int
-    max_rows : int, default 3000
-        At most this many patches are used, evenly spaced.
-
-    Returns
-    -------
-    low, bin_width : (m,) float32 ndarrays
-        Left border and width of the bins; the width is 1 where the percentiles coincide.
+    At most ``max_rows`` patches are used, evenly spaced. The width is 1 where the percentiles coincide.
     """
     features = pool.check(features)
     sample = patches[np.unique(np.linspace(0, len(patches) - 1, min(len(patches), max_rows)).astype(np.int64))]

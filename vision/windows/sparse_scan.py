@@ -25,42 +25,14 @@ _WINDOW_COST = 60
 def dense_histograms_pay(n_windows: int, expected_requests: float, n_entries: int) -> bool:
     """Whether to compute the histograms of a whole strip rather than those of single windows: it is done at most once.
 
-    Parameters
-    ----------
-    n_windows : int
-        Windows whose histograms have been requested so far.
-    expected_requests : float
-        Requests in the end, as a multiple of those so far.
-    n_entries : int
-        Entries of one table of the strip.
-
-    Returns
-    -------
-    bool
+    ``expected_requests`` is a multiple of the windows requested so far, ``n_entries`` the size of one table of the strip.
     """
     return n_windows * _WINDOW_COST * expected_requests > n_entries
 
 
 def score_windows(channels: LevelChannels, model: CompiledModel, xs: npt.ArrayLike, ys: npt.ArrayLike) -> npt.NDArray[np.float32]:
-    """Score the windows at some pixels of a level.
-
-    Parameters
-    ----------
-    channels : LevelChannels
-    model : CompiledModel
-        Its first output is the score, its limits reject.
-    xs, ys : (n,) array_like of int
-        Pixels of the level.
-
-    Returns
-    -------
-    (n,) float32 ndarray
-        As in the dense scan: -inf where rejected.
-
-    Raises
-    ------
-    ValueError
-        For pixels outside the level.
+    """Score the windows at some pixels (n,) of a level with a model's first output: -inf where its limits reject, as in the dense
+    scan.
     """
     places = _places(channels, xs, ys)
     scores = np.full(len(places), model.intercept[0], np.float32)

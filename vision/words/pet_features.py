@@ -30,13 +30,7 @@ class Box(NamedTuple):
     y_max: float
 
     def check(self, width: int, height: int) -> Box:
-        """Return the box cut to an image of that shape; it may stick out by one pixel, no more.
-
-        Raises
-        ------
-        ValueError
-            For a box outside its image, without area, or not of numbers.
-        """
+        """Return the box cut to an image of that shape; it may stick out by one pixel, no more: else a ValueError."""
         text = f"head box ({', '.join(f'{v:g}' for v in self)})"
         if not all(math.isfinite(v) for v in self):
             raise ValueError(f"{text}: expected four finite numbers")

@@ -26,6 +26,7 @@ from ...learners import SDist, SDistCV
 from ..common.checkpoints import Checkpoint
 from .competitors import LMNN
 from .datasets import load_set, random_split
+from .printed_values import printed
 from .simulated import NOISE_SCALE, VOTES, bayes_error, simulated_case
 
 # One setting for all simulated cells, found by 5-fold cross-validation on training rows of seeds 100-102 (N = 500, p = 500).
@@ -40,41 +41,6 @@ SIMULATED = {
 _SIZES = [(n, p) for n in (100, 500, 5000) for p in (50, 500, 1000)]
 MOST_WORK = 2e9  # rows squared times columns up to which NCA is run: half a minute
 COMPETITOR_RUNS = 3
-
-# Ma (thesis), Tables 2.1 and 2.2: (kNN, LMNN, sDist) by (N, p).
-_PRINTED_SIMULATED = {
-    "rings": {
-        (100, 50): (0.310, 0.230, 0.143),
-        (100, 500): (0.40, 0.280, 0.189),
-        (100, 1000): (0.488, 0.290, 0.192),
-        (500, 50): (0.311, 0.245, 0.177),
-        (500, 500): (0.426, 0.291, 0.183),
-        (500, 1000): (0.478, 0.289, 0.191),
-        (5000, 50): (0.308, 0.246, 0.168),
-        (5000, 500): (0.475, 0.303, 0.179),
-        (5000, 1000): (0.489, 0.315, 0.202),
-    },
-    "xor": {
-        (100, 50): (0.355, 0.145, 0.157),
-        (100, 500): (0.410, 0.280, 0.199),
-        (100, 1000): (0.491, 0.274, 0.192),
-        (500, 50): (0.420, 0.188, 0.169),
-        (500, 500): (0.446, 0.213, 0.183),
-        (500, 1000): (0.499, 0.239, 0.225),
-        (5000, 50): (0.397, 0.198, 0.193),
-        (5000, 500): (0.500, 0.231, 0.187),
-        (5000, 1000): (0.500, 0.299, 0.221),
-    },
-}
-# Ma (thesis), Table 2.4: error and seconds.
-_PRINTED_REAL = {
-    ("ionosphere", "kNN"): (0.13, 0.01),
-    ("ionosphere", "LMNN"): (0.06, 20.06),
-    ("ionosphere", "sDist"): (0.05, 27.49),
-    ("madelon", "kNN"): (0.46, 9.05),
-    ("madelon", "LMNN"): (0.39, 1323.64),
-    ("madelon", "sDist"): (0.09, 689.64),
-}
 
 # What cross-validation chooses from, per real set.
 REAL_GRIDS: dict[str, dict[str, list]] = {
@@ -138,8 +104,8 @@ def sdist_simulated(runs: int = 20, data_dir=None, *, sizes=None, competitors: b
                             break
                     if None in measured:
                         continue
-                    printed = dict(zip(("kNN", "LMNN", "sDist"), _PRINTED_SIMULATED[case][n, p])) if (n, p) in _SIZES else {}
-                    row = _summary(head | {"method": name}, measured, printed.get(name) if scale != 1.0 else None)
+                    paper = printed("sdist-simulated", name, case, n, p) if scale != 1.0 else None
+                    row = _summary(head | {"method": name}, measured, paper)
                     rows.append(row | {"bayes": bayes_error(case)})
     return {"name": "sdist-simulated", "settings": {"runs": runs, **SIMULATED}, "rows": rows}
 
@@ -174,7 +140,8 @@ def sdist_real(
             measured = [cells(key, partial(_measure, model, *split)) for key, split in zip(keys, chosen)]
             if None in measured:
                 continue
-            rows.append(_summary({"data": name, "method": method}, measured, *_PRINTED_REAL.get((name, method), ())))
+            paper = [printed("sdist-real", method, name, what) for what in ("error", "seconds")]
+            rows.append(_summary({"data": name, "method": method}, measured, *paper))
     return {"name": "sdist-real", "settings": {"runs": runs, "grids": {name: REAL_GRIDS[name] for name in sets}}, "rows": rows}
 
 
@@ -223,7 +190,7 @@ def _measure(model, X, y, X_test, y_test) -> dict[str, Any] | None:
     return measured
 
 
-def _summary(head, measured, printed=None, printed_seconds=None) -> dict[str, Any]:
+def _summary(head, measured, paper_error=None, paper_seconds=None) -> dict[str, Any]:
     errors = np.array([m["error"] for m in measured])
     row = head | {
         "error": float(errors.mean()),
@@ -231,8 +198,8 @@ def _summary(head, measured, printed=None, printed_seconds=None) -> dict[str, An
         "runs": len(errors),
         "seconds": float(np.median([m["seconds"] for m in measured])),
         "variables": float(np.mean([m["variables"] for m in measured])) if "variables" in measured[0] else None,
-        "paper_error": printed,
+        "paper_error": paper_error,
     }
     if "search_seconds" in measured[0]:
         row["search_seconds"] = float(np.median([m["search_seconds"] for m in measured]))
-    return row | ({"paper_seconds": printed_seconds} if printed_seconds is not None else {})
+    return row | ({"paper_seconds": paper_seconds} if paper_seconds is not None else {})

@@ -22,6 +22,7 @@ from ...learners import FOBOSClassifier, RDAClassifier, Schedule, StabilizedTrun
 from ...learners.stability import mean_kappa, selected
 from ..common.checkpoints import Checkpoint
 from .datasets import load_set
+from .printed_values import printed
 
 PASSES = 30
 REPEATS = {"dorothea": 1}  # of the cross-validation; 2 elsewhere
@@ -29,27 +30,6 @@ REPEATS = {"dorothea": 1}  # of the cross-validation; 2 elsewhere
 SHARES = {"dexter": 0.015, "pcmac": 0.011, "gisette_valid": 0.04, "arcene": 0.05, "dorothea": 0.01}
 METHODS = ("SGD", "truncated gradient", "RDA", "FOBOS", "stabilised")
 SCALINGS = {"rows": Normalizer(), "columns": MaxAbsScaler()}
-
-# Ma (thesis), Tables 3.2 to 3.4: (error %, non-zero %, kappa), best printed for the set and loss; 6,000 rows of gisette.
-_PRINTED = {
-    ("dexter", "hinge"): {"SGD": (7.77, 29.46, None), "truncated gradient": (8.37, 14.74, 0.46), "RDA": (11.42, 1.61, None),
-                          "FOBOS": (10.91, 37.69, None), "stabilised": (6.58, 1.98, 0.61)},
-    ("dexter", "logistic"): {"SGD": (7.91, 38.76, None), "truncated gradient": (10.25, 13.91, 0.23), "RDA": (9.41, 4.84, None),
-                             "FOBOS": (10.45, 30.21, None), "stabilised": (6.41, 1.32, 0.58)},
-    ("dorothea", "hinge"): {"SGD": (6.11, 39.84, None), "truncated gradient": (6.83, 18.62, 0.19), "RDA": (6.83, 0.55, None),
-                            "FOBOS": (8.51, 14.89, None), "stabilised": (5.14, 6.68, 0.52)},
-    ("dorothea", "logistic"): {"SGD": (6.26, 68.63, None), "truncated gradient": (7.29, 19.31, 0.19), "RDA": (6.87, 0.43, None),
-                               "FOBOS": (7.15, 20.4, None), "stabilised": (5.47, 1.67, 0.33)},
-    ("gisette_valid", "hinge"): {"SGD": (2.71, 90.88, None), "truncated gradient": (6.32, 63.8, 0.48), "RDA": (2.40, 17.45, None),
-                                 "FOBOS": (5.50, 61.81, None), "stabilised": (3.05, 3.84, 0.60)},
-    ("gisette_valid", "logistic"): {"SGD": (2.52, 93.96, None), "truncated gradient": (6.35, 66.31, 0.54), "RDA": (2.21, 14.99,
-    None),
-                                    "FOBOS": (5.98, 58.83, None), "stabilised": (2.11, 3.22, 0.54)},
-    ("arcene", "hinge"): {"SGD": (19.26, 98.22, None), "truncated gradient": (22.06, 61.08, 0.26), "RDA": (22.10, 12.15, None),
-                          "FOBOS": (18.72, 54.5, None), "stabilised": (17.60, 3.67, 0.55)},
-    ("arcene", "logistic"): {"SGD": (17.38, 98.36, None), "truncated gradient": (19.48, 88.34, 0.35), "RDA": (21.62, 12.71, None),
-                             "FOBOS": (18.44, 45.96, None), "stabilised": (13.38, 5.35, 0.69)},
-}  # fmt: skip
 
 
 def candidates(name: str, loss: str) -> dict[str, tuple[Any, dict[str, list]]]:
@@ -106,8 +86,7 @@ def online_tables(
             for method in methods or METHODS:
                 key = work.key | {"loss": loss, "method": method, "runs": runs, "grid": candidates(name, loss)[method][1]}
                 row = cells(key, partial(work.line, loss, method, runs))
-                printed = zip(("paper_error", "paper_nonzero", "paper_kappa"), _printed(name, loss, method))
-                rows.append({"data": name, "loss": loss, "method": method} | row | dict(printed))
+                rows.append({"data": name, "loss": loss, "method": method} | row | _printed(name, loss, method))
     return {"name": "online-tables", "settings": {"runs": runs, "passes": PASSES, "shares": SHARES, "folds": n_folds}, "rows": rows}
 
 
@@ -177,8 +156,9 @@ class _Set:
 
 
 def _printed(name, loss, method):
-    error, nonzero, kappa = _PRINTED.get((name, loss), {}).get(method, (None, None, None))
-    return (None if error is None else error / 100, None if nonzero is None else nonzero / 100, kappa)
+    """The printed numbers as shares; kappa is none."""
+    values = {what: printed("online-tables", method, name, loss, what) for what in ("error", "nonzero", "kappa")}
+    return {f"paper_{what}": v if v is None or what == "kappa" else v / 100 for what, v in values.items()}
 
 
 def _with(model, settings, Z):

@@ -1,131 +1,35 @@
-"""The numbers printed in the FSA papers, to stand beside ours: 100 runs each.
-
-Tables II, III and IV of Barbu et al. (2017), with M = 1000, and Table 3 of Barbu et al. (2014), with M = 10,000 ("wide").
-"""
+"""The numbers printed in the papers, to stand beside ours; they are kept in ``printed_values.txt``."""
 
 from __future__ import annotations
 
-_CLEAN = """
-   N  k what        FSA     FSV     FSL     QTP      L1      EL      L2     MCP    SCAD      LB     LB1
-  300 10 DR           29      30      34       0       0       0       0       3       1       0       0
-  300 10 PCD        86.1    84.7    86.0    37.9    42.4    40.4       -    64.0    55.6    61.3    23.1
-  300 10 AUC       0.992   0.990   0.990   0.899   0.915   0.937   0.922   0.955   0.934   0.950   0.923
-  300 10 seconds    0.03    0.03    0.04    0.02      17      35    0.41      87      68    0.13    0.01
- 1000 10 DR          100     100     100       1       2       0       0      39      25      44       0
- 1000 10 PCD         100     100     100    67.8    72.4    49.0       -    88.5    85.7    92.3    26.3
- 1000 10 AUC        1.00    1.00    1.00   0.947   0.951   0.950   0.962   0.965   0.953   0.967   0.936
- 1000 10 seconds    0.06    0.07    0.15    0.05     434     109     2.5     352     282    0.44    0.09
- 3000 10 DR          100     100     100      30      33       0       0      65      63      97       0
- 3000 10 PCD         100     100     100    91.1    91.5    60.4       -    95.9    95.4    99.6    29.1
- 3000 10 AUC        1.00    1.00    1.00   0.987   0.982   0.962   0.983   0.973   0.976   0.971   0.939
- 3000 10 seconds    0.23    0.15    0.49    0.21     705     315       6    1122    1103     1.3    0.18
-10000 10 DR          100     100     100      88     100       3       0      97      97     100       0
-10000 10 PCD         100     100     100    98.8     100    68.4       -    99.6    99.6     100    31.8
-10000 10 AUC        1.00    1.00    1.00   0.998   0.997   0.972   0.995   0.979   0.979   0.971   0.942
-10000 10 seconds     1.8     1.8     1.8     1.4    2151     962      20    3789    3725     4.9    0.49
- 1000 30 DR           24      22      21       0       0       0       0       0       0       0       0
- 1000 30 PCD        93.8    92.4    92.6    47.4    41.5    36.2       -    66.8    61.2    62.4    29.0
- 1000 30 AUC       0.996   0.995   0.995   0.919   0.923   0.943   0.964   0.954   0.937   0.956   0.936
- 1000 30 seconds    0.13    0.08    0.29    0.05     240     150     2.3     358     293     1.2    0.16
- 3000 30 DR          100     100     100       0       0       0       0       8      14       4       0
- 3000 30 PCD         100     100     100    78.7    68.6    43.0       -    91.1    91.7    90.4    37.8
- 3000 30 AUC        1.00    1.00    1.00   0.969   0.954   0.955   0.984   0.979   0.976   0.975   0.948
- 3000 30 seconds    0.26     0.2    1.10    0.29     565     395       6    1840    1139     4.1    0.48
-10000 30 DR          100     100     100      33       8       0       0      73      56      82       0
-10000 30 PCD         100     100     100    97.2    93.9    51.8       -    98.3    97.3    99.3    43.8
-10000 30 AUC        1.00    1.00    1.00   0.997   0.985   0.965   0.996   0.987   0.984   0.980   0.956
-10000 30 seconds     3.5     3.3     3.5     2.0    3914    1265      20    3860    3710      14     1.5
-"""
-
-_NOISY = """
-   N  k what        FSA     FSV     FSL     QTP      L1      EL      L2     MCP    SCAD      LB     LB1
-  300 10 DR            0       0       1       0       0       0       0       0       0       0       0
-  300 10 PCD        44.5    38.9    43.7    30.7    41.2    35.2       -    46.7    45.8    47.8    21.8
-  300 10 AUC       0.890   0.868   0.885   0.834   0.880   0.889   0.834   0.877   0.865   0.885   0.863
-  300 10 seconds    0.04    0.04    0.04    0.04      22      67    0.44      37      65    0.17    0.02
- 1000 10 DR           45      45      86       0       0       0       0      17       8      21       0
- 1000 10 PCD        92.5    91.4    98.5    58.8    65.3    44.8       -    81.2    78.9    84.4    25.4
- 1000 10 AUC       0.943   0.940   0.946   0.890   0.907   0.902   0.892   0.914   0.906   0.915   0.888
- 1000 10 seconds    0.14    0.13    0.14    0.12     412     120       2     218     211    0.53    0.06
- 3000 10 DR          100     100     100      20      22       0       0      66      58      91       0
- 3000 10 PCD         100     100     100    88.2    87.8    53.9       -    95.5    94.2    99.1    29.1
- 3000 10 AUC       0.950   0.950   0.950   0.935   0.934   0.913   0.928   0.927   0.923   0.924   0.895
- 3000 10 seconds    0.49    0.46    0.48    0.36    1094     321       8     385     367     1.6    0.17
-10000 10 DR          100     100     100     100      92       2       0      95      95     100       0
-10000 10 PCD         100     100     100     100    99.2      65       -    99.5    99.5     100    31.4
-10000 10 AUC       0.950   0.950   0.950   0.950   0.949   0.923   0.939   0.933   0.932   0.924   0.897
-10000 10 seconds     2.0     2.0     2.1     1.6   13921     940      20     653     599     5.3     0.5
- 1000 30 DR            0       0       0       0       0       0       0       0       0       0       0
- 1000 30 PCD        49.5    45.0    53.7    34.9    40.0    35.1       -    47.5    47.3    48.8    26.7
- 1000 30 AUC       0.905   0.889   0.904   0.845   0.885   0.895   0.895   0.876   0.873   0.898   0.887
- 1000 30 seconds    0.30    0.29    0.30    0.17     791     142     1.9     246     239     1.6    0.17
- 3000 30 DR           12      14      68       0       0       0       0       2       5       1       0
- 3000 30 PCD        92.4    92.3    98.7    67.5    63.7    40.5       -    84.0    83.9    82.8    32.9
- 3000 30 AUC       0.945   0.943   0.949   0.906   0.911   0.907   0.929   0.926   0.919   0.925   0.902
- 3000 30 seconds     1.0     1.0     1.0    0.55    1862     404     7.9     522     504     4.7    0.48
-10000 30 DR           99      99     100       7       0       0       0      60      49      60       0
-10000 30 PCD         100     100     100    93.7    90.3    47.5       -    97.5    96.8    98.3    40.7
-10000 30 AUC       0.950   0.950   0.950   0.942   0.938   0.916   0.940   0.937   0.933   0.932   0.908
-10000 30 seconds     3.8     3.8     3.8     2.1   15949    1213      21     763     719      16     1.6
-"""
-
-_REGRESSION = """
-   N  k what        FSA      SA     QTP      L1      EL      L2     MCP    SCAD
-  300 30 DR           67       0       0       0       0       0       0       0
-  300 30 PCD        98.5       -    33.1    37.8    37.0       -    62.1    24.9
-  300 30 RMSE       1.11   16.61    5.08    3.68    3.72    2.58    2.41    6.63
-  300 30 seconds    0.25    1548    0.09    1.24     1.1    0.05    1.56    0.15
- 1000 30 DR          100       0       0       0       0       0       1       0
- 1000 30 PCD         100       -      51    63.8    62.5       -    78.5    55.6
- 1000 30 RMSE       1.02    2.26    4.22    2.79    2.88    2.45    3.17    6.51
- 1000 30 seconds    0.18    2730     0.1     2.6     2.3    0.07     3.5     7.6
- 3000 30 DR          100       0       0       1       1       0       8       0
- 3000 30 PCD         100       -      72    88.6    87.6       -    93.4    83.4
- 3000 30 RMSE       1.01    1.64    3.06    1.87    1.94    1.22    3.80    6.36
- 3000 30 seconds    0.52   10251     0.3     5.7     5.6    0.16      12      41
-10000 30 DR          100       0       0      87      82       0      95      76
-10000 30 PCD         100       -      90    99.5    99.4       -    99.8    99.2
-10000 30 RMSE       1.00    1.51    1.91    1.05    1.07    1.05    3.94    5.01
-10000 30 seconds     1.8   37296     1.0      14      14    0.33      41      79
-"""
-
-_WIDE = """
-   N   k what        FSA     QTP      L1     MCP    SCAD
-  300  30 DR            4       0       0       0       0
-  300  30 RMSE       2.29    5.90    3.74     333   437.4
-  300  30 seconds    0.22    0.12    2.76    18.6    3.55
- 1000  30 DR          100       0       0      13       0
- 1000  30 RMSE       1.03    4.53    2.99   193.1   437.4
- 1000  30 seconds    0.58    0.25    4.03    66.2    14.9
- 1000 100 DR           79       0       0       0       0
- 1000 100 RMSE       1.17    9.61    6.64   370.4   440.6
- 1000 100 seconds    0.74    0.46    6.85     361    48.5
-"""
+from pathlib import Path
 
 
-def _parse(text: str) -> dict[tuple[int, int, str, str], float]:
-    header, *lines = (line.split() for line in text.strip().splitlines())
-    return {
-        (int(n), int(k), method, what): float(number)
-        for n, k, what, *numbers in lines
-        for method, number in zip(header[3:], numbers)
-        if number != "-"
-    }
+def _read(path: Path) -> dict[str, dict[tuple[str, ...], float]]:
+    """Numbers by table, then by method and keys of the row: blocks of ``[table]``, ``keys | methods`` and rows."""
+    tables: dict[str, dict[tuple[str, ...], float]] = {}
+    for block in path.read_text(encoding="utf-8").split("[")[1:]:
+        name, rest = block.split("]")
+        head, *lines = (line for line in rest.splitlines() if line and not line.startswith("#"))
+        keys, methods = (part.split() for part in head.split("|"))
+        tables[name] = {}
+        for line in lines:
+            cells = line.split()
+            row, numbers = cells[: len(keys)], cells[len(keys) :]
+            found = {(method.replace("_", " "), *row): v for method, v in zip(methods, numbers)}
+            tables[name] |= {key: float(v) for key, v in found.items() if v != "-"}
+    return tables
 
 
-TABLES = {"clean": _parse(_CLEAN), "noisy": _parse(_NOISY), "regression": _parse(_REGRESSION), "wide": _parse(_WIDE)}
+TABLES = _read(Path(__file__).with_suffix(".txt"))
 
 
-def printed(table: str, n_samples: int, k: int, method: str, what: str) -> float | None:
-    """The printed number, or None where there is none.
-
-    Tables "clean", "noisy", "regression" (Tables II, III and IV of Barbu et al. (2017)) and "wide" (Table 3 of Barbu et al.
-    (2014)). Methods FSA (logistic loss), FSV (Huberised hinge), FSL (Lorenz), QTP, L1, EL, L2, MCP, SCAD, LB, LB1, SA; ``what``
-    is DR or PCD (percent), AUC, RMSE or seconds.
+def printed(table: str, method: str, *row: str | int) -> float | None:
+    """The printed number of a method in the row of a table with these keys, or None where there is none.
 
     Examples
     --------
-    >>> printed("clean", 1000, 10, "FSL", "DR")
+    >>> printed("clean", "FSL", 1000, 10, "DR")
     100.0
     """
-    return TABLES.get(table, {}).get((n_samples, k, method, what))
+    return TABLES.get(table, {}).get((method, *map(str, row)))

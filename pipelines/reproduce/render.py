@@ -123,7 +123,7 @@ def _summary(record: Record) -> str:
     lines = []
     for (task, k, n, m, columns), methods in _by_size(record).items():
         head = ", ".join(str(part) for part in (task, n, m, k, columns) if part != "")
-        paper = [printed(table_name, n, k, name, "DR") for name in _PAPERS_OWN]
+        paper = [printed(table_name, name, n, k, "DR") for name in _PAPERS_OWN]
         best = max((value for value in paper if value is not None), default=None)
         lines.append([head, "" if best is None else _percent(best), *(_summed(methods.get(name)) for name in names)])
     first = "task, N, M, k, columns" if "task" in record["rows"][0] else "N, M, k"

@@ -220,7 +220,7 @@ def table_row(table: str, design: Design, method: str, results: Sequence[Sequenc
     row |= {"N": design.N, "M": design.M, "k": design.k, "method": method, "runs": len(results)}
     for what, value in values.items():
         row[what] = value
-        paper = printed(table, design.N, design.k, method, what)
+        paper = printed(table, method, design.N, design.k, what)
         row |= {} if paper is None else {f"paper_{what}": paper}
     return row
 

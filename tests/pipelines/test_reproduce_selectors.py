@@ -45,11 +45,14 @@ def test_search_ends_at_exactly_k():
 
 def test_printed_numbers():
     """Spot checks against the text, and the shape of the tables."""
-    assert printed("clean", 300, 10, "FSL", "DR") == 34
-    assert printed("noisy", 10000, 30, "L1", "seconds") == 15949
-    assert printed("regression", 1000, 30, "SA", "RMSE") == 2.26
-    assert printed("clean", 300, 10, "L2", "PCD") is None and printed("clean", 300, 10, "abess", "DR") is None
-    assert [len(table) for table in TABLES.values()] == [7 * (4 * 11 - 1), 7 * (4 * 11 - 1), 4 * (4 * 8 - 2), 3 * 3 * 5]
+    assert printed("clean", "FSL", 300, 10, "DR") == 34
+    assert printed("noisy", "L1", 10000, 30, "seconds") == 15949
+    assert printed("regression", "SA", 1000, 30, "RMSE") == 2.26
+    assert printed("clean", "L2", 300, 10, "PCD") is None and printed("clean", "abess", 300, 10, "DR") is None
+    assert printed("sdist-real", "sDist", "madelon", "seconds") == 689.64
+    assert printed("online-tables", "truncated gradient", "dexter", "hinge", "kappa") == 0.46
+    sizes = [7 * (4 * 11 - 1), 7 * (4 * 11 - 1), 4 * (4 * 8 - 2), 3 * 3 * 5, 2 * 9 * 3, 2 * 2 * 3, 8 * (2 * 5 + 2)]
+    assert [len(table) for table in TABLES.values()] == sizes
 
 
 def test_refit_equals_ordinary_fits():
@@ -110,7 +113,7 @@ def test_tables_off_the_papers_design(monkeypatch):
     assert rows[0]["AUC"] is None  # new rows have other signs
     with pytest.raises(ValueError, match=r"fsa-wide has the lines \(N, k\) \[\(300, 30\), \(1000, 30\), \(1000, 100\)\]"):
         selectors.fsa_wide(1, sizes=[(5, 5)])
-    assert printed("wide", 1000, 100, "FSA", "RMSE") == 1.17
+    assert printed("wide", "FSA", 1000, 100, "RMSE") == 1.17
 
 
 def test_slow_methods_get_fewer_runs():

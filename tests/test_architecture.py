@@ -20,7 +20,7 @@ LEVELS = {
         {"fsa", "metric_learning", "online", "selectors", "sequences"},
         {"plots", "stability"},
     ],
-    "vision": [{"images", "pyramid"}, {"tracks", "windows", "words"}],
+    "vision": [{"images", "pyramid", "tracks.pairs"}, {"tracks", "windows", "words"}],
     "models": [{"files", "weights"}, {"images", "keypoints", "motion"}],
     "pipelines": [
         {"console"},

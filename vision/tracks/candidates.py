@@ -14,6 +14,7 @@ from scipy.spatial.distance import cdist
 
 from .clustering import angular_affinity, spectral_clustering
 from .labels import canonical_labels
+from .pairs.frame_pairs import KERNELS
 from .representations import REPRESENTATIONS, positions, right_vectors
 from .tracks import Tracks, as_tracks
 
@@ -47,13 +48,12 @@ class SubspaceFamily:
         """Name in lists of candidates."""
         return self.representation
 
-    def affinities(self, tracks: np.ndarray, n_motions: int) -> Iterator[tuple[int, np.ndarray]]:
+    def affinities(self, tracks: Tracks, n_motions: int) -> Iterator[tuple[int, np.ndarray]]:
         """Yield dimensions and affinities (P, P); a dimension above the rank of the tracks is replaced by the rank.
 
         Parameters
         ----------
-        tracks : ndarray of shape (F, P, 2)
-            Complete tracks in pixels.
+        tracks : Tracks
         n_motions : int
             Number of motions K.
 
@@ -63,7 +63,7 @@ class SubspaceFamily:
             The dimension, and the affinities.
         """
         dimensions = range(int(np.ceil(self.lowest * n_motions)), int(np.floor(self.highest * n_motions)) + 1)
-        vectors, _ = right_vectors(REPRESENTATIONS[self.representation](tracks), dimensions[-1])
+        vectors, _ = right_vectors(REPRESENTATIONS[self.representation](tracks.in_canonical_order), dimensions[-1])
         for d in sorted({min(d, vectors.shape[1]) for d in dimensions}):
             yield d, angular_affinity(vectors[:, :d], self.alpha)
 
@@ -94,13 +94,12 @@ class NeighbourFamily:
         """Name in lists of candidates."""
         return "neighbours"
 
-    def affinities(self, tracks: np.ndarray, n_motions: int) -> Iterator[tuple[int, np.ndarray]]:
+    def affinities(self, tracks: Tracks, n_motions: int) -> Iterator[tuple[int, np.ndarray]]:
         """Yield numbers of neighbours and affinities (P, P).
 
         Parameters
         ----------
-        tracks : ndarray of shape (F, P, 2)
-            Complete tracks in pixels.
+        tracks : Tracks
         n_motions : int
             Number of motions K.
 
@@ -109,11 +108,12 @@ class NeighbourFamily:
         tuple of int and ndarray of shape (P, P)
             The number of neighbours, and the affinities.
         """
-        n_frames, n_points, _ = tracks.shape
+        coordinates = tracks.in_canonical_order
+        n_frames, n_points, _ = coordinates.shape
         span = min(self.span, n_frames - 1)
-        displacements = positions(tracks[span:] - tracks[:-span]) / np.sqrt(n_frames - span)
+        displacements = positions(coordinates[span:] - coordinates[:-span]) / np.sqrt(n_frames - span)
         difference = cdist(displacements, displacements)
-        place = positions(tracks)
+        place = positions(coordinates)
         near = np.argsort(cdist(place, place), axis=1, kind="stable")
         for k in sorted({min(k, n_points - 1) for k in self.neighbours}):
             joined = np.zeros((n_points, n_points), bool)
@@ -125,10 +125,55 @@ class NeighbourFamily:
             yield k, np.where(joined, (1.0 + (difference / scale) ** 2) ** -4.0, 0.0)
 
 
-Family = SubspaceFamily | NeighbourFamily
+@dataclass(frozen=True)
+class PairFamily:
+    """Recipe for candidate segmentations by the hypotheses that points share between two frames [1]_.
+
+    Parameters
+    ----------
+    kernel : str, default "all"
+        A name in :data:`.pairs.frame_pairs.KERNELS`: a model ("affinity", "homography", "fundamental", "epipolar") or a sum.
+    powers : tuple of int, default (5, 10, 15, 25)
+        The affinity is the kernel to a quarter of each power: the greater, the sparser. One candidate for each (its "dimension").
+
+    References
+    ----------
+    .. [1] X. Xu, L.-F. Cheong, Z. Li, "Motion segmentation by exploiting complementary geometric models", CVPR 2018.
+    """
+
+    kernel: str = "all"
+    powers: tuple[int, ...] = (5, 10, 15, 25)
+
+    @property
+    def name(self) -> str:
+        """Name in lists of candidates."""
+        return f"pairs, {self.kernel}"
+
+    def affinities(self, tracks: Tracks, n_motions: int) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield powers and affinities (P, P).
+
+        Parameters
+        ----------
+        tracks : Tracks
+        n_motions : int
+            Number of motions K.
+
+        Yields
+        ------
+        tuple of int and ndarray of shape (P, P)
+            The power, and the affinities.
+        """
+        kernel = tracks.pairs.kernels[self.kernel].astype(float)
+        for power in self.powers:
+            yield power, kernel ** (power / 4.0)
+
+
+Family = SubspaceFamily | NeighbourFamily | PairFamily
 PAPER_FAMILIES: tuple[Family, ...] = (SubspaceFamily("velocity", 2.0),)
 JOINED_FAMILIES: tuple[Family, ...] = (SubspaceFamily("velocity", 3.0), SubspaceFamily("raw", 3.0))
 VIDEO_FAMILIES: tuple[Family, ...] = (*JOINED_FAMILIES, NeighbourFamily())
+PAIR_FAMILIES: tuple[Family, ...] = tuple(PairFamily(kernel) for kernel in KERNELS)
+ALL_FAMILIES: tuple[Family, ...] = (*VIDEO_FAMILIES, *PAIR_FAMILIES)
 
 
 @dataclass(frozen=True)
@@ -169,7 +214,7 @@ def candidates(
         Complete tracks in pixels.
     n_motions : int
         Number of motions K, at least 1.
-    families : iterable of SubspaceFamily or NeighbourFamily, default JOINED_FAMILIES
+    families : iterable of SubspaceFamily, NeighbourFamily or PairFamily, default JOINED_FAMILIES
         Recipes, in the order in which they are applied.
     n_runs : int, default 30
         Restarts of k-means.
@@ -203,6 +248,6 @@ def candidates(
     found = (
         Candidate(canonical_labels(spectral_clustering(affinity, n_motions, n_runs))[back], family.name, dimension)
         for family in families
-        for dimension, affinity in family.affinities(tracks.in_canonical_order, n_motions)
+        for dimension, affinity in family.affinities(tracks, n_motions)
     )
     return list(distinct(found).values())

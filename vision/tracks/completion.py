@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from .tracks import check_shape
-
 
 def complete_tracks(tracks: np.ndarray, rank: int = 8, n_iterations: int = 20) -> np.ndarray:
     """Fill the missing entries by low-rank completion; what is seen stays as it is.
@@ -97,3 +95,9 @@ def thin_tracks(tracks: np.ndarray, min_frames: int) -> tuple[np.ndarray, np.nda
     """
     kept = np.flatnonzero(np.isfinite(tracks).all(axis=2).sum(axis=0) >= min_frames)
     return tracks[:, kept], kept
+
+
+def check_shape(array: np.ndarray) -> None:
+    """Raise a ValueError unless the shape is (F, P, 2)."""
+    if array.ndim != 3 or array.shape[2] != 2:
+        raise ValueError(f"tracks have shape {array.shape}; expected (frames, points, 2)")

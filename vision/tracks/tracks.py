@@ -1,4 +1,4 @@
-"""Complete point tracks, checked once."""
+"""Complete point tracks, checked once, with what was seen of them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from .completion import check_shape, complete_tracks
+from .pairs.frame_pairs import FramePairs
 from .representations import positions
 
 MIN_POINTS_PER_MOTION = 4  # an affine subspace of dimension 3 fits any four points
@@ -19,10 +21,13 @@ class Tracks:
     ----------
     coordinates : array_like of shape (F, P, 2)
         x and y in pixels of P points in F frames, none of them missing.
+    seen : array_like of shape (F, P), bool, or None, default None
+        Where the points were seen; elsewhere the coordinates are completed ones. None means everywhere.
 
     Attributes
     ----------
     coordinates : ndarray of shape (F, P, 2), float64
+    seen : ndarray of shape (F, P), bool
 
     Raises
     ------
@@ -35,7 +40,7 @@ class Tracks:
     12
     """
 
-    def __init__(self, coordinates: npt.ArrayLike):
+    def __init__(self, coordinates: npt.ArrayLike, seen: npt.ArrayLike | None = None):
         array = np.asarray(coordinates, dtype=float)
         check_shape(array)
         n_frames = len(array)
@@ -44,6 +49,28 @@ class Tracks:
         if not np.isfinite(array).all():
             raise ValueError("tracks have missing or infinite entries; complete them first (complete_tracks)")
         self.coordinates = array
+        self.seen = np.ones(array.shape[:2], bool) if seen is None else np.asarray(seen, dtype=bool)
+
+    @classmethod
+    def completed(cls, coordinates: npt.ArrayLike) -> Tracks:
+        """Complete tracks with gaps, and keep where they were seen.
+
+        Parameters
+        ----------
+        coordinates : array_like of shape (F, P, 2)
+            Pixels; NaN where not seen.
+
+        Returns
+        -------
+        Tracks
+
+        Raises
+        ------
+        ValueError
+            As :func:`.completion.complete_tracks`.
+        """
+        array = np.asarray(coordinates, dtype=float)
+        return cls(complete_tracks(array), np.isfinite(array).all(axis=2))
 
     @property
     def n_frames(self) -> int:
@@ -64,6 +91,11 @@ class Tracks:
     def in_canonical_order(self) -> np.ndarray:
         """Coordinates (F, P, 2) with the points in :attr:`canonical_order`."""
         return self.coordinates[:, self.canonical_order]
+
+    @cached_property
+    def pairs(self) -> FramePairs:
+        """Pairs of frames, with the points in :attr:`canonical_order`; completed coordinates are not used."""
+        return FramePairs(self.in_canonical_order, self.seen[:, self.canonical_order])
 
     def check_motions(self, n_motions: int) -> None:
         """Raise a ValueError if the points are too few for so many motions.
@@ -90,9 +122,3 @@ class Tracks:
 def as_tracks(tracks: Tracks | npt.ArrayLike) -> Tracks:
     """Return :class:`Tracks` as they are, and check an array."""
     return tracks if isinstance(tracks, Tracks) else Tracks(tracks)
-
-
-def check_shape(array: np.ndarray) -> None:
-    """Raise a ValueError unless the shape is (F, P, 2)."""
-    if array.ndim != 3 or array.shape[2] != 2:
-        raise ValueError(f"tracks have shape {array.shape}; expected (frames, points, 2)")

@@ -1,0 +1,183 @@
+"""Synthetic perspective sequences: several rigid bodies, a camera that moves, lost tracks, drifting points."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from ...vision.tracks.io import TrackSequence
+
+SIZE = (640.0, 480.0)  # pixels
+TRAINING_SEEDS = range(80)
+TEST_SEEDS = range(1000, 1060)
+_MIN_FRAMES_SEEN = 8
+
+
+@dataclass(frozen=True)
+class SceneSettings:
+    """How hard the scenes are; all values are choices.
+
+    Parameters
+    ----------
+    motions : tuple of int, default (2, 3)
+        Numbers of motions; the background counts as one.
+    frames : tuple of int, default (50, 100)
+        Least and greatest number of frames.
+    noise : float, default 0.3
+        Standard deviation of the positions in pixels.
+    lost : float, default 0.5
+        Share of the points that are followed in a part of the frames only; a third of all have a short gap besides.
+    drifting : float, default 0.03
+        Share of the points that leave their true path and drift away for the rest of their track.
+    """
+
+    motions: tuple[int, ...] = (2, 3)
+    frames: tuple[int, int] = (50, 100)
+    noise: float = 0.3
+    lost: float = 0.5
+    drifting: float = 0.03
+
+
+def perspective_sequence(seed: int, settings: SceneSettings | None = None) -> TrackSequence:
+    """Make the tracks of a synthetic scene.
+
+    Parameters
+    ----------
+    seed : int
+    settings : SceneSettings or None, default None
+        None means the defaults.
+
+    Returns
+    -------
+    TrackSequence
+        NaN where a point is outside the image, behind the camera or lost. Each is its own video, named ``perspective_SEED``. A
+        point that drifts keeps the label of its body.
+    """
+    settings = settings or SceneSettings()
+    rng = np.random.default_rng(seed)
+    n_frames = int(rng.integers(settings.frames[0], settings.frames[1] + 1))
+    n_motions = int(rng.choice(settings.motions))
+    focal = rng.uniform(280, 450)
+    camera = _path(rng, n_frames, speed=rng.uniform(0.02, 0.05), turn=rng.uniform(0.0, 0.004))
+    tracks, labels = [], []
+    for motion in range(n_motions):
+        points = _background(rng, focal) if motion == 0 else _body(rng)
+        turned = np.broadcast_to(points, (n_frames, *points.shape))
+        if motion:
+            centre = np.array([rng.uniform(-0.25, 0.25) * SIZE[0], rng.uniform(-0.25, 0.25) * SIZE[1], focal]) / focal
+            centre = centre * rng.uniform(2.5, 6.0)
+            rotations, places = _path(rng, n_frames, speed=rng.uniform(0.005, 0.025), turn=rng.uniform(0.0, 0.006))
+            turned = np.einsum("tij,pj->tpi", rotations, points) + (centre + places)[:, None]
+        tracks.append(_project(turned, camera, focal))
+        labels.append(np.full(len(points), motion))
+    found, truth = np.concatenate(tracks, axis=1), np.concatenate(labels)
+    _lose(rng, found, settings)
+    _drift(rng, found, settings)
+    found += settings.noise * rng.standard_normal(found.shape)
+    seen = np.isfinite(found).all(axis=2)
+    kept = seen.sum(axis=0) >= _MIN_FRAMES_SEEN
+    # A motion of which hardly anything is left in view is not one to be found.
+    kept &= (np.bincount(truth[kept], minlength=n_motions) >= 8)[truth]
+    if len(np.unique(truth[kept])) < 2:
+        return perspective_sequence(seed + 1_000_000, settings)
+    return TrackSequence(f"perspective_{seed}", found[:, kept], np.unique(truth[kept], return_inverse=True)[1])
+
+
+def _path(rng: np.random.Generator, n_frames: int, speed: float, turn: float) -> tuple[np.ndarray, np.ndarray]:
+    """Rotations (F, 3, 3) and translations (F, 3) of a smooth motion: steady, with a slow oscillation on top."""
+    t = np.arange(n_frames)[:, None]
+    axis, direction, swing = (v / np.linalg.norm(v) for v in rng.standard_normal((3, 3)))
+    wave = np.sin(2 * np.pi * t / rng.uniform(40, 120) + rng.uniform(0, 6.3))
+    rotations = Rotation.from_rotvec(t * turn * axis + 4.0 * turn * wave * swing).as_matrix()
+    return rotations, t * speed * direction + 5.0 * speed * (wave - wave[0]) * swing
+
+
+def _background(rng: np.random.Generator, focal: float) -> np.ndarray:
+    """Points (n, 3) of a scene with relief, seen in the whole first image: a wall, a floor, or clutter at all depths."""
+    n = int(rng.integers(80, 200))
+    rays = np.column_stack([rng.uniform(-0.5, 0.5, (n, 2)) * SIZE, np.full(n, focal)]) / focal
+    kind = rng.integers(3)
+    if kind == 0:
+        depth = rng.uniform(4, 8) / (1.0 + rays[:, :2] @ rng.uniform(-0.6, 0.6, 2))
+    elif kind == 1:
+        depth = np.where(rays[:, 1] > 0.05, 1.5 / np.maximum(rays[:, 1], 0.15), rng.uniform(8, 12))
+    else:
+        depth = np.exp(rng.uniform(np.log(2.0), np.log(15.0), n))
+    return rays * depth[:, None]
+
+
+def _body(rng: np.random.Generator) -> np.ndarray:
+    """Points (n, 3) on the sides of a box that face the camera, about its centre."""
+    n = int(rng.integers(20, 70))
+    sides = rng.uniform(1.0, 3.0, 3)
+    points = rng.uniform(-0.5, 0.5, (n, 3))
+    face = rng.integers(3, size=n)
+    points[np.arange(n), face] = np.where(face == 2, -0.5, 0.5)
+    return (points * sides) @ Rotation.random(random_state=int(rng.integers(2**31))).as_matrix().T
+
+
+def _project(points: np.ndarray, camera: tuple[np.ndarray, np.ndarray], focal: float) -> np.ndarray:
+    """Pixels (F, P, 2) of points (F, P, 3); NaN outside the image and behind the camera."""
+    rotations, places = camera
+    seen = np.einsum("tij,tpj->tpi", rotations, points - places[:, None])
+    depth = np.where(seen[:, :, 2] > 0.3, seen[:, :, 2], np.nan)
+    pixels = focal * seen[:, :, :2] / depth[:, :, None] + np.array(SIZE) / 2
+    with np.errstate(invalid="ignore"):
+        outside = ((pixels < 0) | (pixels > np.array(SIZE))).any(axis=2)
+    pixels[outside] = np.nan
+    return pixels
+
+
+def _lose(rng: np.random.Generator, tracks: np.ndarray, settings: SceneSettings) -> None:
+    """Follow some points in a part of the frames only, and leave short gaps in others."""
+    n_frames, n_points, _ = tracks.shape
+    for p in np.flatnonzero(rng.random(n_points) < settings.lost):
+        length = int(rng.uniform(0.3, 0.9) * n_frames)
+        start = int(rng.integers(n_frames - length + 1))
+        tracks[:start, p] = tracks[start + length :, p] = np.nan
+    if settings.lost > 0:
+        for p in np.flatnonzero(rng.random(n_points) < 1 / 3):
+            start = int(rng.integers(n_frames))
+            tracks[start : start + int(rng.integers(3, 10)), p] = np.nan
+
+
+def _drift(rng: np.random.Generator, tracks: np.ndarray, settings: SceneSettings) -> None:
+    """Let some points slide away from their true path, as at the border of an occluding body."""
+    n_frames, n_points, _ = tracks.shape
+    for p in np.flatnonzero(rng.random(n_points) < settings.drifting):
+        start = int(rng.integers(n_frames))
+        away = rng.standard_normal(2) * 0.8
+        tracks[start:, p] += np.arange(n_frames - start)[:, None] * away
+
+
+def without_runs(sequence: TrackSequence, share: float, seed: int) -> TrackSequence:
+    """The sequence with a share of its entries removed in runs, as tracks are lost.
+
+    Parameters
+    ----------
+    sequence : TrackSequence
+        Complete.
+    share : float
+        Of all entries, 0 to less than 1.
+    seed : int
+
+    Returns
+    -------
+    TrackSequence
+        Whole ends of tracks are removed: the points are chosen at random, each loses between a fifth and four fifths of its frames,
+        at its beginning or end. At least three frames of each are left.
+    """
+    rng = np.random.default_rng(seed)
+    tracks = np.array(sequence.tracks)
+    n_frames, n_points, _ = tracks.shape
+    wanted, removed = share * n_frames * n_points, 0
+    for p in rng.permutation(n_points):
+        if removed >= wanted:
+            break
+        length = min(int(rng.uniform(0.2, 0.8) * n_frames), n_frames - 3, int(np.ceil(wanted - removed)))
+        frames = slice(0, length) if rng.random() < 0.5 else slice(n_frames - length, n_frames)
+        tracks[frames, p] = np.nan
+        removed += max(length, 0)
+    return TrackSequence(sequence.name, tracks, sequence.labels)

@@ -1,0 +1,194 @@
+"""Features of a segmentation from models between two frames, and features of several kinds side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .features import Feature, SegmentationFeatures
+from .pairs.frame_pairs import KERNELS
+from .pairs.geometry import GEOMETRIES
+from .pairs.measures import CUTS, RANGES, RESIDUALS, RIVALS, cut_measures, fit_measures
+from .tracks import Tracks, as_tracks
+
+PARTS = ("residuals", "rivals", "gric", "cuts")
+
+
+@dataclass(frozen=True)
+class PairFeatures:
+    """Likelihood and prior features of candidate segmentations from geometric models between two frames.
+
+    Four models (affinity of the plane, homography, fundamental matrix, affine epipolar geometry) are fitted to each motion in pairs
+    of frames, with the points seen in both. Missing entries need no completion.
+
+    Parameters
+    ----------
+    parts : tuple of str, default ("residuals", "rivals", "gric", "cuts")
+        "residuals": distances of the points to the model of their own motion. "rivals": points that another motion's model fits
+        better. "gric": the robust information criterion of Torr [2]_, for each model and with the best of each motion; these three
+        are likelihoods. "cuts": how far the segmentation cuts the kernels of shared hypotheses [1]_, a prior.
+
+    Raises
+    ------
+    ValueError
+        If a part is unknown.
+
+    References
+    ----------
+    .. [1] X. Xu, L.-F. Cheong, Z. Li, "Motion segmentation by exploiting complementary geometric models", CVPR 2018.
+    .. [2] P. H. S. Torr, "Geometric motion segmentation and model selection", Philosophical Transactions of the Royal Society A 356
+       (1998).
+
+    Examples
+    --------
+    >>> len(PairFeatures().get_feature_names_out()), PairFeatures(("cuts",)).get_feature_names_out()[0]
+    (213, 'affinity: prior, normalised cut')
+    """
+
+    parts: tuple[str, ...] = PARTS
+
+    def __post_init__(self):
+        for part in self.parts:
+            if part not in PARTS:
+                raise ValueError(f"part {part!r} of the features is unknown; expected one of {', '.join(PARTS)}")
+
+    def features(self) -> list[Feature]:
+        """All features, in the order of the columns of :meth:`compute`.
+
+        Returns
+        -------
+        list of Feature
+            The features.
+        """
+        found = []
+        wanted = [*(RESIDUALS if "residuals" in self.parts else ()), *(RIVALS if "rivals" in self.parts else ())]
+        for geometry in GEOMETRIES:
+            for name in RANGES:
+                found += [Feature("likelihood", f"{geometry.name}, {name}", quantity) for quantity in wanted]
+        if "gric" in self.parts:
+            names = [*(geometry.name for geometry in GEOMETRIES), "best model"]
+            found += [Feature("likelihood", f"{model}, {name}", "GRIC") for name in RANGES for model in names]
+        if "cuts" in self.parts:
+            found += [Feature("prior", kernel, cut) for kernel in KERNELS for cut in CUTS]
+        return found
+
+    def get_feature_names_out(self) -> np.ndarray:
+        """Names of the features, (n_features,), in the order of :meth:`compute`.
+
+        Returns
+        -------
+        ndarray of shape (n_features,)
+            The names, str.
+        """
+        return np.array([feature.name for feature in self.features()], dtype=object)
+
+    def is_prior(self) -> np.ndarray:
+        """Mask of the prior features, (n_features,).
+
+        Returns
+        -------
+        ndarray of shape (n_features,), bool
+            The mask.
+        """
+        return np.array([feature.kind == "prior" for feature in self.features()])
+
+    def compute(self, tracks: Tracks | np.ndarray, segmentations: Sequence[np.ndarray]) -> np.ndarray:
+        """Features of several segmentations of the same tracks.
+
+        Parameters
+        ----------
+        tracks : Tracks or ndarray of shape (F, P, 2)
+            Tracks in pixels.
+        segmentations : sequence of ndarray of shape (P,)
+            Labels.
+
+        Returns
+        -------
+        ndarray of shape (n_segmentations, n_features)
+            Average residuals are logarithms of pixels; cuts are shares in [0, 1].
+        """
+        tracks = as_tracks(tracks)
+        labels = [np.asarray(one)[tracks.canonical_order] for one in segmentations]
+        columns: list[np.ndarray] = []
+        if set(self.parts) & {"residuals", "rivals", "gric"}:
+            measures, gric = fit_measures(tracks.pairs, labels)
+            first = 0 if "residuals" in self.parts else len(RESIDUALS)
+            last = len(RESIDUALS) + len(RIVALS) if "rivals" in self.parts else len(RESIDUALS)
+            for geometry in GEOMETRIES:
+                columns += [measures[geometry.name, name][:, first:last] for name in RANGES]
+            if "gric" in self.parts:
+                columns.append(gric.reshape(len(labels), -1))
+        if "cuts" in self.parts:
+            columns += [cut_measures(tracks.pairs.kernels[kernel], labels) for kernel in KERNELS]
+        return np.concatenate(columns, axis=1)
+
+
+@dataclass(frozen=True)
+class JoinedFeatures:
+    """Features of several kinds side by side.
+
+    Parameters
+    ----------
+    parts : tuple of SegmentationFeatures or PairFeatures
+        In the order of the columns.
+
+    Examples
+    --------
+    >>> len(JoinedFeatures().get_feature_names_out())
+    709
+    """
+
+    parts: tuple[SegmentationFeatures | PairFeatures, ...] = (SegmentationFeatures(), PairFeatures())
+
+    def features(self) -> list[Feature]:
+        """All features, in the order of the columns of :meth:`compute`.
+
+        Returns
+        -------
+        list of Feature
+            The features.
+        """
+        return [feature for part in self.parts for feature in part.features()]
+
+    def get_feature_names_out(self) -> np.ndarray:
+        """Names of the features, (n_features,), in the order of :meth:`compute`.
+
+        Returns
+        -------
+        ndarray of shape (n_features,)
+            The names, str.
+        """
+        return np.concatenate([part.get_feature_names_out() for part in self.parts])
+
+    def is_prior(self) -> np.ndarray:
+        """Mask of the prior features, (n_features,).
+
+        Returns
+        -------
+        ndarray of shape (n_features,), bool
+            The mask.
+        """
+        return np.concatenate([part.is_prior() for part in self.parts])
+
+    def compute(self, tracks: Tracks | np.ndarray, segmentations: Sequence[np.ndarray]) -> np.ndarray:
+        """Features of several segmentations of the same tracks into the same number of motions.
+
+        Parameters
+        ----------
+        tracks : Tracks or ndarray of shape (F, P, 2)
+            Tracks in pixels.
+        segmentations : sequence of ndarray of shape (P,)
+            Labels.
+
+        Returns
+        -------
+        ndarray of shape (n_segmentations, n_features)
+            The columns of all parts.
+        """
+        tracks = as_tracks(tracks)
+        return np.concatenate([part.compute(tracks, segmentations) for part in self.parts], axis=1)
+
+
+Features = SegmentationFeatures | PairFeatures | JoinedFeatures

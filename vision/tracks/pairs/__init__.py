@@ -1,0 +1,1 @@
+"""Geometric models between two frames: fits, hypotheses, kernels of shared hypotheses, measures of segmentations."""

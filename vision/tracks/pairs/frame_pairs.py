@@ -1,0 +1,152 @@
+"""Pairs of frames, and the kernels of hypotheses that points share in them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from .geometry import GEOMETRIES, distances, fit, moments
+
+GAPS = (16, 8, 4, 2)  # gaps between the two frames are the number of frames divided by these
+N_STARTS = 5  # first frames for each gap
+MIN_POINTS = 8  # of a pair of frames
+N_HYPOTHESES = 100  # for each pair of frames and model
+BEST_SHARE = 0.1  # two points share a hypothesis that is among the best tenth of both
+NEIGHBOURS = (12, 20, 40, None)  # hypotheses from so many nearest points; None: a third of all
+SUMS = {"affinity+homography+fundamental": ("affinity", "homography", "fundamental"), "all": tuple(g.name for g in GEOMETRIES)}
+KERNELS = (*(g.name for g in GEOMETRIES), *SUMS)
+
+
+@dataclass(frozen=True)
+class FramePair:
+    """The points seen in both of two frames.
+
+    Attributes
+    ----------
+    first, second : int
+        The frames.
+    is_long : bool
+        Whether the gap is one of the two longer ones.
+    points : ndarray of shape (n,), int
+        Columns of the tracks.
+    rows : ndarray of shape (n, 4)
+        x, y, x', y', each frame centred, both divided by ``scale``: distances are similar in both.
+    scale : float
+        Pixels per unit of the rows.
+    """
+
+    first: int
+    second: int
+    is_long: bool
+    points: np.ndarray
+    rows: np.ndarray
+    scale: float
+
+
+def frame_pairs(coordinates: np.ndarray, seen: np.ndarray) -> list[FramePair]:
+    """Pairs of frames with gaps from a sixteenth to half of the sequence, first frames spread evenly.
+
+    Parameters
+    ----------
+    coordinates : ndarray of shape (F, P, 2)
+        Pixels.
+    seen : ndarray of shape (F, P), bool
+        Where the points are seen.
+
+    Returns
+    -------
+    list of FramePair
+        The short gaps first. Pairs with fewer than 8 common points are left out.
+    """
+    n_frames = len(coordinates)
+    listed: dict[tuple[int, int], bool] = {}
+    for number, divisor in enumerate(GAPS):
+        gap = max(1, min(round(n_frames / divisor), n_frames - 1))
+        for first in np.unique(np.round(np.linspace(0, n_frames - 1 - gap, N_STARTS)).astype(int)).tolist():
+            listed.setdefault((first, first + gap), number >= len(GAPS) / 2)
+    found = []
+    for (first, second), is_long in listed.items():
+        points = np.flatnonzero(seen[first] & seen[second])
+        if len(points) < MIN_POINTS:
+            continue
+        rows = np.concatenate([coordinates[first, points], coordinates[second, points]], axis=1)
+        rows = rows - rows.mean(axis=0)
+        scale = max(float(np.sqrt(np.square(rows).sum(axis=1).mean()) / 2.0), 1e-9)
+        found.append(FramePair(first, second, is_long, points, rows / scale, scale))
+    return found
+
+
+class FramePairs:
+    """Pairs of frames of one sequence, and the kernels of its points.
+
+    Parameters
+    ----------
+    coordinates : ndarray of shape (F, P, 2)
+        Pixels.
+    seen : ndarray of shape (F, P), bool
+        Where the points are seen; other coordinates are not read.
+
+    References
+    ----------
+    .. [1] X. Xu, L.-F. Cheong, Z. Li, "Motion segmentation by exploiting complementary geometric models", CVPR 2018.
+    """
+
+    def __init__(self, coordinates: np.ndarray, seen: np.ndarray):
+        self.n_points = coordinates.shape[1]
+        self.pairs = frame_pairs(coordinates, seen)
+
+    @cached_property
+    def in_a_pair(self) -> np.ndarray:
+        """Whether a point is seen in both frames of a pair, (P,)."""
+        inside = np.zeros(self.n_points, bool)
+        for pair in self.pairs:
+            inside[pair.points] = True
+        return inside
+
+    @cached_property
+    def kernels(self) -> dict[str, np.ndarray]:
+        """Kernels (P, P) by the names in ``KERNELS``: the share of hypotheses that two points have in common; zero diagonal.
+
+        Shares are means over the pairs in which both points are seen. Sums are those of kernels divided by their means [1]_.
+        """
+        rng = np.random.default_rng(0)
+        subsets = [_subsets(pair.rows, rng) for pair in self.pairs]
+        together = np.zeros((self.n_points, len(self.pairs)), np.float32)
+        for column, pair in enumerate(self.pairs):
+            together[pair.points, column] = 1.0
+        common = np.maximum(together @ together.T, 1.0)
+        found: dict[str, np.ndarray] = {}
+        for geometry in GEOMETRIES:
+            shared = _best_hypotheses(geometry, self.pairs, subsets, self.n_points)
+            kernel = (shared @ shared.T) / (common * round(BEST_SHARE * N_HYPOTHESES))
+            np.fill_diagonal(kernel, 0.0)
+            found[geometry.name] = kernel
+        normalised = {name: kernel / max(float(kernel.mean()), 1e-12) for name, kernel in found.items()}
+        return found | {name: sum((normalised[part] for part in parts), np.zeros(1)) / len(parts) for name, parts in SUMS.items()}
+
+
+def _subsets(rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Points (n_hypotheses, 8) of minimal fits, in random order: a random point, then others among its nearest in both frames."""
+    n, width = len(rows), max(g.n_minimal for g in GEOMETRIES)
+    seeds = rng.integers(n, size=N_HYPOTHESES)
+    near = np.argsort(cdist(rows[seeds], rows), axis=1, kind="stable")[:, 1:]
+    sizes = np.array([min(max(n // 3 if k is None else k, width - 1), n - 1) for k in NEIGHBOURS])
+    keys = rng.random((N_HYPOTHESES, sizes.max()))
+    keys[np.arange(sizes.max()) >= np.resize(sizes, N_HYPOTHESES)[:, None]] = 2.0
+    chosen = np.argsort(keys, axis=1)[:, : width - 1]
+    return np.column_stack([seeds, np.take_along_axis(near, chosen, axis=1)])
+
+
+def _best_hypotheses(geometry, pairs, subsets, n_points: int) -> np.ndarray:
+    """Which of all hypotheses are among the best of a point, (P, n_pairs x n_hypotheses), float32 for fast products."""
+    best = round(BEST_SHARE * N_HYPOTHESES)
+    shared = np.zeros((n_points, len(pairs), N_HYPOTHESES), np.float32)
+    for column, (pair, subset) in enumerate(zip(pairs, subsets)):
+        sums = moments(geometry.name, pair.rows)[subset[:, : geometry.n_minimal]].sum(axis=1)
+        apart = distances(geometry.name, fit(geometry.name, sums), pair.rows).T
+        order = np.argpartition(apart, best - 1, axis=1)[:, :best]
+        shared[pair.points[:, None], column, order] = 1.0
+    return shared.reshape(n_points, -1)

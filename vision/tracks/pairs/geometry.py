@@ -1,0 +1,146 @@
+"""Four models of a rigid motion between two frames: least-squares fits in batches, and distances of points to them.
+
+A row z = (x, y, x', y') holds a point in two frames. "affinity": a plane in 4-D, exact for a planar body under an affine camera;
+"homography": a planar body under a perspective camera, or any body under a camera that only turns; "fundamental": a fundamental
+matrix, any rigid body; "epipolar": affine epipolar geometry, a hyperplane in 4-D. Each is the eigenvector of least eigenvalue of a
+sum of moments, so that many fits are one batch of small eigenproblems.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+
+class Geometry(NamedTuple):
+    """Facts about a model: points of a minimal fit, equations per point, parameters, dimension of the manifold in 4-D."""
+
+    name: str
+    n_minimal: int
+    n_equations: int
+    n_parameters: int
+    dimension: int
+
+
+GEOMETRIES = (
+    Geometry("affinity", 3, 2, 6, 2),
+    Geometry("homography", 4, 2, 8, 2),
+    Geometry("fundamental", 8, 1, 7, 3),
+    Geometry("epipolar", 4, 1, 4, 3),
+)
+_TINY = 1e-12
+
+
+def moments(name: str, rows: np.ndarray) -> np.ndarray:
+    """Contribution of each point to the least-squares problem of a model.
+
+    Parameters
+    ----------
+    name : str
+        Of the model.
+    rows : ndarray of shape (n, 4)
+        Points in two frames, of mean about zero and spread about one.
+
+    Returns
+    -------
+    ndarray of shape (n, q, q)
+        q is 5 for the affine models (products of (z, 1)) and 9 for the others; the sum over points is what :func:`fit` takes.
+    """
+    x, y, x2, y2 = rows.T
+    one, zero = np.ones(len(rows)), np.zeros(len(rows))
+    if name == "homography":
+        first = np.column_stack([-x, -y, -one, zero, zero, zero, x2 * x, x2 * y, x2])
+        second = np.column_stack([zero, zero, zero, -x, -y, -one, y2 * x, y2 * y, y2])
+        return first[:, :, None] * first[:, None, :] + second[:, :, None] * second[:, None, :]
+    if name == "fundamental":
+        products = np.column_stack([x2 * x, x2 * y, x2, y2 * x, y2 * y, y2, x, y, one])
+    else:
+        products = np.column_stack([rows, one])
+    return products[:, :, None] * products[:, None, :]
+
+
+def fit(name: str, sums: np.ndarray) -> np.ndarray:
+    """Least-squares models from sums of moments.
+
+    Parameters
+    ----------
+    name : str
+        Of the model.
+    sums : ndarray of shape (m, q, q)
+        Sums of :func:`moments` over the points of each fit.
+
+    Returns
+    -------
+    ndarray of shape (m, r, q)
+        r unit vectors per model: 2 for the affinity, 1 for the others. For the affine models the last entry is the offset.
+    """
+    if name in ("homography", "fundamental"):
+        return np.linalg.eigh(sums)[1][:, :, 0][:, None, :]
+    n = np.maximum(sums[:, 4, 4], _TINY)
+    mean = sums[:, :4, 4] / n[:, None]
+    vectors = np.linalg.eigh(sums[:, :4, :4] - n[:, None, None] * mean[:, :, None] * mean[:, None, :])[1]
+    normals = vectors[:, :, : 2 if name == "affinity" else 1].transpose(0, 2, 1)
+    return np.concatenate([normals, -np.einsum("mrj,mj->mr", normals, mean)[:, :, None]], axis=2)
+
+
+def distances(name: str, models: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Distances of points to models: orthogonal in 4-D for the affine models, Sampson's for the others.
+
+    Parameters
+    ----------
+    name : str
+        Of the model.
+    models : ndarray of shape (m, r, q)
+        As by :func:`fit`.
+    rows : ndarray of shape (n, 4)
+
+    Returns
+    -------
+    ndarray of shape (m, n), float32
+        In units of the rows.
+    """
+    if name == "homography":
+        return _homography_distances(np.ascontiguousarray(models[:, 0]), np.ascontiguousarray(rows))
+    if name == "fundamental":
+        return _fundamental_distances(np.ascontiguousarray(models[:, 0]), np.ascontiguousarray(rows))
+    m, r, q = models.shape
+    apart = models.reshape(m * r, q)[:, :4] @ rows.T + models.reshape(m * r, q)[:, 4:]
+    return np.sqrt(np.square(apart).reshape(m, r, len(rows)).sum(axis=1)).astype(np.float32)
+
+
+@njit(cache=True)
+def _homography_distances(models, rows):
+    """First-order geometric distance: the algebraic errors e (two) weighted by the inverse of J J', J = de/dz."""
+    out = np.empty((len(models), len(rows)), np.float32)
+    for m in range(len(models)):
+        h = models[m]
+        for i in range(len(rows)):
+            x, y, x2, y2 = rows[i]
+            w = h[6] * x + h[7] * y + h[8]
+            e1 = x2 * w - (h[0] * x + h[1] * y + h[2])
+            e2 = y2 * w - (h[3] * x + h[4] * y + h[5])
+            a, b = x2 * h[6] - h[0], x2 * h[7] - h[1]
+            c, d = y2 * h[6] - h[3], y2 * h[7] - h[4]
+            p, q, r = a * a + b * b + w * w, a * c + b * d, c * c + d * d + w * w
+            determinant = max(p * r - q * q, 1e-24)
+            out[m, i] = np.sqrt(max((r * e1 * e1 - 2.0 * q * e1 * e2 + p * e2 * e2) / determinant, 0.0))
+    return out
+
+
+@njit(cache=True)
+def _fundamental_distances(models, rows):
+    """Sampson distance to fundamental matrices."""
+    out = np.empty((len(models), len(rows)), np.float32)
+    for m in range(len(models)):
+        f = models[m]
+        for i in range(len(rows)):
+            x, y, x2, y2 = rows[i]
+            a = f[0] * x + f[1] * y + f[2]
+            b = f[3] * x + f[4] * y + f[5]
+            c = f[0] * x2 + f[3] * y2 + f[6]
+            d = f[1] * x2 + f[4] * y2 + f[7]
+            e = x2 * a + y2 * b + f[6] * x + f[7] * y + f[8]
+            out[m, i] = abs(e) / np.sqrt(max(a * a + b * b + c * c + d * d, 1e-24))
+    return out

@@ -1,0 +1,204 @@
+"""Measures of a segmentation by models between two frames, fitted to each motion in each pair of frames."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numba import njit
+
+from .frame_pairs import FramePairs
+from .geometry import GEOMETRIES, Geometry, distances, fit, moments
+
+LEVELS = (0.25, 0.5, 1.0, 2.0, 4.0)  # pixels
+RANGES = ("all gaps", "short gaps", "long gaps")
+RESIDUALS = ("mean residual", "rms residual", "median residual", *(f"share above {t:g} px" for t in LEVELS))
+RIVALS = (
+    "share fitted better by another motion",
+    "share fitted clearly better",
+    "worst motion's share fitted better",
+    "mean log ratio to the best other",
+    "mean margin to the best other",
+)
+NEIGHBOURS = (3, 5, 10, 15, 20, 30)
+CUTS = ("normalised cut", *(f"cut, {k} neighbours" for k in NEIGHBOURS))
+SIGMA = 0.5  # pixels: noise of tracks, for GRIC; a choice
+_FLOOR = 0.01  # pixels: finite logarithms of perfect fits
+_FAR = 10.0  # pixels: margins are cut off there, so that no single point outweighs the others
+_MAX_CORRECTION = 4.0
+
+
+def motions_of(segmentations: Sequence[np.ndarray]) -> tuple[np.ndarray, list[np.ndarray]]:
+    """All different motions of several segmentations.
+
+    Parameters
+    ----------
+    segmentations : sequence of ndarray of shape (P,), int
+
+    Returns
+    -------
+    members : ndarray of shape (n_motions, P), bool
+        Row 0 holds all points, the others each motion once.
+    rows : list of ndarray of shape (K,), int
+        For each segmentation the rows of its motions, by their sorted labels.
+    """
+    members = [np.ones(len(segmentations[0]), bool)]
+    known = {members[0].tobytes(): 0}
+    rows = []
+    for labels in segmentations:
+        own = []
+        for label in np.unique(labels):
+            mask = labels == label
+            key = mask.tobytes()
+            if key not in known:
+                known[key] = len(members)
+                members.append(mask)
+            own.append(known[key])
+        rows.append(np.array(own))
+    return np.array(members), rows
+
+
+def fit_measures(pairs: FramePairs, segmentations: Sequence[np.ndarray]) -> tuple[dict[tuple[str, str], np.ndarray], np.ndarray]:
+    """Residuals and rivals of each model in each range of gaps, and GRIC.
+
+    Parameters
+    ----------
+    pairs : FramePairs
+    segmentations : sequence of ndarray of shape (P,), int
+
+    Returns
+    -------
+    measures : dict of (model, range) to ndarray of shape (n_segmentations, 13)
+        ``RESIDUALS`` (averages as logarithms), then ``RIVALS``.
+    gric : ndarray of shape (n_segmentations, 3, 5)
+        For each range the mean per observation of each model's GRIC (Torr), and with the best model of each motion.
+    """
+    members, rows = motions_of(segmentations)
+    table = np.full((len(rows), max(len(own) for own in rows)), -1)
+    positions = np.zeros((len(rows), members.shape[1]), np.int64)
+    for s, own in enumerate(rows):
+        table[s, : len(own)] = own
+        positions[s] = np.unique(segmentations[s], return_inverse=True)[1]
+    counts = np.array([len(pair.points) for pair in pairs.pairs], np.int64)
+    is_long = np.repeat(np.array([pair.is_long for pair in pairs.pairs], bool), counts)
+    ranges = (np.ones(len(is_long), bool), ~is_long, is_long)
+    observed = np.concatenate([pair.points for pair in pairs.pairs]) if pairs.pairs else np.zeros(0, int)
+    measures: dict[tuple[str, str], np.ndarray] = {}
+    costs = np.zeros((len(pairs.pairs), len(members), len(GEOMETRIES)))
+    for g, geometry in enumerate(GEOMETRIES):
+        own, other = np.zeros((2, len(rows), len(observed)), np.float32)
+        start = 0
+        for t, pair in enumerate(pairs.pairs):
+            stop = start + len(pair.points)
+            apart, correction, costs[t, :, g] = _motion_fits(geometry, pair, members[:, pair.points])
+            _own_and_other(apart, correction, table, positions[:, pair.points], own[:, start:stop], other[:, start:stop])
+            start = stop
+        for name, inside in zip(RANGES, ranges):
+            if not inside.any():  # too few frames for this range: all pairs stand in
+                inside = ranges[0]
+            measures[geometry.name, name] = _summaries(own[:, inside], other[:, inside], positions[:, observed[inside]])
+    return measures, _gric(costs, rows, counts, np.array([pair.is_long for pair in pairs.pairs], bool))
+
+
+def _motion_fits(geometry: Geometry, pair, members: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Distances (n_motions, n) in pixels, their corrections for the parameters (n_motions,), and GRIC (n_motions,).
+
+    A motion with hardly more points than the model has parameters gets the model of all points.
+    """
+    weights = members.astype(float)
+    sizes = weights.sum(axis=1)
+    one = moments(geometry.name, pair.rows)
+    width = one.shape[1]
+    sums = (weights @ one.reshape(len(one), -1)).reshape(-1, width, width)
+    few = sizes < geometry.n_minimal + 2
+    sums[few] = sums[0]
+    apart = distances(geometry.name, fit(geometry.name, sums), pair.rows) * np.float32(pair.scale)
+    equations = geometry.n_equations * np.where(few, len(one), sizes)
+    correction = np.sqrt(equations / np.maximum(equations - geometry.n_parameters, 1e-9))
+    limit = 2.0 * (4 - geometry.dimension)
+    robust = (weights * np.minimum(np.square(apart / SIGMA), limit)).sum(axis=1)
+    cost = robust + np.log(4.0) * geometry.dimension * sizes + np.log(4.0 * np.maximum(sizes, 1.0)) * geometry.n_parameters
+    return apart, np.minimum(correction, _MAX_CORRECTION).astype(np.float32), np.where(sizes > 0, cost, 0.0)
+
+
+@njit(cache=True)
+def _own_and_other(apart, correction, table, positions, own, other):
+    """Distance of each point to its own motion's model, and the least to another motion's."""
+    for s in range(table.shape[0]):
+        for i in range(apart.shape[1]):
+            best = np.float32(1e9)
+            for k in range(table.shape[1]):
+                m = table[s, k]
+                if m < 0:
+                    break
+                if k == positions[s, i]:
+                    own[s, i] = apart[m, i] * correction[m]
+                elif apart[m, i] * correction[m] < best:
+                    best = apart[m, i] * correction[m]
+            other[s, i] = best
+
+
+def _summaries(own: np.ndarray, other: np.ndarray, positions: np.ndarray) -> np.ndarray:
+    """``RESIDUALS`` and ``RIVALS`` (n_segmentations, 13)."""
+    if not own.shape[1]:
+        return np.zeros((len(own), len(RESIDUALS) + len(RIVALS)))
+    near = np.minimum(own, 1e4)
+    columns = [np.log(near.mean(axis=1) + _FLOOR), np.log(np.sqrt(np.square(near).mean(axis=1)) + _FLOOR)]
+    columns += [np.log(np.median(own, axis=1) + _FLOOR), *((own > t).mean(axis=1) for t in LEVELS)]
+    better = other < own
+    worst = np.zeros(len(own))
+    for s in range(len(own)):
+        inside = np.bincount(positions[s])
+        worst[s] = (np.bincount(positions[s], weights=better[s]) / np.maximum(inside, 1)).max()
+    ratio = np.clip(np.log((own + 0.1) / (other + 0.1)), -4.0, 4.0)
+    margin = np.minimum(own, _FAR) - np.minimum(other, _FAR)
+    clearly = better & (own > 2.0 * other) & (own > SIGMA)
+    return np.column_stack([*columns, better.mean(axis=1), clearly.mean(axis=1), worst, ratio.mean(axis=1), margin.mean(axis=1)])
+
+
+def _gric(costs: np.ndarray, rows: list[np.ndarray], counts: np.ndarray, is_long: np.ndarray) -> np.ndarray:
+    """Mean GRIC per observation, (n_segmentations, n_ranges, n_models + 1)."""
+    found = np.zeros((len(rows), len(RANGES), len(GEOMETRIES) + 1))
+    if not len(counts):
+        return found
+    both = np.concatenate([costs, costs.min(axis=2, keepdims=True)], axis=2)
+    for r, chosen in enumerate((np.ones(len(counts), bool), ~is_long, is_long)):
+        chosen = chosen if chosen.any() else np.ones(len(counts), bool)
+        per_motion = both[chosen].sum(axis=0) / max(int(counts[chosen].sum()), 1)
+        for s, own in enumerate(rows):
+            found[s, r] = per_motion[own].sum(axis=0)
+    return found
+
+
+def cut_measures(kernel: np.ndarray, segmentations: Sequence[np.ndarray]) -> np.ndarray:
+    """``CUTS`` of segmentations in a kernel: normalised cut per motion, and shares of the nearest neighbours in other motions.
+
+    Parameters
+    ----------
+    kernel : ndarray of shape (P, P)
+        Not negative, zero diagonal. Points without any neighbour are left out.
+    segmentations : sequence of ndarray of shape (P,), int
+
+    Returns
+    -------
+    ndarray of shape (n_segmentations, 7)
+    """
+    used = np.flatnonzero(kernel.any(axis=1))
+    if len(used) < 2:
+        return np.zeros((len(segmentations), len(CUTS)))
+    kernel = kernel if len(used) == len(kernel) else kernel[np.ix_(used, used)]
+    most = min(max(NEIGHBOURS), len(used) - 1)
+    near = np.argpartition(-kernel, most - 1, axis=1)[:, :most]
+    near = np.take_along_axis(near, np.argsort(-np.take_along_axis(kernel, near, axis=1), axis=1, kind="stable"), axis=1)
+    degree = kernel.sum(axis=1)
+    members, rows = motions_of([labels[used] for labels in segmentations])
+    weights = members.astype(kernel.dtype)
+    inside = ((weights @ kernel) * weights).sum(axis=1)
+    volume = np.maximum(weights @ degree, 1e-12)
+    found = np.empty((len(segmentations), len(CUTS)))
+    for s, labels in enumerate(segmentations):
+        mine = labels[used]
+        running = np.cumsum((mine[near] != mine[:, None]).mean(axis=0))
+        found[s, 0] = (1.0 - inside[rows[s]] / volume[rows[s]]).mean()
+        found[s, 1:] = [running[min(k, most) - 1] / min(k, most) for k in NEIGHBOURS]
+    return found

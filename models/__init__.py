@@ -25,12 +25,7 @@ _PUBLIC = {
     "Explanation": "images.classifier",
 }
 
-__all__ = [
-    "list_models",
-    "load_model",
-    "resolve_model",
-    *_PUBLIC,
-]
+__all__ = ["list_models", "load_model", "resolve_model", *_PUBLIC]
 
 
 def __getattr__(name: str) -> Any:

@@ -123,9 +123,7 @@ def check_array(path, arrays: dict[str, np.ndarray], name: str, dtype, shape: tu
     fits = array.ndim == len(shape) and all(want is None or want == have for want, have in zip(shape, array.shape))
     if array.dtype != np.dtype(dtype) or not fits:
         wanted = tuple("any" if want is None else want for want in shape)
-        raise ValueError(
-            f"{path}: damaged (array {name!r} is {array.dtype} {array.shape}, expected {np.dtype(dtype)} {wanted})"
-        )
+        raise ValueError(f"{path}: damaged (array {name!r} is {array.dtype} {array.shape}, expected {np.dtype(dtype)} {wanted})")
     if array.dtype.kind == "f" and np.isnan(array).any():
         raise ValueError(f"{path}: damaged (array {name!r} holds NaN)")
     return array

@@ -90,6 +90,12 @@ def text(value: Any) -> str:
     return "-" if value is None else str(value)
 
 
+def markdown_table(columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
+    """Return a table in Markdown, cells as :func:`text` gives them."""
+    head = list(columns)
+    return "".join("| " + " | ".join(map(text, line)) + " |\n" for line in (head, ["---"] * len(head), *rows))
+
+
 def progress(iterable: Iterable, quiet: bool, description: str, total: int | None = None) -> Iterable:
     """Pass an iterable through, with a bar on stderr when that is a terminal."""
     if quiet or not sys.stderr.isatty():

@@ -57,12 +57,7 @@ class Level:
 
 
 def gaussian_pyramid(
-    image: npt.NDArray[np.uint8],
-    scales_per_octave: int = 4,
-    *,
-    min_size: int = 12,
-    min_scale: float = 0.0,
-    max_scale: float = 1.0,
+    image: npt.NDArray[np.uint8], scales_per_octave: int = 4, *, min_size: int = 12, min_scale: float = 0.0, max_scale: float = 1.0
 ) -> list[Level]:
     """Levels of scale ``2 ** (-k / scales_per_octave)``, for whole k, from large to small.
 

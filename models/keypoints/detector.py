@@ -20,6 +20,8 @@ from .shape_regression import ShapeRegressor
 from .window_search import WindowSearch
 
 KIND = "keypoint detector"
+
+
 class Detection(NamedTuple):
     """One detected keypoint.
 

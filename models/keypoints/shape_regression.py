@@ -139,13 +139,7 @@ class ShapeRegressor:
         return chosen
 
     def predict(
-        self,
-        face: Face,
-        levels: Sequence[Level],
-        keypoint: str,
-        pool: FeaturePool,
-        classifier: KeypointModel,
-        reference_ied: float,
+        self, face: Face, levels: Sequence[Level], keypoint: str, pool: FeaturePool, classifier: KeypointModel, reference_ied: float
     ) -> PredictedKeypoint:
         """Predict one keypoint of a face, in a pyramid from large to small.
 

@@ -79,10 +79,7 @@ class WindowSearch:
         if max_size is not None and not max_size >= smallest:
             raise ValueError(f"max_size={max_size}: expected at least min_size, {smallest:g} pixels")
         return gaussian_pyramid(
-            image,
-            self.scales_per_octave,
-            min_scale=0.0 if max_size is None else window / max_size,
-            max_scale=window / smallest,
+            image, self.scales_per_octave, min_scale=0.0 if max_size is None else window / max_size, max_scale=window / smallest
         )
 
     def strips(

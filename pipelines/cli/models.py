@@ -34,9 +34,7 @@ def list_command(as_json: AsJson = False) -> None:
 
 @app.command("show")
 @one_line_errors
-def show(
-    name: Annotated[str, typer.Argument(help="Name of a shipped model, or a model file.")], as_json: AsJson = False
-) -> None:
+def show(name: Annotated[str, typer.Argument(help="Name of a shipped model, or a model file.")], as_json: AsJson = False) -> None:
     """Show the header of a model: settings, training, scores; and its card."""
     import json
 

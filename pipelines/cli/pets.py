@@ -82,7 +82,6 @@ def classify(
     from ...vision.images import read_image
     from ...vision.words.pet_features import Photograph
     from ..common.outputs import check_outputs, make_folder, overlay_paths
-    from ..pets.report import draw_evidence
 
     pictures = overlay_paths(images, overlay, "evidence") if overlay is not None else []
     classifier = _load(model)
@@ -96,6 +95,8 @@ def classify(
             photograph = Photograph(read_image(path))
             probabilities = classifier.predict_proba([photograph])[0]
             if pictures:
+                from ..pets.report import draw_evidence
+
                 draw_evidence(pictures[i], [(path.name, classifier.explain(photograph))])
         except ValueError as error:
             complain(error)

@@ -14,19 +14,12 @@ import numpy as np
 
 from ..common.image_folders import IMAGE_SUFFIXES, read_rows
 
-KEYPOINTS = (
-    "left_eye",
-    "right_eye",
-    "left_nose",
-    "right_nose",
-    "left_mouth",
-    "right_mouth",
-    "left_ear",
-    "right_ear",
-    "chin",
-)
+KEYPOINTS = ("left_eye", "right_eye", "left_nose", "right_nose", "left_mouth", "right_mouth", "left_ear", "right_ear", "chin")
 #: The keypoint that the same model finds in a mirrored photograph.
 MIRROR = {name: name.replace("left", "RIGHT").replace("right", "left").replace("RIGHT", "right") for name in KEYPOINTS}
+
+#: Positions of the keypoints' mirror images, in their order.
+MIRROR_ORDER = [KEYPOINTS.index(MIRROR[name]) for name in KEYPOINTS]
 
 # Points of the 68-point scheme, counted from 0, whose mean is the keypoint.
 _OF_68 = {
@@ -83,6 +76,12 @@ class FaceImage:
     def ied(self) -> np.ndarray:
         """Distance in pixels between the eye centres of each face, shape (n_faces,)."""
         return np.hypot(*(self.faces[:, 0] - self.faces[:, 1]).T)
+
+    def mirrored(self, width: int) -> FaceImage:
+        """The annotations of the mirror image; ``width`` is the photograph's, in pixels."""
+        faces = np.stack([width - 1 - self.faces[:, MIRROR_ORDER, 0], self.faces[:, MIRROR_ORDER, 1]], axis=-1)
+        x0, y0, x1, y1 = self.ignore.T
+        return FaceImage(self.path, faces, self.visible[:, MIRROR_ORDER], np.column_stack([width - 1 - x1, y0, width - 1 - x0, y1]))
 
 
 def read_faces(folder: str | Path) -> list[FaceImage]:

@@ -14,7 +14,7 @@ import numpy as np
 from ...models.files import replacing
 from ...models.keypoints.detector import Detection, KeypointDetector
 from ...vision.images import read_image
-from ..console import plain, text
+from ..console import markdown_table, plain
 from .average_precision import FALSE, HIT, MAX_DETECTIONS, Curve, Judged, judge, pooled
 from .data import KEYPOINTS, FaceImage
 
@@ -71,8 +71,7 @@ class Evaluation:
 
 def judge_image(detections: Sequence[Detection], image: FaceImage, keypoint: str, tolerance: float) -> Judged:
     """Judge the detections of one keypoint in one photograph."""
-    mine = [d for d in detections if d.keypoint == keypoint]
-    i = KEYPOINTS.index(keypoint)
+    i, mine = KEYPOINTS.index(keypoint), [d for d in detections if d.keypoint == keypoint]
     xy, score = [(d.x, d.y) for d in mine], [d.score for d in mine]
     return judge(xy, score, image.faces[:, i], image.visible[:, i], image.ied, image.ignore, tolerance)
 
@@ -158,11 +157,10 @@ def write_report(folder: Path, record: dict, evaluation: Evaluation) -> None:
     """
     with replacing(folder / "report.json") as path:
         path.write_text(json.dumps(plain(record), indent=1) + "\n", encoding="utf-8")
-    lines = ["| " + " | ".join(COLUMNS.values()) + " |", "|" + "---|" * len(COLUMNS)]
-    lines += ["| " + " | ".join(text(row.get(column)) for column in COLUMNS) + " |" for row in evaluation.rows]
+    table = markdown_table(COLUMNS.values(), ([row.get(column) for column in COLUMNS] for row in evaluation.rows))
     settings = ", ".join(f"{key}: {value}" for key, value in record["settings"].items())
     with replacing(folder / "report.md") as path:
-        path.write_text(f"# Face keypoints\n\n{settings}\n\n" + "\n".join(lines) + "\n", encoding="utf-8")
+        path.write_text(f"# Face keypoints\n\n{settings}\n\n{table}", encoding="utf-8")
     for tolerance in TOLERANCES:
         _write_curves(folder / f"curves_{100 * tolerance:.0f}.png", evaluation, tolerance)
     for keypoint in dict.fromkeys(name for name, _ in evaluation.curves):
@@ -189,10 +187,13 @@ def _write_curves(path: Path, evaluation: Evaluation, tolerance: float) -> None:
 def _write_pictures(path: Path, evaluation: Evaluation, keypoint: str, columns: int = 8) -> None:
     """Three rows: best hits, best-scoring false detections, and points that nothing hit, in the order of their images."""
     tile, gap = 128, 22
-    rows = [_hits(evaluation, keypoint), _false(evaluation, keypoint), _missed(evaluation, keypoint)]
-    titles = ["best hits", "false detections with the highest scores", "points that no detection hit"]
+    rows = {
+        "best hits": _ranked(evaluation, keypoint, HIT),
+        "false detections with the highest scores": _ranked(evaluation, keypoint, FALSE),
+        "points that no detection hit": _missed(evaluation, keypoint),
+    }
     sheet = np.full((3 * (tile + gap), columns * tile, 3), 32, np.uint8)
-    for r, (title, places) in enumerate(zip(titles, rows)):
+    for r, (title, places) in enumerate(rows.items()):
         top = r * (tile + gap)
         cv2.putText(sheet, f"{keypoint}: {title}", (6, top + 15), cv2.FONT_HERSHEY_SIMPLEX, 0.45, (255, 255, 255), 1)
         for c, (image, xy, width) in enumerate(places[:columns]):
@@ -203,20 +204,13 @@ def _write_pictures(path: Path, evaluation: Evaluation, keypoint: str, columns: 
 
 
 def _ranked(evaluation: Evaluation, keypoint: str, outcome: int) -> list[tuple[FaceImage, np.ndarray, float]]:
+    """Image, position and width of the part to show of all detections with that outcome, by falling score."""
     found = []
     for image, judged in zip(evaluation.images, evaluation.judged[keypoint, TOLERANCES[1]]):
         width = 2.5 * float(np.median(image.ied)) if len(image.ied) else 100.0
         found += [(judged.score[i], image, judged.xy[i], width) for i in np.flatnonzero(judged.outcome == outcome)]
     found.sort(key=lambda entry: -entry[0])
     return [(image, xy, width) for _, image, xy, width in found]
-
-
-def _hits(evaluation: Evaluation, keypoint: str):
-    return _ranked(evaluation, keypoint, HIT)
-
-
-def _false(evaluation: Evaluation, keypoint: str):
-    return _ranked(evaluation, keypoint, FALSE)
 
 
 def _missed(evaluation: Evaluation, keypoint: str):

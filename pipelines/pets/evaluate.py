@@ -66,9 +66,7 @@ def divide(files: Sequence[PetFile]) -> tuple[list[PetFile], list[PetFile]]:
 
 
 def evaluate_classifier(
-    model: ImageClassifier,
-    files: Sequence[PetFile],
-    watch: Callable[[Sequence, int], Any] = lambda items, n: items,
+    model: ImageClassifier, files: Sequence[PetFile], watch: Callable[[Sequence, int], Any] = lambda items, n: items
 ) -> Evaluation:
     """Errors of a model on the test photographs; where the data have a training split, other methods learnt from it beside it."""
     train, test = divide(files)

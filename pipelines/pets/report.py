@@ -9,10 +9,13 @@ from typing import Any
 
 import cv2
 import numpy as np
+from matplotlib import colormaps
+from matplotlib.figure import Figure
 
 from ...models.files import replacing
 from ...models.images.classifier import HEADS, WHOLE, Explanation, ImageClassifier, metric_on
 from ...models.images.scorers import AdditiveScorer
+from ..console import markdown_table
 from .data import PetFile, Photographs
 from .evaluate import COLUMNS, Evaluation
 
@@ -67,10 +70,13 @@ def _strip(patches: Sequence[np.ndarray], n: int) -> np.ndarray:
     return np.hstack([np.pad(p, ((2, 2), (2, 2), (0, 0)), constant_values=255) for p in [*patches, *white]])
 
 
+def _save(figure: Figure, path: Path) -> None:
+    with replacing(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=110)
+
+
 def draw_words(path: Path, model: ImageClassifier, part: str, patches: Patches) -> None:
     """The strongest words of a part, each with patches of training photographs and the class that it is evidence for."""
-    from matplotlib.figure import Figure
-
     additive = model.scorers[part][0]
     chosen = [int(c) for c in model.selected(part) if c < _n_words(model)][:N_WORDS]
     if not chosen:
@@ -85,8 +91,7 @@ def draw_words(path: Path, model: ImageClassifier, part: str, patches: Patches) 
         axes.imshow(_strip(patches.of(column, N_PATCHES), N_PATCHES))
         axes.set_title(title, fontsize=8, loc="left", pad=2)
         axes.axis("off")
-    with replacing(path) as temporary:
-        figure.savefig(temporary, format="png", dpi=110)
+    _save(figure, path)
 
 
 def _n_words(model: ImageClassifier) -> int:
@@ -95,8 +100,6 @@ def _n_words(model: ImageClassifier) -> int:
 
 def draw_pairs(path: Path, model: ImageClassifier, part: str, patches: Patches, y: np.ndarray) -> None:
     """Pairs of words whose product sDist of order 2 uses on the chosen columns, side by side (Figure 4.6)."""
-    from matplotlib.figure import Figure
-
     metric = metric_on(patches.by_column.tocsr(), y, model.selected(part), 2)
     pairs = [pair for pair in metric.pairs() if max(pair) < _n_words(model)][:N_PAIRS]
     if not pairs:
@@ -108,8 +111,7 @@ def draw_pairs(path: Path, model: ImageClassifier, part: str, patches: Patches, 
             axes.imshow(_strip(patches.of(column, N_PATCHES // 2), N_PATCHES // 2))
             axes.set_title(str(names[column]), fontsize=8, loc="left", pad=2)
             axes.axis("off")
-    with replacing(path) as temporary:
-        figure.savefig(temporary, format="png", dpi=110)
+    _save(figure, path)
 
 
 def draw_component(path: Path, values: np.ndarray, labels: Sequence[str], n_bins: int = 30) -> None:
@@ -117,8 +119,6 @@ def draw_component(path: Path, values: np.ndarray, labels: Sequence[str], n_bins
 
     ``values`` (n,) are the first principal component of the rows in the learnt subspace, ``labels`` their two classes.
     """
-    from matplotlib.figure import Figure
-
     names, codes = np.unique(np.asarray(labels, dtype=str), return_inverse=True)
     edges = np.histogram_bin_edges(values, n_bins)
     shares = [np.histogram(values[codes == c], edges)[0] / max(1, (codes == c).sum()) for c in (0, 1)]
@@ -128,15 +128,11 @@ def draw_component(path: Path, values: np.ndarray, labels: Sequence[str], n_bins
     axes.bar(edges[:-1], difference, np.diff(edges), align="edge", color=np.where(difference > 0, "tab:blue", "tab:orange"))
     axes.axhline(0, color="black", linewidth=0.8)
     axes.set(xlabel="first principal component of L x", ylabel=f"% of {names[0]} minus % of {names[1]}")
-    with replacing(path) as temporary:
-        figure.savefig(temporary, format="png", dpi=110)
+    _save(figure, path)
 
 
 def draw_pixels(path: Path, images: Sequence[np.ndarray], strengths: np.ndarray, titles: Sequence[str]) -> None:
     """Chosen pixels on images (H, W) (Figure 4.3): the stronger, the redder; pixels of strength 0 stay grey."""
-    from matplotlib import colormaps
-    from matplotlib.figure import Figure
-
     figure = Figure(figsize=(2.4 * len(images), 2.7), layout="constrained")
     red = 0.25 + 0.75 * strengths / max(float(strengths.max()), 1e-12)
     for axes, image, title in zip(np.ravel(figure.subplots(1, len(images))), images, titles):
@@ -147,14 +143,11 @@ def draw_pixels(path: Path, images: Sequence[np.ndarray], strengths: np.ndarray,
         axes.imshow(shown)
         axes.set_title(title, fontsize=9)
         axes.axis("off")
-    with replacing(path) as temporary:
-        figure.savefig(temporary, format="png", dpi=110)
+    _save(figure, path)
 
 
 def draw_evidence(path: Path, explained: Sequence[tuple[str, Explanation]]) -> None:
     """Photographs, each above the same with its evidence: red for the label, blue against it."""
-    from matplotlib.figure import Figure
-
     figure = Figure(figsize=(3 * len(explained), 5.6), layout="constrained")
     for column, (title, e) in zip(np.reshape(figure.subplots(2, len(explained)), (2, -1)).T, explained):
         heat = cv2.GaussianBlur(e.heat, (0, 0), 6.0)
@@ -166,8 +159,7 @@ def draw_evidence(path: Path, explained: Sequence[tuple[str, Explanation]]) -> N
         column[1].set_title(f"{e.label} {e.probability:.2f}", fontsize=8)
         for axes in column:
             axes.axis("off")
-    with replacing(path) as temporary:
-        figure.savefig(temporary, format="png", dpi=110)
+    _save(figure, path)
 
 
 def first_component(Z: np.ndarray) -> np.ndarray:
@@ -177,21 +169,13 @@ def first_component(Z: np.ndarray) -> np.ndarray:
     return centred @ directions[0]
 
 
-def markdown(rows: Sequence[dict[str, Any]]) -> str:
-    """The rows as a table."""
-    lines = ["| " + " | ".join(COLUMNS.values()) + " |", "|" + " --- |" * len(COLUMNS)]
-    for row in rows:
-        cells = [f"{row[c]:.3f}" if isinstance(row[c], float) else str(row[c]) for c in COLUMNS]
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines) + "\n"
-
-
 def write_report(folder: Path, record: dict[str, Any], model: ImageClassifier, found: Evaluation) -> None:
     """Write ``table.md``, ``results.json`` and the pictures; those of words need the training photographs."""
-    text = "# Errors on test photographs\n\n" + markdown(record["rows"])
+    rows = ([row[column] for column in COLUMNS] for row in record["rows"])
+    text = "# Errors on test photographs\n\n" + markdown_table(COLUMNS.values(), rows)
     if found.breeds:
-        text += "\n## By breed\n\n| head boxes | breed | photographs | errors |\n| --- | --- | --- | --- |\n"
-        text += "".join(f"| {b['heads']} | {b['breed']} | {b['photographs']} | {b['errors']} |\n" for b in found.breeds)
+        breeds = ([b["heads"], b["breed"], b["photographs"], b["errors"]] for b in found.breeds)
+        text += "\n## By breed\n\n" + markdown_table(["head boxes", "breed", "photographs", "errors"], breeds)
     with replacing(folder / "table.md") as temporary:
         temporary.write_text(text, encoding="utf-8")
     with replacing(folder / "results.json") as temporary:

@@ -17,14 +17,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_selection import RFE
-from sklearn.linear_model import (
-    LinearRegression,
-    LogisticRegression,
-    Ridge,
-    SGDClassifier,
-    enet_path,
-    lars_path,
-)
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, SGDClassifier, enet_path, lars_path
 from sklearn.preprocessing import StandardScaler
 
 _SEARCH_STEPS = 14

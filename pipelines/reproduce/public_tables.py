@@ -28,7 +28,7 @@ from sklearn.preprocessing import StandardScaler
 
 from ...learners import FSAClassifier, FSAPath, FSARanker, PiecewiseLinear, Prior
 from ..common.checkpoints import Checkpoint
-from .datasets import load_set, mean_ndcg, read_lambdarank, read_mq2008
+from .datasets import Queries, load_set, mean_ndcg, read_lambdarank, read_mq2008
 
 SETS = ("dexter", "arcene", "madelon", "gisette_valid", "leukemia", "dorothea", "pcmac", "usps")
 SIZES = {
@@ -78,14 +78,16 @@ def _scaled(X):
     return StandardScaler(with_mean=not sp.issparse(X)).fit(X)
 
 
-class _OnColumns:
-    """A fitted classifier of some scaled columns."""
+class _Linear:
+    """A linear classifier on some scaled columns, as it was when it was taken over."""
 
-    def __init__(self, scaler, columns, model):
-        self.scaler, self.columns, self.model = scaler, columns, model
+    def __init__(self, scaler, columns, coef, intercept, classes):
+        self.scaler, self.columns = scaler, columns
+        self.coef, self.intercept, self.classes = coef.copy(), intercept.copy(), classes
 
     def predict(self, X):
-        return self.model.predict(self.scaler.transform(X)[:, self.columns])
+        scores = self.scaler.transform(X)[:, self.columns] @ self.coef.T + self.intercept
+        return self.classes[scores.argmax(axis=1) if scores.shape[1] > 1 else (scores[:, 0] > 0).astype(int)]
 
 
 def _l1(split, sizes, X, y):
@@ -95,31 +97,17 @@ def _l1(split, sizes, X, y):
     several = len(np.unique(y)) > 2
     settings = {"solver": "saga", "tol": 1e-3, "max_iter": 300, "warm_start": True} if several else {"solver": "liblinear"}
     model = _logistic(split, l1_ratio=1.0, **settings, random_state=0)
-    found: dict[int, tuple[int, _OnColumns]] = {}
-    n = len(y)
-    for c in np.geomspace(0.3, 3000, 25 if several else 60) / n:
+    found: dict[int, _Linear] = {}
+    for c in np.geomspace(0.3, 3000, 25 if several else 60) / len(y):
         model.set_params(C=c).fit(Z, y)
         columns = np.flatnonzero(np.abs(model.coef_).sum(axis=0))
-        if not len(columns):
-            continue
-        frozen = _Frozen(model.coef_[:, columns], model.intercept_, model.classes_)
+        linear = _Linear(scaler, columns, model.coef_[:, columns], model.intercept_, model.classes_)
         for k in sizes:
-            if len(columns) <= k and len(columns) >= found.get(k, (0,))[0]:
-                found[k] = len(columns), _OnColumns(scaler, columns, frozen)
+            if 0 < len(columns) <= k and (k not in found or len(columns) >= len(found[k].columns)):
+                found[k] = linear
         if len(columns) > max(sizes):
             break
-    return [found[k][1] if k in found else None for k in sizes]
-
-
-class _Frozen:
-    """Linear scores of a model that is fitted again."""
-
-    def __init__(self, coef, intercept, classes):
-        self.coef, self.intercept, self.classes = coef.copy(), intercept.copy(), classes
-
-    def predict(self, Z):
-        scores = Z @ self.coef.T + self.intercept
-        return self.classes[scores.argmax(axis=1) if scores.shape[1] > 1 else (scores[:, 0] > 0).astype(int)]
+    return [found.get(k) for k in sizes]
 
 
 def _rfe(split, sizes, X, y):
@@ -132,7 +120,8 @@ def _rfe(split, sizes, X, y):
     for k in sizes[::-1]:
         selector = RFE(base, n_features_to_select=k, step=0.2).fit(Z[:, columns], y)
         columns = columns[selector.support_]
-        found.append(_OnColumns(scaler, columns, selector.estimator_))
+        last = selector.estimator_
+        found.append(_Linear(scaler, columns, last.coef_, last.intercept_, last.classes_))
     return found[::-1]
 
 
@@ -151,8 +140,7 @@ def _abess(split, sizes, X, y):
         fitted = model(support_size=[k], thread=1).fit(Z[:, moving], codes)
         coef = np.asarray(fitted.coef_)
         coef = coef[None] if coef.ndim == 1 else coef.T
-        frozen = _Frozen(coef, np.atleast_1d(fitted.intercept_), classes)
-        found.append(_OnColumns(scaler, moving, frozen))
+        found.append(_Linear(scaler, moving, coef, np.atleast_1d(fitted.intercept_), classes))
     return found
 
 
@@ -222,59 +210,50 @@ def _boosting(split):
     return {"data": split.name, "method": "boosting", "k": X.shape[1], "error": error, "seconds_per_fit": seconds}
 
 
-def _fsa_ranker(train, valid):
-    """FSARanker with the response, penalty and size of greatest NDCG@10 on the validation part."""
-    best, value = None, -np.inf
+def _best(models, valid):
+    """The model of greatest NDCG@10 on the validation part, the first of equals."""
+    return max(models, key=lambda model: mean_ndcg(valid.grade, model.predict(valid.X), valid.qid))
+
+
+def _fsa_rankers(train, valid):
+    """FSARanker with several responses, penalties and sizes."""
     responses: tuple[Any, ...] = ("linear", "piecewise", PiecewiseLinear(4, "quantile"))
     for response in responses:
         for shrinkage in (1e-4, 1e-3, 1e-2):
             path = FSAPath(FSARanker(prior=Prior(shrinkage=shrinkage), response=response), sizes=[5, 10, 15, 20, 30, 46])
             path.fit(train.X, train.grade, qid=train.qid)
-            for k in path.sizes_:
-                score = mean_ndcg(valid.grade, path.get_estimator(k).predict(valid.X), valid.qid)
-                if score > value:
-                    best, value = path.get_estimator(k), score
-    return best
+            yield from map(path.get_estimator, path.sizes_)
 
 
-def _ridge_ranker(train, valid):
-    """Ridge regression of the grades with the penalty of greatest NDCG@10."""
-    fitted = [make_pipeline(StandardScaler(), Ridge(alpha)).fit(train.X, train.grade) for alpha in (0.1, 1, 10, 100, 1000)]
-    return max(fitted, key=lambda model: mean_ndcg(valid.grade, model.predict(valid.X), valid.qid))
+def _ridge_rankers(train, valid):
+    """Ridge regression of the grades with several penalties."""
+    for alpha in (0.1, 1, 10, 100, 1000):
+        yield make_pipeline(StandardScaler(), Ridge(alpha)).fit(train.X, train.grade)
 
 
-def _lightgbm_ranker(train, valid):
-    """LightGBM's ranker with the number of leaves of greatest NDCG@10."""
+def _lightgbm_rankers(train, valid):
+    """LightGBM's ranker with several numbers of leaves."""
     from lightgbm import LGBMRanker, early_stopping, log_evaluation
 
-    best, value = None, -np.inf
+    parts = []
+    for part in (train, valid):
+        order = np.argsort(part.qid, kind="stable")
+        parts.append((part.X[order], part.grade[order], np.unique(part.qid, return_counts=True)[1]))
+    (X, grade, group), (X_valid, grade_valid, group_valid) = parts
+    stop = {"eval_set": [(X_valid, grade_valid)], "eval_group": [group_valid], "eval_at": [10]}
     for leaves in (7, 15, 31):
-        sizes = [np.unique(part.qid, return_counts=True)[1] for part in (train, valid)]
-        order = [np.argsort(part.qid, kind="stable") for part in (train, valid)]
         model = LGBMRanker(n_estimators=500, num_leaves=leaves, learning_rate=0.05, n_jobs=1, random_state=0, verbose=-1)
-        model.fit(
-            train.X[order[0]],
-            train.grade[order[0]],
-            group=sizes[0],
-            eval_set=[(valid.X[order[1]], valid.grade[order[1]])],
-            eval_group=[sizes[1]],
-            eval_at=[10],
-            callbacks=[early_stopping(50, verbose=False), log_evaluation(0)],
-        )
-        score = mean_ndcg(valid.grade, model.predict(valid.X), valid.qid)
-        if score > value:
-            best, value = model, score
-    return best
+        yield model.fit(X, grade, group=group, callbacks=[early_stopping(50, verbose=False), log_evaluation(0)], **stop)
 
 
-RANKERS = {"annealed": _fsa_ranker, "ridge": _ridge_ranker, "lightgbm": _lightgbm_ranker}
+RANKERS = {"annealed": _fsa_rankers, "ridge": _ridge_rankers, "lightgbm": _lightgbm_rankers}
 
 
 def _mq2008(name: str, data_dir) -> dict[str, Any]:
     start = time.process_time()
     folds, sizes = [], []
     for train, valid, test in read_mq2008(data_dir):
-        model = RANKERS[name](train, valid)
+        model = _best(RANKERS[name](train, valid), valid)
         folds.append(mean_ndcg(test.grade, model.predict(test.X), test.qid))
         sizes.append(int(model.support_.sum()) if name == "annealed" else train.X.shape[1])
     found = {"k": sizes, "ndcg@10": float(np.mean(folds)), "folds": np.round(folds, 4).tolist()}
@@ -283,8 +262,9 @@ def _mq2008(name: str, data_dir) -> dict[str, Any]:
 
 def _lambdarank(name: str, data_dir) -> dict[str, Any]:
     train, test = read_lambdarank(data_dir)
-    half = train.qid <= np.quantile(np.unique(train.qid), 0.8)
-    model = RANKERS[name](*(type(train)(train.X[part], train.grade[part], train.qid[part]) for part in (half, ~half)))
+    fitted = train.qid <= np.quantile(np.unique(train.qid), 0.8)
+    parts = [Queries(train.X[rows], train.grade[rows], train.qid[rows]) for rows in (fitted, ~fitted)]
+    model = _best(RANKERS[name](*parts), parts[1])
     return {"data": "lambdarank", "method": name, "ndcg@10": mean_ndcg(test.grade, model.predict(test.X), test.qid)}
 
 

@@ -10,14 +10,7 @@ import numpy.typing as npt
 
 from .feature_pool import FeaturePool
 from .kernels import MAGNITUDE_SCALE
-from .level_kernels import (
-    corner_offsets,
-    dense_gradients,
-    dense_histograms,
-    dense_integrals,
-    histogram_offsets,
-    window_histograms,
-)
+from .level_kernels import corner_offsets, dense_gradients, dense_histograms, dense_integrals, histogram_offsets, window_histograms
 from .programs import Program
 
 __all__ = ["GROUP", "Buffers", "LevelChannels", "level_channels"]

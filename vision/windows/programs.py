@@ -11,15 +11,7 @@ from .feature_layout import Column, HogLayout
 from .kernels import LANES
 from .responses import Responses
 
-__all__ = [
-    "BlockTables",
-    "CompiledModel",
-    "Program",
-    "block_offsets",
-    "block_tables",
-    "compile_model",
-    "compile_program",
-]
+__all__ = ["BlockTables", "CompiledModel", "Program", "block_offsets", "block_tables", "compile_model", "compile_program"]
 
 _FIRST_STAGE = 8  # features of the first stage of a cascade; every next stage has twice as many. A choice
 

@@ -21,12 +21,7 @@ _SHARPNESS = (0.25, 0.5, 1.0, 2.0)  # of their weights: the held-out views selec
 
 
 def calibrate(
-    detector: KeypointDetector,
-    keypoint: str,
-    views: Sequence[NamedView],
-    precision: float,
-    n_jobs: int = 1,
-    mode: str = Mode.SCAN,
+    detector: KeypointDetector, keypoint: str, views: Sequence[NamedView], precision: float, n_jobs: int = 1, mode: str = Mode.SCAN
 ) -> tuple[KeypointModel, dict[str, float]]:
     """Choose how positions are averaged, their offset and the default threshold on views that were not fitted.
 
@@ -81,10 +76,5 @@ def calibrate(
     if recall < _LEAST_RECALL:  # that precision is out of reach
         recall, threshold = coarse.at_balance()
         threshold = threshold if np.isfinite(threshold) else 0.0  # no detection at all
-    scores = {
-        "ap_5": fine.average_precision,
-        "ap_10": coarse.average_precision,
-        "recall": recall,
-        "threshold": threshold,
-    }
+    scores = {"ap_5": fine.average_precision, "ap_10": coarse.average_precision, "recall": recall, "threshold": threshold}
     return replace(model, localisation=annotated(place), threshold=threshold), scores

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ....learners.designs.base import Design
 from ....learners.objective.losses import Loss, get_loss
 from ....learners.objective.priors import Prior
 from ....learners.solvers.accelerated_gradient import accelerated_gradient
@@ -126,20 +127,16 @@ def _select(
     counts = as_schedule(s.schedule, s.mu)(len(features), k, s.n_steps)
     counts = counts[: int(np.argmax(counts == k)) + 1]
 
+    def annealed(design: Design, y: np.ndarray, weight: np.ndarray, counts: np.ndarray, **start):
+        rate = annealing_step(loss, weight, s.learning_rate)
+        return anneal(design, y, loss, counts, sample_weight=weight, learning_rate=rate, prior=prior, **start)
+
     weight = weights(y[rows])
     sampled = patches[rows]
     low, bin_width = value_range(pool, sampled, features, s.n_bins, _RANGE_ROWS)
     design = PatchDesign(sampled, weight, pool=pool, features=features, n_bins=s.n_bins, low=low, bin_width=bin_width)
     switch = int(np.argmax(counts <= max(k, s.late * k))) + 1
-    state = anneal(
-        design,
-        y[rows],
-        loss,
-        counts[:switch],
-        sample_weight=weight,
-        learning_rate=annealing_step(loss, weight, s.learning_rate),
-        prior=prior,
-    )
+    state = annealed(design, y[rows], weight, counts[:switch])
     raw, offset = state.design.unstandardise(state.coef, state.intercept)
     kept = state.kept
     del design, state, sampled  # a gigabyte of codes
@@ -149,17 +146,7 @@ def _select(
     later = PatchDesign(patches, weight, pool=pool, n_bins=s.n_bins, **chosen).stored()
     coef = raw / np.where(later.inv > 0, later.inv, 1.0)[:, None, None]
     offset = offset + np.einsum("mw,mwq->q", later.mean, raw)
-    state = anneal(
-        later,
-        y,
-        loss,
-        counts[switch:],
-        sample_weight=weight,
-        learning_rate=annealing_step(loss, weight, s.learning_rate),
-        prior=prior,
-        coef=coef,
-        intercept=offset,
-    )
+    state = annealed(later, y, weight, counts[switch:], coef=coef, intercept=offset)
     kept = kept[state.kept]
     small = state.design
     # From zero: the annealed coefficients overshoot in the directions that many correlated features share, and

@@ -16,7 +16,7 @@ from ....vision.images import read_image
 from ....vision.pyramid import Level, gaussian_pyramid
 from ....vision.windows.feature_pool import FeaturePool
 from ..average_precision import NEAR, Curve, judge, pooled
-from ..data import KEYPOINTS, MIRROR, FaceImage
+from ..data import KEYPOINTS, MIRROR, MIRROR_ORDER, FaceImage
 from .fitting import FitSettings, fit_offsets
 from .views import SCALES_PER_OCTAVE, Near, each, gather_near, open_view
 
@@ -78,27 +78,23 @@ class _View(NamedTuple):
 
 def _open_faces(image: FaceImage, mirrored: bool, finest: float) -> list[_View]:
     pixels = open_view(image, KEYPOINTS[0], mirrored).pixels
-    faces, visible = image.faces, image.visible
-    if mirrored:
-        order = [KEYPOINTS.index(MIRROR[name]) for name in KEYPOINTS]
-        faces = np.stack([pixels.shape[1] - 1 - faces[:, order, 0], faces[:, order, 1]], axis=-1)
-        visible = visible[:, order]
+    shown = image.mirrored(pixels.shape[1]) if mirrored else image
     anchors = [KEYPOINTS.index(name) for name in ANCHORS]
-    usable = np.isfinite(faces[:, anchors]).all(axis=(1, 2))
+    usable = np.isfinite(shown.faces[:, anchors]).all(axis=(1, 2))
     if not usable.any():
         return []
     levels = gaussian_pyramid(pixels, SCALES_PER_OCTAVE, min_scale=finest / (1.5 * image.ied[usable].max()))
-    return [_View(points[:, 0] + 1j * points[:, 1], seen, levels) for points, seen in zip(faces[usable], visible[usable])]
+    points = shown.faces[usable, :, 0] + 1j * shown.faces[usable, :, 1]
+    return [_View(place, seen, levels) for place, seen in zip(points, shown.visible[usable])]
 
 
 def shape_of(images: Sequence[FaceImage], noise: float) -> ShapeModel:
     """Relative positions of the nine keypoints, from faces and their mirror images."""
     faces = np.concatenate([image.faces for image in images])
     visible = np.concatenate([image.visible for image in images])
-    order = [KEYPOINTS.index(MIRROR[name]) for name in KEYPOINTS]
-    both = np.concatenate([faces, faces[:, order] * [-1, 1]])
+    both = np.concatenate([faces, faces[:, MIRROR_ORDER] * [-1, 1]])
     anchors = np.array([KEYPOINTS.index(name) for name in ANCHORS])
-    return learn_shape(both, np.concatenate([visible, visible[:, order]]), KEYPOINTS, anchors, noise)
+    return learn_shape(both, np.concatenate([visible, visible[:, MIRROR_ORDER]]), KEYPOINTS, anchors, noise)
 
 
 def train_shape_regressor(

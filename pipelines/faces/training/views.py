@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from ....vision.images import read_image
-from ..data import KEYPOINTS, MIRROR, FaceImage
+from ..data import KEYPOINTS, FaceImage
 
 SCALES_PER_OCTAVE = 4
 """Levels of the pyramid per halving of the size, in training and in the trained detectors. A choice."""
@@ -57,15 +57,11 @@ class View:
 
 def open_view(image: FaceImage, keypoint: str, mirrored: bool) -> View:
     """Read a photograph, or its mirror image, with the annotations of one keypoint."""
-    pixels = read_image(image.path)
-    faces, ignore = image.faces, image.ignore
+    pixels, i = read_image(image.path), KEYPOINTS.index(keypoint)
+    shown = image.mirrored(pixels.shape[1]) if mirrored else image
     if mirrored:
-        last = pixels.shape[1] - 1
         pixels = np.ascontiguousarray(pixels[:, ::-1])
-        faces = np.stack([last - faces[..., 0], faces[..., 1]], axis=-1)
-        ignore = np.column_stack([last - ignore[:, 2], ignore[:, 1], last - ignore[:, 0], ignore[:, 3]])
-    i = KEYPOINTS.index(MIRROR[keypoint] if mirrored else keypoint)
-    return View(pixels, faces[:, i], image.visible[:, i], image.ied, faces[:, :2].mean(axis=1), ignore)
+    return View(pixels, shown.faces[:, i], shown.visible[:, i], image.ied, shown.faces[:, :2].mean(axis=1), shown.ignore)
 
 
 class Near(NamedTuple):

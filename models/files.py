@@ -1,15 +1,18 @@
 """The one file format of trained models: safetensors arrays with a JSON header. Loading runs no code.
 
 The metadata of the safetensors file have one entry, ``annealed``: a JSON object with ``format`` (``FORMAT``),
-``version`` (``VERSION``), ``kind`` (what the file is), and whatever the kind needs: settings, training, scores. The
-same arrays and header always give the same bytes.
+``version`` (``VERSION``), ``kind`` (what the file is), ``sha256`` (of the whole file, the digest itself counted as
+zeros), and whatever the kind needs: settings, training, scores. The same arrays and header always give the same bytes.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import tempfile
+import warnings
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,9 +21,14 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
+from .messages import short
+
 FORMAT = "annealed model"
-VERSION = 1  # raise it when a reader of the present version would misread the file
+VERSION = 2  # raise it when a reader of the present version would misread the file; version 1 has no checksum
 _KEY = "annealed"
+_NO_DIGEST = "0" * 64
+# Choices, far above what our models need: characters and nesting of the header, and the size of a number in an array.
+_MAX_HEADER, _MAX_DEPTH, _LARGEST = 10_000_000, 32, 1e12
 
 
 @contextmanager
@@ -68,10 +76,14 @@ def write_model(path: str | Path, kind: str, arrays: dict[str, np.ndarray], head
 
     The header is what JSON can hold, without NaN or infinity; the kind is checked when the file is read.
     """
-    text = json.dumps({**header, "format": FORMAT, "version": VERSION, "kind": kind}, sort_keys=True, allow_nan=False)
+    header = {**header, "format": FORMAT, "version": VERSION, "kind": kind, "sha256": _NO_DIGEST}
+    text = json.dumps(header, sort_keys=True, allow_nan=False)
     data = save({name: np.ascontiguousarray(array) for name, array in arrays.items()}, metadata={_KEY: text})
+    # The digest takes the place of its zeros; a backslash stands before each quotation mark, for this is JSON inside JSON.
+    key = b'\\"sha256\\": \\"'
+    digest = hashlib.sha256(data).hexdigest().encode()
     with replacing(path) as temporary:
-        temporary.write_bytes(data)
+        temporary.write_bytes(data.replace(key + _NO_DIGEST.encode(), key + digest, 1))
 
 
 def read_header(path: str | Path) -> dict[str, Any]:
@@ -97,33 +109,101 @@ def _read(path: Path, arrays: bool) -> tuple[dict[str, np.ndarray], dict[str, An
         with safe_open(path, framework="np") as file:
             text = (file.metadata() or {}).get(_KEY)
             data = {name: file.get_tensor(name) for name in file.keys()} if arrays else {}  # noqa: SIM118
-    except (SafetensorError, OSError, TypeError, AttributeError, KeyError) as error:
-        reason = " ".join(str(error).split())
-        raise ValueError(f"{path}: damaged, or not a safetensors file ({reason})") from None
+    except (SafetensorError, OSError, TypeError, ValueError, AttributeError, KeyError) as error:
+        raise ValueError(short(f"{path}: damaged, or not a safetensors file ({error})")) from None
     try:
-        header = json.loads(text or "")
-    except (TypeError, ValueError):
+        header = json.loads(text) if text and len(text) <= _MAX_HEADER else None
+    except (ValueError, RecursionError):
         header = None
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise ValueError(f"{path}: a safetensors file, but not an annealed model")
-    if not isinstance(header.get("version"), int) or not isinstance(header.get("kind"), str):
+    version = header.get("version")
+    if type(version) is not int or version < 1 or not isinstance(header.get("kind"), str):
         raise ValueError(f"{path}: damaged (the header lacks its version or kind)")
-    if header["version"] > VERSION:
-        raise ValueError(
-            f"{path}: format version {header['version']}, this annealed reads up to version {VERSION}: install a newer"
-        )
+    if version > VERSION:
+        raise ValueError(short(f"{path}: format version {version}, this annealed reads up to version {VERSION}: install a newer"))
+    _check_values(path, header)
+    recorded = header.pop("sha256", None)
+    if recorded is None and version == 1:
+        if arrays:
+            warnings.warn(f"{path}: of an older format without a checksum; renew it with `annealed models convert`", stacklevel=4)
+    elif not isinstance(recorded, str) or len(recorded) != len(_NO_DIGEST) or _digest(path, recorded) != recorded:
+        raise ValueError(f"{path}: damaged (its checksum does not fit its content)")
     return data, header
 
 
-def check_array(path, arrays: dict[str, np.ndarray], name: str, dtype, shape: tuple[int | None, ...]) -> np.ndarray:
-    """Return an array of a model file after checking that it is there, of that type and shape (None: any length), and finite."""
+def _check_values(path: Path, header: dict[str, Any]) -> None:
+    """Refuse what `write_model` never writes: numbers that are not finite, and deep nesting."""
+    level: list[Any] = [header]
+    for _ in range(_MAX_DEPTH):
+        if any(isinstance(value, float) and not np.isfinite(value) for value in level):
+            raise ValueError(f"{path}: damaged (the header holds a number that is not finite)")
+        groups = [value.values() if isinstance(value, dict) else value for value in level if isinstance(value, dict | list)]
+        level = [value for group in groups for value in group]
+        if not level:
+            return
+    raise ValueError(f"{path}: damaged (the header is nested more than {_MAX_DEPTH} deep)")
+
+
+def _digest(path: Path, recorded: str) -> str:
+    """SHA-256 of a file in which its own digest counts as zeros."""
+    with path.open("rb") as file:
+        start = file.read(8)
+        digest = hashlib.sha256(start)
+        digest.update(file.read(int.from_bytes(start, "little")).replace(recorded.encode(), _NO_DIGEST.encode(), 1))
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+@contextmanager
+def reading(path: str | Path) -> Iterator[None]:
+    """Turn whatever a damaged file can cause while its parts are put together into one line that names the file."""
+    try:
+        yield
+    except ValueError as error:
+        message = str(error)
+        raise ValueError(short(message if message.startswith(str(path)) else f"{path}: damaged ({message})")) from None
+    except (LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
+        raise ValueError(short(f"{path}: damaged header ({type(error).__name__}: {error})")) from None
+
+
+def check_settings(
+    record: Any, defaults: Mapping[str, Any], limits: Mapping[str, tuple[float, float]] | None = None
+) -> dict[str, Any]:
+    """Return a JSON object of a header as settings, lists as tuples, after checking each against an example of its value.
+
+    An example is a bool, int, float, str, or a tuple of these; ``limits`` are the least and the greatest number, or entry, of some
+    settings, and any other number lies between -1e6 and 1e6.
+    """
+    if not isinstance(record, dict) or record.keys() != defaults.keys():
+        raise ValueError(f"settings {record}: expected {', '.join(defaults)}")
+    for name, example in defaults.items():
+        value, several = record[name], isinstance(example, tuple)
+        low, high = (limits or {}).get(name, (-1e6, 1e6))
+        if not isinstance(value, list if several else type(example) | int) or (several and not 0 < len(value) <= 1000):
+            raise ValueError(f"{name}={value!r}: expected {'a list' if several else type(example).__name__}")
+        for entry in value if several else [value]:
+            wanted = type(example[0] if several else example)
+            right = type(entry) is wanted or (wanted is float and type(entry) is int)
+            if not right or (wanted in (int, float) and not low <= entry <= high):
+                raise ValueError(f"{name}={value!r}: expected {wanted.__name__}, numbers from {low:g} to {high:g}")
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in record.items()}
+
+
+def check_array(
+    path, arrays: dict[str, np.ndarray], name: str, dtype, shape: tuple[int | None, ...], low: float = -_LARGEST
+) -> np.ndarray:
+    """Return an array of a model file after checking that it is there, of that type and shape (None: any length), and in range."""
     if name not in arrays:
         raise ValueError(f"{path}: damaged (array {name!r} is missing)")
     array = arrays[name]
     fits = array.ndim == len(shape) and all(want is None or want == have for want, have in zip(shape, array.shape))
     if array.dtype != np.dtype(dtype) or not fits:
         wanted = tuple("any" if want is None else want for want in shape)
-        raise ValueError(f"{path}: damaged (array {name!r} is {array.dtype} {array.shape}, expected {np.dtype(dtype)} {wanted})")
-    if array.dtype.kind == "f" and np.isnan(array).any():
-        raise ValueError(f"{path}: damaged (array {name!r} holds NaN)")
+        raise ValueError(
+            f"{path}: damaged (array {name!r} is {array.dtype} {array.shape}, expected {np.dtype(dtype)} {wanted})"
+        )
+    if array.dtype.kind == "f" and array.size and not (array.min() >= low and array.max() <= _LARGEST):  # NaN fails both
+        raise ValueError(f"{path}: damaged (array {name!r} has an entry outside {low:g} to {_LARGEST:g}, or that is no number)")
     return array

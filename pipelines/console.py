@@ -5,12 +5,17 @@ from __future__ import annotations
 import functools
 import json
 import sys
+import warnings
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import typer
 
+from ..models.messages import short
+
 BAD_INPUT = 2  # exit code
+_PACKAGE = Path(__file__).absolute().parents[1]
 
 
 def new_app(help: str) -> typer.Typer:
@@ -26,22 +31,30 @@ def new_app(help: str) -> typer.Typer:
 
 
 def complain(message: object) -> None:
-    """Print one line on stderr; ends of lines become blanks."""
-    typer.echo("annealed: " + " ".join(str(message).split()), err=True)
+    """Print one line on stderr; ends of lines become blanks, and the middle of a long one is left out."""
+    typer.echo("annealed: " + short(message), err=True)
 
 
 def one_line_errors(command):
-    """Decorate a command: bad input, and files or packages that are not there, become a line and exit code 2, an interrupt 130."""
+    """Decorate a command: bad input, and files or packages that are not there, become a line and exit code 2, an interrupt 130.
+
+    With ``--json`` the line is also an object with ``error`` on stdout. Our own warnings become lines too; those of libraries are
+    for programmers, and are left out.
+    """
 
     @functools.wraps(command)
     def wrapped(*args, **kwargs):
         try:
-            return command(*args, **kwargs)
+            with warnings.catch_warnings():
+                warnings.showwarning = _show_warning
+                return command(*args, **kwargs)
         except BrokenPipeError:  # the reader of our output has gone: nothing to say, and nobody to say it to
             sys.stderr.close()
             raise typer.Exit(1) from None
         except (ValueError, OSError, ModuleNotFoundError) as error:
             complain(error)
+            if kwargs.get("as_json"):
+                print_json({"error": short(error)})
             raise typer.Exit(BAD_INPUT) from None
         except KeyboardInterrupt:
             complain("interrupted")
@@ -50,9 +63,14 @@ def one_line_errors(command):
     return wrapped
 
 
+def _show_warning(message, category, filename, lineno, file=None, line=None) -> None:
+    if _PACKAGE in Path(filename).parents and issubclass(category, UserWarning):
+        complain(message)
+
+
 def print_json(record: Any) -> None:
-    """Print one JSON document on one line of stdout, see :func:`plain`."""
-    typer.echo(json.dumps(plain(record), allow_nan=False, ensure_ascii=False))
+    """Print one JSON document on one line of stdout, see :func:`plain`; in ASCII, for names of files may be no text."""
+    typer.echo(json.dumps(plain(record), allow_nan=False))
 
 
 def plain(value: Any) -> Any:

@@ -16,7 +16,7 @@ from sklearn.model_selection import StratifiedKFold
 from ...learners import FSAClassifier, Prior, Schedule, SDist
 from ...vision.words.pet_features import PetFeatures, Photograph
 from ...vision.words.visual_words import VisualWords
-from ..files import check_array, read_model, write_model
+from ..files import check_array, check_settings, read_model, reading, write_model
 from .evidence import occurrences, paint
 from .scorers import SCORERS, AdditiveScorer, MetricScorer, Scorer, mean_probabilities
 
@@ -448,26 +448,27 @@ class ImageClassifier:
         """
         path = Path(path)
         arrays, header = read_model(path, KIND)
-        try:
-            features = PetFeatures(**header["features"])
-            settings = ClassifierSettings(**header["settings"])
+        with reading(path):
+            seed = None if header["features"]["random_state"] is None else 0
+            example = PetFeatures(random_state=seed).get_params()
+            limits = {"n_words": (1, 1e6), "side": (32, 4096), "head_side": (32, 4096), "random_state": (0, 2**32)}
+            features = PetFeatures(**check_settings(header["features"], example, limits))
+            settings = ClassifierSettings(**check_settings(header["settings"], vars(ClassifierSettings())))
             settings.check()
-            classes = [str(c) for c in header["classes"]]
+            classes = list(check_settings({"classes": header["classes"]}, {"classes": ("cat",)})["classes"])
             kinds = {str(part): [str(k) for k in listed] for part, listed in header["scorers"].items()}
             fits = WHOLE in kinds and all(kind in SCORERS for listed in kinds.values() for kind in listed)
             if len(classes) < 2 or not fits or not set(kinds) <= {WHOLE, HEADS} or not all(kinds.values()):
                 raise ValueError("classes or scorers")
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise ValueError(f"{path}: damaged header ({error})") from None
-        n = features.n_words
-        features.words_ = _vocabulary(path, arrays, WHOLE, VisualWords(n))
-        features.head_words_ = _vocabulary(path, arrays, HEADS, VisualWords(n, spatial=False)) if features.heads else None
-        n_features = len(features.get_feature_names_out())
-        kept = ("classes", "features", "settings", "scorers", "chosen", "format", "version", "kind")
-        info = {name: value for name, value in header.items() if name not in kept}
-        model = cls(features, settings, classes, {}, info)
-        for part, listed in kinds.items():
-            model.scorers[part] = [SCORERS[k].read(path, arrays, f"{part}.{k}", len(classes), n_features) for k in listed]
+            n = features.n_words
+            features.words_ = _vocabulary(path, arrays, WHOLE, VisualWords(n))
+            features.head_words_ = _vocabulary(path, arrays, HEADS, VisualWords(n, spatial=False)) if features.heads else None
+            n_features = len(features.get_feature_names_out())
+            kept = ("classes", "features", "settings", "scorers", "chosen", "format", "version", "kind")
+            info = {name: value for name, value in header.items() if name not in kept}
+            model = cls(features, settings, classes, {}, info)
+            for part, listed in kinds.items():
+                model.scorers[part] = [SCORERS[k].read(path, arrays, f"{part}.{k}", len(classes), n_features) for k in listed]
         return model
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...vision.images import as_rgb
 from ...vision.pyramid import Level
 from ...vision.windows.feature_pool import FeaturePool
-from ..files import read_model, write_model
+from ..files import check_settings, read_model, reading, write_model
 from .guided_search import Mode
 from .non_maximum_suppression import DEFAULT_REFERENCE_IED
 from .serialisation import read_parts, write_parts
@@ -194,6 +194,8 @@ class KeypointDetector(WindowSearch):
         """
         names = self.check_keypoints(keypoints)
         mode = self.check_mode(mode, names, shape_regression)
+        if threshold is not None and np.isnan(threshold):
+            raise ValueError(f"threshold={threshold}: expected a number")
         levels = self.pyramid(as_rgb(image), min_size, max_size)
         searched = self._searched(names, shape_regression)
         least = {name: self.default_threshold(name, shape_regression, mode) if threshold is None else threshold for name in names}
@@ -342,17 +344,13 @@ class KeypointDetector(WindowSearch):
             If the file is missing, damaged or of another kind; names the file.
         """
         arrays, header = read_model(path, KIND)
-        try:
+        with reading(path):
             pool = FeaturePool.from_dict(header["pool"])
             models, guides, shape_regressor = read_parts(path, arrays, header, pool)
-            scales, suppression = int(header["scales_per_octave"]), float(header["suppression"])
-            reference_ied = float(header.get("reference_ied", DEFAULT_REFERENCE_IED))
-            if not models or scales < 1 or not 0 <= suppression < 100 or not 1 <= reference_ied <= 1000:
-                numbers = f"scales_per_octave={scales}, suppression={suppression}, reference_ied={reference_ied}"
-                raise ValueError(f"keypoints={list(models)}, {numbers}")
-            return cls(models, pool, scales, suppression, dict(header["info"]), guides, reference_ied, shape_regressor)
-        except (KeyError, TypeError, AttributeError, OverflowError) as error:
-            raise ValueError(f"{path}: damaged header ({type(error).__name__}: {error})") from None
-        except ValueError as error:
-            message = str(error)
-            raise ValueError(message if message.startswith(str(path)) else f"{path}: damaged ({message})") from None
+            example: dict[str, Any] = {"scales_per_octave": 4, "suppression": 0.3, "reference_ied": DEFAULT_REFERENCE_IED}
+            limits = {"scales_per_octave": (1, 64), "suppression": (0, 100), "reference_ied": (1, 1000)}
+            found = {name: header[name] for name in example if name in header}
+            numbers = check_settings({"reference_ied": DEFAULT_REFERENCE_IED, **found}, example, limits)
+            if not models:
+                raise ValueError("the model has no keypoint")
+            return cls(models, pool, info=dict(header["info"]), guides=guides, shape_regressor=shape_regressor, **numbers)

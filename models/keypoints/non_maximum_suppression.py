@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...learners.compilation import jit
+from ..files import check_settings
 
 DEFAULT_REFERENCE_IED = 28.3
 """Reference inter-eye distance of detectors whose file does not name one: the geometric mean of 20 and 40 pixels."""
@@ -65,13 +66,15 @@ class Localisation:
     @classmethod
     def from_dict(cls, data: Any) -> Localisation:
         """Return the constants that :meth:`to_dict` described; ValueError for missing, unknown or invalid entries."""
+        example = cls().to_dict()
+        limits = dict.fromkeys(("radius", "octaves"), (0, 10)) | dict.fromkeys(("offset_x", "offset_y", "mark_x"), (-10, 10))
+        record = {"mark_x": 0.0, **data} if isinstance(data, dict) else data
         try:
-            values = dict(data)
-            if "mark_x" in values:
-                values["annotation_x"] = values.pop("mark_x")
-            return cls(**values)
-        except (TypeError, ValueError) as error:
+            values = check_settings(record, example, limits)
+        except ValueError as error:
             raise ValueError(f"localisation: {error}") from None
+        values["annotation_x"] = values.pop("mark_x")
+        return cls(**values)
 
 
 def suppress_non_maxima(

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...vision.windows.feature_pool import FeaturePool
 from ...vision.windows.responses import Responses
-from ..files import check_array
+from ..files import check_array, check_settings
 from .guided_search import Guide
 from .non_maximum_suppression import Localisation
 from .shape_model import ShapeModel
@@ -62,13 +62,12 @@ def read_parts(
 
 def _read_guide(path, arrays: Arrays, name: str, described: dict, pool: FeaturePool) -> Guide:
     nodes = [_read_model(path, arrays, f"{name}/prune{i}", node, pool) for i, node in enumerate(described["prune"])]
-    grid, reach = int(described["grid"]), int(described["reach"])
-    if grid < 1 or not 0 <= reach <= 100:
-        raise ValueError(f"{name}: grid={grid}, reach={reach}")
+    numbers = {part: described[part] for part in ("grid", "reach")}
+    check_settings(numbers, {"grid": 10, "reach": 2}, {"grid": (1, 1000), "reach": (0, 100)})
     offsets = _read_offsets(path, arrays, f"{name}/offsets", pool)
     own = described.get("verifier")
     verifier = None if own is None else _read_model(path, arrays, f"{name}/verifier", own, pool)
-    return Guide(tuple(nodes), offsets, grid, reach, verifier)
+    return Guide(tuple(nodes), offsets, verifier=verifier, **numbers)
 
 
 def _write_shape_regressor(arrays: Arrays, regressor: ShapeRegressor) -> dict[str, Any]:
@@ -92,16 +91,19 @@ def _read_shape_regressor(path, arrays: Arrays, described: dict, pool: FeaturePo
     names = tuple(described["keypoints"])
     n = len(names)
     anchors = np.array([names.index(name) for name in described["anchors"]])
-    noise, margin, weight, least = (float(described[key]) for key in ("noise", "floor", "weight", "least"))
-    thresholds = {str(name): float(value) for name, value in described["thresholds"].items()}
-    if len(anchors) < 2 or not noise > 0 or not np.isfinite([noise, margin, weight, least, *thresholds.values()]).all():
-        raise ValueError(f"context: anchors={described['anchors']}, noise={noise}, floor={margin}, weight={weight}, least={least}")
+    example = dict.fromkeys(("noise", "floor", "weight", "least"), 0.0)
+    numbers = check_settings({key: described[key] for key in example}, example, {"noise": (1e-6, 10)})
+    noise, margin, weight, least = (float(numbers[key]) for key in example)
+    thresholds = check_settings(described["thresholds"], dict.fromkeys(described["thresholds"], 0.0))
+    if len(anchors) < 2 or len(set(names)) < n:
+        raise ValueError(f"context: keypoints={names}, anchors={described['anchors']}: expected different ones, two anchors")
     mean = check_array(path, arrays, "context/mean", np.float64, (n, 2))
     covariance = check_array(path, arrays, "context/covariance", np.float64, (2 * n, 2 * n))
     steps = {}
     for name, sides in described["refinements"].items():
-        if name not in names or not all(isinstance(side, int | float) and 1 <= side <= 1000 for side in sides):
-            raise ValueError(f"context: refinements of {name!r} at {sides}")
+        if name not in names:
+            raise ValueError(f"context: refinements of the unknown keypoint {name!r}")
+        check_settings({name: sides}, {name: (0.0,)}, {name: (1, 1000)})
         steps[name] = tuple(
             RegressionStep(_read_offsets(path, arrays, f"context/{name}/{i}", pool), float(s)) for i, s in enumerate(sides)
         )
@@ -142,24 +144,17 @@ def _read_responses(
     values = check_array(path, arrays, f"{name}/{_VALUES}", np.float32, (k, None, *outputs))
     if k < 1 or not (bin_width > 0).all() or values.shape[1] < 2:
         raise ValueError(f"{name}: expected at least one feature, one bin, and bins of a width above 0")
-    if not np.isfinite(bin_width).all() or not np.isfinite(values).all():
-        raise ValueError(f"{name}: expected finite numbers")
     return features, Responses(low, bin_width, values)
 
 
 def _read_model(path, arrays: Arrays, name: str, described: dict, pool: FeaturePool) -> KeypointModel:
     features, responses = _read_responses(path, arrays, name, pool)
-    threshold = float(described["threshold"])
-    if np.isnan(threshold):
-        raise ValueError(f"{name}: threshold is not a number")
+    threshold = float(check_settings({"threshold": described["threshold"]}, {"threshold": 0.0})["threshold"])
     intercept = float(check_array(path, arrays, f"{name}/intercept", np.float64, (1,))[0])
-    thresholds = check_array(path, arrays, f"{name}/thresholds", np.float32, (len(features),))
+    thresholds = check_array(path, arrays, f"{name}/thresholds", np.float32, (len(features),), low=-np.inf)
     return KeypointModel(features, responses, intercept, thresholds, Localisation.from_dict(described["localisation"]), threshold)
 
 
 def _read_offsets(path, arrays: Arrays, name: str, pool: FeaturePool) -> OffsetModel:
     features, responses = _read_responses(path, arrays, name, pool, (2,))
-    intercept = check_array(path, arrays, f"{name}/intercept", np.float32, (2,))
-    if not np.isfinite(intercept).all():
-        raise ValueError(f"{name}: expected finite numbers")
-    return OffsetModel(features, responses, intercept)
+    return OffsetModel(features, responses, check_array(path, arrays, f"{name}/intercept", np.float32, (2,)))

@@ -14,8 +14,9 @@ from ...vision.tracks.completion import complete_tracks
 from ...vision.tracks.features import SegmentationFeatures
 from ...vision.tracks.io import TrackSequence
 from ...vision.tracks.labels import by_size
+from ...vision.tracks.representations import REPRESENTATIONS
 from ...vision.tracks.tracks import MIN_POINTS_PER_MOTION, Tracks, as_tracks
-from ..files import read_model, write_model
+from ..files import check_settings, read_model, reading, write_model
 from .candidate_set import CandidateSet, candidate_set
 from .ranking_function import RankerSettings, RankingFunction
 
@@ -273,20 +274,41 @@ class SegmentationRanker:
             If it is missing, damaged or of another kind.
         """
         arrays, header = read_model(path, KIND)
-        try:
-            families = tuple(_FAMILIES[f["kind"]](**_tuples(f, without="kind")) for f in header["families"])
-            features = SegmentationFeatures(**_tuples(header["pool"]))
-            settings = RankerSettings(**header["settings"])
+        with reading(path):
+            families = tuple(_read_family(record) for record in header["families"])
+            features = SegmentationFeatures(**check_settings(header["pool"], asdict(SegmentationFeatures()), _LIMITS))
+            settings = RankerSettings(**check_settings(header["settings"], asdict(RankerSettings()), _LIMITS))
+            least = check_settings({"least": header["min_motion_size"]}, {"least": 0}, {"least": (0, 1e6)})["least"]
+            unknown = [name for name in features.representations if name not in REPRESENTATIONS]
+            if unknown or not families or settings.response not in ("linear", "piecewise"):
+                raise ValueError(f"representations {unknown}, {len(families)} families, response {settings.response!r}")
             n_features = len(features.get_feature_names_out())
-            ranker = cls(families, features, settings, int(header["min_motion_size"]), training=dict(header["training"]))
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise ValueError(f"{path}: damaged header ({error})") from None
-        ranker.function = RankingFunction.read(path, arrays, "ranking", settings, n_features)
-        if "chooser.selected" in arrays:
-            ranker.chooser = RankingFunction.read(path, arrays, "chooser", settings, n_features)
+            ranker = cls(families, features, settings, least, training=dict(header["training"]))
+            ranker.function = RankingFunction.read(path, arrays, "ranking", settings, n_features)
+            if "chooser.selected" in arrays:
+                ranker.chooser = RankingFunction.read(path, arrays, "chooser", settings, n_features)
         return ranker
 
 
-def _tuples(record: dict[str, Any], without: str = "") -> dict[str, Any]:
-    """Values of a JSON object, with lists as tuples."""
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in record.items() if name != without}
+# Least and greatest number of a setting in a model file: choices, wider than any setting that makes sense.
+_LIMITS: dict[str, tuple[float, float]] = {
+    "alpha": (0, 100),
+    "lowest": (0.5, 20),
+    "highest": (0.5, 20),
+    "dimensions": (0.5, 20),
+    "neighbours": (1, 1000),
+    "span": (1, 1000),
+    "floor": (1e-6, 1000),
+    "n_thresholds": (1, 1000),
+    "n_smallest": (1, 1000),
+    "n_bins": (1, 1000),
+}
+
+
+def _read_family(record: Any) -> Family:
+    """A family from the header of a model file."""
+    family = _FAMILIES[record["kind"]]
+    settings = check_settings({k: v for k, v in record.items() if k != "kind"}, asdict(family()), _LIMITS)
+    if settings.get("representation", "raw") not in REPRESENTATIONS or settings.get("lowest", 0) > settings.get("highest", 0):
+        raise ValueError(f"family {record}: expected a known representation, and no lowest above the highest")
+    return family(**settings)

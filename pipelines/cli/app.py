@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 import typer
 
 from ..console import new_app
+
+# Libraries would add lines of their own to ours; whoever wants these sets the variables.
+os.environ.setdefault("OPENCV_LOG_LEVEL", "SILENT")
+os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")
 
 app = new_app(help="Sparse learners that see: feature selection with annealing, and vision tools built on it.")
 

@@ -59,6 +59,8 @@ def detect(
     if not isinstance(detector, KeypointDetector):
         raise ValueError(f"model {model!r}: not a keypoint detector")
     mode = detector.check_mode(mode, keypoint or None, context)
+    if threshold is not None and threshold != threshold:
+        raise ValueError(f"--threshold {threshold}: expected a number")
     detector.pyramid(_tiny_image(), min_size, max_size)  # senseless sizes: said once, not for every image
     options = {
         "keypoints": keypoint or None,

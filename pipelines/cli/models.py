@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -30,6 +31,28 @@ def list_command(as_json: AsJson = False) -> None:
         print_json(rows)
     else:
         print_table("", ["name", "kind", "summary"], [(r["name"], r["kind"], r["summary"]) for r in rows])
+
+
+@app.command("convert")
+@one_line_errors
+def convert(
+    model: Annotated[str, typer.Argument(help="Model file of an older format, or name of a shipped model.")],
+    out: Annotated[Path | None, typer.Option(help="Model file to write; by default the same.")] = None,
+) -> None:
+    """Write a model in the present format, with a checksum: the same arrays, the same answers."""
+    import warnings
+
+    from ...models import load_model, resolve_model
+    from ...models.files import read_header, read_model, write_model
+    from ..common.outputs import check_outputs
+
+    path = resolve_model(model)
+    check_outputs([] if out is None else [path], model=path if out is None else out)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the missing checksum
+        load_model(path)  # checks every part
+        arrays, header = read_model(path, read_header(path)["kind"])
+    write_model(path if out is None else out, header.pop("kind"), arrays, header)
 
 
 @app.command("show")

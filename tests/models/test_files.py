@@ -6,7 +6,7 @@ import struct
 
 import numpy as np
 import pytest
-from annealed.models.files import FORMAT, check_array, read_header, read_model, replacing, write_model
+from annealed.models.files import FORMAT, check_array, check_settings, read_header, read_model, replacing, write_model
 
 ARRAYS = {"a": np.arange(6, dtype=np.float32).reshape(2, 3), "b": np.array([True, False]), "c": np.int64([1, 2])}
 
@@ -86,8 +86,60 @@ def test_check_array():
         check_array("f", ARRAYS, "a", np.float32, (None, 4))
     with pytest.raises(ValueError, match="expected float64"):
         check_array("f", ARRAYS, "a", np.float64, (2, 3))
-    with pytest.raises(ValueError, match="holds NaN"):
-        check_array("f", {"n": np.array([np.nan])}, "n", np.float64, (1,))
+    for bad in (np.nan, np.inf, 1e13):
+        with pytest.raises(ValueError, match=r"'n' has an entry outside -1e\+12 to 1e\+12, or that is no number"):
+            check_array("f", {"n": np.array([bad])}, "n", np.float64, (1,))
+    assert check_array("f", {"n": np.array([-np.inf])}, "n", np.float64, (1,), low=-np.inf)[0] == -np.inf
+
+
+def test_every_flipped_bit_is_found(tmp_path):
+    path = tmp_path / "m.safetensors"
+    write_model(path, "thing", {"a": np.arange(3.0)}, {"settings": {"x": 1.5}})
+    data = path.read_bytes()
+    for position in range(len(data)):
+        path.write_bytes(data[:position] + bytes([data[position] ^ 1]) + data[position + 1 :])
+        with pytest.raises(ValueError, match=r"m\.safetensors: "):
+            read_model(path, "thing")
+
+
+def test_older_format_loads_with_a_warning_and_is_converted(tmp_path):
+    old = json.dumps({"format": FORMAT, "version": 1, "kind": "thing", "x": 1})
+    path = tmp_path / "old.safetensors"
+    write_raw(path, json.dumps({"__metadata__": {"annealed": old}}).encode())
+    with pytest.warns(UserWarning, match="renew it with `annealed models convert`"):
+        assert read_model(path, "thing")[1]["x"] == 1
+    without = json.dumps({"format": FORMAT, "version": 2, "kind": "thing", "x": 1})
+    write_raw(path, json.dumps({"__metadata__": {"annealed": without}}).encode())
+    with pytest.raises(ValueError, match="checksum"):
+        read_model(path, "thing")
+
+
+@pytest.mark.parametrize("text, reason", [
+    ("[" * 100_000, "not an annealed model"),
+    ('{"format": "annealed model", "version": 1, "kind": "t", "x": ' + "[" * 40 + "]" * 40 + "}", "nested more than 32"),
+    ('{"format": "annealed model", "version": 1, "kind": "t", "x": [NaN]}', "not finite"),
+    ('{"format": "annealed model", "version": 1, "kind": "t", "x": {"y": 1e999}}', "not finite"),
+])  # fmt: skip
+def test_senseless_headers(tmp_path, text, reason):
+    path = tmp_path / "m.safetensors"
+    write_raw(path, json.dumps({"__metadata__": {"annealed": text}}).encode())
+    with pytest.raises(ValueError, match=reason) as error:
+        read_header(path)
+    assert len(str(error.value)) <= 300 + len(str(path))
+
+
+def test_check_settings():
+    example = {"n": 3, "rate": 0.5, "kind": "x", "sides": (1, 2)}
+    good = {"n": 4, "rate": 1, "kind": "y", "sides": [3]}
+    assert check_settings(good, example) == {"n": 4, "rate": 1, "kind": "y", "sides": (3,)}
+    bad = [{"n": 3.7}, {"n": True}, {"rate": "1"}, {"rate": 1e300}, {"kind": None}, {"sides": 3}, {"sides": ["x"]}, {"more": 1}]
+    for change in bad:
+        with pytest.raises(ValueError, match="expected"):
+            check_settings({**good, **change}, example)
+    with pytest.raises(ValueError, match="n=4: expected int, numbers from 5 to 6"):
+        check_settings(good, example, {"n": (5, 6)})
+    with pytest.raises(ValueError, match="expected n, rate"):
+        check_settings(None, example)
 
 
 def test_nothing_half_written(tmp_path, monkeypatch):

@@ -9,13 +9,17 @@ from .metric_learning.cross_validation import SDistCV
 from .metric_learning.sdist import SDist
 from .objective.chain import ChainLoss
 from .objective.losses import (
+    CoxLoss,
     ExponentialLoss,
+    HuberLoss,
     HuberisedHingeLoss,
     LogisticLoss,
     LorenzLoss,
     Loss,
     MarginLoss,
     MultinomialLoss,
+    PoissonLoss,
+    QuantileLoss,
     SquaredLoss,
     VapnikLoss,
 )
@@ -36,6 +40,7 @@ from .stability import SelectionStability, selection_stability
 
 __all__ = [
     "ChainLoss",
+    "CoxLoss",
     "ExponentialLoss",
     "FOBOSClassifier",
     "FSAClassifier",
@@ -46,6 +51,7 @@ __all__ = [
     "FSARegressorCV",
     "ForwardBackwardClassifier",
     "ForwardBackwardRegressor",
+    "HuberLoss",
     "HuberisedHingeLoss",
     "LinearChainCRF",
     "LogisticLoss",
@@ -57,7 +63,9 @@ __all__ = [
     "MultinomialLoss",
     "PairwiseLogisticLoss",
     "PiecewiseLinear",
+    "PoissonLoss",
     "Prior",
+    "QuantileLoss",
     "RDAClassifier",
     "RankBoost",
     "SDist",

@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from ..designs.factory import rowwise
 from ..objective.losses import FlippedLogisticLoss, Loss, MultinomialLoss, loss_of_several_classes, pointwise_loss
+from ..objective.regression_losses import weighted_quantile
 from .validation import check_sample_weight
 
 
@@ -167,6 +168,26 @@ def unit_variance(y, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nda
         raise ValueError(f"y holds values up to {most:g}, whose squares overflow; expected numbers of moderate size")
     scale[scale == 0] = 1.0
     return (targets - mean) / scale, mean, scale
+
+
+def scaled_targets(y, weight: np.ndarray, how: str | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Targets (n, q) as ``target_scaling`` of a loss asks for, with what was subtracted and what they were divided by.
+
+    Raises
+    ------
+    ValueError
+        For numbers so large that their squares overflow.
+    """
+    if how == "variance":
+        return unit_variance(y, weight)
+    targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+    if how is None:
+        return targets, np.zeros(targets.shape[1]), np.ones(targets.shape[1])
+    _, _, spread = unit_variance(y, weight)
+    middle = np.array([weighted_quantile(column, weight, 0.5) for column in targets.T])
+    scale = 1.4826 * np.array([weighted_quantile(column, weight, 0.5) for column in np.abs(targets - middle).T])
+    scale = np.where(scale > 0, scale, spread)  # more than half of the targets are equal
+    return (targets - middle) / scale, middle, scale
 
 
 def group_codes(groups, n_features: int) -> np.ndarray | None:

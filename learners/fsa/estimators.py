@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from ..common.docstrings import fill_docstring
-from ..common.targets import SparseClassifierMixin, unit_variance
+from ..common.targets import SparseClassifierMixin, scaled_targets
 from ..common.validation import check_sample_weight
-from ..objective.losses import pointwise_loss
+from ..objective.losses import regression_loss
 from .base import FSAEstimator
 from .callbacks import with_callbacks
 from .parameters import ATTRIBUTES, CLASS_WEIGHT, FIT_INTERCEPT, LAST, PARAMETERS, REFERENCES, SIZE
@@ -33,7 +33,10 @@ CLASSIFIER_TEXTS = {
 }
 REGRESSOR_TEXTS = CLASSIFIER_TEXTS | {
     "parameters": PARAMETERS + FIT_INTERCEPT + LAST,
-    "losses": '"auto" is "squared"; or an object. The loss sees targets of mean 0 and variance 1.',
+    "losses": """"auto" is "squared", on targets of mean 0 and variance 1. "huber" (outliers count little) and "quantile" (the
+        median; ``QuantileLoss(0.9)`` for another) see targets of median 0 and robust scale 1 (1.4826 times the median absolute
+        deviation), "poisson" the counts themselves. With "cox" (survival times) ``y`` is a structured array of a boolean event
+        and a time, or two columns: the time, and 1 for an event or 0 where it is censored. Or an object.""",
     "mu": "30",
     "momentum": "0.9",
     "coef_shape": "(n_features,) or (n_outputs, n_features)",
@@ -132,7 +135,7 @@ class FSARegressor(RegressorMixin, FSAEstimator):
     array([4, 9])
     """
 
-    _losses = ("auto", "squared")
+    _losses = ("auto", "squared", "huber", "quantile", "poisson", "cox")
     _mu = 30.0
     _momentum = 0.9
 
@@ -159,11 +162,11 @@ class FSARegressor(RegressorMixin, FSAEstimator):
         return self._fit(X, y, sample_weight=sample_weight)
 
     def _encode(self, X, y=None, sample_weight=None) -> FitProblem:
-        X, y = self._validate(X, y, multi_output=True, y_numeric=True)
+        self.loss_ = regression_loss("squared" if isinstance(self.loss, str) and self.loss == "auto" else self.loss)
+        X, y = self._validate(X, self.loss_.encode_targets(y), multi_output=True, y_numeric=True)
         weight = check_sample_weight(sample_weight, len(y))
-        targets, mean, scale = unit_variance(y, weight / max(weight.sum(), 1e-300))
-        self.loss_ = pointwise_loss("squared" if isinstance(self.loss, str) else self.loss)
-        return FitProblem(X, targets, self.loss_, weight, self._groups(X.shape[1]), shift=mean, scale=scale, flat=y.ndim == 1)
+        targets, shift, scale = scaled_targets(y, weight / max(weight.sum(), 1e-300), self.loss_.target_scaling)
+        return FitProblem(X, targets, self.loss_, weight, self._groups(X.shape[1]), shift=shift, scale=scale, flat=y.ndim == 1)
 
     def predict(self, X) -> np.ndarray:
         """Predict.
@@ -175,10 +178,27 @@ class FSARegressor(RegressorMixin, FSAEstimator):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Shaped like the ``y`` of :meth:`fit`.
+            Shaped like the ``y`` of :meth:`fit`. With the Poisson loss the mean, with Cox's the logarithm of the relative hazard.
         """
-        scores = self._scores(X)
+        scores = self.loss_.inverse_link(self._scores(X))
         return scores[:, 0] if self._flat else scores
+
+    def score(self, X, y, sample_weight=None) -> float:
+        """R^2; with the Poisson loss the explained share of the deviance, with Cox's the index of concordance.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+        y : array
+            As for :meth:`fit`.
+        sample_weight : array of shape (n_samples,) or None, default None
+
+        Returns
+        -------
+        float
+            The greater the better.
+        """
+        return self.loss_.quality(y, self.predict(X), sample_weight)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -97,7 +97,8 @@ def anneal_path(
     dict
         The state of the loop at each size.
     """
-    step = annealing_step(problem.loss, problem.sample_weight) if isinstance(learning_rate, str) else learning_rate
+    loss, weight = problem.loss.surrogate(problem.y, problem.sample_weight), problem.sample_weight
+    step = annealing_step(loss, weight, bound=loss.curvature_bound(problem.y)) if isinstance(learning_rate, str) else learning_rate
     counts = path_counts(schedule, problem.n_units, sizes, n_steps, all_steps)
     recorder = PathRecorder(counts, sizes)
     every: list[Callable[[int, Annealed], object]] = [recorder, *callbacks]
@@ -111,9 +112,9 @@ def anneal_path(
         anneal(
             design,
             problem.y,
-            problem.loss,
+            loss,
             counts,
-            sample_weight=problem.sample_weight,
+            sample_weight=weight,
             learning_rate=step,
             prior=prior,
             momentum=momentum,

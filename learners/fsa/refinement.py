@@ -82,7 +82,7 @@ def supported_coefficients(problem: FitProblem) -> float:
     where the targets are numbers.
     """
     if not problem.classification:
-        return problem.n_rows / 5.0
+        return problem.loss.n_informative(problem.y, problem.weight) / 5.0
     counts = problem.weight @ (problem.y > 0)
     return float(min(counts.min(), problem.n_rows - counts.max())) / 10.0
 
@@ -115,7 +115,7 @@ def refine(
         settings.polish,
         has_curvature=loss.has_curvature,
         worth_exchanging=worth,
-        newton_affordable=cost <= _NEWTON_COST,
+        newton_affordable=cost <= _NEWTON_COST or not np.isfinite(loss.max_curvature),  # else no step of one length is safe
         along_path=along_path,
     )
     if how == "none":

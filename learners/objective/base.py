@@ -40,6 +40,10 @@ class Loss(BaseEstimator):
         Whether ``y`` has one column of 0 / 1 per class.
     redundant_outputs : int
         Outputs that the others determine: 1 where a constant added to all scores of a row changes nothing.
+    censored : bool
+        Whether the targets are times, some of them censored.
+    target_scaling : {"variance", "median", None}
+        What regression does to the targets first: mean 0 and variance 1; median 0 and robust scale 1; nothing.
     """
 
     name: str = ""
@@ -49,6 +53,8 @@ class Loss(BaseEstimator):
     is_quadratic: bool = False
     several_classes: bool = False
     redundant_outputs: int = 0
+    censored: bool = False
+    target_scaling: str | None = "variance"
     kernel: int  # number for the compiled loops, see margin_kernels; only where the class itself sets it
     kernel_parameter: float = 0.0
 
@@ -185,6 +191,107 @@ class Loss(BaseEstimator):
             The constant.
         """
         return np.zeros(y.shape[1])
+
+    # -- what the targets are -------------------------------------------------------------------------------------------
+
+    def encode_targets(self, y):
+        """Targets as the loss wants them, checked; by default as they are.
+
+        Parameters
+        ----------
+        y : array
+            What the user gave.
+
+        Returns
+        -------
+        array
+
+        Raises
+        ------
+        ValueError
+            For targets that the loss is not made for.
+        """
+        return y
+
+    def inverse_link(self, scores) -> np.ndarray:
+        """Predictions in the units of the targets; by default the scores.
+
+        Parameters
+        ----------
+        scores : ndarray
+
+        Returns
+        -------
+        ndarray
+        """
+        return scores
+
+    def quality(self, y, prediction, sample_weight=None) -> float:
+        """What ``score`` of a regression returns; by default R^2.
+
+        Parameters
+        ----------
+        y : array
+            Targets as the user gives them.
+        prediction : ndarray
+        sample_weight : ndarray of shape (n,) or None, default None
+
+        Returns
+        -------
+        float
+            The greater the better.
+        """
+        from sklearn.metrics import r2_score
+
+        return float(r2_score(y, prediction, sample_weight=sample_weight))
+
+    def n_informative(self, y, weight) -> float:
+        """Rows that tell coefficients apart: all, each as often as its weight; deaths alone where times are censored.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n, q)
+            Encoded targets.
+        weight : ndarray of shape (n,)
+            Weights as given.
+
+        Returns
+        -------
+        float
+        """
+        return float(weight.sum())
+
+    # -- for steps of one length ----------------------------------------------------------------------------------------
+
+    def surrogate(self, y, sample_weight) -> Loss:
+        """What annealing minimises: the loss itself, or one close to it on which gradient steps of one length are safe.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n, q)
+            Encoded targets.
+        sample_weight : ndarray of shape (n,)
+            Weights that sum to one.
+
+        Returns
+        -------
+        Loss
+        """
+        return self
+
+    def curvature_bound(self, y) -> np.ndarray | None:
+        """Bounds (n, q) on the second derivative for each score where they differ between rows; None: ``max_curvature``.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n, q)
+            Encoded targets.
+
+        Returns
+        -------
+        ndarray of shape (n, q) or None
+        """
+        return None
 
 
 class MarginLoss(Loss):

@@ -24,19 +24,25 @@ from scipy.special import expit
 from . import margin_kernels as kernels
 from .base import HessianProduct, Loss, MarginLoss, diagonal_products
 from .class_losses import MultinomialLoss, VapnikLoss
+from .regression_losses import HuberLoss, PoissonLoss, QuantileLoss
+from .survival import CoxLoss
 
 __all__ = [
     "LOSSES",
+    "CoxLoss",
     "ExponentialLoss",
     "FlippedLogisticLoss",
     "HessianProduct",
     "HingeLoss",
+    "HuberLoss",
     "HuberisedHingeLoss",
     "LogisticLoss",
     "LorenzLoss",
     "Loss",
     "MarginLoss",
     "MultinomialLoss",
+    "PoissonLoss",
+    "QuantileLoss",
     "SquaredLoss",
     "VapnikLoss",
     "check_bounded",
@@ -44,6 +50,7 @@ __all__ = [
     "get_loss",
     "loss_of_several_classes",
     "pointwise_loss",
+    "regression_loss",
 ]
 
 
@@ -262,6 +269,10 @@ LOSSES: dict[str, type[Loss]] = {
         MultinomialLoss,
         HingeLoss,
         ExponentialLoss,
+        PoissonLoss,
+        HuberLoss,
+        QuantileLoss,
+        CoxLoss,
     )
 }
 
@@ -311,6 +322,27 @@ def pointwise_loss(loss: str | Loss) -> Loss:
     if not found.pointwise:
         raise ValueError(f"loss={loss!r} compares samples; expected one of single samples")
     return found
+
+
+def regression_loss(loss: str | Loss) -> Loss:
+    """:func:`get_loss`, of numbers or of censored times.
+
+    Parameters
+    ----------
+    loss : str or Loss
+        A key of ``LOSSES``, or an object.
+
+    Returns
+    -------
+    Loss
+
+    Raises
+    ------
+    ValueError
+        If it is no loss, or one of pairs of samples.
+    """
+    found = get_loss(loss)
+    return found if found.censored else pointwise_loss(found)
 
 
 def loss_of_several_classes(loss: Loss) -> Loss:

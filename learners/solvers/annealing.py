@@ -135,6 +135,7 @@ def anneal(
     else:
         rate = 1.0 if from_zero else learning_rate(design, state.coef)
     n_at_rate = m
+    bound = loss.curvature_bound(y)
 
     for step, count in enumerate(counts):
         gradient, residual_sum, value = state.design.scores_and_gradient(state.coef, state.intercept, loss, y, sample_weight)
@@ -151,7 +152,7 @@ def anneal(
             velocity = momentum * velocity - rate * gradient
             state.coef = state.coef + velocity
         if fit_intercept:
-            state.intercept = state.intercept - intercept_step(loss, residual_sum)
+            state.intercept = state.intercept - intercept_step(loss, residual_sum, sample_weight, bound)
         if not np.isfinite(value):
             raise FloatingPointError(f"the loss became {value} in step {step + 1}; learning_rate={rate:g} is too large")
 

@@ -88,13 +88,19 @@ class AdaptiveStep:
     loss: Loss
     sample_weight: np.ndarray
     n_iter: int = 3
+    bound: np.ndarray | None = None  # (n_samples,): of the curvature in each row, where rows differ
 
     def __call__(self, design: Design, coef: np.ndarray) -> float:
         """Step size for these columns."""
-        return safe_step(design, self.loss, self.sample_weight, np.ascontiguousarray(coef[:, :, :1]), n_iter=self.n_iter)
+        direction = np.ascontiguousarray(coef[:, :, :1])
+        if self.bound is None:
+            return safe_step(design, self.loss, self.sample_weight, direction, n_iter=self.n_iter)
+        return 1.0 / max(SLACK * largest_eigenvalue(design, self.sample_weight * self.bound, direction, self.n_iter), 1e-12)
 
 
-def annealing_step(loss: Loss, sample_weight: np.ndarray, step: float | None = None) -> float | AdaptiveStep:
+def annealing_step(
+    loss: Loss, sample_weight: np.ndarray, step: float | None = None, bound: np.ndarray | None = None
+) -> float | AdaptiveStep:
     """What :func:`anneal` takes as learning rate for this loss.
 
     Parameters
@@ -103,6 +109,8 @@ def annealing_step(loss: Loss, sample_weight: np.ndarray, step: float | None = N
     sample_weight : ndarray of shape (n_samples,)
     step : float or None
         Instead of the default of a loss that has one. The others take the Lipschitz step: they diverge where a step overshoots.
+    bound : ndarray of shape (n_samples, n_outputs) or None
+        ``loss.curvature_bound(y)``, where rows differ.
 
     Raises
     ------
@@ -111,10 +119,16 @@ def annealing_step(loss: Loss, sample_weight: np.ndarray, step: float | None = N
     """
     if loss.default_step_size is not None:
         return loss.default_step_size if step is None else step
+    if bound is not None:
+        return AdaptiveStep(loss, sample_weight, bound=bound.max(axis=1))
     check_bounded(loss)
     return AdaptiveStep(loss, sample_weight)
 
 
-def intercept_step(loss: Loss, residual_sum: np.ndarray) -> np.ndarray:
-    """Step of the intercept: its column is constant, so the loss' greatest curvature alone bounds the curvature along it."""
-    return residual_sum / loss.max_curvature
+def intercept_step(
+    loss: Loss, residual_sum: np.ndarray, sample_weight: np.ndarray | None = None, bound: np.ndarray | None = None
+) -> np.ndarray:
+    """Step of the intercept: its column is constant, so the loss' curvature alone bounds the curvature along it."""
+    if bound is None or sample_weight is None:
+        return residual_sum / loss.max_curvature
+    return residual_sum / (sample_weight @ bound)

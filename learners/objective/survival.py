@@ -1,0 +1,212 @@
+"""Survival times, some of them censored: Cox's partial likelihood."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from .base import Loss
+
+
+class CoxLoss(Loss):
+    """Minus the logarithm of Cox's partial likelihood, ties after Efron: the score is the logarithm of the relative hazard.
+
+    With weights the deaths of one time count with their mean weight, as in R's ``survival``. A constant added to all scores
+    changes nothing: there is no intercept. Targets are whole numbers: the rank of the time, negative where it is censored
+    (:func:`survival_targets`).
+
+    References
+    ----------
+    D. R. Cox, "Regression models and life-tables", JRSS B 34 (1972).
+    B. Efron, "The efficiency of Cox's likelihood function for censored data", JASA 72 (1977).
+    """
+
+    name = "cox"
+    max_curvature = np.inf
+    default_step_size = 1.0
+    pointwise = False
+    censored = True
+    target_scaling = None
+
+    def value(self, y, scores, sample_weight) -> float:
+        return _RiskSets.of(y, scores, sample_weight).value()
+
+    def gradient(self, y, scores, sample_weight) -> np.ndarray:
+        return _RiskSets.of(y, scores, sample_weight).gradient()
+
+    def value_and_gradient(self, y, scores, sample_weight):
+        sets = _RiskSets.of(y, scores, sample_weight)
+        return sets.value(), sets.gradient()
+
+    def curvature(self, y, scores, sample_weight) -> np.ndarray:
+        # The Hessian over scores is a graph Laplacian; twice its diagonal majorises it.
+        return 2.0 * _RiskSets.of(y, scores, sample_weight).hessian_diagonal()
+
+    def second_order(self, y, scores, sample_weight):
+        sets = _RiskSets.of(y, scores, sample_weight)
+        return sets.value(), sets.gradient(), [sets.hessian_product]
+
+    def n_informative(self, y, weight) -> float:
+        return float(weight @ (y[:, 0] > 0))
+
+    def encode_targets(self, y):
+        return survival_targets(y)
+
+    def quality(self, y, prediction, sample_weight=None) -> float:
+        """Harrell's index of concordance; see :func:`concordance`."""
+        return concordance(survival_targets(y), prediction)
+
+
+class _RiskSets(NamedTuple):
+    """Sums over the rows still at risk at each time, at the present scores.
+
+    With m deaths at a time, the l-th of them (l = 0 to m - 1) has the denominator S = R - l / m T: R sums exp(score) over the rows
+    at risk, T over the deaths. ``sums[i, j]`` of a time is the sum over l of (l / m)^j / S^i, times the mean weight of its deaths.
+    """
+
+    time: np.ndarray  # (n,), int: place of each row's time, ascending
+    died: np.ndarray  # (n,), bool
+    scores: np.ndarray  # (n,)
+    weight: np.ndarray  # (n,)
+    hazard: np.ndarray  # (n,): exp(score), weighted, relative to the largest score
+    log_value: float
+    sums: dict[tuple[int, int], np.ndarray]  # (n_times,) each
+
+    @classmethod
+    def of(cls, y, scores, sample_weight) -> _RiskSets:
+        """The sums of encoded targets (n, 1) and scores (n, 1)."""
+        rank, f = y[:, 0], np.asarray(scores[:, 0], dtype=np.float64)
+        died, time = rank > 0, np.abs(rank).astype(np.int64) - 1
+        n_times = int(time.max()) + 1
+        top = float(f.max())
+        hazard = sample_weight * len(f) * np.exp(f - top)
+        at_risk = np.cumsum(np.bincount(time, hazard, n_times)[::-1])[::-1]
+        rows = np.flatnonzero(died & (sample_weight > 0))
+        rows = rows[np.argsort(time[rows], kind="stable")]
+        event = time[rows]  # of each death, ascending
+        count = np.bincount(event, minlength=n_times)
+        first = np.cumsum(count) - count
+        share = (np.arange(len(rows)) - first[event]) / np.maximum(count[event], 1)
+        mean_weight = np.bincount(event, sample_weight[rows], n_times)[event] / np.maximum(count[event], 1)
+        S = at_risk[event] - share * np.bincount(event, hazard[rows], n_times)[event]
+        S = np.maximum(S, 1e-300)
+        log_value = float(mean_weight @ (np.log(S) + top)) - float(sample_weight[rows] @ f[rows])
+        sums = {
+            (i, j): np.bincount(event, mean_weight * share**j / S**i, n_times)
+            for i, j in ((1, 0), (1, 1), (2, 0), (2, 1), (2, 2))
+        }
+        return cls(time, died & (sample_weight > 0), f, sample_weight, hazard, log_value, sums)
+
+    def value(self) -> float:
+        return self.log_value
+
+    def _slope(self) -> np.ndarray:
+        """Sum of each row's chances to be the next death, over all deaths."""
+        return self.hazard * (np.cumsum(self.sums[1, 0])[self.time] - self.died * self.sums[1, 1][self.time])
+
+    def gradient(self) -> np.ndarray:
+        return (self._slope() - self.weight * self.died)[:, None]
+
+    def hessian_diagonal(self) -> np.ndarray:
+        tied = self.died * (2.0 * self.sums[2, 1] - self.sums[2, 2])[self.time]
+        return (self._slope() - self.hazard**2 * (np.cumsum(self.sums[2, 0])[self.time] - tied)).clip(min=0.0)[:, None]
+
+    def hessian_product(self, A: np.ndarray) -> np.ndarray:
+        """The product of the Hessian over the scores with A (n, p)."""
+        n, n_times = len(self.time), len(self.sums[1, 0])
+        members = sp.csr_array((np.ones(n), (self.time, np.arange(n))), shape=(n_times, n))
+        weighted = self.hazard[:, None] * A
+        at_risk = np.cumsum((members @ weighted)[::-1], axis=0)[::-1]
+        dead = members @ (weighted * self.died[:, None])
+        s20, s21, s22 = (self.sums[key][:, None] for key in ((2, 0), (2, 1), (2, 2)))
+        mean = np.cumsum(at_risk * s20 - dead * s21, axis=0)[self.time]
+        mean -= self.died[:, None] * (at_risk * s21 - dead * s22)[self.time]
+        return self._slope()[:, None] * A - self.hazard[:, None] * mean
+
+
+def survival_targets(y: Any) -> np.ndarray:
+    """Times and events as one number per row: the rank of the time from 1 on, negative where it is censored.
+
+    Parameters
+    ----------
+    y : structured array of shape (n_samples,), or array or frame of shape (n_samples, 2)
+        A structured array has one boolean field, True where the event was observed, and one field of times, in any order, as in
+        scikit-survival. Two columns are the time and the event (1 observed, 0 censored), as in R's ``Surv``.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+
+    Raises
+    ------
+    ValueError
+        For another shape, times that are negative or not finite, events that are not 0 or 1, or no event at all.
+
+    Examples
+    --------
+    >>> survival_targets([[5.0, 1], [2.5, 0], [5.0, 0]])
+    array([ 2., -1., -2.])
+    """
+    time, event = _times_and_events(y)
+    if not np.isfinite(time).all() or (time < 0).any():
+        bad = time[~(np.isfinite(time) & (time >= 0))][0]
+        raise ValueError(f"y holds the time {bad:g}; expected finite times, at least 0")
+    if not np.isin(event, (0, 1)).all():
+        bad = event[~np.isin(event, (0, 1))][0]
+        raise ValueError(f"y holds the event {bad:g}; expected 1 (observed) or 0 (censored) in its second column")
+    if not event.any():
+        raise ValueError("y holds no event: every time is censored; expected some that are not")
+    rank = np.unique(time, return_inverse=True)[1] + 1.0
+    return np.where(event > 0, rank, -rank)
+
+
+def _times_and_events(y) -> tuple[np.ndarray, np.ndarray]:
+    if y is None:
+        raise ValueError("loss='cox' requires y to be passed, but the target y is None")
+    values = np.asarray(y)
+    names = values.dtype.names
+    if names is not None:
+        flags = [name for name in names if values.dtype[name].kind == "b"]
+        if len(names) != 2 or len(flags) != 1 or values.ndim != 1:
+            raise ValueError(f"y has the fields {', '.join(names)}; expected a boolean one for the event and one for the time")
+        (other,) = (name for name in names if name != flags[0])
+        return values[other].astype(np.float64), values[flags[0]].astype(np.float64)
+    if values.ndim != 2 or values.shape[1] != 2:
+        raise ValueError(f"y has shape {values.shape}; expected two columns, time and event, or a structured array, for loss='cox'")
+    try:
+        values = values.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("y holds text; expected numbers, time and event, for loss='cox'") from None
+    return values[:, 0], values[:, 1]
+
+
+def concordance(y: np.ndarray, risk: np.ndarray) -> float:
+    """Harrell's index: the share of comparable pairs whose earlier death has the greater risk; ties of the risk count one half.
+
+    A pair is comparable where the earlier of two times is a death; at equal times a death comes before a censoring.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_samples,)
+        From :func:`survival_targets`.
+    risk : ndarray of shape (n_samples,)
+
+    Returns
+    -------
+    float
+        NaN where no pair is comparable.
+
+    Examples
+    --------
+    >>> concordance(np.array([1.0, 2.0, -3.0]), np.array([3.0, 1.0, 2.0]))
+    0.6666666666666666
+    """
+    risk = np.asarray(risk, dtype=np.float64)
+    time, good, pairs = np.abs(y), 0.0, 0
+    for i in np.flatnonzero(y > 0):
+        later = risk[(time > time[i]) | ((time == time[i]) & (y < 0))]
+        good += np.count_nonzero(later < risk[i]) + 0.5 * np.count_nonzero(later == risk[i])
+        pairs += len(later)
+    return good / pairs if pairs else float("nan")

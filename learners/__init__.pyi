@@ -11,8 +11,8 @@ from .objective.chain import ChainLoss
 from .objective.losses import (
     CoxLoss,
     ExponentialLoss,
-    HuberLoss,
     HuberisedHingeLoss,
+    HuberLoss,
     LogisticLoss,
     LorenzLoss,
     Loss,

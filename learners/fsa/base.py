@@ -132,6 +132,8 @@ class FSAEstimator(InheritsParameters, StepCallbacksMixin, SelectorMixin, BaseEs
     def _anneal(
         self, problem: FitProblem, design: Design, sizes: np.ndarray, callbacks: Sequence[StepCallback] = ()
     ) -> dict[int, Annealed]:
+        # Steps longer than the bound on the curvature allows, as some losses take them, leave no room for momentum.
+        momentum = self._momentum if problem.loss.default_step_size is None else 0.0
         with self._reported_steps(problem, self._attributes) as reports:
             return anneal_path(
                 design,
@@ -140,7 +142,7 @@ class FSAEstimator(InheritsParameters, StepCallbacksMixin, SelectorMixin, BaseEs
                 schedule=as_schedule(self.schedule, self._mu),
                 n_steps=self.n_steps,
                 learning_rate=self.learning_rate,
-                momentum=self._momentum if isinstance(self.momentum, str) else self.momentum,
+                momentum=momentum if isinstance(self.momentum, str) else self.momentum,
                 prior=self.prior,
                 fit_intercept=self.fit_intercept,
                 all_steps=self.polish is None,

@@ -38,7 +38,7 @@ REGRESSOR_TEXTS = CLASSIFIER_TEXTS | {
         deviation), "poisson" the counts themselves. With "cox" (survival times) ``y`` is a structured array of a boolean event
         and a time, or two columns: the time, and 1 for an event or 0 where it is censored. Or an object.""",
     "mu": "30",
-    "momentum": "0.9",
+    "momentum": "0.9, and 0 for the quantile and Cox losses",
     "coef_shape": "(n_features,) or (n_outputs, n_features)",
     "intercept_shape": "float or ndarray of shape (n_outputs,)",
     "outputs": " for one target",
@@ -180,8 +180,9 @@ class FSARegressor(RegressorMixin, FSAEstimator):
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
             Shaped like the ``y`` of :meth:`fit`. With the Poisson loss the mean, with Cox's the logarithm of the relative hazard.
         """
-        scores = self.loss_.inverse_link(self._scores(X))
-        return scores[:, 0] if self._flat else scores
+        scores = self._scores(X)
+        predicted = self.loss_.inverse_link(scores)
+        return predicted[:, 0] if self._flat else predicted
 
     def score(self, X, y, sample_weight=None) -> float:
         """R^2; with the Poisson loss the explained share of the deviance, with Cox's the index of concordance.
@@ -198,7 +199,8 @@ class FSARegressor(RegressorMixin, FSAEstimator):
         float
             The greater the better.
         """
-        return self.loss_.quality(y, self.predict(X), sample_weight)
+        predicted = self.predict(X)
+        return self.loss_.quality(y, predicted, sample_weight)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

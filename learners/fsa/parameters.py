@@ -36,8 +36,8 @@ PARAMETERS = """
         annealing ends with the step that reaches k, about half of ``n_steps`` for "inverse".
     learning_rate : float or "auto", default "auto"
         Step size, above 0, on standardised columns and mean gradients. "auto" is 3 for the logistic and multinomial losses, 1 for
-        the Huberised hinge and the Lorenz loss, 5 for the pairwise loss, and for the others one over the Lipschitz constant of the
-        gradient, by power iteration on the columns that remain.
+        the Huberised hinge, the Lorenz, the quantile and Cox's loss, 5 for the pairwise loss, and for the others one over the
+        Lipschitz constant of the gradient, by power iteration on the columns that remain.
     momentum : float or "auto", default "auto"
         In [0, 1): part of the last step that is added to each step; it is dropped with the features. "auto" is {momentum}.
     polish : {"auto", "swap", "refit", None}, default "auto"

@@ -205,6 +205,7 @@ class Loss(BaseEstimator):
         Returns
         -------
         array
+            What is validated and scaled next.
 
         Raises
         ------
@@ -219,10 +220,12 @@ class Loss(BaseEstimator):
         Parameters
         ----------
         scores : ndarray
+            Scores, of any shape.
 
         Returns
         -------
         ndarray
+            Shaped like ``scores``.
         """
         return scores
 
@@ -234,7 +237,9 @@ class Loss(BaseEstimator):
         y : array
             Targets as the user gives them.
         prediction : ndarray
+            Predictions in the same units, or scores where times are censored.
         sample_weight : ndarray of shape (n,) or None, default None
+            Weights of the rows.
 
         Returns
         -------
@@ -258,6 +263,7 @@ class Loss(BaseEstimator):
         Returns
         -------
         float
+            Their number.
         """
         return float(weight.sum())
 
@@ -276,6 +282,7 @@ class Loss(BaseEstimator):
         Returns
         -------
         Loss
+            On the same targets.
         """
         return self
 
@@ -290,6 +297,7 @@ class Loss(BaseEstimator):
         Returns
         -------
         ndarray of shape (n, q) or None
+            The bounds.
         """
         return None
 

@@ -7,11 +7,11 @@ from scipy.special import expit, xlogy
 
 from .base import Loss
 
-_LEAST_MAJORISER = 0.01  # of the parabola that majorises: Newton's steps stay finite where the loss is straight. A choice.
+_LEAST_MAJORISER = 0.001  # of the parabola that majorises: Newton's steps stay finite where the loss is straight. A choice.
 
 
 class PoissonLoss(Loss):
-    """exp(f) - y f: minus the log likelihood of counts y with mean exp(f), up to a constant.
+    """exp(f) - y f - y + y ln y, half the deviance of counts y with mean exp(f): minus their log likelihood, up to a constant.
 
     Its curvature has no bound. Annealing, whose steps have one length, minimises the same loss continued by a parabola where the
     predicted mean is beyond e (y + mean of y); the selected columns are then fitted with the loss itself.
@@ -26,7 +26,7 @@ class PoissonLoss(Loss):
     target_scaling = None
 
     def value(self, y, scores, sample_weight) -> float:
-        return float(sample_weight @ (_exp(scores) - y * scores).sum(axis=1))
+        return float(sample_weight @ (_exp(scores) - y * scores + (xlogy(y, y) - y)).sum(axis=1))
 
     def gradient(self, y, scores, sample_weight) -> np.ndarray:
         return (_exp(scores) - y) * sample_weight[:, None]
@@ -52,7 +52,7 @@ class PoissonLoss(Loss):
         return _exp(scores)
 
     def quality(self, y, prediction, sample_weight=None) -> float:
-        """D^2: the share of the deviance that is explained, as of scikit-learn's ``PoissonRegressor``."""
+        # D^2: the share of the deviance that is explained, as of scikit-learn's PoissonRegressor.
         y, prediction = np.asarray(y, dtype=np.float64), np.maximum(prediction, 1e-300)
         weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         mean = np.average(y, axis=0, weights=weight)
@@ -78,7 +78,8 @@ class _CappedPoissonLoss(PoissonLoss):
 
     def value(self, y, scores, sample_weight) -> float:
         top, beyond = self._split(y, scores)
-        return float(sample_weight @ (top * (1.0 + beyond + 0.5 * beyond**2) - y * scores).sum(axis=1))
+        continued = top * (1.0 + beyond + 0.5 * beyond**2)
+        return float(sample_weight @ (continued - y * scores + (xlogy(y, y) - y)).sum(axis=1))
 
     def gradient(self, y, scores, sample_weight) -> np.ndarray:
         top, beyond = self._split(y, scores)

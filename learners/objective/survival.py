@@ -55,7 +55,6 @@ class CoxLoss(Loss):
         return survival_targets(y)
 
     def quality(self, y, prediction, sample_weight=None) -> float:
-        """Harrell's index of concordance; see :func:`concordance`."""
         return concordance(survival_targets(y), prediction)
 
 
@@ -91,15 +90,15 @@ class _RiskSets(NamedTuple):
         share = (np.arange(len(rows)) - first[event]) / np.maximum(count[event], 1)
         mean_weight = np.bincount(event, sample_weight[rows], n_times)[event] / np.maximum(count[event], 1)
         S = at_risk[event] - share * np.bincount(event, hazard[rows], n_times)[event]
-        S = np.maximum(S, 1e-300)
+        S = np.maximum(S, 1e-150)  # its square is a number, too
         log_value = float(mean_weight @ (np.log(S) + top)) - float(sample_weight[rows] @ f[rows])
         sums = {
-            (i, j): np.bincount(event, mean_weight * share**j / S**i, n_times)
-            for i, j in ((1, 0), (1, 1), (2, 0), (2, 1), (2, 2))
+            (i, j): np.bincount(event, mean_weight * share**j / S**i, n_times) for i, j in ((1, 0), (1, 1), (2, 0), (2, 1), (2, 2))
         }
         return cls(time, died & (sample_weight > 0), f, sample_weight, hazard, log_value, sums)
 
     def value(self) -> float:
+        """Minus the log partial likelihood, with weights that sum to one."""
         return self.log_value
 
     def _slope(self) -> np.ndarray:
@@ -107,9 +106,11 @@ class _RiskSets(NamedTuple):
         return self.hazard * (np.cumsum(self.sums[1, 0])[self.time] - self.died * self.sums[1, 1][self.time])
 
     def gradient(self) -> np.ndarray:
+        """Its derivative (n, 1) over the scores."""
         return (self._slope() - self.weight * self.died)[:, None]
 
     def hessian_diagonal(self) -> np.ndarray:
+        """Its second derivatives (n, 1), each score alone."""
         tied = self.died * (2.0 * self.sums[2, 1] - self.sums[2, 2])[self.time]
         return (self._slope() - self.hazard**2 * (np.cumsum(self.sums[2, 0])[self.time] - tied)).clip(min=0.0)[:, None]
 
@@ -209,4 +210,4 @@ def concordance(y: np.ndarray, risk: np.ndarray) -> float:
         later = risk[(time > time[i]) | ((time == time[i]) & (y < 0))]
         good += np.count_nonzero(later < risk[i]) + 0.5 * np.count_nonzero(later == risk[i])
         pairs += len(later)
-    return good / pairs if pairs else float("nan")
+    return float(good) / pairs if pairs else float("nan")

@@ -147,7 +147,7 @@ def refit(
             direction[:, q] = np.linalg.solve(H, gradient[:, q] - total * slope * mean)
             shift[q] = slope - mean @ direction[:, q] if total > 0 else 0.0
         expected = 0.5 * (float(np.vdot(gradient, direction)) + float(residual.sum(axis=0) @ shift))
-        if expected <= 1e-12 * abs(value):
+        if expected <= min(1e-12, 1e-3 * tol) * abs(value):
             break
         move = A @ direction + shift
         step = 1.0

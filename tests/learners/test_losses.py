@@ -32,6 +32,12 @@ def _problem(loss, seed=0):
     weight /= weight.sum()
     if loss.is_quadratic:
         y = rng.standard_normal((N, q)) + 5.0
+    elif loss.censored:
+        y = np.where(rng.random((N, 1)) < 0.7, 1.0, -1.0) * rng.integers(1, 15, (N, 1))
+    elif loss.name == "poisson":
+        y = rng.poisson(3.0, (N, 1)).astype(float)
+    elif loss.target_scaling == "median":
+        y = rng.standard_normal((N, 1))
     elif loss.several_classes:
         y = np.eye(q)[rng.choice(q, N, p=[0.6, 0.3, 0.1])]
     else:
@@ -115,7 +121,7 @@ def test_flipped_logistic_is_the_likelihood_of_flipped_labels(flip):
     assert FlippedLogisticLoss(flip).margin_value(np.array([-800.0]))[0] == pytest.approx(-np.log(flip))
 
 
-@pytest.mark.parametrize("loss", ["squared", "logistic", "multinomial"])
+@pytest.mark.parametrize("loss", ["squared", "logistic", "multinomial", "poisson", "cox"])
 def test_best_constant_minimises(loss):
     loss = get_loss(loss)
     y, _, weight = _problem(loss)

@@ -33,12 +33,14 @@ from .selectors.minimax import MinimaxSparseClassifier
 from .selectors.rankboost import RankBoost
 from .selectors.tisp import TISPClassifier, TISPRegressor
 from .sequences.linear_chain import LinearChainCRF
+from .sequences.selection import FSACRF, ForwardBackwardCRF
 from .solvers.schedules import Schedule
 from .sources.dask_matrix import on_dask
 from .sources.files import on_disk
 from .stability import SelectionStability, selection_stability
 
 __all__ = [
+    "FSACRF",
     "ChainLoss",
     "CoxLoss",
     "ExponentialLoss",
@@ -49,6 +51,7 @@ __all__ = [
     "FSARanker",
     "FSARegressor",
     "FSARegressorCV",
+    "ForwardBackwardCRF",
     "ForwardBackwardClassifier",
     "ForwardBackwardRegressor",
     "HuberLoss",

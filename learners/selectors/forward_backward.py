@@ -194,7 +194,7 @@ class _DesignModel:
         out = np.zeros(len(candidates))
         alone = replace(self.problem, offset=self._scores, fit_intercept=False)
         base = self.problem.loss.value(self.problem.y, self._scores, self.problem.sample_weight)
-        for unit in np.flatnonzero(candidates):
+        for unit in np.flatnonzero(candidates).tolist():
             block = self._read(self._columns_of(unit))
             start = np.zeros((block.shape[1], self._scores.shape[1]))
             out[unit] = base - refit(alone, block, start, np.zeros(self._scores.shape[1])).value

@@ -63,6 +63,8 @@ class ChainProblem:
     weights : ndarray of shape (n_sequences,)
     alpha : float
     fit_intercept, fit_transitions : bool
+    offset : ndarray of shape (n_rows, n_classes) or None
+        Scores that stay fixed, added to those of the columns.
     """
 
     X: Any
@@ -73,10 +75,15 @@ class ChainProblem:
     alpha: float = 1.0
     fit_intercept: bool = True
     fit_transitions: bool = True
+    offset: np.ndarray | None = None
 
     def keep(self, columns: np.ndarray) -> ChainProblem:
         """The problem of some columns."""
         return replace(self, X=self.X[:, columns])
+
+    def scores(self, fit: ChainFit) -> np.ndarray:
+        """Scores (n_rows, n_classes), without the offset."""
+        return self.X @ fit.coef + fit.intercept
 
     def start(self) -> ChainFit:
         """All parameters zero."""
@@ -92,6 +99,8 @@ class ChainProblem:
             rows = slice(self.offsets[first], self.offsets[last])
             X = self.X[rows]
             scores = X @ fit.coef + fit.intercept
+            if self.offset is not None:
+                scores += self.offset[rows]
             offsets = self.offsets[first : last + 1] - self.offsets[first]
             part, residual, moved = chain_terms(scores, self.codes[rows], fit.transitions, offsets, self.weights[first:last])
             value += part

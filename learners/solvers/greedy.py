@@ -19,15 +19,12 @@ class Step(NamedTuple):
 
 
 class GreedyModel(Protocol):
-    """What the search needs of a model: it is refitted whenever a unit (feature or group) enters or leaves.
+    """What the search needs of a model: it is refitted whenever a unit (feature or group) enters or leaves."""
 
-    Attributes
-    ----------
-    value : float
-        The objective, refitted.
-    """
-
-    value: float
+    @property
+    def value(self) -> float:
+        """The objective, refitted."""
+        ...
 
     def strengths(self) -> np.ndarray:
         """Strength of the gradient of each unit (n_units,)."""

@@ -5,8 +5,10 @@ from itertools import product
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from annealed.learners import ChainLoss, LinearChainCRF
+from annealed.learners import FSACRF, ChainLoss, ForwardBackwardCRF, LinearChainCRF
 from annealed.learners.objective.chain import _chain_terms, chain_terms, reference_terms
+from annealed.learners.sequences.problem import ChainProblem
+from annealed.learners.sequences.units import UnitModel, exchange
 from sklearn import config_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
@@ -247,3 +249,106 @@ def test_crfsuite_finds_the_same_optimum(tmp_path):
     tagger.open(str(tmp_path / "model"))
     theirs = np.concatenate([np.array(tagger.tag(named[rows]), int) for rows in chunks])
     np.testing.assert_array_equal(model.predict(X, lengths, method="viterbi"), theirs)
+
+
+# -- selection ------------------------------------------------------------------------------------------------------------------
+
+
+SELECTORS = [
+    ForwardBackwardCRF(2),
+    ForwardBackwardCRF(2, criterion="objective"),
+    FSACRF(2),
+    FSACRF(2, criterion="norm", polish=None),
+]
+
+
+@parametrize_with_checks(SELECTORS, expected_failed_checks=lambda estimator: EXPECTED_FAILURES)
+def test_scikit_learn_checks_of_selectors(estimator, check):
+    check(estimator)
+
+
+def grouped(seed=0):
+    """Six groups of two columns; groups 1 and 4 carry the labels, column 5 is often on and says nothing."""
+    rng = np.random.default_rng(seed)
+    _, y, lengths = sequences(seed, n_sequences=6, length=60)
+    X = rng.normal(0, 1, (len(y), 12))
+    X[:, 2:4] += 1.5 * np.eye(3)[y][:, :2]
+    X[:, 8] += 1.5 * (y == 2)
+    X[:, 5] *= 30.0
+    return X, y, lengths, np.repeat(["a", "b", "c", "d", "e", "f"], 2)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        ForwardBackwardCRF(2),
+        ForwardBackwardCRF(2, backward=False),
+        ForwardBackwardCRF(2, criterion="objective"),
+        ForwardBackwardCRF(2, polish="swap"),
+        ForwardBackwardCRF(None, criterion="objective", delta=5.0),
+        FSACRF(2),
+        FSACRF(2, polish=None),
+        FSACRF(2, criterion="norm", polish=None, schedule="inverse", n_steps=6),
+    ],
+    ids=repr,
+)
+def test_groups_that_carry_the_labels_are_found(model):
+    X, y, lengths, groups = grouped()
+    model.set_params(feature_groups=groups).fit(X, y, lengths)
+    assert model.selected_groups_.tolist() == ["b", "e"]
+    np.testing.assert_array_equal(model.get_support(indices=True), [2, 3, 8, 9])
+    plain = LinearChainCRF().fit(X[:, [2, 3, 8, 9]], y, lengths)
+    assert model.objective_ == pytest.approx(plain.objective_, rel=1e-7)
+    assert model.coef_.shape == (3, 12) and not np.delete(model.coef_, [2, 3, 8, 9], axis=1).any()
+    assert model.score(X, y, lengths) == pytest.approx(plain.score(X[:, [2, 3, 8, 9]], y, lengths), abs=0.01)
+    assert model.transform(X).shape == (360, 4)
+
+
+def test_paths_say_what_entered_and_left():
+    X, y, lengths, groups = grouped()
+    path = ForwardBackwardCRF(3, groups, backward=False).fit(X, y, lengths).path_
+    assert [step.action for step in path] == ["enter"] * 3 and [step.size for step in path] == [1, 2, 3]
+    assert path[0].objective > path[1].objective > path[2].objective
+    path = FSACRF(2, groups, polish=None).fit(X, y, lengths).path_
+    assert [step.action for step in path] == ["leave"] * 4 and [step.size for step in path] == [5, 4, 3, 2]
+    assert {step.feature for step in path} == {0, 2, 3, 5}
+
+
+def test_exchanges_lower_the_objective_and_are_on_the_path():
+    X, y, lengths, _ = grouped()
+    model = UnitModel(_problem(X, y, lengths), np.repeat(np.arange(6), 2), [0, 5])
+    before = model.value
+    path = exchange(model)
+    assert sorted(model.units) == [1, 4] and model.value < before
+    assert [step.action for step in path] == ["leave", "enter"] * 2
+
+
+def _problem(X, y, lengths):
+    return ChainProblem(X, y, 3, np.concatenate([[0], np.cumsum(lengths)]), np.ones(len(lengths)))
+
+
+def test_a_sensor_that_never_fires_is_not_selected():
+    X, y, lengths, groups = grouped()
+    X[:, :2] = 0.0
+    for model in (ForwardBackwardCRF(6, groups), FSACRF(5, groups)):
+        model.fit(X, y, lengths)
+        assert "a" not in model.selected_groups_ and np.isfinite(model.coef_).all()
+
+
+@pytest.mark.parametrize(
+    "model, message",
+    [
+        (ForwardBackwardCRF(0), "n_features_to_select=0 is not valid"),
+        (ForwardBackwardCRF(None), "expected delta or epsilon"),
+        (ForwardBackwardCRF(2, delta=1.0), "delta=1.0 belongs to criterion='objective'"),
+        (ForwardBackwardCRF(2, criterion="best"), "criterion='best' is unknown"),
+        (FSACRF(2, criterion="gradient"), "criterion='gradient' is unknown"),
+        (FSACRF(2, ["a", "b"]), "feature_groups has shape"),
+        (FSACRF(2, polish="refit"), "polish='refit' is unknown"),
+        (FSACRF(2, schedule="fast"), "schedule='fast' is unknown"),
+    ],
+)
+def test_bad_parameters_of_selectors(model, message):
+    X, y, lengths, _ = grouped()
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, y, lengths)

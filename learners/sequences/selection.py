@@ -1,0 +1,296 @@
+"""Conditional random fields on few columns, or groups of columns: forwards and backwards, and by annealing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from ..common.docstrings import fill_docstring
+from ..common.targets import group_codes
+from ..common.validation import check_choice, check_integer, check_real, number_to_keep
+from ..solvers.annealing import strongest
+from ..solvers.greedy import Step, greedy_search
+from ..solvers.schedules import as_schedule, step_counts
+from .linear_chain import ATTRIBUTES, PARAMETERS, REFERENCES, BaseCRF
+from .problem import ChainProblem
+from .units import UnitModel, exchange
+
+_MOST_CUTS = 60  # a choice: beyond it several units are dropped at a time
+
+_SELECTION = """
+    n_features_to_select : int, float or None, default 10
+        k: that many columns (groups, where given), or that fraction of them."""
+
+_GROUPS = """
+    feature_groups : array of shape (n_features,) or None, default None
+        Label of each column's group, such as the sensor that it comes from; a group enters and leaves as a whole."""
+
+_POLISH = """
+    polish : {"swap"} or None, default {polish}
+        "swap": afterwards exchange one unit for another while that lowers the refitted objective. None: no exchanges."""
+
+_SELECTED = """
+    support_ : ndarray of shape (n_features,), bool
+        Selected columns.
+    selected_groups_ : ndarray of shape (k,)
+        Labels of the selected groups (numbers of columns without groups), in the order of their first columns.
+    path_ : list of (action, feature, objective, size)
+        Every unit (columns or groups, numbered in the order of their first columns) that entered or left, the refitted objective
+        (NaN where it was not needed), and how many there were then."""
+
+
+class SelectingCRF(SelectorMixin, BaseCRF):
+    """A conditional random field on few units; a subclass chooses them in ``_search``."""
+
+    n_features_to_select: int | float | None
+    feature_groups: Any
+    polish: str | None
+    path_: list[Step]
+
+    def _search(self, problem: ChainProblem, groups: np.ndarray, size: int) -> tuple[UnitModel, list[Step]]:
+        raise NotImplementedError
+
+    def _fit_problem(self, problem: ChainProblem) -> None:
+        check_choice("polish", self.polish, (None, "swap"))
+        n_features = problem.X.shape[1]
+        given = group_codes(self.feature_groups, n_features)
+        groups = np.arange(n_features) if given is None else given
+        n_units = int(groups.max()) + 1
+        size = n_units
+        if self.n_features_to_select is not None:
+            size = number_to_keep(self.n_features_to_select, n_units, "features" if given is None else "groups")
+        model, self.path_ = self._search(problem, groups, size)
+        if self.polish == "swap" and 0 < len(model.units) < n_units:
+            self.path_ += exchange(model)
+        units = sorted(model.units)
+        model.keep(units, tol=self.tol, max_iter=self.max_iter)
+        self.support_ = np.isin(groups, units)
+        names = np.arange(n_features) if self.feature_groups is None else np.asarray(self.feature_groups)
+        self.selected_groups_ = names[[model.members[unit][0] for unit in units]]
+        coef = np.zeros((n_features, problem.n_classes))
+        coef[model.columns] = model.fit.coef
+        self._store(model.fit)
+        self.coef_ = np.ascontiguousarray(coef.T)
+
+    def _get_support_mask(self):
+        check_is_fitted(self)
+        return self.support_
+
+
+@fill_docstring(
+    parameters=_SELECTION
+    + " None: by the threshold alone."
+    + _GROUPS
+    + """
+    backward : bool, default True
+        False: forward steps alone.
+    criterion : {"gradient", "objective"}, default "gradient"
+        Which unit enters: the one with the largest gradient in units of its columns (FoBa-gdt), or the one that alone lowers the
+        objective most, one small minimisation for every unit in every step (FoBa-obj: small cases only).
+    delta : float or None, default None
+        Above 0: stop when no unit lowers the objective by so much (criterion "objective").
+    epsilon : float or None, default None
+        Above 0: stop when no unit has so large a gradient (criterion "gradient")."""
+    + _POLISH
+    + PARAMETERS,
+    polish="None",
+    attributes=ATTRIBUTES + _SELECTED,
+    references=REFERENCES,
+)
+class ForwardBackwardCRF(SelectingCRF):
+    """Conditional random field [1]_ on k columns or groups, selected forwards and backwards (FoBa, Liu et al. (2014) [2]_).
+
+    Transitions and intercept are free: sparsity is on the columns alone.
+
+    Parameters
+    ----------
+    {parameters}
+
+    Attributes
+    ----------
+    {attributes}
+
+    See Also
+    --------
+    FSACRF : The same by annealing.
+    LinearChainCRF : On all columns; fit, predict and score are the same.
+
+    {references}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from annealed.learners import ForwardBackwardCRF
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat(rng.permutation(np.arange(40) % 2), 5)
+    >>> X = rng.normal(0, 1, (200, 6))
+    >>> X[:, 4] += 2 * y
+    >>> model = ForwardBackwardCRF(1).fit(X, y, lengths=[100, 100])
+    >>> model.selected_groups_
+    array([4])
+    """
+
+    def __init__(
+        self,
+        n_features_to_select: int | float | None = 10,
+        feature_groups=None,
+        backward: bool = True,
+        *,
+        criterion: str = "gradient",
+        delta: float | None = None,
+        epsilon: float | None = None,
+        polish: str | None = None,
+        alpha: float = 1.0,
+        fit_transitions: bool = True,
+        fit_intercept: bool = True,
+        max_iter: int = 1000,
+        tol: float = 1e-9,
+    ):
+        self.n_features_to_select = n_features_to_select
+        self.feature_groups = feature_groups
+        self.backward = backward
+        self.criterion = criterion
+        self.delta = delta
+        self.epsilon = epsilon
+        self.polish = polish
+        self.alpha = alpha
+        self.fit_transitions = fit_transitions
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("backward", self.backward, (True, False))
+        check_choice("criterion", self.criterion, ("gradient", "objective"))
+        for name, value, belongs in (("delta", self.delta, "objective"), ("epsilon", self.epsilon, "gradient")):
+            if value is not None:
+                check_real(name, value, 0.0, above=True)
+                if self.criterion != belongs:
+                    raise ValueError(f"{name}={value!r} belongs to criterion={belongs!r}, not to {self.criterion!r}")
+        if self.n_features_to_select is None and self.delta is None and self.epsilon is None:
+            raise ValueError("n_features_to_select=None needs a threshold; expected delta or epsilon")
+
+    def _search(self, problem, groups, size):
+        model = UnitModel(problem, groups)
+        thresholds = {"delta": self.delta, "epsilon": self.epsilon}
+        _, path = greedy_search(model, size, criterion=self.criterion, backward=self.backward, **thresholds)
+        return model, path
+
+
+@fill_docstring(
+    parameters=_SELECTION
+    + _GROUPS
+    + """
+    criterion : {"norm", "objective"}, default "objective"
+        What the weakest units are: those with the smallest coefficients in units of their columns, or those whose coefficients
+        at zero raise the objective least (one pass over the data for every unit and cut).
+    schedule : str, Schedule or function, default "linear"
+        How many units are left after each cut, see :class:`Schedule`; "linear" drops the same number each time.
+    n_steps : int or None, default None
+        Steps of the schedule. None: twice the number of units to drop, at most 120; "linear" then drops one at a time.
+    steps_per_cut : int, default 100
+        Most iterations of L-BFGS before each cut; from the last fit few are needed, and stopping early costs sensors."""
+    + _POLISH
+    + PARAMETERS,
+    polish='"swap"',
+    attributes=ATTRIBUTES + _SELECTED,
+    references=REFERENCES
+    + """
+    .. [3] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer Vision and Big Data Learning",
+       IEEE Transactions on Pattern Analysis and Machine Intelligence 39 (2017).""",
+)
+class FSACRF(SelectingCRF):
+    """Conditional random field [1]_ on k columns or groups, selected by annealing (Barbu et al. (2017) [3]_).
+
+    It starts with all units, takes a few quasi-Newton steps and drops the weakest on a schedule, until k are left. Transitions and
+    intercept are free. The gradient steps of the other annealed learners are replaced, because the curvature of a chain has no
+    useful bound.
+
+    Parameters
+    ----------
+    {parameters}
+
+    Attributes
+    ----------
+    {attributes}
+
+    See Also
+    --------
+    ForwardBackwardCRF : The same forwards and backwards, the method of [2]_.
+    LinearChainCRF : On all columns; fit, predict and score are the same.
+
+    {references}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from annealed.learners import FSACRF
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat(rng.permutation(np.arange(40) % 2), 5)
+    >>> X = rng.normal(0, 1, (200, 6))
+    >>> X[:, 4] += 2 * y
+    >>> sensors = ["door", "door", "bed", "bed", "tap", "tap"]
+    >>> FSACRF(1, sensors).fit(X, y, lengths=[100, 100]).selected_groups_
+    array(['tap'], dtype='<U4')
+    """
+
+    def __init__(
+        self,
+        n_features_to_select: int | float = 10,
+        feature_groups=None,
+        *,
+        criterion: str = "objective",
+        schedule="linear",
+        n_steps: int | None = None,
+        steps_per_cut: int = 100,
+        polish: str | None = "swap",
+        alpha: float = 1.0,
+        fit_transitions: bool = True,
+        fit_intercept: bool = True,
+        max_iter: int = 1000,
+        tol: float = 1e-9,
+    ):
+        self.n_features_to_select = n_features_to_select
+        self.feature_groups = feature_groups
+        self.criterion = criterion
+        self.schedule = schedule
+        self.n_steps = n_steps
+        self.steps_per_cut = steps_per_cut
+        self.polish = polish
+        self.alpha = alpha
+        self.fit_transitions = fit_transitions
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("criterion", self.criterion, ("norm", "objective"))
+        check_integer("steps_per_cut", self.steps_per_cut, 1)
+        if self.n_steps is not None:
+            check_integer("n_steps", self.n_steps, 1)
+        if self.n_features_to_select is None:
+            raise ValueError("n_features_to_select=None is not valid; expected an integer >= 1 or a fraction in (0, 1]")
+
+    def _search(self, problem, groups, size):
+        n_units = int(groups.max()) + 1
+        n_steps = self.n_steps or max(1, 2 * min(n_units - size, _MOST_CUTS))
+        counts = step_counts(as_schedule(self.schedule), n_units, size, n_steps)
+        start = problem.start()
+        model = UnitModel(problem, groups, list(range(n_units)), start)
+        model.keep(model.units, max_iter=self.steps_per_cut)
+        path: list[Step] = []
+        for count in np.unique(counts[counts < n_units])[::-1]:
+            weak = model.costs() if self.criterion == "objective" else model.sizes()
+            stay = strongest(weak, int(count))
+            dropped = np.delete(np.arange(len(model.units)), stay)
+            for n, i in enumerate(dropped[np.argsort(weak[dropped], kind="stable")], 1):
+                path.append(Step("leave", model.units[i], model.value, len(model.units) - n))
+            units = [model.units[i] for i in stay]
+            model.keep(units, max_iter=self.steps_per_cut)
+        model.keep(model.units)
+        return model, path

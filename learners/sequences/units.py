@@ -1,0 +1,156 @@
+"""A conditional random field on some units (columns, or groups of columns): what enters, what leaves, and exchanges."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ..solvers.annealing import strengths
+from ..solvers.greedy import Step
+from .problem import ChainFit, ChainProblem, column_deviations, minimise
+
+SEARCH_TOLERANCE = 1e-7  # of the refits of a search, relative: far below the gains that it compares
+_LEAST_GAIN = 1e-6  # share of the objective that an exchange has to gain: less is rounding
+_TRIAL_TOLERANCE = 1e-5  # of the refits of exchanges that are tried
+_PROMISING = 2e-3  # share of the objective that a trial may miss its goal by, and is then refitted as the others are
+# Exchanges tried in each round, the cheapest units, and for each the steepest others: choices on simulated homes (docs/sensors.md).
+N_LEAVING, N_ENTERING = 10, 2
+
+
+class UnitModel:
+    """The refitted model of the chosen units, for :func:`~annealed.learners.solvers.greedy.greedy_search` and exchanges.
+
+    Parameters
+    ----------
+    problem : ChainProblem
+        Of all columns.
+    groups : ndarray of shape (n_features,), int
+        Unit of each column.
+    units : list of int, default []
+        Where to start.
+    fit : ChainFit or None
+        Of the columns of ``units``, in their order; None fits it.
+    """
+
+    def __init__(self, problem: ChainProblem, groups: np.ndarray, units: list[int] | None = None, fit: ChainFit | None = None):
+        self.problem, self.groups = problem, groups
+        self.n_units = int(groups.max()) + 1
+        self.members = [np.flatnonzero(groups == g) for g in range(self.n_units)]
+        self.deviations = column_deviations(problem.X)
+        self.units = list(units or [])
+        self.columns = self._columns_of(self.units)
+        self.part = problem.keep(self.columns)
+        self.fit = fit if fit is not None else minimise(self.part, tol=SEARCH_TOLERANCE)
+
+    @property
+    def value(self) -> float:
+        """The objective."""
+        return self.fit.value
+
+    def strengths(self) -> np.ndarray:
+        """Gradient of each unit over its columns' standard deviations: raw gradients favour columns that are often on.
+
+        The penalty of columns that are not chosen has no gradient.
+        """
+        coef = np.zeros((len(self.groups), self.problem.n_classes))
+        coef[self.columns] = self.fit.coef
+        gradient = self.problem.value_and_gradient(self.fit.with_coef(coef))[1].coef
+        with np.errstate(divide="ignore", invalid="ignore"):
+            scaled = np.where(self.deviations[:, None] > 0, gradient / self.deviations[:, None], 0.0)
+        return strengths(scaled[:, None], self.groups)
+
+    def decreases(self, candidates: np.ndarray) -> np.ndarray:
+        """How much each candidate alone would lower the objective, all other parameters held."""
+        out = np.zeros(len(candidates))
+        offset = self.part.scores(self.fit)
+        held = replace(self.problem, offset=offset, fit_intercept=False, fit_transitions=False)
+        transitions = self.fit.transitions
+        for unit in np.flatnonzero(candidates):
+            alone = held.keep(self.members[unit])
+            start = replace(alone.start(), transitions=transitions)
+            out[unit] = alone.value(start) - minimise(alone, start, tol=SEARCH_TOLERANCE).value
+        return out
+
+    def add(self, unit: int, tol: float = SEARCH_TOLERANCE) -> None:
+        """Let a unit enter and refit."""
+        self.keep([*self.units, unit], tol)
+
+    def remove(self, unit: int, tol: float = SEARCH_TOLERANCE) -> None:
+        """Let a unit leave and refit."""
+        self.keep([other for other in self.units if other != unit], tol)
+
+    def value_without(self, unit: int) -> float:
+        """Objective with a unit's coefficients at zero, all others held."""
+        coef = self.fit.coef.copy()
+        coef[self.groups[self.columns] == unit] = 0.0
+        return self.part.value(self.fit.with_coef(coef))
+
+    def costs(self) -> np.ndarray:
+        """Increase of the objective without each of ``units``, all others held."""
+        return np.array([self.value_without(unit) for unit in self.units]) - self.value
+
+    def sizes(self) -> np.ndarray:
+        """Norm of the coefficients of each of ``units`` in units of their columns, over the root of their number."""
+        scaled = self.fit.coef * self.deviations[self.columns, None]
+        place = np.full(self.n_units, -1)
+        place[self.units] = np.arange(len(self.units))
+        return strengths(scaled[:, None], place[self.groups[self.columns]])
+
+    def keep(self, units: list[int], tol: float = SEARCH_TOLERANCE, max_iter: int = 1000) -> None:
+        """Refit on other units, from the coefficients of those that stay."""
+        coef = np.zeros((len(self.groups), self.problem.n_classes))
+        coef[self.columns] = self.fit.coef
+        self.units, self.columns = list(units), self._columns_of(units)
+        self.part = self.problem.keep(self.columns)
+        self.fit = minimise(self.part, self.fit.with_coef(coef[self.columns]), tol=tol, max_iter=max_iter)
+
+    def restore(self, units: list[int], fit: ChainFit) -> None:
+        """Go back to a fit of earlier units."""
+        self.units, self.columns, self.fit = list(units), self._columns_of(units), fit
+        self.part = self.problem.keep(self.columns)
+
+    def _columns_of(self, units: list[int]) -> np.ndarray:
+        return np.concatenate([np.empty(0, int), *(self.members[unit] for unit in units)])
+
+
+def exchange(model: UnitModel, max_exchanges: int = 100) -> list[Step]:
+    """Exchange one unit for another while that lowers the refitted objective.
+
+    In each round the cheapest units leave in turn; the steepest others of the model without it take its place. The steps are
+    returned as lines of a path.
+    """
+    path: list[Step] = []
+    for _ in range(max_exchanges):
+        if len(model.units) == model.n_units:
+            break
+        start, goal = (list(model.units), model.fit), model.value * (1.0 - _LEAST_GAIN)
+        for leaving in [model.units[i] for i in np.argsort(model.costs(), kind="stable")[:N_LEAVING]]:
+            entering = _replacement(model, start, leaving, goal)
+            if entering is not None:
+                path += [Step("leave", leaving, float("nan"), len(start[0]) - 1)]
+                path += [Step("enter", entering, model.value, len(start[0]))]
+                break
+        else:
+            model.restore(*start)
+            break
+    return path
+
+
+def _replacement(model: UnitModel, start: tuple[list[int], ChainFit], leaving: int, goal: float) -> int | None:
+    """A unit that brings the objective below ``goal`` in the place of ``leaving``; the model then holds it."""
+    model.restore(*start)
+    model.remove(leaving, _TRIAL_TOLERANCE)
+    without = list(model.units), model.fit
+    strength = model.strengths()
+    strength[start[0]] = 0.0
+    for entering in np.argsort(-strength, kind="stable")[:N_ENTERING].tolist():
+        if strength[entering] == 0.0:
+            break
+        model.restore(*without)
+        model.add(entering, _TRIAL_TOLERANCE)
+        if model.value < goal * (1.0 + _PROMISING):
+            model.keep(model.units)
+        if model.value < goal:
+            return entering
+    return None

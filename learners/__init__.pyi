@@ -5,6 +5,7 @@ from .fsa.cross_validation import FSAClassifierCV, FSARegressorCV
 from .fsa.estimators import FSAClassifier, FSARegressor
 from .fsa.path import FSAPath
 from .fsa.ranker import FSARanker
+from .kernel_machines.estimators import SparseFourierClassifier, SparseFourierRegressor
 from .metric_learning.cross_validation import SDistCV
 from .metric_learning.sdist import SDist
 from .objective.chain import ChainLoss
@@ -75,6 +76,8 @@ __all__ = [
     "SDistCV",
     "Schedule",
     "SelectionStability",
+    "SparseFourierClassifier",
+    "SparseFourierRegressor",
     "SquaredLoss",
     "StabilizedTruncatedSGDClassifier",
     "TISPClassifier",

@@ -17,7 +17,7 @@ LEVELS = {
         {"designs"},
         {"solvers"},
         {"common"},
-        {"fsa", "metric_learning", "online", "selectors", "sequences"},
+        {"fsa", "kernel_machines", "metric_learning", "online", "selectors", "sequences"},
         {"plots", "stability"},
     ],
     "vision": [{"images", "pyramid", "tracks.pairs"}, {"tracks", "windows", "words"}],

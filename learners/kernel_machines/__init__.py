@@ -1,0 +1,1 @@
+"""Kernels that are learnt: sparse random Fourier features under a Markov prior (Ma (thesis), section 4.2)."""

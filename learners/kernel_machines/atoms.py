@@ -1,0 +1,174 @@
+"""Atoms, which are sparse frequencies, and their prior: a Markov chain over columns with its transition rows integrated out.
+
+An atom is a sequence of distinct columns with one frequency each. The first column comes from pi_0 ~ Dir(gamma / p), the next ones
+from theta_j ~ Dir(alpha), (4.5) of Ma (thesis); the sequence ends in the null state, or at ``max_order`` columns. With pi_0 and the
+theta_j integrated out, an atom given the others is drawn from urns that hold the others' transitions, and the order of the atoms
+does not matter. The prior is this process conditioned on distinct columns within each atom. Mean and covariance of a frequency,
+normal and inverse Wishart in the text, are integrated out too: a multivariate t distribution.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+
+class Prior(NamedTuple):
+    """Constants of the prior.
+
+    The number of atoms is Poisson with mean ``expected``, truncated at the size of the state.
+    """
+
+    n_columns: int
+    max_order: int
+    start_mass: float  # gamma, spread over the columns
+    stop_mass: float  # alpha_0
+    step_mass: float  # the sum of alpha_1 .. alpha_p
+    expected: float
+    scale: float  # of the frequencies
+    degrees: float  # of freedom of the t distribution
+
+
+class Atoms(NamedTuple):
+    """Memory of ``len(length)`` atoms, of which a chain uses the first ones."""
+
+    columns: np.ndarray  # (max_components, max_order) int64
+    length: np.ndarray  # (max_components,) int64
+    omega: np.ndarray  # (max_components, max_order) float64
+
+
+def empty_atoms(max_components: int, max_order: int) -> Atoms:
+    """Atoms of length 0."""
+    shape = (max_components, max_order)
+    return Atoms(np.full(shape, -1, np.int64), np.zeros(max_components, np.int64), np.zeros(shape))
+
+
+@njit(cache=True, nogil=True)
+def transitions(atoms, size, skip, column, following, max_order):
+    """Transitions out of a column in the first ``size`` atoms without atom ``skip``: all, to the null state, to ``following``."""
+    total, stops, hits = 0, 0, 0
+    for l in range(size):
+        if l == skip:
+            continue
+        n = atoms.length[l]
+        for t in range(min(n, max_order - 1)):
+            if atoms.columns[l, t] == column:
+                total += 1
+                if t + 1 == n:
+                    stops += 1
+                elif atoms.columns[l, t + 1] == following:
+                    hits += 1
+    return total, stops, hits
+
+
+@njit(cache=True, nogil=True)
+def log_predictive(columns, n, atoms, size, skip, prior):
+    """Log probability of a sequence of columns given the other atoms."""
+    others = size - 1 if skip >= 0 else size
+    first = 0
+    for l in range(size):
+        if l != skip and atoms.columns[l, 0] == columns[0]:
+            first += 1
+    found = math.log((prior.start_mass / prior.n_columns + first) / (prior.start_mass + others))
+    mass = prior.stop_mass + prior.step_mass
+    for t in range(min(n, prior.max_order - 1)):
+        following = columns[t + 1] if t + 1 < n else -1
+        total, stops, hits = transitions(atoms, size, skip, columns[t], following, prior.max_order)
+        weight = prior.stop_mass + stops if t + 1 == n else prior.step_mass / prior.n_columns + hits
+        found += math.log(weight / (mass + total))
+    return found
+
+
+@njit(cache=True, nogil=True)
+def draw_following(column, atoms, size, skip, prior, may_stop, rng):
+    """Draw the column after ``column``; -1 for the null state, which ``may_stop`` allows."""
+    total, stops, _ = transitions(atoms, size, skip, column, -1, prior.max_order)
+    u = rng.random() * (prior.step_mass + total - stops + (prior.stop_mass + stops if may_stop else 0.0))
+    if u < prior.step_mass:
+        return int(rng.random() * prior.n_columns)
+    u -= prior.step_mass
+    for l in range(size):
+        if l == skip:
+            continue
+        for t in range(atoms.length[l] - 1):
+            if atoms.columns[l, t] == column:
+                u -= 1.0
+                if u < 0.0:
+                    return atoms.columns[l, t + 1]
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def draw_sequence(columns, atoms, size, skip, prior, rng):
+    """Fill ``columns`` from the predictive distribution; the number of columns, or 0 where one came twice."""
+    others = size - 1 if skip >= 0 else size
+    u = rng.random() * (prior.start_mass + others)
+    if u < prior.start_mass or others == 0:
+        columns[0] = int(rng.random() * prior.n_columns)
+    else:
+        l = min(int(rng.random() * others), others - 1)
+        columns[0] = atoms.columns[l + 1 if 0 <= skip <= l else l, 0]
+    n = 1
+    while n < prior.max_order:
+        following = draw_following(columns[n - 1], atoms, size, skip, prior, True, rng)
+        if following < 0:
+            return n
+        for t in range(n):
+            if columns[t] == following:
+                return 0
+        columns[n] = following
+        n += 1
+    return n
+
+
+@njit(cache=True, nogil=True)
+def draw_frequencies(omega, n, prior, rng):
+    """Fill the first ``n`` frequencies from the prior."""
+    factor = prior.scale / math.sqrt(rng.chisquare(prior.degrees) / prior.degrees)
+    for t in range(n):
+        omega[t] = factor * rng.standard_normal()
+
+
+@njit(cache=True, nogil=True)
+def draw_one_frequency(omega, n, prior, rng):
+    """Draw one more frequency given the first ``n``: the conditional distribution of the prior."""
+    square = 0.0
+    for t in range(n):
+        square += (omega[t] / prior.scale) ** 2
+    degrees = prior.degrees + n
+    scale = prior.scale * math.sqrt((prior.degrees + square) / degrees)
+    return scale * rng.standard_normal() / math.sqrt(rng.chisquare(degrees) / degrees)
+
+
+@njit(cache=True, nogil=True)
+def log_density_ratio(new, old, n, prior):
+    """Log ratio of the prior densities of two frequencies of ``n`` columns."""
+    a, b = 0.0, 0.0
+    for t in range(n):
+        a += new[t] ** 2
+        b += old[t] ** 2
+    unit = prior.degrees * prior.scale**2
+    return -0.5 * (prior.degrees + n) * (math.log1p(a / unit) - math.log1p(b / unit))
+
+
+@njit(cache=True, nogil=True)
+def draw_prior(atoms, prior, rng):
+    """Draw all atoms from the prior by rejection; their number."""
+    most = len(atoms.length)
+    while True:
+        size = rng.poisson(prior.expected)
+        if size > most:
+            continue
+        good = True
+        for l in range(size):
+            n = draw_sequence(atoms.columns[l], atoms, l, -1, prior, rng)
+            if n == 0:
+                good = False
+                break
+            atoms.length[l] = n
+            draw_frequencies(atoms.omega[l], n, prior, rng)
+        if good:
+            return size

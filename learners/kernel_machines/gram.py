@@ -1,0 +1,264 @@
+"""Fourier features and the inverse of their regularised Gram matrix, under removal and addition of one atom at a time.
+
+The features are a constant and, for each atom, cos and sin of its phase: a phase shift needs no parameter. With weights
+b ~ N(0, I / precision), integrated out, a move changes the inverse by a matrix of rank 2 to 4: O(N D + D^2) time.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+INTERCEPT_PRECISION = 1e-2  # of the weight of the constant: hardly shrunk
+REFRESH = 200  # accepted moves between two fresh factorisations
+
+
+class Gram(NamedTuple):
+    """Features and what is known of their Gram matrix A = F W F' + diag(precision); only the first 1 + 2 D rows count."""
+
+    features: np.ndarray  # (1 + 2 max_components, N)
+    inverse: np.ndarray  # of A
+    projection: np.ndarray  # c = F t for the target t
+    scalars: np.ndarray  # log det A, c' A^-1 c
+    weight: np.ndarray  # (N,) W; ones for the Gaussian likelihood
+    target: np.ndarray  # (N,) t
+    # Scratch of a move.
+    phase: np.ndarray  # (N,)
+    added: np.ndarray  # (2, N)
+    reduced: np.ndarray  # inverse without the removed atom
+    cross: np.ndarray  # (M, 2): F W times the added features
+    solved: np.ndarray  # (M, 2)
+    small: np.ndarray  # (2, 2) inverse of the Schur complement; (2, 0..1); projections of the added features in row 2
+
+
+def empty_gram(n_rows: int, max_components: int) -> Gram:
+    """Memory for ``max_components`` atoms: about 16 bytes per row and atom."""
+    size = 1 + 2 * max_components
+    features = np.zeros((size, n_rows))
+    features[0] = 1.0
+    square, pair = (size, size), (size, 2)
+    return Gram(
+        features,
+        np.zeros(square),
+        np.zeros(size),
+        np.zeros(2),
+        np.ones(n_rows),
+        np.zeros(n_rows),
+        np.zeros(n_rows),
+        np.zeros((2, n_rows)),
+        np.zeros(square),
+        np.zeros(pair),
+        np.zeros(pair),
+        np.zeros((3, 2)),
+    )
+
+
+@njit(cache=True, nogil=True)
+def cos_sin(phase, out):
+    """Cosine and sine of phases below 1e6 in size, to 2e-16: the polynomials of fdlibm without branches, so that they vectorise."""
+    cosine, sine = out[0], out[1]
+    for i in range(len(phase)):
+        x = phase[i]
+        k = math.floor(x * 0.6366197723675814 + 0.5)
+        r = ((x - k * 1.57079632673412561417e00) - k * 6.07710050630396597660e-11) - k * 2.02226624879595063154e-21
+        z = r * r
+        s = r + r * z * (
+            -1.66666666666666324348e-01
+            + z * (8.33333333332248946124e-03 + z * (-1.98412698298579493134e-04
+            + z * (2.75573137070700676789e-06 + z * (-2.50507602534068634195e-08 + z * 1.58969099521155010221e-10))))
+        )  # fmt: skip
+        c = 1.0 - 0.5 * z + z * z * (
+            4.16666666666666019037e-02
+            + z * (-1.38888888888741095749e-03 + z * (2.48015872894767294178e-05
+            + z * (-2.75573143513906633035e-07 + z * (2.08757232129817482790e-09 + z * -1.13596475577881948265e-11))))
+        )  # fmt: skip
+        q = k - 4.0 * math.floor(0.25 * k)
+        odd = q == 1.0 or q == 3.0
+        big, small = (s, c) if odd else (c, s)
+        cosine[i] = -big if q == 1.0 or q == 2.0 else big
+        sine[i] = -small if q >= 2.0 else small
+
+
+@njit(cache=True, nogil=True)
+def atom_features(columns, omega, n, XT, phase, out):
+    """Cos and sin (2, N) of an atom's phase; ``XT`` is (p, N)."""
+    x, w = XT[columns[0]], omega[0]
+    for i in range(len(phase)):
+        phase[i] = w * x[i]
+    for t in range(1, n):
+        x, w = XT[columns[t]], omega[t]
+        for i in range(len(phase)):
+            phase[i] += w * x[i]
+    cos_sin(phase, out)
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def _dot(a, b):
+    total = 0.0
+    for i in range(len(a)):
+        total += a[i] * b[i]
+    return total
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def _two_dots(a, b, c):
+    first, second = 0.0, 0.0
+    for i in range(len(a)):
+        first += a[i] * b[i]
+        second += a[i] * c[i]
+    return first, second
+
+
+@njit(cache=True, nogil=True)
+def invert(A, n):
+    """Replace the leading n x n block of a positive definite matrix by its inverse (Cholesky); the log determinant."""
+    logdet = 0.0
+    for j in range(n):
+        pivot = A[j, j] - _dot(A[j, :j], A[j, :j])
+        pivot = math.sqrt(max(pivot, 1e-300))
+        A[j, j] = pivot
+        logdet += 2.0 * math.log(pivot)
+        for i in range(j + 1, n):
+            A[i, j] = (A[i, j] - _dot(A[i, :j], A[j, :j])) / pivot
+    for j in range(n):  # the rows of the upper triangle receive the inverse of L, transposed
+        A[j, j] = 1.0 / A[j, j]
+        for i in range(j + 1, n):
+            A[j, i] = -_dot(A[i, j + 1 : i], A[j, j + 1 : i]) / A[i, i] - A[i, j] * A[j, j] / A[i, i]
+    for i in range(n):
+        for j in range(i, n):
+            A[j, i] = _dot(A[i, j:n], A[j, j:n])
+    for i in range(n):
+        for j in range(i + 1, n):
+            A[i, j] = A[j, i]
+    return logdet
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def refresh(gram, size, precision):
+    """Factorise afresh: inverse, projection, log determinant and the quadratic form, for ``size`` atoms."""
+    n = 1 + 2 * size
+    weighted = gram.phase
+    for i in range(n):
+        row = gram.features[i]
+        for e in range(len(row)):
+            weighted[e] = row[e] * gram.weight[e]
+        for j in range(i, n):
+            gram.inverse[j, i] = _dot(weighted, gram.features[j])
+        gram.inverse[i, i] += INTERCEPT_PRECISION if i == 0 else precision
+        gram.projection[i] = _dot(row, gram.target)
+    gram.scalars[0] = invert(gram.inverse, n)
+    total = 0.0
+    for i in range(n):
+        total += gram.projection[i] * _dot(gram.inverse[i, :n], gram.projection[:n])
+    gram.scalars[1] = total
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def evaluate(gram, size, removed, adds, precision, weighted):
+    """Change of log det A and of c' A^-1 c when atom ``removed`` (-1: none) leaves and the features ``added`` come.
+
+    Leaves in the scratch what :func:`commit` needs.
+    """
+    n = 1 + 2 * size
+    inverse, reduced = gram.inverse, gram.reduced
+    logdet, quad = 0.0, 0.0
+    for i in range(n):
+        for j in range(n):
+            reduced[i, j] = inverse[i, j]
+    if removed >= 0:
+        a = 1 + 2 * removed
+        b = a + 1
+        det = inverse[a, a] * inverse[b, b] - inverse[a, b] * inverse[b, a]
+        s, t, v = inverse[b, b] / det, -inverse[a, b] / det, inverse[a, a] / det
+        first = _dot(inverse[a, :n], gram.projection[:n])
+        second = _dot(inverse[b, :n], gram.projection[:n])
+        quad -= s * first * first + 2.0 * t * first * second + v * second * second
+        logdet += math.log(det)
+        for i in range(n):
+            left = s * inverse[i, a] + t * inverse[i, b]
+            right = t * inverse[i, a] + v * inverse[i, b]
+            for j in range(n):
+                reduced[i, j] -= left * inverse[a, j] + right * inverse[b, j]
+        for i in range(n):
+            reduced[i, a] = reduced[i, b] = reduced[a, i] = reduced[b, i] = 0.0
+    if not adds:
+        return logdet, quad
+    f, g = gram.added[0], gram.added[1]
+    r, q = _two_dots(gram.target, f, g)
+    gram.small[2, 0], gram.small[2, 1] = r, q
+    if weighted:
+        x, y, z = 0.0, 0.0, 0.0
+        for e in range(len(f)):
+            w = gram.weight[e]
+            x += w * f[e] * f[e]
+            y += w * f[e] * g[e]
+            z += w * g[e] * g[e]
+        for i in range(n):
+            row, u, v = gram.features[i], 0.0, 0.0
+            for e in range(len(f)):
+                h = row[e] * gram.weight[e]
+                u += h * f[e]
+                v += h * g[e]
+            gram.cross[i, 0], gram.cross[i, 1] = u, v
+    else:
+        x, y = _two_dots(f, f, g)
+        z = _dot(g, g)
+        for i in range(n):
+            gram.cross[i, 0], gram.cross[i, 1] = _two_dots(gram.features[i], f, g)
+    x += precision
+    z += precision
+    for i in range(n):
+        u, v = 0.0, 0.0
+        for j in range(n):
+            u += reduced[i, j] * gram.cross[j, 0]
+            v += reduced[i, j] * gram.cross[j, 1]
+        gram.solved[i, 0], gram.solved[i, 1] = u, v
+    for i in range(n):
+        x -= gram.cross[i, 0] * gram.solved[i, 0]
+        y -= gram.cross[i, 0] * gram.solved[i, 1]
+        z -= gram.cross[i, 1] * gram.solved[i, 1]
+        r -= gram.solved[i, 0] * gram.projection[i]
+        q -= gram.solved[i, 1] * gram.projection[i]
+    det = x * z - y * y
+    gram.small[0, 0], gram.small[1, 1] = z / det, x / det
+    gram.small[0, 1] = gram.small[1, 0] = -y / det
+    quad += (z * r * r - 2.0 * y * r * q + x * q * q) / det
+    return logdet + math.log(det), quad
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def commit(gram, size, removed, adds, logdet, quad):
+    """Carry out the move that :func:`evaluate` has just examined; a death puts the last atom into the free place."""
+    n = 1 + 2 * size
+    inverse, reduced = gram.inverse, gram.reduced
+    gram.scalars[0] += logdet
+    gram.scalars[1] += quad
+    if adds:
+        a = n if removed < 0 else 1 + 2 * removed
+        for i in range(n):
+            left = gram.small[0, 0] * gram.solved[i, 0] + gram.small[0, 1] * gram.solved[i, 1]
+            right = gram.small[1, 0] * gram.solved[i, 0] + gram.small[1, 1] * gram.solved[i, 1]
+            for j in range(n):
+                inverse[i, j] = reduced[i, j] + left * gram.solved[j, 0] + right * gram.solved[j, 1]
+        for i in range(n):
+            for s in range(2):
+                border = gram.small[0, s] * gram.solved[i, 0] + gram.small[1, s] * gram.solved[i, 1]
+                inverse[i, a + s] = inverse[a + s, i] = -border
+        for s in range(2):
+            for t in range(2):
+                inverse[a + s, a + t] = gram.small[s, t]
+            gram.features[a + s] = gram.added[s]
+            gram.projection[a + s] = gram.small[2, s]
+        return
+    a, last = 1 + 2 * removed, n - 2
+    for s in range(2):
+        gram.features[a + s] = gram.features[last + s]
+        gram.projection[a + s] = gram.projection[last + s]
+    for i in range(last):
+        k = i if i != a and i != a + 1 else last + i - a
+        for j in range(last):
+            m = j if j != a and j != a + 1 else last + j - a
+            inverse[i, j] = reduced[k, m]

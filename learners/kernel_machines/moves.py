@@ -1,0 +1,208 @@
+"""Reversible-jump moves. Each removes at most one atom and adds at most one, and knows its prior times proposal ratio."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from .atoms import (
+    draw_following,
+    draw_frequencies,
+    draw_one_frequency,
+    draw_sequence,
+    log_density_ratio,
+    log_predictive,
+    transitions,
+)
+
+BIRTH, DEATH, GROW, SHRINK, ORDER, COLUMN, NEIGHBOUR, WALK, REPLACE = range(9)
+NAMES = ("birth", "death", "grow", "shrink", "order", "column", "neighbour", "walk", "replace")
+# How often each move is tried. Birth and death, and grow and shrink, must be equal: each undoes the other. A choice.
+PROBABILITIES = np.array([0.16, 0.16, 0.09, 0.09, 0.03, 0.05, 0.05, 0.30, 0.07])
+INFORMED = 0.5  # share of the births that come from the table of the screen
+STEPS = np.array([0.05, 0.2, 0.6])  # of the walk, in units of the scale of the frequencies
+
+
+@njit(cache=True, nogil=True)
+def pick(cumulative, rng):
+    """Draw a position from cumulative weights."""
+    return min(np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right"), len(cumulative) - 1)
+
+
+@njit(cache=True, nogil=True)
+def _key(columns, n, base):
+    """The number under which the table holds a set of one to three columns, whatever their order; -1 for more."""
+    if n > 3:
+        return -1
+    a, b, c = columns[0] + 1, 0, 0
+    if n > 1:
+        b = columns[1] + 1
+    if n > 2:
+        c = columns[2] + 1
+    if n == 1:
+        return a
+    if n == 2:
+        return min(a, b) * base + max(a, b)
+    low, high = min(a, b, c), max(a, b, c)
+    return (low * base + (a + b + c - low - high)) * base + high
+
+
+@njit(cache=True, nogil=True)
+def _draw_from_table(columns, table, rng):
+    """Fill ``columns`` with a set of the table in random order; their number."""
+    base = len(table.column_weight) + 1
+    key = table.keys[pick(table.cumulative, rng)]
+    n = 0
+    while key > 0:
+        columns[n] = key % base - 1
+        key //= base
+        n += 1
+    for t in range(n - 1, 0, -1):
+        other = int(rng.random() * (t + 1))
+        columns[t], columns[other] = columns[other], columns[t]
+    return n
+
+
+@njit(cache=True, nogil=True)
+def _log_birth(columns, n, log_pred, table):
+    """Log probability that a birth proposes this sequence."""
+    if len(table.keys) == 0:
+        return log_pred
+    found = (1.0 - INFORMED) * math.exp(log_pred)
+    key = _key(columns, n, len(table.column_weight) + 1)
+    if key > 0:
+        place = np.searchsorted(table.keys, key)
+        if place < len(table.keys) and table.keys[place] == key:
+            orders = 1.0 if n == 1 else 2.0 if n == 2 else 6.0
+            found += INFORMED * table.weight[place] / orders
+    return math.log(found)
+
+
+@njit(cache=True, nogil=True)
+def _draw_birth(columns, atoms, size, skip, prior, table, rng):
+    if len(table.keys) > 0 and rng.random() < INFORMED:
+        return _draw_from_table(columns, table, rng)
+    return draw_sequence(columns, atoms, size, skip, prior, rng)
+
+
+@njit(cache=True, nogil=True)
+def _log_birth_ratio(columns, n, atoms, size, skip, prior, table):
+    """Log of prior over proposal of a birth; the frequencies come from the prior, and cancel."""
+    log_pred = log_predictive(columns, n, atoms, size, skip, prior)
+    return log_pred - _log_birth(columns, n, log_pred, table)
+
+
+@njit(cache=True, nogil=True)
+def _growth(column, following, atoms, size, skip, prior, table):
+    """Probability that growth after ``column`` proposes ``following``: half urn, a quarter screen, a quarter uniform."""
+    total, stops, hits = transitions(atoms, size, skip, column, following, prior.max_order)
+    urn = (prior.step_mass / prior.n_columns + hits) / (prior.step_mass + total - stops)
+    return 0.5 * urn + 0.25 * table.column_weight[following] + 0.25 / prior.n_columns
+
+
+@njit(cache=True, nogil=True)
+def _draw_growth(column, atoms, size, skip, prior, table, rng):
+    u = rng.random()
+    if u < 0.5:
+        return draw_following(column, atoms, size, skip, prior, False, rng)
+    if u < 0.75:
+        return pick(table.column_cumulative, rng)
+    return int(rng.random() * prior.n_columns)
+
+
+@njit(cache=True, nogil=True)
+def _holds(columns, n, column):
+    found = False
+    for t in range(n):
+        found |= columns[t] == column
+    return found
+
+
+@njit(cache=True, nogil=True)
+def propose(kind, atoms, size, prior, table, columns, omega, rng):
+    """Propose a move: write the atom that comes into ``columns`` and ``omega``.
+
+    Returns
+    -------
+    possible : bool
+    removed : int
+        The atom that leaves, or -1.
+    n : int
+        Columns of the atom that comes; 0 for none.
+    log_ratio : float
+        Log of prior times proposal ratio, without the likelihood.
+    """
+    if kind == BIRTH:
+        if size == len(atoms.length):
+            return False, -1, 0, 0.0
+        n = _draw_birth(columns, atoms, size, -1, prior, table, rng)
+        if n == 0:
+            return False, -1, 0, 0.0
+        draw_frequencies(omega, n, prior, rng)
+        ratio = _log_birth_ratio(columns, n, atoms, size, -1, prior, table)
+        return True, -1, n, ratio + math.log(prior.expected / (size + 1))
+    if size == 0:
+        return False, -1, 0, 0.0
+    l = min(int(rng.random() * size), size - 1)
+    old, n = atoms.columns[l], atoms.length[l]
+    if kind == DEATH:
+        ratio = _log_birth_ratio(old, n, atoms, size, l, prior, table)
+        return True, l, 0, -ratio - math.log(prior.expected / size)
+    if kind == REPLACE:
+        m = _draw_birth(columns, atoms, size, l, prior, table, rng)
+        if m == 0:
+            return False, l, 0, 0.0
+        draw_frequencies(omega, m, prior, rng)
+        ratio = _log_birth_ratio(columns, m, atoms, size, l, prior, table)
+        return True, l, m, ratio - _log_birth_ratio(old, n, atoms, size, l, prior, table)
+    columns[:n] = old[:n]
+    omega[:n] = atoms.omega[l, :n]
+    if kind == WALK:
+        step = STEPS[int(rng.random() * len(STEPS))] * prior.scale
+        for t in range(n):
+            omega[t] += step * rng.standard_normal()
+        return True, l, n, log_density_ratio(omega, atoms.omega[l], n, prior)
+    ratio = -log_predictive(old, n, atoms, size, l, prior)
+    if kind == GROW:
+        if n == prior.max_order:
+            return False, l, 0, 0.0
+        column = _draw_growth(old[n - 1], atoms, size, l, prior, table, rng)
+        if _holds(old, n, column):
+            return False, l, 0, 0.0
+        columns[n] = column
+        omega[n] = draw_one_frequency(omega, n, prior, rng)
+        n += 1
+        ratio -= math.log(_growth(old[n - 2], column, atoms, size, l, prior, table))
+    elif kind == SHRINK:
+        if n == 1:
+            return False, l, 0, 0.0
+        n -= 1
+        ratio += math.log(_growth(old[n - 1], old[n], atoms, size, l, prior, table))
+    elif kind == ORDER:
+        if n == 1:
+            return False, l, 0, 0.0
+        a = int(rng.random() * n)
+        b = (a + 1 + int(rng.random() * (n - 1))) % n
+        columns[a], columns[b] = columns[b], columns[a]
+        omega[a], omega[b] = omega[b], omega[a]
+    else:
+        t = int(rng.random() * n)
+        if kind == COLUMN:  # half screen, half uniform
+            column = pick(table.column_cumulative, rng) if rng.random() < 0.5 else int(rng.random() * prior.n_columns)
+            there = 0.5 * table.column_weight[column] + 0.5 / prior.n_columns
+            back = 0.5 * table.column_weight[old[t]] + 0.5 / prior.n_columns
+            ratio += math.log(back / there)
+        else:  # a correlated column, with the sign of the correlation
+            count = table.n_neighbours[old[t]]
+            if count == 0:
+                return False, l, 0, 0.0
+            place = int(rng.random() * count)
+            column = table.neighbours[old[t], place]
+            omega[t] *= table.signs[old[t], place]
+            ratio += math.log(count / table.n_neighbours[column])
+        if _holds(old, n, column):
+            return False, l, 0, 0.0
+        columns[t] = column
+    return True, l, n, ratio + log_predictive(columns, n, atoms, size, l, prior)

@@ -1,0 +1,65 @@
+"""Rows as the chains want them: standardised columns, one after the other in memory; and groups of correlated columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
+
+from .screening import BLOCK, correlations
+
+FARTHEST = 1e3  # standard deviations: beyond, the phase of a wave says nothing, and its cosine loses digits
+
+
+@dataclass
+class Standardiser:
+    """Columns of mean 0 and variance 1; constant ones are left out.
+
+    Attributes
+    ----------
+    usable : ndarray of int
+        Columns that vary.
+    unit, mean, deviation : ndarray of shape (len(usable),)
+        A value v becomes (v / unit - mean) / deviation: the unit, the largest size, keeps squares from overflowing.
+    """
+
+    usable: np.ndarray
+    unit: np.ndarray
+    mean: np.ndarray
+    deviation: np.ndarray
+
+    @classmethod
+    def of(cls, X: np.ndarray) -> Standardiser:
+        """Learn from the rows of X."""
+        unit = np.abs(X).max(axis=0)
+        unit[unit == 0] = 1.0
+        values = X / unit
+        mean, deviation = values.mean(axis=0), values.std(axis=0)
+        usable = np.flatnonzero(deviation > 1e-12)
+        return cls(usable, unit[usable], mean[usable], deviation[usable])
+
+    def columns(self, X: np.ndarray) -> np.ndarray:
+        """Standardised columns (len(usable), n_samples) of rows."""
+        values = (X[:, self.usable] / self.unit - self.mean) / self.deviation
+        return np.ascontiguousarray(np.clip(values, -FARTHEST, FARTHEST).T)
+
+
+def correlated_groups(XT: np.ndarray, least: float) -> np.ndarray:
+    """Number of the group of each column: columns joined by chains of correlations above ``least``.
+
+    Among few rows, correlations that chance alone reaches among so many columns join nothing.
+    """
+    p, n = XT.shape
+    least = max(least, 2.0 * np.sqrt(np.log(p + 1.0) / n))
+    values = np.ascontiguousarray(XT, dtype=np.float32)
+    rows, columns = [], []
+    for first in range(0, p, BLOCK):
+        row, column = np.nonzero(np.abs(correlations(values, first, min(first + BLOCK, p))) > least)
+        rows.append(row + first)
+        columns.append(column)
+    if not rows:
+        return np.empty(0, np.int64)
+    i, j = np.concatenate(rows), np.concatenate(columns)
+    return connected_components(coo_matrix((np.ones(len(i), bool), (i, j)), shape=(p, p)), directed=False)[1].astype(np.int64)

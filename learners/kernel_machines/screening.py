@@ -1,0 +1,204 @@
+"""Which columns, pairs and triples look informative: tables from which births, growth and exchanges of columns propose.
+
+A proposal may come from anything that does not depend on the state of the chain: the acceptance rule corrects for it exactly. So
+the table is as rough and fast as matrix products allow. Entries are the sums of squared correlations of products of Fourier
+features with the target: chi-squares, if columns are independent.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import chi2
+
+SCALES = np.array([0.6, 1.2])  # frequencies of the screen, in units of the prior's scale; a choice
+MOST_ENTRIES = 50_000  # of each order
+BLOCK = 1024  # columns of one matrix product
+MOST_COLUMNS_TRIPLES = 400  # 10 million triples
+SPREAD = 15.0  # of the log weights, after tempering
+MOST_NEIGHBOURS, LEAST_CORRELATION = 10, 0.3
+
+
+class Table(NamedTuple):
+    """Weights of sets of columns, of single columns, and the columns correlated with each."""
+
+    keys: np.ndarray  # (n_entries,) int64 ascending: digits column + 1 to the base p + 1, columns ascending
+    weight: np.ndarray  # (n_entries,) sums to one
+    cumulative: np.ndarray
+    column_weight: np.ndarray  # (p,) sums to one
+    column_cumulative: np.ndarray
+    neighbours: np.ndarray  # (p, most) int64
+    signs: np.ndarray  # (p, most) of the correlations
+    n_neighbours: np.ndarray  # (p,) int64
+
+
+def screen(XT: np.ndarray, y: np.ndarray, scale: float, screening: str | None, max_order: int) -> Table:
+    """Make the tables.
+
+    Parameters
+    ----------
+    XT : (p, N) ndarray
+        Standardised columns.
+    y : (N,) ndarray
+        Target.
+    scale : float
+        Of the prior's frequencies.
+    screening : {"pairs", "triples", None}
+        Longest products; None leaves all columns equally likely.
+    max_order : int
+        Most columns of an atom: no longer products are in the table.
+
+    Returns
+    -------
+    Table
+
+    Raises
+    ------
+    ValueError
+        If there are too many columns for triples.
+    """
+    p = len(XT)
+    if screening == "triples" and p > MOST_COLUMNS_TRIPLES:
+        raise ValueError(f"screening='triples' with {p} columns; expected at most {MOST_COLUMNS_TRIPLES}")
+    neighbours, signs, counts = _neighbours(XT)
+    if screening is None or p == 0 or not np.ptp(y):
+        keys, weight, column_weight = np.empty(0, np.int64), np.empty(0), np.full(p, 1.0 / max(p, 1))
+    else:
+        y = ((y - y.mean()) / y.std()).astype(np.float32)
+        waves = [_waves(XT, scale * s) for s in SCALES]
+        columns, score = _singles(waves, y)
+        longer = []
+        if min(p, max_order) >= 2:
+            longer.append(_pairs(waves, y))
+        if min(p, max_order) >= 3 and screening == "triples":
+            longer.append(_triples(waves[-1:], y))
+        for found in longer:
+            columns, score = np.concatenate([columns, found[0]]), np.concatenate([score, found[1]])
+        keys, weight, column_weight = _weights(columns, score, p)
+    return Table(keys, weight, np.cumsum(weight), column_weight, np.cumsum(column_weight), neighbours, signs, counts)
+
+
+def _waves(XT, frequency):
+    """Cos and sin of each column, of mean 0 and variance 1 (0 where constant), each (N, p) float32."""
+    found = []
+    for wave in (np.cos, np.sin):
+        values = wave(np.float32(frequency) * XT.T.astype(np.float32))
+        values -= values.mean(axis=0)
+        deviation = values.std(axis=0)
+        found.append(values / np.where(deviation > 1e-6, deviation, np.inf))
+    return found
+
+
+def _score(square, degrees):
+    """Minus the log of the tail probability: comparable between orders."""
+    return -chi2.logsf(square, degrees)
+
+
+def _best(square):
+    """Positions of the greatest entries, at most ``MOST_ENTRIES``."""
+    if len(square) <= MOST_ENTRIES:
+        return np.arange(len(square))
+    return np.sort(np.argpartition(square, len(square) - MOST_ENTRIES)[-MOST_ENTRIES:])
+
+
+def _singles(waves, y):
+    square = sum((y @ wave) ** 2 for pair in waves for wave in pair) / len(y)
+    kept = _best(square)
+    return np.column_stack([kept, np.full((len(kept), 2), -1)]), _score(square[kept], 2 * len(waves))
+
+
+def _pairs(waves, y):
+    p = waves[0][0].shape[1]
+    found, squares = np.empty((0, 2), np.int64), np.empty(0, np.float32)
+    for a in range(0, p, BLOCK):
+        for b in range(a, p, BLOCK):
+            square = np.zeros((1, 1), np.float32)
+            for cosine, sine in waves:
+                left = [(w[:, a : a + BLOCK] * y[:, None]).T for w in (cosine, sine)]
+                for w in left:
+                    for right in (cosine, sine):
+                        square = square + (w @ right[:, b : b + BLOCK]) ** 2
+            inside = np.ones(square.shape, dtype=bool)
+            rows, columns = np.nonzero(inside if b > a else np.triu(inside, 1))
+            found = np.concatenate([found, np.column_stack([rows + a, columns + b])])
+            squares = np.concatenate([squares, square[rows, columns] / len(y)])
+            kept = _best(squares)
+            found, squares = found[kept], squares[kept]
+    return np.column_stack([found, np.full(len(found), -1)]), _score(squares, 4 * len(waves))
+
+
+def _triples(waves, y):
+    p = waves[0][0].shape[1]
+    found, squares = [np.empty((0, 3), np.int64)], [np.empty(0)]
+    for a in range(p - 2):
+        square = np.zeros((1, 1), np.float32)
+        for pair in waves:
+            rest = [w[:, a + 1 :] for w in pair]
+            for w in pair:
+                weight = (w[:, a] * y)[:, None]
+                for left in rest:
+                    product = (left * weight).T
+                    for right in rest:
+                        square = square + (product @ right) ** 2
+        rows, columns = np.triu_indices(p - a - 1, 1)
+        values = square[rows, columns] / len(y)
+        kept = np.argpartition(values, -200)[-200:] if len(values) > 200 else np.arange(len(values))
+        found.append(np.column_stack([np.full(len(kept), a), rows[kept] + a + 1, columns[kept] + a + 1]))
+        squares.append(values[kept])
+    triples, square = np.concatenate(found), np.concatenate(squares)
+    kept = _best(square)
+    return triples[kept], _score(square[kept], 8 * len(waves))
+
+
+def _weights(columns, score, p):
+    """Keys in ascending order with weights, and weights of single columns: tempered, some by rank, some alike."""
+    score = np.minimum(score, 1e6).astype(np.float64)
+    warmth = min(1.0, SPREAD / max(score.max(), 1.0))
+    rank = np.empty(len(score))
+    rank[np.argsort(-score, kind="stable")] = np.arange(1, len(score) + 1)
+
+    def mixed(tempered, place):
+        tempered, ranked = np.exp(tempered - tempered.max()), 1.0 / place
+        return 0.6 * tempered / tempered.sum() + 0.3 * ranked / ranked.sum() + 0.1 / len(tempered)
+
+    base = p + 1
+    keys = columns[:, 0] + 1
+    for t in (1, 2):
+        keys = np.where(columns[:, t] >= 0, keys * base + columns[:, t] + 1, keys)
+    order = np.argsort(keys)
+    best = np.zeros(p)
+    for t in range(3):
+        there = columns[:, t] >= 0
+        np.maximum.at(best, columns[there, t], score[there])
+    place = np.empty(p)
+    place[np.argsort(-best, kind="stable")] = np.arange(1, p + 1)
+    return keys[order], mixed(warmth * score, rank)[order], mixed(warmth * best, place)
+
+
+def correlations(XT: np.ndarray, first: int, last: int) -> np.ndarray:
+    """Correlations of columns ``first`` .. ``last - 1`` with all: (last - first, p)."""
+    return XT[first:last] @ XT.T / XT.shape[1]
+
+
+def _neighbours(XT):
+    """For each column those most correlated with it, symmetric: a column is a neighbour of its neighbours."""
+    p = len(XT)
+    lists: list[dict[int, float]] = [{} for _ in range(p)]
+    values = np.ascontiguousarray(XT, dtype=np.float32)
+    for first in range(0, p, BLOCK):
+        block = correlations(values, first, min(first + BLOCK, p))
+        block[np.arange(len(block)), first + np.arange(len(block))] = 0.0
+        rows = np.flatnonzero((np.abs(block) > LEAST_CORRELATION).any(axis=1))
+        for i in rows:
+            strong = np.flatnonzero(np.abs(block[i]) > LEAST_CORRELATION)
+            strong = strong[np.argsort(-np.abs(block[i, strong]), kind="stable")][:MOST_NEIGHBOURS]
+            for j in strong:
+                lists[first + int(i)][int(j)] = lists[int(j)][first + int(i)] = float(np.sign(block[i, j]))
+    counts = np.array([len(found) for found in lists], dtype=np.int64)
+    neighbours = np.zeros((p, max(counts.max(initial=0), 1)), np.int64)
+    signs = np.ones(neighbours.shape)
+    for j, found in enumerate(lists):
+        neighbours[j, : len(found)] = sorted(found)
+        signs[j, : len(found)] = [found[other] for other in sorted(found)]
+    return neighbours, signs, counts

@@ -23,6 +23,7 @@ def fitted_attributes(problem: FitProblem, solution: Solution, piecewise: bool) 
     found = {
         "support_": support,
         "feature_importances_": importance,
+        "alpha_": solution.alpha,
         "intercept_": offset[0] if problem.flat else offset,
         "loss_curve_": solution.loss_curve,
         "n_iter_": len(solution.loss_curve),

@@ -31,7 +31,7 @@ from .input_data import check_data, check_finite
 from .parameters import check_parameters
 from .path_solver import StepCallback, anneal_path
 from .problem import FitProblem, Solution
-from .refinement import RefinementSettings, refine_path
+from .refinement import RefinementSettings, annealing_prior, refine_path
 
 
 class FSAEstimator(InheritsParameters, StepCallbacksMixin, SelectorMixin, BaseEstimator):
@@ -54,6 +54,7 @@ class FSAEstimator(InheritsParameters, StepCallbacksMixin, SelectorMixin, BaseEs
         response: str | PiecewiseLinear = "linear",
         feature_groups=None,
         prior: Prior | None = None,
+        alpha: float | str = "auto",
         schedule: str | Schedule | Counts = "inverse",
         n_steps: int = 100,
         learning_rate: float | str = "auto",
@@ -70,6 +71,7 @@ class FSAEstimator(InheritsParameters, StepCallbacksMixin, SelectorMixin, BaseEs
         self.response = response
         self.feature_groups = feature_groups
         self.prior = prior
+        self.alpha = alpha
         self.schedule = schedule
         self.n_steps = n_steps
         self.learning_rate = learning_rate
@@ -143,7 +145,7 @@ class FSAEstimator(InheritsParameters, StepCallbacksMixin, SelectorMixin, BaseEs
                 n_steps=self.n_steps,
                 learning_rate=self.learning_rate,
                 momentum=momentum if isinstance(self.momentum, str) else self.momentum,
-                prior=self.prior,
+                prior=annealing_prior(problem, self._refinement, int(sizes[-1]), design.width),
                 fit_intercept=self.fit_intercept,
                 all_steps=self.polish is None,
                 start=self._start(design, problem.y),
@@ -163,8 +165,11 @@ class FSAEstimator(InheritsParameters, StepCallbacksMixin, SelectorMixin, BaseEs
         return coef, intercept
 
     def _refine(self, problem: FitProblem, design: Design, states: dict[int, Annealed], patient: bool = True) -> list[Solution]:
-        settings = RefinementSettings(self.polish, self.prior, self.fit_intercept)
-        return refine_path(design, states, problem, settings, patient)
+        return refine_path(design, states, problem, self._refinement, patient)
+
+    @property
+    def _refinement(self) -> RefinementSettings:
+        return RefinementSettings(self.polish, self.prior, self.fit_intercept, self.alpha)
 
     def _attributes(self, problem: FitProblem, solution: Solution) -> dict[str, Any]:
         return fitted_attributes(problem, solution, self._is_piecewise)

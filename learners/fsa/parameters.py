@@ -27,6 +27,12 @@ PARAMETERS = """
         of their coefficients.
     prior : Prior or None, default None
         Shrinkage and smoothness of the responses; greater strengths give smaller and smoother ones.
+    alpha : float or "auto", default "auto"
+        Ridge: ``alpha * ||theta||^2`` of the standardised coefficients is added to the mean loss, in annealing and in the fit; at
+        least 0. "auto" lets the data choose that of the fit, by generalised cross-validation in regression, else by the
+        approximate deviance of rows (in ranking: queries) left out; annealing is without one, or with 0.01 (0.1 for the squared
+        loss) where there are too few rows for exchanges (see ``polish``). A ``prior`` with a shrinkage takes the place of "auto";
+        it adds to a number.
     schedule : {"inverse", "inverse_arxiv", "exponential", "linear"}, Schedule or function, default "inverse"
         How many features are left after each step. A name has the speed mu = {mu}; ``Schedule("inverse", mu=...)`` sets it: the
         greater mu, the sooner features are dropped. A function of (n_features, k, n_steps) gives the numbers of features, never
@@ -69,6 +75,8 @@ ATTRIBUTES = """
     coef_ : ndarray of shape {coef_shape}
         For linear responses, in units of the raw columns; 0 where not selected.
     intercept_ : {intercept_shape}
+    alpha_ : float
+        Ridge of the fit.
     knots_ : ndarray of shape (k, n_bins + 1)
         For piecewise-linear responses: ascending knots of each selected column.
     responses_ : ndarray of shape (k, n_bins + 1, n_outputs)
@@ -114,6 +122,8 @@ def check_parameters(estimator) -> None:
         check_real("momentum", e.momentum, 0.0, 1.0, below=True)
     if not _is_auto(e.learning_rate):
         check_real("learning_rate", e.learning_rate, 0.0, above=True)
+    if not _is_auto(e.alpha):
+        check_real("alpha", e.alpha, 0.0)
     if e.prior is not None:
         if not isinstance(e.prior, Prior):
             raise ValueError(f"prior={e.prior!r} is not valid; expected a Prior or None")

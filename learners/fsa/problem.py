@@ -75,3 +75,4 @@ class Solution:
     value: float
     ebic: float
     loss_curve: np.ndarray
+    alpha: float = 0.0

@@ -134,6 +134,25 @@ class Loss(BaseEstimator):
         """
         raise NotImplementedError
 
+    def row_hessians(self, y, scores, sample_weight) -> np.ndarray:
+        """Second derivatives of each row's loss over its scores, (n, q, q): by default the diagonal of :meth:`curvature`.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n, q)
+            Targets, in the coding of the loss.
+        scores : ndarray of shape (n, q)
+            Predictions.
+        sample_weight : ndarray of shape (n,)
+            Weights that sum to one.
+
+        Returns
+        -------
+        ndarray of shape (n, q, q)
+            The second derivatives.
+        """
+        return self.curvature(y, scores, sample_weight)[:, :, None] * np.eye(scores.shape[1])
+
     def value_and_gradient(self, y, scores, sample_weight) -> tuple[float, np.ndarray]:
         """Both at once; override where that is cheaper.
 
@@ -174,6 +193,21 @@ class Loss(BaseEstimator):
         """
         curvature = self.curvature(y, scores, sample_weight)
         return *self.value_and_gradient(y, scores, sample_weight), diagonal_products(curvature)
+
+    def parts(self, weight: np.ndarray) -> list[tuple[np.ndarray, float]] | None:
+        """What is left out in turn to estimate the loss on new data: rows where None.
+
+        Parameters
+        ----------
+        weight : ndarray of shape (n_samples,)
+            How often each row stands.
+
+        Returns
+        -------
+        list of (ndarray of int, float), or None
+            For a loss of pairs: the pairs of each query, and the share of their weight that is left out.
+        """
+        return None
 
     def best_constant(self, y, sample_weight) -> np.ndarray:
         """Score (q,) that minimises the loss when no feature is used; 0 where there is no closed form.

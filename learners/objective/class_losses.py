@@ -28,6 +28,11 @@ class MultinomialLoss(Loss):
         p = softmax(scores, axis=1)
         return 2.0 * p * (1.0 - p) * sample_weight[:, None]
 
+    def row_hessians(self, y, scores, sample_weight) -> np.ndarray:
+        p = softmax(scores, axis=1)
+        own = p[:, :, None] * np.eye(p.shape[1]) - p[:, :, None] * p[:, None, :]
+        return own * sample_weight[:, None, None]
+
     def best_constant(self, y, sample_weight) -> np.ndarray:
         logs = np.log(np.maximum(sample_weight @ y, 1e-300))
         return logs - logs.mean()
@@ -87,3 +92,11 @@ class VapnikLoss(Loss):
         u, others = self._margins(y, scores)
         bend = others * self.base.margin_curvature(u) * (2.0 * sample_weight / (y.shape[1] - 1))[:, None]
         return y * bend.sum(axis=1, keepdims=True) + bend
+
+    def row_hessians(self, y, scores, sample_weight) -> np.ndarray:
+        # A row is a star: its own class is joined to each of the others.
+        u, others = self._margins(y, scores)
+        bend = others * self.base.margin_curvature(u) * (sample_weight / (y.shape[1] - 1))[:, None]
+        own = bend[:, :, None] * np.eye(y.shape[1])
+        own += y[:, :, None] * y[:, None, :] * bend.sum(axis=1)[:, None, None]
+        return own - y[:, :, None] * bend[:, None, :] - bend[:, :, None] * y[:, None, :]

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
 from scipy.special import expit
 
 from .base import Loss
+
+_FEW_QUERIES = 5  # fewer say little about new ones: a choice
 
 
 class PairwiseLogisticLoss(Loss):
@@ -42,7 +45,9 @@ class PairwiseLogisticLoss(Loss):
         self.r = r
         self.pair_weight = pair_weight
 
-    def _weights(self):
+    @property
+    def pair_weights(self) -> np.ndarray:
+        """Weights of the pairs (n_pairs,), which sum to one."""
         n = len(self.pairs)
         return np.full(n, 1.0 / n) if self.pair_weight is None else self.pair_weight / np.sum(self.pair_weight)
 
@@ -53,23 +58,55 @@ class PairwiseLogisticLoss(Loss):
         out = np.bincount(self.pairs[:, 0], per_pair_i, n) + np.bincount(self.pairs[:, 1], per_pair_j, n)
         return out[:, None]
 
+    def pair_terms(self, d: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Slope and curvature of each pair's loss over the difference ``d`` (n_pairs,) of its scores."""
+        p = expit(d)
+        return p - self.r, p * (1.0 - p)
+
+    @staticmethod
+    def pair_values(d: np.ndarray, r: np.ndarray) -> np.ndarray:
+        """Loss of pairs with the differences ``d`` and preferences ``r``."""
+        return np.logaddexp(0.0, d) - r * d
+
+    def parts(self, weight: np.ndarray) -> list[tuple[np.ndarray, float]]:
+        """Pairs of each query; with few queries the pairs of each item.
+
+        Parameters
+        ----------
+        weight : ndarray of shape (n_samples,)
+            How often each item stands.
+
+        Returns
+        -------
+        list of (ndarray of int, float)
+            Positions in ``pairs``, and the share of their weight that is left out: one copy of the item.
+        """
+        pairs = np.asarray(self.pairs)
+        present = np.flatnonzero((weight[pairs] > 0).all(axis=1))
+        i, j = pairs[present].T
+        graph = sp.coo_array((np.ones(len(i)), (i, j)), shape=(len(weight), len(weight)))
+        query = connected_components(graph, directed=False)[1][i]
+        if len(np.unique(query)) >= _FEW_QUERIES:
+            return [(present[part], 1.0) for part in _positions(query)]
+        items = np.concatenate([i, j])
+        return [(present[part % len(i)], 1.0 / max(1.0, weight[items[part[0]]])) for part in _positions(items)]
+
     def value(self, y, scores, sample_weight) -> float:
-        d = self._differences(scores)
-        return float(self._weights() @ (np.logaddexp(0.0, d) - self.r * d))
+        return float(self.pair_weights @ self.pair_values(self._differences(scores), self.r))
 
     def gradient(self, y, scores, sample_weight) -> np.ndarray:
-        g = self._weights() * (expit(self._differences(scores)) - self.r)
+        g = self.pair_weights * self.pair_terms(self._differences(scores))[0]
         return self._scatter(g, -g, len(scores))
 
     def curvature(self, y, scores, sample_weight) -> np.ndarray:
         # The Hessian over scores is a graph Laplacian; twice its diagonal majorises it.
         p = expit(self._differences(scores))
-        c = 2.0 * self._weights() * p * (1.0 - p)
+        c = 2.0 * self.pair_weights * p * (1.0 - p)
         return self._scatter(c, c, len(scores))
 
     def second_order(self, y, scores, sample_weight):
         p = expit(self._differences(scores))
-        c = self._weights() * p * (1.0 - p)
+        c = self.pair_weights * p * (1.0 - p)
         i, j = self.pairs[:, 0], self.pairs[:, 1]
         n = len(scores)
         off = sp.coo_array((np.concatenate([c, c]), (np.concatenate([i, j]), np.concatenate([j, i]))), shape=(n, n)).tocsr()
@@ -106,6 +143,12 @@ def graded_pairs(y, qid=None) -> np.ndarray:
         above, below = np.nonzero(y[rows][:, None] > y[rows][None, :])
         found.append(np.column_stack([rows[above], rows[below]]))
     return np.concatenate(found) if found else np.empty((0, 2), int)
+
+
+def _positions(labels):
+    """Positions of each label."""
+    order = np.argsort(labels, kind="stable")
+    return np.split(order, _breaks(labels[order]))
 
 
 def _breaks(values):

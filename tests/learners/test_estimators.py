@@ -121,7 +121,7 @@ def test_several_outputs_share_one_support():
     rng = np.random.default_rng(1)
     X = rng.standard_normal((200, 30))
     Y = np.column_stack([X[:, 2] + X[:, 5], 1000 * (X[:, 5] - X[:, 8])]) + rng.standard_normal((200, 2))
-    model = FSARegressor(3).fit(X, Y)
+    model = FSARegressor(3, alpha=0.0).fit(X, Y)
     assert list(model.get_support(indices=True)) == [2, 5, 8]
     assert model.coef_.shape == (2, 30) and model.predict(X).shape == (200, 2)
     least = np.linalg.lstsq(np.column_stack([X[:, [2, 5, 8]], np.ones(200)]), Y, rcond=None)[0]
@@ -195,7 +195,7 @@ def test_edges_of_k():
     assert FSARegressor(0.1).fit(X, y).support_.sum() == 3
     with pytest.warns(UserWarning, match="n_features_to_select=31 is more than the 30 features; all are kept"):
         assert FSARegressor(31).fit(X, y).support_.all()
-    all_of_them = FSARegressor(30).fit(X, y)
+    all_of_them = FSARegressor(30, alpha=0.0).fit(X, y)
     assert np.allclose(all_of_them.coef_, LinearRegression().fit(X, y).coef_, atol=2e-3)
 
 
@@ -413,14 +413,14 @@ def test_ranking_errors(arguments, message):
 # -- parameters ---------------------------------------------------------------------------------------------------------
 
 SHARED = {
-    "n_features_to_select", "loss", "response", "feature_groups", "prior", "schedule", "n_steps", "learning_rate", "momentum",
-    "polish", "fit_intercept", "warm_start", "random_state", "n_jobs", "verbose",
+    "n_features_to_select", "loss", "response", "feature_groups", "prior", "alpha", "schedule", "n_steps", "learning_rate",
+    "momentum", "polish", "fit_intercept", "warm_start", "random_state", "n_jobs", "verbose",
 }  # fmt: skip
 
 
 def test_parameters():
     search = {"sizes", "cv", "scoring", "criterion", "rule"}
-    assert set(FSAClassifier().get_params(deep=False)) == SHARED | {"class_weight"} and len(SHARED) < 16
+    assert set(FSAClassifier().get_params(deep=False)) == SHARED | {"class_weight"} and len(SHARED) < 21
     assert set(FSARegressor().get_params(deep=False)) == SHARED
     assert set(FSARanker().get_params(deep=False)) == SHARED - {"fit_intercept"}
     assert set(FSAClassifierCV().get_params(deep=False)) == SHARED - {"n_features_to_select"} | {"class_weight"} | search

@@ -19,7 +19,7 @@ def problem(n=300, m=60, seed=0, noise=1.0):
 
 def test_sizes_supports_and_models_agree():
     X, y = problem()
-    path = FSAPath(FSARegressor(), sizes=[2, 4, 9, 4]).fit(X, y)
+    path = FSAPath(FSARegressor(alpha=0.0), sizes=[2, 4, 9, 4]).fit(X, y)
     assert path.sizes_.tolist() == [2, 4, 9]
     assert path.supports_.sum(axis=1).tolist() == [2, 4, 9]
     assert (np.diff(path.losses_) < 0).all()

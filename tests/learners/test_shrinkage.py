@@ -1,0 +1,133 @@
+"""The ridge chosen by the data, against brute force."""
+
+import numpy as np
+import pytest
+from annealed.learners import FSAClassifier, FSARanker, FSARegressor, Prior
+from annealed.learners.objective.losses import FlippedLogisticLoss, LogisticLoss, MultinomialLoss, SquaredLoss, VapnikLoss
+from annealed.learners.objective.pairwise import PairwiseLogisticLoss, graded_pairs
+from annealed.learners.solvers.newton import SupportProblem, refit
+from annealed.learners.solvers.shrinkage import LeftOut, choose_ridge, gcv_ridge, left_out_loss, newton_of_all_outputs
+from sklearn.linear_model import Ridge
+
+
+def brute_force(loss, y, A, ridge):
+    """Loss of each row, fitted without it."""
+    total = 0.0
+    for i in range(len(A)):
+        weight = np.full(len(A), 1.0 / len(A))
+        weight[i] = 0.0
+        problem = SupportProblem(y, loss, weight, shrinkage=ridge)
+        solve = newton_of_all_outputs if y.shape[1] > 1 else refit
+        fit = solve(problem, A, np.zeros((A.shape[1], y.shape[1])), np.zeros(y.shape[1]), tol=1e-10, n_iter=200)
+        total += loss.value(y[i : i + 1], A[i : i + 1] @ fit.theta + fit.intercept, np.ones(1))
+    return total / len(A)
+
+
+def data(loss, n=60, p=6):
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((n, p))
+    A -= A.mean(axis=0)
+    signal = A[:, :3] @ np.array([[1.0, 0.0, -1.0], [0.0, 1.0, -1.0], [0.5, 0.0, 0.0]]) + rng.standard_normal((n, 3))
+    if loss.several_classes:
+        return A, np.eye(3)[signal.argmax(axis=1)]
+    return A, signal[:, :1] if loss.is_quadratic else np.where(signal[:, :1] > 0, 1.0, -1.0)
+
+
+@pytest.mark.parametrize(
+    ("loss", "tolerance"),
+    [(SquaredLoss(), 1e-8), (LogisticLoss(), 0.02), (FlippedLogisticLoss(), 0.05), (MultinomialLoss(), 0.03),
+     (VapnikLoss(LogisticLoss()), 0.03)],
+)  # fmt: skip
+@pytest.mark.parametrize("ridge", [0.003, 0.03, 1.0])
+def test_rows_left_out_as_by_brute_force(loss, tolerance, ridge):
+    A, y = data(loss)
+    weight = np.full(len(A), 1.0 / len(A))
+    problem = SupportProblem(y, loss, weight, shrinkage=ridge)
+    solve = newton_of_all_outputs if y.shape[1] > 1 else refit
+    fit = solve(problem, A, np.zeros((A.shape[1], y.shape[1])), np.zeros(y.shape[1]), tol=1e-10)
+    estimate = left_out_loss(problem, A, fit, LeftOut(float(len(A))))
+    assert estimate == pytest.approx(brute_force(loss, y, A, ridge), rel=tolerance)
+
+
+def test_generalised_cross_validation_as_written_out():
+    loss = SquaredLoss()
+    A, y = data(loss)
+    n = len(A)
+    weight = np.full(n, 1.0 / n)
+    ridge = gcv_ridge(SupportProblem(y, loss, weight), A, float(n))
+
+    def criterion(s):
+        hat = np.array([Ridge(2 * s * n).fit(A, column).predict(A) for column in np.eye(n)]).T
+        return np.sum((y - hat @ y) ** 2) / (1 - np.trace(hat) / n) ** 2
+
+    assert criterion(ridge) <= min(criterion(s) for s in np.geomspace(1e-4, 3, 30)) * 1.001
+
+
+def test_queries_left_out_as_by_brute_force():
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((60, 4))
+    grade = X[:, 0] + X[:, 1] + rng.standard_normal(60)
+    qid = np.repeat(range(10), 6)
+    pairs = graded_pairs(grade, qid)
+    loss = PairwiseLogisticLoss(pairs, np.ones(len(pairs)), np.ones(len(pairs)))
+    y, weight = np.zeros((60, 1)), np.full(60, 1 / 60)
+
+    def fit_of(weights):
+        problem = SupportProblem(y, PairwiseLogisticLoss(pairs, np.ones(len(pairs)), weights), weight, False, shrinkage=0.03)
+        return problem, refit(problem, X, np.zeros((4, 1)), np.zeros(1), tol=1e-10)
+
+    problem, fit = fit_of(np.ones(len(pairs)))
+    estimate = left_out_loss(problem, X, fit, LeftOut(60.0, loss.parts(np.ones(60))))
+    found = []
+    for query in range(10):
+        out = qid[pairs[:, 0]] == query
+        # Without renormalising: the other pairs' weights stay what they were.
+        left = fit_of(np.where(out, 1e-12, 1.0))[1]
+        d = (X[pairs[out, 0]] - X[pairs[out, 1]]) @ left.theta[:, 0]
+        found.append(np.logaddexp(0, -d).sum())
+    assert estimate == pytest.approx(sum(found) / len(pairs), rel=0.02)
+
+
+def test_one_query_leaves_items_out():
+    pairs = graded_pairs(np.arange(4.0))
+    parts = PairwiseLogisticLoss(pairs, np.ones(6)).parts(np.array([1.0, 2.0, 1.0, 1.0]))
+    assert [len(part) for part, _ in parts] == [3, 3, 3, 3] and [share for _, share in parts] == [1.0, 0.5, 1.0, 1.0]
+
+
+def test_alpha_of_the_estimators():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((50, 300))
+    y = X[:, :5].sum(axis=1) + rng.standard_normal(50)
+    chosen = FSARegressor(10).fit(X, y)
+    assert chosen.alpha_ > 1e-3  # few rows, much noise
+    assert FSARegressor(10, alpha=0.2).fit(X, y).alpha_ == 0.2
+    named = FSARegressor(10, prior=Prior(shrinkage=0.2)).fit(X, y)
+    assert named.alpha_ == 0.2 and np.allclose(named.coef_, FSARegressor(10, alpha=0.2).fit(X, y).coef_)
+    assert np.linalg.norm(FSAClassifier(10, alpha=1.0).fit(X, y > 0).coef_) < np.linalg.norm(
+        FSAClassifier(10, alpha=0.001).fit(X, y > 0).coef_
+    )
+    assert FSAClassifier(10).fit(X, np.digitize(y, [-1, 1])).alpha_ > 5e-5
+    assert FSARanker(10).fit(X, y).alpha_ > 5e-5
+    for bad in (-1.0, "none", True):
+        with pytest.raises(ValueError, match="alpha"):
+            FSARegressor(10, alpha=bad).fit(X, y)
+
+
+def test_enough_rows_ask_for_no_ridge():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((2000, 20))
+    model = FSARegressor(3).fit(X, X[:, :3].sum(axis=1) + 0.1 * rng.standard_normal(2000))
+    assert model.alpha_ <= 1e-4
+    weights = rng.random(2000) * 1e-3  # counts no copies: the effective number of rows
+    again = FSARegressor(3).fit(X, X[:, :3].sum(axis=1), sample_weight=weights)
+    assert again.alpha_ <= 1e-4
+
+
+def test_the_best_of_a_range():
+    loss = LogisticLoss()
+    A, y = data(loss, 40, 12)
+    problem = SupportProblem(y, loss, np.full(40, 1 / 40))
+    for few_rows in (False, True):
+        fit, ridge = choose_ridge(problem, A, np.zeros((12, 1)), np.zeros(1), LeftOut(40.0), few_rows=few_rows)
+        assert fit.theta.shape == (12, 1)
+        assert brute_force(loss, y, A, ridge) <= 1.02 * min(brute_force(loss, y, A, s) for s in (1e-3, 1e-2, 3e-2, 0.1, 1.0))

@@ -59,13 +59,37 @@ class PairwiseLogisticLoss(Loss):
         return out[:, None]
 
     def pair_terms(self, d: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Slope and curvature of each pair's loss over the difference ``d`` (n_pairs,) of its scores."""
+        """Slope and curvature of each pair's loss over the difference of its scores.
+
+        Parameters
+        ----------
+        d : ndarray of shape (n_pairs,)
+            Differences.
+
+        Returns
+        -------
+        tuple of two ndarrays of shape (n_pairs,)
+            Not weighted.
+        """
         p = expit(d)
         return p - self.r, p * (1.0 - p)
 
     @staticmethod
     def pair_values(d: np.ndarray, r: np.ndarray) -> np.ndarray:
-        """Loss of pairs with the differences ``d`` and preferences ``r``."""
+        """Loss of each pair.
+
+        Parameters
+        ----------
+        d : ndarray of shape (n_pairs,)
+            Differences of the scores.
+        r : ndarray of shape (n_pairs,)
+            Preferences.
+
+        Returns
+        -------
+        ndarray of shape (n_pairs,)
+            Not weighted.
+        """
         return np.logaddexp(0.0, d) - r * d
 
     def parts(self, weight: np.ndarray) -> list[tuple[np.ndarray, float]]:

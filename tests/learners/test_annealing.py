@@ -174,8 +174,6 @@ def test_groups_stay_or_fall_together():
 
 def test_a_step_that_missed_the_largest_curvature_is_mended():
     """Equicorrelated columns with signs that cancel: the coefficients are nearly orthogonal to the leading eigenvector."""
-    data = simulate(
-        "regression", 300, 1000, 10, columns="equicorrelated", random_support=True, random_signs=True, random_state=48
-    )
+    data = simulate("regression", 300, 1000, 10, columns="equicorrelated", random_support=True, random_signs=True, random_state=48)
     model = FSARegressor(10, n_steps=500, polish=None).fit(data.X, data.y)
     assert np.isfinite(model.loss_curve_).all() and model.score(data.X, data.y) > 0.8

@@ -199,7 +199,7 @@ def test_patches_repeat_the_border():
 
 
 def test_names_are_unique():
-    names = POOL.names(POOL.features[::29])
+    names = [POOL.name(feature) for feature in POOL.features[::29]]
     assert len(set(names)) == len(names)
     assert POOL.name(POOL.features[-1]) == "blue hog block at (12, 12), cell 3, orientation 7"
 

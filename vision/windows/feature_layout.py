@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
-__all__ = ["HAAR_KINDS", "Column", "HogLayout"]
+__all__ = ["HAAR_KINDS", "Column", "HogLayout", "haar_features", "hog_features"]
 
 
 class Column(IntEnum):
@@ -58,3 +58,31 @@ class HogLayout:
     def __post_init__(self) -> None:
         if self.cell < 1 or self.block < 1 or self.orientations < 4 or self.orientations % 4 or not self.epsilon > 0:
             raise ValueError(f"{self}: expected cell, block >= 1, a multiple of 4 as orientations, epsilon > 0")
+
+
+def haar_features(
+    window: int, kinds: Mapping[str, tuple[tuple[int, ...], ...]], sides: tuple[int, ...], steps: tuple[int, ...]
+) -> list[tuple[int, ...]]:
+    """Rows of all Haar features of a pool: by channel, kind, cell, position."""
+    return [
+        (kind, channel, x, y, w, h, 0, 0)
+        for channel in range(3)
+        for kind, weights in enumerate(kinds.values())
+        for h, step_y in zip(sides, steps, strict=True)
+        for w, step_x in zip(sides, steps, strict=True)
+        for y in range(0, window - len(weights) * h + 1, step_y)
+        for x in range(0, window - len(weights[0]) * w + 1, step_x)
+    ]
+
+
+def hog_features(window: int, kind: int, hog: HogLayout) -> list[tuple[int, ...]]:
+    """Rows of all HOG features of a pool: by channel, block, cell, orientation."""
+    corners = range(0, window - hog.cell * hog.block + 1, hog.cell)
+    return [
+        (kind, channel, x, y, hog.cell, hog.cell, part, orientation)
+        for channel in range(3)
+        for y in corners
+        for x in corners
+        for part in range(hog.block * hog.block)
+        for orientation in range(hog.orientations)
+    ]

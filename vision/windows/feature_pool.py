@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .feature_layout import HAAR_KINDS, Column, HogLayout
+from .feature_layout import HAAR_KINDS, Column, HogLayout, haar_features, hog_features
 from .kernels import MAGNITUDE_SCALE, evaluate_rows
 from .programs import CompiledModel, Program, block_offsets, block_tables, compile_model, compile_program
 from .responses import Responses
@@ -89,7 +89,9 @@ class FeaturePool:
     @cached_property
     def features(self) -> npt.NDArray[np.int32]:
         """All features of the pool, (n, 8): Haar by channel, kind, cell, position; then HOG."""
-        features = np.concatenate([self._haar_features(), self._hog_features()])
+        haar = haar_features(self.window, self.kinds, self.sides, self._steps)
+        hog = [] if self.hog is None else hog_features(self.window, len(self.kinds), self.hog)
+        features = np.array([*haar, *hog], dtype=np.int32).reshape(-1, 8)
         features.setflags(write=False)
         return features
 
@@ -97,33 +99,6 @@ class FeaturePool:
     def n_haar(self) -> int:
         """Number of Haar features; they come first in ``features``."""
         return int(np.count_nonzero(self.features[:, Column.KIND] < len(self.kinds)))
-
-    def _haar_features(self) -> npt.NDArray[np.int32]:
-        found = [
-            (kind, channel, x, y, w, h, 0, 0)
-            for channel in range(3)
-            for kind, weights in enumerate(self.kinds.values())
-            for h, step_y in zip(self.sides, self._steps, strict=True)
-            for w, step_x in zip(self.sides, self._steps, strict=True)
-            for y in range(0, self.window - len(weights) * h + 1, step_y)
-            for x in range(0, self.window - len(weights[0]) * w + 1, step_x)
-        ]
-        return np.array(found, dtype=np.int32).reshape(-1, 8)
-
-    def _hog_features(self) -> npt.NDArray[np.int32]:
-        if self.hog is None:
-            return np.empty((0, 8), np.int32)
-        cell, block = self.hog.cell, self.hog.block
-        corners = range(0, self.window - cell * block + 1, cell)
-        found = [
-            (len(self.kinds), channel, x, y, cell, cell, part, orientation)
-            for channel in range(3)
-            for y in corners
-            for x in corners
-            for part in range(block * block)
-            for orientation in range(self.hog.orientations)
-        ]
-        return np.array(found, dtype=np.int32).reshape(-1, 8)
 
     def check(self, features: npt.ArrayLike) -> npt.NDArray[np.int32]:
         """Features as an int32 array (n, 8).
@@ -185,21 +160,6 @@ class FeaturePool:
         if row[Column.KIND] == len(self.kinds):
             return f"{channel} hog block {place}, cell {row[Column.CELL]}, orientation {row[Column.ORIENTATION]}"
         return f"{channel} {list(self.kinds)[row[Column.KIND]]} {place}, cells {row[Column.CELL_WIDTH]}x{row[Column.CELL_HEIGHT]}"
-
-    def names(self, features: npt.ArrayLike | None = None) -> list[str]:
-        """Features in words; all of the pool by default.
-
-        Parameters
-        ----------
-        features : (n, 8) array_like of int, optional
-            All of the pool by default.
-
-        Returns
-        -------
-        list of str
-            One per feature.
-        """
-        return [self.name(feature) for feature in (self.features if features is None else self.check(features))]
 
     def mirrored(self, features: npt.ArrayLike) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int8]]:
         """Mirror images of features, left and right exchanged.

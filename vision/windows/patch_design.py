@@ -1,5 +1,6 @@
 """Training windows as a design: features of the pool computed when the loop asks for them."""
 
+import copy
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -117,7 +118,14 @@ class PatchDesign(Design):
 
     def gradient(self, residual: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Sum over rows of residual (n_samples, n_outputs) times standardised columns: (m, B + 1, n_outputs)."""
-        ramps = self._ramps(residual)
+
+        def chunk(worker: _Worker, rows: npt.NDArray[np.int64]) -> tuple[Any, ...]:
+            ramps = self._empty_ramps(residual.shape[1])
+            for block in _blocks(rows):
+                worker.add_ramps(worker.encode(block), residual[block], ramps)
+            return (ramps,)
+
+        (ramps,) = self._totals(chunk)
         return self._from_ramps(ramps, residual.sum(axis=0))
 
     def scores_and_gradient(  # type: ignore[no-untyped-def]
@@ -128,7 +136,7 @@ class PatchDesign(Design):
             return super().scores_and_gradient(coef, intercept, loss, y, sample_weight)
         model = _Tables(self, coef)
 
-        def chunk(worker: _Worker, rows: npt.NDArray[np.int64]) -> tuple[Any, Any, float]:
+        def chunk(worker: _Worker, rows: npt.NDArray[np.int64]) -> tuple[Any, ...]:
             ramps = self._empty_ramps(coef.shape[2])
             residual_sum, value = np.zeros(coef.shape[2]), 0.0
             for block in _blocks(rows):
@@ -140,12 +148,7 @@ class PatchDesign(Design):
                 worker.add_ramps(codes, residual, ramps)
             return ramps, residual_sum, value
 
-        ramps = self._empty_ramps(coef.shape[2])
-        residual_sum, value = np.zeros(coef.shape[2]), 0.0
-        for part, part_sum, part_value in self._each_chunk(chunk):
-            ramps += part
-            residual_sum += part_sum
-            value += part_value
+        ramps, residual_sum, value = self._totals(chunk)
         return self._from_ramps(ramps, residual_sum), residual_sum, value
 
     def keep(self, kept: npt.NDArray[np.int64]) -> Design:  # type: ignore[override]
@@ -172,8 +175,7 @@ class PatchDesign(Design):
         return self.stored().matrix()
 
     def _subset(self, kept: npt.NDArray[np.int64]) -> "PatchDesign":
-        new = object.__new__(type(self))
-        new.__dict__.update(self.__dict__)
+        new = copy.copy(self)
         new.features, new.low, new.bin_width = self.features[kept], self.low[kept], self.bin_width[kept]
         new.mean, new.inv = self.mean[kept], self.inv[kept]
         new.n_features = len(kept)
@@ -196,17 +198,14 @@ class PatchDesign(Design):
     def _empty_ramps(self, n_outputs: int) -> npt.NDArray[np.float64]:
         return np.zeros((n_outputs, self.n_features, -(-self.n_bins // 6) * 6))
 
-    def _ramps(self, residual: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        def chunk(worker: _Worker, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-            ramps = self._empty_ramps(residual.shape[1])
-            for block in _blocks(rows):
-                worker.add_ramps(worker.encode(block), residual[block], ramps)
-            return ramps
-
-        total = self._empty_ramps(residual.shape[1])
-        for part in self._each_chunk(chunk):
-            total += part
-        return total
+    def _totals(self, work: "Callable[[_Worker, npt.NDArray[np.int64]], tuple[Any, ...]]") -> tuple[Any, ...]:
+        """Sums of what ``work`` returns over all chunks, in the order of the rows."""
+        chunks = self._each_chunk(work)
+        totals = list(next(chunks))
+        for parts in chunks:
+            for i, part in enumerate(parts):
+                totals[i] += part
+        return tuple(totals)
 
     def _from_ramps(self, ramps: npt.NDArray[np.float64], residual_sum: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         return self._standardised(_hats(ramps, residual_sum, self.n_bins), residual_sum[None])
@@ -214,7 +213,7 @@ class PatchDesign(Design):
     def _moments(self, weight: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """Weighted means of the hat functions and one inverse scale per feature."""
 
-        def chunk(worker: _Worker, rows: npt.NDArray[np.int64]) -> tuple[Any, Any]:
+        def chunk(worker: _Worker, rows: npt.NDArray[np.int64]) -> tuple[Any, ...]:
             ramps, squares = self._empty_ramps(1), np.zeros(self.n_features)
             for block in _blocks(rows):
                 codes = worker.encode(block)
@@ -222,10 +221,7 @@ class PatchDesign(Design):
                 worker.add_squares(codes, weight[block], squares)
             return ramps, squares
 
-        ramps, squares = self._empty_ramps(1), np.zeros(self.n_features)
-        for part, part_squares in self._each_chunk(chunk):
-            ramps += part
-            squares += part_squares
+        ramps, squares = self._totals(chunk)
         total = weight.sum()
         mean = _hats(ramps, np.array([total]), self.n_bins)[:, :, 0]
         # With a the place within a bin, the squares of the two hats there sum to 1 - 2 a (1 - a).

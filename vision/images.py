@@ -2,6 +2,9 @@
 
 import os
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -9,6 +12,21 @@ import numpy.typing as npt
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 __all__ = ["as_rgb", "read_image"]
+
+# Pillow also reads formats that start other programs (EPS starts Ghostscript): those are not opened.
+_FORMATS = (
+    *("AVIF", "BMP", "DDS", "DIB", "GIF", "ICNS", "ICO", "IM", "JPEG", "JPEG2000", "MPO", "MSP", "PCX", "PNG", "PPM", "PSD", "QOI"),
+    *("SGI", "SUN", "TGA", "TIFF", "WEBP", "XBM", "XPM"),
+)
+_ORIENTATION = 0x0112  # EXIF
+_STRIP_ROWS = 256  # rows that are converted at a time, so that no second copy of a large photograph is made
+
+
+@cache
+def _formats() -> list[str]:
+    """Those of `_FORMATS` that this Pillow has."""
+    Image.init()
+    return [name for name in _FORMATS if name in Image.OPEN]
 
 
 def read_image(path: str | os.PathLike[str]) -> npt.NDArray[np.uint8]:
@@ -31,14 +49,40 @@ def read_image(path: str | os.PathLike[str]) -> npt.NDArray[np.uint8]:
     ValueError
         If the file is missing, empty, no image, or damaged (one line that starts with the file's name).
     """
+    with _opened(path) as image:
+        if image.mode == "I" and image.format == "TIFF":
+            raise _Unsupported("grey values of 32 bits, whose range is unknown: expected 8 or 16 bits")
+        image.load()
+        if image.getexif().get(_ORIENTATION, 1) != 1:
+            ImageOps.exif_transpose(image, in_place=True)
+        return _pillow_to_rgb(image)
+
+
+def image_size(path: str | os.PathLike[str]) -> tuple[int, int]:
+    """Width and height of an image file in pixels, upright, without decoding it; errors as of :func:`read_image`."""
+    with _opened(path) as image:
+        width, height = image.size
+        return (height, width) if image.getexif().get(_ORIENTATION, 1) >= 5 else (width, height)
+
+
+class _Unsupported(Exception):
+    """The file is sound, but cannot be used."""
+
+
+@contextmanager
+def _opened(path: str | os.PathLike[str]) -> Iterator[Image.Image]:
+    """An image file, opened; what goes wrong inside becomes a ValueError of one line that starts with the file's name."""
     name = os.fspath(path)
     try:
+        if os.path.exists(name) and not os.path.isfile(name) and not os.path.isdir(name):
+            raise _Unsupported("not an ordinary file, expected an image file")  # a pipe would be waited for
         with warnings.catch_warnings():
             # Pillow warns of large photographs and of odd metadata; what cannot be decoded is an error below.
             warnings.simplefilter("ignore")
-            with Image.open(name) as image:
-                image.load()
-                return _pillow_to_rgb(ImageOps.exif_transpose(image))
+            with Image.open(name, formats=_formats()) as image:
+                yield image
+    except _Unsupported as error:
+        raise ValueError(f"{name}: {error}") from None
     except FileNotFoundError:
         raise ValueError(f"{name}: no such file") from None
     except IsADirectoryError:
@@ -47,7 +91,7 @@ def read_image(path: str | os.PathLike[str]) -> npt.NDArray[np.uint8]:
         empty = os.path.getsize(name) == 0
         raise ValueError(f"{name}: {'empty file' if empty else 'not an image that can be read'}") from None
     except Exception as error:  # decoders raise OSError, SyntaxError, struct.error, EOFError, zlib.error, ...
-        reason = " ".join(str(error).split()) or type(error).__name__
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise ValueError(f"{name}: damaged or unreadable image ({reason})") from None
 
 
@@ -61,7 +105,11 @@ def _pillow_to_rgb(image: Image.Image) -> npt.NDArray[np.uint8]:
         return as_rgb(np.asarray(image))
     if mode in ("RGBA", "LA", "PA", "La", "RGBa") or "transparency" in image.info:
         return as_rgb(np.asarray(image.convert("RGBA")))
-    return np.array(image.convert("RGB"))
+    pixels = np.empty((image.height, image.width, 3), np.uint8)
+    for top in range(0, image.height, _STRIP_ROWS):
+        strip = image.crop((0, top, image.width, min(top + _STRIP_ROWS, image.height)))
+        pixels[top : top + _STRIP_ROWS] = np.asarray(strip if strip.mode == "RGB" else strip.convert("RGB"))
+    return pixels
 
 
 def as_rgb(image: Any) -> npt.NDArray[np.uint8]:

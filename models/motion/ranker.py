@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -184,6 +185,7 @@ class SegmentationRanker:
         if n_motions is None:
             n_motions = self.choose_n_motions(complete)
         found = self.candidate_set(complete, n_motions).without_small(self.min_motion_size)
+        _warn_of_nothing_to_see(complete.coordinates, n_motions)
         scores = self.function.scores(found.features)
         order = np.argsort(-scores, kind="stable")
         best = [found.candidates[i] for i in order]
@@ -289,6 +291,16 @@ class SegmentationRanker:
                 ranker.chooser = RankingFunction.read(path, arrays, "chooser", settings, n_features)
         return ranker
 
+
+def _warn_of_nothing_to_see(tracks: np.ndarray, n_motions: int) -> None:
+    """Warn where any division of the tracks (F, P, 2) is arbitrary."""
+    if n_motions > 1 and np.abs(tracks - tracks[0]).max() < _LEAST_MOTION:
+        warnings.warn(f"no track moves by {_LEAST_MOTION} pixels: the labels say nothing about motions", stacklevel=3)
+    elif (n_distinct := np.unique(tracks, axis=1).shape[1]) < 2 * n_motions:
+        warnings.warn(f"only {n_distinct} of {tracks.shape[1]} tracks differ: the labels say nothing about motions", stacklevel=3)
+
+
+_LEAST_MOTION = 0.01  # pixels, a choice: far below what trackers resolve
 
 # Least and greatest number of a setting in a model file: choices, wider than any setting that makes sense.
 _LIMITS: dict[str, tuple[float, float]] = {

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ...vision.images import image_size
 from ..common.image_folders import IMAGE_SUFFIXES, read_rows
 
 KEYPOINTS = ("left_eye", "right_eye", "left_nose", "right_nose", "left_mouth", "right_mouth", "left_ear", "right_ear", "chin")
@@ -124,6 +125,7 @@ def _number(row: dict, column: str, path: Path, line: int) -> float:
 def _read_csv(folder: Path) -> list[FaceImage]:
     path = folder / "keypoints.csv"
     points: dict[str, dict[str, dict[str, tuple[float, float, bool]]]] = {}
+    sizes: dict[str, tuple[int, int] | None] = {}
     for line, row in read_rows(path, ("image", "face", "keypoint", "x", "y")):
         keypoint = row["keypoint"]
         if keypoint not in KEYPOINTS:
@@ -134,12 +136,32 @@ def _read_csv(folder: Path) -> list[FaceImage]:
         if keypoint in face:
             raise ValueError(f"{path}, line {line}: second {keypoint} of face {row['face']} in {row['image']}")
         face[keypoint] = (_number(row, "x", path, line), _number(row, "y", path, line), row.get("visible") != "0")
+        if row["image"] not in sizes:
+            sizes[row["image"]] = _size(folder / row["image"])
+        _check_inside(f"{path}, line {line}", keypoint, face[keypoint], sizes[row["image"]])
     boxes: dict[str, list[list[float]]] = {}
     path = folder / "ignore.csv"
     if path.is_file():
         for line, row in read_rows(path, ("image", "x0", "y0", "x1", "y1")):
             boxes.setdefault(row["image"], []).append([_number(row, c, path, line) for c in ("x0", "y0", "x1", "y1")])
     return [_face_image(folder / name, list(faces.values()), boxes.get(name, [])) for name, faces in points.items()]
+
+
+def _size(path: Path) -> tuple[int, int] | None:
+    """Width and height, or None of a file that cannot be read: that is said where it is used."""
+    try:
+        return image_size(path)
+    except ValueError:
+        return None
+
+
+def _check_inside(where: str, keypoint: str, point: tuple[float, float, bool], size: tuple[int, int] | None) -> None:
+    """Refuse a visible point outside its image, and a hidden one farther outside than the image is large."""
+    x, y, visible = point
+    width, height = size or (np.inf, np.inf)
+    slack_x, slack_y = (1.0, 1.0) if visible else (width, height)
+    if not (-0.5 - slack_x <= x <= width - 0.5 + slack_x and -0.5 - slack_y <= y <= height - 0.5 + slack_y):
+        raise ValueError(f"{where}: {keypoint} at ({x:g}, {y:g}) lies outside its image of {width} x {height} pixels")
 
 
 def _face_image(path: Path, faces: list[dict[str, tuple[float, float, bool]]], boxes: list[list[float]]) -> FaceImage:
@@ -153,8 +175,6 @@ def _face_image(path: Path, faces: list[dict[str, tuple[float, float, bool]]], b
 
 
 def _read_pts(path: Path) -> FaceImage:
-    from PIL import Image, UnidentifiedImageError
-
     suffixes = [s for suffix in IMAGE_SUFFIXES for s in (suffix, suffix.upper())]
     beside = [path.with_suffix(s) for s in suffixes if path.with_suffix(s).is_file()]
     if not beside:
@@ -164,17 +184,13 @@ def _read_pts(path: Path) -> FaceImage:
         xy = np.array(body.split(), float).reshape(-1, 2)
     except (IndexError, ValueError):
         raise ValueError(f"{path}: not an iBUG .pts file (expected two numbers per line between braces)") from None
-    if xy.shape != (68, 2) or not np.isfinite(xy).all():
+    if len(xy) != 68:
         raise ValueError(f"{path}: {len(xy)} points, expected the 68 of the iBUG scheme")
+    if not np.isfinite(xy).all():
+        raise ValueError(f"{path}: point {int(np.argmin(np.isfinite(xy).all(axis=1))) + 1} is not finite, expected pixels")
     xy -= 1.0  # iBUG files count pixels from 1
     faces = np.array([[xy[list(_OF_68[name])].mean(axis=0) for name in KEYPOINTS]])
-    try:
-        with Image.open(beside[0]) as image:
-            width, height = image.size
-            if image.getexif().get(0x0112, 1) >= 5:  # stored lying on its side
-                width, height = height, width
-    except (UnidentifiedImageError, OSError):
-        raise ValueError(f"{beside[0]}: not a readable image") from None
+    width, height = image_size(beside[0])
     visible = np.logical_and.reduce((faces >= -0.5) & (faces <= np.array([width, height]) - 0.5), axis=2)
     nearest = _TURNED_AWAY * np.hypot(*(xy[27] - xy[8]))
     for name, corner in (("left_ear", 45), ("right_ear", 36)):
@@ -208,8 +224,13 @@ def _read_coco(folder: Path) -> list[FaceImage]:
             elif "bbox" in a:  # a face without eyes has no unit of distance: predictions on it are forgiven
                 x, y, w, h = map(float, a["bbox"])
                 boxes[a["image_id"]].append([x, y, x + w, y + h])
-    except (ValueError, KeyError, TypeError, AttributeError, UnicodeDecodeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"{path}: not a COCO keypoint file ({type(error).__name__}: {error})") from None
     if not any({"left_eye", "right_eye"} <= set(k) for k in names.values()):
         raise ValueError(f"{path}: no category with the keypoints left_eye and right_eye")
+    for key, found in faces.items():
+        size = _size(files_of[key])
+        for i, named in enumerate(found):
+            for name, point in named.items():
+                _check_inside(f"{path}: face {i} of {files_of[key].name}", name, point, size)
     return [_face_image(files_of[key], faces[key], boxes[key]) for key in files_of]

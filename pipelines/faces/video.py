@@ -12,6 +12,7 @@ import cv2
 import numpy as np
 
 from ...models.keypoints.detector import Detection, KeypointDetector
+from ...vision.tracks.video import warn_if_cut_short
 from ..common.video import VIDEO_SUFFIXES, writing_video
 from .drawing import draw_symbols
 
@@ -106,6 +107,8 @@ def detect_video(
                     if not isinstance(source, int):
                         raise
                 if not good:
+                    if not isinstance(source, int):
+                        warn_if_cut_short(capture, number, name)
                     break
                 pixels = np.asarray(cv2.cvtColor(frame, cv2.COLOR_BGR2RGB), np.uint8)
                 height, width = pixels.shape[:2]

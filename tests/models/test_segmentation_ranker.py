@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 from annealed.models import load_model
+from annealed.models.files import read_model, write_model
 from annealed.models.motion.candidate_set import CandidateSet, candidate_set, ranked_pairs, relative
 from annealed.models.motion.ranker import SegmentationRanker
 from annealed.models.motion.ranking_function import RankerSettings, RankingFunction
+from annealed.models.weights import path_of
 from annealed.vision.tracks.candidates import JOINED_FAMILIES, Candidate
 from annealed.vision.tracks.features import SegmentationFeatures
 from annealed.vision.tracks.io import TrackSequence
@@ -107,3 +109,43 @@ def test_the_shipped_model_says_what_it_is():
     tracks, truth = rigid_motions(3, 20, 15, noise=0.3, seed=5)
     found = candidate_set(tracks, 3, model.families, model.features, TrackSequence("", tracks, truth))
     assert misclassification(truth, model.segment(tracks, 3).labels) <= found.errors.min() + 0.05
+
+
+def test_tracks_that_say_nothing_are_said():
+    model = load_model("motion")
+    with pytest.warns(UserWarning, match=r"no track moves by 0\.01 pixels"):
+        model.segment(np.zeros((5, 24, 2)), 2)
+    one = np.random.default_rng(0).normal(size=(6, 1, 2)).cumsum(axis=0)
+    with pytest.warns(UserWarning, match="only 1 of 24 tracks differ"):
+        model.segment(np.repeat(one, 24, axis=1), 2)
+    tracks = np.random.default_rng(0).uniform(size=(6, 24, 2))
+    for bad in (np.inf, -np.inf, 1e302):
+        tracks[2, 3, 1] = bad
+        with pytest.raises(ValueError, match=r"point 3 of frame 2 lies at .*expected pixels"):
+            model.segment(tracks, 2)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda h: h["families"][0].update(highest=None),
+        lambda h: h["families"][0].update(lowest=30),
+        lambda h: h["families"][0].update(representation="x"),
+        lambda h: h["families"].clear(),
+        lambda h: h["pool"].update(neighbours=["x"]),
+        lambda h: h["pool"].update(dimensions=[1e300]),
+        lambda h: h["pool"].update(representations=["x"]),
+        lambda h: h["settings"].update(response=3.7),
+        lambda h: h["settings"].pop("n_bins"),
+        lambda h: h.update(min_motion_size=-1),
+        lambda h: h.update(training=3),
+        lambda h: h.update(families=3),
+    ],
+)
+def test_senseless_settings_are_refused_when_read(tmp_path, change):
+    arrays, header = read_model(path_of("motion"), "segmentation ranker")
+    change(header)
+    write_model(tmp_path / "m.safetensors", "segmentation ranker", arrays, header)
+    with pytest.raises(ValueError, match=r"m\.safetensors: damaged") as error:
+        SegmentationRanker.load(tmp_path / "m.safetensors")
+    assert len(str(error.value)) <= 300

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from annealed.pipelines.common.image_folders import list_images
 from annealed.pipelines.faces.data import KEYPOINTS, MIRROR, read_faces
+from annealed.pipelines.faces.training.classifier import content_of
 
 FACE = {name: (10.0 + 3 * i, 20.0 + i) for i, name in enumerate(KEYPOINTS)}
 
@@ -45,6 +46,8 @@ def test_mirror_names():
         (["a_1.png,0,left_eye,nan,2,1"], "line 2: x='nan', expected a number"),
         (["a_1.png,0,left_eye,1,2,yes"], "visible='yes', expected 0 or 1"),
         (["a_1.png,0,left_eye,1,2,1"] * 2, "line 3: second left_eye of face 0"),
+        (["a_1.png,0,left_eye,99999,2,1"], "line 2: left_eye at .99999, 2. lies outside its image of 80 x 60 pixels"),
+        (["a_1.png,0,left_eye,1,2,1", "a_1.png,0,chin,-500,2,0"], "line 3: chin at .-500, 2. lies outside"),
         (["a_1.png,0,left_eye,1,2,1"], "face 0 needs two different eye centres"),
         ([], "no annotated image"),
     ],
@@ -140,3 +143,19 @@ def test_real_data(data_dir):
     assert sum(len(i.ignore) for i in test) == 57
     assert min(i.ied.min() for i in train + test) > 20
     assert {i.source for i in test} == {"helen", "lfpw", "afw"}
+
+
+def test_a_deep_json_is_one_line(tmp_path):
+    (tmp_path / "a.json").write_text("[" * 100_000)
+    with pytest.raises(ValueError, match="not a COCO keypoint file"):
+        read_faces(tmp_path)
+
+
+def test_checkpoints_know_the_content(tmp_path):
+    write_csv(tmp_path, rows())
+    before = content_of(read_faces(tmp_path), [])
+    assert content_of(read_faces(tmp_path), []) == before
+    write_csv(tmp_path, [row.replace(",20.0,", ",25.0,") for row in rows()])
+    moved = content_of(read_faces(tmp_path), [])
+    cv2.imwrite(str(tmp_path / "a_1.png"), np.ones((60, 80, 3), np.uint8))
+    assert len({before, moved, content_of(read_faces(tmp_path), [])}) == 3

@@ -1,10 +1,12 @@
 """Whatever is in a file or an array arrives as upright RGB bytes, or as one line that says what is wrong."""
 
+import os
 import re
 
 import numpy as np
 import pytest
 from annealed.vision import as_rgb, read_image
+from annealed.vision.images import image_size
 from PIL import Image
 from skimage.data import astronaut
 
@@ -100,3 +102,36 @@ def test_arrays():
 def test_bad_arrays(image):
     with pytest.raises(ValueError, match=r"^image of"):
         as_rgb(image)
+
+
+def test_grey_values_of_32_bits_are_refused(tmp_path):
+    path = tmp_path / "deep.tif"
+    Image.fromarray(np.full((4, 5), 200, np.int32)).save(path)
+    with pytest.raises(ValueError, match=r"deep\.tif: grey values of 32 bits.*expected 8 or 16"):
+        read_image(path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes on this system")
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe.png")
+    with pytest.raises(ValueError, match="not an ordinary file"):
+        read_image(tmp_path / "pipe.png")
+
+
+def test_no_other_program_is_started(tmp_path):
+    (tmp_path / "page.eps").write_bytes(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n%%EndComments\nshowpage\n")
+    with pytest.raises(ValueError, match="not an image that can be read"):
+        read_image(tmp_path / "page.eps")
+
+
+def test_size_is_that_of_the_upright_image(tmp_path):
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    Image.new("RGB", (30, 20)).save(tmp_path / "a.jpg", exif=exif)
+    assert image_size(tmp_path / "a.jpg") == (20, 30) == read_image(tmp_path / "a.jpg").shape[1::-1]
+
+
+def test_strips_are_the_whole_picture(tmp_path):
+    pixels = np.random.default_rng(0).integers(0, 256, (600, 7, 3), dtype=np.uint8)
+    Image.fromarray(pixels).save(tmp_path / "a.png")
+    np.testing.assert_array_equal(read_image(tmp_path / "a.png"), pixels)

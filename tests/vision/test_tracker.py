@@ -8,7 +8,7 @@ from annealed.vision.tracks.completion import complete_tracks, thin_tracks
 from annealed.vision.tracks.drawing import COLOURS, draw_tracks
 from annealed.vision.tracks.labels import misclassification
 from annealed.vision.tracks.tracker import Tracker
-from annealed.vision.tracks.video import open_video
+from annealed.vision.tracks.video import open_video, read_frames
 from helpers import Scene
 
 
@@ -65,3 +65,11 @@ def test_bad_videos(tmp_path):
         Tracker().track(tmp_path / "black.avi")
     with pytest.raises(ValueError, match="cannot be written"):
         write_video(tmp_path / "nowhere" / "a.mp4", iter([np.zeros((64, 64, 3), np.uint8)]), 25.0)
+
+
+def test_a_video_that_is_cut_short_is_said(scene_video, tmp_path):
+    scene, path = scene_video
+    whole = path.read_bytes()
+    (tmp_path / "half.avi").write_bytes(whole[: len(whole) // 2])
+    with pytest.warns(UserWarning, match=rf"half\.avi: \d+ of {scene.n_frames} frames can be read"):
+        assert 0 < len(list(read_frames(tmp_path / "half.avi"))) < scene.n_frames

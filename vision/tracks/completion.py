@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+_FARTHEST = 1e9  # pixels, a choice: no image is so large, and squares of squares of it stay finite
 
 def complete_tracks(tracks: np.ndarray, rank: int = 8, n_iterations: int = 20) -> np.ndarray:
     """Fill the missing entries by low-rank completion; what is seen stays as it is.
@@ -29,10 +30,15 @@ def complete_tracks(tracks: np.ndarray, rank: int = 8, n_iterations: int = 20) -
     Raises
     ------
     ValueError
-        If the shape is not (F, P, 2), or a point is never seen.
+        If the shape is not (F, P, 2), a point is never seen, or a coordinate is infinite or beyond 1e9 pixels.
     """
     tracks = np.asarray(tracks, dtype=float)
     check_shape(tracks)
+    far = np.argwhere(np.abs(tracks) > _FARTHEST)  # NaN is not
+    if len(far):
+        frame, point, _ = far[0].tolist()
+        x, y = tracks[frame, point]
+        raise ValueError(f"point {point} of frame {frame} lies at ({x:g}, {y:g}); expected pixels, and NaN where it is not seen")
     seen = np.isfinite(tracks).all(axis=2)
     if seen.all():
         return tracks

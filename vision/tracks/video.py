@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -54,13 +55,23 @@ def read_frames(path: str | Path) -> Iterator[np.ndarray]:
         As :func:`open_video`.
     """
     capture = open_video(path)
+    n_read = 0
     try:
         while True:
             good, frame = capture.read()
             if not good:
+                warn_if_cut_short(capture, n_read, path)
                 return
+            n_read += 1
             if frame.ndim == 2:
                 frame = cv2.cvtColor(frame, cv2.COLOR_GRAY2BGR)
             yield cv2.cvtColor(frame, cv2.COLOR_BGR2RGB)
     finally:
         capture.release()
+
+
+def warn_if_cut_short(capture: cv2.VideoCapture, n_read: int, path: str | Path) -> None:
+    """Warn if fewer frames could be read than the file announces; some formats only estimate this, by a few."""
+    announced = int(capture.get(cv2.CAP_PROP_FRAME_COUNT))
+    if 0 < announced < 1e9 and n_read < 0.95 * announced - 1:
+        warnings.warn(f"{path}: {n_read} of {announced} frames can be read; the file may be cut short", stacklevel=3)

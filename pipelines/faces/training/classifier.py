@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -32,6 +34,25 @@ PART = "part.safetensors"
 """End of the names of finished models among the checkpoints."""
 
 
+def content_of(images: Sequence[FaceImage], background: Sequence[Path]) -> str:
+    """SHA-256 of all annotations and image files: what a training learns from."""
+    digest = hashlib.sha256()
+    for image in images:
+        for array in (image.faces, image.visible, image.ignore):
+            digest.update(repr(array.shape).encode() + np.ascontiguousarray(array).tobytes())
+    for path in (*(image.path for image in images), *background):
+        stat = path.stat()
+        digest.update(_digest_of_file(path, stat.st_size, stat.st_mtime_ns))
+    return digest.hexdigest()
+
+
+@cache
+def _digest_of_file(path: Path, size: int, changed: int) -> bytes:
+    """SHA-256 of a file, computed once per process; size and time of change tell whether it is still the same."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").digest()
+
+
 def describe_data(settings: Any, pool: FeaturePool, images: Sequence[FaceImage], background: Sequence[Path]) -> dict[str, Any]:
     """Describe settings (a dataclass) and data, for checkpoints."""
     return {
@@ -39,6 +60,7 @@ def describe_data(settings: Any, pool: FeaturePool, images: Sequence[FaceImage],
         "pool": pool.to_dict(),
         "images": [image.name for image in images],
         "background": [path.name for path in background],
+        "content": content_of(images, background),
     }
 
 

@@ -11,17 +11,15 @@ from typing import Annotated
 import typer
 
 from ..console import BAD_INPUT, complain, new_app, one_line_errors, print_json, print_table, progress, say
+from .options import AsJson, Model, Quiet, load_model_of
 
 app = new_app(help="Keypoints of faces: eyes, nose sides, mouth corners, ears, chin.")
 
-Model = Annotated[str, typer.Option(help="Name of a shipped model, or a model file.")]
 Keypoints = Annotated[list[str] | None, typer.Option("--keypoint", help="Only this one (may be repeated).")]
-AsJson = Annotated[bool, typer.Option("--json", help="JSON for programs instead of tables.")]
 Mode = Annotated[
     str | None, typer.Option(help="Windows to score: scan (all), regress, or prune+regress (fastest, the default if available).")
 ]
 Context = Annotated[bool, typer.Option(help="Predict chin and ears from the rest of the face; else detect them by themselves.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")]
 
 
 @app.command()
@@ -46,8 +44,8 @@ def detect(
     quiet: Quiet = False,
 ) -> None:
     """Find keypoints in photographs."""
-    from ...models import load_model, resolve_model
-    from ...models.keypoints.detector import KeypointDetector
+    import numpy as np
+
     from ..common.outputs import check_outputs, make_folder, overlay_paths
     from ..common.video import check_video_name
     from ..faces.detect import SAMPLE, detect_files
@@ -55,13 +53,11 @@ def detect(
     from ..faces.video import detect_video, video_source
 
     images = images or []
-    detector = load_model(resolve_model(model))
-    if not isinstance(detector, KeypointDetector):
-        raise ValueError(f"model {model!r}: not a keypoint detector")
+    detector = load_model_of("keypoint detector", model)
     mode = detector.check_mode(mode, keypoint or None, context)
     if threshold is not None and threshold != threshold:
         raise ValueError(f"--threshold {threshold}: expected a number")
-    detector.pyramid(_tiny_image(), min_size, max_size)  # senseless sizes: said once, not for every image
+    detector.pyramid(np.zeros((1, 1, 3), np.uint8), min_size, max_size)  # senseless sizes: said once, not for every image
     options = {
         "keypoints": keypoint or None,
         "threshold": threshold,
@@ -126,8 +122,6 @@ def train(
     quiet: Quiet = False,
 ) -> None:
     """Train a detector by mining false alarms, and what its fast modes need."""
-    from ...models import load_model, resolve_model
-    from ...models.keypoints.detector import KeypointDetector
     from ...models.keypoints.guided_search import Mode as SearchMode
     from ..common.image_folders import list_images
     from ..common.outputs import check_outputs
@@ -156,9 +150,7 @@ def train(
     if detector is None:
         made = train_detector(images, empty, out, settings, names, resume, tell, n_jobs)
     else:
-        made = load_model(resolve_model(detector))
-        if not isinstance(made, KeypointDetector):
-            raise ValueError(f"model {detector!r}: not a keypoint detector")
+        made = load_model_of("keypoint detector", detector)
         chosen = made.check_keypoints(keypoint)
         made = replace(made, models={name: made.models[name] for name in chosen}, guides={}, shape_regressor=None)
     if mode != "scan":
@@ -181,16 +173,12 @@ def evaluate(
     quiet: Quiet = False,
 ) -> None:
     """Compare detections with annotations: average precision per keypoint, tolerance and source."""
-    from ...models import load_model, resolve_model
-    from ...models.keypoints.detector import KeypointDetector
     from ..common.image_folders import list_images
     from ..common.outputs import check_outputs, make_folder
     from ..faces.data import read_faces
     from ..faces.evaluate import COLUMNS, REPORT_FILES, evaluate_detector, write_report
 
-    detector = load_model(resolve_model(model))
-    if not isinstance(detector, KeypointDetector):
-        raise ValueError(f"model {model!r}: not a keypoint detector")
+    detector = load_model_of("keypoint detector", model)
     names = detector.check_keypoints(keypoint)
     mode = detector.check_mode(mode, names, context)
     check_outputs([data, background, model], report=report, report_files=REPORT_FILES)
@@ -236,9 +224,3 @@ def _detect_frames(answers, as_json: bool, quiet: bool) -> None:
         answers.close()
     elapsed = max(time.perf_counter() - start, 1e-9)
     say(f"{n} frames processed, {n / elapsed:.1f} per second ({n / max(seconds, 1e-9):.1f} by the detection alone)", quiet)
-
-
-def _tiny_image():
-    import numpy as np
-
-    return np.zeros((1, 1, 3), np.uint8)

@@ -8,12 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from ..console import BAD_INPUT, complain, new_app, one_line_errors, print_json, print_table, progress, say
+from .options import AsJson, Model, Quiet, load_model_of
 
 app = new_app(help="Rigid motions: which point tracks move together.")
 
-Model = Annotated[str, typer.Option(help="Name of a shipped model, or a model file.")]
-AsJson = Annotated[bool, typer.Option("--json", help="JSON for programs instead of tables.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")]
 Data = Annotated[Path, typer.Option(help="Folder: the official Hopkins155 tree, or .npz files with tracks and labels.")]
 
 
@@ -28,8 +26,6 @@ def segment(
     quiet: Quiet = False,
 ) -> None:
     """Label every track by the rigid motion it belongs to."""
-    from ...models import load_model
-    from ...models.motion.ranker import SegmentationRanker
     from ..common.outputs import check_outputs
     from ..common.video import check_video_name
     from ..motion.segment import segment_file
@@ -40,9 +36,7 @@ def segment(
     if overlay is not None:
         check_video_name(overlay)
     check_outputs([*files, model], [overlay])
-    ranker = load_model(model)
-    if not isinstance(ranker, SegmentationRanker):
-        raise ValueError(f"model {model!r}: not a segmentation ranker")
+    ranker = load_model_of("segmentation ranker", model)
     failed = 0
     for path in progress(files, quiet, "files", len(files)):
         try:

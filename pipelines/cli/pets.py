@@ -8,12 +8,10 @@ from typing import Annotated
 import typer
 
 from ..console import BAD_INPUT, complain, new_app, one_line_errors, print_json, print_table, progress, say
+from .options import AsJson, Model, Quiet, load_model_of
 
 app = new_app(help="Cats or dogs, or custom classes: visual words, chosen and shown.")
 
-Model = Annotated[str, typer.Option(help="Name of a shipped model, or a model file.")]
-AsJson = Annotated[bool, typer.Option("--json", help="JSON for programs instead of tables.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")]
 Data = Annotated[Path, typer.Option(help="Folder: one subfolder per class, images and labels.csv, or the Oxford-IIIT tree.")]
 
 
@@ -84,7 +82,7 @@ def classify(
     from ..common.outputs import check_outputs, make_folder, overlay_paths
 
     pictures = overlay_paths(images, overlay, "evidence") if overlay is not None else []
-    classifier = _load(model)
+    classifier = load_model_of("image classifier", model)
     if overlay is not None and len(pictures) > 1:
         make_folder(overlay)
     check_outputs([*images, model], pictures)
@@ -129,7 +127,7 @@ def evaluate(
     from ..pets.evaluate import COLUMNS, evaluate_classifier
     from ..pets.report import REPORT_FILES, write_report
 
-    classifier = _load(model)
+    classifier = load_model_of("image classifier", model)
     check_outputs([data, model], report=report, report_files=REPORT_FILES)
     files = read_pets(data)
     files, errors = usable(list(progress(files, quiet, "reading", len(files))), classifier.features.side)
@@ -160,13 +158,3 @@ def evaluate(
         print_table("", list(COLUMNS.values()), [[row[c] for c in COLUMNS] for row in found.rows])
     if errors:
         raise typer.Exit(BAD_INPUT)
-
-
-def _load(model: str):
-    from ...models import load_model, resolve_model
-    from ...models.images.classifier import ImageClassifier
-
-    classifier = load_model(resolve_model(model))
-    if not isinstance(classifier, ImageClassifier):
-        raise ValueError(f"model {model!r}: not an image classifier")
-    return classifier

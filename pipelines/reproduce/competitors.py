@@ -55,13 +55,17 @@ def _null_gradient(X, y) -> float:
     return float(np.abs(X.T @ (y - y.mean())).max()) / len(y)
 
 
+def _from_path(coefs: np.ndarray, k: int) -> np.ndarray:
+    """Columns of the first coefficients on a path (n_features, n_penalties) with k that are not zero, or the most there are."""
+    sizes = (coefs != 0).sum(axis=0)
+    return strongest_columns(coefs[:, np.argmax(sizes >= min(k, sizes.max()))], k)
+
+
 def _l1(X, y, k, task, random_state=None):
     """The lasso: LARS for regression; liblinear with a search for the penalty for classification."""
     X = StandardScaler().fit_transform(X)
     if task == "regression":
-        coefs = lars_path(X, y - y.mean(), method="lasso", max_iter=8 * k)[2]
-        sizes = (coefs != 0).sum(axis=0)
-        return strongest_columns(coefs[:, np.argmax(sizes >= min(k, sizes.max()))], k)
+        return _from_path(lars_path(X, y - y.mean(), method="lasso", max_iter=8 * k)[2], k)
     top = _null_gradient(X, y)
 
     def fit(penalty):
@@ -79,9 +83,7 @@ def _elastic_net(X, y, k, task, random_state=None):
     """
     X = StandardScaler().fit_transform(X)
     if task == "regression":
-        coefs = enet_path(X, y - y.mean(), l1_ratio=0.99, eps=1e-3)[1]
-        sizes = (coefs != 0).sum(axis=0)
-        return strongest_columns(coefs[:, np.argmax(sizes >= min(k, sizes.max()))], k)
+        return _from_path(enet_path(X, y - y.mean(), l1_ratio=0.99, eps=1e-3)[1], k)
     top = _null_gradient(X, y)
 
     def fit(penalty):
@@ -171,15 +173,9 @@ def _lightgbm(X, y, k, task, random_state=None):
 
 
 COMPETITORS = {
-    "L1": _l1,
-    "EL": _elastic_net,
-    "MCP": _mcp,
-    "SCAD": _scad,
-    "RFE": _recursive_elimination,
-    "abess": _abess,
-    "skscope": _skscope,
-    "LightGBM": _lightgbm,
-}
+    "L1": _l1, "EL": _elastic_net, "MCP": _mcp, "SCAD": _scad, "RFE": _recursive_elimination, "abess": _abess,
+    "skscope": _skscope, "LightGBM": _lightgbm,
+}  # fmt: skip
 _NEEDS = {"MCP": "skglm", "SCAD": "skglm", "abess": "abess", "skscope": "skscope", "LightGBM": "lightgbm"}
 
 

@@ -31,13 +31,9 @@ from .simulated import NOISE_SCALE, VOTES, bayes_error, simulated_case
 
 # One setting for all simulated cells, found by 5-fold cross-validation on training rows of seeds 100-102 (N = 500, p = 500).
 SIMULATED = {
-    "kappa": 2,
-    "max_order": 2,
-    "n_features_to_select": 5,
-    "n_neighbors_predict": VOTES,
-    "standardize": False,
+    "kappa": 2, "max_order": 2, "n_features_to_select": 5, "n_neighbors_predict": VOTES, "standardize": False,
     "seed_interactions": 10,
-}
+}  # fmt: skip
 _SIZES = [(n, p) for n in (100, 500, 5000) for p in (50, 500, 1000)]
 MOST_WORK = 2e9  # rows squared times columns up to which NCA is run: half a minute
 COMPETITOR_RUNS = 3
@@ -45,31 +41,18 @@ COMPETITOR_RUNS = 3
 # What cross-validation chooses from, per real set.
 REAL_GRIDS: dict[str, dict[str, list]] = {
     "madelon": {
-        "kappa": [10],
-        "max_order": [1],
-        "learning_rate": [0.1],
-        "n_steps": [100, 150, 200],
-        "n_features_to_select": [12, 20],
+        "kappa": [10], "max_order": [1], "learning_rate": [0.1], "n_steps": [100, 150, 200], "n_features_to_select": [12, 20],
         "n_neighbors_predict": [3, 5, 9],
     },
     "ionosphere": {
-        "kappa": [3, 5],
-        "max_order": [3],
-        "seed_interactions": [30, 100],
-        "n_neighbors": [10],
-        "learning_rate": [0.2],
-        "n_steps": [25, 50, 100],
-        "n_features_to_select": [None],
-        "n_neighbors_predict": [1, 3, 5],
+        "kappa": [3, 5], "max_order": [3], "seed_interactions": [30, 100], "n_neighbors": [10], "learning_rate": [0.2],
+        "n_steps": [25, 50, 100], "n_features_to_select": [None], "n_neighbors_predict": [1, 3, 5],
     },
     "usps_7v9": {
-        "kappa": [5, 10, 20],
-        "max_order": [1],
-        "n_steps": [100, 150, 200, 300],
-        "n_features_to_select": [50, 100],
+        "kappa": [5, 10, 20], "max_order": [1], "n_steps": [100, 150, 200, 300], "n_features_to_select": [50, 100],
         "n_neighbors_predict": [1, 3, 5],
     },
-}
+}  # fmt: skip
 REAL_FOLDS = {"madelon": 3, "ionosphere": 5, "usps_7v9": 5}
 
 

@@ -168,13 +168,7 @@ def _errors(record: Record) -> str:
     return _table(["set", *head], lines)
 
 
-VIEWS: dict[str, Callable[[Record], str]] = {
-    "full": _full,
-    "detection": _detection,
-    "summary": _summary,
-    "recovered": _recovered,
-    "errors": _errors,
-}
+VIEWS = {"full": _full, "detection": _detection, "summary": _summary, "recovered": _recovered, "errors": _errors}
 
 
 def render_page(page: Path, results: Path) -> str:

@@ -21,8 +21,8 @@ _PUBLIC = {
     "Detection": "keypoints.detector",
     "SegmentationRanker": "motion.ranker",
     "ImageClassifier": "images.classifier",
-    "ClassifierSettings": "images.classifier",
-    "Explanation": "images.classifier",
+    "ClassifierSettings": "images.learning",
+    "Explanation": "images.evidence",
 }
 
 __all__ = ["list_models", "load_model", "resolve_model", *_PUBLIC]

@@ -2,12 +2,38 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from ...vision.words.dense_sift import CELL_OF_SIZE, N_CELLS, Descriptors
 from ...vision.words.pet_features import N_SHADES, PetFeatures, Photograph, shade_bins
 
 WINDOW = CELL_OF_SIZE * N_CELLS  # side of a descriptor in units of its keypoint's size
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Evidence for the label of a photograph.
+
+    Attributes
+    ----------
+    label : str
+    probability : float
+    image : ndarray of shape (H, W, 3), uint8
+        The photograph at the size at which the words were counted.
+    heat : ndarray of shape (H, W), float64
+        Evidence per pixel for (above 0) and against (below 0) ``label``; sums to the contributions' sum.
+    contributions : list of (str, float)
+        Names of the selected columns that the photograph has, with what each adds to the score of ``label`` (less the mean of the
+        other classes), by falling absolute value.
+    """
+
+    label: str
+    probability: float
+    image: np.ndarray
+    heat: np.ndarray
+    contributions: list[tuple[str, float]]
 
 
 def occurrences(features: PetFeatures, photograph: Photograph) -> tuple[np.ndarray, np.ndarray]:

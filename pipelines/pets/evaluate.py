@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ...models.images.classifier import HEADS, METHODS, WHOLE, ClassifierSettings, ImageClassifier
+from ...models.images.classifier import HEADS, WHOLE, ImageClassifier
+from ...models.images.learning import METHODS, ClassifierSettings
 from ...models.images.scorers import mean_probabilities
 from .data import PetFile, Photographs
 

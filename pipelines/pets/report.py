@@ -13,7 +13,9 @@ from matplotlib import colormaps
 from matplotlib.figure import Figure
 
 from ...models.files import replacing
-from ...models.images.classifier import HEADS, WHOLE, Explanation, ImageClassifier, metric_on
+from ...models.images.classifier import HEADS, WHOLE, ImageClassifier
+from ...models.images.evidence import Explanation
+from ...models.images.learning import metric_on
 from ...models.images.scorers import AdditiveScorer
 from ..console import markdown_table
 from .data import PetFile, Photographs

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from annealed.models import ClassifierSettings, ImageClassifier, load_model
-from annealed.models.images.classifier import HEADS, WHOLE, temperature
+from annealed.models.images.classifier import HEADS, WHOLE
+from annealed.models.images.learning import temperature
 from annealed.models.images.scorers import AdditiveScorer, MetricScorer
 from annealed.vision import PetFeatures, Photograph
 from helpers import photographs

@@ -1,0 +1,101 @@
+"""How class scores are learnt from columns: FSA, sDist on the columns that it selects, and the temperature of the scores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax
+
+from ...learners import FSAClassifier, Prior, Schedule, SDist
+from .scorers import AdditiveScorer, MetricScorer, Scorer
+
+METHODS = ("fsa", "piecewise", "sdist", "both")
+
+
+@dataclass(frozen=True)
+class ClassifierSettings:
+    """How an :class:`ImageClassifier` learns from the columns.
+
+    Parameters
+    ----------
+    method : {"fsa", "piecewise", "sdist", "both"}, default "fsa"
+        FSA with linear or with piecewise-linear responses; sDist on the columns that linear FSA selects; or the mean of the
+        probabilities of linear FSA and sDist.
+    n_features_to_select : int, default 500
+        Number of columns that the model uses, at least 1.
+    shrinkage : float, default 0.03
+        lambda of FSA's prior.
+    mu : float, default 1.0
+        Speed of FSA's schedule; greater drops columns earlier.
+    n_steps : int, default 100
+        Steps of FSA's schedule.
+    max_order : int, default 1
+        Greatest number of factors in a product of sDist.
+    """
+
+    method: str = "fsa"
+    n_features_to_select: int = 500
+    shrinkage: float = 0.03
+    mu: float = 1.0
+    n_steps: int = 100
+    max_order: int = 1
+
+    def check(self) -> None:
+        """Check the settings.
+
+        Raises
+        ------
+        ValueError
+            Names the first setting out of range.
+        """
+        if self.method not in METHODS:
+            raise ValueError(f"method={self.method!r}; expected one of {', '.join(METHODS)}")
+        if self.n_features_to_select < 1:
+            raise ValueError(f"n_features_to_select={self.n_features_to_select}; expected at least 1")
+
+    def learn(self, X: sp.csr_matrix, y: np.ndarray) -> list[Scorer]:
+        """Fit to rows of columns.
+
+        Parameters
+        ----------
+        X : CSR matrix of shape (n_photographs, n_columns)
+            Made dense (float32) for FSA: a quarter of the entries are not zero, so CSR saves no more than half of the memory.
+        y : ndarray of shape (n_photographs,), int
+            Classes.
+
+        Returns
+        -------
+        list of scorers
+            Their probabilities are averaged.
+        """
+        fsa = FSAClassifier(
+            min(self.n_features_to_select, X.shape[1]),
+            response="piecewise" if self.method == "piecewise" else "linear",
+            prior=Prior(shrinkage=self.shrinkage),
+            schedule=Schedule(mu=self.mu),
+            n_steps=self.n_steps,
+            polish=None,
+        ).fit(X.toarray(), y)
+        additive = AdditiveScorer.of(fsa)
+        if self.method in ("fsa", "piecewise"):
+            return [additive]
+        metric = metric_on(X, y, additive.selected, self.max_order)
+        return [metric] if self.method == "sdist" else [additive, metric]
+
+
+def metric_on(X: sp.csr_matrix, y: np.ndarray, columns: np.ndarray, max_order: int) -> MetricScorer:
+    """SDist with its default solver on some columns of X, as a scorer of the rows of X."""
+    part = X[:, columns].toarray().astype(np.float64)
+    return MetricScorer.of(SDist(kappa=10, max_order=max_order, random_state=0).fit(part, y), part, y).renumbered(columns)
+
+
+def temperature(scores: np.ndarray, y: np.ndarray) -> float:
+    """Divisor of held-out scores (n, n_classes) that makes their softmax likeliest, 1/100 to 100."""
+
+    def loss(log_t: float) -> float:
+        return -float(log_softmax(scores / np.exp(log_t), axis=1)[np.arange(len(y)), y].mean())
+
+    return float(np.exp(minimize_scalar(loss, bounds=(-np.log(100), np.log(100)), method="bounded").x))

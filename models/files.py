@@ -183,7 +183,8 @@ def check_settings(
         low, high = (limits or {}).get(name, (-1e6, 1e6))
         if not isinstance(value, list if several else type(example) | int) or (several and not 0 < len(value) <= 1000):
             raise ValueError(f"{name}={value!r}: expected {'a list' if several else type(example).__name__}")
-        for entry in value if several else [value]:
+        entries: list[Any] = value if several else [value]
+        for entry in entries:
             wanted = type(example[0] if several else example)
             right = type(entry) is wanted or (wanted is float and type(entry) is int)
             if not right or (wanted in (int, float) and not low <= entry <= high):

@@ -198,7 +198,7 @@ def _neighbours(XT):
     counts = np.array([len(found) for found in lists], dtype=np.int64)
     neighbours = np.zeros((p, max(counts.max(initial=0), 1)), np.int64)
     signs = np.ones(neighbours.shape)
-    for j, found in enumerate(lists):
-        neighbours[j, : len(found)] = sorted(found)
-        signs[j, : len(found)] = [found[other] for other in sorted(found)]
+    for column, found in enumerate(lists):
+        neighbours[column, : len(found)] = sorted(found)
+        signs[column, : len(found)] = [found[other] for other in sorted(found)]
     return neighbours, signs, counts

@@ -72,7 +72,7 @@ def simulate_home(n_days: int = 20, minutes: int = 600, random_state: int = 0) -
     places, sensors = rng.random((N_ACTIVITIES, 2)), rng.random((N_PER_KIND, 2))
     distance = np.linalg.norm(places[:, None] - sensors, axis=2)
     fires = FALSE_ALARM + FIRES * np.exp(-0.5 * (distance / RADIUS) ** 2)
-    duration = np.exp(rng.uniform(*np.log(DURATIONS), N_ACTIVITIES))
+    duration = np.exp(rng.uniform(np.log(DURATIONS[0]), np.log(DURATIONS[1]), N_ACTIVITIES))
     following = rng.dirichlet(np.full(N_ACTIVITIES, 0.5), N_ACTIVITIES)
     pairs = np.array([rng.choice(N_PER_KIND, 2, replace=False) for _ in range(N_PER_KIND)])
     order = rng.permutation(4 * N_PER_KIND)

@@ -51,10 +51,10 @@ def dense_integrals(planes, window, stride, integral, squares, inverse_sigma):  
             box = squares[above + x] + squares[below + x + right] - squares[above + x + right] - squares[below + x]
             total[x] = n * np.float64(np.int32(box))
         for c in range(3):
-            a = np.uint64(c * size) + above
-            b = np.uint64(c * size) + below
+            first = np.uint64(c * size) + above
+            last = np.uint64(c * size) + below
             for x in range(np.uint64(stride - window)):
-                box = integral[a + x] + integral[b + x + right] - integral[a + x + right] - integral[b + x]
+                box = integral[first + x] + integral[last + x + right] - integral[first + x + right] - integral[last + x]
                 total[x] -= np.float64(np.int32(box)) * np.float64(np.int32(box))
         for x in range(stride - window):
             inverse_sigma[y, x] = inverse_deviation(total[x], factor)

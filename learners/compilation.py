@@ -47,6 +47,14 @@ def is_small(n_values: float) -> bool:
     return (n_values if size is None else size) <= SMALL
 
 
+_VALUES_PER_ROW = 125  # a row that Python handles by itself takes as long as so many values in an array: some 15 microseconds
+
+
+def values_of_rows(n_rows: float) -> float:
+    """Size of a problem whose rows are handled one after the other, so many in all."""
+    return _VALUES_PER_ROW * n_rows
+
+
 def n_values(X) -> int:
     """Values of a matrix that are stored: its entries, or those of a sparse matrix that are not zero."""
     return int(X.nnz) if hasattr(X, "nnz") else int(np.prod(X.shape))
@@ -91,15 +99,15 @@ class Kernel:
         return self.dispatcher._numba_type_
 
 
-def jit(function: Callable | None = None, *, plain: Callable | None = None, **options) -> Any:
+def jit(function: Callable | None = None, *, plain: Callable | bool | None = None, **options) -> Any:
     """Mark a function as one to compile; it releases Python's lock and its machine code is kept on disk.
 
     Parameters
     ----------
     function : callable
         Of arrays and numbers.
-    plain : callable or None, default None
-        The same in NumPy, for small problems.
+    plain : callable, True or None, default None
+        The same in NumPy, for small problems; True: the function itself, which plain forms call.
     **options
         Of ``numba.njit``: ``fastmath``, ``forceinline``, ``error_model``.
 
@@ -110,7 +118,7 @@ def jit(function: Callable | None = None, *, plain: Callable | None = None, **op
     """
     if function is None:
         return functools.partial(jit, plain=plain, **options)
-    return Kernel(function, plain, options)
+    return Kernel(function, function if plain is True else plain or None, options)
 
 
 def _writable(array: np.ndarray) -> np.ndarray:

@@ -24,10 +24,9 @@ from .base import COMPACT_RATIO
 from .dask_tasks import Coding, reduced, shared, task
 from .dense import moments
 from .kernels import ROWS
-from .knots import even_knots
 from .out_of_core import OutOfCoreDesign
 from .piecewise_linear import block_moments, evenly_spaced, hat_basis
-from .responses import PiecewiseLinear
+from .responses import PiecewiseLinear, even_knots
 
 GATHER_BYTES = 512 << 20  # memory limit unless one is given: columns come to the client once they fit into half of it
 TILE_BYTES = 128 << 20  # columns are joined along rows until a tile is as large as this, or as the largest of the data

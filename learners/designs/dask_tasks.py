@@ -11,8 +11,8 @@ from dask.delayed import delayed
 from .base import Design
 from .dense import DenseDesign, first_sums
 from .kernels import ROWS
-from .knots import add_ranges
 from .piecewise_linear import PiecewiseDesign, encode
+from .responses import add_ranges
 
 FAN_IN = 16  # so many partial sums are added by one task
 SMALL_BYTES = 1 << 20  # what is larger is sent to the workers once, not with every task

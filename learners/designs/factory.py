@@ -5,15 +5,17 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
+from ..compilation import is_small
 from ..sources.dask_matrix import DaskMatrix, is_dask
 from ..sources.files import on_disk
 from ..sources.matrix import OutOfCoreMatrix, Source
 from ..sources.torch_matrix import TorchMatrix
 from .base import Design
 from .dense import DenseDesign
+from .explicit import ExplicitDesign
 from .out_of_core import BlockDesign, PiecewiseBlockDesign
 from .piecewise_linear import PiecewiseDesign
-from .responses import PiecewiseLinear, as_response
+from .responses import PiecewiseLinear, as_response, width_of
 from .sparse import SparseDesign
 
 
@@ -79,9 +81,13 @@ def make_design(X, sample_weight: np.ndarray, response: str | PiecewiseLinear = 
         if piecewise is None:
             return TorchDesign(X.tensor, sample_weight)
         return TorchPiecewiseDesign.of(X.tensor, sample_weight, piecewise)
+    if sp.issparse(X):
+        return SparseDesign(X, sample_weight)
+    small = is_small(X.size * width_of(piecewise))
     if piecewise is not None:
-        return PiecewiseDesign.from_matrix(X, piecewise.knots(X, sample_weight), sample_weight)
-    return SparseDesign(X, sample_weight) if sp.issparse(X) else DenseDesign(X, sample_weight)
+        make = ExplicitDesign.piecewise_linear if small else PiecewiseDesign.from_matrix
+        return make(X, piecewise.knots(X, sample_weight), sample_weight)
+    return ExplicitDesign.linear(X, sample_weight) if small else DenseDesign(X, sample_weight)
 
 
 def local(values):

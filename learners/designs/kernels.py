@@ -17,7 +17,16 @@ ROWS = 512
 MISSING = 255
 
 
-@jit
+def _encode_knots(X, knots, sublevels, codes):
+    for x, edges, code in zip(X.T, knots, codes, strict=True):
+        missing = np.isnan(x)
+        b = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, len(edges) - 2)
+        width = edges[b + 1] - edges[b]
+        part = np.clip(np.divide(x - edges[b], width, out=np.zeros(len(x)), where=width > 0), 0.0, 1.0)
+        code[: len(x)] = np.where(missing, MISSING, (b + np.where(missing, 0.0, part)) * sublevels + 0.5).astype(np.uint8)
+
+
+@jit(plain=_encode_knots)
 def encode_knots(X, knots, sublevels, codes):
     """Codes of a block of rows (n, m) on any ascending knots (m, B + 1), into ``codes`` (m, ROWS)."""
     n, m = X.shape
@@ -38,7 +47,14 @@ def encode_knots(X, knots, sublevels, codes):
 _TILE = 64
 
 
-@jit
+def _encode_even(X, low, scale, top, codes):
+    place = (X - low) * scale
+    missing = np.isnan(place)
+    codes[:, : len(X)] = np.where(missing, MISSING, np.clip(place, 0, top).astype(np.float64) + 0.5).astype(np.uint8).T
+    return missing.any()
+
+
+@jit(plain=_encode_even)
 def encode_even(X, low, scale, top, codes):
     """Codes of a block of rows (n, m) on equidistant knots, ``(x - low) * scale`` rounded and kept in 0..top; True if NaN was met.
 
@@ -66,7 +82,7 @@ def encode_even(X, low, scale, top, codes):
     return missing
 
 
-@jit
+@jit(plain=_encode_even)
 def encode_even_columns(X, low, scale, top, codes):
     """The same for a column-major X."""
     n, m = X.shape
@@ -132,7 +148,12 @@ def _two_histograms(codes, first, second, residual, out, other):
         other[c] = g[0, c] + g[1, c] + g[2, c] + g[3, c]
 
 
-@jit
+def _table_histograms(begin, end, codes, features, residual, out):
+    for j in range(2 * begin, min(2 * end, len(features))):
+        out[j] = np.bincount(codes[:, features[j]].ravel(), residual.ravel(), 256)
+
+
+@jit(plain=_table_histograms)
 def table_histograms(begin, end, codes, features, residual, out):
     """Histograms ``out[j, c]``: sum of residual_i over the rows where ``features[j]`` has code c.
 
@@ -143,14 +164,6 @@ def table_histograms(begin, end, codes, features, residual, out):
         j = 2 * pair
         k = min(j + 1, m - 1)
         _two_histograms(codes, features[j], features[k], residual, out[j], out[k])
-
-
-@jit
-def keep_codes(begin, end, codes, kept, out):
-    """Copy the chosen features' codes."""
-    for b in range(begin, end):
-        for j in range(kept.shape[0]):
-            out[b, j] = codes[b, kept[j]]
 
 
 # -- dense matrices --------------------------------------------------------------------------------------------------------------

@@ -17,9 +17,8 @@ from ..sources.matrix import Source
 from .base import Design, FirstReadDesign
 from .dense import DenseDesign, first_sums, moments
 from .kernels import ROWS
-from .knots import add_ranges, even_knots
 from .piecewise_linear import PiecewiseDesign, block_moments, encode, evenly_spaced, hat_basis
-from .responses import PiecewiseLinear
+from .responses import PiecewiseLinear, add_ranges, even_knots
 
 MEMORY_LIMIT = 2 << 30
 _TILE = 6  # two blocks of a sixth of the limit each: one is worked on while the other is read

@@ -99,8 +99,7 @@ class PiecewiseDesign(Design):
         new = self._subset(kept)
         new.features = self.features[kept]
         if COMPACT_RATIO * len(kept) < self.codes.shape[1]:
-            new.codes = np.empty((self.codes.shape[0], len(kept), kernels.ROWS), np.uint8)
-            in_threads(kernels.keep_codes, len(self.codes), self.codes, new.features, new.codes)
+            new.codes = np.take(self.codes, new.features, axis=1)
             new.features = np.arange(len(kept))
         new.mean, new.inv = self.mean[kept], self.inv[kept]
         new.knots = None if self.knots is None else self.knots[kept]

@@ -1,4 +1,4 @@
-"""Responses of the scores to one feature: a line, or a piecewise-linear function."""
+"""How scores depend on a feature: linear or piecewise-linear responses, and where their knots lie."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from numbers import Integral
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from .knots import knots
+from ..compilation import in_threads, jit
 
 
 class PiecewiseLinear(BaseEstimator):
@@ -50,7 +50,7 @@ class PiecewiseLinear(BaseEstimator):
             raise ValueError(f"bins={self.bins!r} is not valid; expected 'range' or 'quantile'")
 
     def knots(self, X: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
-        """Ascending knots (n_features, B + 1) of each column, see `annealed.learners.designs.knots.knots`.
+        """Ascending knots (n_features, B + 1) of each column, see `annealed.learners.designs.responses.knots`.
 
         Parameters
         ----------
@@ -92,3 +92,165 @@ def as_response(response: str | PiecewiseLinear, n_bins: int = 6) -> PiecewiseLi
     if not isinstance(response, str) or response not in ("linear", "piecewise"):
         raise ValueError(f"response={response!r} is not valid; expected 'linear', 'piecewise' or a PiecewiseLinear")
     return PiecewiseLinear(n_bins) if response == "piecewise" else None
+
+
+def width_of(response: PiecewiseLinear | None) -> int:
+    """Columns per feature, but for a further one where there is NaN: the knots of piecewise-linear responses, else 1."""
+    return 1 if response is None else response.n_bins + 1
+
+
+def knots(X: np.ndarray, sample_weight: np.ndarray, n_bins: int, bins: str = "range") -> np.ndarray:
+    """Ascending knots of each column.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        May hold NaN, which is left out.
+    sample_weight : ndarray of shape (n_samples,)
+        Rows of weight zero are left out.
+    n_bins : int
+        B.
+    bins : {"range", "quantile"}
+        Equidistant from the least to the greatest value (Barbu et al. (2014), section 4.1), or at the weighted quantiles b / B;
+        where many equal values make quantiles coincide, equidistant in the rank among the DIFFERENT values.
+
+    Returns
+    -------
+    ndarray of shape (n_features, B + 1)
+        A column without any value gets 0..1, a constant one B + 1 times its value.
+
+    Raises
+    ------
+    ValueError
+        If a column holds infinity.
+    """
+    out = np.empty((X.shape[1], n_bins + 1))
+    if bins == "quantile":
+        in_threads(_quantiles, X.shape[1], X, sample_weight, out)
+    else:
+        low, high = np.full(X.shape[1], np.inf, X.dtype), np.full(X.shape[1], -np.inf, X.dtype)
+        add_ranges(X, sample_weight, low, high, X.flags.c_contiguous)
+        return even_knots(low, high, n_bins)
+    _check_finite(out)
+    return out
+
+
+def even_knots(low: np.ndarray, high: np.ndarray, n_bins: int) -> np.ndarray:
+    """Equidistant knots between each column's least and greatest value.
+
+    Parameters
+    ----------
+    low, high : ndarray of shape (m,)
+        Least and greatest values; ``low`` above ``high`` for a column without any.
+    n_bins : int
+        B.
+
+    Returns
+    -------
+    ndarray of shape (m, B + 1)
+        Between 0 and 1 for columns without values.
+
+    Raises
+    ------
+    ValueError
+        If a column holds infinity.
+    """
+    empty = low > high
+    low, high = np.where(empty, 0.0, low), np.where(empty, 1.0, high)
+    _check_finite(np.column_stack([low, high]))
+    return low[:, None] + (high - low)[:, None] * np.linspace(0.0, 1.0, n_bins + 1)
+
+
+def _check_finite(knots):
+    wrong = np.flatnonzero(~np.isfinite(knots).all(axis=1))
+    if len(wrong):
+        raise ValueError(f"X contains infinity (in column {wrong[0]}); response='piecewise' needs finite numbers or NaN")
+
+
+def _add_ranges(X, weight, low, high, by_rows):
+    rows = X[weight > 0]
+    low[:] = np.fmin(low, np.fmin.reduce(rows, axis=0, initial=np.inf))  # NaN is ignored
+    high[:] = np.fmax(high, np.fmax.reduce(rows, axis=0, initial=-np.inf))
+
+
+@jit(plain=_add_ranges)
+def add_ranges(X, weight, low, high, by_rows):
+    """Widen each column's least and greatest value to those of more rows; comparisons with NaN are false, so it changes nothing."""
+    n, m = X.shape
+    if by_rows:
+        rows = np.flatnonzero(weight > 0)
+        for i in range(0, len(rows), 4):  # four rows for one look at the ranges so far; the last rows may be seen twice
+            last = len(rows) - 1
+            a, b, c, d = X[rows[i]], X[rows[min(i + 1, last)]], X[rows[min(i + 2, last)]], X[rows[min(i + 3, last)]]
+            for j in range(m):
+                least, greatest = low[j], high[j]
+                least = a[j] if a[j] < least else least
+                least = b[j] if b[j] < least else least
+                least = c[j] if c[j] < least else least
+                least = d[j] if d[j] < least else least
+                greatest = a[j] if a[j] > greatest else greatest
+                greatest = b[j] if b[j] > greatest else greatest
+                greatest = c[j] if c[j] > greatest else greatest
+                greatest = d[j] if d[j] > greatest else greatest
+                low[j], high[j] = least, greatest
+        return
+    for j in range(m):
+        x, least, greatest = X[:, j], low[j], high[j]
+        for i in range(n):
+            if weight[i] > 0:
+                least = x[i] if x[i] < least else least
+                greatest = x[i] if x[i] > greatest else greatest
+        low[j], high[j] = least, greatest
+
+
+def _plain_quantiles(begin, end, X, weight, out):
+    shares = np.linspace(0.0, 1.0, out.shape[1])
+    for j in range(begin, end):
+        used = ~np.isnan(X[:, j]) & (weight > 0)
+        values, place = np.unique(X[used, j].astype(np.float64), return_inverse=True)
+        if not len(values):
+            out[j] = shares
+            continue
+        below = np.cumsum(np.bincount(place, weight[used]))
+        out[j] = values[np.minimum(np.searchsorted(below, below[-1] * (shares - 1e-9)), len(values) - 1)]
+        if (np.diff(out[j]) <= 0).any():
+            rank = np.arange(len(shares)) * (len(values) - 1) / (len(shares) - 1)
+            floor = np.minimum(rank.astype(int), len(values) - 1)
+            part = rank - floor
+            out[j] = values[floor] * (1.0 - part) + values[np.minimum(floor + 1, len(values) - 1)] * part
+
+
+@jit(plain=_plain_quantiles)
+def _quantiles(begin, end, X, weight, out):
+    n = X.shape[0]
+    n_knots = out.shape[1]
+    for j in range(begin, end):
+        values, mass, d = np.empty(n), np.empty(n), 0
+        column = X[:, j].copy()
+        for i in np.argsort(column):  # NaN comes last
+            x = column[i]
+            if np.isnan(x) or weight[i] <= 0:
+                continue
+            if d == 0 or x > values[d - 1]:
+                values[d], mass[d] = x, 0.0
+                d += 1
+            mass[d - 1] += weight[i]
+        if d == 0:
+            out[j] = np.linspace(0.0, 1.0, n_knots)
+            continue
+        total = mass[:d].sum()
+        at, below, strict = 0, mass[0], True
+        for b in range(n_knots):
+            while at < d - 1 and below < total * (b / (n_knots - 1) - 1e-9):
+                at += 1
+                below += mass[at]
+            out[j, b] = values[at]
+            if b > 0 and out[j, b] <= out[j, b - 1]:
+                strict = False
+        if not strict:
+            for b in range(n_knots):
+                place = b * (d - 1) / (n_knots - 1)
+                floor = min(int(place), d - 1)
+                part = place - floor
+                above = min(floor + 1, d - 1)
+                out[j, b] = values[floor] * (1.0 - part) + values[above] * part

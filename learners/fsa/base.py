@@ -15,10 +15,10 @@ from ..common.additive import AdditiveModel
 from ..common.constructors import InheritsParameters
 from ..common.targets import group_codes
 from ..common.validation import n_threads, number_to_keep
-from ..compilation import threads
+from ..compilation import n_values, problem_of, threads
 from ..designs.base import Design, NotFiniteError
 from ..designs.factory import as_out_of_core, make_design
-from ..designs.responses import PiecewiseLinear, as_response
+from ..designs.responses import PiecewiseLinear, as_response, width_of
 from ..objective.losses import Loss
 from ..objective.priors import Prior
 from ..solvers.annealing import Annealed
@@ -108,7 +108,8 @@ class FSAEstimator(InheritsParameters, StepCallbacksMixin, SelectorMixin, BaseEs
     def _solving(self, problem: FitProblem) -> Iterator[None]:
         """Threads as asked for, and an error that says where X is not finite."""
         try:
-            with threads(n_threads(self.n_jobs)):
+            width = width_of(as_response(self.response, self._n_bins))
+            with threads(n_threads(self.n_jobs)), problem_of(n_values(problem.X) * width):
                 yield
         except NotFiniteError as error:
             if not isinstance(problem.X, OutOfCoreMatrix):

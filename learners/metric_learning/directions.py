@@ -8,9 +8,24 @@ same average over those of the own class (Ma (thesis), below eqs. (2.4) and (2.1
 from __future__ import annotations
 
 import numpy as np
+import scipy.sparse as sp
 
-from ..compilation import jit
+from ..compilation import is_small, jit
 from ..solvers.annealing import strongest
+
+
+def laplacian(same, other, weight):
+    """The product u -> L u of :func:`laplacian_times`: where there are few rows, by a sparse matrix of the edges' weights c."""
+    if not is_small(same.size):
+        return lambda u: laplacian_times(u, same, other, weight)
+    rows = np.hstack([other, same])
+    known = rows >= 0
+    share = [sign * weight / np.maximum((r >= 0).sum(axis=1), 1) for r, sign in ((other, 1.0), (same, -1.0))]
+    c = np.repeat(np.column_stack(share), [other.shape[1], same.shape[1]], axis=1)[known]
+    edges = sp.csr_array((c, rows[known], np.concatenate([[0], np.cumsum(known.sum(axis=1))])), shape=(len(weight), len(weight)))
+    mirrored = edges.T
+    diagonal = edges.sum(axis=1) + edges.sum(axis=0)  # neighbour j of i adds c to the entries (i, i) and (j, j) ...
+    return lambda u: diagonal * u - edges @ u - mirrored @ u  # ... and takes it from (i, j) and (j, i)
 
 
 @jit
@@ -39,7 +54,17 @@ def laplacian_times(u, same, other, weight):
     return out
 
 
-@jit
+def _margins(Z, same, other):
+    out = np.zeros(len(Z))
+    for rows, sign in ((other, 1.0), (same, -1.0)):
+        known = rows >= 0
+        difference = Z[:, None] - Z[rows]
+        square = np.where(known, np.einsum("nkd,nkd->nk", difference, difference), 0.0)
+        out += sign * square.sum(axis=1) / np.maximum(known.sum(axis=1), 1)
+    return out
+
+
+@jit(plain=_margins)
 def margins(Z, same, other):
     """Mean squared distance in Z (n, d) to the other classes' neighbours minus that to the own: y f of Ma (thesis), eq. (2.3)."""
     n, k = same.shape
@@ -164,9 +189,10 @@ def power_step(booster, weight, allowed):
     """Sparse leading eigenvector: a few Lanczos steps from the last dense vector, then truncated power steps."""
     columns = booster.columns
     dtype = columns.base.dtype
+    times = laplacian(booster.same, booster.other, weight)
 
     def back(u):
-        out = columns.transposed_times(laplacian_times(u, booster.same, booster.other, weight).astype(dtype))
+        out = columns.transposed_times(times(u).astype(dtype))
         return out if allowed is None else out * allowed
 
     def product(v):

@@ -30,7 +30,32 @@ def _insert(value, row, best, rows):
     rows[at] = row
 
 
-@jit
+def _k_least(distance, near, rows):
+    """The k smallest of each row of a matrix, in order; the first of equal ones first. ``distance`` is overwritten."""
+    each = np.arange(len(distance))
+    for k in range(near.shape[1]):
+        row = distance.argmin(axis=1)
+        near[:, k] = distance[each, row]
+        rows[:, k] = np.where(np.isinf(near[:, k]), -1, row)
+        distance[each, row] = np.inf
+
+
+def _plain_same_and_other(distance, first, classes, same, other):
+    stretch = slice(first, first + len(distance))
+    alike = classes[stretch, None] == classes
+    for rows, excluded in ((other, alike), (same, ~alike)):
+        masked = np.where(excluded, np.inf, distance)
+        if rows is same:
+            masked[np.arange(len(masked)), np.arange(first, stretch.stop)] = np.inf
+        _k_least(masked, np.empty((len(masked), rows.shape[1])), rows[stretch])
+
+
+def _plain_nearest(distance, first, rows, near):
+    stretch = slice(first, first + len(distance))
+    _k_least(distance.copy(), near[stretch], rows[stretch])
+
+
+@jit(plain=_plain_same_and_other)
 def _same_and_other(distance, first, classes, same, other):
     n_rows, n = distance.shape
     near_same = np.empty(same.shape[1])
@@ -50,7 +75,7 @@ def _same_and_other(distance, first, classes, same, other):
             limit = max(near_same[-1], near_other[-1])
 
 
-@jit
+@jit(plain=_plain_nearest)
 def _nearest(distance, first, rows, near):
     for r in range(distance.shape[0]):
         for j in range(distance.shape[1]):

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..common.targets import class_codes
 from ..common.validation import check_integer, check_jobs, check_real, feature_names, is_size
+from ..compilation import n_values, problem_of
 from .boosting import SOLVERS
 from .boosting_run import BoostingRun, class_scores, subspace
 from .mixins import SubspaceMetricMixin
@@ -217,7 +218,8 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
             overflow = not np.isfinite(X.shape[1] * most**2)
         if overflow:
             raise ValueError(f"X holds values up to {most:g}, whose squares overflow {X.dtype}; expected numbers of moderate size")
-        run = BoostingRun(self, X, codes)
+        with problem_of(n_values(X)):
+            run = BoostingRun(self, X, codes)
         if not run.booster.path:
             warnings.warn("no direction lowers the loss: the learnt metric is zero everywhere", ConvergenceWarning, stacklevel=2)
         self._adopt(run, *run.best())

@@ -14,7 +14,7 @@ from ..compilation import jit
 SQUARED, LOGISTIC, HUBERISED_HINGE, LORENZ, HINGE, EXPONENTIAL = range(6)
 
 
-@jit
+@jit(plain=True)
 def logistic_slope(u):
     """Derivative of ln(1 + exp(-u)) with respect to the margin u = y f."""
     if u > 0:
@@ -23,7 +23,19 @@ def logistic_slope(u):
     return -1.0 / (1.0 + np.exp(u))
 
 
-@jit(error_model="numpy")
+def _flipped_logistic_terms(y, scores, weight, flip, gradient, curvature):
+    u, w = y * scores, weight[:, None] * (y != 0.0)
+    e = np.exp(-np.abs(u))
+    larger, smaller = 1.0 / (1.0 + e), e / (1.0 + e)
+    right, wrong = np.where(u > 0, larger, smaller), np.where(u > 0, smaller, larger)
+    clean = (1.0 - 2.0 * flip) * right
+    part = clean / (flip + clean) if flip > 0 else 1.0
+    gradient[:] = -w * y * part * wrong
+    curvature[:] = w * part * right * wrong
+    return float((w * (-np.log(flip + clean) if flip > 0 else np.log1p(e) + np.maximum(-u, 0.0))).sum())
+
+
+@jit(plain=_flipped_logistic_terms, error_model="numpy")
 def flipped_logistic_terms(y, scores, weight, flip, gradient, curvature):
     """Value, gradient and curvature of the flipped logistic loss in one pass; the logistic loss where ``flip`` is 0."""
     value = 0.0
@@ -46,7 +58,7 @@ def flipped_logistic_terms(y, scores, weight, flip, gradient, curvature):
     return value
 
 
-@jit
+@jit(plain=True)
 def huberised_hinge_slope(u, h):
     """Derivative of the Huberised hinge of half width h with respect to the margin."""
     if u > 1.0 + h:
@@ -56,7 +68,7 @@ def huberised_hinge_slope(u, h):
     return (u - 1.0 - h) / (2.0 * h)
 
 
-@jit
+@jit(plain=True)
 def lorenz_slope(u):
     """Derivative of ln(1 + (u - 1)^2) for margins u < 1, zero beyond."""
     if u >= 1.0:
@@ -64,19 +76,19 @@ def lorenz_slope(u):
     return 2.0 * (u - 1.0) / (1.0 + (u - 1.0) ** 2)
 
 
-@jit
+@jit(plain=True)
 def hinge_slope(u):
     """Subgradient of max(0, 1 - u) with respect to the margin."""
     return -1.0 if u < 1.0 else 0.0
 
 
-@jit
+@jit(plain=True)
 def exponential_slope(u):
     """Derivative of exp(-u); margins below -500 count as -500."""
     return -np.exp(-max(u, -500.0))
 
 
-@jit(error_model="numpy")
+@jit(plain=True, error_model="numpy")
 def loss_terms(kind, parameter, y, score):
     """Value and slope of the loss with number ``kind`` at one score; y = 0 leaves the score of a margin loss out."""
     if kind == SQUARED:
@@ -106,7 +118,7 @@ def loss_terms(kind, parameter, y, score):
     return -slope, y * slope
 
 
-@jit
+@jit(plain=True)
 def margin_slope(kind, parameter, u):
     """Derivative of the loss with number ``kind`` with respect to the margin u = y f, y in {-1, +1}."""
     if kind == HINGE:

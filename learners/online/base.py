@@ -18,6 +18,7 @@ from ..common.constructors import InheritsParameters
 from ..common.progress import progress_bar
 from ..common.targets import SparseClassifierMixin, class_codes
 from ..common.validation import check_integer, check_sample_weight
+from ..compilation import problem_of, values_of_rows
 from ..designs.sparse import canonical
 from ..objective.losses import LOSSES, Loss
 
@@ -202,7 +203,9 @@ class OnlineClassifier(InheritsParameters, SparseClassifierMixin, SelectorMixin,
         for c, state in enumerate(self._states):
             positive = self.classes_[1] if len(self._states) == 1 else self.classes_[c]
             signs = np.where(y == positive, 1.0, -1.0)
-            self._learn(state, X, signs, weight, n_passes, streaming, bar)
+            # A stream is long: compiled code at once.
+            with problem_of(np.inf if streaming else values_of_rows(X.shape[0] * n_passes * len(self._states))):
+                self._learn(state, X, signs, weight, n_passes, streaming, bar)
         bar.close()
         pairs = [self._weights(state) for state in self._states]
         self.coef_ = np.array([w for w, _ in pairs])

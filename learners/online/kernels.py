@@ -10,7 +10,7 @@ from ..compilation import jit
 from ..objective.margin_kernels import margin_slope
 
 
-@jit
+@jit(plain=True)
 def shrink(w, gravity):
     """Soft threshold T(w, g) of (3.6)."""
     if w > gravity:
@@ -105,7 +105,41 @@ def renumber_columns(data, indices, start, end, place):
         end[i] = at
 
 
-@jit
+# The plain forms below take one row at a time as an array. Sums are taken in the order of the compiled loops.
+
+
+def _shrunk(w, gravity):
+    """:func:`shrink` of an array."""
+    return np.where(w > gravity, w - gravity, np.where(w < -gravity, w + gravity, 0.0))
+
+
+def _sum(first, terms):
+    return np.cumsum(np.concatenate(([first], terms)))[-1]
+
+
+def _rows(data, indices, indptr, y, weight, order):
+    for i in order:
+        row = slice(indptr[i], indptr[i + 1])
+        yield indices[row], data[row], y[i], weight[i]
+
+
+def _truncated_gradient_pass(
+    data, indices, indptr, y, weight, order, loss, h, rate, fit_intercept, t, burst, gravity, w, done, b
+):  # fmt: skip
+    for j, x, target, share in _rows(data, indices, indptr, y, weight, order):
+        due = t // burst
+        w[j] = np.where(done[j] < due, _shrunk(w[j], (due - done[j]) * burst * gravity), w[j])
+        done[j] = np.maximum(done[j], due)
+        step = -rate * share * target * margin_slope(loss, h, target * _sum(b, w[j] * x))
+        if step != 0.0:
+            w[j] += step * x
+            if fit_intercept:
+                b += step
+        t += 1
+    return b
+
+
+@jit(plain=_truncated_gradient_pass)
 def truncated_gradient_pass(data, indices, indptr, y, weight, order, loss, h, rate, fit_intercept, t, burst, gravity, w, done, b):
     """SGD with a soft threshold of ``burst * gravity`` after every ``burst`` rows (Algorithm 3.1), applied when a feature is
     next met.
@@ -131,7 +165,22 @@ def truncated_gradient_pass(data, indices, indptr, y, weight, order, loss, h, ra
     return b
 
 
-@jit
+def _fobos_pass(data, indices, indptr, y, weight, order, loss, h, rate, fit_intercept, t, penalty, w, done, total, b):
+    for j, x, target, share in _rows(data, indices, indptr, y, weight, order):
+        w[j] = np.where(done[j] < total, _shrunk(w[j], total - done[j]), w[j])
+        done[j] = np.maximum(done[j], total)
+        eta = rate / np.sqrt(t + 1.0)
+        step = -eta * share * target * margin_slope(loss, h, target * _sum(b, w[j] * x))
+        if step != 0.0:
+            w[j] += step * x
+            if fit_intercept:
+                b += step
+        total += eta * penalty
+        t += 1
+    return b, total
+
+
+@jit(plain=_fobos_pass)
 def fobos_pass(data, indices, indptr, y, weight, order, loss, h, rate, fit_intercept, t, penalty, w, done, total, b):
     """Forward-backward splitting (3.36) with steps ``rate / sqrt(t)``: the soft thresholds that a feature missed add up.
 
@@ -157,14 +206,29 @@ def fobos_pass(data, indices, indptr, y, weight, order, loss, h, rate, fit_inter
     return b, total
 
 
-@jit
+@jit(plain=True)
 def dual_average(g, t, penalty, gamma, rho):
     """Coefficient of RDA, below (3.35), from the sum g of t gradients."""
     root = np.sqrt(t)
     return -root / gamma * shrink(g / t, penalty + gamma * rho / root)
 
 
-@jit
+def _rda_pass(data, indices, indptr, y, weight, order, loss, h, fit_intercept, t, penalty, gamma, rho, g, g0):
+    for j, x, target, share in _rows(data, indices, indptr, y, weight, order):
+        f = 0.0
+        if t > 0:
+            root = np.sqrt(t)
+            f = _sum(-g0 / (gamma * root), -root / gamma * _shrunk(g[j] / t, penalty + gamma * rho / root) * x)
+        step = share * target * margin_slope(loss, h, target * f)
+        if step != 0.0:
+            g[j] += step * x
+            if fit_intercept:
+                g0 += step
+        t += 1
+    return g0
+
+
+@jit(plain=_rda_pass)
 def rda_pass(data, indices, indptr, y, weight, order, loss, h, fit_intercept, t, penalty, gamma, rho, g, g0):
     """Regularised dual averaging: coefficients are computed from the gradients' sums ``g`` when a row needs them. Returns g0."""
     for i in order:

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..common.constructors import InheritsParameters
 from ..common.targets import SparseClassifierMixin, unit_variance
 from ..common.validation import check_sample_weight
+from ..compilation import n_values, problem_of
 from ..designs.base import Design
 from ..objective.losses import Loss, pointwise_loss
 
@@ -124,7 +125,8 @@ class SelectingClassifier(SparseClassifierMixin, Selector):
             One class only, NaN, a parameter out of range.
         """
         X, encoded, loss, weight = self._encode(X, y, sample_weight)
-        self._select(X, encoded, loss, weight / weight.sum())
+        with problem_of(n_values(X)):
+            self._select(X, encoded, loss, weight / weight.sum())
         return self
 
 
@@ -161,7 +163,8 @@ class SelectingRegressor(RegressorMixin, Selector):
         weight = check_sample_weight(sample_weight, len(y))
         weight = weight / weight.sum()
         targets, mean, scale = unit_variance(y, weight)
-        self._select(X, targets, pointwise_loss(self._named_loss), weight)
+        with problem_of(n_values(X)):
+            self._select(X, targets, pointwise_loss(self._named_loss), weight)
         self.intercept_ = mean + scale * self.intercept_
         self.coef_ = self.coef_ * scale[:, None]
         if y.ndim == 1:

@@ -19,8 +19,8 @@ from ..common.validation import check_integer, check_real, number_to_keep
 from ..compilation import in_threads, jit
 from ..designs import kernels
 from ..designs.factory import make_design
-from ..designs.knots import even_knots
 from ..designs.piecewise_linear import hat_basis, sublevels
+from ..designs.responses import even_knots
 from ..designs.sparse import canonical
 from ..objective.losses import Loss, check_bounded, check_curvature
 from .base import SelectingClassifier
@@ -31,7 +31,12 @@ _LEAST_CURVATURE = 1e-4  # of a row, as a share of the greatest: for the time wh
 _HALVINGS = 10  # of a weak learner that goes uphill, before the rounds end
 
 
-@jit(fastmath={"reassoc", "contract"})
+def _weighted_sums(columns, mean, inv, features, g, h, out):
+    x = (columns[features] - mean[features, None]) * inv[features, None]
+    out[:, 0], out[:, 1], out[:, 2] = x @ h, (x * x) @ h, x @ g
+
+
+@jit(plain=_weighted_sums, fastmath={"reassoc", "contract"})
 def weighted_sums(columns, mean, inv, features, g, h, out):
     """Sums over rows of h x, h x^2 and g x for standardised features; ``columns`` is (m, n), ``out`` (f, 3)."""
     for f in range(len(features)):

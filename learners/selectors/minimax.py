@@ -8,6 +8,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from ..common.validation import check_integer, check_real, number_to_keep
+from ..compilation import n_values, problem_of
 from ..designs.base import Design
 from ..designs.factory import make_design
 from ..solvers.annealing import strongest
@@ -237,7 +238,8 @@ class MinimaxSparseClassifier(SelectingClassifier):
             X, encoded, weight = X[used], encoded[used], weight[used]
         total = weight.sum()
         size = None if self.n_features_to_select is None else number_to_keep(self.n_features_to_select, X.shape[1])
-        design = make_design(X, weight / total)
+        with problem_of(n_values(X)):
+            design = make_design(X, weight / total)
         found = cutting_planes(
             design,
             encoded[:, 0],

@@ -9,11 +9,24 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..common.validation import check_integer, check_sample_weight
-from ..compilation import jit
+from ..compilation import jit, problem_of
 from ..objective.pairwise import check_pairs, graded_pairs
 
 
-@jit
+def _plain_best_threshold(codes, potential, n_thresholds):
+    bins = codes + (n_thresholds + 1) * np.arange(len(codes))[:, None]
+    histogram = np.bincount(bins.ravel(), np.tile(potential, len(codes)), len(codes) * (n_thresholds + 1))
+    above = np.cumsum(histogram.reshape(len(codes), -1)[:, :0:-1], axis=1).ravel()  # sums above the thresholds, the highest first
+    best, place, start = 0.0, -1, 0
+    while len(better := np.flatnonzero(np.abs(above[start:]) > abs(best) + 1e-12)):
+        place = start + better[0]
+        best, start = above[place], place + 1
+    if place < 0:
+        return best, -1, -1
+    return best, place // n_thresholds, n_thresholds - 1 - place % n_thresholds
+
+
+@jit(plain=_plain_best_threshold)
 def _best_threshold(codes, potential, n_thresholds):
     """Feature and threshold with the greatest |r|, where r is the sum of the potentials of the items above the threshold."""
     best, best_feature, best_threshold = 0.0, -1, -1
@@ -114,7 +127,8 @@ class RankBoost(BaseEstimator):
         above, below, strength = above[strength > 0], below[strength > 0], strength[strength > 0]
         if not len(strength):
             raise ValueError(f"no two items of a query differ in grade (n_samples={len(X)}); nothing can be learnt")
-        self._boost(X, above, below, strength / strength.sum())
+        with problem_of(X.size):
+            self._boost(X, above, below, strength / strength.sum())
         importance = np.bincount(self.features_, np.abs(self.alphas_), X.shape[1])
         self.feature_importances_ = importance / importance.sum()
         return self

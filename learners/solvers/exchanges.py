@@ -6,7 +6,6 @@ from itertools import pairwise
 
 import numpy as np
 
-from ..compilation import jit
 from .newton import Fit, SupportProblem, gram
 
 _LEAST_SCHUR = 1e-3  # of a unit's own curvature: a unit that the support nearly spans promises no infinite gain
@@ -113,35 +112,30 @@ def proposals(change: np.ndarray, n_tries: int):
         yield [pair]
 
 
-@jit
 def single_changes(inverse, theta, C, schur, gradient, out):
     """Add, for every pair (feature i of the support, single column j of the pool), the model's change of the objective.
 
     Adding j moves the support by C_ij g_j / s_j; leaving i out then costs theta_i'^2 / (2 [H^-1]'_ii).
     """
-    for j in range(C.shape[1]):
-        g, s = gradient[j], schur[j]
-        for i in range(C.shape[0]):
-            c = C[i, j]
-            moved = theta[i] + c * g / s
-            out[i, j] += 0.5 * moved * moved / (inverse[i, i] + c * c / s) - 0.5 * g * g / s
+    moved = theta[:, None] + C * gradient / schur
+    out += 0.5 * moved * moved / (np.diag(inverse)[:, None] + C * C / schur) - 0.5 * gradient * gradient / schur
 
 
-@jit
 def block_changes(inverse, theta, C, schur, gradient, offsets, pool_offsets, out):
-    """The same for units of several columns: ``offsets`` and ``pool_offsets`` hold where each unit's columns begin, and the
-    end.
+    """The same for units of several columns: ``offsets`` and ``pool_offsets`` hold where each unit's columns begin, and the end.
 
     ``schur`` (n_columns, widest): rows of the pool units' Schur complements.
     """
-    for j in range(len(pool_offsets) - 1):
-        a, b = pool_offsets[j], pool_offsets[j + 1]
-        s_inverse = np.linalg.inv(schur[a:b, : b - a].copy())
-        step = s_inverse @ gradient[a:b]
-        gain = 0.5 * np.dot(gradient[a:b], step)
-        for i in range(len(offsets) - 1):
-            u, v = offsets[i], offsets[i + 1]
-            c = np.ascontiguousarray(C[u:v, a:b])
-            moved = theta[u:v] + c @ step
-            spread = inverse[u:v, u:v] + c @ s_inverse @ c.T
-            out[i, j] += 0.5 * np.dot(moved, np.linalg.solve(spread, moved)) - gain
+    starts = np.asarray(offsets)
+    for width in np.unique(np.diff(starts)):  # units of one width are solved together
+        units = np.flatnonzero(np.diff(starts) == width)
+        columns = starts[units, None] + np.arange(width)
+        own, blocks = theta[columns], inverse[columns[:, :, None], columns[:, None, :]]
+        for j, (a, b) in enumerate(pairwise(pool_offsets)):
+            s_inverse = np.linalg.inv(schur[a:b, : b - a])
+            step = s_inverse @ gradient[a:b]
+            c = C[columns, a:b]
+            moved = own + c @ step
+            spread = blocks + c @ s_inverse @ c.transpose(0, 2, 1)
+            costs = np.einsum("uw,uw->u", moved, np.linalg.solve(spread, moved[:, :, None])[:, :, 0])
+            out[units, j] += 0.5 * costs - 0.5 * float(gradient[a:b] @ step)

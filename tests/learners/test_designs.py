@@ -8,8 +8,8 @@ import pytest
 import scipy.sparse as sp
 from annealed.learners.designs.base import Design
 from annealed.learners.designs.dense import DenseDesign
-from annealed.learners.designs.knots import even_knots
 from annealed.learners.designs.piecewise_linear import PiecewiseDesign, hat_basis, sublevels
+from annealed.learners.designs.responses import even_knots
 from annealed.learners.designs.sparse import SparseDesign
 from annealed.learners.objective.losses import LOSSES, LogisticLoss
 

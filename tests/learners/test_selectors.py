@@ -339,7 +339,7 @@ def test_enough_rounds_approach_logistic_regression():
 
 
 def test_enough_rounds_of_tables_approach_logistic_regression_on_the_expanded_columns():
-    from annealed.learners.designs.knots import even_knots
+    from annealed.learners.designs.responses import even_knots
     from sklearn.linear_model import LogisticRegression
 
     rng = np.random.default_rng(0)

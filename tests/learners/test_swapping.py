@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from annealed.learners import FSAClassifier
 from annealed.learners.designs.dense import DenseDesign
-from annealed.learners.designs.knots import even_knots
 from annealed.learners.designs.piecewise_linear import PiecewiseDesign
+from annealed.learners.designs.responses import even_knots
 from annealed.learners.objective.losses import (
     FlippedLogisticLoss,
     HuberisedHingeLoss,

@@ -11,10 +11,13 @@ import numpy.typing as npt
 
 from .feature_layout import HAAR_KINDS, Column, HogLayout, haar_features, hog_features
 from .kernels import MAGNITUDE_SCALE, evaluate_rows
+from .patches import evaluate_few
 from .programs import CompiledModel, Program, block_offsets, block_tables, compile_model, compile_program
 from .responses import Responses
 
 __all__ = ["FeaturePool"]
+
+_FEW = 100_000  # values that NumPy finds in milliseconds: less than it takes to wait for compiled loops
 
 
 @dataclass(frozen=True)
@@ -298,6 +301,8 @@ class FeaturePool:
         if not isinstance(features, Program):
             features = self.compile(self.features if features is None else features)
         program = features
+        if len(rows) * len(program.channel) <= _FEW:
+            return evaluate_few(rows, self.window, program, *self.hog_constants)
         out = np.empty((len(rows), len(program.channel)), np.float32)
         tables = block_tables(program, self.window, self.n_orientations)
         evaluate_rows(

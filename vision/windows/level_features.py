@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from .feature_pool import FeaturePool
 from .kernels import MAGNITUDE_SCALE
-from .level_kernels import corner_offsets, dense_gradients, dense_histograms, dense_integrals, histogram_offsets, window_histograms
+from .level_kernels import dense_gradients, dense_histograms, dense_integrals, window_histograms
 from .programs import Program
 
 __all__ = ["GROUP", "Buffers", "LevelChannels", "level_channels"]
@@ -154,12 +154,8 @@ class LevelChannels:
         (n, K) uint64 ndarray
             Positions.
         """
-        corners = np.empty(program.corner_y.shape, np.uint64)
-        corner_offsets(
-            program.n_corners, program.channel, program.corner_y, program.corner_x, self.plane, self.stride,
-            0, len(program.channel), corners,
-        )  # fmt: skip
-        return corners
+        corners = program.channel[:, None] * self.plane + program.corner_y * self.stride + program.corner_x
+        return corners.astype(np.uint64)
 
     def hog_offsets(self, program: Program) -> npt.NDArray[np.uint64]:
         """Positions of each feature's cell and block in the flat tables of ``hog``: (n, 2), 0 for Haar features.
@@ -175,10 +171,10 @@ class LevelChannels:
             Positions.
         """
         offsets = np.zeros((len(program.channel), 2), np.uint64)
-        histogram_offsets(
-            program.with_0, program.cells, program.cell, program.block_corner, program.block, program.orientation,
-            self.pool.n_orientations, self.plane, self.stride, offsets,
-        )  # fmt: skip
+        f = program.with_0
+        c, y, x = program.cells[program.cell[f]].T
+        offsets[f, 0] = (c * self.pool.n_orientations + program.orientation[f]) * self.plane + y * self.stride + x
+        offsets[f, 1] = program.block_corner[program.block[f]] @ np.array([self.plane, self.stride, 1])
         return offsets
 
 

@@ -205,17 +205,6 @@ def window_histograms(  # type: ignore[no-untyped-def]
 
 
 @jit
-def histogram_offsets(  # type: ignore[no-untyped-def]
-    with_0, cells, cell, block_corner, block, orientation, n_bins, plane, stride, offsets
-):
-    """Positions of the HOG features' cells in the flat histograms, and of their blocks in the norms."""
-    for f in with_0:
-        c, b = cell[f], block[f]
-        offsets[f, 0] = (cells[c, 0] * n_bins + orientation[f]) * plane + cells[c, 1] * stride + cells[c, 2]
-        offsets[f, 1] = block_corner[b, 0] * plane + block_corner[b, 1] * stride + block_corner[b, 2]
-
-
-@jit
 def corner_offsets(n_corners, channel, corner_y, corner_x, plane, stride, begin, end, offsets):  # type: ignore[no-untyped-def]
     """Positions of the corners of the features begin <= f < end in the flat integral image."""
     for f in range(begin, end):

@@ -83,18 +83,20 @@ def predict_windows(channels: LevelChannels, model: CompiledModel, xs: npt.Array
 
 def windows_around(channels: LevelChannels, xs: npt.ArrayLike, ys: npt.ArrayLike, reach: int) -> npt.NDArray[np.int64]:
     """Pixels (n, 2) of the level, held rows only, within ``reach`` of some pixels in x and y: each once, row by row."""
-    x, y = np.asarray(xs, dtype=np.int64), np.asarray(ys, dtype=np.int64) - channels.first
-    return collect_around(x, y, reach, channels.rows, channels.width) + np.array([0, channels.first])
+    x, y = np.array(xs, dtype=np.int64, order="C"), np.asarray(ys, dtype=np.int64) - channels.first
+    wanted = np.zeros((channels.rows, channels.width), np.uint8)
+    found = np.empty((len(x) * (2 * reach + 1) ** 2, 2), np.int64)
+    return found[: collect_around(x, y, reach, wanted, found)] + np.array([0, channels.first])
 
 
 def _places(channels: LevelChannels, xs: npt.ArrayLike, ys: npt.ArrayLike) -> npt.NDArray[np.uint64]:
     x, y = np.asarray(xs, dtype=np.int64), np.asarray(ys, dtype=np.int64)
     if x.shape != y.shape or x.ndim != 1:
         raise ValueError(f"xs {x.shape} and ys {y.shape}: expected two lists of one length")
-    places = np.empty(len(x), np.uint64)
-    if flatten(x, y, channels.first, channels.rows, channels.width, channels.stride, places):
+    row = y - channels.first
+    if ((x < 0) | (x >= channels.width) | (row < 0) | (row >= channels.rows)).any():
         raise ValueError(f"pixels outside the level's {channels.width} columns and {channels.rows} rows from {channels.first} on")
-    return places
+    return (row * channels.stride + x).astype(np.uint64)
 
 
 def _no_histograms(channels: LevelChannels, places: npt.NDArray[np.uint64]) -> tuple[Any, ...]:
@@ -116,17 +118,6 @@ def histograms_for(channels: LevelChannels, model: CompiledModel, places: npt.ND
     return (
         cells.reshape(-1), norms.reshape(-1), number * np.uint64(cells[0].size), number * np.uint64(norms[0].size), offsets
     )  # fmt: skip
-
-
-@jit
-def flatten(x, y, first, rows, width, stride, places):  # type: ignore[no-untyped-def]
-    """Flat positions of pixels; returns how many lie outside."""
-    outside = 0
-    for i in range(x.size):
-        row = y[i] - first
-        outside += 1 if x[i] < 0 or x[i] >= width or row < 0 or row >= rows else 0
-        places[i] = row * stride + x[i]
-    return outside
 
 
 @jit
@@ -224,22 +215,21 @@ def predict_places(  # type: ignore[no-untyped-def]
 
 
 @jit
-def collect_around(x, y, reach, rows, width):  # type: ignore[no-untyped-def]
-    """Pixels within reach of some pixels, each once, row by row: (n, 2)."""
-    wanted = np.zeros((rows, width), np.bool_)
-    count = 0
+def collect_around(x, y, reach, wanted, found):  # type: ignore[no-untyped-def]
+    """Pixels within reach of some pixels, each once, row by row, into ``found`` (n, 2); ``wanted`` is zero. Returns how many."""
+    rows, width = wanted.shape
+    top, bottom = rows, 0
     for i in range(x.size):
-        for v in range(max(0, y[i] - reach), min(rows, y[i] + reach + 1)):
+        above, below = max(0, y[i] - reach), min(rows, y[i] + reach + 1)
+        top, bottom = min(top, above), max(bottom, below)
+        for v in range(above, below):
             for u in range(max(0, x[i] - reach), min(width, x[i] + reach + 1)):
-                count += 0 if wanted[v, u] else 1
-                wanted[v, u] = True
-    found = np.empty((count, 2), np.int64)
+                wanted[v, u] = 1
     count = 0
-    if x.size:
-        for v in range(max(0, y.min() - reach), min(rows, y.max() + reach + 1)):
-            for u in range(width):
-                if wanted[v, u]:
-                    found[count, 0] = u
-                    found[count, 1] = v
-                    count += 1
-    return found
+    for v in range(top, bottom):
+        for u in range(width):
+            if wanted[v, u]:
+                found[count, 0] = u
+                found[count, 1] = v
+                count += 1
+    return count

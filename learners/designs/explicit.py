@@ -1,0 +1,89 @@
+"""The standardised columns themselves: for small data, which need no compiled code."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+
+from . import kernels
+from .base import Design, inverse_scale
+from .dense import moments
+from .piecewise_linear import encode, evenly_spaced, hat_basis
+
+
+class ExplicitDesign(Design):
+    """All standardised columns in memory, as one matrix: scores and gradients are products of BLAS.
+
+    What every other design computes without forming it: the readable form, and the reference of the tests.
+
+    Parameters
+    ----------
+    columns : ndarray of shape (n_features, width, n_samples)
+        Standardised, in the precision of the data; the rows of one column lie together, so that dropping columns is cheap.
+    mean : ndarray of shape (n_features, width)
+    inv : ndarray of shape (n_features,)
+        How they were standardised.
+    n_knots : int, default 1
+    knots : ndarray of shape (n_features, n_knots) or None, default None
+    missing : ndarray of shape (n_features, n_samples), bool, or None, default None
+        Where the data were NaN.
+    """
+
+    def __init__(self, columns, mean, inv, n_knots: int = 1, knots=None, missing=None):
+        self.n_features, self.width, self.n_samples = columns.shape
+        self.columns, self.mean, self.inv = columns, mean, inv
+        self.n_knots, self.knots, self.missing = n_knots, knots, missing
+
+    @classmethod
+    def linear(cls, X: np.ndarray, sample_weight: np.ndarray) -> Self:
+        """Linear responses on a dense matrix (n, m)."""
+        shift = X[0].copy()  # moments about the first row: no digits are lost to a large common offset
+        with np.errstate(over="ignore", invalid="ignore"):
+            centred = X - shift
+            mean, inv = moments(sample_weight @ centred, sample_weight @ (centred * centred), shift)
+            columns = X.T - mean.astype(X.dtype)
+        columns *= inv.astype(X.dtype)[:, None]
+        return cls(np.ascontiguousarray(columns)[:, None], mean, inv)
+
+    @classmethod
+    def piecewise_linear(cls, X: np.ndarray, knots: np.ndarray, sample_weight: np.ndarray) -> Self:
+        """Piecewise-linear responses, rounded to the same one-byte codes as in larger designs."""
+        n_samples, n_features = X.shape
+        blocks = np.zeros((-(-n_samples // kernels.ROWS), n_features, kernels.ROWS), np.uint8)
+        found = encode(X, knots, evenly_spaced(knots), blocks)
+        codes = blocks.transpose(1, 0, 2).reshape(n_features, -1)[:, :n_samples]
+        basis = hat_basis(knots.shape[1] - 1, found)
+        mean, second = np.empty((2, n_features, basis.shape[1]))
+        columns = np.empty((n_features, basis.shape[1], n_samples), X.dtype)
+        for j in range(n_features):
+            values = basis[codes[j]]
+            mean[j], second[j] = sample_weight @ values, sample_weight @ values**2
+            columns[j] = (values - mean[j]).T
+        inv = inverse_scale(np.maximum(second - mean**2, 0.0).sum(axis=1), second.sum(axis=1))
+        columns *= inv.astype(X.dtype)[:, None, None]
+        return cls(columns, mean, inv, knots.shape[1], knots, codes == kernels.MISSING if found else None)
+
+    def _flat(self):
+        return self.columns.reshape(-1, self.n_samples)
+
+    def scores(self, coef):
+        flat = coef.reshape(-1, coef.shape[2]).astype(self.columns.dtype)
+        return (self._flat().T @ flat).astype(np.float64)
+
+    def gradient(self, residual):
+        product = self._flat() @ residual.astype(self.columns.dtype)
+        return product.astype(np.float64).reshape(self.n_features, self.width, -1)
+
+    def keep(self, kept):
+        new = self._subset(kept)
+        new.columns, new.mean, new.inv = self.columns[kept], self.mean[kept], self.inv[kept]
+        new.knots = None if self.knots is None else self.knots[kept]
+        new.missing = None if self.missing is None else self.missing[kept]
+        return new
+
+    def has_missing(self, rows):
+        return np.zeros(self.n_features, bool) if self.missing is None else self.missing[:, rows].any(axis=1)
+
+    def matrix(self):
+        return np.array(self._flat().T, order="C")

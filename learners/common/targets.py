@@ -157,7 +157,7 @@ def unit_variance(y, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nda
     Raises
     ------
     ValueError
-        For numbers so large that their squares overflow.
+        For numbers so large that their squares overflow, or so small that these underflow.
     """
     targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
     mean = weight @ targets
@@ -166,6 +166,10 @@ def unit_variance(y, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nda
     if not np.isfinite(scale).all():
         most = np.abs(targets).max()
         raise ValueError(f"y holds values up to {most:g}, whose squares overflow; expected numbers of moderate size")
+    small = (scale < 1e-150) & (np.ptp(targets[weight > 0], axis=0) > 0)
+    if small.any():
+        most = np.abs(targets[:, small]).max()
+        raise ValueError(f"y holds values up to {most:g}, whose squares underflow; expected numbers of moderate size")
     scale[scale == 0] = 1.0
     return (targets - mean) / scale, mean, scale
 

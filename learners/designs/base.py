@@ -46,6 +46,30 @@ def inverse_scale(variance: np.ndarray, second_moment: np.ndarray, rounding: flo
     return np.where(constant, 0.0, 1.0 / np.sqrt(np.where(constant, 1.0, variance)))
 
 
+def check_underflow(mean: np.ndarray, square: np.ndarray, dtype=np.float64) -> None:
+    """Refuse columns that are not zero, but so small that their squares are: their scale is unknown.
+
+    Parameters
+    ----------
+    mean, square : ndarray of shape (m,)
+        Means of the values and of their squares, of each column.
+    dtype : dtype, default float64
+        In which the squares were summed.
+
+    Raises
+    ------
+    ValueError
+        Names the first such column.
+    """
+    small = (square < 100 * np.finfo(dtype).tiny) & (mean != 0)
+    if small.any():
+        column = int(np.argmax(small))
+        raise ValueError(
+            f"column {column} of X holds values around {mean[column]:g}, whose squares underflow {np.dtype(dtype)}; "
+            "expected numbers of moderate size"
+        )
+
+
 class NotFiniteError(ValueError):
     """The data hold NaN or infinity: found in the first read that is made of them."""
 

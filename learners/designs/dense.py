@@ -9,7 +9,7 @@ import numpy as np
 from ..compilation import in_threads
 from ..sources.matrix import CHUNK
 from . import kernels
-from .base import COMPACT_RATIO, FirstReadDesign, NotFiniteError, inverse_scale
+from .base import COMPACT_RATIO, FirstReadDesign, NotFiniteError, check_underflow, inverse_scale
 
 BLOCK_BYTES = 1 << 20  # rows read at once: scores and gradient find them in the second-level cache
 
@@ -220,6 +220,7 @@ def moments(total: np.ndarray, square: np.ndarray, shift: np.ndarray) -> tuple[n
             f"X contains NaN or infinity, or values whose squares overflow {shift.dtype} (first in column {column}); "
             "expected finite numbers of moderate size"
         )
+    check_underflow(total, square, shift.dtype)
     variance = np.maximum(square - total**2, 0.0)
     mean = total + shift
     return mean[:, None], inverse_scale(variance, variance + mean**2, (4.0 * np.finfo(shift.dtype).eps) ** 2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from .base import Design, inverse_scale
+from .base import Design, check_underflow, inverse_scale
 
 
 def canonical(X):
@@ -35,6 +35,7 @@ class SparseDesign(Design):
         square = self.X.copy()
         square.data = square.data.astype(np.float64) ** 2
         second = np.asarray(square.T @ sample_weight)
+        check_underflow(mean, second)
         self.mean = mean[:, None]
         self.inv = inverse_scale(np.maximum(second - mean**2, 0.0), second)
 

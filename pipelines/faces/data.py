@@ -118,7 +118,7 @@ def _number(row: dict, column: str, path: Path, line: int) -> float:
     except (TypeError, ValueError):
         value = np.nan
     if not np.isfinite(value):
-        raise ValueError(f"{path}, line {line}: {column}={row[column]!r}, expected a number")
+        raise ValueError(f"{path}, line {line}: {column}={row[column]!r:.60}, expected a number")
     return value
 
 
@@ -129,12 +129,12 @@ def _read_csv(folder: Path) -> list[FaceImage]:
     for line, row in read_rows(path, ("image", "face", "keypoint", "x", "y")):
         keypoint = row["keypoint"]
         if keypoint not in KEYPOINTS:
-            raise ValueError(f"{path}, line {line}: keypoint={keypoint!r}, expected one of {', '.join(KEYPOINTS)}")
+            raise ValueError(f"{path}, line {line}: keypoint={keypoint!r:.60}, expected one of {', '.join(KEYPOINTS)}")
         if row.get("visible") not in (None, "", "0", "1"):
-            raise ValueError(f"{path}, line {line}: visible={row['visible']!r}, expected 0 or 1")
+            raise ValueError(f"{path}, line {line}: visible={row['visible']!r:.60}, expected 0 or 1")
         face = points.setdefault(row["image"], {}).setdefault(row["face"], {})
         if keypoint in face:
-            raise ValueError(f"{path}, line {line}: second {keypoint} of face {row['face']} in {row['image']}")
+            raise ValueError(f"{path}, line {line}: second {keypoint} of face {row['face']:.60} in {row['image']:.60}")
         face[keypoint] = (_number(row, "x", path, line), _number(row, "y", path, line), row.get("visible") != "0")
         if row["image"] not in sizes:
             sizes[row["image"]] = _size(folder / row["image"])

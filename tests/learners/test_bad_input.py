@@ -237,3 +237,17 @@ def test_untidy_sparse_matrices_are_what_they_stand_for(model):
         model.set_params(random_state=0)
     expected = clone(model).fit(tidy, Y).coef_
     np.testing.assert_allclose(model.fit(untidy(tidy), Y).coef_, expected, rtol=1e-7, atol=1e-12)
+
+
+@pytest.mark.parametrize("make", [FSARegressor, ForwardBackwardRegressor, TISPRegressor])
+def test_numbers_whose_squares_underflow_are_refused(make):
+    X = np.random.default_rng(0).standard_normal((60, 6))
+    y = X[:, 2] - X[:, 4]
+    with pytest.raises(ValueError, match=r"column 0 of X holds values around .*whose squares underflow"):
+        make(2).fit(X * 1e-300, y)
+    with pytest.raises(ValueError, match=r"y holds values up to .*whose squares underflow"):
+        make(2).fit(X, y * 1e-300)
+    for scale in (1e-140, 1e140):
+        assert make(2).fit(X * scale, y * scale).get_support().nonzero()[0].tolist() == [2, 4]
+    zeros = np.concatenate([X, np.zeros((60, 1)), np.full((60, 1), 1e-300)], axis=1)
+    assert make(2).fit(zeros[:, :7], y).get_support().nonzero()[0].tolist() == [2, 4]

@@ -137,9 +137,10 @@ def _read_npz(path: Path):
             tracks = np.asarray(content["tracks"], dtype=float)
             return tracks, content.get("labels")
     except (OSError, zipfile.BadZipFile, EOFError, TypeError) as error:
-        raise ValueError(f"{path}: not a readable npz file ({error})") from None
+        raise ValueError(f"{path}: not a readable npz file ({str(error)[:120]})") from None
     except ValueError as error:
-        raise ValueError(str(error) if str(path) in str(error) else f"{path}: not a readable npz file ({error})") from None
+        message = f"{path}: not a readable npz file ({str(error)[:120]})"
+        raise ValueError(str(error) if str(path) in str(error) else message) from None
 
 
 def _read_csv(path: Path):

@@ -13,7 +13,7 @@ from .problem import FitProblem, Solution
 def fitted_attributes(problem: FitProblem, solution: Solution, piecewise: bool) -> dict[str, Any]:
     """The fitted attributes of one solution by their names."""
     m, q = problem.X.shape[1], problem.y.shape[1]
-    kept, design = solution.kept, solution.design
+    kept, design = problem.columns(solution.kept), solution.design
     raw, offset = design.unstandardise(solution.coef, solution.intercept)
     raw, offset = raw * problem.scale, offset * problem.scale + problem.shift
     support = np.zeros(m, bool)

@@ -19,19 +19,21 @@ from ..compilation import n_values, problem_of, threads
 from ..designs.base import Design, NotFiniteError
 from ..designs.factory import as_out_of_core, make_design
 from ..designs.responses import PiecewiseLinear, as_response, width_of
+from ..designs.scaling import rescaled, row_length
 from ..objective.losses import Loss
 from ..objective.priors import Prior
 from ..solvers.annealing import Annealed
-from ..solvers.criteria import default_sizes
 from ..solvers.schedules import Counts, Schedule, as_schedule
 from ..sources.matrix import OutOfCoreMatrix
 from .attributes import fitted_attributes
 from .callbacks import StepCallbacksMixin
+from .constraints import constrained
 from .input_data import check_data, check_finite
 from .parameters import check_parameters
 from .path_solver import StepCallback, anneal_path
 from .problem import FitProblem, Solution
 from .refinement import RefinementSettings, annealing_prior, refine_path
+from .sizes import auto_size
 
 
 class FSAEstimator(InheritsParameters, StepCallbacksMixin, SelectorMixin, BaseEstimator):
@@ -41,6 +43,7 @@ class FSAEstimator(InheritsParameters, StepCallbacksMixin, SelectorMixin, BaseEs
     _mu: float = 100.0
     _momentum: float = 0.0
     _n_bins: int = 6
+    _annealing_ridge: float | None = None  # with few rows; None is the default
 
     support_: np.ndarray
     intercept_: Any
@@ -55,6 +58,10 @@ class FSAEstimator(InheritsParameters, StepCallbacksMixin, SelectorMixin, BaseEs
         feature_groups=None,
         prior: Prior | None = None,
         alpha: float | str = "auto",
+        scaling: str = "auto",
+        include=None,
+        exclude=None,
+        bounds=None,
         schedule: str | Schedule | Counts = "inverse",
         n_steps: int = 100,
         learning_rate: float | str = "auto",
@@ -72,6 +79,10 @@ class FSAEstimator(InheritsParameters, StepCallbacksMixin, SelectorMixin, BaseEs
         self.feature_groups = feature_groups
         self.prior = prior
         self.alpha = alpha
+        self.scaling = scaling
+        self.include = include
+        self.exclude = exclude
+        self.bounds = bounds
         self.schedule = schedule
         self.n_steps = n_steps
         self.learning_rate = learning_rate
@@ -91,18 +102,36 @@ class FSAEstimator(InheritsParameters, StepCallbacksMixin, SelectorMixin, BaseEs
 
     def _fit(self, X, y=None, **options) -> Self:
         check_parameters(self)
-        problem = self._encode(X, y, **options)
+        problem = constrained(self, self._encode(X, y, **options))
         with self._solving(problem):
             design = self._make_design(problem)
             states = self._anneal(problem, design, self._sizes(problem, design))
-            (solution,) = self._refine(problem, design, states)
+            (solution,) = refine_path(design, states, problem, self._refinement)
         return self._set_attributes(problem, solution)
 
     def _fit_path(self, problem: FitProblem, sizes: np.ndarray, callbacks: Sequence[StepCallback]) -> list[Solution]:
         """Solutions of all ``sizes`` (ascending) from one run."""
         with self._solving(problem):
-            design = self._make_design(problem)
-            return self._refine(problem, design, self._anneal(problem, design, sizes, callbacks))
+            return self._solve_path(problem, self._make_design(problem), sizes, callbacks)
+
+    def _solve_path(
+        self,
+        problem: FitProblem,
+        design: Design,
+        sizes: np.ndarray,
+        callbacks: Sequence[StepCallback] = (),
+        settings: RefinementSettings | None = None,
+        patient: bool = True,
+    ) -> list[Solution]:
+        """Solutions of all ``sizes``: one run of annealing, or two where rows are enough for the small sizes alone."""
+        settings = self._refinement if settings is None else settings
+        few = np.array([annealing_prior(problem, settings, int(k), design.width) is not settings.penalty for k in sizes])
+        states = {}
+        if few.any() and not few.all():  # greater ones in a run with another prior; callbacks follow the one to the smallest
+            states = self._anneal(problem, design, sizes[few], settings=settings)
+            sizes = sizes[~few]
+        states |= self._anneal(problem, design, sizes, callbacks, settings)
+        return refine_path(design, states, problem, settings, patient)
 
     @contextmanager
     def _solving(self, problem: FitProblem) -> Iterator[None]:
@@ -118,22 +147,33 @@ class FSAEstimator(InheritsParameters, StepCallbacksMixin, SelectorMixin, BaseEs
 
     def _make_design(self, problem: FitProblem) -> Design:
         response = as_response(self.response, self._n_bins) or "linear"
-        return make_design(problem.X, problem.sample_weight, response, self.random_state)
+        design = make_design(problem.X, problem.sample_weight, response, self.random_state)
+        if self.scaling in ("none", "maximum"):
+            design = rescaled(design, problem.X, self.scaling)
+        return design if problem.allowed is None else design.keep(problem.allowed)
 
     def _sizes(self, problem: FitProblem, design: Design) -> np.ndarray:
-        """The size to select, as the only one of a path; "auto" solves a path first to choose it."""
+        """The size to select, as the only one of a path; "auto" solves paths first to choose it."""
         if self.n_features_to_select != "auto":
-            return np.array([self._n_kept(problem.n_units)])
-        states = self._anneal(problem, design, default_sizes(problem.n_units, round(problem.n_rows)))
-        tried = self._refine(problem, design, states, patient=False)
-        return np.array([min(tried, key=lambda solution: solution.ebic).size])
+            return np.array([self._n_kept(problem)])
+        return np.array([auto_size(self, problem, design)])
 
-    def _n_kept(self, n_units: int) -> int:
+    def _n_kept(self, problem: FitProblem) -> int:
         what = "features" if self.feature_groups is None else "groups"
-        return number_to_keep(self.n_features_to_select, n_units, what)  # type: ignore[arg-type]
+        k = number_to_keep(self.n_features_to_select, problem.n_units, what)  # type: ignore[arg-type]
+        if k < problem.n_included:
+            raise ValueError(
+                f"include names {problem.n_included} {what}, but n_features_to_select is {k}; expected at most that many"
+            )
+        return k
 
     def _anneal(
-        self, problem: FitProblem, design: Design, sizes: np.ndarray, callbacks: Sequence[StepCallback] = ()
+        self,
+        problem: FitProblem,
+        design: Design,
+        sizes: np.ndarray,
+        callbacks: Sequence[StepCallback] = (),
+        settings: RefinementSettings | None = None,
     ) -> dict[int, Annealed]:
         # Steps longer than the bound on the curvature allows, as some losses take them, leave no room for momentum.
         momentum = self._momentum if problem.loss.default_step_size is None else 0.0
@@ -146,7 +186,7 @@ class FSAEstimator(InheritsParameters, StepCallbacksMixin, SelectorMixin, BaseEs
                 n_steps=self.n_steps,
                 learning_rate=self.learning_rate,
                 momentum=momentum if isinstance(self.momentum, str) else self.momentum,
-                prior=annealing_prior(problem, self._refinement, int(sizes[-1]), design.width),
+                prior=annealing_prior(problem, settings or self._refinement, int(sizes[-1]), design.width),
                 fit_intercept=self.fit_intercept,
                 all_steps=self.polish is None,
                 start=self._start(design, problem.y),
@@ -165,12 +205,11 @@ class FSAEstimator(InheritsParameters, StepCallbacksMixin, SelectorMixin, BaseEs
         coef[kept] = last
         return coef, intercept
 
-    def _refine(self, problem: FitProblem, design: Design, states: dict[int, Annealed], patient: bool = True) -> list[Solution]:
-        return refine_path(design, states, problem, self._refinement, patient)
-
     @property
     def _refinement(self) -> RefinementSettings:
-        return RefinementSettings(self.polish, self.prior, self.fit_intercept, self.alpha)
+        return RefinementSettings(
+            self.polish, self.prior, self.fit_intercept, self.alpha, self._annealing_ridge, self.scaling == "auto"
+        )
 
     def _attributes(self, problem: FitProblem, solution: Solution) -> dict[str, Any]:
         return fitted_attributes(problem, solution, self._is_piecewise)
@@ -200,7 +239,16 @@ class FSAEstimator(InheritsParameters, StepCallbacksMixin, SelectorMixin, BaseEs
         return self.support_
 
     def _validate(self, X, y: Any = "no_validation", **options):
-        return check_data(self, X, y, piecewise=self._is_piecewise, **options)
+        checked = check_data(self, X, y, piecewise=self._is_piecewise, **options)
+        if self.scaling != "row_length":
+            return checked
+        X = checked[0] if isinstance(checked, tuple) else checked
+        if isinstance(X, OutOfCoreMatrix):
+            raise ValueError(
+                "scaling='row_length' is for arrays and sparse matrices; expected 'unit_variance' for data out of core"
+            )
+        X = row_length(X)
+        return (X, *checked[1:]) if isinstance(checked, tuple) else X
 
     def _groups(self, n_features: int) -> np.ndarray | None:
         return group_codes(self.feature_groups, n_features)

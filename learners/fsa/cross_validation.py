@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import is_classifier
-from sklearn.model_selection import check_cv
+from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, check_cv
 
 from ..common.docstrings import fill_docstring
 from ..common.validation import check_choice
 from .base import FSAEstimator
+from .constraints import constrained, without_names
 from .estimators import CLASSIFIER_TEXTS, REGRESSOR_TEXTS, FSAClassifier, FSARegressor
 from .parameters import check_parameters
 from .path import FSAPath, check_sizes
+from .refinement import annealing_ridges
 
 _SIZES = """sizes : array of int or "auto", default "auto"
         Numbers of features to try; see :class:`FSAPath`."""
@@ -63,7 +66,7 @@ class _SizeSearch(FSAEstimator):
         self.criterion = criterion
         self.rule = rule
 
-    def fit(self, X, y, sample_weight=None) -> Self:
+    def fit(self, X, y, sample_weight=None, groups=None) -> Self:
         """Choose the size, then select that many features of all rows and fit.
 
         Parameters
@@ -71,6 +74,9 @@ class _SizeSearch(FSAEstimator):
         X : array or sparse matrix of shape (n_samples, n_features)
         y : array of shape (n_samples,), or (n_samples, n_outputs) in regression
         sample_weight : array of shape (n_samples,) or None, default None
+        groups : array of shape (n_samples,) or None, default None
+            Group of each ROW, such as a patient: no group is in the training and the test part of a fold. Given to ``cv``; with a
+            number of folds these are by groups.
 
         Returns
         -------
@@ -82,33 +88,51 @@ class _SizeSearch(FSAEstimator):
         ValueError
             What the estimators raise, and for sizes that are not positive integers.
         """
-        self._choose_size(X, y, sample_weight)
+        self._choose_size(X, y, sample_weight, groups)
         return super().fit(X, y, sample_weight)  # type: ignore[misc]
 
-    def _choose_size(self, X, y, sample_weight) -> None:
+    def _choose_size(self, X, y, sample_weight, groups) -> None:
         """Set ``n_features_`` and how it came about."""
         check_choice("criterion", self.criterion, ("cv", "ebic"))
         check_choice("rule", self.rule, ("best", "one_se"))
         check_parameters(self)
-        problem = self._encode(X, y, sample_weight)  # all checks of the data
+        self._annealing_ridge = None
+        problem = constrained(self, self._encode(X, y, sample_weight))  # all checks of the data
         X, y = problem.X, np.asarray(y)
         own = self.get_params(deep=False)
         model = self._family(**{name: own[name] for name in self._family._get_param_names() if name in own})
+        model.set_params(**without_names(problem))
         if self.criterion == "ebic":
             path = FSAPath(model, self.sizes).fit(X, y, sample_weight=sample_weight)
             self.sizes_, self.ebic_, self.n_features_ = path.sizes_, path.ebic_, path.best_size_
             return
-        splits = list(check_cv(self.cv, y, classifier=is_classifier(self)).split(X, y))
-        self.sizes_ = check_sizes(self.sizes, problem.n_units, min(len(train) for train, _ in splits))
-        self.cv_scores_ = np.empty((len(splits), len(self.sizes_)))
-        for fold, (train, test) in enumerate(splits):
-            on_train, on_test = {}, {}
-            if sample_weight is not None:
-                weight = np.asarray(sample_weight)
-                on_train, on_test = {"sample_weight": weight[train]}, {"sample_weight": weight[test]}
-            path = FSAPath(model, self.sizes_).fit(X[train], y[train], **on_train)
-            self.cv_scores_[fold] = path.score_path(X[test], y[test], self.scoring, **on_test)
-        self.n_features_ = int(self.sizes_[_best(self.cv_scores_, self.rule)])
+        splits = list(self._splitter(y, groups).split(X, y, groups))
+        self.sizes_ = check_sizes(self.sizes, problem.n_units, min(len(train) for train, _ in splits), problem.n_included)
+        best = None
+        for ridge in annealing_ridges(problem, self._refinement, int(self.sizes_[-1]), self._is_piecewise):
+            scores = np.empty((len(splits), len(self.sizes_)))
+            for fold, (train, test) in enumerate(splits):
+                on_train, on_test = {}, {}
+                if sample_weight is not None:
+                    weight = np.asarray(sample_weight)
+                    on_train, on_test = {"sample_weight": weight[train]}, {"sample_weight": weight[test]}
+                path = FSAPath(model, self.sizes_)
+                path._annealing_ridge = ridge
+                scores[fold] = path.fit(X[train], y[train], **on_train).score_path(X[test], y[test], self.scoring, **on_test)
+            at = _best(scores, self.rule)
+            if best is None or scores[:, at].mean() > best:
+                best, self.cv_scores_, self.n_features_ = scores[:, at].mean(), scores, int(self.sizes_[at])
+                self._annealing_ridge = ridge
+
+    def _splitter(self, y, groups):
+        """Folds; by groups of rows where these are given."""
+        classification = is_classifier(self)
+        if groups is None or not (self.cv is None or isinstance(self.cv, Integral)):
+            return check_cv(self.cv, y, classifier=classification)
+        n_folds = min(5 if self.cv is None else int(self.cv), len(np.unique(groups)))
+        if n_folds < 2:
+            raise ValueError(f"groups holds {n_folds} group of rows; expected at least two")
+        return StratifiedGroupKFold(n_folds) if classification else GroupKFold(n_folds)
 
     def _sizes(self, problem, design):
         return np.array([min(self.n_features_, problem.n_units)])

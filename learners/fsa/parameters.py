@@ -33,6 +33,17 @@ PARAMETERS = """
         approximate deviance of rows (in ranking: queries) left out; annealing is without one, or with 0.01 (0.1 for the squared
         loss) where there are too few rows for exchanges (see ``polish``). A ``prior`` with a shrinkage takes the place of "auto";
         it adds to a number.
+    scaling : {"auto", "unit_variance", "none", "maximum", "row_length"}, default "auto"
+        Units in which features compete. "unit_variance" divides each column by its standard deviation, "maximum" by its greatest
+        absolute value, "none" by nothing: large columns win. "row_length" replaces values by sign(x) ln(1 + abs(x)), divides rows
+        by their length, and goes on as "unit_variance": for counts such as words; ``coef_`` belongs to the changed values. "auto"
+        is "unit_variance"; the ridge of the fit acts in the raw units of a sparse matrix, where rare words would be loud.
+    include, exclude : array of int, str or bool, or None, default None
+        Columns that stay, and columns that cannot be selected: by number, by name, or as a mask. Included columns count in k.
+    bounds : pair, dict or array of shape (n_features, 2), or None, default None
+        Least and greatest coefficient in units of the raw columns, of all columns, of some (``{column: pair}``) or of each; None in
+        a pair is no bound, and 0 lies between. ``(0, None)`` is non-negative. One output and linear responses only; features
+        are then not exchanged.
     schedule : {"inverse", "inverse_arxiv", "exponential", "linear"}, Schedule or function, default "inverse"
         How many features are left after each step. A name has the speed mu = {mu}; ``Schedule("inverse", mu=...)`` sets it: the
         greater mu, the sooner features are dropped. A function of (n_features, k, n_steps) gives the numbers of features, never
@@ -128,6 +139,7 @@ def check_parameters(estimator) -> None:
         if not isinstance(e.prior, Prior):
             raise ValueError(f"prior={e.prior!r} is not valid; expected a Prior or None")
         e.prior.check()
+    check_choice("scaling", e.scaling, ("auto", "unit_variance", "none", "maximum", "row_length"))
     check_jobs(e.n_jobs)
     check_random_state(e.random_state)
     known = e.loss in e._losses if isinstance(e.loss, str) else isinstance(e.loss, Loss)

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..common.validation import is_size
 from ..solvers.criteria import default_sizes
 from .base import FSAEstimator
+from .constraints import constrained
 from .parameters import check_parameters
 from .problem import FitProblem, Solution
 
@@ -71,6 +72,8 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
     3
     """
 
+    _annealing_ridge: float | None = None
+
     def __init__(self, estimator: FSAEstimator, sizes="auto", *, trajectory: bool = False):
         self.estimator = estimator
         self.sizes = sizes
@@ -99,9 +102,10 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
         if not isinstance(self.estimator, FSAEstimator):
             raise ValueError(f"estimator={self.estimator!r} is not valid; expected FSAClassifier, FSARegressor or FSARanker")
         model = clone(self.estimator)
+        model._annealing_ridge = self._annealing_ridge
         check_parameters(model)
-        problem = model._encode(X, y, **fit_params)
-        self.sizes_ = check_sizes(self.sizes, problem.n_units, round(problem.n_rows))
+        problem = constrained(model, model._encode(X, y, **fit_params))
+        self.sizes_ = check_sizes(self.sizes, problem.n_units, round(problem.n_rows), problem.n_included)
         self.trajectory_: list[tuple[np.ndarray, np.ndarray]] = []
 
         def record(step, state):
@@ -118,7 +122,7 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
         self.supports_ = np.zeros((len(self.sizes_), self.n_features_in_), bool)
         self._models = []
         for row, solution in zip(self.supports_, solutions):
-            row[solution.kept] = True
+            row[problem.columns(solution.kept)] = True
             self._models.append(_fitted(model, problem, solution))
         return self
 
@@ -174,8 +178,8 @@ def _fitted(model: FSAEstimator, problem: FitProblem, solution: Solution) -> FSA
     return new
 
 
-def check_sizes(sizes, n_units: int, n_samples: int) -> np.ndarray:
-    """Ascending different sizes, at most ``n_units``; see :class:`FSAPath`.
+def check_sizes(sizes, n_units: int, n_samples: int, n_included: int = 0) -> np.ndarray:
+    """Ascending different sizes, at most ``n_units`` and at least ``n_included``; see :class:`FSAPath`.
 
     Raises
     ------
@@ -183,8 +187,8 @@ def check_sizes(sizes, n_units: int, n_samples: int) -> np.ndarray:
         If one of them is not a positive integer.
     """
     if isinstance(sizes, str) and sizes == "auto":
-        return default_sizes(n_units, n_samples)
+        return np.unique(np.clip(default_sizes(n_units, n_samples), n_included, None))
     values = np.asarray(sizes)
     if values.ndim != 1 or not len(values) or values.dtype.kind not in "iu" or not all(is_size(int(v)) for v in values):
         raise ValueError(f"sizes={sizes!r} is not valid; expected 'auto' or positive integers")
-    return np.unique(np.minimum(values, n_units))
+    return np.unique(np.clip(values, n_included, n_units))

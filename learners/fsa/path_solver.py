@@ -50,6 +50,15 @@ def path_counts(schedule: Counts, n_units: int, sizes: np.ndarray, n_steps: int,
     return np.concatenate([counts, np.repeat(sizes[-2::-1], _STEPS_PER_SIZE)])
 
 
+def _projection(problem: FitProblem) -> Callable[[Annealed], None]:
+    """Moves coefficients to the nearest that respect the bounds."""
+
+    def project(state: Annealed) -> None:
+        np.clip(state.coef, *problem.bounds.of(state.kept, state.design, float(np.ravel(problem.scale)[0])), out=state.coef)
+
+    return project
+
+
 def anneal_path(
     design: Design,
     problem: FitProblem,
@@ -120,6 +129,8 @@ def anneal_path(
             momentum=momentum,
             fit_intercept=fit_intercept,
             groups=problem.groups,
+            fixed=problem.included,
+            project=None if problem.bounds is None else _projection(problem),
             coef=start[0],
             intercept=start[1],
             callback=after_step,

@@ -31,6 +31,12 @@ class FitProblem:
     flat : bool
         Whether the user's targets were 1-D, so that ``coef_`` is too.
     classification : bool
+    allowed : ndarray of int or None
+        Columns that may be selected; None are all. Features are numbered among these.
+    included : ndarray of shape (n_features,), bool, or None
+        Features that stay.
+    bounds : Bounds or None
+        Of the coefficients, for each feature.
     """
 
     X: Any
@@ -42,6 +48,9 @@ class FitProblem:
     scale: np.ndarray | float = 1.0
     flat: bool = False
     classification: bool = False
+    allowed: np.ndarray | None = None
+    included: np.ndarray | None = None
+    bounds: Any = None
 
     def __post_init__(self):
         if not self.weight.sum() > 0:
@@ -58,9 +67,25 @@ class FitProblem:
         return float(self.weight.sum())
 
     @property
+    def n_features(self) -> int:
+        """Columns that may be selected."""
+        return self.X.shape[1] if self.allowed is None else len(self.allowed)
+
+    def columns(self, kept: np.ndarray) -> np.ndarray:
+        """Columns of X behind features."""
+        return kept if self.allowed is None else self.allowed[kept]
+
+    @property
+    def n_included(self) -> int:
+        """Features (or groups) that stay."""
+        if self.included is None:
+            return 0
+        return int(self.included.sum()) if self.groups is None else len(np.unique(self.groups[self.included]))
+
+    @property
     def n_units(self) -> int:
         """Features to select from; groups of them, where there are any."""
-        return self.X.shape[1] if self.groups is None else int(self.groups.max()) + 1
+        return self.n_features if self.groups is None else int(self.groups.max()) + 1
 
 
 @dataclass

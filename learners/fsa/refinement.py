@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from ..designs.base import Design
 from ..objective.losses import Loss
@@ -12,7 +14,7 @@ from ..objective.priors import Prior
 from ..solvers.accelerated_gradient import accelerated_gradient
 from ..solvers.annealing import Annealed
 from ..solvers.criteria import ebic
-from ..solvers.newton import SHRINKAGE, SupportProblem, refit
+from ..solvers.newton import SHRINKAGE, SupportProblem, bounded_fit, refit
 from ..solvers.shrinkage import LeftOut, choose_ridge
 from ..solvers.swapping import POOL, polish
 from .problem import FitProblem, Solution
@@ -31,6 +33,8 @@ class RefinementSettings(NamedTuple):
     prior: Prior | None
     fit_intercept: bool
     alpha: float | str = "auto"
+    annealing_ridge: float | None = None
+    raw_units: bool = False
 
     @property
     def chooses_ridge(self) -> bool:
@@ -40,7 +44,7 @@ class RefinementSettings(NamedTuple):
     @property
     def penalty(self) -> Prior | None:
         """The prior, with the ridge that was named."""
-        return with_ridge(self.prior, 0.0 if isinstance(self.alpha, str) else self.alpha)
+        return with_ridge(self.prior, 0.0 if isinstance(self.alpha, str) else float(self.alpha))
 
     @property
     def ridge(self) -> float:
@@ -116,7 +120,7 @@ def supported_coefficients(problem: FitProblem) -> float:
 
 def has_few_rows(problem: FitProblem, k: int, width: int) -> bool:
     """Whether the rows cannot tell the coefficients of ``k`` features (or groups) of ``width`` columns apart."""
-    return supported_coefficients(problem) < k * width * problem.X.shape[1] / problem.n_units
+    return supported_coefficients(problem) < k * width * problem.n_features / problem.n_units
 
 
 def annealing_prior(problem: FitProblem, settings: RefinementSettings, k: int, width: int) -> Prior | None:
@@ -127,8 +131,16 @@ def annealing_prior(problem: FitProblem, settings: RefinementSettings, k: int, w
     """
     few = settings.chooses_ridge and settings.polish in ("auto", "refit") and problem.loss.pointwise and width == 1
     if few and has_few_rows(problem, k, width):
-        return with_ridge(settings.prior, _FEW_ROWS_SHRINKAGE_SQUARED if problem.loss.is_quadratic else _FEW_ROWS_SHRINKAGE)
+        default = _FEW_ROWS_SHRINKAGE_SQUARED if problem.loss.is_quadratic else _FEW_ROWS_SHRINKAGE
+        return with_ridge(settings.prior, default if settings.annealing_ridge is None else settings.annealing_ridge)
     return settings.penalty
+
+
+def annealing_ridges(problem: FitProblem, settings: RefinementSettings, k: int, piecewise: bool) -> tuple[float | None, ...]:
+    """Ridges of annealing to choose from by cross-validation; the default alone where it is not used up to size ``k``."""
+    if piecewise or annealing_prior(problem, settings, k, 1) is settings.penalty:
+        return (None,)
+    return (0.1, 0.03) if problem.loss.is_quadratic else (0.01, 0.003, 0.03)
 
 
 def refine(
@@ -157,6 +169,8 @@ def refine(
     n_columns = float(len(state.kept) * design.width)
     cost = (design.n_samples + n_columns) * n_columns**2 * y.shape[1]
     worth = POOL * cost <= _SWAP_COST and supported_coefficients(problem) >= n_columns
+    if problem.bounds is not None:
+        worth = False
     how = choose_refinement(
         settings.polish,
         has_curvature=loss.has_curvature,
@@ -164,6 +178,8 @@ def refine(
         newton_affordable=cost <= _NEWTON_COST or not np.isfinite(loss.max_curvature),  # else no step of one length is safe
         along_path=along_path,
     )
+    if problem.bounds is not None and how in ("swap", "gradient"):
+        how = "newton" if loss.has_curvature else "none"  # exchanges and long gradient steps know no bounds
     if how == "none":
         return state.kept, state.coef, state.intercept, settings.ridge
     kept, coef, intercept = state.kept, state.coef, state.intercept
@@ -181,6 +197,7 @@ def refine(
             fit_intercept=settings.fit_intercept,
             prior=settings.penalty,
             groups=problem.groups,
+            fixed=problem.included,
             rounds=0 if along_path else 10,
         )
         if not settings.chooses_ridge or cost > _NEWTON_COST:
@@ -192,9 +209,18 @@ def refine(
         if settings.chooses_ridge:
             few_rows = supported_coefficients(problem) < n_columns
             left_out = LeftOut(copies(problem), loss.parts(problem.weight))
-            fit, ridge = choose_ridge(support, A, theta, intercept, left_out, few_rows=few_rows)
+            unit = np.ones(len(theta))
+            if settings.raw_units and sp.issparse(problem.X) and support.prior is None:
+                # Rare words would be loud: the ridge acts in raw units, relative to the mean variance of the columns.
+                unit = np.where(small.inv > 0, 1.0 / np.where(small.inv > 0, small.inv, 1.0), 1.0)
+                unit /= np.sqrt(np.mean(unit**2))
+            fit, ridge = choose_ridge(support, A * unit, theta / unit[:, None], intercept, left_out, few_rows=few_rows)
+            fit.theta = fit.theta * unit[:, None]
         else:
             fit, ridge = refit(support, A, theta, intercept), settings.ridge
+        if problem.bounds is not None:
+            bounds = problem.bounds.of(kept, small, float(np.ravel(problem.scale)[0]))
+            fit = bounded_fit(replace(support, shrinkage=max(ridge, SHRINKAGE)), A, theta, fit.intercept, bounds)
         return kept, fit.theta.reshape(coef.shape), fit.intercept, ridge
     coef, intercept = accelerated_gradient(
         state.design,

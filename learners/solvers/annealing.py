@@ -78,6 +78,8 @@ def anneal(
     momentum: float = 0.0,
     fit_intercept: bool = True,
     groups: np.ndarray | None = None,
+    fixed: np.ndarray | None = None,
+    project: Callable[[Annealed], None] | None = None,
     coef: np.ndarray | None = None,
     intercept: np.ndarray | None = None,
     callback: Callable[[int, Annealed], None] | None = None,
@@ -105,6 +107,10 @@ def anneal(
         The intercept is neither dropped nor shrunk; its step is one over the loss' greatest curvature.
     groups : ndarray of shape (n_features,), int, or None
         Group of each feature: a group stays or is dropped as a whole.
+    fixed : ndarray of shape (n_features,), bool, or None
+        Features that are never dropped.
+    project : function or None
+        Called on the state after each gradient step: changes the coefficients in place to ones that are allowed.
     coef, intercept : ndarray or None
         Where to start; zero and the best constant by default.
     callback : function or None
@@ -156,7 +162,11 @@ def anneal(
         if not np.isfinite(value):
             raise FloatingPointError(f"the loss became {value} in step {step + 1}; learning_rate={rate:g} is too large")
 
+        if project is not None:
+            project(state)
         strength = strengths(state.coef, groups)
+        if fixed is not None:
+            strength[fixed if groups is None else groups[fixed]] = np.inf
         if count < len(strength):
             stay = strongest(strength, count)
             if groups is not None:
@@ -166,6 +176,7 @@ def anneal(
             dropped[stay] = False
             state.dropped_at[state.kept[dropped]] = step
             state.design, state.coef, state.kept = state.design.keep(stay), state.coef[stay], state.kept[stay]
+            fixed = None if fixed is None else fixed[stay]
             if velocity is not None:
                 velocity = velocity[stay]
         if callable(learning_rate) and (2 * len(state.kept) < n_at_rate or (step == 0 and from_zero)):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.optimize import minimize
 
 from ..objective.losses import HessianProduct, Loss
 from ..objective.priors import Prior
@@ -166,6 +167,41 @@ def refit(
         if problem.quadratic or max(gain, expected) <= tol * abs(value):
             break
     return Fit(theta, intercept, value, residual, hessian_products)
+
+
+def bounded_fit(
+    problem: SupportProblem, A: np.ndarray, theta: np.ndarray, intercept: np.ndarray, bounds: tuple[np.ndarray, np.ndarray]
+) -> Fit:
+    """Fit of one output whose coefficients have bounds, by L-BFGS-B.
+
+    Parameters
+    ----------
+    problem : SupportProblem
+    A : ndarray of shape (n_samples, p)
+        Columns of the support.
+    theta : ndarray of shape (p, 1)
+        Where to start.
+    intercept : ndarray of shape (1,)
+    bounds : (ndarray, ndarray)
+        Least and greatest coefficients, of p values each.
+
+    Returns
+    -------
+    Fit
+    """
+    lower, upper = (np.append(ends.ravel(), end) for ends, end in zip(bounds, (-np.inf, np.inf), strict=True))
+
+    def objective(x):
+        coef = x[:-1, None]
+        value, residual, _ = problem.second_order(A @ coef + x[-1:], coef)
+        gradient = (A.T @ residual + problem.penalty_gradient(coef))[:, 0]
+        return value, np.append(gradient, residual.sum() if problem.fit_intercept else 0.0)
+
+    start = np.clip(np.append(theta[:, 0], intercept), lower, upper)
+    found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=np.column_stack([lower, upper]),
+                     options={"maxiter": 1000, "ftol": 1e-12, "gtol": 1e-8})  # fmt: skip
+    coef, constant = found.x[:-1, None], found.x[-1:]
+    return Fit(coef, constant, *problem.second_order(A @ coef + constant, coef))
 
 
 def gram(

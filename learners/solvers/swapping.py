@@ -34,18 +34,23 @@ class Units:
         Unit of each feature.
     members : list of ndarray or None
         Features of each unit; None where each feature is its own unit.
+    fixed : ndarray of shape (n_units,), bool, or None
+        Units that stay in the support.
     """
 
     of_feature: np.ndarray
     members: list[np.ndarray] | None
+    fixed: np.ndarray | None = None
 
     @classmethod
-    def of_groups(cls, groups: np.ndarray | None, n_features: int) -> Units:
-        """Groups of features, or the features themselves where None."""
+    def of_groups(cls, groups: np.ndarray | None, n_features: int, fixed: np.ndarray | None = None) -> Units:
+        """Groups of features, or the features themselves where None; ``fixed`` (n_features,) marks those that stay."""
         if groups is None:
-            return cls(np.arange(n_features), None)
+            return cls(np.arange(n_features), None, fixed)
         codes = np.unique(groups, return_inverse=True)[1]
-        return cls(codes, np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1]))
+        fixed = None if fixed is None else np.bincount(codes, fixed) > 0
+        members = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
+        return cls(codes, members, fixed)
 
     def __len__(self) -> int:
         return int(self.of_feature.max()) + 1
@@ -67,29 +72,34 @@ class Pool:
         Standardised columns, unit after unit.
     offsets : ndarray of shape (n_units + 1,), int
         Where each unit's columns begin, and the end.
+    fixed : ndarray of shape (n_units,), bool, or None
+        Units that stay in the support.
     """
 
     units: np.ndarray
     Z: np.ndarray
     offsets: np.ndarray
+    fixed: np.ndarray | None = None
 
     @classmethod
     def read(cls, design: Design, units: Units, numbers: np.ndarray) -> Pool:
         """Read the columns of the units ``numbers``."""
+        fixed = None if units.fixed is None else units.fixed[numbers]
         features = units.features(numbers)
         if units.members is None:
             Z = design.keep(features).matrix()
-            return cls(numbers, Z, np.arange(0, Z.shape[1] + 1, design.width))
+            return cls(numbers, Z, np.arange(0, Z.shape[1] + 1, design.width), fixed)
         order = np.argsort(features)
         Z = design.keep(features[order]).matrix()
         columns = (np.argsort(order)[:, None] * design.width + np.arange(design.width)).ravel()
         sizes = [len(units.members[u]) for u in numbers]
-        return cls(numbers, Z[:, columns], design.width * np.concatenate([[0], np.cumsum(sizes)]))
+        return cls(numbers, Z[:, columns], design.width * np.concatenate([[0], np.cumsum(sizes)]), fixed)
 
     def extended(self, new: Pool) -> Pool:
         """This pool with the units of another at its end."""
         offsets = np.concatenate([self.offsets, self.offsets[-1] + new.offsets[1:]])
-        return Pool(np.concatenate([self.units, new.units]), np.hstack([self.Z, new.Z]), offsets)
+        fixed = None if self.fixed is None or new.fixed is None else np.concatenate([self.fixed, new.fixed])
+        return Pool(np.concatenate([self.units, new.units]), np.hstack([self.Z, new.Z]), offsets, fixed)
 
 
 def swap(
@@ -99,6 +109,7 @@ def swap(
     support: np.ndarray,
     fit: Fit,
     *,
+    fixed: np.ndarray | None = None,
     n_tries: int = 10,
     max_swaps: int = 100,
 ) -> tuple[np.ndarray, Fit]:
@@ -116,6 +127,8 @@ def swap(
         Units of the pool.
     fit : Fit
         Of the support.
+    fixed : ndarray of shape (n_units,), bool, or None, default None
+        Units of the pool that stay in the support.
     n_tries : int, default 10
     max_swaps : int, default 100
 
@@ -127,6 +140,8 @@ def swap(
     A = _columns(Z, offsets, support)
     for _ in range(max_swaps):
         change = exchange_changes(problem, Z, offsets, support, A, fit)
+        if fixed is not None:
+            change[fixed[support]] = np.inf
         for trial in proposals(change, n_tries):
             new = support.copy()
             for out, entering in trial:
@@ -141,7 +156,14 @@ def swap(
     return support, fit
 
 
-def regrow(problem: SupportProblem, Z: np.ndarray, offsets: np.ndarray, support: np.ndarray, fit: Fit) -> tuple[np.ndarray, Fit]:
+def regrow(
+    problem: SupportProblem,
+    Z: np.ndarray,
+    offsets: np.ndarray,
+    support: np.ndarray,
+    fit: Fit,
+    fixed: np.ndarray | None = None,
+) -> tuple[np.ndarray, Fit]:
     """Grow the support by the steepest units of the pool, a few at a time, to twice its size, and cut it back as slowly.
 
     It leaves local optima that no single exchange leaves: with many wrong units at once each right one looks useless.
@@ -170,7 +192,7 @@ def regrow(problem: SupportProblem, Z: np.ndarray, offsets: np.ndarray, support:
         elif len(units) == k:
             return units, fit
         else:
-            units, theta = _strongest(fit.theta, offsets, units, max(k, len(units) - some))
+            units, theta = _strongest(fit.theta, offsets, units, max(k, len(units) - some), fixed)
 
 
 def add_steepest(
@@ -196,10 +218,11 @@ def add_steepest(
     # Among the old units no exchange is left that helps: those with the new ones decide whether to go on.
     candidates = np.concatenate([support, np.arange(len(pool.units) - n_new, len(pool.units))])
     offsets = np.concatenate([[0], np.cumsum(np.diff(pool.offsets)[candidates])])
-    found, fit = swap(problem, pool.Z[:, unit_columns(pool.offsets, candidates)], offsets, np.arange(k), fit)
+    fixed = None if pool.fixed is None else pool.fixed[candidates]
+    found, fit = swap(problem, pool.Z[:, unit_columns(pool.offsets, candidates)], offsets, np.arange(k), fit, fixed=fixed)
     support, improved = candidates[found], not np.array_equal(found, np.arange(k))
     if improved:
-        support, fit = swap(problem, pool.Z, pool.offsets, support, fit)
+        support, fit = swap(problem, pool.Z, pool.offsets, support, fit, fixed=pool.fixed)
     return pool, support, fit, improved
 
 
@@ -211,7 +234,7 @@ def swap_until_stable(
     It has failed where more than a quarter of the units had to be exchanged, or where one was dropped early.
     """
     annealed = support
-    support, fit = swap(problem, pool.Z, pool.offsets, support, fit)
+    support, fit = swap(problem, pool.Z, pool.offsets, support, fit, fixed=pool.fixed)
     annealing_failed = 4 * np.isin(annealed, support, invert=True).sum() > len(support)
     for _ in range(rounds):
         improved = False
@@ -219,8 +242,8 @@ def swap_until_stable(
             pool, support, fit, improved = add_steepest(problem, design, units, pool, support, fit)
             annealing_failed = annealing_failed or improved
         if annealing_failed and not improved:
-            regrown = regrow(problem, pool.Z, pool.offsets, support, fit)
-            found, found_fit = swap(problem, pool.Z, pool.offsets, *regrown)
+            regrown = regrow(problem, pool.Z, pool.offsets, support, fit, pool.fixed)
+            found, found_fit = swap(problem, pool.Z, pool.offsets, *regrown, fixed=pool.fixed)
             if found_fit.value < fit.value - REGROWTH * abs(fit.value):
                 support, fit, improved = found, found_fit, True
         if not improved:
@@ -241,6 +264,7 @@ def polish(
     fit_intercept: bool = True,
     prior: Prior | None = None,
     groups: np.ndarray | None = None,
+    fixed: np.ndarray | None = None,
     rounds: int = 10,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Exchange with the recently dropped units, then with those of the largest gradient too, until nothing changes.
@@ -261,6 +285,8 @@ def polish(
     prior : Prior or None
     groups : ndarray of shape (n_features,), int, or None
         Group of each feature: groups are exchanged as a whole.
+    fixed : ndarray of shape (n_features,), bool, or None, default None
+        Features that are never exchanged.
     rounds : int, default 10
         Most passes over all columns; 0 for exchanges within the first pool alone.
 
@@ -271,7 +297,7 @@ def polish(
     intercept : ndarray of shape (n_outputs,)
     """
     problem = SupportProblem(y, loss, sample_weight, fit_intercept, prior, design.width, design.n_knots)
-    units = Units.of_groups(groups, design.n_features)
+    units = Units.of_groups(groups, design.n_features, fixed)
     unit_dropped_at = np.zeros(len(units), int)
     unit_dropped_at[units.of_feature] = dropped_at
     chosen = np.unique(units.of_feature[kept])
@@ -301,10 +327,12 @@ def _move(theta, offsets, old, new):
     return np.concatenate([blocks.get(u, np.zeros((offsets[u + 1] - offsets[u], theta.shape[1]))) for u in new.tolist()] or [empty])
 
 
-def _strongest(theta, offsets, units, count):
+def _strongest(theta, offsets, units, count, fixed):
     """The strongest units and their coefficients."""
     sizes = np.diff(offsets)[units]
     begins = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     strength = np.add.reduceat((theta**2).sum(axis=1), begins) / sizes
+    if fixed is not None:
+        strength[fixed[units]] = np.inf
     stay = units[np.sort(np.argsort(-strength, kind="stable")[:count])]
     return stay, _move(theta, offsets, units, stay)

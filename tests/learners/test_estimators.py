@@ -137,7 +137,7 @@ def test_sparse_equals_dense(form, model):
     X = np.where(np.random.default_rng(2).random((200, 40)) < 0.3, problem(200, 40)[0], 0)
     y = X[:, 3] - X[:, 7] + X[:, 20]
     y = y > 0 if isinstance(model, FSAClassifier) else y
-    dense, sparse = clone(model).fit(X, y), clone(model).fit(form(X), y)
+    dense, sparse = clone(model).fit(X, y), clone(model).set_params(scaling="unit_variance").fit(form(X), y)
     assert np.array_equal(dense.support_, sparse.support_)
     assert np.allclose(dense.coef_, sparse.coef_, atol=1e-6)
     assert np.allclose(dense.predict(X), sparse.predict(form(X)))
@@ -413,14 +413,15 @@ def test_ranking_errors(arguments, message):
 # -- parameters ---------------------------------------------------------------------------------------------------------
 
 SHARED = {
-    "n_features_to_select", "loss", "response", "feature_groups", "prior", "alpha", "schedule", "n_steps", "learning_rate",
+    "n_features_to_select", "loss", "response", "feature_groups", "prior", "alpha", "scaling", "include",
+    "exclude", "bounds", "schedule", "n_steps", "learning_rate",
     "momentum", "polish", "fit_intercept", "warm_start", "random_state", "n_jobs", "verbose",
 }  # fmt: skip
 
 
 def test_parameters():
     search = {"sizes", "cv", "scoring", "criterion", "rule"}
-    assert set(FSAClassifier().get_params(deep=False)) == SHARED | {"class_weight"} and len(SHARED) < 21
+    assert set(FSAClassifier().get_params(deep=False)) == SHARED | {"class_weight"} and len(SHARED) <= 21
     assert set(FSARegressor().get_params(deep=False)) == SHARED
     assert set(FSARanker().get_params(deep=False)) == SHARED - {"fit_intercept"}
     assert set(FSAClassifierCV().get_params(deep=False)) == SHARED - {"n_features_to_select"} | {"class_weight"} | search

@@ -1,0 +1,123 @@
+"""Columns that stay or may not come, bounds of coefficients, units of columns, groups of rows."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from annealed.learners import FSAClassifier, FSAClassifierCV, FSAPath, FSARegressor, FSARegressorCV, PiecewiseLinear
+from annealed.learners.designs.scaling import row_length
+from scipy.optimize import lsq_linear
+
+
+def data(n=200, m=60):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, m))
+    return X, 2 * X[:, 3] - X[:, 7] + X[:, 9] + 0.5 * rng.standard_normal(n)
+
+
+@pytest.mark.parametrize("polish", ["auto", "swap", "refit", None])
+@pytest.mark.parametrize("classify", [False, True])
+def test_columns_that_stay_and_that_may_not_come(polish, classify):
+    X, y = data()
+    family, target = (FSAClassifier, y > 0) if classify else (FSARegressor, y)
+    model = family(5, include=[50, 51], exclude=[3], polish=polish).fit(X, target)
+    found = set(model.get_support(indices=True).tolist())
+    assert {50, 51, 7, 9} < found and 3 not in found and len(found) == 5
+    assert model.coef_.ravel()[50] != 0
+
+
+def test_names_masks_groups_and_paths():
+    X, y = data()
+    frame = pd.DataFrame(X, columns=[f"c{i}" for i in range(60)])
+    by_name = FSARegressor(4, include="c50", exclude=["c3"]).fit(frame, y)
+    by_mask = FSARegressor(4, include=np.arange(60) == 50, exclude=np.arange(60) == 3).fit(X, y)
+    assert np.array_equal(by_name.support_, by_mask.support_)
+    assert np.allclose(by_name.predict(frame), by_mask.predict(X))
+    grouped = FSARegressor(3, feature_groups=np.arange(60) // 2, include=[50], exclude=[9]).fit(X, y)
+    assert grouped.support_[[50, 51]].all() and not grouped.support_[9]
+    path = FSAPath(FSARegressor(include=[1, 2], exclude=[3]), sizes=[1, 2, 3, 5]).fit(X, y)
+    assert path.supports_.sum(axis=1).tolist() == [2, 3, 5] and path.supports_[:, [1, 2]].all() and not path.supports_[:, 3].any()
+    chosen = FSARegressorCV([2, 4], include=["c50"], exclude="c3").fit(frame, y)
+    assert chosen.support_[50] and not chosen.support_[3]
+    piecewise = FSARegressor(3, include=[50], exclude=[3], response=PiecewiseLinear(2)).fit(X, y)
+    assert piecewise.support_[[50, 7]].all() and np.isfinite(piecewise.predict(X)).all()
+    sparse = FSARegressor(4, include=[50], exclude=[3]).fit(sp.csr_array(X), y)
+    assert np.array_equal(sparse.support_, by_mask.support_)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"include": ["a"]}, "include: 'a' is not a column"),
+        ({"exclude": [60]}, "exclude: 60 is not a column; expected a name or a number from 0 to 59"),
+        ({"include": 3, "exclude": 3}, "column 3 is in include and in exclude"),
+        ({"include": [1, 2, 3, 4, 5]}, "include names 5 features, but n_features_to_select is 4"),
+        ({"exclude": range(60)}, "leaves no column"),
+        ({"include": np.ones(3, bool)}, "include has shape"),
+        ({"bounds": (1, 2)}, "least <= 0 <= greatest"),
+        ({"bounds": 3}, "bounds: 3 is not valid"),
+        ({"bounds": {"a": (0, 1)}}, "'a' is not a column"),
+        ({"bounds": (0, None), "response": "piecewise"}, "piecewise-linear responses"),
+        ({"scaling": "length"}, "scaling='length' is unknown"),
+    ],
+)
+def test_bad_demands(parameters, message):
+    X, y = data()
+    with pytest.raises(ValueError, match=message) as caught:
+        FSARegressor(4, **parameters).fit(X, y)
+    assert "\n" not in str(caught.value)
+
+
+def test_bounded_coefficients_are_those_of_the_bounded_least_squares():
+    X, y = data()
+    model = FSARegressor(4, bounds={3: (None, 5.0), 7: (-2.5, 2.5)}, alpha=0.0).fit(X, 3 * y)
+    support = model.get_support(indices=True)
+    assert {3, 7, 9} < set(support.tolist()) and model.coef_[3] <= 5 + 1e-9 and model.coef_[7] >= -2.5 - 1e-9
+    A, target = X[:, support] - X[:, support].mean(axis=0), 3 * y - 3 * y.mean()
+    lower, upper = np.full(4, -np.inf), np.full(4, np.inf)
+    upper[support == 3], lower[support == 7], upper[support == 7] = 5.0, -2.5, 2.5
+    assert np.allclose(model.coef_[support], lsq_linear(A, target, (lower, upper), tol=1e-12).x, atol=2e-3)
+    positive = FSAClassifier(4, bounds=(0, None)).fit(X, y > 0)
+    assert (positive.coef_ >= 0).all() and positive.support_[[3, 9]].all() and not positive.support_[7]
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_scaling(kind):
+    X, y = data()
+    X = X.copy()
+    X[:, 20] = 1000 * np.random.default_rng(1).standard_normal(200)
+    X[:, 9] *= 0.01
+    assert not FSARegressor(3).fit(kind(X), y).support_[20]
+    for scaling in ("none", "maximum", "unit_variance"):
+        model = FSARegressor(3, scaling=scaling, polish="refit").fit(kind(X), y)  # exchanges know no units
+        assert model.support_.sum() == 3 and (scaling == "none" or (model.score(kind(X), y) > 0.5 and not model.support_[20]))
+    counts = kind(np.random.default_rng(2).poisson(0.5, (200, 60)).astype(float))
+    model = FSAClassifier(3, scaling="row_length").fit(counts, y > 0)
+    changed = row_length(counts)
+    assert np.allclose(model.decision_function(counts), (changed @ model.coef_.T + model.intercept_)[:, 0])
+    assert np.allclose(model.transform(counts).shape, (200, 3))
+
+
+def test_groups_of_rows_stay_together():
+    rng = np.random.default_rng(0)
+    X, groups = rng.standard_normal((120, 30)), np.repeat(range(12), 10)
+    X = X + rng.standard_normal((12, 30))[groups]
+    patient = rng.standard_normal(12)[groups]  # what only the group says
+    together = FSARegressorCV([1, 2, 5, 10]).fit(X, patient, groups=groups)
+    apart = FSARegressorCV([1, 2, 5, 10]).fit(X, patient)
+    assert together.cv_scores_.mean() < apart.cv_scores_.mean()
+    assert together.cv_scores_.shape == (5, 4)
+    FSAClassifierCV([1, 2], cv=3).fit(X, patient > 0, groups=groups)
+    with pytest.raises(ValueError, match="expected at least two"):
+        FSAClassifierCV([1, 2]).fit(X, patient > 0, groups=np.zeros(120))
+
+
+def test_few_rows_choose_the_size_by_held_out_rows():
+    rng = np.random.default_rng(0)
+    factor = rng.standard_normal((80, 1))
+    X = rng.standard_normal((80, 400))
+    X[:, :40] += factor  # many columns that say a little
+    y = factor[:, 0] + 0.1 * rng.standard_normal(80) > 0
+    assert FSAClassifier("auto").fit(X, y).support_.sum() >= 5
+    permuted = [int(FSAClassifier("auto").fit(X, rng.permutation(y)).support_.sum()) for _ in range(5)]
+    assert np.median(permuted) == 1

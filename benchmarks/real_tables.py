@@ -78,9 +78,9 @@ def l1(A, y, k, several):
     """The path; at k the largest model of at most k columns, refitted; of several classes on 0/1 targets, whole columns at a time."""
     if not several:
         if k is None:
-            model = LassoCV(cv=5, n_alphas=50, random_state=0).fit(A, y)
+            model = LassoCV(cv=5, alphas=50, random_state=0).fit(A, y)
             return model, int((model.coef_ != 0).sum())
-        coefs = lasso_path(A, y - y.mean(), n_alphas=100, eps=1e-3)[1]
+        coefs = lasso_path(A, y - y.mean(), alphas=100, eps=1e-3)[1]
         sizes = (coefs != 0).sum(axis=0)
         columns = np.flatnonzero(coefs[:, np.flatnonzero(sizes <= k)[-1]])
     elif len(np.unique(y)) == 2:
@@ -109,7 +109,7 @@ def l1(A, y, k, several):
 
 
 def elastic_net(A, y, k, several):
-    model = ElasticNetCV(l1_ratio=0.5, cv=5, n_alphas=50).fit(A, y)
+    model = ElasticNetCV(l1_ratio=0.5, cv=5, alphas=50).fit(A, y)
     return model, int((model.coef_ != 0).sum())
 
 

@@ -147,6 +147,16 @@ class Design:
         """
         raise NotImplementedError
 
+    def rescale(self, inv: np.ndarray) -> None:
+        """Change the inverse scales, in place.
+
+        Parameters
+        ----------
+        inv : ndarray of shape (n_features,)
+            At least 0.
+        """
+        self.inv = inv
+
     def _subset(self, kept: np.ndarray) -> Self:
         """A shallow copy whose number of features is that of ``kept``: what :meth:`keep` narrows further."""
         new = copy(self)
@@ -235,6 +245,9 @@ class FirstReadDesign(Design):
             self._first_read(np.zeros((self.n_samples, 1)))
         assert self._moments is not None
         return self._moments
+
+    def rescale(self, inv: np.ndarray) -> None:
+        self._moments = self.mean, inv
 
     def _first_read(self, residual: np.ndarray) -> np.ndarray:
         """Find the moments; returns the gradient of ``residual`` (n_samples, n_outputs), shaped like coef."""

@@ -64,6 +64,11 @@ class ExplicitDesign(Design):
         columns *= inv.astype(X.dtype)[:, None, None]
         return cls(columns, mean, inv, knots.shape[1], knots, codes == kernels.MISSING if found else None)
 
+    def rescale(self, inv):
+        ratio = np.where(self.inv > 0, inv / np.where(self.inv > 0, self.inv, 1.0), 0.0)
+        self.columns = self.columns * ratio.astype(self.columns.dtype)[:, None, None]
+        self.inv = inv
+
     def _flat(self):
         return self.columns.reshape(-1, self.n_samples)
 

@@ -17,23 +17,20 @@ from ..common.targets import group_codes
 from ..common.validation import n_threads, number_to_keep
 from ..compilation import n_values, problem_of, threads
 from ..designs.base import Design, NotFiniteError
-from ..designs.factory import as_out_of_core, make_design
+from ..designs.factory import as_out_of_core, make_design, rescaled, row_length
 from ..designs.responses import PiecewiseLinear, as_response, width_of
-from ..designs.scaling import rescaled, row_length
 from ..objective.losses import Loss
 from ..objective.priors import Prior
 from ..solvers.annealing import Annealed
 from ..solvers.schedules import Counts, Schedule, as_schedule
 from ..sources.matrix import OutOfCoreMatrix
-from .attributes import fitted_attributes
 from .callbacks import StepCallbacksMixin
 from .constraints import constrained
 from .input_data import check_data, check_finite
 from .parameters import check_parameters
-from .path_solver import StepCallback, anneal_path
-from .problem import FitProblem, Solution
+from .path_solver import StepCallback, anneal_path, auto_size
+from .problem import FitProblem, Solution, fitted_attributes
 from .refinement import RefinementSettings, annealing_prior, refine_path
-from .sizes import auto_size
 
 
 class FSAEstimator(InheritsParameters, StepCallbacksMixin, SelectorMixin, BaseEstimator):

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from annealed.learners import FSAClassifier, FSAClassifierCV, FSAPath, FSARegressor, FSARegressorCV, PiecewiseLinear
-from annealed.learners.designs.scaling import row_length
+from annealed.learners.designs.factory import row_length
 from scipy.optimize import lsq_linear
 
 

@@ -184,9 +184,12 @@ class ImageClassifier:
         ValueError
             If the classifier is not trained.
         """
+        self._check_trained()
+        return mean_probabilities(self.scorers[part], X)
+
+    def _check_trained(self) -> None:
         if not self.scorers:
             raise ValueError("this classifier is not trained; call fit or load a model")
-        return mean_probabilities(self.scorers[part], X)
 
     def predict_proba(self, photographs: Sequence[Photograph]) -> np.ndarray:
         """Probabilities of the classes.
@@ -205,8 +208,7 @@ class ImageClassifier:
         ValueError
             If the classifier is not trained, or a head box lies outside its image.
         """
-        if not self.scorers:
-            raise ValueError("this classifier is not trained; call fit or load a model")
+        self._check_trained()
         out = np.empty((len(photographs), len(self.classes)))
         for i in range(len(photographs)):
             out[i] = self.probabilities(self.features.transform([photographs[i]]), self._part(photographs[i]))
@@ -301,8 +303,7 @@ class ImageClassifier:
         ValueError
             If the classifier is not trained, or the file cannot be written.
         """
-        if not self.scorers:
-            raise ValueError("this classifier is not trained; there is nothing to save")
+        self._check_trained()
         arrays: dict[str, np.ndarray] = {}
         vocabularies = {WHOLE: self.features.words_, HEADS: self.features.head_words_}
         for part, words in vocabularies.items():

@@ -66,6 +66,11 @@ def divide(files: Sequence[PetFile]) -> tuple[list[PetFile], list[PetFile]]:
     return train, test
 
 
+def classified(part: str, files: Sequence[PetFile]) -> np.ndarray:
+    """Which photographs a part of a model classifies: all, or those with a head box."""
+    return np.array([part == WHOLE or f.head is not None for f in files], bool)
+
+
 def evaluate_classifier(
     model: ImageClassifier, files: Sequence[PetFile], watch: Callable[[Sequence, int], Any] = lambda items, n: items
 ) -> Evaluation:
@@ -88,7 +93,7 @@ def evaluate_classifier(
     found = Evaluation([], [], test, train, X[len(train) :], X[: len(train)], seconds=float(np.median(seconds)))
     y_test = np.array([model.classes.index(f.label) for f in test])
     for part in model.scorers:
-        asked = np.array([part == WHOLE or f.head is not None for f in test])
+        asked = classified(part, test)
         if not asked.any():
             continue
         probabilities = np.full((len(test), len(model.classes)), np.nan)
@@ -97,7 +102,7 @@ def evaluate_classifier(
         wrong = probabilities[asked].argmax(axis=1) != y_test[asked]
         found.rows.append(_row(part, f"model ({model.settings.method})", len(model.selected(part)), wrong))
         found.breeds += _by_breed(part, [f for f, a in zip(test, asked) if a], wrong)
-        learnable = np.array([part == WHOLE or f.head is not None for f in train], bool)
+        learnable = classified(part, train)
         y_train = np.array([f.label for f in train])[learnable]
         if learnable.any() and set(y_train.tolist()) == set(model.classes):
             codes = np.array([model.classes.index(label) for label in y_train])

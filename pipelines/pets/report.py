@@ -13,13 +13,13 @@ from matplotlib import colormaps
 from matplotlib.figure import Figure
 
 from ...models.files import replacing
-from ...models.images.classifier import HEADS, WHOLE, ImageClassifier
+from ...models.images.classifier import HEADS, ImageClassifier
 from ...models.images.evidence import Explanation
 from ...models.images.learning import metric_on
 from ...models.images.scorers import AdditiveScorer
 from ..console import markdown_table
 from .data import PetFile, Photographs
-from .evaluate import COLUMNS, Evaluation
+from .evaluate import COLUMNS, Evaluation, classified
 
 N_WORDS = 12  # rows of the picture of words
 N_PAIRS = 6
@@ -183,7 +183,7 @@ def write_report(folder: Path, record: dict[str, Any], model: ImageClassifier, f
     with replacing(folder / "results.json") as temporary:
         temporary.write_text(json.dumps(record, indent=1), encoding="utf-8")
     for part in found.probabilities:
-        asked = np.array([part == WHOLE or f.head is not None for f in found.train], bool)
+        asked, shown = classified(part, found.train), classified(part, found.test)
         files = [f for f, a in zip(found.train, asked) if a]
         y = np.array([model.classes.index(f.label) for f in files if f.label in model.classes])
         if len(files) and len(y) == len(files) and len(np.unique(y)) == len(model.classes):
@@ -193,22 +193,18 @@ def write_report(folder: Path, record: dict[str, Any], model: ImageClassifier, f
             draw_pairs(folder / f"pairs_{part}.png", model, part, patches, y)
             if len(model.classes) == 2:
                 metric = metric_on(X, y, model.selected(part), model.settings.max_order)
-                component = first_component(metric.transform(found.X_test[_asked(found, part)]))
-                labels = [f.label for f, a in zip(found.test, _asked(found, part)) if a]
+                component = first_component(metric.transform(found.X_test[shown]))
+                labels = [f.label for f, a in zip(found.test, shown) if a]
                 draw_component(folder / f"component_{part}.png", component, labels)
         if isinstance(model.scorers[part][0], AdditiveScorer):
             draw_evidence(folder / f"evidence_{part}.png", _explained(model, part, found))
-
-
-def _asked(found: Evaluation, part: str) -> np.ndarray:
-    return np.isfinite(found.probabilities[part][:, 0])
 
 
 def _explained(model: ImageClassifier, part: str, found: Evaluation) -> list[tuple[str, Explanation]]:
     """The surest photographs of the classes, and the surest errors."""
     probabilities = found.probabilities[part]
     y = np.array([model.classes.index(f.label) for f in found.test])
-    sure = np.where(_asked(found, part), np.nan_to_num(probabilities).max(axis=1), -1.0)
+    sure = np.where(classified(part, found.test), np.nan_to_num(probabilities).max(axis=1), -1.0)
     order = [i for i in np.argsort(-sure, kind="stable") if sure[i] >= 0]
     right = np.nan_to_num(probabilities).argmax(axis=1) == y
     chosen = [[i for i in order if right[i] and y[i] == c][: max(1, N_EXPLAINED // 2)] for c in range(min(4, len(model.classes)))]

@@ -81,17 +81,10 @@ def _full(record: Record) -> str:
         quality = "RMSE" if "RMSE" in next(iter(methods.values())) else "AUC"
         labels = _LABELS | (_REGRESSION_LABELS if quality == "RMSE" else {})
         form = _decimals if quality == "RMSE" else "{:.3f}".format
-        cells = [
-            [
-                labels.get(name, name),
-                row["runs"],
-                _beside(row, "DR", _percent),
-                _beside(row, "PCD", _percent),
-                _beside(row, quality, form),
-                _decimals(row["seconds"]),
-            ]
-            for name, row in methods.items()
-        ]
+        cells = []
+        for name, row in methods.items():
+            shares = [_beside(row, what, _percent) for what in ("DR", "PCD")]
+            cells.append([labels.get(name, name), row["runs"], *shares, _beside(row, quality, form), _decimals(row["seconds"])])
         text += f"\n### N = {n}, k = {k}\n\n" + _table(["method", "runs", "DR", "PCD", quality, "seconds"], cells)
     return text + "\n"
 

@@ -144,17 +144,9 @@ def _regressors(k: int) -> dict[str, Callable[[], Any]]:
 _SMALL = {"FoBa-obj": 1000, "skscope": 3000, "LightGBM": 3000}  # to so many rows only
 # Runs at most, by rows: (up to 1000, up to 3000, more); what is not named gets all.
 _RUNS = {
-    "FoBa-obj": (5, 0, 0),
-    "L1": (30, 20, 3),
-    "EL": (10, 5, 2),
-    "MCP": (30, 30, 5),
-    "SCAD": (30, 30, 5),
-    "RFE": (30, 20, 3),
-    "abess": (50, 30, 10),
-    "skscope": (3, 1, 0),
-    "L2": (10, 5, 2),
-    "LightGBM": (5, 3, 0),
-}
+    "FoBa-obj": (5, 0, 0), "L1": (30, 20, 3), "EL": (10, 5, 2), "MCP": (30, 30, 5), "SCAD": (30, 30, 5), "RFE": (30, 20, 3),
+    "abess": (50, 30, 10), "skscope": (3, 1, 0), "L2": (10, 5, 2), "LightGBM": (5, 3, 0),
+}  # fmt: skip
 
 
 def _runs(name: str, n: int, runs: int, competitor_runs: int | None) -> int:

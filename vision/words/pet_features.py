@@ -10,13 +10,11 @@ from typing import NamedTuple, Self
 import cv2
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..images import as_rgb
 from .dense_sift import DenseSift, Descriptors
-from .visual_words import VisualWords, frequencies
+from .visual_words import ImageRows, VisualWords, frequencies
 
 N_SHADES = 10  # of each colour channel
 
@@ -131,11 +129,11 @@ def colour_histogram(image: npt.ArrayLike) -> np.ndarray:
     return np.bincount(shade_bins(image).ravel(), minlength=N_SHADES**3)
 
 
-class PetFeatures(TransformerMixin, BaseEstimator):
+class PetFeatures(ImageRows):
     """Columns of a photograph: words in five spatial bins, words of the head, joint colour histogram.
 
     With 5,000 words these are the 31,000 columns of Ma (thesis) [1]_: 25,000 + 5,000 + 1,000. Whole image and head have separate
-    vocabularies. Photographs without a head box have zeros in the head's columns.
+    vocabularies. Photographs without a head box have zeros in the head's columns. Each of the three parts has length 1.
 
     Parameters
     ----------
@@ -241,20 +239,8 @@ class PetFeatures(TransformerMixin, BaseEstimator):
         head = photograph.resized(self.side).head_image(self.head_side)
         return None if head is None else self.head_sift.describe(head)
 
-    def row(self, photograph: Photograph) -> np.ndarray:
-        """Columns (n_features,) of one photograph, float32; each of the three parts has length 1.
-
-        Parameters
-        ----------
-        photograph : Photograph
-            An image, with or without the box of the head.
-
-        Returns
-        -------
-        ndarray of shape (n_features,), float32
-            The columns.
-        """
-        resized = photograph.resized(self.side)
+    def row(self, image: Photograph) -> np.ndarray:
+        resized = image.resized(self.side)
         parts = [self.words_.counts(self.sift.describe(resized.image))]
         if self.head_words_ is not None:
             head = resized.head_image(self.head_side)
@@ -263,41 +249,7 @@ class PetFeatures(TransformerMixin, BaseEstimator):
         parts.append(colour_histogram(resized.image))
         return np.concatenate([frequencies(counts, self.words_.power) for counts in parts])
 
-    def transform(self, X: Sequence[Photograph]) -> sp.csr_matrix:
-        """Return the columns (n_photographs, n_features) of photographs, float32.
-
-        Parameters
-        ----------
-        X : sequence of Photograph
-            To describe.
-
-        Returns
-        -------
-        CSR matrix of shape (n_photographs, n_features)
-            The columns.
-
-        Raises
-        ------
-        ValueError
-            For a head box outside its image.
-        """
-        check_is_fitted(self)
-        rows = [sp.csr_matrix(self.row(photograph)) for photograph in X]
-        return sp.vstack(rows, format="csr") if rows else sp.csr_matrix((0, len(self.get_feature_names_out())), dtype=np.float32)
-
     def get_feature_names_out(self, input_features=None) -> np.ndarray:
-        """Names of the columns: ``word 17``, ``word 17 top left``, ``head word 17``, ``colour 3 0 9`` (red, green, blue).
-
-        Parameters
-        ----------
-        input_features : None
-            Ignored.
-
-        Returns
-        -------
-        ndarray of str
-            One name per column.
-        """
         check_is_fitted(self)
         names = [self.words_.get_feature_names_out()]
         if self.head_words_ is not None:
@@ -310,6 +262,3 @@ class PetFeatures(TransformerMixin, BaseEstimator):
     def n_whole(self) -> int:
         """Columns of the whole image's words, which come first."""
         return 5 * self.n_words
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "words_")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Iterable
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -67,7 +67,66 @@ def shares(counts: np.ndarray, total: int) -> np.ndarray:
     return whole
 
 
-class VisualWords(TransformerMixin, BaseEstimator):
+class ImageRows(TransformerMixin, BaseEstimator):
+    """Transformers that turn images into sparse rows, one image at a time; fitted when they have words."""
+
+    def row(self, image: Any) -> np.ndarray:
+        """Columns of one image.
+
+        Parameters
+        ----------
+        image : Photograph or Descriptors
+            As in :meth:`transform`.
+
+        Returns
+        -------
+        ndarray of shape (n_features,), float32
+            The columns.
+        """
+        raise NotImplementedError
+
+    def transform(self, X: Iterable[Any]) -> sp.csr_matrix:
+        """Columns of images.
+
+        Parameters
+        ----------
+        X : iterable of Photograph or Descriptors
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        CSR matrix of shape (n_images, n_features), float32
+            One row per image.
+
+        Raises
+        ------
+        ValueError
+            For a head box outside its image.
+        """
+        check_is_fitted(self)
+        rows = [sp.csr_matrix(self.row(image)) for image in X]
+        return sp.vstack(rows, format="csr") if rows else sp.csr_matrix((0, len(self.get_feature_names_out())), dtype=np.float32)
+
+    def get_feature_names_out(self, input_features=None) -> np.ndarray:
+        """Names of the columns: ``word 17``, ``word 17 top left``, ``head word 17``, ``colour 3 0 9`` (red, green, blue).
+
+        Parameters
+        ----------
+        input_features : None
+            Ignored.
+
+        Returns
+        -------
+        ndarray of str
+            One name per column.
+        """
+        raise NotImplementedError
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "words_")
+
+
+class VisualWords(ImageRows):
     """Images as normalised frequencies of visual words [1]_, over the whole image and its four quarters [2]_.
 
     Words are centres of two-level k-means on rooted SIFT descriptors [3]_.
@@ -301,41 +360,12 @@ class VisualWords(TransformerMixin, BaseEstimator):
         by_quarter = np.bincount(quarters * self.n_words + words, minlength=4 * self.n_words)
         return np.concatenate([total, by_quarter])
 
-    def transform(self, X: Iterable[Descriptors]) -> sp.csr_matrix:
-        """Return frequencies of the words, (n_images, n_words or 5 n_words), float32, each row of length 1.
-
-        Parameters
-        ----------
-        X : iterable of Descriptors
-            Of one image each.
-
-        Returns
-        -------
-        CSR matrix of shape (n_images, n_features)
-            The frequencies.
-        """
-        check_is_fitted(self)
-        rows = [sp.csr_matrix(frequencies(self.counts(image), self.power)) for image in X]
-        return sp.vstack(rows, format="csr") if rows else sp.csr_matrix((0, len(self.get_feature_names_out())), dtype=np.float32)
+    def row(self, image: Descriptors) -> np.ndarray:
+        return frequencies(self.counts(image), self.power)
 
     def get_feature_names_out(self, input_features=None) -> np.ndarray:
-        """Names of the columns: ``word 17``, ``word 17 top left``, ...
-
-        Parameters
-        ----------
-        input_features : None
-            Ignored.
-
-        Returns
-        -------
-        ndarray of str
-            One name per column.
-        """
         bins = BINS if self.spatial else BINS[:1]
         return np.array([f"word {w} {b}".rstrip() for b in bins for w in range(self.n_words)], dtype=object)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "words_")
 
 
 def frequencies(counts: np.ndarray, power: float) -> np.ndarray:

@@ -164,19 +164,10 @@ class ClassifierTraining:
         def sample(item, n_random: int):
             number, (image, flip) = item
             return sample_view(
-                image,
-                flip,
-                number,
-                keypoint,
-                n_random=n_random,
-                seed=[s.seed, 1],
-                ied_range=(s.ied_low, s.ied_high),
-                radius=s.positive_radius,
-                distance=s.negative_distance,
-                pixels=s.negative_pixels,
-                window=self.pool.window,
+                image, flip, number, keypoint, n_random=n_random, seed=[s.seed, 1], ied_range=(s.ied_low, s.ied_high),
+                radius=s.positive_radius, distance=s.negative_distance, pixels=s.negative_pixels, window=self.pool.window,
                 candidates=candidates,
-            )
+            )  # fmt: skip
 
         share = -(-s.n_random // len(self.split.views))
         parts = list(each(enumerate(self.split.views), lambda item: sample(item, share), self.n_jobs))
@@ -207,17 +198,9 @@ class ClassifierTraining:
             image, flip = self.split.views[number]
             first, last = np.searchsorted(known, keys_of_view(number))
             return mine_view(
-                image,
-                flip,
-                number,
-                keypoint,
-                detector,
-                known[first:last],
-                most=s.per_view,
-                distance=s.negative_distance,
-                pixels=s.negative_pixels,
-                mode=self.mode,
-            )
+                image, flip, number, keypoint, detector, known[first:last], most=s.per_view, distance=s.negative_distance,
+                pixels=s.negative_pixels, mode=self.mode,
+            )  # fmt: skip
 
         parts, n_alarms = [], 0
         for done, (new, n) in enumerate(each(chosen.tolist(), mine, self.n_jobs), start=1):

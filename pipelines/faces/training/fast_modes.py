@@ -95,16 +95,8 @@ class _ModeTraining:
                 guides[name], scores[name] = part.guides[name], part.info["scores"]
                 self.say(f"{name}: guide trained before")
                 continue
-            guides[name], scores[name] = train_guide(
-                name,
-                self.split.views,
-                self.split.held_out_views,
-                self.settings.guide,
-                self.detector.pool,
-                mode == Mode.PRUNE,
-                self.say,
-                self.n_jobs,
-            )
+            views, settings, pool = (self.split.views, self.split.held_out_views), self.settings.guide, self.detector.pool
+            guides[name], scores[name] = train_guide(name, *views, settings, pool, mode == Mode.PRUNE, self.say, self.n_jobs)
             model = self.mirrored_model(self.detector.models, name)
             info = {"made_from": self.made_from, "scores": scores[name]}
             alone = replace(self.detector, models={name: model}, info=info, guides={name: guides[name]}, shape_regressor=None)

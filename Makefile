@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-torch test-oldest
+.PHONY: demo test test-torch test-oldest test-newest campaign
 demo: .venv/installed
 	$(BIN)/annealed faces detect --overlay demo.png
 	@echo "The picture with the keypoints: demo.png"
@@ -22,6 +22,16 @@ test-oldest:
 	$(PYTHON) .ci/oldest.py > .venv/oldest/constraints.txt
 	.venv/oldest/bin/python -m pip install --quiet --constraint .venv/oldest/constraints.txt ".[test]"
 	.venv/oldest/bin/python -m pytest
+
+# All tests on the newest releases that pip finds, pre-releases excepted. PYTHON names another Python.
+test-newest:
+	$(PYTHON) -m venv --clear .venv/newest
+	.venv/newest/bin/python -m pip install --quiet --upgrade --upgrade-strategy eager ".[test]"
+	.venv/newest/bin/python -m pytest
+
+# The trials of docs/reliability.md: damaged files, killed commands, full disks, laws of the estimators. About 20 minutes.
+campaign: .venv/installed-test
+	ANNEALED_CAMPAIGN_PAGE=docs/reliability.md $(BIN)/python -m pytest -m slow tests/campaign
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv

@@ -82,17 +82,17 @@ def detect(
     failed = 0
     answers = detect_files(detector, images, jobs or os.cpu_count() or 1, **options)
     for i, answer in enumerate(progress(answers, quiet, "images", max(1, len(images)))):
+        unwritten = {}  # found, but not drawn: the record has both
         if answer.error is None and pictures:
             try:
                 write_image(pictures[i], draw_detections(answer.pixels, answer.detections))
             except ValueError as error:
-                complain(error)
-                failed += 1
-        if answer.error is not None:
-            complain(answer.error)
+                unwritten = {"error": str(error)}
+        if answer.error is not None or unwritten:
+            complain(answer.error or unwritten["error"])
             failed += 1
         if as_json:
-            print_json(answer.record())
+            print_json(answer.record() | unwritten)
         elif answer.error is None:
             rows = [(d.keypoint, round(d.x, 1), round(d.y, 1), d.score, round(d.size, 1)) for d in answer.detections]
             height, width = answer.pixels.shape[:2]

@@ -11,6 +11,7 @@ import cv2
 import numpy as np
 
 from ...models.files import replacing
+from ...vision.tracks.video import capture_of
 
 VIDEO_SUFFIXES = (".mp4", ".m4v", ".mov", ".avi", ".mkv", ".webm", ".mpg", ".mpeg")
 
@@ -64,7 +65,7 @@ def write_video(path: str | Path, frames: Iterable[np.ndarray], rate: float) -> 
 
 def _n_frames(path: Path) -> int:
     """Number of frames that can be read; 0 where the file cannot be opened."""
-    capture = cv2.VideoCapture(str(path))
+    capture = capture_of(path)
     n = 0
     while capture.grab():
         n += 1

@@ -12,7 +12,7 @@ import cv2
 import numpy as np
 
 from ...models.keypoints.detector import Detection, KeypointDetector
-from ...vision.tracks.video import warn_if_cut_short
+from ...vision.tracks.video import capture_of, warn_if_cut_short
 from ..common.video import VIDEO_SUFFIXES, writing_video
 from .drawing import draw_symbols
 
@@ -89,7 +89,7 @@ def detect_video(
         raise ValueError(f"every={every}: expected a whole number of at least 1")
     if not isinstance(source, int) and not Path(source).is_file():
         raise ValueError(f"{name}: no such file")
-    capture = cv2.VideoCapture(source)
+    capture = cv2.VideoCapture(source) if isinstance(source, int) else capture_of(source)
     try:
         if not capture.isOpened():
             raise ValueError(f"{name}: cannot be opened as a video")

@@ -111,13 +111,13 @@ def test_full_disk(tally, place):
         out.mkdir()
         subprocess.run([*COMMAND, *command, target], check=True, capture_output=True, timeout=300)
         whole = target.stat().st_size
-        for i in range(5):
+        for i in range(3):
             for old in (True, False):
                 target.write_bytes(b"old") if old and name != "m.safetensors" else target.unlink(missing_ok=True)
                 before = target.read_bytes() if target.exists() else None
                 size = int(rng.integers(1, whole))
                 done = subprocess.run(
-                    [*COMMAND, *command, target], capture_output=True, text=True, preexec_fn=limited(size), timeout=300
+                    [*COMMAND, *command, target], capture_output=True, text=True, errors="replace", preexec_fn=limited(size)
                 )
                 after = target.read_bytes() if target.exists() else None
                 failure = judged(done.returncode, done.stdout, done.stderr) if "--json" in command else None

@@ -11,6 +11,13 @@ import cv2
 import numpy as np
 
 
+def capture_of(path: str | Path) -> cv2.VideoCapture:
+    """A file as OpenCV's FFmpeg reads it, where there is one: other readers print lines of their own about damaged files."""
+    os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")  # otherwise FFmpeg writes its own lines to stderr
+    there = cv2.videoio_registry.hasBackend(cv2.CAP_FFMPEG)
+    return cv2.VideoCapture(str(path), cv2.CAP_FFMPEG if there else cv2.CAP_ANY)
+
+
 def open_video(path: str | Path) -> cv2.VideoCapture:
     """Open a video file.
 
@@ -30,8 +37,7 @@ def open_video(path: str | Path) -> cv2.VideoCapture:
     """
     if not Path(path).is_file():
         raise ValueError(f"{path}: no such file")
-    os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")  # otherwise FFmpeg writes its own lines to stderr
-    capture = cv2.VideoCapture(str(path))
+    capture = capture_of(path)
     if not capture.isOpened() or capture.get(cv2.CAP_PROP_FRAME_WIDTH) < 1:
         raise ValueError(f"{path}: cannot be opened as a video")
     return capture

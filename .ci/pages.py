@@ -39,7 +39,7 @@ there is one object per processed frame, with `frame` and `time`.
 """,
     "annealed motion segment": """With `--json`, one object per file and line:
 
-    {"sequence": str, "motions": int, "labels": [int, ...],
+    {"sequence": str, "motions": int, "probability_of_motions": float, "labels": [int, ...], "unseen": [int, ...],
      "candidates": [{"family": str, "dimension": int, "score": float}, ...]}
 """,
     "annealed pets classify": """With `--json`, one object per image and line:

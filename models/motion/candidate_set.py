@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...vision.tracks.candidates import VIDEO_FAMILIES, Candidate, Family, candidates, distinct
-from ...vision.tracks.features import SegmentationFeatures
+from ...vision.tracks.candidates import ALL_FAMILIES, Candidate, Family, candidates, distinct
 from ...vision.tracks.io import TrackSequence
 from ...vision.tracks.labels import misclassification
+from ...vision.tracks.pair_features import Features, PairFeatures
 from ...vision.tracks.tracks import Tracks, as_tracks
 
 
@@ -50,6 +50,11 @@ class CandidateSet:
             raise ValueError(f"{self.name or 'candidates'}: the errors are not known; give the sequence with its labels")
         return self.errors
 
+    @property
+    def n_motions(self) -> np.ndarray:
+        """Number of motions of each candidate."""
+        return np.array([len(np.unique(c.labels)) for c in self.candidates])
+
     def only(self, chosen: np.ndarray) -> CandidateSet:
         """The candidates at the positions (or under the mask) ``chosen``."""
         rows = np.arange(len(self))[chosen]
@@ -66,7 +71,7 @@ def candidate_sets(
     tracks: Tracks | np.ndarray,
     n_motions: int,
     family_sets: Mapping[str, Sequence[Family]],
-    features: SegmentationFeatures,
+    features: Features,
     sequence: TrackSequence | None = None,
 ) -> dict[str, CandidateSet]:
     """Candidates and features by several sets of families; what the sets share is computed once.
@@ -78,7 +83,7 @@ def candidate_sets(
     n_motions : int
         Number of motions K.
     family_sets : mapping of str to sequence of families
-    features : SegmentationFeatures
+    features : SegmentationFeatures, PairFeatures or JoinedFeatures
     sequence : TrackSequence or None, default None
         Gives the name and, where it has labels, the true motions of the points of ``tracks``.
 
@@ -118,8 +123,8 @@ def candidate_sets(
 def candidate_set(
     tracks: Tracks | np.ndarray,
     n_motions: int,
-    families: Sequence[Family] = VIDEO_FAMILIES,
-    features: SegmentationFeatures | None = None,
+    families: Sequence[Family] = ALL_FAMILIES,
+    features: Features | None = None,
     sequence: TrackSequence | None = None,
 ) -> CandidateSet:
     """Candidates and features of one sequence.
@@ -130,10 +135,10 @@ def candidate_set(
         Complete tracks in pixels.
     n_motions : int
         Number of motions K.
-    families : sequence of families, default VIDEO_FAMILIES
+    families : sequence of families, default ALL_FAMILIES
         As for :func:`annealed.vision.candidates`.
-    features : SegmentationFeatures or None, default None
-        None means the default features.
+    features : SegmentationFeatures, PairFeatures, JoinedFeatures or None, default None
+        None means :class:`.PairFeatures`.
     sequence : TrackSequence or None, default None
         Gives the name and, where it has labels, the true motions of the points of ``tracks``: then the errors are known too.
 
@@ -146,7 +151,17 @@ def candidate_set(
     ValueError
         For an array that is not complete tracks, or fewer than four points per motion.
     """
-    return candidate_sets(tracks, n_motions, {"": families}, features or SegmentationFeatures(), sequence)[""]
+    return candidate_sets(tracks, n_motions, {"": families}, features or PairFeatures(), sequence)[""]
+
+
+def joined(sets: Sequence[CandidateSet]) -> CandidateSet:
+    """The candidates of several sets of one sequence as one set; all have known errors, or none."""
+    return replace(
+        sets[0],
+        candidates=[candidate for one in sets for candidate in one.candidates],
+        features=np.concatenate([one.features for one in sets]),
+        errors=None if sets[0].errors is None else np.concatenate([one.known_errors for one in sets]),
+    )
 
 
 def relative(features: np.ndarray, response: str) -> np.ndarray:

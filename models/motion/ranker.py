@@ -10,21 +10,30 @@ from typing import Any, Self
 
 import numpy as np
 
-from ...vision.tracks.candidates import VIDEO_FAMILIES, Candidate, Family, NeighbourFamily, SubspaceFamily
-from ...vision.tracks.completion import complete_tracks
-from ...vision.tracks.features import SegmentationFeatures
+from ...vision.tracks.candidates import ALL_FAMILIES, Candidate, Family
 from ...vision.tracks.io import TrackSequence
 from ...vision.tracks.labels import by_size
-from ...vision.tracks.representations import REPRESENTATIONS
-from ...vision.tracks.tracks import MIN_POINTS_PER_MOTION, Tracks, as_tracks
+from ...vision.tracks.pair_features import Features, PairFeatures
+from ...vision.tracks.pairs.measures import own_residuals
+from ...vision.tracks.tracks import MIN_POINTS_PER_MOTION, Tracks, as_tracks, observed
 from ..files import check_settings, read_model, reading, write_model
-from .candidate_set import CandidateSet, candidate_set
+from .candidate_set import CandidateSet, candidate_set, joined
+from .header import (
+    FEATURE_SET,
+    check_version,
+    family_records,
+    feature_records,
+    read_families,
+    read_features,
+    read_settings,
+)
+from .number_of_motions import MotionChooser
 from .ranking_function import RankerSettings, RankingFunction
 
 KIND = "segmentation ranker"
 MOTIONS = (2, 3, 4, 5)  # numbers of motions that "auto" chooses from
-# Kind of a family in the model file -> class.
-_FAMILIES: dict[str, type[Family]] = {"subspace": SubspaceFamily, "neighbours": NeighbourFamily}
+OUTLIER_PIXELS = 3.0  # residuals below are never those of outliers; a choice
+OUTLIER_RATIO = 8.0  # an outlier's residual against the median of its motion; a choice
 
 
 @dataclass(frozen=True)
@@ -34,19 +43,25 @@ class Segmentation:
     Attributes
     ----------
     labels : ndarray of shape (P,), int
-        0 .. n_motions-1, by falling size of the motion.
+        0 .. n_motions-1, by falling size of the motion; -1 for outliers, where they were asked for.
     n_motions : int
         The given or the chosen number.
     candidates : list of Candidate
         All candidates with that number of motions, the best first.
     scores : ndarray of shape (n_candidates,)
         Scores of the candidates, falling.
+    probability_of_motions : float
+        How sure the number of motions is; 1 where it was given.
+    unseen : ndarray of shape (n,), int
+        Points about which nothing is known, because they are seen in no two frames that are compared: they got the largest motion.
     """
 
     labels: np.ndarray
     n_motions: int
     candidates: list[Candidate]
     scores: np.ndarray
+    probability_of_motions: float = 1.0
+    unseen: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
 
 
 @dataclass
@@ -55,16 +70,18 @@ class SegmentationRanker:
 
     Parameters
     ----------
-    families : tuple of SubspaceFamily or NeighbourFamily, default VIDEO_FAMILIES
+    families : tuple of SubspaceFamily, NeighbourFamily or PairFamily, default ALL_FAMILIES
         Recipes of the candidates.
-    features : SegmentationFeatures, default SegmentationFeatures()
+    features : SegmentationFeatures, PairFeatures or JoinedFeatures, default PairFeatures()
         Features of the candidates.
     settings : RankerSettings, default RankerSettings()
         How the ranking is learnt.
     min_motion_size : int, default 0
         Candidates with a motion of fewer points are not considered, unless there are no others. 0 considers all.
-    function, chooser : RankingFunction or None, default None
-        What :meth:`fit` learns: the ranking of candidates with the same number of motions, and that across numbers of motions.
+    function : RankingFunction or None, default None
+        What :meth:`fit` learns: the ranking of candidates with the same number of motions.
+    chooser : MotionChooser or None, default None
+        The choice of that number, learnt by :meth:`fit` from candidates of all numbers.
     training : dict
         Facts about the training, for the header of the model file.
 
@@ -80,12 +97,12 @@ class SegmentationRanker:
     >>> ranker.segment(tracks, 2).labels  # doctest: +SKIP
     """
 
-    families: tuple[Family, ...] = VIDEO_FAMILIES
-    features: SegmentationFeatures = field(default_factory=SegmentationFeatures)
+    families: tuple[Family, ...] = ALL_FAMILIES
+    features: Features = field(default_factory=PairFeatures)
     settings: RankerSettings = field(default_factory=RankerSettings)
     min_motion_size: int = 0
     function: RankingFunction | None = None
-    chooser: RankingFunction | None = None
+    chooser: MotionChooser | None = None
     training: dict[str, Any] = field(default_factory=dict)
 
     def fit(self, sets: Sequence[CandidateSet], mixed: Sequence[CandidateSet] | None = None) -> Self:
@@ -110,7 +127,7 @@ class SegmentationRanker:
         """
         self.function = RankingFunction.learn([s.without_small(self.min_motion_size) for s in sets], self.settings)
         if mixed is not None:
-            self.chooser = RankingFunction.learn([s.without_small(self.min_motion_size) for s in mixed], self.settings)
+            self.chooser = MotionChooser.learn([s.without_small(self.min_motion_size) for s in mixed], self.function)
         return self
 
     def candidate_set(self, tracks: Tracks | np.ndarray, n_motions: int, sequence: TrackSequence | None = None) -> CandidateSet:
@@ -132,8 +149,29 @@ class SegmentationRanker:
         """
         return candidate_set(tracks, n_motions, self.families, self.features, sequence)
 
+    def sets_by_number(self, tracks: Tracks | np.ndarray, sequence: TrackSequence | None = None) -> dict[int, CandidateSet]:
+        """Candidates for each number of motions in ``MOTIONS`` that the points allow; parameters as of :meth:`candidate_set`.
+
+        Parameters
+        ----------
+        tracks : Tracks or ndarray of shape (F, P, 2)
+            Tracks in pixels.
+        sequence : TrackSequence or None
+            Where the tracks are from; its labels are the truth of the errors.
+
+        Returns
+        -------
+        dict of int to CandidateSet
+            By the number of motions.
+        """
+        tracks = as_tracks(tracks)
+        numbers = [k for k in MOTIONS if MIN_POINTS_PER_MOTION * k <= tracks.n_points]
+        if not numbers:
+            tracks.check_motions(MOTIONS[0])
+        return {k: self.candidate_set(tracks, k, sequence) for k in numbers}
+
     def mixed_set(self, tracks: Tracks | np.ndarray, sequence: TrackSequence | None = None) -> CandidateSet:
-        """Candidates of all numbers of motions in ``MOTIONS`` that the points allow; parameters as of :meth:`candidate_set`.
+        """Candidates of all these numbers as one set; parameters as of :meth:`candidate_set`.
 
         Parameters
         ----------
@@ -147,27 +185,19 @@ class SegmentationRanker:
         CandidateSet
             Candidates of all these numbers.
         """
-        tracks = as_tracks(tracks)
-        numbers = [k for k in MOTIONS if MIN_POINTS_PER_MOTION * k <= tracks.n_points]
-        if not numbers:
-            tracks.check_motions(MOTIONS[0])
-        sets = [self.candidate_set(tracks, k, sequence) for k in numbers]
-        return replace(
-            sets[0],
-            candidates=[c for one in sets for c in one.candidates],
-            features=np.concatenate([one.features for one in sets]),
-            errors=None if sets[0].errors is None else np.concatenate([one.known_errors for one in sets]),
-        )
+        return joined(list(self.sets_by_number(tracks, sequence).values()))
 
-    def segment(self, tracks: np.ndarray, n_motions: int | None = None) -> Segmentation:
+    def segment(self, tracks: np.ndarray, n_motions: int | None = None, outliers: bool = False) -> Segmentation:
         """Segment tracks.
 
         Parameters
         ----------
         tracks : ndarray of shape (F, P, 2)
-            Pixels; missing entries (NaN) are completed first.
+            Pixels; missing entries are NaN.
         n_motions : int or None, default None
             None chooses a number from ``MOTIONS``.
+        outliers : bool, default False
+            Label -1 for points far from the fundamental matrices of their own motion.
 
         Returns
         -------
@@ -176,43 +206,53 @@ class SegmentationRanker:
         Raises
         ------
         ValueError
-            If the ranker is not trained, a point is never seen, the shape is not (F, P, 2), or there are fewer than two frames or
-            four points per motion.
+            If the ranker is not trained, the shape is not (F, P, 2), or there are fewer than two frames or four points per motion
+            about which something is known.
         """
         if self.function is None:
             raise ValueError("this ranker is not trained; call fit or load a model")
-        complete = Tracks(complete_tracks(tracks))
+        seen, known = observed(tracks, n_motions or MOTIONS[0])
         if n_motions is None:
-            n_motions = self.choose_n_motions(complete)
-        found = self.candidate_set(complete, n_motions).without_small(self.min_motion_size)
-        _warn_of_nothing_to_see(complete.coordinates, n_motions)
+            n_motions, probability, found = self._choose(seen)
+        else:
+            found, probability = self.candidate_set(seen, n_motions).without_small(self.min_motion_size), 1.0
+        _warn_of_nothing_to_see(seen.coordinates, n_motions)
         scores = self.function.scores(found.features)
         order = np.argsort(-scores, kind="stable")
-        best = [found.candidates[i] for i in order]
-        return Segmentation(by_size(best[0].labels), n_motions, best, scores[order])
+        best = [replace(c, labels=_for_all(c.labels, known)) for c in (found.candidates[i] for i in order)]
+        labels = by_size(best[0].labels)
+        if outliers:
+            labels[np.flatnonzero(known)[outlying(seen, labels[known])]] = -1
+        return Segmentation(labels, n_motions, best, scores[order], probability, np.flatnonzero(~known))
 
-    def choose_n_motions(self, tracks: Tracks | np.ndarray) -> int:
+    def _choose(self, tracks: Tracks) -> tuple[int, float, CandidateSet]:
+        """Number of motions, its probability and the candidates with that number."""
+        if self.function is None or self.chooser is None:
+            raise ValueError("this model was not trained to choose the number of motions; give the number")
+        mixed = self.mixed_set(tracks).without_small(self.min_motion_size)
+        number, probability = self.chooser.choose(mixed, self.function)
+        return number, probability, mixed.only(mixed.n_motions == number)
+
+    def choose_n_motions(self, tracks: Tracks | np.ndarray) -> tuple[int, float]:
         """Number of motions of the best candidate among all numbers in ``MOTIONS``.
 
         Parameters
         ----------
         tracks : Tracks or ndarray of shape (F, P, 2)
-            Complete tracks in pixels.
+            Tracks in pixels.
 
         Returns
         -------
-        int
+        n_motions : int
+        probability : float
+            How sure it is.
 
         Raises
         ------
         ValueError
             If the model was not trained to choose, or the points are too few for two motions.
         """
-        if self.chooser is None:
-            raise ValueError("this model was not trained to choose the number of motions; give the number")
-        mixed = self.mixed_set(tracks).without_small(self.min_motion_size)
-        best = mixed.candidates[int(np.argmax(self.chooser.scores(mixed.features)))]
-        return len(np.unique(best.labels))
+        return self._choose(as_tracks(tracks))[:2]
 
     def selected_names(self) -> list[str]:
         """Names of the features that the ranking uses, the strongest first.
@@ -242,16 +282,17 @@ class SegmentationRanker:
         if self.function is None:
             raise ValueError("this ranker is not trained; there is nothing to save")
         arrays: dict[str, np.ndarray] = {}
-        for name, function in (("ranking", self.function), ("chooser", self.chooser)):
+        for name, function in (("ranking", self.function), ("chooser", self.chooser and self.chooser.function)):
             if function is not None:
                 arrays |= {f"{name}.{part}": array for part, array in function.arrays().items()}
-        kinds = {cls: kind for kind, cls in _FAMILIES.items()}
         header = {
             "summary": "segments point tracks, or a video, into rigid motions",
-            "families": [{"kind": kinds[type(f)], **asdict(f)} for f in self.families],
-            "pool": asdict(self.features),
+            "families": family_records(self.families),
+            "feature_set": FEATURE_SET,
+            "pool": feature_records(self.features),
             "settings": asdict(self.settings),
             "min_motion_size": self.min_motion_size,
+            "chooser": None if self.chooser is None else self.chooser.record(),
             "features": self.selected_names(),
             "training": self.training,
         }
@@ -273,22 +314,19 @@ class SegmentationRanker:
         Raises
         ------
         ValueError
-            If it is missing, damaged or of another kind.
+            If it is missing, damaged, of another kind or from a later version. Files with features of subspaces alone are read.
         """
         arrays, header = read_model(path, KIND)
         with reading(path):
-            families = tuple(_read_family(record) for record in header["families"])
-            features = SegmentationFeatures(**check_settings(header["pool"], asdict(SegmentationFeatures()), _LIMITS))
-            settings = RankerSettings(**check_settings(header["settings"], asdict(RankerSettings()), _LIMITS))
+            check_version(header)
+            settings = read_settings(header["settings"])
+            features = read_features(header["pool"])
             least = check_settings({"least": header["min_motion_size"]}, {"least": 0}, {"least": (0, 1e6)})["least"]
-            unknown = [name for name in features.representations if name not in REPRESENTATIONS]
-            if unknown or not families or settings.response not in ("linear", "piecewise"):
-                raise ValueError(f"representations {unknown}, {len(families)} families, response {settings.response!r}")
             n_features = len(features.get_feature_names_out())
-            ranker = cls(families, features, settings, least, training=dict(header["training"]))
+            ranker = cls(read_families(header["families"]), features, settings, least, training=dict(header["training"]))
             ranker.function = RankingFunction.read(path, arrays, "ranking", settings, n_features)
             if "chooser.selected" in arrays:
-                ranker.chooser = RankingFunction.read(path, arrays, "chooser", settings, n_features)
+                ranker.chooser = MotionChooser.read(path, arrays, header.get("chooser"), settings, n_features)
         return ranker
 
 
@@ -302,25 +340,17 @@ def _warn_of_nothing_to_see(tracks: np.ndarray, n_motions: int) -> None:
 
 _LEAST_MOTION = 0.01  # pixels, a choice: far below what trackers resolve
 
-# Least and greatest number of a setting in a model file: choices, wider than any setting that makes sense.
-_LIMITS: dict[str, tuple[float, float]] = {
-    "alpha": (0, 100),
-    "lowest": (0.5, 20),
-    "highest": (0.5, 20),
-    "dimensions": (0.5, 20),
-    "neighbours": (1, 1000),
-    "span": (1, 1000),
-    "floor": (1e-6, 1000),
-    "n_thresholds": (1, 1000),
-    "n_smallest": (1, 1000),
-    "n_bins": (1, 1000),
-}
+
+def outlying(tracks: Tracks, labels: np.ndarray) -> np.ndarray:
+    """Mask (P,) of points far from the fundamental matrices of their own motion."""
+    residuals = np.empty(tracks.n_points)
+    residuals[tracks.canonical_order] = own_residuals(tracks.pairs, labels[tracks.canonical_order])
+    typical = np.array([np.median(residuals[labels == k]) for k in range(labels.max() + 1)])
+    return residuals > np.maximum(OUTLIER_PIXELS, OUTLIER_RATIO * typical[labels])
 
 
-def _read_family(record: Any) -> Family:
-    """A family from the header of a model file."""
-    family = _FAMILIES[record["kind"]]
-    settings = check_settings({k: v for k, v in record.items() if k != "kind"}, asdict(family()), _LIMITS)
-    if settings.get("representation", "raw") not in REPRESENTATIONS or settings.get("lowest", 0) > settings.get("highest", 0):
-        raise ValueError(f"family {record}: expected a known representation, and no lowest above the highest")
-    return family(**settings)
+def _for_all(labels: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Labels of all points: those about which nothing is known get the largest motion."""
+    full = np.full(len(known), np.bincount(labels).argmax(), np.int64)
+    full[known] = labels
+    return full

@@ -17,7 +17,7 @@ from .candidate_set import CandidateSet, ranked_pairs, relative, relative_rows, 
 
 @dataclass(frozen=True)
 class RankerSettings:
-    """How a ranking function is learnt; the defaults are those of section 7.3.2 of Barbu et al. (2014) [1]_.
+    """How a ranking function is learnt; with ``schedule="inverse_arxiv"`` the defaults are those of section 7.3.2 of [1]_.
 
     Parameters
     ----------
@@ -29,10 +29,15 @@ class RankerSettings:
     n_steps : int, default 300
         Steps of the annealing schedule.
     learning_rate : float, default 0.5
+    schedule : str, default "inverse"
+        Kind of the annealing schedule, as of :class:`annealed.learners.Schedule`.
     mu : float, default 1.0
         Speed of the schedule; greater drops features earlier.
     shrinkage : float, default 0.01
         lambda of the prior, eq. (19) of [1]_.
+    balance : float, default 0.0
+        A sequence of n candidates has n (n - 1) / 2 pairs; each weighs n to the power of minus twice this. With 1 all sequences
+        weigh about the same.
 
     References
     ----------
@@ -45,8 +50,10 @@ class RankerSettings:
     n_bins: int = 4
     n_steps: int = 300
     learning_rate: float = 0.5
+    schedule: str = "inverse"
     mu: float = 1.0
     shrinkage: float = 0.01
+    balance: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -99,9 +106,13 @@ class RankingFunction:
             prior=Prior(shrinkage=settings.shrinkage),
             n_steps=settings.n_steps,
             learning_rate=settings.learning_rate,
-            schedule=Schedule(mu=settings.mu),
+            schedule=Schedule(settings.schedule, settings.mu),
             polish=None,
-        ).fit(relative_rows(sets, settings.response, columns), None, pairs=pairs)
+        )
+        weights = None
+        if settings.balance:
+            weights = np.concatenate([np.full(len(one), float(len(one)) ** -settings.balance) for one in sets])
+        ranker.fit(relative_rows(sets, settings.response, columns), None, pairs=pairs, sample_weight=weights)
         model = AdditiveModel.from_estimator(ranker, by_importance=True)
         # A ranking has no intercept. Responses lie in memory as those of a loaded model, for equal scores to the last digit.
         selected = columns[model.selected].astype(np.int64)

@@ -22,6 +22,7 @@ def segment(
     motions: Annotated[str, typer.Option(help="Number of motions, or auto: 2 to 5.")] = "auto",
     model: Model = "motion",
     overlay: Annotated[Path | None, typer.Option(help="Video to write with coloured tracks (one FILE only).")] = None,
+    outliers: Annotated[bool, typer.Option("--outliers", help="Label -1 for points that no motion fits.")] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -40,7 +41,7 @@ def segment(
     failed = 0
     for path in progress(files, quiet, "files", len(files)):
         try:
-            answer = segment_file(ranker, path, number, overlay)
+            answer = segment_file(ranker, path, number, overlay, outliers=outliers)
         except ValueError as error:
             message = str(error) if str(path) in str(error) else f"{path}: {error}"
             complain(message)
@@ -75,18 +76,23 @@ def train(
     data: Data,
     out: Annotated[Path, typer.Option(help="Model file to write.")],
     min_motion_size: Annotated[int, typer.Option(help="Never answer with a motion of fewer points.")] = 0,
+    synthetic: Annotated[int, typer.Option(help="Synthetic perspective sequences to learn from besides, at most 80.")] = 80,
     quiet: Quiet = False,
 ) -> None:
     """Learn the ranking from labelled sequences."""
     from ...vision.tracks.io import read_sequences
     from ..common.outputs import check_outputs
     from ..motion.segment import train_ranker
+    from ..motion.synthetic import TRAINING_SEEDS
 
     if min_motion_size < 0:
         raise ValueError(f"--min-motion-size {min_motion_size}: expected 0 or more")
+    if not 0 <= synthetic <= len(TRAINING_SEEDS):
+        raise ValueError(f"--synthetic {synthetic}: expected 0 to {len(TRAINING_SEEDS)}")
     check_outputs([data], model=out)
     sequences = read_sequences(data)
-    ranker = train_ranker(sequences, min_motion_size, lambda it: progress(it, quiet, "sequences", len(sequences)))
+    n = len(sequences) + synthetic
+    ranker = train_ranker(sequences, min_motion_size, synthetic, lambda it: progress(it, quiet, "sequences", n))
     ranker.save(out)
     say(f"{out}: learnt from {len(sequences)} sequences, {len(ranker.selected_names())} features", quiet)
 
@@ -95,10 +101,13 @@ def train(
 @one_line_errors
 def evaluate(
     data: Data,
-    method: Annotated[list[str] | None, typer.Option("--method", help="fsa, rankboost, lambdarank, fit or oracle.")] = None,
+    method: Annotated[
+        list[str] | None, typer.Option("--method", help="fsa, rankboost, lambdarank, ridge, rule, fit or oracle.")
+    ] = None,
     partitions: Annotated[int, typer.Option(help="Random divisions of the videos into ten folds.")] = 10,
+    pool: Annotated[str, typer.Option(help="all: features of subspaces and frame pairs; paper: the 2,068 of the paper.")] = "all",
     choose: Annotated[
-        bool, typer.Option("--choose", help="Also choose the settings of fsa inside the training folds (long).")
+        bool, typer.Option("--choose", help="Also choose features, response and number inside the training folds (long).")
     ] = False,
     auto: Annotated[bool, typer.Option("--auto", help="Also the accuracy of --motions auto.")] = False,
     as_json: AsJson = False,
@@ -112,7 +121,7 @@ def evaluate(
     from ...vision.tracks.io import read_sequences
     from ..common.checkpoints import Checkpoint
     from ..common.outputs import check_outputs
-    from ..motion.benchmark import FAMILY_SETS, prepare
+    from ..motion.benchmark import POOLS, prepare
     from ..motion.cross_validation import N_FOLDS, folds
     from ..motion.evaluate import evaluate as run_protocol
     from ..motion.evaluate import evaluate_auto, made_from, n_steps
@@ -122,6 +131,8 @@ def evaluate(
 
     if partitions < 1:
         raise ValueError(f"--partitions {partitions}: expected at least 1")
+    if pool not in POOLS:
+        raise ValueError(f"--pool {pool}: expected {' or '.join(POOLS)}")
     if resume and report is None:
         raise ValueError("--resume needs --report: finished partitions are kept in that folder")
     check_outputs([data], report=report, report_files=REPORT_FILES)
@@ -134,9 +145,9 @@ def evaluate(
     folds(np.array([s.video for s in sequences]), 0)
     if report is not None:
         report.mkdir(parents=True, exist_ok=True)
-    cells = Checkpoint(report and report / ".annealed-finished", made_from(sequences), resume=resume)
+    cells = Checkpoint(report and report / ".annealed-finished", made_from(sequences, pool), resume=resume)
     steps = iter(progress(range(len(sequences)), quiet, "candidates and features", len(sequences)))
-    benchmark = prepare(sequences, tuple(FAMILY_SETS), on_sequence=lambda: next(steps, None))
+    benchmark = prepare(sequences, *POOLS[pool], on_sequence=lambda: next(steps, None))
     say(f"candidates and features: {benchmark.seconds.sum():.1f} s for {len(sequences)} sequences", quiet)
     n = n_steps(benchmark, methods, partitions, choose=choose)
     steps = iter(progress(range(n), quiet, "partitions", n))
@@ -161,7 +172,7 @@ def evaluate(
     }
     if auto:
         say("number of motions: candidates for 2 to 5", quiet)
-        record["settings"]["auto"] = evaluate_auto(sequences, shipped_settings())
+        record["settings"]["auto"] = evaluate_auto(sequences, shipped_settings(), partitions)
     if report is not None:
         write_report(report, record, benchmark, results, sequences)
     if as_json:

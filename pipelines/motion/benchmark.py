@@ -9,13 +9,18 @@ from time import process_time
 import numpy as np
 
 from ...models.motion.candidate_set import CandidateSet, candidate_sets
-from ...vision.tracks.candidates import JOINED_FAMILIES, PAPER_FAMILIES, VIDEO_FAMILIES
-from ...vision.tracks.completion import complete_tracks
-from ...vision.tracks.features import SegmentationFeatures
+from ...vision.tracks.candidates import ALL_FAMILIES, JOINED_FAMILIES, PAPER_FAMILIES
+from ...vision.tracks.features import PAPER_FEATURES
 from ...vision.tracks.io import TrackSequence
+from ...vision.tracks.pair_features import Features, JoinedFeatures, PairFeatures
 from ...vision.tracks.tracks import Tracks
 
-FAMILY_SETS = {"paper": PAPER_FAMILIES, "joined": JOINED_FAMILIES, "video": VIDEO_FAMILIES}
+FAMILY_SETS = {"paper": PAPER_FAMILIES, "joined": JOINED_FAMILIES, "pairs": ALL_FAMILIES}
+# What ``--pool`` means: the sets of families, and the features.
+POOLS: dict[str, tuple[tuple[str, ...], Features]] = {
+    "all": (tuple(FAMILY_SETS), JoinedFeatures()),
+    "paper": (("paper",), PAPER_FEATURES),
+}
 
 # Categories of the benchmark's videos; its files do not hold them.
 _ARTICULATED = {"arm", "articulated", "head", "kanatani3", "people1", "people2", "two_cranes", "dancing"}
@@ -46,13 +51,13 @@ class Benchmark:
     n_motions : ndarray of shape (n_sequences,)
     seconds : ndarray of shape (n_sequences,)
         Processor time for the candidates and features of all families.
-    features : SegmentationFeatures
+    features : SegmentationFeatures, PairFeatures or JoinedFeatures
     """
 
     sets: dict[str, list[CandidateSet]]
     n_motions: np.ndarray
     seconds: np.ndarray
-    features: SegmentationFeatures = field(default_factory=SegmentationFeatures)
+    features: Features = field(default_factory=JoinedFeatures)
 
     @property
     def names(self) -> list[str]:
@@ -69,10 +74,13 @@ class Benchmark:
         """Category of each sequence."""
         return np.array([category(v) for v in self.videos])
 
-    def columns(self, kind: str) -> np.ndarray:
-        """Columns of "all", "likelihood" or "prior" features."""
+    def columns(self, kind: str, part: str = "all") -> np.ndarray:
+        """Columns of "all", "likelihood" or "prior" features of a part: "all", "subspaces" or "pairs"."""
+        parts = self.features.parts if isinstance(self.features, JoinedFeatures) else (self.features,)
+        of_pairs = np.concatenate([np.full(len(one.is_prior()), isinstance(one, PairFeatures)) for one in parts])
+        wanted = {"all": np.ones_like(of_pairs), "subspaces": ~of_pairs, "pairs": of_pairs}[part]
         prior = self.features.is_prior()
-        return np.flatnonzero({"all": np.ones_like(prior), "likelihood": ~prior, "prior": prior}[kind])
+        return np.flatnonzero(wanted & {"all": np.ones_like(prior), "likelihood": ~prior, "prior": prior}[kind])
 
     def filtered(self, min_motion_size: int) -> Benchmark:
         """The benchmark without candidates that have a motion of fewer points."""
@@ -85,13 +93,13 @@ class Benchmark:
 def shuffled_tracks(sequence: TrackSequence, seed: int) -> tuple[Tracks, TrackSequence]:
     """Complete tracks of a sequence with its points in random order, and the sequence in that order."""
     shuffled = sequence.shuffled(seed)
-    return Tracks(complete_tracks(shuffled.tracks)), shuffled
+    return Tracks.completed(shuffled.tracks), shuffled
 
 
 def prepare(
     sequences: Sequence[TrackSequence],
     family_sets: Sequence[str] = tuple(FAMILY_SETS),
-    features: SegmentationFeatures | None = None,
+    features: Features | None = None,
     on_sequence: Callable[[], object] | None = None,
 ) -> Benchmark:
     """Candidates and features of labelled sequences, with their points in random order.
@@ -101,8 +109,8 @@ def prepare(
     sequences : sequence of TrackSequence
     family_sets : sequence of str, default all
         Names in ``FAMILY_SETS``.
-    features : SegmentationFeatures or None, default None
-        None means the default features.
+    features : SegmentationFeatures, PairFeatures, JoinedFeatures or None, default None
+        None means :class:`.JoinedFeatures`.
     on_sequence : function or None, default None
         Called without arguments after each sequence.
 
@@ -115,7 +123,7 @@ def prepare(
     ValueError
         If a sequence has no labels or its tracks cannot be segmented; names the sequence.
     """
-    features = features or SegmentationFeatures()
+    features = features or JoinedFeatures()
     sets: dict[str, list[CandidateSet]] = {name: [] for name in family_sets}
     n_motions, seconds = [sequence.n_motions for sequence in sequences], []
     for number, sequence in enumerate(sequences):

@@ -10,16 +10,18 @@ from typing import Any
 
 import numpy as np
 
+from ...models.motion.candidate_set import CandidateSet, joined
+from ...models.motion.number_of_motions import MotionChooser
 from ...models.motion.ranker import SegmentationRanker
-from ...models.motion.ranking_function import RankingFunction
+from ...models.motion.ranking_function import RankerSettings, RankingFunction
 from ...vision.tracks.io import TrackSequence
 from ..common.checkpoints import Checkpoint
-from .benchmark import FAMILY_SETS, Benchmark, shuffled_tracks
+from .benchmark import FAMILY_SETS, POOLS, Benchmark, shuffled_tracks
 from .cross_validation import cross_validate, folds
-from .methods import GRID, METHODS, SMALL_MOTION, check_methods, table_methods
+from .methods import GRID, METHODS, check_methods, table_methods
 from .nested_choice import NestedErrors, choose_in_training_folds, nested_errors
 
-MIN_MOTION_SIZES = (0, SMALL_MOTION)
+MIN_MOTION_SIZES = (0,)  # a filter of 10 points helped older candidates; it was found on the benchmark and is not used
 
 
 @dataclass
@@ -29,8 +31,7 @@ class Result:
     Attributes
     ----------
     method : str
-    min_motion_size : int or None
-        None where it was chosen too.
+    min_motion_size : int
     test : ndarray of shape (n_partitions, n_sequences)
         Error when the sequence's video was in the test fold.
     train : ndarray of shape (n_partitions, n_sequences)
@@ -40,7 +41,7 @@ class Result:
     """
 
     method: str
-    min_motion_size: int | None
+    min_motion_size: int
     test: np.ndarray
     train: np.ndarray
     chosen: list[dict[str, Any]] = field(default_factory=list)
@@ -67,7 +68,8 @@ def evaluate(
     min_motion_sizes : sequence of int, default MIN_MOTION_SIZES
         The protocol is run with each.
     choose : bool, default False
-        Also choose all settings of FSA inside the training folds: several times the work.
+        Also choose features, response and number of features of FSA inside the training folds: many times the work. Needs the
+        family set "pairs".
     on_step : function or None, default None
         Called without arguments after each partition of each method: :func:`n_steps` times.
     checkpoint : Checkpoint or None, default None
@@ -97,7 +99,7 @@ def evaluate(
                     on_step()
             errors = np.array(outcome)
             results.append(Result(method.name, size, errors[:, 0], errors[:, 1]))
-    if choose and "fsa" in methods:
+    if _is_nested(benchmark, methods, choose):
         results += _chosen_results(benchmark, partitions, on_step, cells)
     return results
 
@@ -110,18 +112,23 @@ def n_steps(
     choose: bool = False,
 ) -> int:
     """Number of steps that :func:`evaluate` reports with the same parameters."""
-    nested = choose and "fsa" in methods
+    nested = _is_nested(benchmark, methods, choose)
     return n_partitions * (len(min_motion_sizes) * len(table_methods(benchmark, methods)) + nested)
 
 
-def made_from(sequences: Sequence[TrackSequence]) -> dict[str, Any]:
-    """Settings and data that a checkpoint of :func:`evaluate` depends on: the labelled tracks and the families of candidates."""
+def _is_nested(benchmark: Benchmark, methods: Sequence[str], choose: bool) -> bool:
+    return choose and "fsa" in methods and "pairs" in benchmark.sets
+
+
+def made_from(sequences: Sequence[TrackSequence], pool: str = "all") -> dict[str, Any]:
+    """Settings and data that a checkpoint of :func:`evaluate` depends on: labelled tracks, families of candidates, features."""
     digest = sha256()
     for one in sequences:
         digest.update(np.ascontiguousarray(one.tracks).tobytes() + np.ascontiguousarray(one.labels).tobytes())
-    families = {name: [str(family) for family in members] for name, members in FAMILY_SETS.items()}
+    families = {name: [str(family) for family in FAMILY_SETS[name]] for name in POOLS[pool][0]}
     names = [one.name for one in sequences]
-    return {"work": "motion evaluate", "sequences": names, "data": digest.hexdigest(), "families": families}
+    data = {"sequences": names, "data": digest.hexdigest()}
+    return {"work": "motion evaluate", **data, "families": families, "features": str(POOLS[pool][1])}
 
 
 def _nested_arrays(benchmark: Benchmark, fold: np.ndarray) -> dict[str, np.ndarray]:
@@ -129,31 +136,23 @@ def _nested_arrays(benchmark: Benchmark, fold: np.ndarray) -> dict[str, np.ndarr
 
 
 def _chosen_results(benchmark: Benchmark, partitions, on_step, cells: Checkpoint) -> list[Result]:
-    """Results with all settings chosen in the training folds: without the filter, with it, and with that choice left open too."""
-    tables = []
+    """The row in which features, response and number of features are chosen in the training folds."""
+    rounds = []
     for p, fold in enumerate(partitions):
         key = {"chosen from": [choice.describe() for choice in GRID], "partition": p}
         found = cells(key, partial(_nested_arrays, benchmark, fold))
-        tables.append(NestedErrors(**{name: np.array(values) for name, values in found.items()}))
+        rounds.append(choose_in_training_folds(NestedErrors(**{name: np.array(values) for name, values in found.items()})))
         if on_step is not None:
             on_step()
-    sizes = np.array([choice.min_motion_size for choice in GRID])
-    results = []
-    for label, size, allowed in (
-        ("FSA, settings chosen in training folds", 0, sizes == 0),
-        ("FSA, settings chosen in training folds", SMALL_MOTION, sizes == SMALL_MOTION),
-        ("FSA, settings and min_motion_size chosen in training folds", None, sizes >= 0),
-    ):
-        rounds = [choose_in_training_folds(errors, GRID, allowed) for errors in tables]
-        test, train = np.array([t for t, _, _ in rounds]), np.array([t for _, t, _ in rounds])
-        results.append(Result(label, size, test, train, [row for _, _, rows in rounds for row in rows]))
-    return results
+    test, train = np.array([t for t, _, _ in rounds]), np.array([t for _, t, _ in rounds])
+    label = "FSA, features, response and their number chosen in training folds"
+    return [Result(label, 0, test, train, [row for _, _, rows in rounds for row in rows])]
 
 
 def evaluate_auto(
     sequences: Sequence[TrackSequence],
     ranker: SegmentationRanker,
-    random_state: int | np.random.RandomState | None = 0,
+    n_partitions: int = 10,
     on_sequence: Callable[[], object] | None = None,
 ) -> dict[str, float]:
     """Accuracy of the choice of the number of motions, ten folds by video.
@@ -164,32 +163,45 @@ def evaluate_auto(
         With labels.
     ranker : SegmentationRanker
         Gives families, features and settings; need not be trained.
-    random_state : int, RandomState or None, default 0
-        Seeds the division into folds.
+    n_partitions : int, default 10
+        Random divisions into folds.
     on_sequence : function or None, default None
         Called without arguments after the candidates of each sequence.
 
     Returns
     -------
     dict
-        ``accuracy`` (share of sequences with the right number), ``accuracy_2``, ``accuracy_3``, ``error`` (misclassification in
-        percent of the segmentation into the chosen number of motions).
+        Means over the partitions: ``accuracy`` (share of sequences with the right number), ``accuracy_2``, ``accuracy_3``,
+        ``probability`` (mean of those given), ``error`` (misclassification in percent of the segmentation into the chosen number).
     """
-    mixed, n_motions = [], np.array([s.n_motions for s in sequences])
+    n_motions = np.array([s.n_motions for s in sequences])
+    sets, mixed = [], []
     for number, sequence in enumerate(sequences):
-        mixed.append(ranker.mixed_set(*shuffled_tracks(sequence, number)).without_small(ranker.min_motion_size))
+        found = ranker.sets_by_number(*shuffled_tracks(sequence, number))
+        sets.append(found[n_motions[number]].without_small(ranker.min_motion_size))
+        mixed.append(joined(list(found.values())).without_small(ranker.min_motion_size))
         if on_sequence is not None:
             on_sequence()
-    fold = folds(np.array([s.video for s in sequences]), random_state)
-    right, errors = np.zeros(len(mixed), bool), np.zeros(len(mixed))
-    for round_fold in np.unique(fold):
-        chooser = RankingFunction.learn([mixed[i] for i in np.flatnonzero(fold != round_fold)], ranker.settings)
-        for i in np.flatnonzero(fold == round_fold):
-            best = int(np.argmax(chooser.scores(mixed[i].features)))
-            right[i] = len(np.unique(mixed[i].candidates[best].labels)) == n_motions[i]
-            errors[i] = 100.0 * mixed[i].known_errors[best]
-    return {
-        "accuracy": float(right.mean()),
-        **{f"accuracy_{k}": float(right[n_motions == k].mean()) for k in np.unique(n_motions)},
-        "error": float(errors.mean()),
-    }
+    return choice_of_number(sets, mixed, n_motions, ranker.settings, n_partitions)
+
+
+def choice_of_number(
+    sets: Sequence[CandidateSet], mixed: Sequence[CandidateSet], n_motions: np.ndarray, settings: RankerSettings, n_partitions: int
+) -> dict[str, float]:
+    """What :func:`evaluate_auto` returns, from candidates with the true number and with all numbers of motions."""
+    videos = np.array([one.video for one in sets])
+    right, errors, chances = np.zeros((3, n_partitions, len(sets)))
+    for p in range(n_partitions):
+        fold = folds(videos, p)
+        for round_fold in np.unique(fold):
+            train = np.flatnonzero(fold != round_fold).tolist()
+            function = RankingFunction.learn([sets[i] for i in train], settings)
+            chooser = MotionChooser.learn([mixed[i] for i in train], function)
+            for i in np.flatnonzero(fold == round_fold).tolist():
+                number, chances[p, i] = chooser.choose(mixed[i], function)
+                right[p, i] = number == n_motions[i]
+                chosen = mixed[i].only(mixed[i].n_motions == number)
+                errors[p, i] = 100.0 * chosen.known_errors[int(np.argmax(function.scores(chosen.features)))]
+    by_number = {f"accuracy_{k}": float(right[:, n_motions == k].mean()) for k in np.unique(n_motions)}
+    means = {"probability": float(chances.mean()), "error": float(errors.mean())}
+    return {"accuracy": float(right.mean()), **by_number, **means}

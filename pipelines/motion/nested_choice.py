@@ -10,7 +10,7 @@ import numpy as np
 
 from .benchmark import Benchmark
 from .cross_validation import picked_errors
-from .methods import GRID, Choice, average, fit_one
+from .methods import GRID, Choice, fit_fsa
 
 
 @dataclass
@@ -42,33 +42,26 @@ def nested_errors(
     folds = np.unique(fold)
     shape = (len(grid), len(folds), len(fold))
     found = NestedErrors(fold, np.full(shape, np.nan), np.full(shape, np.nan))
-    # Choices with the same candidates and features share their rankings: each setting is fitted once.
-    groups: dict[tuple[str, str, int], list[int]] = {}
     for c, choice in enumerate(grid):
-        groups.setdefault((choice.families, choice.features, choice.min_motion_size), []).append(c)
-    for (families, features, size), choices in groups.items():
-        sets, columns = benchmark.filtered(size).sets[families], benchmark.columns(features)
-        settings = list(dict.fromkeys(s for c in choices for s in grid[c].settings))
+        sets, columns = benchmark.sets[choice.families], benchmark.columns("all", choice.part)
         for round_, round_fold in enumerate(folds):
             for inner, inner_fold in enumerate(folds[: round_ + 1]):
                 held_out = np.flatnonzero((fold == round_fold) | (fold == inner_fold))
                 train = [sets[i] for i in np.setdiff1d(np.arange(len(sets)), held_out)]
                 scored = sets if inner == round_ else [sets[i] for i in held_out]
-                scores = {one: fit_one(train, one, columns)(scored) for one in settings}
-                for c in choices:
-                    errors = picked_errors(scored, average([scores[one] for one in grid[c].settings]))
-                    if inner == round_:
-                        found.outer[c, round_] = errors
-                    else:
-                        # A sequence of one fold of the pair is an inner test of the round of the other.
-                        found.inner[c, np.where(fold[held_out] == round_fold, inner, round_), held_out] = errors
-                if on_fit is not None:
-                    on_fit()
+                errors = picked_errors(scored, fit_fsa(train, choice.settings, columns)(scored))
+                if inner == round_:
+                    found.outer[c, round_] = errors
+                else:
+                    # A sequence of one fold of the pair is an inner test of the round of the other.
+                    found.inner[c, np.where(fold[held_out] == round_fold, inner, round_), held_out] = errors
+        if on_fit is not None:
+            on_fit()
     return found
 
 
 def choose_in_training_folds(
-    errors: NestedErrors, grid: Sequence[Choice], allowed: np.ndarray
+    errors: NestedErrors, grid: Sequence[Choice] = GRID
 ) -> tuple[np.ndarray, np.ndarray, list[dict[str, Any]]]:
     """Take in each round the choice with the least mean inner error; among equals the first.
 
@@ -76,8 +69,6 @@ def choose_in_training_folds(
     ----------
     errors : NestedErrors
     grid : sequence of Choice
-    allowed : ndarray of bool, shape (n_choices,)
-        Which choices take part.
 
     Returns
     -------
@@ -87,12 +78,11 @@ def choose_in_training_folds(
         One for each round, with the inner error.
     """
     folds = np.unique(errors.fold)
-    positions = np.flatnonzero(allowed)
     test, train, chosen = np.zeros(len(errors.fold)), np.zeros(len(errors.fold)), []
     for round_, round_fold in enumerate(folds):
         held_out = errors.fold == round_fold
-        means = np.nanmean(errors.inner[positions, round_, :], axis=1)
-        best = positions[int(np.argmin(means.round(9)))]
+        means = np.nanmean(errors.inner[:, round_, :], axis=1)
+        best = int(np.argmin(means.round(9)))
         test[held_out] = errors.outer[best, round_, held_out]
         train[~held_out] += errors.outer[best, round_, ~held_out] / (len(folds) - 1)
         chosen.append({**grid[best].describe(), "inner_error": float(means.min())})

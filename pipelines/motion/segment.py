@@ -10,8 +10,8 @@ from typing import Any
 import cv2
 import numpy as np
 
+from ...models.motion.candidate_set import joined
 from ...models.motion.ranker import Segmentation, SegmentationRanker
-from ...vision.tracks.candidates import VIDEO_FAMILIES
 from ...vision.tracks.completion import thin_tracks
 from ...vision.tracks.drawing import draw_tracks, frames_on_black
 from ...vision.tracks.io import TrackSequence, read_tracks
@@ -20,6 +20,7 @@ from ...vision.tracks.video import open_video, read_frames
 from ..common.video import write_video
 from .benchmark import shuffled_tracks
 from .methods import SHIPPED
+from .synthetic import TRAINING_SEEDS, perspective_sequence
 
 TRACK_FILES = (".npz", ".csv", ".mat")
 MAX_TRACKS = 1500  # of a video, those seen longest; a choice: affinities of all pairs are held in memory
@@ -27,11 +28,15 @@ MAX_TRACKS = 1500  # of a video, those seen longest; a choice: affinities of all
 
 @dataclass(frozen=True)
 class FileSegmentation:
-    """Segmentation of one file; ``labels`` (P,) of all its tracks, -1 for those of a video seen in too few frames."""
+    """Segmentation of one file; ``labels`` (P,) of all its tracks, -1 for outliers and those of a video seen in too few frames.
+
+    ``unseen`` are the tracks that got the largest motion because nothing is known about them.
+    """
 
     sequence: str
     labels: np.ndarray
     segmentation: Segmentation
+    unseen: np.ndarray
 
     def record(self) -> dict[str, Any]:
         """As the command line prints it."""
@@ -39,18 +44,31 @@ class FileSegmentation:
         return {
             "sequence": self.sequence,
             "motions": self.segmentation.n_motions,
+            "probability_of_motions": self.segmentation.probability_of_motions,
             "labels": self.labels.tolist(),
+            "unseen": self.unseen.tolist(),
             "candidates": [{"family": c.family, "dimension": c.dimension, "score": float(s)} for c, s in found],
         }
 
     def describe(self) -> str:
         """One line of text: the name, and the size of each motion."""
         sizes = np.bincount(self.labels[self.labels >= 0], minlength=self.segmentation.n_motions)
-        return f"{self.sequence}: {self.segmentation.n_motions} motions of {', '.join(str(n) for n in sizes)} tracks"
+        text = f"{self.sequence}: {self.segmentation.n_motions} motions of {', '.join(str(n) for n in sizes)} tracks"
+        if self.segmentation.probability_of_motions < 1.0:
+            text += f"; the number is right with probability {self.segmentation.probability_of_motions:.2f}"
+        if len(self.unseen):
+            listed = ", ".join(str(p) for p in self.unseen[:10]) + (", ..." if len(self.unseen) > 10 else "")
+            text += f"; {len(self.unseen)} hardly seen, put into the largest motion: {listed}"
+        return text
 
 
 def segment_file(
-    ranker: SegmentationRanker, path: Path, n_motions: int | None, overlay: Path | None = None, tracker: Tracker | None = None
+    ranker: SegmentationRanker,
+    path: Path,
+    n_motions: int | None,
+    overlay: Path | None = None,
+    tracker: Tracker | None = None,
+    outliers: bool = False,
 ) -> FileSegmentation:
     """Segment a file of tracks or a video.
 
@@ -77,10 +95,10 @@ def segment_file(
     """
     if path.suffix.lower() in TRACK_FILES:
         sequence = read_tracks(path)
-        found = ranker.segment(sequence.tracks, n_motions)
+        found = ranker.segment(sequence.tracks, n_motions, outliers)
         if overlay is not None:
             write_video(overlay, frames_on_black(sequence.tracks, found.labels), 10.0)
-        return FileSegmentation(sequence.name, found.labels, found)
+        return FileSegmentation(sequence.name, found.labels, found, found.unseen)
     tracks = (tracker or Tracker()).track(path)
     long_tracks, kept = thin_tracks(tracks, max(2, min(len(tracks), 20, max(5, len(tracks) // 4))))
     if not len(kept):
@@ -89,12 +107,12 @@ def segment_file(
         seen = np.isfinite(long_tracks).all(axis=2).sum(axis=0)
         longest = np.sort(np.argsort(-seen, kind="stable")[:MAX_TRACKS])
         long_tracks, kept = long_tracks[:, longest], kept[longest]
-    found = ranker.segment(long_tracks, n_motions)
+    found = ranker.segment(long_tracks, n_motions, outliers)
     labels = np.full(tracks.shape[1], -1, np.int64)
     labels[kept] = found.labels
     if overlay is not None:
         write_overlay(path, overlay, tracks, labels)
-    return FileSegmentation(path.stem, labels, found)
+    return FileSegmentation(path.stem, labels, found, kept[found.unseen])
 
 
 def write_overlay(video: str | Path, out: str | Path, tracks: np.ndarray, labels: np.ndarray) -> None:
@@ -125,12 +143,13 @@ def write_overlay(video: str | Path, out: str | Path, tracks: np.ndarray, labels
 
 def shipped_settings(min_motion_size: int = 0) -> SegmentationRanker:
     """The ranker with the settings of the shipped model, not trained."""
-    return SegmentationRanker(families=VIDEO_FAMILIES, settings=SHIPPED, min_motion_size=min_motion_size)
+    return SegmentationRanker(settings=SHIPPED, min_motion_size=min_motion_size)
 
 
 def train_ranker(
     sequences: Sequence[TrackSequence],
     min_motion_size: int = 0,
+    synthetic: int = 0,
     progress: Callable[[Iterable], Iterable] = lambda it: it,
 ) -> SegmentationRanker:
     """Train on labelled sequences.
@@ -140,6 +159,8 @@ def train_ranker(
     sequences : sequence of TrackSequence
     min_motion_size : int, default 0
         Candidates with a motion of fewer points are not considered.
+    synthetic : int, default 0
+        Synthetic perspective sequences to learn from besides, the first of the training seeds.
     progress : function
         Passes an iterable through and shows progress.
 
@@ -154,18 +175,21 @@ def train_ranker(
     """
     ranker = shipped_settings(min_motion_size)
     sets, mixed = [], []
-    for number, sequence in enumerate(progress(sequences)):
+    made = [perspective_sequence(seed) for seed in TRAINING_SEEDS[:synthetic]]
+    for number, sequence in enumerate(progress([*sequences, *made])):
         n_motions = sequence.n_motions
         try:
             tracks, shuffled = shuffled_tracks(sequence, number)
-            mixed.append(ranker.mixed_set(tracks, shuffled))
-            sets.append(ranker.candidate_set(tracks, n_motions, shuffled))
+            found = ranker.sets_by_number(tracks, shuffled)
+            sets.append(found[n_motions] if n_motions in found else ranker.candidate_set(tracks, n_motions, shuffled))
         except ValueError as error:
             raise ValueError(f"{sequence.name}: {error}") from None
+        mixed.append(joined(list(found.values())))
     ranker.fit(sets, mixed)
     ranker.training = {
         "sequences": len(sequences),
         "videos": len({s.video for s in sequences}),
         "names": [s.name for s in sequences],
+        "synthetic": [s.name for s in made],
     }
     return ranker

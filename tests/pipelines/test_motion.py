@@ -11,7 +11,7 @@ from annealed.pipelines.motion import report as motion_report
 from annealed.pipelines.motion.benchmark import Benchmark
 from annealed.pipelines.motion.cross_validation import cross_validate, folds
 from annealed.pipelines.motion.evaluate import evaluate, n_steps
-from annealed.pipelines.motion.methods import GRID, SMALL_MOTION
+from annealed.pipelines.motion.methods import GRID
 from annealed.pipelines.motion.nested_choice import NestedErrors, choose_in_training_folds
 from annealed.pipelines.motion.segment import write_overlay
 from annealed.vision.tracks.drawing import COLOURS
@@ -64,9 +64,8 @@ def test_table_has_every_line_and_the_oracle_is_below_all():
     rows = motion_report.table_rows(benchmark, results)
     every = [r for r in rows if (r["category"], r["motions"]) == ("all", "all")]
     assert len(every) == n_steps(benchmark, methods, 1)
-    for size in (0, SMALL_MOTION):
-        averages = {r["method"]: r["test_average"] for r in every if r["min_motion_size"] == size}
-        assert min(averages.values()) == averages["oracle, joined"] == averages["oracle, paper"]
+    averages = {r["method"]: r["test_average"] for r in every}
+    assert min(averages.values()) == averages["oracle, joined"] == averages["oracle, paper"]
     assert {r["motions"] for r in rows} == {2, 3, "all"}
 
 
@@ -85,7 +84,7 @@ def test_choices_are_made_by_inner_errors_alone():
     inner[1] -= 0.9  # the best inside, though not outside
     outer[1] += 5.0
     grid = GRID[:3]
-    test, train, chosen = choose_in_training_folds(NestedErrors(fold, inner, outer), grid, np.ones(3, bool))
+    test, train, chosen = choose_in_training_folds(NestedErrors(fold, inner, outer), grid)
     np.testing.assert_array_equal(test, outer[1, fold, np.arange(40)])
     assert all(row.items() >= grid[1].describe().items() for row in chosen) and len(chosen) == 10
     assert train.min() >= 5.0
@@ -114,7 +113,8 @@ def test_segment_json(data):
     result = run("motion", "segment", data / "scene0.npz", data / "scene2.npz", "--motions", "2", "--json")
     assert result.exit_code == 0 and len(result.stdout.splitlines()) == 2
     record = json.loads(result.stdout.splitlines()[0])
-    assert list(record) == ["sequence", "motions", "labels", "candidates"]
+    assert list(record) == ["sequence", "motions", "probability_of_motions", "labels", "unseen", "candidates"]
+    assert record["probability_of_motions"] == 1.0 and record["unseen"] == []
     assert record["sequence"] == "scene0" and record["motions"] == 2
     with np.load(data / "scene0.npz") as content:
         assert misclassification(content["labels"], record["labels"]) <= 0.1
@@ -185,7 +185,7 @@ def test_train_then_segment(data, tmp_path):
     few.mkdir()
     for i in range(3):
         (few / f"scene{i}.npz").write_bytes((data / f"scene{i}.npz").read_bytes())
-    assert run("motion", "train", "--data", few, "--out", tmp_path / "mine.safetensors", "--quiet").exit_code == 0
+    assert run("motion", "train", "--data", few, "--out", tmp_path / "mine.safetensors", "--synthetic", 1, "--quiet").exit_code == 0
     result = run("motion", "segment", data / "scene0.npz", "--motions", "2", "--model", tmp_path / "mine.safetensors")
     assert result.exit_code == 0 and "scene0: 2 motions of " in result.stdout
     shown = run("models", "show", tmp_path / "mine.safetensors", "--json")

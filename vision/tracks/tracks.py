@@ -43,9 +43,7 @@ class Tracks:
     def __init__(self, coordinates: npt.ArrayLike, seen: npt.ArrayLike | None = None):
         array = np.asarray(coordinates, dtype=float)
         check_shape(array)
-        n_frames = len(array)
-        if n_frames < 2:
-            raise ValueError(f"tracks have {n_frames} frame{'s' * (n_frames != 1)}; motion needs at least 2")
+        check_frames(len(array))
         if not np.isfinite(array).all():
             raise ValueError("tracks have missing or infinite entries; complete them first (complete_tracks)")
         self.coordinates = array
@@ -110,15 +108,64 @@ class Tracks:
         ValueError
             If ``n_motions`` is below 1 or above the number of points, or there are fewer than four points per motion.
         """
-        n_points, least = self.n_points, MIN_POINTS_PER_MOTION
-        if not 1 <= n_motions <= n_points:
-            raise ValueError(f"motions is {n_motions}; expected a number from 1 to the number of points, {n_points}")
-        if n_points < least * n_motions:
-            raise ValueError(
-                f"{n_points} points for {n_motions} motions; expected at least {least} points per motion, {least * n_motions}"
-            )
+        check_motions(n_motions, self.n_points)
+
+
+def check_motions(n_motions: int, n_points: int) -> None:
+    """Raise a ValueError if the points are too few for so many motions."""
+    least = MIN_POINTS_PER_MOTION
+    if not 1 <= n_motions <= n_points:
+        raise ValueError(f"motions is {n_motions}; expected a number from 1 to the number of points, {n_points}")
+    if n_points < least * n_motions:
+        raise ValueError(
+            f"{n_points} points for {n_motions} motions; expected at least {least} points per motion, {least * n_motions}"
+        )
+
+
+def check_frames(n_frames: int) -> None:
+    """Raise a ValueError if there are fewer than two frames."""
+    if n_frames < 2:
+        raise ValueError(f"tracks have {n_frames} frame{'s' * (n_frames != 1)}; motion needs at least 2")
 
 
 def as_tracks(tracks: Tracks | npt.ArrayLike) -> Tracks:
     """Return :class:`Tracks` as they are, and check an array."""
     return tracks if isinstance(tracks, Tracks) else Tracks(tracks)
+
+
+def observed(tracks: npt.ArrayLike, n_motions: int) -> tuple[Tracks, np.ndarray]:
+    """Completed tracks of the points about which something is known: those seen in both frames of a pair.
+
+    Parameters
+    ----------
+    tracks : array_like of shape (F, P, 2)
+        Pixels; NaN where not seen.
+    n_motions : int
+        Number of motions K. For one motion all points that are seen at all are taken.
+
+    Returns
+    -------
+    tracks : Tracks
+        Of these points.
+    known : ndarray of shape (P,), bool
+        Which points they are.
+
+    Raises
+    ------
+    ValueError
+        If the shape is not (F, P, 2), there are fewer than two frames, or so few points are left that nothing can be said.
+    """
+    array = np.asarray(tracks, dtype=float)
+    check_shape(array)
+    check_frames(len(array))
+    n_points = array.shape[1]
+    check_motions(n_motions, n_points)
+    seen = np.isfinite(array).all(axis=2)
+    known = seen.any(axis=0) if n_motions == 1 else FramePairs(array, seen).in_a_pair
+    left = int(known.sum())
+    if left < MIN_POINTS_PER_MOTION * n_motions:
+        unseen = int((~seen.any(axis=0)).sum())
+        reason = f"{unseen} of {n_points} points are never seen" if unseen else "the tracks overlap too little"
+        least = MIN_POINTS_PER_MOTION * n_motions
+        raise ValueError(f"{reason}: {left} points are seen in two frames that are compared; expected at least {least}")
+    return Tracks.completed(array[:, known]), known

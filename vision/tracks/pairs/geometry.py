@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from ....learners.compilation import jit
 
 
 class Geometry(NamedTuple):
@@ -110,7 +111,7 @@ def distances(name: str, models: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return np.sqrt(np.square(apart).reshape(m, r, len(rows)).sum(axis=1)).astype(np.float32)
 
 
-@njit(cache=True)
+@jit
 def _homography_distances(models, rows):
     """First-order geometric distance: the algebraic errors e (two) weighted by the inverse of J J', J = de/dz."""
     out = np.empty((len(models), len(rows)), np.float32)
@@ -129,7 +130,7 @@ def _homography_distances(models, rows):
     return out
 
 
-@njit(cache=True)
+@jit
 def _fundamental_distances(models, rows):
     """Sampson distance to fundamental matrices."""
     out = np.empty((len(models), len(rows)), np.float32)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numba import njit
 
+from ....learners.compilation import jit
 from .frame_pairs import FramePairs
 from .geometry import GEOMETRIES, Geometry, distances, fit, moments
 
@@ -121,7 +121,7 @@ def _motion_fits(geometry: Geometry, pair, members: np.ndarray) -> tuple[np.ndar
     return apart, np.minimum(correction, _MAX_CORRECTION).astype(np.float32), np.where(sizes > 0, cost, 0.0)
 
 
-@njit(cache=True)
+@jit
 def _own_and_other(apart, correction, table, positions, own, other):
     """Distance of each point to its own motion's model, and the least to another motion's."""
     for s in range(table.shape[0]):
@@ -168,6 +168,34 @@ def _gric(costs: np.ndarray, rows: list[np.ndarray], counts: np.ndarray, is_long
         for s, own in enumerate(rows):
             found[s, r] = per_motion[own].sum(axis=0)
     return found
+
+
+def own_residuals(pairs: FramePairs, labels: np.ndarray, name: str = "fundamental") -> np.ndarray:
+    """Median over the pairs of frames of each point's distance to its own motion's model.
+
+    Parameters
+    ----------
+    pairs : FramePairs
+    labels : ndarray of shape (P,), int
+        0 .. K-1.
+    name : str, default "fundamental"
+        Of the model.
+
+    Returns
+    -------
+    ndarray of shape (P,)
+        Pixels; 0 for a point that is in no pair.
+    """
+    geometry = next(g for g in GEOMETRIES if g.name == name)
+    members, (rows,) = motions_of([labels])
+    found = np.full((len(pairs.pairs), len(labels)), np.nan)
+    for t, pair in enumerate(pairs.pairs):
+        apart, correction, _ = _motion_fits(geometry, pair, members[:, pair.points])
+        own = rows[np.unique(labels, return_inverse=True)[1][pair.points]]
+        found[t, pair.points] = apart[own, np.arange(len(own))] * correction[own]
+    out = np.zeros(len(labels))
+    out[pairs.in_a_pair] = np.nanmedian(found[:, pairs.in_a_pair], axis=0)
+    return out
 
 
 def cut_measures(kernel: np.ndarray, segmentations: Sequence[np.ndarray]) -> np.ndarray:

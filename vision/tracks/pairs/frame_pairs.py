@@ -74,7 +74,8 @@ def frame_pairs(coordinates: np.ndarray, seen: np.ndarray) -> list[FramePair]:
             continue
         rows = np.concatenate([coordinates[first, points], coordinates[second, points]], axis=1)
         rows = rows - rows.mean(axis=0)
-        scale = max(float(np.sqrt(np.square(rows).sum(axis=1).mean()) / 2.0), 1e-9)
+        with np.errstate(over="ignore"):  # of coordinates whose squares overflow: all rows become zero
+            scale = max(float(np.sqrt(np.square(rows).sum(axis=1).mean()) / 2.0), 1e-9)
         found.append(FramePair(first, second, is_long, points, rows / scale, scale))
     return found
 

@@ -25,7 +25,14 @@ Every command of `annealed`, as `annealed ... --help` describes it. All commands
   skipped; the others are processed, and the exit code is 2.
 """
 
-PAGES = {"faces": "faces.md", "motion": "motion.md", "pets": "pets.md", "select": "learners.md", "reproduce": "benchmarks.md"}
+PAGES = {
+    "faces": "faces.md",
+    "motion": "motion.md",
+    "pets": "pets.md",
+    "sensors": "sensors.md",
+    "select": "learners.md",
+    "reproduce": "benchmarks.md",
+}
 
 OUTPUTS = {
     "annealed faces detect": """With `--json`, one object per image and line:
@@ -45,6 +52,10 @@ there is one object per processed frame, with `frame` and `time`.
     "annealed pets classify": """With `--json`, one object per image and line:
 
     {"image": str, "label": str, "probability": float}
+""",
+    "annealed sensors predict": """With `--json`, one object per line and activity, minutes of one activity in one:
+
+    {"home": str, "start": str, "end": str, "activity": str, "probability": float}
 """,
     "annealed select": """With `--json`:
 

@@ -13,9 +13,11 @@ KINDS = {
     "keypoint detector": ("keypoints.detector", "KeypointDetector"),
     "segmentation ranker": ("motion.ranker", "SegmentationRanker"),
     "image classifier": ("images.classifier", "ImageClassifier"),
+    "activity model": ("sensors.activity_model", "ActivityModel"),
 }
 
 _PUBLIC = {
+    "ActivityModel": "sensors.activity_model",
     "KeypointDetector": "keypoints.detector",
     "KeypointModel": "keypoints.window_models",
     "Detection": "keypoints.detector",

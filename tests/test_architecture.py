@@ -21,7 +21,7 @@ LEVELS = {
         {"plots", "stability"},
     ],
     "vision": [{"images", "pyramid", "tracks.pairs"}, {"tracks", "windows", "words"}],
-    "models": [{"messages"}, {"files", "weights"}, {"images", "keypoints", "motion"}],
+    "models": [{"messages"}, {"files", "weights"}, {"images", "keypoints", "motion", "sensors"}],
     "pipelines": [
         {"console"},
         {"common"},

@@ -23,6 +23,8 @@ TABLES: dict[str, tuple[str, str, str]] = {
     "mslr-leukemia": ("minimax", "mslr_leukemia", "missed test samples by number of genes: Tan et al. (2013), Figure 6(a)"),
     "sdist-simulated": ("metric", "sdist_simulated", "XOR and double rings: Ma (thesis), Tables 2.1 and 2.2"),
     "sdist-real": ("metric", "sdist_real", "Madelon, Ionosphere, USPS 7/9: Ma (thesis), Table 2.4"),
+    "sensors": (".sensors.tables", "sensors", "error by number of sensors, and which: Liu et al. (2014), Figure 2 and Table 2"),
+    "sensors-simulated": (".sensors.tables", "sensors_simulated", "true sensors found in ten simulated homes"),
     "online-tables": ("online", "online_tables", "five sparse online learners: Ma (thesis), Tables 3.2 to 3.4"),
 }
 

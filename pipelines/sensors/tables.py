@@ -1,7 +1,8 @@
-"""The tables of sensor selection: simulated homes with a known answer, and Figure 2 and Table 2 of Liu et al. (2014) on public homes."""
+"""Tables of sensor selection: simulated homes, and Figure 2 and Table 2 of Liu et al. (2014) on public homes."""
 
 from __future__ import annotations
 
+import os
 import time
 from functools import partial
 from pathlib import Path
@@ -10,27 +11,15 @@ from typing import Any
 import numpy as np
 
 from ...learners import LinearChainCRF
-from ...learners.sequences.problem import ChainFit, ChainProblem
 from ..common.checkpoints import Checkpoint
+from .evaluate import evaluate_baselines, evaluate_selection, table_rows
+from .problems import chain_problem, with_parameters
+from .readers import read_home
 from .selection import METHODS, select_sensors
 from .simulation import simulate_home
+from .train import SELECTION_KINDS
 
 N_TRUE = 10
-
-
-def chain_problem(X: np.ndarray, y: np.ndarray, days: np.ndarray, alpha: float = 1.0) -> tuple[ChainProblem, np.ndarray]:
-    """The problem of whole days, which lie one under the other, and the classes."""
-    classes, codes = np.unique(y, return_inverse=True)
-    begins = np.flatnonzero(np.r_[True, days[1:] != days[:-1]])
-    return ChainProblem(X, codes, len(classes), np.r_[begins, len(y)], np.ones(len(begins)), alpha), classes
-
-
-def with_parameters(fit: ChainFit, classes: np.ndarray) -> LinearChainCRF:
-    """A fitted estimator with the parameters of a fit of all columns."""
-    model = LinearChainCRF()
-    model.classes_, model.coef_, model.transitions_, model.intercept_ = classes, fit.coef.T, fit.transitions, fit.intercept
-    model.n_features_in_ = len(fit.coef)
-    return model
 
 
 def sensors_simulated(
@@ -74,6 +63,46 @@ def sensors_simulated(
         rows.append(row)
     settings = {"seeds": list(range(runs)), "training_days": 10, "test_days": 10, "minutes": 600, "k": N_TRUE}
     return {"name": "sensors-simulated", "settings": settings, "rows": rows}
+
+
+def sensors(
+    runs: int = 5,
+    data_dir=None,
+    *,
+    home: str = "ordonezA",
+    methods: list[str] | None = None,
+    checkpoint: str | Path | Checkpoint | None = None,
+) -> dict[str, Any]:
+    """Figure 2 and Table 2 of Liu et al. (2014) on a public home: error against the number of sensors, and which they are.
+
+    Parameters
+    ----------
+    runs : int, default 5
+        Folds of whole days.
+    data_dir : path or None, default None
+        Folder that holds ``sensors_adl``; None: that of ``ANNEALED_DATA``.
+    home : str, default "ordonezA"
+        Name of the home.
+    methods : list of str or None, default None
+        Keys of ``METHODS``; None: all.
+    checkpoint : path, Checkpoint or None, default None
+        File that keeps finished folds.
+
+    Returns
+    -------
+    dict
+        ``name``, ``settings`` and ``rows``: one for each method and number of sensors.
+    """
+    folder = data_dir or os.environ.get("ANNEALED_DATA")
+    if not folder:
+        raise ValueError("the folder of the real data is not known; expected --data or the environment variable ANNEALED_DATA")
+    minutes = read_home(Path(folder) / "sensors_adl", home).minutes
+    cells = Checkpoint.of(checkpoint, {"table": "sensors"})
+    found = evaluate_baselines(minutes, SELECTION_KINDS, runs, cells)
+    found += evaluate_selection(minutes, SELECTION_KINDS, range(1, len(minutes.sensors) + 1), methods, runs, cells)
+    rows = [{key: value for key, value in row.items() if key != "per_activity"} for row in table_rows(minutes, found)]
+    settings = {"home": home, "folds": runs, "features": list(SELECTION_KINDS), "days": len(np.unique(minutes.days))}
+    return {"name": "sensors", "settings": settings, "rows": rows}
 
 
 def _simulated_cell(method: str, seed: int) -> dict[str, Any]:

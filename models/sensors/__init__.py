@@ -1,0 +1,1 @@
+"""Activities from binary sensors: features per minute, and the trained model."""

@@ -1,0 +1,139 @@
+"""A trained model of activities: the sensors it reads, the features it makes of them, and a conditional random field."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from ...learners import ChainLoss
+from ..files import check_array, read_model, write_model
+from .features import SensorMinutes, check_kinds, minute_features
+
+KIND = "activity model"
+
+
+@dataclass(frozen=True)
+class ActivityModel:
+    """Activities of a home, minute by minute, from its binary sensors.
+
+    Attributes
+    ----------
+    sensors : tuple of str
+        The sensors that it reads, in the order of the columns.
+    kinds : tuple of str
+        Features of each sensor.
+    activities : tuple of str
+        What it answers.
+    coef : ndarray of shape (n_activities, n_columns)
+    transitions : ndarray of shape (n_activities, n_activities)
+        [from, to].
+    intercept : ndarray of shape (n_activities,)
+    training : dict
+        What it was learnt from.
+    """
+
+    sensors: tuple[str, ...]
+    kinds: tuple[str, ...]
+    activities: tuple[str, ...]
+    coef: np.ndarray
+    transitions: np.ndarray
+    intercept: np.ndarray
+    training: dict[str, Any] = field(default_factory=dict)
+
+    def predict_proba(self, minutes: SensorMinutes) -> np.ndarray:
+        """Probability of each activity in each minute, given the whole day.
+
+        Parameters
+        ----------
+        minutes : SensorMinutes
+            With at least the sensors of the model.
+
+        Returns
+        -------
+        ndarray of shape (n_minutes, n_activities)
+
+        Raises
+        ------
+        ValueError
+            If a sensor is missing.
+        """
+        X, _ = minute_features(minutes.keep(self.sensors), self.kinds)
+        lengths = np.unique(minutes.days, return_counts=True)[1]
+        return ChainLoss(lengths, self.transitions).marginals(X @ self.coef.T + self.intercept)
+
+    def predict(self, minutes: SensorMinutes) -> np.ndarray:
+        """The most probable activity of each minute.
+
+        Parameters
+        ----------
+        minutes : SensorMinutes
+            With at least the sensors of the model.
+
+        Returns
+        -------
+        ndarray of shape (n_minutes,), str
+        """
+        return np.array(self.activities)[self.predict_proba(minutes).argmax(axis=1)]
+
+    def save(self, path: str | Path) -> None:
+        """Write a model file.
+
+        Parameters
+        ----------
+        path : path
+            Where to.
+
+        Raises
+        ------
+        ValueError
+            If the file cannot be written.
+        """
+        arrays = {"coef": self.coef, "transitions": self.transitions, "intercept": self.intercept}
+        header = {
+            "summary": f"activities of a home from {len(self.sensors)} binary sensors",
+            "sensors": list(self.sensors),
+            "features": list(self.kinds),
+            "activities": list(self.activities),
+            "training": self.training,
+        }
+        write_model(path, KIND, arrays, header)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a model file.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+
+        Returns
+        -------
+        ActivityModel
+
+        Raises
+        ------
+        ValueError
+            If it is missing, damaged or of another kind.
+        """
+        arrays, header = read_model(path, KIND)
+        try:
+            sensors, kinds, activities = (tuple(map(str, header[key])) for key in ("sensors", "features", "activities"))
+            check_kinds(kinds)
+            training = dict(header["training"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{path}: damaged header ({error})") from None
+        k = len(activities)
+        n_columns = len(sensors) * sum(3 if kind == "history" else 1 for kind in kinds)
+        return cls(
+            sensors,
+            kinds,
+            activities,
+            check_array(path, arrays, "coef", np.float64, (k, n_columns)),
+            check_array(path, arrays, "transitions", np.float64, (k, k)),
+            check_array(path, arrays, "intercept", np.float64, (k,)),
+            training,
+        )

@@ -1,0 +1,130 @@
+"""Features of binary sensors per minute."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+KINDS = ("on", "start", "history", "last")
+HISTORY = ((1, 5), (6, 30), (31, 120))  # minutes ago, first and last: was the sensor on in between?
+
+
+@dataclass(frozen=True)
+class SensorMinutes:
+    """What sensors did, minute by minute.
+
+    Attributes
+    ----------
+    times : ndarray of shape (n_minutes,), datetime64[m]
+        Local time, without gaps.
+    sensors : tuple of str
+    on : ndarray of shape (n_minutes, n_sensors), bool
+        Whether the sensor was on at any time in the minute.
+    started : ndarray of shape (n_minutes, n_sensors), float
+        1 + the second of the minute at which its last event began; 0 where none did.
+    activities : ndarray of shape (n_minutes,), str, or None
+    """
+
+    times: np.ndarray
+    sensors: tuple[str, ...]
+    on: np.ndarray
+    started: np.ndarray
+    activities: np.ndarray | None = None
+
+    @property
+    def days(self) -> np.ndarray:
+        """Calendar day of each minute, as text."""
+        return self.times.astype("datetime64[D]").astype(str)
+
+    def keep(self, sensors: Sequence[str]) -> SensorMinutes:
+        """The minutes of some sensors alone: nothing of the others is left in any feature.
+
+        Parameters
+        ----------
+        sensors : sequence of str
+            Names.
+
+        Returns
+        -------
+        SensorMinutes
+
+        Raises
+        ------
+        ValueError
+            If one is not there.
+        """
+        for name in sensors:
+            if name not in self.sensors:
+                raise ValueError(f"sensor {name!r} is not in these data; expected one of {', '.join(self.sensors)}")
+        columns = [self.sensors.index(name) for name in sensors]
+        return replace(self, sensors=tuple(sensors), on=self.on[:, columns], started=self.started[:, columns])
+
+
+def check_kinds(kinds: Sequence[str]) -> None:
+    """Complain unless all are in ``KINDS``, and there is one.
+
+    Raises
+    ------
+    ValueError
+        Otherwise.
+    """
+    unknown = [kind for kind in kinds if kind not in KINDS]
+    if unknown or not kinds:
+        raise ValueError(f"features {', '.join(unknown) or '(none)'}: unknown; expected some of {', '.join(KINDS)}")
+
+
+def minute_features(minutes: SensorMinutes, kinds: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Columns of the features, sensor after sensor, and the sensor of each column.
+
+    ``last`` says which of THESE sensors fired last: it must be made anew for a part of them (:meth:`SensorMinutes.keep`),
+    or the part would see the others through it.
+
+    Parameters
+    ----------
+    minutes : SensorMinutes
+    kinds : sequence of str
+        From ``KINDS``: "on" and "start" in this minute; "history": on in the last 5, 30 and 120 minutes before it, without the
+        nearer ones; "last": the sensor that fired last.
+
+    Returns
+    -------
+    X : ndarray of shape (n_minutes, n_columns), float
+        0 or 1.
+    sensors : ndarray of shape (n_columns,), int
+
+    Raises
+    ------
+    ValueError
+        For an unknown kind.
+    """
+    check_kinds(kinds)
+    made = {"on": _on, "start": _start, "history": _history, "last": _last}
+    columns = np.stack([column for kind in kinds for column in made[kind](minutes)], axis=2)
+    n, n_sensors, per_sensor = columns.shape
+    return columns.reshape(n, n_sensors * per_sensor).astype(float), np.repeat(np.arange(n_sensors), per_sensor)
+
+
+def _on(minutes: SensorMinutes) -> list[np.ndarray]:
+    return [minutes.on]
+
+
+def _start(minutes: SensorMinutes) -> list[np.ndarray]:
+    return [minutes.started > 0]
+
+
+def _history(minutes: SensorMinutes) -> list[np.ndarray]:
+    n = len(minutes.on)
+    total = np.vstack([np.zeros((1, minutes.on.shape[1]), int), np.cumsum(minutes.on, axis=0)])
+    now = np.arange(n)
+    return [total[np.maximum(now - first + 1, 0)] > total[np.maximum(now - last, 0)] for first, last in HISTORY]
+
+
+def _last(minutes: SensorMinutes) -> list[np.ndarray]:
+    any_start = (minutes.started > 0).any(axis=1)
+    when = np.maximum.accumulate(np.where(any_start, np.arange(len(any_start)), -1))
+    fired = np.zeros(minutes.on.shape, bool)
+    rows = np.flatnonzero(when >= 0)
+    fired[rows, minutes.started[when[rows]].argmax(axis=1)] = True
+    return [fired]

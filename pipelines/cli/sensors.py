@@ -1,0 +1,169 @@
+"""``annealed sensors``: activities at home from binary sensors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..console import complain, new_app, one_line_errors, print_json, print_table, say
+
+app = new_app(help="Activities at home: what its inhabitant does, minute by minute, from binary sensors.")
+
+Data = Annotated[Path, typer.Option(help="Folder of homes: NAME_events.csv, or NAME-sensors.txt, and their activities.")]
+HomeName = Annotated[str | None, typer.Option("--home", help="Name of the home, where the folder holds several.")]
+Features = Annotated[str | None, typer.Option(help="Of each sensor, by commas: on, start, history, last.")]
+AsJson = Annotated[bool, typer.Option("--json", help="JSON for programs instead of tables.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No messages on stderr.")]
+
+
+@app.command()
+@one_line_errors
+def train(
+    data: Data,
+    out: Annotated[Path, typer.Option(help="Model file to write.")],
+    home: HomeName = None,
+    sensors: Annotated[int | None, typer.Option("-k", "--sensors", help="Use that many sensors only; by default all.")] = None,
+    method: Annotated[str, typer.Option(help="How they are selected: annealed, foba or forward.")] = "annealed",
+    features: Features = None,
+    quiet: Quiet = False,
+) -> None:
+    """Learn the activities of a home, from all or from few of its sensors."""
+    from ..common.outputs import check_outputs
+    from ..sensors.readers import read_home
+    from ..sensors.train import train_model
+
+    kinds = _kinds(features)
+    check_outputs([data], model=out)
+    found = read_home(data, home)
+    _tell(found.notes, quiet)
+    model = train_model(found, sensors, kinds, method)
+    model.save(out)
+    say(f"{out}: {len(model.activities)} activities from {len(model.sensors)} sensors: {', '.join(model.sensors)}", quiet)
+
+
+@app.command()
+@one_line_errors
+def predict(
+    data: Data,
+    model: Annotated[Path, typer.Option(help="Model file.")],
+    home: HomeName = None,
+    day: Annotated[str | None, typer.Option(help="This day only, as 2011-11-29.")] = None,
+    overlay: Annotated[Path | None, typer.Option(help="Picture of the day to write (with --day).")] = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Say from when to when the inhabitant did what."""
+    import numpy as np
+
+    from ...models import load_model
+    from ...models.sensors.activity_model import ActivityModel
+    from ..common.outputs import check_outputs
+    from ..sensors.readers import read_home
+    from ..sensors.report import draw_day
+
+    if overlay is not None and day is None:
+        raise ValueError("--overlay draws one day; expected --day")
+    check_outputs([data, model], [overlay])
+    trained = load_model(model)
+    if not isinstance(trained, ActivityModel):
+        raise ValueError(f"model {str(model)!r}: not an activity model")
+    found = read_home(data, home, labelled=False)
+    _tell(found.notes, quiet)
+    minutes = found.minutes
+    probability = trained.predict_proba(minutes)
+    codes, days = probability.argmax(axis=1), minutes.days
+    if day is not None and day not in days:
+        raise ValueError(f"--day {day}: not in these data; expected {days[0]} to {days[-1]}")
+    rows = np.flatnonzero(days == day) if day is not None else np.arange(len(days))
+    changes = (codes[rows][1:] != codes[rows][:-1]) | (days[rows][1:] != days[rows][:-1])
+    spans = []
+    for part in np.split(rows, np.flatnonzero(changes) + 1):
+        code = codes[part[0]]
+        spans.append(
+            {
+                "home": found.name,
+                "start": str(minutes.times[part[0]]).replace("T", " "),
+                "end": str(minutes.times[part[-1]] + 1).replace("T", " "),
+                "activity": trained.activities[code],
+                "probability": float(probability[part, code].mean()),
+            }
+        )
+    if overlay is not None:
+        names = np.array(trained.activities)
+        draw_day(overlay, minutes.times[rows], {"predicted": names[codes[rows]]}, f"{found.name}, {day}")
+    if as_json:
+        for span in spans:
+            print_json(span)
+    else:
+        print_table(found.name, ["start", "end", "activity", "probability"], [list(span.values())[1:] for span in spans])
+
+
+@app.command()
+@one_line_errors
+def evaluate(
+    data: Data,
+    home: HomeName = None,
+    features: Features = None,
+    folds: Annotated[int | None, typer.Option(help="Folds of whole days; by default each day is left out alone.")] = None,
+    sensors: Annotated[int | None, typer.Option("-k", "--sensors", help="Also select 1 to that many sensors (five folds).")] = None,
+    method: Annotated[list[str] | None, typer.Option("--method", help="With -k: these methods only, such as FoBa or L1.")] = None,
+    as_json: AsJson = False,
+    report: Annotated[Path | None, typer.Option(help="Folder for tables and pictures.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where a run with the same report folder ended.")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Errors on days left out: majority, logistic regression, hidden Markov model and CRF; with -k also on few sensors."""
+    from ..common.checkpoints import Checkpoint
+    from ..common.outputs import check_outputs
+    from ..sensors.evaluate import evaluate_baselines, evaluate_selection, table_rows
+    from ..sensors.readers import read_home
+    from ..sensors.report import REPORT_FILES, print_results, write_report
+    from ..sensors.selection import METHODS
+    from ..sensors.train import FULL_KINDS, SELECTION_KINDS
+
+    if resume and report is None:
+        raise ValueError("--resume needs --report: finished folds are kept in that folder")
+    for name in method or ():
+        if name not in METHODS:
+            raise ValueError(f"--method {name}: unknown; expected one of {', '.join(METHODS)}")
+    kinds = _kinds(features) or (FULL_KINDS if sensors is None else SELECTION_KINDS)
+    if sensors is not None and "last" in kinds:
+        raise ValueError("--features last: depends on all sensors, so that a part would see the others; expected history instead")
+    check_outputs([data], report=report, report_files=REPORT_FILES)
+    found = read_home(data, home)
+    _tell(found.notes, quiet)
+    minutes = found.minutes
+    if sensors is not None and not 1 <= sensors <= len(minutes.sensors):
+        raise ValueError(f"--sensors {sensors}: expected 1 to the {len(minutes.sensors)} of {found.name}")
+    if report is not None:
+        report.mkdir(parents=True, exist_ok=True)
+    made_from = {"work": "sensors evaluate", "home": found.name, "minutes": len(minutes.times), "sensors": list(minutes.sensors)}
+    cells = Checkpoint(report and report / ".annealed-finished", made_from, resume=resume)
+    baselines = evaluate_baselines(minutes, kinds, folds, cells)
+    selections = [] if sensors is None else evaluate_selection(minutes, kinds, range(1, sensors + 1), method, folds or 5, cells)
+    days = sorted(set(minutes.days.tolist()))
+    settings: dict[str, Any] = {"home": found.name, "days": len(days), "features": list(kinds), "folds": folds or len(days)}
+    record = {"name": "sensors evaluate", "settings": settings, "rows": table_rows(minutes, [*baselines, *selections])}
+    if report is not None:
+        write_report(report, record, minutes, baselines, selections)
+    if as_json:
+        print_json(record)
+    else:
+        print_results(found.name, record["rows"])
+
+
+def _kinds(features: str | None) -> tuple[str, ...] | None:
+    from ...models.sensors.features import check_kinds
+
+    if features is None:
+        return None
+    kinds = tuple(part.strip() for part in features.split(","))
+    check_kinds(kinds)
+    return kinds
+
+
+def _tell(notes: tuple[str, ...], quiet: bool) -> None:
+    for note in notes if not quiet else ():
+        complain(note)

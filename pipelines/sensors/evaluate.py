@@ -1,0 +1,262 @@
+"""Protocols: whole days are left out; errors per minute and averaged over the activities, with bootstrap intervals over days."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ...learners import ChainLoss, LinearChainCRF
+from ...models.sensors.features import SensorMinutes, minute_features
+from ..common.checkpoints import Checkpoint
+from .problems import chain_problem, with_parameters
+from .readers import IDLE
+from .selection import METHODS, select_sensors
+
+ALPHA = 1.0  # crfsuite's c2, a choice: 0.1 gives the same errors, 10 larger ones
+N_BOOTSTRAP = 2000
+BASELINES = ("majority", "logistic", "HMM", "CRF")
+_TOLERANCE = 1e-6  # of the fits, relative: the labels no longer change
+_SMOOTHING = 1.0  # added to the counts of the hidden Markov model
+
+Predictor = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (X, days) -> labels
+
+
+@dataclass
+class Prediction:
+    """Labels of one method on days that it has not seen.
+
+    Attributes
+    ----------
+    method : str
+    labels : ndarray of shape (n_minutes,), str
+    k : int or None
+        Sensors it was given; None: all.
+    selected : list of list of str
+        Sensors of each fold.
+    minutes : ndarray of shape (n_minutes,), bool
+        Where there is a prediction: a penalty misses sizes in some folds.
+    """
+
+    method: str
+    labels: np.ndarray
+    k: int | None = None
+    selected: list[list[str]] = field(default_factory=list)
+    minutes: np.ndarray | None = None
+
+
+def day_folds(days: np.ndarray, n_folds: int | None = None) -> list[np.ndarray]:
+    """Masks of the test minutes: each day alone, or every n-th day together.
+
+    Raises
+    ------
+    ValueError
+        For fewer days than folds, or than two.
+    """
+    names = np.unique(days)
+    n = len(names) if n_folds is None else n_folds
+    if n < 2 or n > len(names):
+        raise ValueError(f"{len(names)} days for {n} folds; expected from 2 folds to one for each day")
+    return [np.isin(days, names[i::n]) for i in range(n)]
+
+
+def errors(truth: np.ndarray, labels: np.ndarray, idle: bool = True) -> dict[str, float]:
+    """Share of wrong minutes, and its mean over the activities; ``idle=False`` leaves out minutes that are truly idle.
+
+    Examples
+    --------
+    >>> found = errors(np.array(["a", "a", "a", "b"]), np.array(["a", "a", "a", "a"]))
+    >>> found["error"], found["class_error"]
+    (0.25, 0.5)
+    """
+    rows = slice(None) if idle else truth != IDLE
+    truth, wrong = truth[rows], (truth != labels)[rows]
+    codes = np.unique(truth, return_inverse=True)[1]
+    per_class = np.bincount(codes, wrong) / np.bincount(codes)
+    return {"error": float(wrong.mean()), "class_error": float(per_class.mean())}
+
+
+def bootstrap_interval(truth: np.ndarray, labels: np.ndarray, days: np.ndarray, random_state: int = 0) -> dict[str, list[float]]:
+    """95% intervals of both errors: days are drawn with replacement."""
+    codes = np.unique(days, return_inverse=True)[1]
+    classes = np.unique(truth, return_inverse=True)[1]
+    shape = codes.max() + 1, classes.max() + 1
+    total, wrong = np.zeros(shape), np.zeros(shape)
+    np.add.at(total, (codes, classes), 1.0)
+    np.add.at(wrong, (codes, classes), truth != labels)
+    rng = np.random.default_rng(random_state)
+    drawn = rng.multinomial(shape[0], np.full(shape[0], 1.0 / shape[0]), size=N_BOOTSTRAP)
+    minutes, missed = drawn @ total, drawn @ wrong
+    with np.errstate(invalid="ignore", divide="ignore"):
+        per_class = np.nanmean(missed / minutes, axis=1)
+    overall = missed.sum(axis=1) / minutes.sum(axis=1)
+    interval = {"error": overall, "class_error": per_class}
+    return {f"{key}_interval": np.quantile(values, [0.025, 0.975]).tolist() for key, values in interval.items()}
+
+
+def evaluate_baselines(
+    minutes: SensorMinutes, kinds: tuple[str, ...], n_folds: int | None = None, cells: Checkpoint | None = None
+) -> list[Prediction]:
+    """The full model and what it is compared with, on days left out.
+
+    Parameters
+    ----------
+    minutes : SensorMinutes
+        With activities.
+    kinds : tuple of str
+        Features.
+    n_folds : int or None
+        None: one day at a time.
+    cells : Checkpoint or None
+        Keeps finished folds.
+
+    Returns
+    -------
+    list of Prediction
+        One for each of ``BASELINES``.
+    """
+    cells = cells or Checkpoint()
+    X, _ = minute_features(minutes, kinds)
+    y, days = minutes.activities, minutes.days
+    assert y is not None
+    fitters: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], Predictor]] = {
+        "majority": _majority,
+        "logistic": partial(_crf, fit_transitions=False),
+        "HMM": _hidden_markov,
+        "CRF": _crf,
+    }
+    found = []
+    for method in BASELINES:
+        labels = np.empty(len(y), dtype=y.dtype)
+        for i, test in enumerate(day_folds(days, n_folds)):
+
+            def run(test=test, fit=fitters[method]):
+                return fit(X[~test], y[~test], days[~test])(X[test], days[test]).tolist()
+
+            labels[test] = cells({"method": method, "features": list(kinds), "fold": i}, run)
+        found.append(Prediction(method, labels))
+    return found
+
+
+def evaluate_selection(
+    minutes: SensorMinutes,
+    kinds: tuple[str, ...],
+    sizes: range,
+    methods: list[str] | None = None,
+    n_folds: int = 5,
+    cells: Checkpoint | None = None,
+) -> list[Prediction]:
+    """Errors at each number of sensors, selected on the training days of each fold alone.
+
+    Parameters
+    ----------
+    minutes : SensorMinutes
+        With activities.
+    kinds : tuple of str
+        Features; "last" is refused.
+    sizes : range
+        Numbers of sensors.
+    methods : list of str or None
+        Keys of ``METHODS``; a penalty also gives a line ", shrunk".
+    n_folds : int, default 5
+    cells : Checkpoint or None
+
+    Returns
+    -------
+    list of Prediction
+
+    Raises
+    ------
+    ValueError
+        For features that tell of other sensors.
+    """
+    if "last" in kinds:
+        raise ValueError("features last: depend on all sensors, so that a part would see the others; expected history instead")
+    cells = cells or Checkpoint()
+    X, groups = minute_features(minutes, kinds)
+    y, days = minutes.activities, minutes.days
+    assert y is not None
+    merged: dict[tuple[str, int], Prediction] = {}
+    for method in methods or list(METHODS):
+        for i, test in enumerate(day_folds(days, n_folds)):
+            key = {"method": method, "features": list(kinds), "fold": i, "folds": n_folds, "sizes": [sizes.start, sizes.stop]}
+            for part in cells(key, partial(_selection_fold, method, X, groups, y, days, test, sizes)):
+                into = merged.setdefault(
+                    (part["method"], part["k"]),
+                    Prediction(part["method"], np.empty(len(y), dtype=y.dtype), part["k"], [], np.zeros(len(y), bool)),
+                )
+                into.labels[test] = part["labels"]
+                into.selected.append([minutes.sensors[unit] for unit in part["units"]])
+                assert into.minutes is not None
+                into.minutes |= test
+    return list(merged.values())
+
+
+def _selection_fold(method: str, X, groups, y, days, test, sizes: range) -> list[dict[str, Any]]:
+    problem, classes = chain_problem(X[~test], y[~test], days[~test], ALPHA)
+    parts = []
+    for k, selection in sorted(select_sensors(method, problem, groups, sizes).items()):
+        columns = np.isin(groups, selection.units)
+        model = LinearChainCRF(ALPHA, tol=_TOLERANCE).fit(X[~test][:, columns], y[~test], sequence=days[~test])
+        labels = model.predict(X[test][:, columns], sequence=days[test])
+        parts.append({"method": method, "k": k, "units": selection.units, "labels": labels.tolist()})
+        if selection.shrunk is not None:
+            labels = with_parameters(selection.shrunk, classes).predict(X[test], sequence=days[test])
+            parts.append({"method": f"{method}, shrunk", "k": k, "units": selection.units, "labels": labels.tolist()})
+    return parts
+
+
+def _majority(X, y, days) -> Predictor:
+    names, counts = np.unique(y, return_counts=True)
+    return lambda X, days: np.full(len(X), names[counts.argmax()])
+
+
+def _crf(X, y, days, fit_transitions: bool = True) -> Predictor:
+    model = LinearChainCRF(ALPHA, fit_transitions=fit_transitions, tol=_TOLERANCE).fit(X, y, sequence=days)
+    return lambda X, days: model.predict(X, sequence=days)
+
+
+def _hidden_markov(X, y, days) -> Predictor:
+    """Columns independent given the activity: their log probabilities are the scores of a chain."""
+    classes, codes = np.unique(y, return_inverse=True)
+    onehot = np.eye(len(classes))[codes]
+    p = (onehot.T @ X + _SMOOTHING) / (onehot.sum(axis=0)[:, None] + 2.0 * _SMOOTHING)
+    counts = np.full((len(classes), len(classes)), _SMOOTHING)
+    inside = days[1:] == days[:-1]
+    np.add.at(counts, (codes[:-1][inside], codes[1:][inside]), 1.0)
+    transitions = np.log(counts / counts.sum(axis=1, keepdims=True))
+
+    def predict(X, days):
+        scores = X @ np.log(p).T + (1.0 - X) @ np.log1p(-p).T
+        lengths = np.unique(days, return_counts=True)[1]
+        return classes[ChainLoss(lengths, transitions).marginals(scores).argmax(axis=1)]
+
+    return predict
+
+
+def table_rows(minutes: SensorMinutes, predictions: list[Prediction]) -> list[dict[str, Any]]:
+    """One row per prediction: errors with and without idle minutes, intervals over days; and errors per activity."""
+    truth, days = minutes.activities, minutes.days
+    assert truth is not None
+    rows = []
+    for one in predictions:
+        seen = np.ones(len(truth), bool) if one.minutes is None else one.minutes
+        own, labels = truth[seen], one.labels[seen]
+        row: dict[str, Any] = {"method": one.method, "sensors": one.k, "minutes": int(seen.sum()), **errors(own, labels)}
+        row |= {f"{key}_active": value for key, value in errors(own, labels, idle=False).items()}
+        row |= bootstrap_interval(own, labels, days[seen])
+        row["per_activity"] = {str(name): float((labels[own == name] != name).mean()) for name in np.unique(own)}
+        if one.selected:
+            row["chosen"] = _counts(one.selected)
+        rows.append(row)
+    return rows
+
+
+def _counts(selected: list[list[str]]) -> dict[str, int]:
+    """In how many folds each sensor was selected, the most frequent first."""
+    names, counts = np.unique([name for fold in selected for name in fold], return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    return {str(names[i]): int(counts[i]) for i in order}

@@ -1,0 +1,226 @@
+"""Homes from files: sensor events and activities, with their times, as minutes.
+
+Two layouts. ``NAME_events.csv`` (start, end, sensor, type, place) with ``NAME_activities.csv`` (start, end, activity), as the
+copies of Ordonez et al. (2013); and ``NAME-sensors.txt`` with ``NAME-activities.txt`` (start, end, id, by tabs), with names in
+``NAME-sensor_names.txt`` and ``NAME-activity_names.txt``, as those of van Kasteren et al. (2008).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ...models.sensors.features import SensorMinutes
+
+IDLE = "Idle"
+_MOST_MINUTES = 2_000_000  # nearly four years: more is a year that was mistyped
+
+
+@dataclass(frozen=True)
+class Home:
+    """A home.
+
+    Attributes
+    ----------
+    name : str
+    minutes : SensorMinutes
+        With activities, where there is a file of them.
+    places : tuple of str
+        Place of each sensor, empty where it is not known.
+    notes : tuple of str
+        What a reader of results should know about the files, one line each.
+    """
+
+    name: str
+    minutes: SensorMinutes
+    places: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+
+def home_names(folder: Path) -> list[str]:
+    """Names of the homes in a folder.
+
+    Raises
+    ------
+    ValueError
+        If there is none.
+    """
+    if not folder.is_dir():
+        raise ValueError(f"{folder}: no such folder")
+    names = {path.name.removesuffix(end) for end in ("_events.csv", "-sensors.txt") for path in folder.glob(f"*{end}")}
+    if not names:
+        raise ValueError(f"{folder}: no home; expected NAME_events.csv or NAME-sensors.txt")
+    return sorted(names)
+
+
+def read_home(folder: Path, name: str | None = None, labelled: bool = True) -> Home:
+    """Read a home.
+
+    Parameters
+    ----------
+    folder : path
+    name : str or None
+        Which home; None where the folder holds one only.
+    labelled : bool
+        Whether its activities are needed.
+
+    Returns
+    -------
+    Home
+
+    Raises
+    ------
+    ValueError
+        If it is not there, or a file holds something else; names the file, the line and what was expected.
+    """
+    names = home_names(folder)
+    if name is None and len(names) > 1:
+        raise ValueError(f"{folder}: holds the homes {', '.join(names)}; expected --home with one of them")
+    name = names[0] if name is None else name
+    if name not in names:
+        raise ValueError(f"{folder}: no home {name!r}; expected one of {', '.join(names)}")
+    if (folder / f"{name}_events.csv").is_file():
+        events, activities = _read_csv(folder, name, labelled)
+    else:
+        events, activities = _read_text(folder, name, labelled)
+    return make_home(name, events, activities)
+
+
+def make_home(name: str, events: pd.DataFrame, activities: pd.DataFrame | None) -> Home:
+    """A home from its events (start, end, sensor, place) and activities (start, end, activity), whose span is kept.
+
+    Raises
+    ------
+    ValueError
+        Without events or activities, or for a span of years.
+    """
+    for table, what in ((events, "sensor events"), (activities, "activities")):
+        if table is not None and not len(table):
+            raise ValueError(f"{name}: no {what}")
+    tables = [events] if activities is None else [events, activities]
+    begin = min(table.start.min() for table in tables).floor("min")
+    n = int((max(table.end.max() for table in tables).floor("min") - begin).total_seconds() // 60) + 1
+    if n > _MOST_MINUTES:
+        raise ValueError(f"{name}: times from {begin} on span {n} minutes; expected one record without a mistyped year")
+    sensors = sorted(events.sensor.unique())
+    places = events.drop_duplicates("sensor").set_index("sensor").place
+    on, started = np.zeros((n, len(sensors)), bool), np.zeros((n, len(sensors)))
+    number = {sensor: i for i, sensor in enumerate(sensors)}
+    first, last = _minute(events.start, begin), _minute(events.end, begin)
+    for column, a, b, second in zip(events.sensor.map(number), first, last, events.start.dt.second, strict=True):
+        on[a : b + 1, column] = True
+        started[a, column] = max(started[a, column], 1.0 + second)
+    times = np.datetime64(begin, "m") + np.arange(n)
+    labels, notes = (None, []) if activities is None else _labels(name, activities, begin, n)
+    known = slice(None)
+    if activities is not None:  # before the first activity and after the last one nobody kept a diary
+        known = slice(_minute(activities.start, begin).min(), _minute(activities.end, begin).max() + 1)
+    on = on[known]
+    minutes = SensorMinutes(times[known], tuple(sensors), on, started[known], None if labels is None else labels[known])
+    days = minutes.days
+    quiet = [day for day in np.unique(days) if not on[days == day].any()]
+    notes += [f"{name}: no sensor was on at all on {', '.join(quiet)}"] if quiet else []
+    return Home(name, minutes, tuple(places[sensors].astype(str)), tuple(notes))
+
+
+def _minute(times: pd.Series, begin) -> np.ndarray:
+    return ((times - begin).dt.total_seconds() // 60).astype(int).to_numpy()
+
+
+def _labels(name: str, activities: pd.DataFrame, begin, n: int) -> tuple[np.ndarray, list[str]]:
+    """The activity that covers most of each minute, ``IDLE`` where there is none; overlaps are noted."""
+    kinds = sorted(activities.activity.unique())
+    seconds = np.zeros((n, len(kinds)))
+    ordered = activities.sort_values("start", kind="stable")
+    starts = (ordered.start - begin).dt.total_seconds().to_numpy()
+    ends = np.maximum((ordered.end - begin).dt.total_seconds().to_numpy(), starts) + 1.0  # the last second counts
+    for kind, a, b in zip(ordered.activity.map({kind: i for i, kind in enumerate(kinds)}), starts, ends, strict=True):
+        rows = np.arange(int(a // 60), min(int((b - 1) // 60), n - 1) + 1)
+        seconds[rows, kind] += np.minimum(b, 60.0 * (rows + 1)) - np.maximum(a, 60.0 * rows)
+    labels = np.array(kinds, dtype=object)[seconds.argmax(axis=1)]
+    labels[seconds.max(axis=1) == 0] = IDLE
+    overlapping = np.flatnonzero(starts[1:] < np.maximum.accumulate(ends)[:-1] - 1.0)
+    notes = []
+    if len(overlapping):
+        first = ordered.iloc[overlapping[0] + 1]
+        notes = [
+            f"{name}: {len(overlapping)} activities overlap an earlier one, the first is {first.activity} at {first.start}; "
+            "a minute has the one that covers most of it"
+        ]
+    return labels.astype(str), notes
+
+
+def _read_csv(folder: Path, name: str, labelled: bool) -> tuple[pd.DataFrame, pd.DataFrame | None]:
+    path = folder / f"{name}_events.csv"
+    raw = _table(path, ("start", "end", "sensor", "type", "place"), sep=",", header=True)
+    events = _times(path, raw, "%Y-%m-%d %H:%M:%S", first_line=2)
+    events["sensor"] = events.place + "_" + events.sensor + "_" + events.type
+    path = folder / f"{name}_activities.csv"
+    if not labelled or not path.is_file():
+        return events, _missing(path, labelled)
+    raw = _table(path, ("start", "end", "activity"), sep=",", header=True)
+    return events, _times(path, raw, "%Y-%m-%d %H:%M:%S", first_line=2)
+
+
+def _read_text(folder: Path, name: str, labelled: bool) -> tuple[pd.DataFrame, pd.DataFrame | None]:
+    path = folder / f"{name}-sensors.txt"
+    events = _times(path, _table(path, ("start", "end", "sensor"), sep="\t", header=False), "%d-%b-%Y %H:%M:%S", first_line=1)
+    names, places = _names(folder / f"{name}-sensor_names.txt")
+    events["place"] = events.sensor.map(places).fillna("")
+    events["sensor"] = [f"{names[i]} ({i})" if i in names else i for i in events.sensor]
+    path = folder / f"{name}-activities.txt"
+    if not labelled or not path.is_file():
+        return events, _missing(path, labelled)
+    activities = _times(path, _table(path, ("start", "end", "activity"), sep="\t", header=False), "%d-%b-%Y %H:%M:%S", first_line=1)
+    names, _ = _names(folder / f"{name}-activity_names.txt")
+    activities["activity"] = [names.get(i, i) for i in activities.activity]
+    return events, activities
+
+
+def _missing(path: Path, labelled: bool) -> None:
+    if labelled:
+        raise ValueError(f"{path}: no such file; expected the activities of this home")
+
+
+def _table(path: Path, columns: tuple[str, ...], sep: str, header: bool) -> pd.DataFrame:
+    """Columns of text; a table without a header may have empty columns at its end."""
+    try:
+        raw = pd.read_csv(path, sep=sep, header=0 if header else None, dtype=str, keep_default_na=False, skip_blank_lines=True)
+    except pd.errors.EmptyDataError:
+        raise ValueError(f"{path}: empty; expected the columns {', '.join(columns)}") from None
+    except (pd.errors.ParserError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path}: not a table ({' '.join(str(error).split())})") from None
+    if not header:
+        raw = raw.rename(columns=dict(enumerate(columns)))
+    missing = [name for name in columns if name not in raw]
+    if missing:
+        raise ValueError(f"{path}: column {missing[0]!r} is missing; expected {', '.join(columns)}")
+    return raw[list(columns)].apply(lambda column: column.str.strip())
+
+
+def _times(path: Path, table: pd.DataFrame, form: str, first_line: int) -> pd.DataFrame:
+    """Start and end as times; the first that is none, or an end before its start, is reported with its line."""
+    for column in ("start", "end"):
+        parsed = pd.to_datetime(table[column], format=form, errors="coerce")
+        if parsed.isna().any():
+            row = int(parsed.isna().to_numpy().argmax())
+            raise ValueError(f"{path}:{row + first_line}: {column} {table[column].iloc[row]!r} is no time; expected {form}")
+        table[column] = parsed
+    backwards = (table.end < table.start).to_numpy()
+    if backwards.any():
+        row = int(backwards.argmax())
+        raise ValueError(f"{path}:{row + first_line}: ends at {table.end.iloc[row]}, before it starts at {table.start.iloc[row]}")
+    return table
+
+
+def _names(path: Path) -> tuple[dict[str, str], dict[str, str]]:
+    """Name and place of each id; none where the file is missing."""
+    if not path.is_file():
+        return {}, {}
+    rows = [line.split(",") for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    return {row[0].strip(): row[1].strip() for row in rows if len(row) > 1}, {
+        row[0].strip(): row[2].strip() for row in rows if len(row) > 2
+    }

@@ -1,0 +1,138 @@
+"""Tables and pictures of activities at home."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...models.files import replacing
+from ...models.sensors.features import SensorMinutes
+from ..common.outputs import make_folder
+from ..console import print_table
+from .evaluate import Prediction
+
+REPORT_FILES = ("results.json", "table.md", "sensors.png", "day_*.png")
+_HEADS = ("method", "sensors", "error", "95% interval", "class-averaged", "without idle", "class-averaged")
+
+
+def table_lines(rows: list[dict[str, Any]]) -> list[list[Any]]:
+    """Cells of a table in percent: method, sensors, error, interval, class-averaged error, and both without idle minutes."""
+    lines: list[list[Any]] = []
+    for row in rows:
+        low, high = (100 * value for value in row["error_interval"])
+        numbers = [f"{100 * row[key]:.1f}" for key in ("error", "class_error", "error_active", "class_error_active")]
+        lines.append([row["method"], row["sensors"] or "all", numbers[0], f"{low:.1f} to {high:.1f}", *numbers[1:]])
+    return lines
+
+
+def print_results(title: str, rows: list[dict[str, Any]]) -> None:
+    """Print the table for people."""
+    print_table(f"{title}: error in percent of the minutes of days left out", _HEADS, table_lines(rows))
+
+
+def markdown(rows: list[dict[str, Any]]) -> str:
+    """The table, the errors per activity, and the sensors chosen at each size."""
+    text = _markdown(_HEADS, table_lines(rows))
+    names = sorted({name for row in rows for name in row["per_activity"]})
+    text += "\nErrors per activity, percent:\n\n" + _markdown(
+        ["method", "sensors", *names],
+        [
+            [row["method"], row["sensors"] or "all", *(f"{100 * row['per_activity'].get(name, np.nan):.0f}" for name in names)]
+            for row in rows
+        ],
+    )
+    chosen = [row for row in rows if "chosen" in row]
+    if chosen:
+        lines = [
+            [
+                row["method"],
+                row["sensors"],
+                ", ".join(f"{name} ({n})" for name, n in list(row["chosen"].items())[: 2 * row["sensors"]]),
+            ]
+            for row in chosen
+        ]
+        text += "\nSensors, and in how many folds they were selected:\n\n" + _markdown(["method", "sensors", "chosen"], lines)
+    return text
+
+
+def _most_chosen(counts: dict[str, int], most: int) -> str:
+    return ", ".join(f"{name} ({n})" for name, n in list(counts.items())[:most])
+
+
+def _markdown(heads, lines) -> str:
+    rows = [list(heads), ["---"] * len(heads), *lines]
+    return "".join("| " + " | ".join(map(str, row)) + " |\n" for row in rows)
+
+
+def write_report(
+    folder: Path, record: dict[str, Any], minutes: SensorMinutes, baselines: list[Prediction], selections: list[Prediction]
+) -> None:
+    """Write ``results.json``, ``table.md``, the error against the number of sensors, and the days with least and most errors.
+
+    Raises
+    ------
+    ValueError
+        If the folder cannot be written.
+    """
+    make_folder(folder)
+    with replacing(folder / "results.json") as temporary:
+        temporary.write_text(json.dumps(record, indent=1), encoding="utf-8")
+    with replacing(folder / "table.md") as temporary:
+        temporary.write_text(f"# {record['settings']['home']}\n\n" + markdown(record["rows"]), encoding="utf-8")
+    if selections:
+        draw_sizes(folder / "sensors.png", record["rows"])
+    best = next(one for one in baselines if one.method == "CRF")
+    assert minutes.activities is not None
+    names = [day for day in np.unique(minutes.days) if (minutes.days == day).sum() > 720]  # at least half a day
+    share = {day: (best.labels != minutes.activities)[minutes.days == day].mean() for day in names}
+    for day in dict.fromkeys((min(share, key=share.__getitem__), max(share, key=share.__getitem__)) if share else ()):
+        rows = minutes.days == day
+        bands = {"truth": minutes.activities[rows], "predicted": best.labels[rows]}
+        draw_day(folder / f"day_{day}.png", minutes.times[rows], bands, f"{day}: {100 * share[day]:.1f}% of the minutes wrong")
+
+
+def draw_sizes(path: Path, rows: list[dict[str, Any]]) -> None:
+    """Error against the number of sensors, per minute and averaged over the activities (Figure 2 of Liu et al., 2014)."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11, 4.2), layout="constrained")
+    panels = [("error", "per minute"), ("class_error", "averaged over the activities")]
+    full = next((row for row in rows if row["method"] == "CRF" and row["sensors"] is None), None)
+    for axes, (key, title) in zip(np.ravel(figure.subplots(1, 2)), panels):
+        for i, method in enumerate(dict.fromkeys(row["method"] for row in rows if row["sensors"] is not None)):
+            own = sorted((row["sensors"], row[key]) for row in rows if row["method"] == method)
+            x, y = zip(*own, strict=True)
+            style = ":" if method.endswith("shrunk") else "--" if method in ("group lasso", "L1") else "-"
+            axes.plot(x, 100 * np.array(y), style, marker="o", markersize=3, color=f"C{i % 10}", linewidth=1, label=method)
+        if full is not None:
+            axes.axhline(100 * full[key], color="0.5", linewidth=0.8, label="all sensors")
+        axes.set(xlabel="number of sensors", ylabel="error (%)", title=title, ylim=(0, None))
+    figure.legend(*axes.get_legend_handles_labels(), fontsize=8, loc="outside right center")
+    with replacing(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=110)
+
+
+def draw_day(path: Path, times: np.ndarray, bands: dict[str, np.ndarray], title: str) -> None:
+    """Activities of a day as coloured bands, one above the other, over the hours."""
+    from matplotlib import colormaps
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Patch
+
+    names = sorted({str(name) for labels in bands.values() for name in np.unique(labels)})
+    colours = {name: colormaps["tab20"](i % 20) for i, name in enumerate(names)}
+    hours = (times - times[0].astype("datetime64[D]")).astype("timedelta64[m]").astype(int) / 60.0
+    figure = Figure(figsize=(11, 1.2 + 0.7 * len(bands)), layout="constrained")
+    axes = figure.subplots()
+    for i, labels in enumerate(bands.values()):
+        begins = np.flatnonzero(np.r_[True, labels[1:] != labels[:-1]])
+        ends = np.r_[begins[1:], len(labels)]
+        spans = [(hours[a], (b - a) / 60.0) for a, b in zip(begins, ends, strict=True)]
+        axes.broken_barh(spans, (-i - 0.42, 0.84), facecolors=[colours[str(labels[a])] for a in begins])
+    axes.set(title=title, xlabel="hour", xlim=(hours[0], hours[-1] + 1 / 60), yticks=[-i for i in range(len(bands))])
+    axes.set_yticklabels(list(bands))
+    figure.legend(handles=[Patch(color=colours[name], label=name) for name in names], fontsize=8, loc="outside right center")
+    with replacing(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=110)

@@ -1,0 +1,78 @@
+"""A model of activities from a home, on all or on few of its sensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...learners import FSACRF, ForwardBackwardCRF, LinearChainCRF
+from ...models.sensors.activity_model import ActivityModel
+from ...models.sensors.features import minute_features
+from .evaluate import ALPHA
+from .readers import Home
+
+METHODS = ("annealed", "foba", "forward")
+FULL_KINDS = ("on", "start", "last")
+SELECTION_KINDS = ("on", "start", "history")
+
+
+def train_model(home: Home, n_sensors: int | None, kinds: tuple[str, ...] | None = None, method: str = "annealed") -> ActivityModel:
+    """Learn the activities of a home.
+
+    Parameters
+    ----------
+    home : Home
+        With activities.
+    n_sensors : int or None
+        How many sensors the model may read; None: all.
+    kinds : tuple of str or None
+        Features; None: ``FULL_KINDS``, or ``SELECTION_KINDS`` where sensors are selected.
+    method : {"annealed", "foba", "forward"}
+        How sensors are selected.
+
+    Returns
+    -------
+    ActivityModel
+
+    Raises
+    ------
+    ValueError
+        For an unknown method, a number of sensors that the home does not have, or features that tell of other sensors.
+    """
+    minutes = home.minutes
+    if method not in METHODS:
+        raise ValueError(f"method {method!r} is unknown; expected one of {', '.join(METHODS)}")
+    if n_sensors is not None and not 1 <= n_sensors <= len(minutes.sensors):
+        raise ValueError(f"{n_sensors} sensors: expected 1 to the {len(minutes.sensors)} of {home.name}")
+    kinds = kinds or (FULL_KINDS if n_sensors is None else SELECTION_KINDS)
+    if n_sensors is not None:
+        minutes = minutes.keep(_selected(home, n_sensors, kinds, method))
+    X, _ = minute_features(minutes, kinds)
+    assert minutes.activities is not None
+    model = LinearChainCRF(ALPHA).fit(X, minutes.activities, sequence=minutes.days)
+    training: dict[str, Any] = {
+        "home": home.name,
+        "days": len(np.unique(minutes.days)),
+        "minutes": len(minutes.times),
+        "sensors_of_home": len(home.minutes.sensors),
+        "method": None if n_sensors is None else method,
+        "alpha": ALPHA,
+        "objective": float(model.objective_),
+    }
+    activities = tuple(map(str, model.classes_))
+    return ActivityModel(minutes.sensors, tuple(kinds), activities, model.coef_, model.transitions_, model.intercept_, training)
+
+
+def _selected(home: Home, n_sensors: int, kinds: tuple[str, ...], method: str) -> list[str]:
+    if "last" in kinds:
+        raise ValueError("features last: depend on all sensors, so that a part would see the others; expected history instead")
+    minutes = home.minutes
+    X, groups = minute_features(minutes, kinds)
+    names = np.array(minutes.sensors)[groups]
+    selector: FSACRF | ForwardBackwardCRF
+    if method == "annealed":
+        selector = FSACRF(n_sensors, names, alpha=ALPHA)
+    else:
+        selector = ForwardBackwardCRF(n_sensors, names, backward=method == "foba", alpha=ALPHA)
+    return selector.fit(X, minutes.activities, sequence=minutes.days).selected_groups_.tolist()

@@ -171,6 +171,22 @@ def _keep_in_temporary_folder(dispatcher, config) -> None:
         _kept_at = "nowhere: no folder can be written"
 
 
+@contextmanager
+def compiled_only() -> Iterator[None]:
+    """Inside, nothing is small: every loop is compiled (``annealed warmup``; not for several threads at once)."""
+    global SMALL
+    before, SMALL = SMALL, -1
+    try:
+        yield
+    finally:
+        SMALL = before
+
+
+def seconds_compiling() -> float:
+    """Seconds that this process has spent on compiling, so far."""
+    return _watch.spent
+
+
 class _Watch:
     """Says on stderr that code is compiled, once it has taken a second; on a terminal also which function, until it is done."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
@@ -44,6 +45,8 @@ def one_line_errors(command):
 
     @functools.wraps(command)
     def wrapped(*args, **kwargs):
+        if kwargs.get("quiet"):  # no word of compiling either, here and in processes that the command starts
+            os.environ["ANNEALED_QUIET"] = "1"
         try:
             with warnings.catch_warnings():
                 warnings.showwarning = _show_warning

@@ -27,7 +27,7 @@ LEVELS = {
         {"common"},
         {"faces", "motion", "pets", "sensors", "tabular"},
         {"reproduce"},
-        {"faces.training"},
+        {"faces.training", "warmup"},
         {"cli"},
     ],
 }

@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 
 import cv2
 import numpy as np
-from joblib import Parallel, delayed
 
 from ...models.keypoints.detector import Detection, KeypointDetector
 
@@ -44,6 +43,8 @@ def map_images(
     if n_jobs == 1:
         yield from (work(detector, item) for item in items)
         return
+    from joblib import Parallel, delayed
+
     with tempfile.TemporaryDirectory() as folder:
         pickled = Path(folder) / "detector"
         pickled.write_bytes(pickle.dumps(detector))

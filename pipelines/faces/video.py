@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import numpy as np
 from ...models.keypoints.detector import Detection, KeypointDetector
 from ...vision.tracks.video import capture_of, warn_if_cut_short
 from ..common.video import VIDEO_SUFFIXES, writing_video
+from .detect import timed_detection, warm_up
 from .drawing import draw_symbols
 
 _RATE = 25.0  # frames per second where the source does not say
@@ -112,13 +112,11 @@ def detect_video(
                     break
                 pixels = np.asarray(cv2.cvtColor(frame, cv2.COLOR_BGR2RGB), np.uint8)
                 height, width = pixels.shape[:2]
-                if number == 0:  # compiled code is loaded before the clock starts
-                    detector.detect(pixels[:64, :64], **options)
+                if number == 0:
+                    warm_up(detector, options)
                 answer = None
                 if number % every == 0:
-                    start = time.perf_counter()
-                    shown = detector.detect(pixels, **options)
-                    seconds = time.perf_counter() - start
+                    shown, seconds = timed_detection(detector, pixels, options)
                     answer = FrameDetections(name, number, number / rate, width, height, seconds, shown)
                 if write is not None:
                     draw_symbols(pixels, shown)

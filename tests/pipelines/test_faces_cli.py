@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import struct
 import subprocess
 import sys
@@ -369,3 +370,33 @@ def test_a_package_that_is_not_there_is_one_line(monkeypatch):
     assert result.exit_code == 2
     assert result.stderr.startswith("annealed: ")
     assert result.stderr.count("\n") == 1
+
+
+def test_seconds_without_compiling(monkeypatch, model, pixels):
+    """What is compiled while the clock runs is taken off."""
+    clock, spent = iter([10.0, 15.0]), iter([1.0, 5.5])
+    monkeypatch.setattr(faces_detect.time, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(faces_detect, "seconds_compiling", lambda: next(spent))
+
+    class Detector:
+        def detect(self, pixels, **options):
+            return []
+
+    assert faces_detect.timed_detection(Detector(), pixels, {}) == ([], 0.5)
+
+
+def test_quiet_reaches_the_compiler(model, good, monkeypatch):
+    monkeypatch.setenv("ANNEALED_QUIET", "")
+    assert run("faces", "detect", good, "--model", model, "--quiet").exit_code == 0
+    assert os.environ["ANNEALED_QUIET"] == "1"
+
+
+def test_warmup(monkeypatch):
+    from annealed.pipelines import warmup
+
+    done = []
+    monkeypatch.setattr(warmup, "PARTS", {"one": lambda: done.append(1), "two": lambda: done.append(2)})
+    (record,) = lines(run("warmup", "two", "--json", "--quiet"))
+    assert done == [2] and record["rows"][0]["part"] == "two" and record["rows"][0]["compiling"] == 0
+    bad = run("warmup", "three", "--json")
+    assert bad.exit_code == 2 and "three" in bad.stderr

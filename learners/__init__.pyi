@@ -6,6 +6,7 @@ from .fsa.estimators import FSAClassifier, FSARegressor
 from .fsa.path import FSAPath
 from .fsa.ranker import FSARanker
 from .kernel_machines.estimators import SparseFourierClassifier, SparseFourierRegressor
+from .kernel_machines.features import SparseFourierFeatures
 from .metric_learning.cross_validation import SDistCV
 from .metric_learning.sdist import SDist
 from .objective.chain import ChainLoss
@@ -77,6 +78,7 @@ __all__ = [
     "Schedule",
     "SelectionStability",
     "SparseFourierClassifier",
+    "SparseFourierFeatures",
     "SparseFourierRegressor",
     "SquaredLoss",
     "StabilizedTruncatedSGDClassifier",

@@ -193,6 +193,112 @@ def plot_loss(model, *, ax=None, **line):
     return ax
 
 
+def plot_inclusion(model, *, n_features: int = 30, threshold: float = 0.5, ax=None):
+    """Inclusion probabilities of the columns that the chains use most.
+
+    Parameters
+    ----------
+    model : SparseFourierClassifier or SparseFourierRegressor
+        Fitted.
+    n_features : int, default 30
+        Columns shown.
+    threshold : float, default 0.5
+        Where a line is drawn, in [0, 1].
+    ax : matplotlib.axes.Axes or None, default None
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Where it was drawn.
+    """
+    check_is_fitted(model, "inclusion_probabilities_")
+    ax = _axes(ax)
+    p = model.inclusion_probabilities_
+    order = np.argsort(-p, kind="stable")[:n_features]
+    ax.bar(np.arange(len(order)), p[order], color=["C0" if value >= threshold else _GREY for value in p[order]])
+    ax.axhline(threshold, color="0.5", linewidth=0.8, linestyle=":")
+    ax.set_xticks(np.arange(len(order)), [_name(model, j) for j in order], rotation=90, fontsize="small")
+    ax.set(ylabel="inclusion probability", ylim=(0, 1))
+    return ax
+
+
+def plot_interactions(model, *, n_pairs: int = 20, ax=None):
+    """Graph of the columns that act together: steps from one to the next within the atoms, per sample.
+
+    Parameters
+    ----------
+    model : SparseFourierClassifier or SparseFourierRegressor
+        Fitted.
+    n_pairs : int, default 20
+        Most edges drawn: the pairs with most steps, in either direction.
+    ax : matplotlib.axes.Axes or None, default None
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Where it was drawn. Width of an edge: steps per sample; size of a node: inclusion probability.
+    """
+    check_is_fitted(model, "transition_counts_")
+    ax = _axes(ax)
+    steps = model.transition_counts_[1:, 1:]
+    both = (steps + steps.T).tocoo()
+    upper = both.row < both.col
+    row, col, count = both.row[upper], both.col[upper], both.data[upper]
+    strongest = np.argsort(-count, kind="stable")[:n_pairs]
+    strongest = strongest[count[strongest] >= 0.02 * count.max(initial=0.0)]
+    row, col, count = row[strongest], col[strongest], count[strongest]
+    nodes = np.union1d(np.unique(np.r_[row, col]), np.flatnonzero(model.inclusion_probabilities_ >= 0.5)).astype(int)
+    angle = 2 * np.pi * np.arange(len(nodes)) / max(len(nodes), 1)
+    place = {node: (np.cos(a), np.sin(a)) for node, a in zip(nodes, angle)}
+    for i, j, c in zip(row, col, count):
+        ax.plot(*zip(place[i], place[j]), color="C0", linewidth=0.3 + 5.0 * c / count.max(), alpha=0.6, zorder=1)
+    for node, (x, y) in place.items():
+        ax.scatter(x, y, s=40 + 200 * model.inclusion_probabilities_[node], color="C1", zorder=2)
+        ax.annotate(_name(model, node), (x, y), (1.3 * x, 1.2 * y), ha="center", va="center", fontsize="small")
+    ax.set(xlim=(-1.7, 1.7), ylim=(-1.4, 1.4), aspect="equal")
+    ax.axis("off")
+    return ax
+
+
+def plot_chains(model, *, output: int = 0, axes=None):
+    """Traces of the chains: log likelihood and number of atoms, with their split R-hat.
+
+    Parameters
+    ----------
+    model : SparseFourierClassifier or SparseFourierRegressor
+        Fitted by chains.
+    output : int, default 0
+        Which output, of several classes.
+    axes : array of 2 matplotlib.axes.Axes or None, default None
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    ndarray of 2 matplotlib.axes.Axes
+        Where they were drawn.
+
+    Raises
+    ------
+    ValueError
+        If the model has no chains.
+    """
+    check_is_fitted(model, "traces_")
+    if model.solver == "annealed":
+        raise ValueError("solver='annealed' has no chains; expected a model fitted with solver='mcmc' or 'annealed+mcmc'")
+    axes = np.ravel(_panels(2, 1, sharey=False) if axes is None else axes)
+    at = (1 + np.arange(model.traces_.shape[2])) * model.n_iter / model.traces_.shape[2]
+    for i, (ax, name) in enumerate(zip(axes, ("log_likelihood", "n_components"))):
+        ax.plot(at, model.traces_[output, :, :, i].T, linewidth=0.7)
+        ax.axvline(model.n_iter // 2 if model.burn_in is None else model.burn_in, color="0.5", linewidth=0.8, linestyle=":")
+        values = model.traces_[output, :, len(at) // 10 :, i]
+        ax.set_ylim(values.min() - 0.1 * np.ptp(values) - 0.5, values.max() + 0.1 * np.ptp(values) + 0.5)
+        ax.set_title(f"{name.replace('_', ' ')}: R-hat {model.r_hat_[name]:.2f}", fontsize="medium")
+    axes[-1].set_xlabel("move")
+    return axes
+
+
 def _axes(ax):
     if ax is not None:
         return ax
@@ -201,13 +307,13 @@ def _axes(ax):
     return pyplot.subplots(layout="constrained")[1]
 
 
-def _panels(count: int, n_columns: int) -> Any:
+def _panels(count: int, n_columns: int, sharey: bool = True) -> Any:
     from matplotlib import pyplot
 
     columns = min(count, n_columns)
     rows = -(-count // columns)
     size = (3.0 * columns, 2.4 * rows)
-    figure, axes = pyplot.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False, sharey=True)
+    figure, axes = pyplot.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False, sharey=sharey)
     for spare in axes.ravel()[count:]:
         figure.delaxes(spare)
     return axes.ravel()[:count]

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from joblib import Parallel, delayed
 from scipy.sparse import csr_matrix
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from ..common.constructors import InheritsParameters
 from ..common.validation import check_choice, check_integer, check_jobs, check_real
 from .atoms import Prior
+from .bank import anneal_bank, polished
+from .description import DEGREES, ROWS_AT_ONCE, START_MASS, STEP_MASS, STOP_MASS, AtomFeatures
 from .diagnostics import effective_sample_size, r_hat
-from .gram import atom_features
 from .moves import NAMES
 from .prediction import columns_in_use, joined, mean_scores, transition_counts
 from .rows import Standardiser, correlated_groups
@@ -23,16 +20,16 @@ from .sampler import GAUSSIAN, LOGISTIC, Chain, run_chain
 from .screening import screen
 
 MOST_KEPT = 250  # samples per chain
-ROWS_AT_ONCE = 10_000  # of a prediction
-START_MASS, STOP_MASS, STEP_MASS = 1.0, 0.5, 0.5  # gamma, alpha_0 and the sum of the other alphas: those sum to one in the text
-DEGREES = 5.0  # of freedom of the frequencies
 
-PARAMETERS = """n_iter : int, default 20000
+PARAMETERS = """solver : {"mcmc", "annealed", "annealed+mcmc"}, default "mcmc"
+        Chains from the posterior; or banks of random atoms of which annealing keeps the useful ones, polished by uphill moves; or
+        chains that start from such banks.
+    n_iter : int, default 20000
         Moves of each chain, at least 1.
     burn_in : int or None, default None
         Moves before samples are kept, below ``n_iter``; None is half of them.
     n_chains : int, default 2
-        Chains, at least 1. Two or more tell whether they agree.
+        Chains, or banks, at least 1. Two or more tell whether they agree; predictions average over them.
     max_components : int, default 40
         Most atoms, at least 1. Memory is 16 bytes per row and atom.
     expected_components : float, default 5.0
@@ -46,6 +43,12 @@ PARAMETERS = """n_iter : int, default 20000
     screening : {"pairs", "triples"} or None, default "pairs"
         Half of the births come from a table of the most informative columns and products of two or three; None leaves only
         births from the prior, which find nothing among hundreds of columns.
+    n_components : int, default 50
+        Atoms of a bank that annealing keeps, at least 1.
+    n_bank : int, default 5000
+        Candidates of a bank in each round, at least 1.
+    n_rounds : int, default 4
+        Rounds that redraw candidates around the remaining atoms, at least 0.
     group_correlation : float, default 0.5
         Columns joined by correlations above it form a group, in (0, 1].
     max_samples : int or None, default 10000
@@ -95,7 +98,7 @@ REFERENCES = """References
        Journal of the American Statistical Association 108 (2013)."""
 
 
-class SparseFourierBase(InheritsParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class SparseFourierBase(AtomFeatures):
     """Chains over sparse frequencies for one output or several."""
 
     _chains: list[list[Chain]]
@@ -103,6 +106,7 @@ class SparseFourierBase(InheritsParameters, ClassNamePrefixFeaturesOutMixin, Tra
     def __init__(
         self,
         *,
+        solver="mcmc",
         n_iter=20000,
         burn_in=None,
         n_chains=2,
@@ -112,11 +116,15 @@ class SparseFourierBase(InheritsParameters, ClassNamePrefixFeaturesOutMixin, Tra
         frequency_scale=1.5,
         weight_precision=1.0,
         screening="pairs",
+        n_components=50,
+        n_bank=5000,
+        n_rounds=4,
         group_correlation=0.5,
         max_samples=10000,
         random_state=None,
         n_jobs=None,
     ):
+        self.solver = solver
         self.n_iter = n_iter
         self.burn_in = burn_in
         self.n_chains = n_chains
@@ -126,13 +134,18 @@ class SparseFourierBase(InheritsParameters, ClassNamePrefixFeaturesOutMixin, Tra
         self.frequency_scale = frequency_scale
         self.weight_precision = weight_precision
         self.screening = screening
+        self.n_components = n_components
+        self.n_bank = n_bank
+        self.n_rounds = n_rounds
         self.group_correlation = group_correlation
         self.max_samples = max_samples
         self.random_state = random_state
         self.n_jobs = n_jobs
 
     def _check_parameters(self) -> None:
-        for name in ("n_iter", "n_chains", "max_components", "max_order"):
+        check_choice("solver", self.solver, ("mcmc", "annealed", "annealed+mcmc"))
+        check_integer("n_rounds", self.n_rounds, 0)
+        for name in ("n_iter", "n_chains", "max_components", "max_order", "n_components", "n_bank"):
             check_integer(name, getattr(self, name), 1)
         for name in ("expected_components", "frequency_scale", "weight_precision"):
             check_real(name, getattr(self, name), 0.0, above=True)
@@ -148,28 +161,14 @@ class SparseFourierBase(InheritsParameters, ClassNamePrefixFeaturesOutMixin, Tra
         """Run the chains of each target, a column of ``targets`` (n_samples, n_outputs)."""
         self._standardiser = Standardiser.of(X)
         p = len(self._standardiser.usable)
-        prior = Prior(
-            p, min(self.max_order, max(p, 1)), START_MASS, STOP_MASS, STEP_MASS, float(self.expected_components),
-            float(self.frequency_scale), DEGREES,
-        )  # fmt: skip
-        burn_in = self.n_iter // 2 if self.burn_in is None else self.burn_in
-        settings: dict[str, Any] = {
-            "max_components": self.max_components if p else 0,
-            "precision": float(self.weight_precision),
-            "n_iter": self.n_iter,
-            "burn_in": burn_in,
-            "n_kept": min(MOST_KEPT, self.n_iter - burn_in),
-        }
+        prior = self._prior(p)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         streams = iter(np.random.SeedSequence(seed).spawn(1 + targets.shape[1] * self.n_chains))
         n = len(X)
         most = n if self.max_samples is None else min(n, self.max_samples)
         rows = _some_rows(np.random.default_rng(next(streams)), n, most)
         XT = self._standardiser.columns(X[rows])
-        self.groups_ = np.arange(X.shape[1])
-        self.groups_[self._standardiser.usable] = correlated_groups(XT, self.group_correlation)
-        self.groups_[np.setdiff1d(np.arange(X.shape[1]), self._standardiser.usable)] = -1
-        self.groups_ = np.unique(self.groups_, return_inverse=True)[1]
+        self._set_groups(XT, X.shape[1])
         jobs = []
         for target in targets.T:
             table = screen(XT, target[rows], self.frequency_scale, self.screening, prior.max_order)
@@ -178,16 +177,48 @@ class SparseFourierBase(InheritsParameters, ClassNamePrefixFeaturesOutMixin, Tra
         def one(target, table, stream):
             rng = np.random.default_rng(stream)
             if most == n:
-                return run_chain(likelihood, XT, target, prior, table, rng, **settings)
+                return self._chain(likelihood, XT, target, prior, table, rng)
             rows = _some_rows(rng, n, most)
-            return run_chain(likelihood, self._standardiser.columns(X[rows]), target[rows], prior, table, rng, **settings)
+            return self._chain(likelihood, self._standardiser.columns(X[rows]), target[rows], prior, table, rng)
 
         found = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(one)(*job) for job in jobs)
         self._chains = [found[i : i + self.n_chains] for i in range(0, len(found), self.n_chains)]
         self._kept = [joined([chain.kept for chain in chains]) for chains in self._chains]
         self._describe_columns(X.shape[1])
         self._describe_atoms(X.shape[1])
-        self._describe_chains(burn_in)
+        self._describe_chains()
+
+    def _prior(self, p: int) -> Prior:
+        order = min(self.max_order, max(p, 1))
+        masses = (START_MASS, STOP_MASS, STEP_MASS)
+        return Prior(p, order, *masses, float(self.expected_components), float(self.frequency_scale), DEGREES)
+
+    def _set_groups(self, XT, n_features: int) -> None:
+        """Groups of the usable columns; the constant ones form one more."""
+        groups = np.full(n_features, -1)
+        groups[self._standardiser.usable] = correlated_groups(XT, self.group_correlation)
+        self.groups_ = np.unique(groups, return_inverse=True)[1]
+
+    def _chain(self, likelihood, XT, target, prior, table, rng) -> Chain:
+        precision = float(self.weight_precision)
+        most = self.max_components if len(XT) else 0
+        start = None
+        if self.solver != "mcmc" and len(XT):
+            deviation = target.std()
+            standard = (target - target.mean()) / (deviation if deviation > 0 else 1.0)
+            wanted = self.n_components if self.solver == "annealed" else min(self.n_components, most)
+            sizes = {"n_components": wanted, "n_bank": self.n_bank, "n_rounds": self.n_rounds}
+            start = anneal_bank(XT, standard[:, None], prior, [table], rng, **sizes)
+            if self.solver == "annealed":
+                return polished(likelihood, XT, target, prior, table, rng, start, precision)
+        burn_in = self._burn_in()
+        return run_chain(
+            likelihood, XT, target, prior, table, rng, max_components=most, precision=precision, n_iter=self.n_iter,
+            burn_in=burn_in, n_kept=min(MOST_KEPT, self.n_iter - burn_in), start=start,
+        )  # fmt: skip
+
+    def _burn_in(self) -> int:
+        return self.n_iter // 2 if self.burn_in is None else self.burn_in
 
     def _describe_columns(self, n_features: int) -> None:
         usable = self._standardiser.usable
@@ -203,57 +234,28 @@ class SparseFourierBase(InheritsParameters, ClassNamePrefixFeaturesOutMixin, Tra
         shape = (n_features + 1, n_features + 1)
         self.transition_counts_ = csr_matrix((counts.data, (state[counts.row], state[counts.col])), shape=shape)
 
-    def _describe_atoms(self, n_features: int) -> None:
-        """The kept sample of the greatest posterior probability of each output."""
-        scaler = self._standardiser
-        best = [int(np.argmax(kept.score)) for kept in self._kept]
-        self.atoms_: list[tuple[int, ...]] = []
-        weights, values, rows, columns = [], [], [], []
-        for kept, s in zip(self._kept, best):
-            size = kept.size[s]
-            weights.append(kept.coef[s, : 1 + 2 * size])
-            for l in range(size):
-                n = kept.length[s, l]
-                columns.append(kept.columns[s, l, :n])
-                rows.append(np.full(n, len(self.atoms_)))
-                values.append(kept.omega[s, l, :n])
-                self.atoms_.append(tuple(int(j) for j in scaler.usable[columns[-1]]))
-        at = np.concatenate([np.empty(0, np.int64), *columns]).astype(np.int64)
-        row = np.concatenate([np.empty(0, np.int64), *rows]).astype(np.int64)
-        value = np.concatenate([np.empty(0), *values]) / scaler.deviation[at]
-        shape = (len(self.atoms_), n_features)
-        self.frequencies_ = csr_matrix((value / scaler.unit[at], (row, scaler.usable[at])), shape=shape)
-        self.phases_ = np.bincount(row, value * scaler.mean[at], minlength=len(self.atoms_))
-        self._n_features_out = 2 * len(self.atoms_)
-        self._weights = np.zeros((len(weights), 1 + 2 * len(self.atoms_)))
-        first = 1
-        for q, weight in enumerate(weights):
-            self._weights[q, 0] = weight[0]
-            self._weights[q, first : first + len(weight) - 1] = weight[1:]
-            first += len(weight) - 1
-
-    def _describe_chains(self, burn_in: int) -> None:
+    def _describe_chains(self) -> None:
         self.n_components_ = np.array([[chain.kept.size for chain in chains] for chains in self._chains])
         self.traces_ = np.array([[chain.trace for chain in chains] for chains in self._chains])
         tried = np.sum([chain.tried for chains in self._chains for chain in chains], axis=0)
         accepted = np.sum([chain.accepted for chains in self._chains for chain in chains], axis=0)
         self.acceptance_ = {name: float(a / max(t, 1)) for name, a, t in zip(NAMES, accepted, tried)}
         n_traced = self.traces_.shape[2]
-        late = self.traces_[:, :, -(-burn_in * n_traced // self.n_iter) :]
+        late = self.traces_[:, :, -(-self._burn_in() * n_traced // self.n_iter) :]
         self.r_hat_, self.effective_sample_size_ = {}, {}
         for i, name in enumerate(("log_likelihood", "n_components")):
             self.r_hat_[name] = max(r_hat(traces) for traces in late[..., i])
             self.effective_sample_size_[name] = min(effective_sample_size(traces) for traces in late[..., i])
+        if self.solver == "annealed":  # no chains, but banks
+            self.r_hat_ = dict.fromkeys((*self.r_hat_, "inclusion"), float("nan"))
+            self.effective_sample_size_ = dict.fromkeys(self.effective_sample_size_, float("nan"))
+            return
         worst = [1.0]
         for chains in self._chains:
             used = np.array([columns_in_use(chain.kept, len(self._standardiser.usable)).toarray() for chain in chains])
             share = used.mean(axis=(0, 1))
             worst += [r_hat(used[:, :, j]) for j in np.flatnonzero((share > 0.05) & (share < 0.95))]
         self.r_hat_["inclusion"] = max(worst)
-
-    def _rows(self, X):
-        check_is_fitted(self)
-        return validate_data(self, X, dtype=np.float64, reset=False)
 
     def _mean_scores(self, X, squash: bool) -> np.ndarray:
         """Mean scores (n_samples, n_outputs) over the samples."""
@@ -266,33 +268,6 @@ class SparseFourierBase(InheritsParameters, ClassNamePrefixFeaturesOutMixin, Tra
                 found[part, q] = mean_scores(kept, XT, squash)
         return found
 
-    def transform(self, X):
-        """Cos and sin of each of ``atoms_``.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows, in the units of the training data.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, 2 n_atoms)
-            Cos and sin of the first atom, of the second, and so on.
-        """
-        X = self._rows(X)
-        found = np.empty((len(X), 2 * len(self.atoms_)))
-        for first in range(0, len(X), ROWS_AT_ONCE):
-            XT = self._standardiser.columns(X[first : first + ROWS_AT_ONCE])
-            phase, features = np.empty(XT.shape[1]), np.empty((2, XT.shape[1]))
-            place = 0
-            for kept in self._kept:
-                s = int(np.argmax(kept.score))
-                for l in range(kept.size[s]):
-                    atom_features(kept.columns[s, l], kept.omega[s, l], kept.length[s, l], XT, phase, features)
-                    found[first : first + ROWS_AT_ONCE, place : place + 2] = features.T
-                    place += 2
-        return found
-
     def get_support(self, indices=False, *, threshold=0.5):
         """Columns that are probably needed.
 
@@ -301,7 +276,7 @@ class SparseFourierBase(InheritsParameters, ClassNamePrefixFeaturesOutMixin, Tra
         indices : bool, default False
             Return numbers of columns instead of a mask.
         threshold : float, default 0.5
-            Least inclusion probability, in (0, 1].
+            The inclusion probability is above it, in [0, 1).
 
         Returns
         -------
@@ -309,8 +284,8 @@ class SparseFourierBase(InheritsParameters, ClassNamePrefixFeaturesOutMixin, Tra
             Mask of shape (n_features,), or numbers of the columns.
         """
         check_is_fitted(self)
-        check_real("threshold", threshold, 0.0, 1.0, above=True)
-        mask = self.inclusion_probabilities_ >= threshold
+        check_real("threshold", threshold, 0.0, 1.0, below=True)
+        mask = self.inclusion_probabilities_ > threshold
         return np.flatnonzero(mask) if indices else mask
 
 

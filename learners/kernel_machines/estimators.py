@@ -7,12 +7,13 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import logit
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..common.docstrings import fill_docstring
 from ..common.targets import class_codes, unit_variance
 from ..common.validation import check_choice
 from .base import ATTRIBUTES, LIKELIHOODS, PARAMETERS, REFERENCES, SparseFourierBase
+from .discriminant import MOST_ROWS, neighbour_chain, neighbour_probabilities
 from .sampler import GAUSSIAN
 
 TEXTS = {"parameters": PARAMETERS, "attributes": ATTRIBUTES, "references": REFERENCES}
@@ -31,6 +32,10 @@ class SparseFourierClassifier(ClassifierMixin, SparseFourierBase):
     likelihood : {"gaussian", "logistic"}, default "gaussian"
         Least squares on labels -1 and +1 with the noise integrated out: fast and sparse; or logistic by Polya-Gamma variables
         [4]_: probabilities, at several times the cost. Several classes: one against the rest.
+    discriminant : {"weights", "neighbours"}, default "weights"
+        Weighted sum of the features, the weights integrated out; or that of [1]_, (4.4): similarity to the nearest row of one class
+        minus that to the other's, all atoms with the same weight, in O(N^2) time per move and on at most 2,000 rows. It needs
+        ``solver="mcmc"`` and takes ``likelihood="logistic"`` whatever is given.
     {parameters}
 
     Attributes
@@ -38,7 +43,7 @@ class SparseFourierClassifier(ClassifierMixin, SparseFourierBase):
     classes_ : ndarray of shape (n_classes,)
         Labels in ascending order.
     coef_ : ndarray of shape (n_outputs, 2 n_atoms)
-        Weights of what ``transform`` returns; one output for two classes.
+        Weights of what ``transform`` returns; one output for two classes. Not with ``discriminant="neighbours"``.
     intercept_ : ndarray of shape (n_outputs,)
     {attributes}
 
@@ -54,9 +59,10 @@ class SparseFourierClassifier(ClassifierMixin, SparseFourierBase):
     array([3, 7])
     """
 
-    def __init__(self, *, likelihood="gaussian", **parameters: Any):
+    def __init__(self, *, likelihood="gaussian", discriminant="weights", **parameters: Any):
         super().__init__(**parameters)
         self.likelihood = likelihood
+        self.discriminant = discriminant
 
     def fit(self, X, y) -> Self:
         """Run the chains.
@@ -79,19 +85,49 @@ class SparseFourierClassifier(ClassifierMixin, SparseFourierBase):
         """
         self._check_parameters()
         check_choice("likelihood", self.likelihood, tuple(LIKELIHOODS))
+        check_choice("discriminant", self.discriminant, ("weights", "neighbours"))
+        if self.discriminant == "neighbours":
+            check_choice("solver", self.solver, ("mcmc",))
         X, y = validate_data(self, X, y, dtype=np.float64)
         self.classes_, codes = class_codes(y)
         inside = codes[:, None] == (np.arange(len(self.classes_)) if len(self.classes_) > 2 else np.array([1]))
         targets = inside.astype(np.float64)
-        if self.likelihood == "gaussian":
+        self._squash = self.likelihood == "logistic" or self.discriminant == "neighbours"
+        if not self._squash:
             targets, self._centre, self._deviation = unit_variance(2.0 * targets - 1.0, np.full(len(y), 1.0 / len(y)))
         else:
             self._centre, self._deviation = np.zeros(1), np.ones(1)
         self._fit_outputs(X, targets, LIKELIHOODS[self.likelihood])
-        weights = self._weights * np.reshape(self._deviation, (-1, 1))
-        self.coef_, self.intercept_ = weights[:, 1:], weights[:, 0] + self._centre
+        if self.discriminant == "weights":
+            weights = self._weights * np.reshape(self._deviation, (-1, 1))
+            self.coef_, self.intercept_ = weights[:, 1:], weights[:, 0] + self._centre
         self._least = 1.0 / (len(y) + 2.0)
         return self
+
+    def _chain(self, likelihood, XT, target, prior, table, rng):
+        if self.discriminant == "weights":
+            return super()._chain(likelihood, XT, target, prior, table, rng)
+        if len(target) > MOST_ROWS:
+            rows = np.sort(rng.choice(len(target), MOST_ROWS, replace=False))
+            XT, target = np.ascontiguousarray(XT[:, rows]), target[rows]
+        sizes = {"max_components": self.max_components if len(XT) else 0, "n_iter": self.n_iter, "burn_in": self._burn_in()}
+        chain = neighbour_chain(XT, target, prior, table, rng, **sizes)
+        chain.rows = (XT, target)
+        return chain
+
+    def _mean_scores(self, X, squash: bool) -> np.ndarray:
+        if self.discriminant == "weights":
+            return super()._mean_scores(X, squash)
+        X = self._rows(X)
+        found = np.zeros((len(X), len(self._chains)))
+        for first in range(0, len(X), MOST_ROWS):
+            part = slice(first, first + MOST_ROWS)
+            XT = self._standardiser.columns(X[part])
+            for q, chains in enumerate(self._chains):
+                for chain in chains:
+                    assert chain.rows is not None
+                    found[part, q] += neighbour_probabilities(chain.kept, *chain.rows, XT) / len(chains)
+        return found
 
     def decision_function(self, X) -> np.ndarray:
         """Scores of the classes: the mean least-squares score, or the logit of the mean probability.
@@ -105,8 +141,9 @@ class SparseFourierClassifier(ClassifierMixin, SparseFourierBase):
         ndarray of shape (n_samples,) or (n_samples, n_classes)
             For two classes one score, positive for ``classes_[1]``; else one for each class.
         """
-        scores = self._mean_scores(X, self.likelihood == "logistic")
-        if self.likelihood == "logistic":
+        check_is_fitted(self)
+        scores = self._mean_scores(X, self._squash)
+        if self._squash:
             scores = logit(np.clip(scores, 1e-12, 1.0 - 1e-12))
         else:
             scores = scores * self._deviation + self._centre
@@ -139,7 +176,7 @@ class SparseFourierClassifier(ClassifierMixin, SparseFourierBase):
             In the order of ``classes_``.
         """
         scores = self.decision_function(X)
-        if self.likelihood == "logistic":
+        if self._squash:
             p = 1.0 / (1.0 + np.exp(-scores))
         else:
             p = np.clip(0.5 + 0.5 * scores, self._least, 1.0 - self._least)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
 from .screening import BLOCK, correlations
 
 FARTHEST = 1e3  # standard deviations: beyond, the phase of a wave says nothing, and its cosine loses digits
+MOST_CLUSTERED = 2000  # columns in one component; larger ones are one group
 
 
 @dataclass
@@ -47,19 +49,27 @@ class Standardiser:
 
 
 def correlated_groups(XT: np.ndarray, least: float) -> np.ndarray:
-    """Number of the group of each column: columns joined by chains of correlations above ``least``.
+    """Number of the group of each column: average linkage of absolute correlations, cut at ``least``.
 
-    Among few rows, correlations that chance alone reaches among so many columns join nothing.
+    Only columns that a chain of such correlations joins are clustered, so that no matrix of all columns is formed. Among few rows,
+    correlations that chance alone reaches among so many columns join nothing.
     """
     p, n = XT.shape
     least = max(least, 2.0 * np.sqrt(np.log(p + 1.0) / n))
     values = np.ascontiguousarray(XT, dtype=np.float32)
-    rows, columns = [], []
+    rows, columns = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for first in range(0, p, BLOCK):
         row, column = np.nonzero(np.abs(correlations(values, first, min(first + BLOCK, p))) > least)
         rows.append(row + first)
         columns.append(column)
-    if not rows:
-        return np.empty(0, np.int64)
     i, j = np.concatenate(rows), np.concatenate(columns)
-    return connected_components(coo_matrix((np.ones(len(i), bool), (i, j)), shape=(p, p)), directed=False)[1].astype(np.int64)
+    joined = coo_matrix((np.ones(len(i), bool), (i, j)), shape=(p, p))
+    component = connected_components(joined, directed=False)[1] if p else np.empty(0, np.int64)
+    groups = component.astype(np.int64)
+    for which in np.flatnonzero(np.bincount(component) > 2):
+        inside = np.flatnonzero(component == which)
+        if len(inside) <= MOST_CLUSTERED:
+            distance = np.clip(1.0 - np.abs(np.corrcoef(XT[inside])), 0.0, 1.0)[np.triu_indices(len(inside), 1)]
+            parts = fcluster(linkage(distance, "average"), 1.0 - least, "distance")
+            groups[inside] = groups.max() + parts
+    return np.unique(groups, return_inverse=True)[1]

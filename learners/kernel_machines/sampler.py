@@ -39,6 +39,7 @@ class Chain:
     trace: np.ndarray  # (n_traced, 2): log likelihood and number of atoms along the whole run
     tried: np.ndarray  # (9,) proposals of each move
     accepted: np.ndarray  # (9,)
+    rows: tuple[np.ndarray, np.ndarray] | None = None  # columns and labels, for the discriminant of the neighbours
 
 
 def empty_kept(n_kept: int, max_components: int, max_order: int) -> Kept:
@@ -69,6 +70,7 @@ def run_chain(
     n_kept: int,
     start: Atoms | None = None,
     probabilities: np.ndarray = PROBABILITIES,
+    greedy: bool = False,
 ) -> Chain:
     """Run one chain.
 
@@ -93,6 +95,8 @@ def run_chain(
         Atoms at the start; none by default.
     probabilities : (9,) ndarray
         How often each move is tried.
+    greedy : bool
+        Accept every improvement and nothing else.
 
     Returns
     -------
@@ -110,7 +114,8 @@ def run_chain(
     trace, counts = np.zeros((n_traced, 2)), np.zeros((len(PROBABILITIES), 2), np.int64)
     gram.target[:] = y - 0.5 if likelihood == LOGISTIC else y
     cumulative = np.cumsum(probabilities)
-    _run(likelihood, XT, y, atoms, size, prior, table, gram, precision, cumulative, n_iter, burn_in, rng, kept, trace, counts)
+    mode = (likelihood, greedy, n_iter, burn_in)
+    _run(mode, XT, y, atoms, size, prior, table, gram, precision, cumulative, rng, kept, trace, counts)
     return Chain(kept, trace, counts[:, 0], counts[:, 1])
 
 
@@ -187,7 +192,7 @@ def log_prior(atoms, size, prior):
 
 
 @njit(cache=True, nogil=True)
-def _replace_atom(atoms, size, removed, n, columns, omega):
+def replace_atom(atoms, size, removed, n, columns, omega):
     """Carry out a move on the atoms; their new number."""
     if n == 0:
         size -= 1
@@ -204,9 +209,8 @@ def _replace_atom(atoms, size, removed, n, columns, omega):
 
 
 @njit(cache=True, nogil=True)
-def _run(
-    likelihood, XT, y, atoms, size, prior, table, gram, precision, cumulative, n_iter, burn_in, rng, kept, trace, counts
-):  # fmt: skip
+def _run(mode, XT, y, atoms, size, prior, table, gram, precision, cumulative, rng, kept, trace, counts):
+    likelihood, greedy, n_iter, burn_in = mode
     columns, omega = np.zeros(prior.max_order, np.int64), np.zeros(prior.max_order)
     coef = np.zeros(len(gram.features))
     square, power = 0.0, NOISE_SHAPE + 0.5 * len(y)
@@ -234,11 +238,11 @@ def _run(
                     ratio -= power * math.log(max(rest - 0.5 * quad, 1e-300) / max(rest, 1e-300))
                 else:
                     ratio += 0.5 * quad
-            if math.log(1.0 - rng.random()) < ratio:
+            if ratio > (0.0 if greedy else math.log(1.0 - rng.random())):
                 counts[kind, 1] += 1
                 if likelihood != PRIOR_ONLY:
                     commit(gram, size, removed, n > 0, logdet, quad)
-                size = _replace_atom(atoms, size, removed, n, columns, omega)
+                size = replace_atom(atoms, size, removed, n, columns, omega)
                 n_accepted += 1
                 if likelihood == GAUSSIAN and n_accepted % REFRESH == 0:
                     refresh(gram, size, precision)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from annealed.learners import SparseFourierClassifier, SparseFourierRegressor
+from annealed.learners import SparseFourierClassifier, SparseFourierFeatures, SparseFourierRegressor, plots
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 FAST = {"n_iter": 600, "random_state": 0}
@@ -13,6 +13,9 @@ FAST = {"n_iter": 600, "random_state": 0}
         SparseFourierClassifier(**FAST),
         SparseFourierClassifier(likelihood="logistic", **FAST),
         SparseFourierRegressor(**FAST),
+        SparseFourierRegressor(solver="annealed", n_bank=200, n_components=20, n_rounds=1, random_state=0),
+        SparseFourierClassifier(discriminant="neighbours", n_iter=300, random_state=0),
+        SparseFourierFeatures(5, n_bank=100, n_rounds=1, random_state=0),
     ]
 )
 def test_scikit_learn_checks(estimator, check):
@@ -105,6 +108,10 @@ def test_rows_are_sampled_and_columns_blocked():
         ({"screening": "quadruples"}, "screening='quadruples' is unknown"),
         ({"frequency_scale": 0.0}, "frequency_scale=0.0 is not valid; expected a number > 0"),
         ({"max_order": 0}, "max_order=0 is not valid"),
+        ({"solver": "exact"}, "solver='exact' is unknown"),
+        ({"discriminant": "nearest"}, "discriminant='nearest' is unknown"),
+        ({"discriminant": "neighbours", "solver": "annealed"}, "solver='annealed' is unknown; expected one of"),
+        ({"n_bank": 0}, "n_bank=0 is not valid"),
         ({"n_jobs": 0}, "n_jobs=0 is not valid"),
         ({"max_samples": 0}, "max_samples=0 is not valid"),
         ({"group_correlation": 2.0}, "group_correlation=2.0 is not valid"),
@@ -160,3 +167,52 @@ def test_noise_selects_nothing():
         y = rng.integers(0, 2, 200)
         found.append(SparseFourierClassifier(n_iter=6000, random_state=seed).fit(X, y).get_support().sum())
     assert np.mean(found) <= 1.0
+
+
+@pytest.mark.parametrize("solver", ["annealed", "annealed+mcmc"])
+@pytest.mark.parametrize("likelihood", ["gaussian", "logistic"])
+def test_the_annealed_bank(solver, likelihood):
+    X, y = xor(600, 100)
+    settings = {"solver": solver, "likelihood": likelihood, "n_bank": 2000, "n_iter": 4000, "random_state": 0}
+    model = SparseFourierClassifier(**settings).fit(X[:300], y[:300])
+    assert {3, 7} <= set(model.get_support(indices=True).tolist())
+    assert model.score(X[300:], y[300:]) > 0.8
+
+
+def test_features_for_a_linear_model():
+    X, y = xor(600, 100)
+    transformer = SparseFourierFeatures(10, n_bank=2000, random_state=0)
+    found = transformer.fit_transform(X, y)
+    assert found.shape == (600, 20) and {3, 7} <= set(transformer.get_support(indices=True).tolist())
+    np.testing.assert_allclose(found[:, ::2], np.cos(X @ transformer.frequencies_.T - transformer.phases_), atol=1e-8)
+    again = SparseFourierFeatures(10, n_bank=2000, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(again.transform(X), found)
+
+
+def test_the_discriminant_of_the_neighbours():
+    X, y = xor(600, 10)
+    model = SparseFourierClassifier(discriminant="neighbours", n_iter=3000, random_state=0).fit(X[:200], y[:200])
+    assert {3, 7} <= set(model.get_support(indices=True).tolist())
+    assert model.score(X[200:], y[200:]) > 0.75
+
+
+def test_three_way_parity_needs_triples():
+    rng = np.random.default_rng(0)
+    signs = rng.choice([-1.0, 1.0], (1600, 2))
+    y = rng.choice([-1.0, 1.0], 1600)
+    X = rng.standard_normal((1600, 30))
+    X[:, :3] = np.column_stack([signs, signs.prod(axis=1) * y]) + 0.5 * X[:, :3]
+    model = SparseFourierClassifier(screening="triples", n_iter=6000, random_state=0).fit(X[:1000], y[:1000])
+    assert model.get_support(indices=True).tolist() == [0, 1, 2]
+    assert model.score(X[1000:], y[1000:]) > 0.88
+
+
+def test_pictures():
+    X, y = xor()
+    model = SparseFourierClassifier(n_iter=4000, random_state=0).fit(X, y)
+    ax = plots.plot_inclusion(model, n_features=5)
+    assert [label.get_text() for label in ax.get_xticklabels()][:2] == ["column 3", "column 7"]
+    assert len(plots.plot_interactions(model).lines) >= 1
+    assert len(plots.plot_chains(model)[0].lines) == 3
+    with pytest.raises(ValueError, match="has no chains"):
+        plots.plot_chains(SparseFourierClassifier(solver="annealed", n_bank=100, random_state=0).fit(X, y))

@@ -1,0 +1,163 @@
+"""An annealed bank: thousands of random sparse frequencies, of which feature selection with annealing keeps the useful ones.
+
+A few rounds redraw candidates around the atoms that remain, with the moves of the chains but without their acceptance rule.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from ..designs.dense import DenseDesign
+from ..objective.losses import SquaredLoss
+from ..solvers.annealing import anneal
+from ..solvers.schedules import as_schedule, step_counts
+from ..solvers.step_size import annealing_step
+from .atoms import Atoms, Prior, empty_atoms
+from .gram import atom_features, empty_gram, refresh
+from .moves import BIRTH, COLUMN, GROW, NEIGHBOUR, SHRINK, WALK, propose
+from .sampler import GAUSSIAN, Chain, run_chain
+from .screening import Table
+
+N_STEPS, SPEED, MOMENTUM = 40, 30.0, 0.9  # of the annealing; choices
+WIDER = 4  # atoms that remain in all rounds but the last, as a multiple of those wanted
+CHILDREN = np.array([GROW, SHRINK, COLUMN, NEIGHBOUR, WALK, WALK, BIRTH])  # moves that make candidates, equally often
+POLISH = 3000  # moves
+EM_STEPS = 20
+
+
+@njit(cache=True, nogil=True)
+def _fill(atoms, size, parents, prior, table, kinds, rng):
+    """Add candidates to the first ``size`` atoms until ``atoms`` is full: births, and changes of ``parents``."""
+    n_parents = len(parents.length)
+    columns, omega = np.zeros(prior.max_order, np.int64), np.zeros(prior.max_order)
+    while size < len(atoms.length):
+        kind = kinds[int(rng.random() * len(kinds))] if n_parents > 1 else BIRTH
+        possible, _, n, _ = propose(kind, parents, n_parents - 1 if kind == BIRTH else n_parents, prior, table, columns, omega, rng)
+        if possible:
+            atoms.columns[size, :n] = columns[:n]
+            atoms.omega[size, :n] = omega[:n]
+            atoms.length[size] = n
+            size += 1
+
+
+@njit(cache=True, nogil=True)
+def _bank_features(atoms, XT, out):
+    phase, pair = np.empty(XT.shape[1]), np.empty((2, XT.shape[1]))
+    for l in range(len(atoms.length)):
+        atom_features(atoms.columns[l], atoms.omega[l], atoms.length[l], XT, phase, pair)
+        out[2 * l : 2 * l + 2] = pair
+
+
+def anneal_bank(
+    XT: np.ndarray,
+    targets: np.ndarray,
+    prior: Prior,
+    tables: list[Table],
+    rng: np.random.Generator,
+    *,
+    n_components: int,
+    n_bank: int,
+    n_rounds: int,
+) -> Atoms:
+    """Select atoms.
+
+    Parameters
+    ----------
+    XT : (p, N) ndarray
+        Standardised columns.
+    targets : (N, n_outputs) ndarray
+        Of mean 0 and variance 1; the outputs share the atoms.
+    prior : Prior
+    tables : list of Table
+        One for each output.
+    rng : Generator
+    n_components, n_bank, n_rounds : int
+        Atoms that remain, candidates in each round, rounds after the first.
+
+    Returns
+    -------
+    Atoms
+    """
+    n = XT.shape[1]
+    weight, loss = np.full(n, 1.0 / n), SquaredLoss()
+    n_bank = max(n_bank, n_components)
+    features = np.empty((2 * n_bank, n), np.float32)
+    kept = empty_atoms(1, prior.max_order)
+    for step in range(n_rounds + 1):
+        atoms = empty_atoms(n_bank, prior.max_order)
+        size = len(kept.length) if step else 0
+        for mine, given in zip(atoms, kept):
+            mine[:size] = given[:size]
+        for q, table in enumerate(tables):
+            part = Atoms(*(values[: size + (q + 1) * (n_bank - size) // len(tables)] for values in atoms))
+            _fill(part, size + q * (n_bank - size) // len(tables), kept, prior, table, CHILDREN, rng)
+        _bank_features(atoms, XT, features)
+        left = n_components if step == n_rounds else min(WIDER * n_components, n_bank)
+        found = anneal(
+            DenseDesign(features.T, weight),
+            targets,
+            loss,
+            step_counts(as_schedule("inverse", SPEED), n_bank, left, N_STEPS),
+            sample_weight=weight,
+            learning_rate=annealing_step(loss, weight),
+            momentum=MOMENTUM,
+            groups=np.repeat(np.arange(n_bank), 2),
+        )
+        remaining = np.unique(found.kept // 2)
+        kept = Atoms(*(values[remaining] for values in atoms))
+    return kept
+
+
+def polished(
+    likelihood: int,
+    XT: np.ndarray,
+    y: np.ndarray,
+    prior: Prior,
+    table: Table,
+    rng: np.random.Generator,
+    start: Atoms,
+    precision: float,
+) -> Chain:
+    """Uphill moves from the bank's atoms: columns that do not pay are dropped, frequencies adjusted; then the weights.
+
+    Parameters
+    ----------
+    likelihood : int
+        ``GAUSSIAN`` or ``LOGISTIC``: for the weights. The moves take the Gaussian one.
+    XT : (p, N) ndarray
+    y : (N,) ndarray
+        As for :func:`~.sampler.run_chain`.
+    prior : Prior
+    table : Table
+    rng : Generator
+    start : Atoms
+    precision : float
+
+    Returns
+    -------
+    Chain
+        With one kept sample.
+    """
+    target = y if likelihood == GAUSSIAN else (y - y.mean()) / max(y.std(), 1e-12)
+    chain = run_chain(
+        GAUSSIAN, XT, target, prior, table, rng, max_components=len(start.length), precision=precision,
+        n_iter=POLISH, burn_in=POLISH - 1, n_kept=1, start=start, greedy=True,
+    )  # fmt: skip
+    if likelihood == GAUSSIAN:
+        return chain
+    kept = chain.kept
+    size = int(kept.size[0])
+    n = 1 + 2 * size
+    gram = empty_gram(XT.shape[1], size)
+    for l in range(size):
+        pair = gram.features[1 + 2 * l : 3 + 2 * l]
+        atom_features(kept.columns[0, l], kept.omega[0, l], kept.length[0, l], XT, gram.phase, pair)
+    gram.target[:] = y - 0.5
+    scores = np.zeros(len(y))
+    for _ in range(EM_STEPS):  # the means of the Polya-Gamma variables and the weights in turn
+        gram.weight[:] = np.where(np.abs(scores) > 1e-6, np.tanh(0.5 * scores) / (2.0 * np.where(scores == 0, 1.0, scores)), 0.25)
+        refresh(gram, size, precision)
+        kept.coef[0, :n] = gram.inverse[:n, :n] @ gram.projection[:n]
+        scores = kept.coef[0, :n] @ gram.features[:n]
+    return chain

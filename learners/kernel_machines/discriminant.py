@@ -1,0 +1,176 @@
+"""The discriminant of the text, Ma (thesis), (4.4): the kernel to the nearest row of one class minus that to the other's.
+
+The kernel is the mean of cos(omega'(x - x')) over the atoms, all weights alike. Labels are Bernoulli with the logistic function of
+the discriminant, whose neighbours exclude the row itself in training. A move costs O(N^2) time.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from .atoms import Prior, empty_atoms
+from .gram import atom_features
+from .moves import PROBABILITIES, pick, propose
+from .sampler import Chain, Kept, empty_kept, log_prior, replace_atom
+from .screening import Table
+
+MOST_ROWS = 2000  # of a chain: N^2 numbers are kept
+MOST_KEPT = 50
+
+
+def neighbour_chain(
+    XT: np.ndarray,
+    y: np.ndarray,
+    prior: Prior,
+    table: Table,
+    rng: np.random.Generator,
+    *,
+    max_components: int,
+    n_iter: int,
+    burn_in: int,
+) -> Chain:
+    """Run one chain.
+
+    Parameters
+    ----------
+    XT : (p, N) ndarray
+        Standardised columns.
+    y : (N,) ndarray
+        Labels 0 or 1.
+    prior : Prior
+    table : Table
+    rng : Generator
+    max_components, n_iter, burn_in : int
+        As for :func:`~.sampler.run_chain`.
+
+    Returns
+    -------
+    Chain
+        Without weights.
+    """
+    kept = empty_kept(min(MOST_KEPT, n_iter - burn_in), max_components, prior.max_order)
+    trace, counts = np.zeros((min(1000, n_iter), 2)), np.zeros((len(PROBABILITIES), 2), np.int64)
+    atoms = empty_atoms(max_components, prior.max_order)
+    order = np.argsort(-y, kind="stable")  # the positive class first
+    _run(
+        np.ascontiguousarray(XT[:, order]),
+        int(y.sum()),
+        atoms,
+        prior,
+        table,
+        np.cumsum(PROBABILITIES),
+        n_iter,
+        burn_in,
+        rng,
+        kept,
+        trace,
+        counts,
+    )
+    return Chain(kept, trace, counts[:, 0], counts[:, 1])
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def _largest(row, first, last):
+    found = -1e300
+    for j in range(first, last):
+        found = max(found, row[j])
+    return found
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def _log_likelihood(kernel, size, positive):
+    """Of the labels given the sums of cosines (N, N): the first ``positive`` rows have label 1."""
+    total, n = 0.0, len(kernel)
+    for i in range(n):
+        own = kernel[i, i]
+        kernel[i, i] = -1e300
+        first, second = _largest(kernel[i], 0, positive), _largest(kernel[i], positive, n)
+        kernel[i, i] = own
+        f = 0.0 if size == 0 or first < -1e200 or second < -1e200 else (first - second) / size
+        f = f if i < positive else -f
+        total -= math.log1p(math.exp(-f))
+    return total
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def _add(kernel, source, pair, sign):
+    """kernel = source + sign (c c' + s s')."""
+    c, s = pair[0], pair[1]
+    for i in range(len(kernel)):
+        a, b = sign * c[i], sign * s[i]
+        for j in range(len(kernel)):
+            kernel[i, j] = source[i, j] + a * c[j] + b * s[j]
+
+
+@njit(cache=True, nogil=True)
+def _run(XT, positive, atoms, prior, table, cumulative, n_iter, burn_in, rng, kept, trace, counts):
+    n_rows, size = XT.shape[1], 0
+    columns, omega = np.zeros(prior.max_order, np.int64), np.zeros(prior.max_order)
+    kernel, proposed = np.zeros((n_rows, n_rows)), np.zeros((n_rows, n_rows))
+    phase, pair = np.zeros(n_rows), np.zeros((2, n_rows))
+    value = _log_likelihood(kernel, size, positive)
+    n_traced, n_kept = 0, 0
+    for step in range(n_iter):
+        kind = pick(cumulative, rng)
+        counts[kind, 0] += 1
+        possible, removed, n, ratio = propose(kind, atoms, size, prior, table, columns, omega, rng)
+        if possible:
+            source = kernel
+            if removed >= 0:
+                atom_features(atoms.columns[removed], atoms.omega[removed], atoms.length[removed], XT, phase, pair)
+                _add(proposed, source, pair, -1.0)
+                source = proposed
+            if n > 0:
+                atom_features(columns, omega, n, XT, phase, pair)
+                _add(proposed, source, pair, 1.0)
+            after = size + (n > 0) - (removed >= 0)
+            new = _log_likelihood(proposed, after, positive)
+            if ratio + new - value > math.log(1.0 - rng.random()):
+                counts[kind, 1] += 1
+                value = new
+                kernel, proposed = proposed, kernel
+                size = replace_atom(atoms, size, removed, n, columns, omega)
+        if (step + 1) * len(trace) >= (n_traced + 1) * n_iter:
+            trace[n_traced, 0], trace[n_traced, 1] = value, size
+            n_traced += 1
+        if step >= burn_in and (step + 1 - burn_in) * len(kept.size) >= (n_kept + 1) * (n_iter - burn_in):
+            kept.columns[n_kept, :size] = atoms.columns[:size]
+            kept.length[n_kept, :size] = atoms.length[:size]
+            kept.omega[n_kept, :size] = atoms.omega[:size]
+            kept.size[n_kept] = size
+            kept.score[n_kept] = value + log_prior(atoms, size, prior)
+            n_kept += 1
+
+
+def neighbour_probabilities(kept: Kept, train: np.ndarray, y: np.ndarray, XT: np.ndarray) -> np.ndarray:
+    """Mean probability of label 1 of new rows.
+
+    Parameters
+    ----------
+    kept : Kept
+        Samples of one chain.
+    train : (p, N) ndarray
+        The chain's rows.
+    y : (N,) ndarray
+        Their labels, 0 or 1.
+    XT : (p, n) ndarray
+
+    Returns
+    -------
+    (n,) ndarray
+    """
+    total = np.zeros(XT.shape[1])
+    for s in range(len(kept.size)):
+        size = int(kept.size[s])
+        known, new = np.empty((2 * size, train.shape[1])), np.empty((2 * size, XT.shape[1]))
+        for data, features in ((train, known), (XT, new)):
+            phase = np.empty(data.shape[1])
+            for l in range(size):
+                atom = kept.columns[s, l], kept.omega[s, l], int(kept.length[s, l])
+                atom_features(*atom, data, phase, features[2 * l : 2 * l + 2])
+        kernel = new.T @ known / max(size, 1)
+        total += 1.0 / (1.0 + np.exp(-(kernel[:, y > 0].max(axis=1) - kernel[:, y == 0].max(axis=1))))
+    return total / len(kept.size)

@@ -1,0 +1,172 @@
+"""Sparse Fourier features alone, as a transformer for any linear model."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ..common.targets import class_codes, unit_variance
+from ..common.validation import check_choice, check_integer, check_real
+from .atoms import Prior
+from .bank import anneal_bank
+from .description import DEGREES, START_MASS, STEP_MASS, STOP_MASS, AtomFeatures
+from .rows import Standardiser
+from .sampler import empty_kept
+from .screening import screen
+
+EXPECTED = 5.0  # of the prior: the bank does not use it
+
+
+class SparseFourierFeatures(AtomFeatures):
+    """Cos and sin of sparse frequencies that annealing has selected among thousands of random ones, with the help of a target.
+
+    A supervised transformer; any linear model may follow. Columns are standardised. The features approximate a learnt
+    translation-invariant kernel (section 4.2 of [1]_).
+
+    Parameters
+    ----------
+    n_components : int, default 50
+        Atoms that remain, at least 1: twice as many features.
+    max_order : int, default 3
+        Most columns of an atom, at least 1.
+    frequency_scale : float, default 1.5
+        Scale of the frequencies in radians per standard deviation of a column, above 0.
+    n_bank : int, default 5000
+        Candidates in each round, at least 1. Memory is 8 bytes per row and candidate.
+    n_rounds : int, default 4
+        Rounds that redraw candidates around the remaining atoms, at least 0.
+    screening : {"pairs", "triples"} or None, default "pairs"
+        Half of the candidates come from a table of the most informative columns and products of two or three.
+    max_samples : int or None, default 10000
+        Rows, at least 1: more are drawn at random. None uses all.
+    random_state : int, RandomState or None, default None
+        Seed.
+
+    Attributes
+    ----------
+    atoms_ : list of tuple of int
+        Columns of each atom.
+    frequencies_ : csr_matrix of shape (n_atoms, n_features)
+        In radians per unit of X.
+    phases_ : ndarray of shape (n_atoms,)
+        The features are cos and sin of X frequencies_' - phases_.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        As everywhere in scikit-learn.
+
+    References
+    ----------
+    .. [1] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University, 2017, section 4.2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from annealed.learners import SparseFourierFeatures
+    >>> X = np.random.default_rng(0).standard_normal((600, 100))
+    >>> y = X[:, 3] * X[:, 7] > 0
+    >>> model = make_pipeline(SparseFourierFeatures(10, random_state=0), LogisticRegression()).fit(X[:400], y[:400])
+    >>> bool(model.score(X[400:], y[400:]) > 0.8)
+    True
+    """
+
+    def __init__(
+        self,
+        n_components=50,
+        *,
+        max_order=3,
+        frequency_scale=1.5,
+        n_bank=5000,
+        n_rounds=4,
+        screening="pairs",
+        max_samples=10000,
+        random_state=None,
+    ):
+        self.n_components = n_components
+        self.max_order = max_order
+        self.frequency_scale = frequency_scale
+        self.n_bank = n_bank
+        self.n_rounds = n_rounds
+        self.screening = screening
+        self.max_samples = max_samples
+        self.random_state = random_state
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+    def fit(self, X, y) -> Self:
+        """Select the atoms.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Labels of any type, or numbers: floats that are not whole.
+
+        Returns
+        -------
+        SparseFourierFeatures
+            The transformer itself.
+
+        Raises
+        ------
+        ValueError
+            One class only, NaN, or a parameter out of range.
+        """
+        for name in ("n_components", "max_order", "n_bank"):
+            check_integer(name, getattr(self, name), 1)
+        check_integer("n_rounds", self.n_rounds, 0)
+        check_real("frequency_scale", self.frequency_scale, 0.0, above=True)
+        check_choice("screening", self.screening, ("pairs", "triples", None))
+        if self.max_samples is not None:
+            check_integer("max_samples", self.max_samples, 1)
+        X, y = validate_data(self, X, y, dtype=np.float64)
+        if type_of_target(y) == "continuous":
+            targets = np.asarray(y, dtype=np.float64)[:, None]
+        else:
+            classes, codes = class_codes(y)
+            targets = np.eye(len(classes))[codes][:, 1:] if len(classes) == 2 else np.eye(len(classes))[codes]
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        if self.max_samples is not None and len(X) > self.max_samples:
+            rows = np.sort(rng.choice(len(X), self.max_samples, replace=False))
+            X, targets = X[rows], targets[rows]
+        targets = unit_variance(targets, np.full(len(X), 1.0 / len(X)))[0]
+        self._standardiser = Standardiser.of(X)
+        XT = self._standardiser.columns(X)
+        p = len(XT)
+        order = min(self.max_order, max(p, 1))
+        prior = Prior(p, order, START_MASS, STOP_MASS, STEP_MASS, EXPECTED, float(self.frequency_scale), DEGREES)
+        kept = empty_kept(1, self.n_components, order)
+        if p:
+            tables = [screen(XT, target, self.frequency_scale, self.screening, order) for target in targets.T]
+            sizes = {"n_components": self.n_components, "n_bank": self.n_bank, "n_rounds": self.n_rounds}
+            kept.columns[0], kept.length[0], kept.omega[0] = anneal_bank(XT, targets, prior, tables, rng, **sizes)
+            kept.size[0] = self.n_components
+        self._kept = [kept]
+        self._describe_atoms(X.shape[1])
+        return self
+
+    def get_support(self, indices=False):
+        """Columns that the atoms use.
+
+        Parameters
+        ----------
+        indices : bool, default False
+            Return numbers of columns instead of a mask.
+
+        Returns
+        -------
+        ndarray
+            Mask of shape (n_features,), or numbers of the columns.
+        """
+        check_is_fitted(self)
+        mask = np.zeros(self.n_features_in_, dtype=bool)
+        mask[self.frequencies_.nonzero()[1]] = True
+        return np.flatnonzero(mask) if indices else mask

@@ -13,11 +13,11 @@ from ..objective.losses import SquaredLoss
 from ..solvers.annealing import anneal
 from ..solvers.schedules import as_schedule, step_counts
 from ..solvers.step_size import annealing_step
-from .atoms import Atoms, Prior, empty_atoms
-from .gram import atom_features, empty_gram, refresh
-from .moves import BIRTH, COLUMN, GROW, NEIGHBOUR, SHRINK, WALK, propose
-from .sampler import GAUSSIAN, Chain, run_chain
-from .screening import Table
+from .chains.atoms import Atoms, Prior, empty_atoms
+from .chains.gram import atom_features, empty_gram, refresh
+from .chains.moves import BIRTH, COLUMN, GROW, NEIGHBOUR, SHRINK, WALK, propose
+from .chains.sampler import GAUSSIAN, Chain, run_chain
+from .chains.screening import Table
 
 N_STEPS, SPEED, MOMENTUM = 40, 30.0, 0.9  # of the annealing; choices
 WIDER = 4  # atoms that remain in all rounds but the last, as a multiple of those wanted
@@ -127,7 +127,7 @@ def polished(
         ``GAUSSIAN`` or ``LOGISTIC``: for the weights. The moves take the Gaussian one.
     XT : (p, N) ndarray
     y : (N,) ndarray
-        As for :func:`~.sampler.run_chain`.
+        As for :func:`~.chains.sampler.run_chain`.
     prior : Prior
     table : Table
     rng : Generator

@@ -9,15 +9,15 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..common.validation import check_choice, check_integer, check_jobs, check_real
-from .atoms import Prior
 from .bank import anneal_bank, polished
+from .chains.atoms import Prior
+from .chains.diagnostics import effective_sample_size, r_hat
+from .chains.moves import NAMES
+from .chains.sampler import GAUSSIAN, LOGISTIC, Chain, run_chain
+from .chains.screening import screen
 from .description import DEGREES, ROWS_AT_ONCE, START_MASS, STEP_MASS, STOP_MASS, AtomFeatures
-from .diagnostics import effective_sample_size, r_hat
-from .moves import NAMES
 from .prediction import columns_in_use, joined, mean_scores, transition_counts
 from .rows import Standardiser, correlated_groups
-from .sampler import GAUSSIAN, LOGISTIC, Chain, run_chain
-from .screening import screen
 
 MOST_KEPT = 250  # samples per chain
 

@@ -8,9 +8,9 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..common.constructors import InheritsParameters
-from .gram import atom_features
+from .chains.gram import atom_features
+from .chains.sampler import Kept
 from .rows import Standardiser
-from .sampler import Kept
 
 ROWS_AT_ONCE = 10_000  # of a prediction
 DEGREES = 5.0  # of freedom of the frequencies

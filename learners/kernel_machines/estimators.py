@@ -13,8 +13,8 @@ from ..common.docstrings import fill_docstring
 from ..common.targets import class_codes, unit_variance
 from ..common.validation import check_choice
 from .base import ATTRIBUTES, LIKELIHOODS, PARAMETERS, REFERENCES, SparseFourierBase
-from .discriminant import MOST_ROWS, neighbour_chain, neighbour_probabilities
-from .sampler import GAUSSIAN
+from .chains.discriminant import MOST_ROWS, neighbour_chain, neighbour_probabilities
+from .chains.sampler import GAUSSIAN
 
 TEXTS = {"parameters": PARAMETERS, "attributes": ATTRIBUTES, "references": REFERENCES}
 

@@ -11,12 +11,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..common.targets import class_codes, unit_variance
 from ..common.validation import check_choice, check_integer, check_real
-from .atoms import Prior
 from .bank import anneal_bank
+from .chains.atoms import Prior
+from .chains.sampler import empty_kept
+from .chains.screening import screen
 from .description import DEGREES, START_MASS, STEP_MASS, STOP_MASS, AtomFeatures
 from .rows import Standardiser
-from .sampler import empty_kept
-from .screening import screen
 
 EXPECTED = 5.0  # of the prior: the bank does not use it
 

@@ -6,8 +6,8 @@ import numpy as np
 from numba import njit
 from scipy.sparse import coo_matrix, csr_matrix
 
-from .gram import atom_features
-from .sampler import Kept
+from .chains.gram import atom_features
+from .chains.sampler import Kept
 
 
 def joined(kept: list[Kept]) -> Kept:

@@ -9,7 +9,7 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
-from .screening import BLOCK, correlations
+from .chains.screening import BLOCK, correlations
 
 FARTHEST = 1e3  # standard deviations: beyond, the phase of a wave says nothing, and its cosine loses digits
 MOST_CLUSTERED = 2000  # columns in one component; larger ones are one group

@@ -5,10 +5,10 @@ from math import factorial
 
 import numpy as np
 import pytest
-from annealed.learners.kernel_machines import moves, polya_gamma, sampler
-from annealed.learners.kernel_machines.atoms import Prior, draw_prior, empty_atoms
-from annealed.learners.kernel_machines.diagnostics import effective_sample_size, r_hat
-from annealed.learners.kernel_machines.gram import (
+from annealed.learners.kernel_machines.chains import moves, polya_gamma, sampler
+from annealed.learners.kernel_machines.chains.atoms import Prior, draw_prior, empty_atoms
+from annealed.learners.kernel_machines.chains.diagnostics import effective_sample_size, r_hat
+from annealed.learners.kernel_machines.chains.gram import (
     INTERCEPT_PRECISION,
     atom_features,
     commit,
@@ -17,7 +17,7 @@ from annealed.learners.kernel_machines.gram import (
     evaluate,
     refresh,
 )
-from annealed.learners.kernel_machines.screening import screen
+from annealed.learners.kernel_machines.chains.screening import screen
 from scipy.special import expit, gammaln, logsumexp
 from scipy.stats import chisquare
 

@@ -1,0 +1,1 @@
+"""Reversible-jump Markov chains over sparse frequencies: prior, moves, Gram matrices, likelihoods, diagnostics."""

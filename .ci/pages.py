@@ -30,7 +30,8 @@ PAGES = {
     "motion": "motion.md",
     "pets": "pets.md",
     "sensors": "sensors.md",
-    "select": "learners.md",
+    "select": "tables.md",
+    "predict": "tables.md",
     "reproduce": "benchmarks.md",
 }
 
@@ -59,7 +60,20 @@ there is one object per processed frame, with `frame` and `time`.
 """,
     "annealed select": """With `--json`:
 
-    {"selected": [{"name": str, "coefficient": float}, ...], "task": str}
+    {"selected": [{"name": str, "coefficient": float | null, "effect": float, "kind": "number" | "date" | "category",
+                   "stability": float | null, "levels": [{"level": str, "coefficient": [float, ...]}, ...],
+                   "curve": {"x": [float, ...], "y": [[float, ...], ...], "missing": [float, ...]},
+                   "alternatives": [{"name": str, "correlation": float}, ...]}, ...],
+     "task": str, "n_columns": int, "n_rows": int, "chosen_by": "cross-validation" | "the user",
+     "scores": {"selected": {measure: float}, "all columns": {...}, "baseline": {...}},
+     "path": [{"columns": int, "score": float, "folds": [float, ...], "loss": float}, ...], "stability": float | null,
+     "left_out": [{"name": str, "reason": str}, ...], "notes": [str, ...], "settings": {...}}
+
+`levels` are there for categories, `curve` with `--response piecewise`; lists inside them have one entry per output.
+""",
+    "annealed predict": """With `--json`:
+
+    {"rows": int, "prediction": [...], "probability of CLASS": [float, ...], ...}
 """,
 }
 

@@ -14,6 +14,7 @@ KINDS = {
     "segmentation ranker": ("motion.ranker", "SegmentationRanker"),
     "image classifier": ("images.classifier", "ImageClassifier"),
     "activity model": ("sensors.activity_model", "ActivityModel"),
+    "tabular model": ("tabular.model", "TabularModel"),
 }
 
 _PUBLIC = {
@@ -25,6 +26,7 @@ _PUBLIC = {
     "ImageClassifier": "images.classifier",
     "ClassifierSettings": "images.learning",
     "Explanation": "images.evidence",
+    "TabularModel": "tabular.model",
 }
 
 __all__ = ["list_models", "load_model", "resolve_model", *_PUBLIC]

@@ -21,7 +21,7 @@ LEVELS = {
         {"plots", "stability"},
     ],
     "vision": [{"images", "pyramid", "tracks.pairs"}, {"tracks", "windows", "words"}],
-    "models": [{"messages"}, {"files", "weights"}, {"images", "keypoints", "motion", "sensors"}],
+    "models": [{"messages"}, {"files", "weights"}, {"images", "keypoints", "motion", "sensors", "tabular"}],
     "pipelines": [
         {"console"},
         {"common"},

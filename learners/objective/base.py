@@ -44,6 +44,8 @@ class Loss(BaseEstimator):
         Whether the targets are times, some of them censored.
     target_scaling : {"variance", "median", None}
         What regression does to the targets first: mean 0 and variance 1; median 0 and robust scale 1; nothing.
+    link : {"identity", "log"}
+        With "log" the prediction is exp(score).
     """
 
     name: str = ""
@@ -55,6 +57,7 @@ class Loss(BaseEstimator):
     redundant_outputs: int = 0
     censored: bool = False
     target_scaling: str | None = "variance"
+    link: str = "identity"
     kernel: int  # number for the compiled loops, see margin_kernels; only where the class itself sets it
     kernel_parameter: float = 0.0
 

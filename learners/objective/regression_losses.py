@@ -24,6 +24,7 @@ class PoissonLoss(Loss):
     name = "poisson"
     max_curvature = np.inf
     target_scaling = None
+    link = "log"
 
     def value(self, y, scores, sample_weight) -> float:
         return float(sample_weight @ (_exp(scores) - y * scores + (xlogy(y, y) - y)).sum(axis=1))

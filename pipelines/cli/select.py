@@ -1,14 +1,19 @@
-"""``annealed select``: the k columns of a table that predict its target."""
+"""``annealed select``: the columns of a table that predict its target. ``annealed predict``: what a saved model says of a table."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ..console import complain, one_line_errors, print_json, print_table, say
+from ..console import complain, one_line_errors, print_json, print_table, progress, say
+
+Separator = Annotated[str | None, typer.Option(help="What separates the columns of a text file; by default found out.")]
+Encoding = Annotated[str | None, typer.Option(help="Encoding of a text file, such as latin-1 or utf-16; by default UTF-8.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")]
 
 
 class Task(StrEnum):
@@ -19,36 +24,122 @@ class Task(StrEnum):
     regression = "regression"
 
 
+class Response(StrEnum):
+    """How a column acts."""
+
+    linear = "linear"
+    piecewise = "piecewise"
+
+
 def register(app: typer.Typer) -> None:
-    """Add the command to the top group."""
+    """Add the commands to the top group."""
     app.command("select")(select)
+    app.command("predict")(predict)
 
 
 @one_line_errors
 def select(
     table: Annotated[Path, typer.Argument(help="csv, tsv, parquet, npz (X, y, names) or svmlight file.")],
-    k: Annotated[int, typer.Option("-k", help="How many columns to select.")],
+    k: Annotated[str, typer.Option("-k", help="How many columns to select; auto: chosen by cross-validation.")],
     target: Annotated[str | None, typer.Option(help="Column to predict (npz and svmlight bring their own).")] = None,
     task: Annotated[Task, typer.Option(help="auto: text and few whole numbers are classes.")] = Task.auto,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")] = False,
+    response: Annotated[Response, typer.Option(help="piecewise: a curve for each column instead of a line.")] = Response.linear,
+    exclude: Annotated[list[str] | None, typer.Option(help="Column that may not be selected; may be given again.")] = None,
+    row_groups: Annotated[str | None, typer.Option(help="Column that names rows which stay together in cross-validation.")] = None,
+    sep: Separator = None,
+    encoding: Encoding = None,
+    report: Annotated[Path | None, typer.Option(help="Folder for a page about the selection, select.html.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Table to write: the selected columns and the target.")] = None,
+    save: Annotated[Path | None, typer.Option(help="Model file to write, for annealed predict.")] = None,
+    as_json: AsJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Do not name columns that are left out or imputed.")] = False,
 ) -> None:
-    """Select the k columns of a table that predict its target best."""
-    from ..tabular.readers import guess_task, read_table
+    """Select the k columns of a table that predict its target best, and say how well they do."""
+    from ..common.outputs import check_outputs, make_folder
+    from ..tabular.report import REPORT_FILES, write_report
     from ..tabular.selection import select_columns
+    from ..tabular.tables import check_out, read_table, write_columns
+    from ..tabular.target import guess_task
 
-    if k < 1:
-        raise ValueError(f"-k {k}: expected at least 1")
-    data = read_table(table, target)
+    size = _size(k)
+    check_out(out, table)
+    check_outputs([table], [out], save, report, REPORT_FILES)
+    keep_missing = response is Response.piecewise
+    data = read_table(
+        table, target, exclude=exclude or (), row_groups=row_groups, sep=sep, encoding=encoding, keep_missing=keep_missing
+    )
     for note in data.notes:
         say(f"annealed: {note}", quiet)
-    if k > len(data.names):
-        complain(f"-k {k}: only {len(data.names)} usable columns, all are kept")
-        k = len(data.names)
+    if size is not None and size > len(data.encoding.columns):
+        complain(f"-k {k}: only {len(data.encoding.columns)} usable columns, all are kept")
+        size = len(data.encoding.columns)
     chosen_task = guess_task(data.y) if task is Task.auto else task.value
-    selected = select_columns(data.X, data.y, data.names, k, chosen_task)
+
+    def bar(iterable: Iterable, what: str) -> Iterable:
+        return progress(iterable, quiet, what)
+
+    found = select_columns(data, chosen_task, size, response.value, bar)
+    found.settings = {"table": str(table), "target": target, "k": k, "response": response.value, "row_groups": row_groups}
+    names = [column["name"] for column in found.columns]
+    if save is not None:
+        found.to_model(target).save(save)
+    if out is not None:
+        write_columns(table, out, names, target, sep, encoding)
+    if report is not None:
+        make_folder(report)
+        write_report(report, found)
     if as_json:
-        print_json({"selected": selected, "task": chosen_task})
-    else:
-        rows = [(i + 1, s["name"], s["coefficient"]) for i, s in enumerate(selected)]
-        print_table(f"{chosen_task}, {len(data.y)} rows", ["", "column", "coefficient"], rows)
+        print_json(found.record())
+        return
+    rows = [(i + 1, c["name"], c["coefficient"], c["effect"], c["stability"]) for i, c in enumerate(found.columns)]
+    print_table(f"{chosen_task}, {len(data.y)} rows", ["", "column", "coefficient", "effect", "stability"], rows)
+    scores = found.validation.scores
+    if size is None:
+        say(f"annealed: {len(rows)} columns, chosen by cross-validation", quiet)
+    if scores:
+        measures = list(scores["selected"])
+        print_table("cross-validated", ["", *measures], [(name, *values.values()) for name, values in scores.items()])
+
+
+def _size(k: str) -> int | None:
+    """None for "auto".
+
+    Raises
+    ------
+    ValueError
+        For anything but that and a number from 1 on.
+    """
+    if k == "auto":
+        return None
+    try:
+        size = int(k)
+    except ValueError:
+        raise ValueError(f"-k {k}: expected a number or auto") from None
+    if size < 1:
+        raise ValueError(f"-k {k}: expected at least 1")
+    return size
+
+
+@one_line_errors
+def predict(
+    model: Annotated[Path, typer.Argument(help="Model file that annealed select --save wrote.")],
+    table: Annotated[Path, typer.Argument(help="csv, tsv, parquet, npz or svmlight file with the model's columns.")],
+    out: Annotated[Path | None, typer.Option(help="csv, tsv or parquet file to write instead of printing.")] = None,
+    sep: Separator = None,
+    encoding: Encoding = None,
+    as_json: AsJson = False,
+) -> None:
+    """Predict the target of each row of a table: one line per row, as csv."""
+    from ..common.outputs import check_outputs
+    from ..tabular.prediction import predict_table
+    from ..tabular.tables import check_out, write_frame
+
+    check_out(out, Path("table.csv"))
+    check_outputs([model, table], [out])
+    found = predict_table(model, table, sep, encoding)
+    if out is not None:
+        write_frame(found, out)
+    if as_json:
+        print_json({"rows": len(found), **{str(name): found[name].tolist() for name in found.columns}})
+    elif out is None:
+        typer.echo(found.to_csv(index=False), nl=False)

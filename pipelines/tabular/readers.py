@@ -1,149 +1,168 @@
-"""Tables for ``annealed select``: csv, parquet, npz and svmlight files as a matrix of usable columns and a target."""
+"""Tables for ``annealed select`` and ``annealed predict``: csv, parquet, npz and svmlight files."""
 
 from __future__ import annotations
 
+import csv
+import gzip
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-MOST_MISSING = 0.5  # a column with a larger share of missing values is left out
-MOST_CLASSES = 10  # whole numbers with at most so many different values are taken as classes
+if TYPE_CHECKING:
+    import pandas as pd
+
+FRAMES = (".csv", ".csv.gz", ".tsv", ".parquet")
+_SVMLIGHT = (".svm", ".svmlight", ".libsvm")
+_SEPARATORS = (";", "\t", "|")  # that a file may have whose only column is its whole line
 
 
 @dataclass
-class Table:
-    """What :func:`read_table` returns: numeric columns X (array or CSR) without missing values, target y, names of the columns.
-
-    Rows without a target are left out. ``notes``: one line per decision, which columns were left out or imputed and why.
+class Matrix:
+    """A table of numbers that brings its own target.
 
     Attributes
     ----------
     X : ndarray or csr_matrix of shape (n_rows, n_columns)
-        Numeric columns without missing values.
+        NaN where a value is missing.
     y : ndarray of shape (n_rows,)
-        The target, rows without one left out.
     names : list of str
-        Names of the columns of ``X``.
+    row_groups : ndarray of shape (n_rows,) or None
+        Queries of an svmlight file.
     notes : list of str
-        One line per decision: which columns were left out or imputed and why.
     """
 
-    X: object
+    X: Any
     y: np.ndarray
     names: list[str]
+    row_groups: np.ndarray | None = None
     notes: list[str] = field(default_factory=list)
 
 
-def read_table(path: str | Path, target: str | None) -> Table:
-    """Read a table and clean its columns: ``.csv`` (also ``.csv.gz``), ``.tsv``, ``.parquet``, ``.npz`` or svmlight.
+def check_table(path: Path) -> str:
+    """Return the lower-case name of a table after checking that there is such a file, of a kind that can be read.
 
-    ``target`` names the target's column; ``.npz`` files (``X``, ``y`` and optionally ``names``) and svmlight files bring their
-    own. Text and constant columns are left out, columns with up to 50 % missing values get the median of the others, those with
-    more are left out.
+    Raises
+    ------
+    ValueError
+        If not.
     """
-    path = Path(path)
+    if path.is_dir():
+        raise ValueError(f"{path}: a folder, expected a table")
     if not path.is_file():
         raise ValueError(f"{path}: no such file")
     name = path.name.lower()
-    if target is not None and name.endswith((".svm", ".svmlight", ".libsvm", ".npz")):
-        raise ValueError(f"{path}: brings its own target; expected no --target {target}")
-    if name.endswith((".svm", ".svmlight", ".libsvm")):
-        table = _read_svmlight(path)
-    elif name.endswith(".npz"):
-        table = _read_npz(path)
-    elif name.endswith((".csv", ".csv.gz", ".tsv", ".parquet")):
-        table = _read_frame(path, target)
-    else:
+    if not name.endswith((*FRAMES, ".npz", *_SVMLIGHT)):
         raise ValueError(f"{path}: expected a .csv, .tsv, .parquet, .npz or .svmlight file")
-    if not len(table.y):
-        raise ValueError(f"{path}: no row with a target")
-    if not table.names:
-        raise ValueError(f"{path}: no usable column is left ({'; '.join(table.notes) or 'there was none'})")
-    return table
+    return name
 
 
-def guess_task(y: np.ndarray) -> str:
-    """Return "classification" for text, booleans and few (``MOST_CLASSES``) different whole numbers, else "regression".
+def brings_its_target(path: Path) -> bool:
+    """Whether a file holds a matrix and its target, so that ``--target`` makes no sense."""
+    return path.name.lower().endswith((".npz", *_SVMLIGHT))
 
-    Examples
-    --------
-    >>> guess_task(np.array([0.0, 1.0, 1.0])), guess_task(np.array([0.5, 1.0, 1.0]))
-    ('classification', 'regression')
+
+def read_matrix(path: Path) -> Matrix:
+    """Read an npz file with ``X``, ``y`` and optionally ``names``, or an svmlight file.
+
+    Raises
+    ------
+    ValueError
+        If it cannot be read.
     """
-    if y.dtype.kind not in "iuf":
-        return "classification"
-    values = np.unique(y)
-    return "classification" if len(values) <= MOST_CLASSES and (values == np.round(values)).all() else "regression"
+    name = check_table(path)
+    return _read_npz(path) if name.endswith(".npz") else _read_svmlight(path)
 
 
-def _clean(X: np.ndarray, y: np.ndarray, names: list[str], notes: list[str]) -> Table:
-    """Leave out rows without target, constant and mostly empty columns; fill the gaps of the others."""
+def read_frame(path: Path, sep: str | None = None, encoding: str | None = None, notes: list[str] | None = None) -> pd.DataFrame:
+    """Read a csv, tsv or parquet file.
+
+    Parameters
+    ----------
+    path : Path
+        The file; csv may be compressed (``.csv.gz``).
+    sep : str or None, default None
+        What separates the columns; None is the comma, the tab in a .tsv, or what the only column's name contains.
+    encoding : str or None, default None
+        Of the characters; None is UTF-8.
+    notes : list of str or None, default None
+        A line is added for a separator that was guessed.
+
+    Returns
+    -------
+    DataFrame
+        With different names, without blanks at their ends.
+
+    Raises
+    ------
+    ValueError
+        If it cannot be read, or two columns have the same name.
+    """
+    name = check_table(path)
     import pandas as pd
 
-    gone = pd.isna(y)
-    if gone.any():
-        notes.append(f"{gone.sum()} rows left out, their target is missing")
-        X, y = X[~gone], y[~gone]
-    if not len(y):
-        return Table(X, y, names, notes)
-    finite = np.isfinite(X)
-    missing = 1.0 - finite.mean(axis=0)
-    keep = missing <= MOST_MISSING
-    _note(notes, "left out, more than half of the values missing", names, ~keep)
-    filled = np.flatnonzero(keep & (missing > 0))
-    if len(filled):
-        X = X.copy()
-    for j in filled:
-        X[~finite[:, j], j] = np.median(X[finite[:, j], j])
-    _note(notes, "incomplete, gaps filled with the median", names, filled)
-    constant = keep & (X[:1] == X).all(axis=0)
-    _note(notes, "left out, constant", names, constant)
-    keep &= ~constant
-    return Table(X if keep.all() else X[:, keep], y, [n for n, k in zip(names, keep) if k], notes)
-
-
-def _note(notes: list[str], what: str, names: list[str], which) -> None:
-    chosen = np.asarray(names, object)[which]
-    if len(chosen):
-        notes.append(f"{len(chosen)} column{'s' * (len(chosen) > 1)} {what}: {', '.join(map(str, chosen))}")
-
-
-def _read_frame(path: Path, target: str | None) -> Table:
-    import pandas as pd
-
-    if target is None:
-        raise ValueError(f"{path}: name the target's column with --target")
-    try:
-        if path.suffix.lower() == ".parquet":
+    if name.endswith(".parquet"):
+        try:
             frame = pd.read_parquet(path)
-        else:
-            frame = pd.read_csv(path, sep="\t" if path.suffix.lower() == ".tsv" else ",", low_memory=False)
-    except ImportError:
-        raise ValueError(f"{path}: reading parquet needs pyarrow (pip install annealed[parquet])") from None
-    except (ValueError, OSError, EOFError) as error:  # pandas' parser errors and UnicodeDecodeError are ValueErrors
-        raise ValueError(f"{path}: not a readable table ({error})") from None
-    frame.columns = [str(name) for name in frame.columns]
-    if target not in frame.columns:
-        shown = ", ".join(frame.columns[:10]) + (", ..." if len(frame.columns) > 10 else "")
-        raise ValueError(f"{path}: no column {target!r} for the target; the columns are {shown}")
-    y = frame.pop(target)
-    numeric = [pd.api.types.is_numeric_dtype(t) and not pd.api.types.is_complex_dtype(t) for t in frame.dtypes]
-    notes: list[str] = []
-    names = list(frame.columns)
-    _note(notes, "left out, text", names, ~np.array(numeric, bool))
-    X = frame.loc[:, numeric].to_numpy(dtype=np.float64, na_value=np.nan)
-    if pd.api.types.is_bool_dtype(y.dtype) or not pd.api.types.is_numeric_dtype(y.dtype):
-        labels = y.astype(object).to_numpy()
-        labels = np.array([None if pd.isna(label) else str(label) for label in labels], object)
+        except ImportError:
+            raise ValueError(f"{path}: reading parquet needs pyarrow (pip install annealed[parquet])") from None
+        except (ValueError, OSError) as error:
+            raise ValueError(f"{path}: not a readable table ({error})") from None
+        header = [str(column) for column in frame.columns]
     else:
-        labels = y.to_numpy(dtype=np.float64, na_value=np.nan)
-    table = _clean(X, labels, [n for n, keep in zip(names, numeric) if keep], notes)
-    table.y = table.y.astype(str) if table.y.dtype == object else table.y
-    return table
+        frame, header = _read_text(path, sep, encoding, [] if notes is None else notes)
+    frame.columns = _different(path, header)
+    return frame
 
 
-def _read_npz(path: Path) -> Table:
+def _read_text(path: Path, sep: str | None, encoding: str | None, notes: list[str]) -> tuple[pd.DataFrame, list[str]]:
+    import pandas as pd
+
+    given, sep = sep, "\t" if sep is None and path.suffix.lower() == ".tsv" else sep or ","
+    try:
+        header = _header(path, sep, encoding)
+        found = next((s for s in _SEPARATORS if len(header) == 1 and s in header[0]), None)
+        if given is None and found is not None:
+            notes.append(f"the columns of {path.name} are separated by {found!r}, not by {sep!r}")
+            sep, header = found, _header(path, found, encoding)
+        options: dict[str, Any] = {"sep": sep, "encoding": encoding or "utf-8", "low_memory": False}
+        frame = pd.read_csv(path, **options)
+        if sep != "," and any(_decimal_comma(frame[column]) for column in frame.columns):
+            notes.append("numbers with a decimal comma are read as such")
+            frame = pd.read_csv(path, decimal=",", **options)
+    except (UnicodeError, LookupError) as error:
+        hint = "expected a known --encoding" if isinstance(error, LookupError) else "name its --encoding, such as latin-1 or utf-16"
+        raise ValueError(f"{path}: not a readable table in {encoding or 'utf-8'} ({error}); {hint}") from None
+    except (ValueError, OSError, EOFError, csv.Error) as error:  # pandas' parser errors are ValueErrors
+        raise ValueError(f"{path}: not a readable table ({error})") from None
+    return frame, header if len(header) == frame.shape[1] else [str(column) for column in frame.columns]
+
+
+def _header(path: Path, sep: str, encoding: str | None) -> list[str]:
+    """The names as the file has them: pandas renames those that come twice."""
+    encoding = "utf-8-sig" if encoding is None or encoding.lower() in ("utf8", "utf-8") else encoding
+    open_text = gzip.open if path.suffix == ".gz" else open
+    with open_text(path, "rt", encoding=encoding, newline="") as file:
+        return next((row for row in csv.reader(file, delimiter=sep) if row), []) if len(sep) == 1 else []
+
+
+def _decimal_comma(values: pd.Series) -> bool:
+    words = values.dropna().head(100)
+    return len(words) > 0 and words.dtype.kind not in "biuf" and bool(words.astype(str).str.fullmatch(r"-?\d+,\d+").all())
+
+
+def _different(path: Path, header: list[str]) -> list[str]:
+    names = [f"Unnamed: {i}" if not str(name).strip() else str(name).strip() for i, name in enumerate(header)]
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise ValueError(f"{path}: two columns have the name {name!r}; expected different names")
+        seen.add(name)
+    return names
+
+
+def _read_npz(path: Path) -> Matrix:
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
@@ -152,25 +171,29 @@ def _read_npz(path: Path) -> Table:
     if not {"X", "y"} <= arrays.keys():
         raise ValueError(f"{path}: holds {', '.join(arrays) or 'nothing'}, expected the arrays X and y")
     X, y = arrays["X"], arrays["y"]
-    if X.ndim != 2 or y.shape != X.shape[:1] or X.dtype.kind not in "biuf":
-        raise ValueError(f"{path}: X is {X.dtype} {X.shape} and y {y.shape}, expected numbers (n, m) and (n,)")
-    names = [str(n) for n in arrays.get("names", np.arange(X.shape[1]))]
-    if len(names) != X.shape[1]:
-        raise ValueError(f"{path}: {len(names)} names for {X.shape[1]} columns")
-    return _clean(X.astype(np.float64), y, names, [])
+    if X.ndim != 2 or y.shape != X.shape[:1] or X.dtype.kind not in "biuf" or y.dtype.kind not in "biufSU":
+        raise ValueError(f"{path}: X is {X.dtype} {X.shape} and y {y.dtype} {y.shape}, expected numbers (n, m) and (n,)")
+    labels = np.asarray(arrays.get("names", np.arange(X.shape[1])))
+    if labels.shape != (X.shape[1],):
+        raise ValueError(f"{path}: {labels.size} names for {X.shape[1]} columns")
+    names = [n.decode("utf-8", "replace") if isinstance(n, bytes) else str(n) for n in labels.tolist()]
+    y = np.char.decode(y, "utf-8", "replace") if y.dtype.kind == "S" else y
+    return Matrix(X.astype(np.float64), y, _different(path, names))
 
 
-def _read_svmlight(path: Path) -> Table:
+def _read_svmlight(path: Path) -> Matrix:
     from sklearn.datasets import load_svmlight_file
 
     try:
-        X, y = load_svmlight_file(str(path))
+        X, y, queries = load_svmlight_file(str(path), query_id=True)
     except (ValueError, OSError, OverflowError) as error:
         raise ValueError(f"{path}: not a readable svmlight file ({error})") from None
+    if not X.shape[0]:
+        raise ValueError(f"{path}: holds no row")
     if not np.isfinite(X.data).all() or not np.isfinite(y).all():
         raise ValueError(f"{path}: holds NaN or infinity, which a sparse table cannot leave out")
-    first = X[:1].toarray()[0] if X.shape[0] else np.zeros(X.shape[1])
-    constant = np.asarray(X.max(axis=0).toarray()[0] == first) & np.asarray(X.min(axis=0).toarray()[0] == first)
-    names, notes = [str(j) for j in range(X.shape[1])], list[str]()
-    _note(notes, "left out, constant", names, constant)
-    return Table(X[:, ~constant].tocsr(), y, [n for n, c in zip(names, constant) if not c], notes)
+    table = Matrix(X.tocsr(), y, [str(j) for j in range(X.shape[1])])
+    if len(np.unique(queries)) > 1:
+        table.row_groups = queries
+        table.notes.append("rows of one query (qid) stay together in cross-validation")
+    return table

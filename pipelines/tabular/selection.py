@@ -2,33 +2,212 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
 import numpy as np
 
-from ...learners import FSAClassifier, FSARegressor
+from ...learners import FSAClassifier, FSARegressor, selection_stability
+from ...learners.common.additive import AdditiveModel
+from ...models.tabular.encoding import CATEGORY, ColumnEncoding
+from ...models.tabular.model import TabularModel
+from .encoding import Table
+from .target import check_target
+from .validation import Progress, Validation, folds, validate
+
+N_HALVES = 20  # random halves of the rows that tell how stable a column is
+MOST_SIZES = {"linear": 50, "piecewise": 20}  # the largest size tried: choices that keep 10,000 rows of 200 columns below 10 s
+_LEAST_CORRELATION = 0.5  # of a column that could stand in for a selected one
+_MOST_ALTERNATIVES = 3
 
 
-def select_columns(X, y, names: list[str], k: int, task: str) -> list[dict]:
-    """Select k columns of X with FSA: their names and coefficients, the one with the largest effect first.
+@dataclass
+class Selection:
+    """What :func:`select_columns` found.
 
-    X (array or sparse) has no gaps. Coefficients are in the units of the columns, with several classes the norm over them; the
-    effect is the coefficient times the column's standard deviation.
+    Attributes
+    ----------
+    task : {"classification", "regression"}
+    table : Table
+    model : FSAClassifier or FSARegressor
+        Fitted to all rows.
+    columns : list of dict
+        The selected columns, that of the largest effect first: ``name``, ``coefficient`` (None for response curves), ``effect``
+        (standard deviation of what it adds to the score), ``stability`` (share of the halves that select it), ``levels`` or
+        ``curve``, and ``alternatives``.
+    validation : Validation
+    kappa : float or None
+        Agreement of the halves beyond chance.
+    size_chosen : bool
+        Whether cross-validation chose the size.
     """
-    if task == "regression":
-        if np.asarray(y).dtype.kind not in "iuf":
-            raise ValueError(f"the target holds labels such as {str(y[0])!r}: expected numbers for --task regression")
-        model = FSARegressor(n_features_to_select=k)
-    else:
-        if len(np.unique(y)) < 2:
-            raise ValueError(f"the target has one value only ({str(y[0])!r}), expected at least two classes")
-        broken = y[y != np.round(y)] if np.asarray(y).dtype.kind == "f" else []
-        if len(broken):
-            raise ValueError(f"the target holds numbers such as {broken[0]:g}: expected labels for --task classification")
-        model = FSAClassifier(n_features_to_select=k)
-    model.fit(X, y)
-    support = np.flatnonzero(model.get_support())
-    coef = np.atleast_2d(model.coef_)[:, support]
-    coefficient = coef[0] if len(coef) == 1 else np.sqrt((coef**2).sum(axis=0))
-    columns = X[:, support]
-    columns = columns.toarray() if hasattr(columns, "toarray") else columns
-    order = np.argsort(-np.abs(coefficient) * columns.std(axis=0), kind="stable")
-    return [{"name": names[support[i]], "coefficient": float(coefficient[i])} for i in order]
+
+    task: str
+    table: Table
+    model: Any
+    columns: list[dict[str, Any]]
+    validation: Validation
+    kappa: float | None
+    size_chosen: bool
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def to_model(self, target: str | None) -> TabularModel:
+        """Return what ``annealed predict`` needs; its header holds the target's name and the cross-validated scores."""
+        about = {"target": target, "n_rows": len(self.table.y), "scores": self.validation.scores}
+        return TabularModel.from_estimator(self.model, self.table.encoding, **about)
+
+    def record(self) -> dict[str, Any]:
+        """Return everything for JSON."""
+        v = self.validation
+        path = [
+            {"columns": k, "score": float(scores.mean()), "folds": scores.tolist(), "loss": float(losses.mean())}
+            for k, scores, losses in zip(v.sizes, v.path.T, v.losses.T)
+        ]
+        return {
+            "selected": self.columns,
+            "task": self.task,
+            "n_columns": len(self.columns),
+            "n_rows": len(self.table.y),
+            "chosen_by": "cross-validation" if self.size_chosen else "the user",
+            "scores": v.scores,
+            "path": path,
+            "stability": self.kappa,
+            "left_out": [{"name": name, "reason": why} for name, why in self.table.left_out.items()],
+            "notes": self.table.notes,
+            "settings": self.settings,
+        }
+
+
+def _pass_through(iterable: Iterable, what: str) -> Iterable:
+    return iterable
+
+
+def select_columns(
+    table: Table, task: str, k: int | None, response: str = "linear", progress: Progress = _pass_through
+) -> Selection:
+    """Select columns with FSA; k of them, or as many as cross-validation chooses.
+
+    Parameters
+    ----------
+    table : Table
+    task : {"classification", "regression"}
+    k : int or None
+        At most the number of columns; None: by cross-validation.
+    response : {"linear", "piecewise"}, default "linear"
+    progress : function
+        Called with what is gone through, and what it is.
+
+    Raises
+    ------
+    ValueError
+        For a target that does not fit the task.
+    """
+    X, y, n_columns = table.X, table.y, len(table.encoding.columns)
+    check_target(y, task)
+    y = y.astype(np.int64) if task == "classification" and y.dtype.kind == "f" else y
+    if response == "piecewise" and hasattr(X, "tocsr"):
+        raise ValueError("--response piecewise: a sparse table has linear responses only")
+    groups = table.encoding.groups if X.shape[1] > n_columns else None
+    estimator = FSAClassifier if task == "classification" else FSARegressor
+    model = estimator(k or 1, response=response, feature_groups=groups)
+    splits = folds(y, task, table.row_groups)
+    if k is None and not splits:
+        raise ValueError(f"-k auto: {len(y)} rows are too few for cross-validation; expected -k with a number")
+    validation = Validation(k or 1)
+    if splits:
+        validation = validate(X, y, task, model, k, _sizes(n_columns, len(y), k, response), splits, progress)
+    model.set_params(n_features_to_select=validation.size).fit(X, y)
+    frequency, kappa = _stability(model, X, y, task, table.encoding.groups, progress)
+    columns = _describe(table, model, frequency)
+    return Selection(task, table, model, columns, validation, kappa, k is None)
+
+
+def _sizes(n_columns: int, n_rows: int, k: int | None, response: str) -> np.ndarray:
+    """Numbers of columns to try: every one up to 8, then ever fewer; beyond k only as far as the curve shows where it ends."""
+    most = min(n_columns, max(n_rows // 3, 1), MOST_SIZES[response] if k is None else max(20, 2 * k))
+    sizes = [1]
+    while sizes[-1] < most:
+        sizes.append(min(most, max(sizes[-1] + 1, round(1.3 * sizes[-1]))))
+    return np.unique([*sizes, *([] if k is None else [min(k, n_columns)])])
+
+
+def _stability(model, X, y, task, groups, progress) -> tuple[np.ndarray, float | None]:
+    """Share of random halves that select each column, and their agreement; NaN where the halves are too small."""
+    n_columns = int(groups.max()) + 1
+    if (task == "classification" and np.unique(y, return_counts=True)[1].min() < 4) or len(y) < 8:
+        return np.full(n_columns, np.nan), None
+    list(progress([None], "random halves of the rows"))
+    found = selection_stability(model, X, y, N_HALVES, resample="half", random_state=0)
+    first = np.unique(groups, return_index=True)[1]
+    return np.maximum.reduceat(found.frequency, first), float(found.kappa)
+
+
+def _describe(table: Table, model: Any, frequency: np.ndarray) -> list[dict[str, Any]]:
+    """The selected columns, that of the largest effect first."""
+    additive, groups = AdditiveModel.from_estimator(model), table.encoding.groups
+    parts = additive.contributions(table.X)
+    columns = []
+    for number in np.unique(groups[additive.selected]):
+        members = np.flatnonzero(groups[additive.selected] == number)
+        encoding = table.encoding.columns[number]
+        added = parts[:, members].sum(axis=1)
+        effect = float(np.sqrt((added.std(axis=0) ** 2).sum()))
+        columns.append(
+            {
+                "name": encoding.name,
+                "coefficient": None,
+                "effect": effect,
+                "kind": encoding.kind,
+                "stability": None if np.isnan(frequency[number]) else float(frequency[number]),
+                **_shape(encoding, additive, members),
+                "alternatives": _alternatives(table, int(number), groups),
+            }
+        )
+    return sorted(columns, key=lambda column: -column["effect"])
+
+
+def _shape(encoding: ColumnEncoding, additive: AdditiveModel, members: np.ndarray) -> dict[str, Any]:
+    """The coefficient of a column, the steps of its levels, or its response curve; over several classes the norm."""
+    table = additive.responses[members]
+    if encoding.kind == CATEGORY:
+        steps = table[:, -1] - table[:, 0] if additive.knots.shape[1] else table[:, 0]
+        levels = [{"level": encoding.reference, "coefficient": [0.0] * table.shape[2]}]
+        levels += [{"level": level, "coefficient": step.tolist()} for level, step in zip(encoding.levels, steps)]
+        value = float(steps[0, 0]) if steps.shape == (1, 1) else float(np.sqrt((steps**2).sum()))
+        return {"coefficient": value, "levels": levels}
+    if additive.knots.shape[1]:
+        missing = additive.missing_responses
+        curve = {"x": additive.knots[members[0]].tolist(), "y": table[0].tolist()}
+        curve["missing"] = None if missing is None else missing[members[0]].tolist()  # type: ignore[assignment]
+        return {"curve": curve}
+    coefficient = table[0, 0]
+    return {"coefficient": float(coefficient[0]) if len(coefficient) == 1 else float(np.sqrt((coefficient**2).sum()))}
+
+
+def _alternatives(table: Table, number: int, groups: np.ndarray) -> list[dict[str, Any]]:
+    """Columns most correlated with one of the selected: they could stand in for it."""
+    mine = np.flatnonzero(groups == number)
+    X = table.X
+    if len(mine) > 1 or hasattr(X, "tocsr"):
+        return []
+    x = _centred(X[:, mine[0]])
+    size = np.sqrt((x**2).sum())
+    found = []
+    for start in range(0, X.shape[1], 1000):  # a copy of some columns at a time
+        block = _centred(X[:, start : start + 1000])
+        norms = np.sqrt((block**2).sum(axis=0)) * size
+        found.append(np.divide(x @ block, norms, out=np.zeros(block.shape[1]), where=norms > 0))
+    r = np.concatenate(found)
+    r[mine] = 0.0
+    order = [j for j in np.argsort(-np.abs(r), kind="stable")[:_MOST_ALTERNATIVES] if abs(r[j]) >= _LEAST_CORRELATION]
+    labels = table.encoding.labels
+    return [{"name": labels[j], "correlation": float(r[j])} for j in order]
+
+
+def _centred(values: np.ndarray) -> np.ndarray:
+    gone = np.isnan(values)
+    if gone.any():
+        count = np.maximum((~gone).sum(axis=0), 1)
+        values = np.where(gone, np.where(gone, 0.0, values).sum(axis=0) / count, values)
+    return values - values.mean(axis=0)

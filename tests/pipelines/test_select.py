@@ -5,7 +5,8 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from annealed.pipelines.tabular.readers import guess_task, read_table
+from annealed.pipelines.tabular.tables import read_table
+from annealed.pipelines.tabular.target import guess_task
 from helpers import run
 from sklearn.datasets import dump_svmlight_file
 
@@ -52,14 +53,14 @@ def test_regression_gives_coefficients_in_the_columns_units(tmp_path):
 
 def test_columns_left_out_or_imputed_are_named(tmp_path):
     X, score, names, true = planted()
-    frame = frame_of(X, names, y=score > 0, same=1.0, words="abc")
+    frame = frame_of(X, names, y=score > 0, same=1.0, words=[f"w{i}" for i in range(400)])
     frame["holes"] = np.where(np.arange(400) < 100, np.nan, X[:, 0])
     frame["empty"] = np.where(np.arange(400) < 201, np.nan, X[:, 1])
     frame.loc[5, "c3"] = np.inf
     frame.to_csv(tmp_path / "t.csv", index=False)
     result = run("select", tmp_path / "t.csv", "--target", "y", "-k", 3, "--json")
     assert result.exit_code == 0
-    assert "1 column left out, text: words" in result.stderr
+    assert "1 column left out, text, 400 different values in 400 rows: words" in result.stderr
     assert "1 column left out, constant: same" in result.stderr
     assert "2 columns incomplete, gaps filled with the median: c3, holes" in result.stderr
     assert "1 column left out, more than half of the values missing: empty" in result.stderr
@@ -111,7 +112,7 @@ def test_guess_task():
         ("t.csv", "a,y\n1,2\n", ("-k", 1), "name the target's column with --target"),
         ("t.csv", "a,b\n1,2\n", ("--target", "y", "-k", 1), "no column 'y' for the target; the columns are a, b"),
         ("t.csv", "a,y\n1,2\n", ("--target", "y", "-k", 0), "-k 0: expected at least 1"),
-        ("t.csv", "a,y\nx,1\nz,0\n", ("--target", "y", "-k", 1), "no usable column is left (1 column left out, text"),
+        ("t.csv", "a,y\nx,1\nx,0\n", ("--target", "y", "-k", 1), "no usable column is left (1 column left out, constant"),
         ("t.csv", "a,y\n1,\n2,\n", ("--target", "y", "-k", 1), "no row with a target"),
         ("t.csv", "a,y\n1,b\n2,b\n", ("--target", "y", "-k", 1), "one value only ('b')"),
         ("t.csv", "a,y\n1,b\n2,c\n", ("--target", "y", "-k", 1, "--task", "regression"), "the target holds labels such as 'b'"),

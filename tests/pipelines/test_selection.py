@@ -2,21 +2,73 @@
 
 import numpy as np
 import pytest
+from annealed.models.tabular.encoding import ColumnEncoding, TableEncoding
+from annealed.pipelines.tabular.encoding import Table
 from annealed.pipelines.tabular.selection import select_columns
+from annealed.pipelines.tabular.validation import folds, measures
 
 X = np.random.default_rng(0).standard_normal((200, 12))
-NAMES = [f"c{j}" for j in range(12)]
+ENCODING = TableEncoding(tuple(ColumnEncoding(f"c{j}", fill=0.0) for j in range(12)))
+
+
+def table(y, X=X, **more):
+    return Table(X, np.asarray(y), ENCODING, **more)
+
+
+def names(found):
+    return [column["name"] for column in found.columns]
 
 
 def test_columns_are_ordered_by_their_effect():
     y = X[:, 3] + 3.0 * X[:, 7]
-    assert [column["name"] for column in select_columns(X * np.geomspace(1, 100, 12), y, NAMES, 2, "regression")] == ["c7", "c3"]
+    found = select_columns(table(y, X * np.geomspace(1, 100, 12)), "regression", 2)
+    assert names(found) == ["c7", "c3"]
+    assert found.columns[0]["effect"] == pytest.approx(3.0, rel=0.2)
+    assert [column["stability"] for column in found.columns] == [1.0, 1.0] and found.kappa == 1.0
+    assert found.validation.scores["selected"]["R2"] > 0.99 > 0.01 > found.validation.scores["baseline"]["R2"]
 
 
 def test_several_classes_have_the_norm_of_their_coefficients():
-    y = np.digitize(X[:, 5], [-0.5, 0.5])
-    (column,) = select_columns(X, y, NAMES, 1, "classification")
+    (column,) = select_columns(table(np.digitize(X[:, 5], [-0.5, 0.5])), "classification", 1).columns
     assert column["name"] == "c5" and column["coefficient"] > 0
+
+
+def test_cross_validation_chooses_the_size():
+    y = X[:, 3] + X[:, 7] - X[:, 9] + 0.3 * np.random.default_rng(1).standard_normal(200)
+    found = select_columns(table(y), "regression", None)
+    assert found.size_chosen and set(names(found)) == {"c3", "c7", "c9"}
+    record = found.record()
+    assert record["chosen_by"] == "cross-validation" and len(record["path"][0]["folds"]) == 5
+
+
+def test_response_curves():
+    y = np.abs(X[:, 4]) + 0.1 * X[:, 1]
+    (column,) = select_columns(table(y), "regression", 1, "piecewise").columns
+    assert column["name"] == "c4" and column["coefficient"] is None
+    curve = np.array(column["curve"]["y"])[:, 0]
+    assert curve[0] > curve[len(curve) // 2] < curve[-1]
+
+
+def test_correlated_columns_are_alternatives():
+    twin = X.copy()
+    twin[:, 8] = X[:, 3] + 0.3 * X[:, 8]
+    (column,) = select_columns(table(3.0 * twin[:, 3], twin), "regression", 1).columns
+    assert [a["name"] for a in column["alternatives"]] == ["c8"] and column["alternatives"][0]["correlation"] > 0.9
+
+
+def test_groups_of_rows_stay_together():
+    groups = np.repeat(np.arange(10), 20)
+    for task, y in (("regression", X[:, 0]), ("classification", (X[:, 0] > 0).astype(int))):
+        found = folds(y, task, groups)
+        assert len(found) == 5
+        assert all(not set(groups[train]) & set(groups[test]) for train, test in found)
+    with pytest.raises(ValueError, match="all rows are of one group"):
+        folds(X[:, 0], "regression", np.zeros(200))
+
+
+def test_measures():
+    assert measures("classification", np.array([0, 0, 0, 1]), np.zeros(4)) == {"accuracy": 0.75, "balanced accuracy": 0.5}
+    assert measures("regression", np.array([0.0, 2.0]), np.array([1.0, 1.0])) == {"R2": 0.0, "mean absolute error": 1.0}
 
 
 @pytest.mark.parametrize(
@@ -24,9 +76,10 @@ def test_several_classes_have_the_norm_of_their_coefficients():
     [
         (np.repeat(["a", "b"], 100), "regression", "labels such as 'a': expected numbers"),
         (np.ones(200), "classification", "one value only"),
+        (np.ones(200), "regression", "one value only"),
         (np.linspace(0, 1, 200), "classification", "numbers such as 0.005"),
     ],
 )
 def test_targets_that_do_not_fit_the_task(y, task, message):
     with pytest.raises(ValueError, match=message):
-        select_columns(X, y, NAMES, 1, task)
+        select_columns(table(y), task, 1)

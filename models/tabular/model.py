@@ -1,0 +1,308 @@
+"""A fitted linear or piecewise-linear estimator in a file: what it predicts stays the same, and loading runs no code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from scipy.special import expit, softmax
+
+from ... import __version__
+from ...learners.common.additive import AdditiveModel
+from ...learners.common.validation import feature_names
+from ..files import check_array, read_model, reading, write_model
+from .encoding import TableEncoding
+
+KIND = "tabular model"
+TASKS = ("classification", "regression", "ranking")
+LINKS = ("identity", "log")
+PROBABILITIES = ("softmax", "separate", None)
+_LABELS = {"b": bool, "i": int, "u": int, "f": float, "U": str, "O": str}  # kinds of numpy types of labels, as JSON has them
+
+
+@dataclass(frozen=True)
+class TabularModel:
+    """A fitted selector of columns that can be kept in a file: linear, or a sum of piecewise-linear or constant responses.
+
+    Make one with :meth:`from_estimator`, keep it with :meth:`save`, and read it with :meth:`load` or
+    :func:`annealed.models.load_model`.
+
+    Parameters
+    ----------
+    additive : AdditiveModel
+        The fitted function of the selected columns.
+    task : {"classification", "regression", "ranking"}
+        What is predicted.
+    columns : tuple of str
+        Names of all columns that the estimator was fitted to, or of the numbers that ``encoding`` makes.
+    classes : ndarray of shape (n_classes,) or None, default None
+        Labels, in classification.
+    link : {"identity", "log"}, default "identity"
+        With "log" the prediction is exp(score): counts.
+    probabilities : {"softmax", "separate", None}, default "softmax"
+        How scores of several classes become probabilities: together, or each against the rest and then normalised. None: there are
+        none, as with the hinge loss of the online learners.
+    encoding : TableEncoding or None, default None
+        How the columns of a table become numbers; None for a model of a matrix.
+    about : dict, optional
+        What else the file says: the estimator, the version of the package, scores.
+
+    Examples
+    --------
+    >>> import numpy as np, tempfile
+    >>> from annealed.learners import FSAClassifier
+    >>> from annealed.models import TabularModel, load_model
+    >>> X = np.random.default_rng(0).standard_normal((200, 50))
+    >>> fitted = FSAClassifier(2).fit(X, X[:, 3] > X[:, 7])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     TabularModel.from_estimator(fitted).save(f"{folder}/model.safetensors")
+    ...     kept = load_model(f"{folder}/model.safetensors")
+    >>> bool((kept.predict(X) == fitted.predict(X)).all()), kept.selected
+    (True, ['x3', 'x7'])
+    """
+
+    additive: AdditiveModel
+    task: str
+    columns: tuple[str, ...]
+    classes: np.ndarray | None = None
+    link: str = "identity"
+    probabilities: str | None = "softmax"
+    encoding: TableEncoding | None = None
+    about: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def selected(self) -> list[str]:
+        """Names of the columns that the model uses."""
+        return [self.columns[i] for i in self.additive.selected]
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, encoding: TableEncoding | None = None, **about: Any) -> Self:
+        """Take over a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : fitted estimator
+            A selector of this package with ``coef_``, or with ``knots_`` and ``responses_``.
+        encoding : TableEncoding or None, default None
+            Of the table whose matrix it was fitted to; only the columns that the model uses are kept.
+        **about
+            What else the file shall say, for JSON.
+
+        Returns
+        -------
+        TabularModel
+            The model.
+
+        Raises
+        ------
+        ValueError
+            If it is not fitted, or neither linear nor a sum of responses of single columns.
+        """
+        if not (hasattr(estimator, "coef_") or hasattr(estimator, "responses_")) or not hasattr(estimator, "get_support"):
+            raise ValueError(f"{estimator!r} is no fitted linear or piecewise-linear selector: expected coef_ or responses_")
+        additive = AdditiveModel.from_estimator(estimator)
+        names = tuple(str(name) for name in feature_names(estimator))
+        if encoding is not None:
+            additive, encoding = _used(additive, encoding)
+            names = tuple(encoding.labels)
+        classes = getattr(estimator, "classes_", None)
+        task = "classification" if classes is not None else "regression" if hasattr(estimator, "score") else "ranking"
+        link = getattr(getattr(estimator, "loss_", None), "link", "identity")
+        about = {"annealed": __version__, "estimator": type(estimator).__name__, **about}
+        return cls(additive, task, names, classes, link, _kind_of_probabilities(estimator), encoding, about)
+
+    # -- prediction -----------------------------------------------------------------------------------------------------
+
+    def _matrix(self, X: Any) -> Any:
+        if self.encoding is not None:
+            return self.encoding.encode(X)
+        if hasattr(X, "columns"):
+            gone = [name for name in self.selected if name not in X.columns]
+            if gone:
+                raise ValueError(f"the table has no column {gone[0]!r}, which the model needs")
+            found = np.zeros((len(X), len(self.columns)))
+            found[:, self.additive.selected] = X[self.selected].to_numpy(dtype=np.float64, na_value=np.nan)
+            X = found
+        X = X if hasattr(X, "tocsr") else np.asarray(X)
+        if X.ndim != 2 or X.shape[1] != len(self.columns):
+            raise ValueError(f"X has shape {X.shape}; expected {len(self.columns)} columns")
+        return X.tocsr() if hasattr(X, "tocsr") else X
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Scores of rows.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_rows, n_columns)
+            A table with the model's columns, or all columns that the estimator was fitted to.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,) or (n_rows, n_outputs)
+            As the estimator's; one column for two classes.
+        """
+        scores = self.additive.scores(self._matrix(X))
+        if self.classes is not None and len(self.classes) == 2 and scores.shape[1] == 2:
+            return scores[:, 1] - scores[:, 0]
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Labels, numbers, or scores that order the rows.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_rows, n_columns)
+            See :meth:`decision_function`.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,) or (n_rows, n_outputs)
+            As the estimator's.
+        """
+        scores = self.decision_function(X)
+        if self.classes is not None:
+            return self.classes[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+        return np.exp(scores) if self.link == "log" else scores
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of the classes.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_rows, n_columns)
+            See :meth:`decision_function`.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+            In the order of ``classes``.
+
+        Raises
+        ------
+        ValueError
+            If the model predicts no classes, or has no probabilities.
+        """
+        if self.classes is None or self.probabilities is None:
+            raise ValueError(f"a model for {self.task} of {self.about.get('estimator')} has no probabilities")
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            p = expit(scores)
+            return np.column_stack([1.0 - p, p])
+        if self.probabilities == "softmax":
+            return softmax(scores, axis=1)
+        p = expit(scores)
+        return p / np.maximum(p.sum(axis=1, keepdims=True), 1e-300)
+
+    # -- files ----------------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | Path) -> None:
+        """Write a model file: safetensors arrays and a JSON header.
+
+        Parameters
+        ----------
+        path : path
+            Where to; an existing file is replaced.
+
+        Raises
+        ------
+        ValueError
+            If the file cannot be written, or would not be read again: numbers beyond 1e12.
+        """
+        additive = self.additive
+        arrays = {
+            "selected": additive.selected.astype(np.int64),
+            "knots": np.asarray(additive.knots, np.float64),
+            "responses": np.asarray(additive.responses, np.float64),
+            "intercept": np.asarray(np.atleast_1d(additive.intercept), np.float64),
+        }
+        if additive.missing_responses is not None:
+            arrays["missing_responses"] = np.asarray(additive.missing_responses, np.float64)
+        for name, array in arrays.items():
+            check_array(path, arrays, name, array.dtype, array.shape)
+        header = {
+            "summary": self.summary,
+            "task": self.task,
+            "link": self.link,
+            "probabilities": self.probabilities,
+            "columns": list(self.columns),
+            "classes": None if self.classes is None else [_LABELS[self.classes.dtype.kind](label) for label in self.classes],
+            "encoding": None if self.encoding is None else self.encoding.header(),
+            "about": self.about,
+        }
+        write_model(path, KIND, arrays, header)
+
+    @property
+    def summary(self) -> str:
+        """One line about the model."""
+        return f"{self.task} on {len(self.additive.selected)} of {len(self.columns)} columns ({self.about.get('estimator', '')})"
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a model file.
+
+        Parameters
+        ----------
+        path : path
+            What :meth:`save` wrote.
+
+        Returns
+        -------
+        TabularModel
+            The model.
+
+        Raises
+        ------
+        ValueError
+            If the file is missing, damaged or of another kind.
+        """
+        arrays, header = read_model(path, KIND)
+        with reading(path):
+            selected = check_array(path, arrays, "selected", np.int64, (None,))
+            k = len(selected)
+            knots = check_array(path, arrays, "knots", np.float64, (k, None))
+            responses = check_array(path, arrays, "responses", np.float64, (k, None, None))
+            intercept = check_array(path, arrays, "intercept", np.float64, (responses.shape[2],))
+            missing = None
+            if "missing_responses" in arrays:
+                missing = check_array(path, arrays, "missing_responses", np.float64, (k, responses.shape[2]))
+            columns, classes = header["columns"], header["classes"]
+            if not all(isinstance(name, str) for name in columns) or (
+                k and not 0 <= selected.min() <= selected.max() < len(columns)
+            ):
+                raise ValueError(f"{k} selected columns, expected some of {len(columns)} named ones")
+            for name, allowed in (("task", TASKS), ("link", LINKS), ("probabilities", PROBABILITIES)):
+                if header[name] not in allowed:
+                    raise ValueError(f"{name} {header[name]!r}: expected one of {allowed}")
+            encoding = None if header["encoding"] is None else TableEncoding.from_header(header["encoding"])
+            if encoding is not None and encoding.labels != columns:
+                raise ValueError("the encoding does not make the columns of the model")
+            labels = None if classes is None else np.array(classes)
+            outputs = responses.shape[2]
+            fits = labels is None or (
+                labels.ndim == 1 and len(labels) >= 2 and outputs in (len(labels), 1 if len(labels) == 2 else -1)
+            )
+            if not fits:
+                raise ValueError(f"classes {classes} for {outputs} outputs")
+            additive = AdditiveModel(selected, knots, responses, missing, intercept)
+            kinds = header["link"], header["probabilities"]
+            return cls(additive, header["task"], tuple(columns), labels, *kinds, encoding, dict(header["about"]))
+
+
+def _used(additive: AdditiveModel, encoding: TableEncoding) -> tuple[AdditiveModel, TableEncoding]:
+    """The same model on the columns of the table alone that it uses."""
+    groups = encoding.groups
+    used = np.unique(groups[additive.selected])
+    position = np.cumsum(np.isin(groups, used)) - 1
+    moved = AdditiveModel(
+        position[additive.selected], additive.knots, additive.responses, additive.missing_responses, additive.intercept
+    )
+    return moved, encoding.only(used.tolist())
+
+
+def _kind_of_probabilities(estimator: Any) -> str | None:
+    if not hasattr(estimator, "predict_proba"):
+        return None
+    probe = np.array([[0.0, 1.0, 3.0]])
+    return "softmax" if np.allclose(estimator._probabilities(probe), softmax(probe, axis=1)) else "separate"

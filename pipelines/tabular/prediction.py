@@ -1,0 +1,62 @@
+"""Predictions of a saved model for the rows of a table (``annealed predict``)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...models.files import read_header
+from ...models.tabular.model import KIND, TabularModel
+from .readers import brings_its_target, read_frame, read_matrix
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def predict_table(model: Path, table: Path, sep: str | None = None, encoding: str | None = None) -> pd.DataFrame:
+    """Return a frame with ``prediction`` and, for classes, a column ``probability of CLASS`` for each.
+
+    Raises
+    ------
+    ValueError
+        If the model or the table cannot be read, or the table lacks a column of the model.
+    """
+    import pandas as pd
+
+    kind = read_header(model)["kind"]
+    if kind != KIND:
+        raise ValueError(f"{model}: holds a model of the kind {kind!r}, expected {KIND!r} (annealed select --save)")
+    kept = TabularModel.load(model)
+    X = _rows(kept, table, sep, encoding)
+    try:
+        predicted = kept.predict(X)
+    except ValueError as error:
+        raise ValueError(f"{table}: {error}") from None
+    names = ["prediction"] if predicted.ndim == 1 else [f"prediction {j + 1}" for j in range(predicted.shape[1])]
+    found = dict(zip(names, predicted.reshape(len(predicted), -1).T))
+    if kept.classes is not None and kept.probabilities is not None:
+        found |= {f"probability of {label}": p for label, p in zip(kept.classes, kept.predict_proba(X).T)}
+    return pd.DataFrame(found)
+
+
+def _rows(kept: TabularModel, table: Path, sep: str | None, encoding: str | None) -> Any:
+    """The rows as the model takes them: a frame, or a matrix of all columns that it was fitted to."""
+    import pandas as pd
+
+    if not brings_its_target(table):
+        return read_frame(table, sep, encoding)
+    matrix = read_matrix(table)
+    wanted = kept.columns if kept.encoding is None else [column.name for column in kept.encoding.columns]
+    places = {name: j for j, name in enumerate(matrix.names)}
+    gone = [name for name in wanted if name not in places]
+    if gone and hasattr(matrix.X, "tocsr"):  # the last columns of a sparse table may be 0 in all of its rows
+        X = np.zeros((len(matrix.y), len(wanted)))
+        there = [i for i, name in enumerate(wanted) if name in places]
+        X[:, there] = matrix.X[:, [places[wanted[i]] for i in there]].toarray()
+        return pd.DataFrame(X, columns=list(wanted))
+    if gone:
+        raise ValueError(f"{table}: the table has no column {gone[0]!r}, which the model needs")
+    chosen = matrix.X[:, [places[name] for name in wanted]]
+    return pd.DataFrame(chosen.toarray() if hasattr(chosen, "toarray") else chosen, columns=list(wanted))

@@ -1,0 +1,221 @@
+"""The page about a selection: one HTML file without outside assets, and the same as JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ... import __version__
+from ...models.files import replacing
+from ...models.tabular.encoding import DATE
+from ..console import plain
+from .charts import curve_chart, effect_chart, level_chart, score_chart, short
+from .selection import N_HALVES, Selection
+
+REPORT_FILES = ("select.json", "select.html")
+MOST_PICTURES = 30  # response curves and bars; the table names all columns
+
+_STYLE = """body{font:15px/1.5 system-ui,sans-serif;color:#222;max-width:960px;margin:2em auto;padding:0 1em}
+h1{font-size:1.5em}h2{font-size:1.15em;margin-top:2em;border-bottom:1px solid #ddd}
+table{border-collapse:collapse;margin:.6em 0}td,th{padding:.25em .8em;text-align:left;border-bottom:1px solid #eee}
+td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}.small{color:#555;font-size:.9em}
+svg{max-width:100%;height:auto}.curves{display:flex;flex-wrap:wrap;gap:8px}.best{font-weight:600}"""
+
+
+def write_report(folder: Path, found: Selection) -> None:
+    """Write ``select.html`` and ``select.json`` into a folder that is there.
+
+    Raises
+    ------
+    ValueError
+        If they cannot be written.
+    """
+    record = {"name": "select", "rows": found.columns, **found.record()}
+    with replacing(folder / REPORT_FILES[0]) as temporary:
+        temporary.write_text(json.dumps(plain(record), allow_nan=False, indent=1), encoding="utf-8")
+    with replacing(folder / REPORT_FILES[1]) as temporary:
+        temporary.write_text(page(found), encoding="utf-8")
+
+
+def page(found: Selection) -> str:
+    """Return the page."""
+    name = Path(found.settings.get("table", "table")).name
+    sections = [
+        _summary(found),
+        _scores(found),
+        _columns(found),
+        _responses(found),
+        _alternatives(found),
+        _left_out(found),
+        _how(found),
+    ]
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(name)}: selected columns</title>'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_STYLE}</style></head>'
+        f"<body><h1>{escape(name)}: the columns that predict {escape(_target(found))}</h1>{''.join(sections)}</body></html>\n"
+    )
+
+
+def _target(found: Selection) -> str:
+    return found.settings.get("target") or "its target"
+
+
+def _summary(found: Selection) -> str:
+    k, total = len(found.columns), len(found.table.encoding.columns)
+    chosen = "chosen by cross-validation" if found.size_chosen else "as asked for"
+    words = f"<p><b>{k}</b> of {total} usable columns, {chosen}; {found.task} on {len(found.table.y)} rows."
+    scores = found.validation.scores
+    if scores:
+        measure, score = next(iter(scores["selected"].items()))
+        rest = [f"{name} {next(iter(scores[name].values())):.3f}" for name in ("all columns", "baseline")]
+        words += f" On rows that the model has not seen, their {escape(_long(measure))} is <b>{score:.3f}</b> ({'; '.join(rest)})."
+        if score <= next(iter(scores["baseline"].values())):
+            words += " <b>That is no better than the baseline: the columns may say nothing about the target.</b>"
+    return words + "</p>"
+
+
+def _long(measure: str) -> str:
+    return {"R2": "R² (share of the variance explained)"}.get(measure, measure)
+
+
+def _scores(found: Selection) -> str:
+    v = found.validation
+    if not v.scores:
+        return "<h2>Scores</h2><p>There are too few rows for cross-validation.</p>"
+    measures = list(v.scores["selected"])
+    rows = [(name, *(f"{values[m]:.3f}" for m in measures)) for name, values in v.scores.items()]
+    body = "<h2>Scores by cross-validation</h2>" + _table(["", *map(_long, measures)], rows, bold=0)
+    constant = "the most frequent class" if found.task == "classification" else "the mean"
+    body += _small(
+        f'Mean over {len(v.path)} folds; the columns are selected anew in each. "All columns" is a ridge model on every usable '
+        f"column, the baseline {constant}."
+    )
+    mean, error = v.path.mean(axis=0), v.path.std(axis=0, ddof=1) / np.sqrt(len(v.path)) if len(v.path) > 1 else v.path[0] * 0
+    lines = {name: next(iter(v.scores[name].values())) for name in ("all columns", "baseline")}
+    body += score_chart(v.sizes, mean, error, v.size, lines, measures[0].replace("R2", "R²"))
+    rule = "log loss" if found.task == "classification" else "squared error"
+    chosen = f" The size is the smallest whose {rule} is within one standard error of the best." if found.size_chosen else ""
+    return (
+        body
+        + f'<p class="small">Score against the number of columns along one path per fold; bars are one standard error.{chosen}</p>'
+    )
+
+
+def _columns(found: Selection) -> str:
+    rows = [
+        (c["name"], _coefficient(c), f"{c['effect']:.3g}", "–" if c["stability"] is None else f"{c['stability']:.0%}")
+        for c in found.columns
+    ]
+    shown = found.columns[:MOST_PICTURES]
+    chart = effect_chart([c["name"] for c in shown], [c["effect"] for c in shown], [c["stability"] for c in shown])
+    kappa = "" if found.kappa is None else f" Two halves agree with a kappa of {found.kappa:.2f} (1: the same columns, 0: chance)."
+    words = (
+        "Coefficient: change of the score for one unit of the column; over several classes the norm. Effect: standard deviation of "
+        f"what the column adds to the score. Stability: the share of {N_HALVES} random halves of the rows from which it is "
+        f"selected again.{kappa}"
+    )
+    table = _table(["column", "coefficient", "effect", "stability"], rows)
+    return f"<h2>The selected columns</h2>{table}{chart}{_small(words)}"
+
+
+def _coefficient(column: dict[str, Any]) -> str:
+    if "levels" in column:
+        return f"{len(column['levels'])} levels"
+    return "curve" if column["coefficient"] is None else f"{column['coefficient']:.4g}"
+
+
+def _responses(found: Selection) -> str:
+    pictures = []
+    shapes = [(c, *_shape(found, c)) for c in found.columns[:MOST_PICTURES]]
+    values = [v for _, _, curves in shapes for curve in curves for v in curve]
+    spread = (min([*values, 0.0]), max([*values, 0.0])) if values else (0.0, 1.0)
+    for column, x, curves in shapes:
+        if "levels" in column:
+            if len(curves) == 1:
+                pictures.append(level_chart([entry["level"] for entry in column["levels"]], curves[0], column["name"], spread))
+        else:
+            unit = " (days since 1970)" if column["kind"] == DATE else ""
+            pictures.append(curve_chart(x, curves, short(column["name"]) + unit, spread))
+    classes: list[Any] = list(getattr(found.model, "classes_", []))
+    legend = ""
+    if len(classes) > 2:
+        colours = ("blue", "orange", "green", "purple", "red", "grey")
+        legend = " Lines: " + ", ".join(f"{colours[i % 6]} {short(str(c))}" for i, c in enumerate(classes[:12])) + "."
+    score = f" The score is the log odds of {classes[1]!s}." if len(classes) == 2 else ""
+    words = (
+        "Against the value of the column, between its 1st and 99th percentile; 0 at its mean. All pictures have one scale."
+        f"{escape(score + legend)}"
+    )
+    return f'<h2>What each column adds</h2><div class="curves">{"".join(pictures)}</div>{_small(words)}'
+
+
+def _shape(found: Selection, column: dict[str, Any]) -> tuple[list[float], list[list[float]]]:
+    """Values of a column, and what it adds there for each output."""
+    if "levels" in column:
+        return [], np.transpose([entry["coefficient"] for entry in column["levels"]]).tolist()
+    table = found.table
+    place = int(np.flatnonzero(table.encoding.groups == table.names.index(column["name"]))[0])
+    values = table.X[:, [place]]
+    values = values.toarray().ravel() if hasattr(values, "toarray") else values.ravel()
+    values = values[~np.isnan(values)]
+    low, high = np.percentile(values, [1, 99])
+    low, high = (low, high) if high > low else (values.min(), values.max())
+    if "curve" in column:
+        knots, curves = np.array(column["curve"]["x"]), np.array(column["curve"]["y"]).T
+        x = np.unique([low, high, *knots[(knots > low) & (knots < high)]])
+        return x.tolist(), [np.interp(x, knots, curve).tolist() for curve in curves]
+    slopes = np.atleast_2d(found.model.coef_)[:, place]
+    x = np.array([low, high])
+    return x.tolist(), [(slope * (x - values.mean())).tolist() for slope in slopes]
+
+
+def _alternatives(found: Selection) -> str:
+    rows = [
+        (c["name"], ", ".join(f"{a['name']} ({a['correlation']:+.2f})" for a in c["alternatives"]))
+        for c in found.columns
+        if c["alternatives"]
+    ]
+    if not rows:
+        return "<h2>Alternatives</h2><p>No other column has a correlation of 0.5 or more with a selected one.</p>"
+    return (
+        f"<h2>Alternatives</h2>{_table(['column', 'columns that could stand in for it (correlation)'], rows, numbers=())}"
+        '<p class="small">The columns most correlated with the selected one, from 0.5 on.</p>'
+    )
+
+
+def _left_out(found: Selection) -> str:
+    reasons: dict[str, list[str]] = {}
+    for name, why in found.table.left_out.items():
+        reasons.setdefault(why, []).append(name)
+    rows = [(why, str(len(names)), ", ".join(names[:50]) + (", …" if len(names) > 50 else "")) for why, names in reasons.items()]
+    body = _table(["why", "columns", "names"], rows, numbers=(1,)) if rows else "<p>No column was left out.</p>"
+    other = [note for note in found.table.notes if not re.match(r"\d+ columns? left out", note)]
+    notes = "".join(f"<li>{escape(note)}</li>" for note in other)
+    return f"<h2>What was left out, and why</h2>{body}" + (f"<ul>{notes}</ul>" if notes else "")
+
+
+def _how(found: Selection) -> str:
+    settings = {name: value for name, value in found.settings.items() if value is not None}
+    said = ", ".join(f"{name} = {value}" for name, value in settings.items())
+    return f'<h2>How</h2><p class="small">annealed {__version__}, {type(found.model).__name__}; {escape(said)}.</p>'
+
+
+def _small(words: str) -> str:
+    return f'<p class="small">{words}</p>'
+
+
+def _table(
+    head: Sequence[str], rows: Iterable[Sequence[str]], bold: int | None = None, numbers: Sequence[int] | None = None
+) -> str:
+    def cells(kind: str, values: Sequence[str]) -> str:
+        right = [i > 0 if numbers is None else i in numbers for i in range(len(values))]
+        return "".join(f"<{kind}{' class=n' if r else ''}>{escape(str(v))}</{kind}>" for v, r in zip(values, right))
+
+    body = "".join(f"<tr{' class=best' if i == bold else ''}>{cells('td', row)}</tr>" for i, row in enumerate(rows))
+    return f"<table><tr>{cells('th', head)}</tr>{body}</table>"

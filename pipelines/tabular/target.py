@@ -1,0 +1,78 @@
+"""The target of a table: which task it asks for, and one clear line for every cell that does not fit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_CLASSES = 10  # whole numbers with at most so many different values are taken as classes
+_MOSTLY = 0.9  # a column of text of which a larger share are numbers is a column of numbers with bad cells
+
+
+def guess_task(y: np.ndarray) -> str:
+    """Return "classification" for text, booleans and few (``MOST_CLASSES``) different whole numbers, else "regression".
+
+    Examples
+    --------
+    >>> guess_task(np.array([0.0, 1.0, 1.0])), guess_task(np.array([0.5, 1.0, 1.0]))
+    ('classification', 'regression')
+    """
+    if y.dtype.kind not in "iuf":
+        return "classification"
+    values = np.unique(y)
+    return "classification" if len(values) <= MOST_CLASSES and (values == np.round(values)).all() else "regression"
+
+
+def read_target(values: pd.Series) -> np.ndarray:
+    """Return a column as labels (text, None where empty) or as numbers (NaN where empty).
+
+    Raises
+    ------
+    ValueError
+        For dates, complex numbers, infinity, and for a column of numbers with a few cells that are none.
+    """
+    import pandas as pd
+
+    from ...models.tabular.encoding import as_words
+
+    if pd.api.types.is_datetime64_any_dtype(values.dtype) or pd.api.types.is_complex_dtype(values.dtype):
+        raise ValueError(f"the target {values.name!r} holds {values.dtype}: expected numbers or labels")
+    if pd.api.types.is_numeric_dtype(values.dtype) and not pd.api.types.is_bool_dtype(values.dtype):
+        numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
+        if np.isinf(numbers).any():
+            raise ValueError(f"the target {values.name!r} holds infinity in row {np.flatnonzero(np.isinf(numbers))[0] + 1}")
+        return numbers
+    words = as_words(values)
+    there = np.array([word is not None for word in words], bool)
+    bad = there & pd.isna(pd.to_numeric(pd.Series(words, dtype=object), errors="coerce")).to_numpy()
+    if bad.any() and bad.sum() <= (1.0 - _MOSTLY) * there.sum():
+        row = int(np.flatnonzero(bad)[0])
+        raise ValueError(
+            f"{bad.sum()} of {there.sum()} cells of the target {values.name!r} {'is' if bad.sum() == 1 else 'are'} not a number: "
+            f"{words[row]!r} in row {row + 1}; correct or empty such cells"
+        )
+    return words
+
+
+def check_target(y: np.ndarray, task: str) -> None:
+    """Complain about a target that does not fit the task.
+
+    Raises
+    ------
+    ValueError
+        For a regression of labels, classes that are broken numbers, and one value only.
+    """
+    if task == "regression":
+        if y.dtype.kind not in "iuf":
+            raise ValueError(f"the target holds labels such as {str(y[0])!r}: expected numbers for --task regression")
+    else:
+        broken = y[y != np.round(y)] if y.dtype.kind == "f" else []
+        if len(broken):
+            raise ValueError(f"the target holds numbers such as {broken[0]:g}: expected labels for --task classification")
+    if len(np.unique(y)) < 2:
+        expected = "at least two classes" if task == "classification" else "different numbers"
+        raise ValueError(f"the target has one value only ({str(y[0])!r}), expected {expected}")

@@ -1,0 +1,154 @@
+"""Cross-validated scores of the selected columns, beside all columns and a baseline, and along the sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ...learners import FSAPath
+
+N_FOLDS = 5
+_ALPHAS = np.geomspace(1e-2, 1e4, 7)  # ridge of the model on all columns, by leave-one-out: a choice
+
+Progress = Callable[[Iterable, str], Iterable]
+
+
+@dataclass
+class Validation:
+    """Scores of rows that a model was not fitted to.
+
+    Attributes
+    ----------
+    size : int
+        Number of columns, chosen or given.
+    sizes : list of int
+        Ascending.
+    path, losses : ndarray of shape (n_folds, n_sizes)
+        Accuracy or R^2 of each size in each fold, and what the choice of the size goes by: the mean log loss or squared error.
+    scores : dict of str to dict of str to float
+        "selected", "all columns" and "baseline": the mean over folds of each measure.
+    """
+
+    size: int
+    sizes: list[int] = field(default_factory=list)
+    path: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
+    losses: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
+    scores: dict[str, dict[str, float]] = field(default_factory=dict)
+
+
+def measures(task: str, y: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
+    """Accuracy and the mean over classes of it; R^2 and the mean absolute error. The first one decides."""
+    if task == "classification":
+        right = y == predicted
+        return {"accuracy": float(right.mean()), "balanced accuracy": float(np.mean([right[y == c].mean() for c in np.unique(y)]))}
+    spread = float(((y - y.mean()) ** 2).sum())
+    return {
+        "R2": 1.0 - float(((y - predicted) ** 2).sum()) / spread if spread > 0 else 0.0,
+        "mean absolute error": float(np.abs(y - predicted).mean()),
+    }
+
+
+def folds(y: np.ndarray, task: str, row_groups: np.ndarray | None) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Rows to fit to and rows to score, five times; the same for the same table.
+
+    Raises
+    ------
+    ValueError
+        If there are too few rows, rows of each class, or groups of rows.
+    """
+    from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
+
+    classes = task == "classification"
+    if row_groups is not None:
+        n = min(N_FOLDS, len(np.unique(row_groups)))
+        if n < 2:
+            raise ValueError("--row-groups: all rows are of one group, expected at least two groups")
+        splitter: Any = StratifiedGroupKFold(n) if classes else GroupKFold(n)
+        found = list(splitter.split(np.zeros(len(y)), y, row_groups))
+        return [(train, test) for train, test in found if len(test) and (not classes or len(np.unique(y[train])) > 1)]
+    least = int(np.unique(y, return_counts=True)[1].min()) if classes else len(y)
+    n = min(N_FOLDS, max(least, 2), len(y))
+    if least < 2 or len(y) < 4:
+        return []
+    return list((StratifiedKFold if classes else KFold)(n, shuffle=True, random_state=0).split(np.zeros(len(y)), y))
+
+
+def validate(
+    X: Any, y: np.ndarray, task: str, model: Any, size: int | None, sizes: np.ndarray, splits: list, progress: Progress
+) -> Validation:
+    """Score sizes along paths, choose one where ``size`` is None, and score it beside all columns and a baseline.
+
+    The size chosen is the smallest whose loss exceeds the least by no more than one standard error of their difference.
+    """
+    path, losses = np.empty((2, len(splits), len(sizes)))
+    for fold, (train, test) in enumerate(progress(splits, "sizes")):
+        fitted = FSAPath(model, sizes).fit(X[train], y[train])
+        for place, k in enumerate(sizes):
+            one = fitted.get_estimator(int(k))
+            path[fold, place] = _first(measures(task, y[test], one.predict(X[test])))
+            losses[fold, place] = _loss(task, one, X[test], y[test])
+    if size is None:
+        size = int(sizes[smallest_good(losses)])
+    found: dict[str, list[dict[str, float]]] = {"selected": [], "all columns": [], "baseline": []}
+    for train, test in progress(splits, "scores"):
+        fitted = _sized(model, size).fit(X[train], y[train])
+        found["selected"].append(measures(task, y[test], fitted.predict(X[test])))
+        found["all columns"].append(measures(task, y[test], all_columns(task, X[train], y[train], X[test])))
+        found["baseline"].append(measures(task, y[test], _constant(task, y[train], len(test))))
+    scores = {row: {name: float(np.mean([one[name] for one in ones])) for name in ones[0]} for row, ones in found.items() if ones}
+    return Validation(size, sizes.tolist(), path, losses, scores)
+
+
+def smallest_good(losses: np.ndarray) -> int:
+    """Position of the first size that is as good as the best but for one standard error of their difference over the folds.
+
+    Examples
+    --------
+    >>> smallest_good(np.array([[3.0, 1.1, 1.0], [3.1, 1.0, 1.0]]))
+    1
+    """
+    difference = losses - losses[:, [int(np.argmin(losses.mean(axis=0)))]]
+    error = difference.std(axis=0, ddof=1) / np.sqrt(len(losses)) if len(losses) > 1 else 0.0
+    return int(np.argmax(difference.mean(axis=0) <= error))
+
+
+def _loss(task: str, model: Any, X: Any, y: np.ndarray) -> float:
+    if task == "regression":
+        return float(np.mean((y - model.predict(X)) ** 2))
+    likelihood = np.where(model.classes_ == y[:, None], model.predict_proba(X), 0.0).sum(axis=1)
+    return float(-np.log(np.maximum(likelihood, 1e-3)).mean())  # one row that is sure and wrong does not decide alone
+
+
+def _first(found: dict[str, float]) -> float:
+    return next(iter(found.values()))
+
+
+def _sized(model: Any, size: int) -> Any:
+    from sklearn.base import clone
+
+    return clone(model).set_params(n_features_to_select=size)
+
+
+def _constant(task: str, y: np.ndarray, n: int) -> np.ndarray:
+    if task == "regression":
+        return np.full(n, y.mean())
+    labels, counts = np.unique(y, return_counts=True)
+    return np.full(n, labels[counts.argmax()])
+
+
+def all_columns(task: str, X: Any, y: np.ndarray, X_test: Any) -> np.ndarray:
+    """Predictions of ridge regression (of classes by a ridge classifier) on all columns, its strength by leave-one-out."""
+    from sklearn.linear_model import RidgeClassifierCV, RidgeCV
+    from sklearn.preprocessing import StandardScaler
+
+    if not hasattr(X, "tocsr"):
+        gone = np.isnan(X)
+        if gone.any() or np.isnan(X_test).any():
+            middle = np.array([np.median(column[~np.isnan(column)]) if not np.isnan(column).all() else 0.0 for column in X.T])
+            X, X_test = np.where(gone, middle, X), np.where(np.isnan(X_test), middle, X_test)
+    scaler = StandardScaler(with_mean=not hasattr(X, "tocsr")).fit(X)
+    ridge = (RidgeClassifierCV if task == "classification" else RidgeCV)(alphas=_ALPHAS)
+    return ridge.fit(scaler.transform(X), y).predict(scaler.transform(X_test))

@@ -1,0 +1,210 @@
+"""Tables as analysts have them: text, dates, gaps, identifiers, other separators and encodings; and what is said about them."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from annealed.models import load_model
+from annealed.pipelines.tabular.tables import read_table
+from helpers import run
+
+
+def passengers(n=400, seed=0):
+    """Text, categories, dates, gaps, identifiers and a constant; the target depends on sex, class and age."""
+    rng = np.random.default_rng(seed)
+    sex, pclass = rng.choice(["male", "female"], n), rng.choice([1, 2, 3], n)
+    age = np.round(rng.uniform(1, 80, n))
+    f = 3.0 * (sex == "female") - 1.5 * (pclass - 2) - 0.05 * (age - 40) - 1.5
+    frame = pd.DataFrame(
+        {
+            "id": np.arange(1, n + 1),
+            "name": [f"Passenger {i}" for i in rng.permutation(n)],
+            "class": pclass,
+            "sex": sex,
+            "age": age,
+            "port": rng.choice(["S", "C", "Q"], n, p=[0.7, 0.2, 0.1]),
+            "ship": "Titanic",
+            "boarded": (pd.Timestamp("1912-04-10") + pd.to_timedelta(rng.integers(0, 9, n), "D")).astype(str),
+            "fare": rng.gamma(2.0, 10.0, n).astype(object),
+            "survived": np.where(rng.random(n) < 1 / (1 + np.exp(-f)), "yes", "no"),
+        }
+    )
+    frame.loc[rng.random(n) < 0.15, "age"] = np.nan
+    frame.loc[[3, 9, 11], "port"] = None
+    frame.loc[[5, 6], "fare"] = "?"
+    frame.loc[7, "fare"] = np.inf
+    return frame
+
+
+@pytest.fixture
+def path(tmp_path):
+    passengers().to_csv(tmp_path / "t.csv", index=False)
+    return tmp_path / "t.csv"
+
+
+def kinds(table):
+    return {column.name: (column.kind, column.levels) for column in table.encoding.columns}
+
+
+def test_what_becomes_of_each_column(path):
+    table = read_table(path, "survived")
+    assert kinds(table) == {
+        "class": ("number", ()),
+        "sex": ("category", ("male",)) if passengers()["sex"].value_counts().index[0] == "female" else ("category", ("female",)),
+        "age": ("number", ()),
+        "port": ("category", ("C", "Q", "(missing)")),
+        "boarded": ("date", ()),
+        "fare": ("number", ()),
+    }
+    assert table.left_out == {
+        "id": "numbers of the rows",
+        "name": "text, 400 different values in 400 rows",
+        "ship": "constant",
+    }
+    text = "; ".join(table.notes)
+    assert "cells that are no numbers, such as '?'" in text and "dates, as days since 1970-01-01: boarded" in text
+    assert not np.isnan(table.X).any() and table.X.shape == (400, 8)
+    assert table.X[:, table.encoding.labels.index("port=(missing)")].sum() == 3
+
+
+def test_selected_with_score_report_table_and_model(path, tmp_path):
+    folder = tmp_path / "report"
+    saved, out = tmp_path / "m.safetensors", tmp_path / "chosen.tsv"
+    options = ("--report", folder, "--save", saved, "--out", out, "--exclude", "boarded", "--json")
+    result = run("select", path, "--target", "survived", "-k", 3, *options)
+    assert result.exit_code == 0, result.output
+    record = json.loads(result.stdout)
+    assert {s["name"] for s in record["selected"]} == {"sex", "class", "age"}
+    assert record["scores"]["selected"]["accuracy"] > record["scores"]["baseline"]["accuracy"] + 0.1
+    assert {"name": "boarded", "reason": "named by --exclude"} in record["left_out"]
+    page = (folder / "select.html").read_text()
+    assert page.count("<svg") >= 5 and "http" not in page and "src=" not in page and "Passenger" not in page
+    assert json.loads((folder / "select.json").read_text())["rows"] == record["selected"]
+    chosen = pd.read_csv(out, sep="\t")
+    assert set(chosen.columns) == {"sex", "class", "age", "survived"} and len(chosen) == 400
+
+    model = load_model(saved)
+    frame = pd.read_csv(path)
+    predicted = model.predict(frame)
+    assert np.mean(predicted == frame["survived"]) > 0.7
+    result = run("predict", saved, out, "--json")
+    answer = json.loads(result.stdout)
+    assert answer["prediction"] == predicted.tolist()
+    np.testing.assert_allclose(np.add(answer["probability of no"], answer["probability of yes"]), 1.0)
+    assert run("predict", saved, path).stdout.startswith("prediction,probability of no,probability of yes\n")
+    assert "tabular model" in run("models", "show", saved).stdout
+
+
+def test_piecewise_responses_keep_gaps(path, tmp_path):
+    result = run("select", path, "--target", "survived", "-k", 4, "--response", "piecewise", "--json", "--report", tmp_path / "r")
+    assert result.exit_code == 0, result.output
+    (age,) = [s for s in json.loads(result.stdout)["selected"] if s["name"] == "age"]
+    assert len(age["curve"]["x"]) == len(age["curve"]["y"]) and age["curve"]["missing"] is not None
+    assert "gaps have a response of their own: age" in result.stderr
+
+
+def test_unknown_levels_and_missing_columns_in_prediction(path, tmp_path):
+    saved = tmp_path / "m.safetensors"
+    assert run("select", path, "--target", "survived", "-k", 3, "--save", saved).exit_code == 0
+    frame = passengers().drop(columns="survived").head(5)
+    frame.loc[0, "sex"] = "other"
+    frame.loc[1, "age"] = np.nan
+    frame.to_csv(tmp_path / "new.csv", index=False)
+    assert len(json.loads(run("predict", saved, tmp_path / "new.csv", "--json").stdout)["prediction"]) == 5
+    frame.drop(columns="sex").to_csv(tmp_path / "new.csv", index=False)
+    result = run("predict", saved, tmp_path / "new.csv", "--json")
+    assert result.exit_code == 2 and "new.csv: the table has no column 'sex', which the model needs" in result.stderr
+    assert "error" in json.loads(result.stdout)
+
+
+@pytest.mark.parametrize(
+    "sep, name, encoding", [(";", "t.csv", None), ("\t", "t.csv", None), ("|", "t.csv", None), (";", "t.csv", "latin-1")]
+)
+def test_separators_and_encodings(tmp_path, sep, name, encoding):
+    frame = passengers().rename(columns={"age": "âge"})
+    frame["price"] = [f"{v:.2f}".replace(".", ",") for v in np.linspace(0, 5, len(frame))]
+    frame.to_csv(tmp_path / name, index=False, sep=sep, encoding=encoding or "utf-8")
+    table = read_table(tmp_path / name, "survived", encoding=encoding)
+    assert {"âge", "price"} <= set(table.names) and kinds(table)["price"] == ("number", ())
+    assert f"separated by {sep!r}" in table.notes[0]
+    if encoding:
+        result = run("select", tmp_path / name, "--target", "survived", "-k", 1)
+        assert result.exit_code == 2 and "name its --encoding, such as latin-1" in result.stderr
+
+
+def csv(tmp_path, text):
+    (tmp_path / "t.csv").write_text(text)
+    return tmp_path / "t.csv"
+
+
+def rows(*cells):
+    return "\n".join(cells) + "\n"
+
+
+NUMBERS = [f"{i % 7},{i * 0.37:.2f},{(i * i) % 11}" for i in range(40)]
+
+
+@pytest.mark.parametrize(
+    "text, options, message",
+    [
+        (rows("a,y,b", *NUMBERS[:17], "1,?,2", *NUMBERS), (), "1 of 58 cells of the target 'y' is not a number: '?' in row 18"),
+        (rows("a,y,b", *NUMBERS, "1,inf,2"), (), "t.csv: the target 'y' holds infinity in row 41"),
+        (rows("y,y,b", *NUMBERS), (), "two columns have the name 'y'"),
+        (rows("a,y,a", *NUMBERS), (), "two columns have the name 'a'"),
+        (rows("a,y,b", *NUMBERS), ("--exclude", "z"), "no column 'z' for --exclude; the columns are a, b"),
+        (rows("a,y,b", *NUMBERS), ("--row-groups", "z"), "no column 'z' for --row-groups"),
+        (rows("a,y,b", *NUMBERS), ("--encoding", "utf-99"), "expected a known --encoding"),
+        (rows("a,y,b", *NUMBERS), ("--out", "x.xls"), "--out x.xls: expected a name that ends with .csv"),
+        (rows("a,y,b", *NUMBERS), ("-k", "many"), "-k many: expected a number or auto"),
+        (rows("a,y,b", "1,2,3", "3,4,9"), ("-k", "auto"), "2 rows are too few for cross-validation"),
+    ],
+)
+def test_bad_tables(tmp_path, text, options, message):
+    result = run("select", csv(tmp_path, text), "--target", "y", "-k", 1, *options, "--json")
+    assert result.exit_code == 2 and message in result.stderr, result.output
+    assert message in json.loads(result.stdout)["error"] and "Traceback" not in result.output
+
+
+def test_no_output_replaces_the_table(tmp_path):
+    table = csv(tmp_path, rows("a,y,b", *NUMBERS))
+    for option in ("--out", "--save"):
+        result = run("select", table, "--target", "y", "-k", 1, option, table)
+        assert result.exit_code == 2 and "would be replaced" in result.stderr
+    result = run("predict", table, table)
+    assert result.exit_code == 2 and "not a safetensors file" in result.stderr
+
+
+def test_names_with_blanks_row_numbers_and_large_identifiers(tmp_path):
+    frame = pd.DataFrame({"": range(40), " y": np.arange(40) % 7, "b ": np.arange(40) % 5})
+    frame["key"] = [2**63 - 1 - i for i in range(40)]
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    table = read_table(tmp_path / "t.csv", "y")
+    assert table.names == ["b"] and table.left_out["key"] == "numbers of the rows"
+    assert any("numbering the rows: Unnamed: 0" in note for note in table.notes)
+
+
+def test_queries_of_svmlight_group_the_rows(tmp_path):
+    lines = [f"{i % 2} qid:{i // 10} 1:{i % 7} 2:{(i * i) % 5 + i % 2}" for i in range(60)]
+    (tmp_path / "t.svm").write_text("\n".join(lines))
+    table = read_table(tmp_path / "t.svm", None)
+    assert len(np.unique(table.row_groups)) == 6 and "stay together" in table.notes[0]
+    (tmp_path / "e.svm").write_text("")
+    result = run("select", tmp_path / "e.svm", "-k", 1)
+    assert result.exit_code == 2 and "e.svm: holds no row" in result.stderr
+
+
+def test_matrix_model_predicts_npz_and_csv(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((120, 9))
+    X[rng.random(X.shape) < 0.05] = np.nan
+    y = np.nan_to_num(X[:, 2] - X[:, 5])
+    np.savez(tmp_path / "t.npz", X=X, y=y, names=[f"g{j}" for j in range(9)])
+    saved, out = tmp_path / "m.safetensors", tmp_path / "o.npz"
+    assert run("select", tmp_path / "t.npz", "-k", 2, "--save", saved, "--out", out).exit_code == 0
+    pd.DataFrame(X, columns=[f"g{j}" for j in range(9)]).to_csv(tmp_path / "t.csv", index=False)
+    answers = [
+        json.loads(run("predict", saved, tmp_path / name, "--json").stdout)["prediction"] for name in ("t.npz", "t.csv", "o.npz")
+    ]
+    np.testing.assert_allclose(answers[0], answers[1], atol=1e-9)
+    assert answers[0] == answers[2] and np.corrcoef(answers[0], y)[0, 1] > 0.95

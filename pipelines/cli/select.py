@@ -44,6 +44,7 @@ def select(
     target: Annotated[str | None, typer.Option(help="Column to predict (npz and svmlight bring their own).")] = None,
     task: Annotated[Task, typer.Option(help="auto: text and few whole numbers are classes.")] = Task.auto,
     response: Annotated[Response, typer.Option(help="piecewise: a curve for each column instead of a line.")] = Response.linear,
+    include: Annotated[list[str] | None, typer.Option(help="Column that is selected in any case; may be given again.")] = None,
     exclude: Annotated[list[str] | None, typer.Option(help="Column that may not be selected; may be given again.")] = None,
     row_groups: Annotated[str | None, typer.Option(help="Column that names rows which stay together in cross-validation.")] = None,
     sep: Separator = None,
@@ -66,7 +67,14 @@ def select(
     check_outputs([table], [out], save, report, REPORT_FILES)
     keep_missing = response is Response.piecewise
     data = read_table(
-        table, target, exclude=exclude or (), row_groups=row_groups, sep=sep, encoding=encoding, keep_missing=keep_missing
+        table,
+        target,
+        include=include or (),
+        exclude=exclude or (),
+        row_groups=row_groups,
+        sep=sep,
+        encoding=encoding,
+        keep_missing=keep_missing,
     )
     for note in data.notes:
         say(f"annealed: {note}", quiet)
@@ -78,8 +86,9 @@ def select(
     def bar(iterable: Iterable, what: str) -> Iterable:
         return progress(iterable, quiet, what)
 
-    found = select_columns(data, chosen_task, size, response.value, bar)
+    found = select_columns(data, chosen_task, size, response.value, include or (), bar)
     found.settings = {"table": str(table), "target": target, "k": k, "response": response.value, "row_groups": row_groups}
+    found.settings |= {"include": include, "exclude": exclude}
     names = [column["name"] for column in found.columns]
     if save is not None:
         found.to_model(target).save(save)

@@ -153,7 +153,7 @@ def ticks(low: float, high: float, about: int = 5) -> list[float]:
     step = 10.0 ** np.floor(np.log10(rough))
     step *= next((m for m in (1, 2, 5) if m * step >= rough * 0.99), 10)
     found = np.arange(np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9) + 1) * step
-    return [float(round(v, 12)) for v in found]
+    return [float(round(v, 12)) + 0.0 for v in found]  # no -0
 
 
 def number(value: float) -> str:

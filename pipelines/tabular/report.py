@@ -147,7 +147,13 @@ def _responses(found: Selection) -> str:
     if len(classes) > 2:
         colours = ("blue", "orange", "green", "purple", "red", "grey")
         legend = " Lines: " + ", ".join(f"{colours[i % 6]} {short(str(c))}" for i, c in enumerate(classes[:12])) + "."
-    score = f" The score is the log odds of {classes[1]!s}." if len(classes) == 2 else ""
+    score = (
+        f" The score is the log odds of {classes[1]!s}."
+        if len(classes) == 2
+        else ""
+        if classes
+        else " The score is the prediction."
+    )
     words = (
         "Against the value of the column, between its 1st and 99th percentile; 0 at its mean. All pictures have one scale."
         f"{escape(score + legend)}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -84,7 +84,12 @@ def _pass_through(iterable: Iterable, what: str) -> Iterable:
 
 
 def select_columns(
-    table: Table, task: str, k: int | None, response: str = "linear", progress: Progress = _pass_through
+    table: Table,
+    task: str,
+    k: int | None,
+    response: str = "linear",
+    include: Sequence[str] = (),
+    progress: Progress = _pass_through,
 ) -> Selection:
     """Select columns with FSA; k of them, or as many as cross-validation chooses.
 
@@ -95,13 +100,15 @@ def select_columns(
     k : int or None
         At most the number of columns; None: by cross-validation.
     response : {"linear", "piecewise"}, default "linear"
+    include : sequence of str, default ()
+        Columns that are selected in any case, at most k.
     progress : function
         Called with what is gone through, and what it is.
 
     Raises
     ------
     ValueError
-        For a target that does not fit the task.
+        For a target that does not fit the task, and for more columns to include than k.
     """
     X, y, n_columns = table.X, table.y, len(table.encoding.columns)
     check_target(y, task)
@@ -110,13 +117,19 @@ def select_columns(
         raise ValueError("--response piecewise: a sparse table has linear responses only")
     groups = table.encoding.groups if X.shape[1] > n_columns else None
     estimator = FSAClassifier if task == "classification" else FSARegressor
-    model = estimator(k or 1, response=response, feature_groups=groups)
+    least = len(set(include))
+    if k is not None and least > k:
+        raise ValueError(f"-k {k}: --include names {least} columns; expected at most as many as are selected")
+    wanted = np.isin(table.encoding.groups, [table.names.index(name) for name in include]) if least else None
+    model = estimator(k or max(least, 1), response=response, feature_groups=groups, include=wanted)
     splits = folds(y, task, table.row_groups)
     if k is None and not splits:
         raise ValueError(f"-k auto: {len(y)} rows are too few for cross-validation; expected -k with a number")
     validation = Validation(k or 1)
     if splits:
-        validation = validate(X, y, task, model, k, _sizes(n_columns, len(y), k, response), splits, progress)
+        sizes = _sizes(n_columns, len(y), k, response)
+        sizes = np.unique(np.maximum(sizes, max(least, 1)))
+        validation = validate(X, y, task, model, k, sizes, splits, progress)
     model.set_params(n_features_to_select=validation.size).fit(X, y)
     frequency, kappa = _stability(model, X, y, task, table.encoding.groups, progress)
     columns = _describe(table, model, frequency)

@@ -166,6 +166,20 @@ def test_bad_tables(tmp_path, text, options, message):
     assert message in json.loads(result.stdout)["error"] and "Traceback" not in result.output
 
 
+def test_columns_that_must_stay(path):
+    options = ("--target", "survived", "--json", "--include", "port")
+    for k in (2, "auto"):
+        record = json.loads(run("select", path, "-k", k, *options).stdout)
+        assert {"port", "sex"} <= {s["name"] for s in record["selected"]}
+    for more, message in (
+        (("-k", 1, "--include", "age"), "--include names 2 columns"),
+        (("-k", 2, "--include", "ship"), "--include ship: cannot be used (constant)"),
+        (("-k", 2, "--exclude", "port"), "column 'port' is named by --include and by --exclude"),
+    ):
+        result = run("select", path, *options, *more)
+        assert result.exit_code == 2 and message in result.stderr, result.output
+
+
 def test_no_output_replaces_the_table(tmp_path):
     table = csv(tmp_path, rows("a,y,b", *NUMBERS))
     for option in ("--out", "--save"):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from copy import copy
 from functools import partial
 from pathlib import Path
@@ -127,6 +128,15 @@ def _in_turn(file: int, view: memoryview, at: int) -> int:
     return len(found)
 
 
+@contextmanager
+def _damage_named(name: str) -> Iterator[None]:
+    """Errors of decoders, of any type and without the file's name, as a ValueError with it."""
+    try:
+        yield
+    except (RuntimeError, OSError, ValueError, KeyError) as error:
+        raise ValueError(f"{name}: damaged or unreadable ({' '.join(str(error).split())[:200]})") from None
+
+
 class ChunkedSource(Source):
     """A Zarr array or HDF5 data set: whole chunks are read.
 
@@ -138,6 +148,7 @@ class ChunkedSource(Source):
 
     def __init__(self, array):
         self.array, self.shape = array, tuple(array.shape)
+        self.name = str(array.file.filename if hasattr(array, "file") else getattr(array, "store_path", "a Zarr array"))
         self.stored, self.dtype = np.dtype(array.dtype), float_dtype(array.dtype)
         self.row_step, self.column_step = (min(c, n) for c, n in zip(array.chunks, self.shape))
         if hasattr(array, "file") and array.file.driver == "sec2":  # HDF5 in an ordinary file
@@ -157,7 +168,8 @@ class ChunkedSource(Source):
                     last += 1
                 low, high = int(touched[first]) * unit, min((int(touched[last]) + 1) * unit, self.shape[1])
                 a, b = np.searchsorted(columns, [low, high])
-                target[:, a:b] = np.asarray(self.array[start:stop, low:high])[:, columns[a:b] - low]
+                with _damage_named(self.name):
+                    target[:, a:b] = np.asarray(self.array[start:stop, low:high])[:, columns[a:b] - low]
                 first = last + 1
 
 
@@ -210,7 +222,8 @@ class ParquetSource(Source):
                 continue
             for first in range(0, len(columns), 256):  # few at a time: their values are in memory twice
                 part = columns[first : first + 256]
-                table = self.file.read_row_group(g, columns=[self.names[j] for j in part])
+                with _damage_named("the Parquet table"):
+                    table = self.file.read_row_group(g, columns=[self.names[j] for j in part])
                 for j, name in enumerate(self.names[c] for c in part):
                     values = table.column(name).to_numpy()
                     out[start - rows.start : stop - rows.start, first + j] = values[start - self._edges[g] : stop - self._edges[g]]

@@ -5,6 +5,7 @@ import pickle
 import sys
 from pathlib import Path
 
+import annealed.learners
 import numpy as np
 import pandas as pd
 import pytest
@@ -334,3 +335,13 @@ def test_words_for_bytes():
     for bad in ("", "GB", "-1GB", 0, None, "1 XB"):
         with pytest.raises(ValueError, match="memory_limit"):
             parse_bytes(bad)
+
+
+def test_a_damaged_chunk_is_named(tmp_path):
+    zarr = pytest.importorskip("zarr", reason="needs annealed[disk]")
+    X = np.random.default_rng(0).standard_normal((40, 6))
+    zarr.save_array(str(tmp_path / "x.zarr"), X)
+    chunk = max((path for path in (tmp_path / "x.zarr").rglob("*") if path.is_file()), key=lambda path: path.stat().st_size)
+    chunk.write_bytes(b"garbage" * 30)
+    with pytest.raises(ValueError, match=r"x\.zarr.*: damaged or unreadable"):
+        annealed.learners.FSARegressor(2).fit(on_disk(tmp_path / "x.zarr"), X[:, 1])

@@ -140,9 +140,9 @@ def train(
         if name not in KEYPOINTS:
             raise ValueError(f"keypoint {name!r} is unknown; expected one of {', '.join(KEYPOINTS)}")
     check_outputs([data, background, config, detector], model=out)
-    images = read_faces(data)
     folder = background if background is not None else data.resolve().parent / "background"
     empty = list_images(folder)[:n_background] if background is not None or folder.is_dir() else []
+    images = read_faces(data)
     say(f"{len(images)} photographs with faces, {len(empty)} without", quiet)
     names = keypoint or list(KEYPOINTS)
     n_jobs = jobs or os.cpu_count() or 1
@@ -182,8 +182,8 @@ def evaluate(
     names = detector.check_keypoints(keypoint)
     mode = detector.check_mode(mode, names, context)
     check_outputs([data, background, model], report=report, report_files=REPORT_FILES)
-    images = read_faces(data)
     empty = list_images(background)[skip_background:] if background is not None else []
+    images = read_faces(data)
     if report is not None:
         make_folder(report)
     evaluation = evaluate_detector(

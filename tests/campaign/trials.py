@@ -19,6 +19,7 @@ class Tally:
         self.trials = defaultdict(int)
         self.failures = defaultdict(list)
         self.seconds = defaultdict(float)
+        self._checked = defaultdict(int)
 
     def note(self, kind, name, failure):
         """Count a trial; ``failure`` is None or says what went wrong."""
@@ -42,9 +43,11 @@ class Tally:
         self.note(kind, name, failure)
 
     def check(self, kind):
-        """Fail the test that calls this if a trial of the class failed."""
+        """Fail the test that calls this if a trial of the class failed since the last call."""
         assert self.trials[kind], f"no trial of {kind}"
-        assert not self.failures[kind], "\n".join([f"{len(self.failures[kind])} of {self.trials[kind]}", *self.failures[kind][:10]])
+        failures = self.failures[kind][self._checked[kind] :]
+        self._checked[kind] = len(self.failures[kind])
+        assert not failures, "\n".join([f"{len(failures)} failures of {self.trials[kind]} trials", *failures[:10]])
 
     def rows(self):
         """Lines of the table: class, trials, failures."""

@@ -308,9 +308,9 @@ class StandIn:
 def test_camera(folder, model, monkeypatch):
     opened, real = [], cv2.VideoCapture
 
-    def capture(source):
+    def capture(source, *reader):
         if source != 0:  # the written video is read back
-            return real(source)
+            return real(source, *reader)
         opened.append(StandIn(source))
         return opened[-1]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -102,6 +102,7 @@ class Solution:
     ebic: float
     loss_curve: np.ndarray
     alpha: float = 0.0
+    alternatives: dict[int, list[tuple[int, float]]] = field(default_factory=dict)
 
 
 def fitted_attributes(problem: FitProblem, solution: Solution, piecewise: bool) -> dict[str, Any]:
@@ -118,6 +119,10 @@ def fitted_attributes(problem: FitProblem, solution: Solution, piecewise: bool) 
         "support_": support,
         "feature_importances_": importance,
         "alpha_": solution.alpha,
+        "alternatives_": {
+            int(problem.columns(np.array(i))): [(int(problem.columns(np.array(j))), share) for j, share in others]
+            for i, others in solution.alternatives.items()
+        },
         "intercept_": offset[0] if problem.flat else offset,
         "loss_curve_": solution.loss_curve,
         "n_iter_": len(solution.loss_curve),

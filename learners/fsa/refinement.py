@@ -14,13 +14,15 @@ from ..objective.priors import Prior
 from ..solvers.accelerated_gradient import accelerated_gradient
 from ..solvers.annealing import Annealed
 from ..solvers.criteria import ebic
-from ..solvers.newton import SHRINKAGE, SupportProblem, bounded_fit, refit
+from ..solvers.exchanges import exchange_changes, nearly_as_good
+from ..solvers.newton import SHRINKAGE, Fit, SupportProblem, bounded_fit, refit
 from ..solvers.search import is_searchable, search
 from ..solvers.shrinkage import LeftOut, choose_ridge
-from ..solvers.swapping import POOL, polish
+from ..solvers.swapping import POOL, Pool, Units, polish
 from .problem import FitProblem, Solution
 
 _SWAP_COST = 2e9  # multiplications per round of exchanges up to which polish="auto" makes them: about a second, a choice
+_MOST_ALTERNATIVES = 100  # features that may take the place of selected ones: a choice
 _FEW_WRONG = 0.01  # share of training rows on the wrong side up to which labels count as clean: a choice
 _NEWTON_COST = 2e8  # the same for one step of Newton's method along a path
 # Ridge of annealing with too few rows to tell as many columns apart, for losses that are not quadratic and that are: by repeated
@@ -260,6 +262,28 @@ def _refitted(design, problem, settings, kept):
     return kept, fit.theta[:, None], fit.intercept
 
 
+def alternatives(
+    design: Design, state: Annealed, problem: FitProblem, settings: RefinementSettings, solution: Solution
+) -> dict[int, list[tuple[int, float]]]:
+    """Features that could take the place of a selected one for little, by the quadratic model of exchanges."""
+    kept, k = solution.kept, len(solution.kept)
+    columns = float(k * design.width)
+    affordable = (design.n_samples + columns) * columns**2 * problem.y.shape[1] <= _NEWTON_COST
+    if settings.polish is None or not problem.loss.has_curvature or problem.groups is not None or not affordable:
+        return {}
+    recent = np.argsort(-state.dropped_at, kind="stable")[: k + min(POOL * k, _MOST_ALTERNATIVES)]
+    pool = Pool.read(design, Units.of_groups(None, design.n_features), np.union1d(recent, kept))
+    support = SupportProblem(
+        problem.y, problem.loss, problem.sample_weight, settings.fit_intercept, settings.penalty, design.width, design.n_knots,
+        max(solution.alpha - settings.ridge, SHRINKAGE),
+    )  # fmt: skip
+    A, theta = solution.design.matrix().astype(np.float64), solution.coef.reshape(-1, problem.y.shape[1])
+    fit = Fit(theta, solution.intercept, *support.second_order(A @ theta + solution.intercept, theta))
+    change = exchange_changes(support, pool.Z, pool.offsets, np.searchsorted(pool.units, kept), A, fit)
+    found = nearly_as_good(change, fit.value)
+    return {int(i): [(int(pool.units[j]), share) for j, share in row] for i, row in zip(kept, found, strict=True)}
+
+
 def copies(problem: FitProblem) -> float:
     """Rows, each as often as its weight; weights that are all below one count no copies: the effective number stands in."""
     if problem.weight.max() >= 1.0:
@@ -282,7 +306,10 @@ def refine_path(
         small = design.keep(kept)
         value = problem.loss.value(problem.y, small.scores(coef) + intercept, problem.sample_weight)
         criterion = ebic(value, problem.n_rows, k, problem.n_units, _degrees(coef, problem.loss), squared=problem.loss.is_quadratic)
-        solutions.append(Solution(kept, coef, intercept, small, k, value, criterion, np.array(states[k].loss_curve), alpha))
+        solution = Solution(kept, coef, intercept, small, k, value, criterion, np.array(states[k].loss_curve), alpha)
+        if len(states) == 1:
+            solution.alternatives = alternatives(design, states[k], problem, settings, solution)
+        solutions.append(solution)
     return solutions
 
 

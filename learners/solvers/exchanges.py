@@ -68,6 +68,37 @@ def exchange_changes(
     return change
 
 
+def nearly_as_good(change: np.ndarray, value: float, most: int = 5, share: float = 0.05) -> list[list[tuple[int, float]]]:
+    """For each unit of the support the units that could take its place for little.
+
+    Parameters
+    ----------
+    change : ndarray of shape (k, n_units)
+        Of :func:`exchange_changes`.
+    value : float
+        The objective.
+    most : int, default 5
+        How many are named.
+    share : float, default 0.05
+        Of the objective, that an exchange may cost.
+
+    Returns
+    -------
+    list of list of (int, float)
+        Units of the pool and the share of the objective that they cost, least first.
+
+    Examples
+    --------
+    >>> nearly_as_good(np.array([[np.inf, 0.01, 1.0, 0.002]]), 1.0)
+    [[(3, 0.002), (1, 0.01)]]
+    """
+    found = []
+    for row in change / max(abs(value), 1e-300):
+        order = np.argsort(row, kind="stable")[:most]
+        found.append([(int(j), float(row[j])) for j in order if row[j] < share])
+    return found
+
+
 def unit_columns(offsets: np.ndarray, units: np.ndarray) -> np.ndarray:
     """Columns of the units, unit after unit.
 

@@ -121,3 +121,27 @@ def test_few_rows_choose_the_size_by_held_out_rows():
     assert FSAClassifier("auto").fit(X, y).support_.sum() >= 5
     permuted = [int(FSAClassifier("auto").fit(X, rng.permutation(y)).support_.sum()) for _ in range(5)]
     assert np.median(permuted) == 1
+
+
+@pytest.mark.parametrize("family", [FSAClassifier, FSARegressor])
+def test_alternatives_are_columns_that_say_the_same(family):
+    X, y = data()
+    X = np.column_stack([X, X[:, 3] + 0.02 * np.random.default_rng(5).standard_normal(200)])
+    target = y > 0 if family is FSAClassifier else y
+    model = family(3, exclude=[0]).fit(X, target)
+    support = set(model.get_support(indices=True).tolist())
+    assert set(model.alternatives_) == support
+    twin = (support & {3, 60}).pop()
+    others = [j for j, _ in model.alternatives_[twin]]
+    assert others[0] == 63 - twin and all(share < 0.05 for row in model.alternatives_.values() for _, share in row)
+    assert not support & {j for row in model.alternatives_.values() for j, _ in row}
+    assert family(3, polish=None).fit(X, target).alternatives_ == {}
+
+
+def test_polars_frames():
+    polars = pytest.importorskip("polars")
+    X, y = data()
+    frame = polars.DataFrame({f"c{i}": X[:, i] for i in range(60)})
+    model = FSARegressor(3, include=["c50"]).fit(frame, polars.Series(y)).set_output(transform="polars")
+    assert model.feature_names_in_[50] == "c50" and model.transform(frame).columns == list(model.get_feature_names_out())
+    assert np.allclose(model.predict(frame), FSARegressor(3, include=[50]).fit(X, y).predict(X))

@@ -192,8 +192,8 @@ class ForwardBackwardCRF(SelectingCRF):
         How many units are left after each cut, see :class:`Schedule`; "linear" drops the same number each time.
     n_steps : int or None, default None
         Steps of the schedule. None: twice the number of units to drop, at most 120; "linear" then drops one at a time.
-    steps_per_cut : int, default 100
-        Most iterations of L-BFGS before each cut; from the last fit few are needed, and stopping early costs sensors."""
+    steps_per_cut : int, default 1000
+        Most iterations of L-BFGS before each cut: the default converges. Few are faster and cost sensors."""
     + _POLISH
     + PARAMETERS,
     polish='"swap"',
@@ -246,7 +246,7 @@ class FSACRF(SelectingCRF):
         criterion: str = "objective",
         schedule="linear",
         n_steps: int | None = None,
-        steps_per_cut: int = 100,
+        steps_per_cut: int = 1000,
         polish: str | None = "swap",
         alpha: float = 1.0,
         fit_transitions: bool = True,

@@ -122,7 +122,8 @@ def draw_day(path: Path, times: np.ndarray, bands: dict[str, np.ndarray], title:
     from matplotlib.patches import Patch
 
     names = sorted({str(name) for labels in bands.values() for name in np.unique(labels)})
-    colours = {name: colormaps["tab20"](i % 20) for i, name in enumerate(names)}
+    # The strong half of the map first: its neighbours are shades of one colour.
+    colours = {name: colormaps["tab20"]((2 * i) % 20 + (i // 10) % 2) for i, name in enumerate(names)}
     hours = (times - times[0].astype("datetime64[D]")).astype("timedelta64[m]").astype(int) / 60.0
     figure = Figure(figsize=(11, 1.2 + 0.7 * len(bands)), layout="constrained")
     axes = figure.subplots()

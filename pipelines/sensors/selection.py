@@ -22,7 +22,7 @@ METHODS = {
     "group lasso": "penalty on the norm of each sensor's coefficients",
     "L1": "penalty on single coefficients (L1-CRF)",
 }
-_STEPS_PER_CUT = 100  # the default of FSACRF
+_STEPS_PER_CUT = 100  # of the fit of all sensors; those after each cut converge
 
 
 @dataclass(frozen=True)

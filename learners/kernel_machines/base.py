@@ -60,6 +60,8 @@ PARAMETERS = """solver : {"mcmc", "annealed", "annealed+mcmc"}, default "mcmc"
 
 ATTRIBUTES = """inclusion_probabilities_ : ndarray of shape (n_features,)
         Share of the kept samples in which an atom holds the column; of several outputs, the probability that one of them needs it.
+    chain_inclusion_probabilities_ : ndarray of shape (n_outputs * n_chains, n_features)
+        The same for each chain by itself: do the chains agree?
     group_inclusion_probabilities_ : ndarray of shape (n_groups,)
         The same for the groups: at least one of its columns. Chains settle on different ones of several correlated columns.
     groups_ : ndarray of int of shape (n_features,)
@@ -225,6 +227,9 @@ class SparseFourierBase(AtomFeatures):
         used = [columns_in_use(kept, len(usable)) for kept in self._kept]
         self.inclusion_probabilities_ = np.zeros(n_features)
         self.inclusion_probabilities_[usable] = 1.0 - np.prod([1.0 - u.mean(axis=0).A1 for u in used], axis=0)
+        each = [columns_in_use(chain.kept, len(usable)).mean(axis=0).A1 for chains in self._chains for chain in chains]
+        self.chain_inclusion_probabilities_ = np.zeros((len(each), n_features))
+        self.chain_inclusion_probabilities_[:, usable] = each
         n_groups = self.groups_.max() + 1
         member = csr_matrix((np.ones(len(usable)), (np.arange(len(usable)), self.groups_[usable])), shape=(len(usable), n_groups))
         none = [1.0 - ((u @ member) > 0).mean(axis=0).A1 for u in used]

@@ -25,6 +25,8 @@ TABLES: dict[str, tuple[str, str, str]] = {
     "sdist-real": ("metric", "sdist_real", "Madelon, Ionosphere, USPS 7/9: Ma (thesis), Table 2.4"),
     "sensors": (".sensors.tables", "sensors", "error by number of sensors, and which: Liu et al. (2014), Figure 2 and Table 2"),
     "sensors-simulated": (".sensors.tables", "sensors_simulated", "true sensors found in ten simulated homes"),
+    "kernel-simulated": ("kernels.tables", "kernel_simulated", "XOR, rings, parity: Ma (thesis), section 4.2, and other kernels"),
+    "kernel-real": ("kernels.tables", "kernel_real", "Madelon, Ionosphere: Ma (thesis), section 4.2"),
     "online-tables": ("online", "online_tables", "five sparse online learners: Ma (thesis), Tables 3.2 to 3.4"),
 }
 

@@ -187,7 +187,7 @@ def _counts_rows(values: pd.Series, raw: np.ndarray, name: str) -> bool:
     if n < 10 or not np.isfinite(raw).all() or (raw != np.round(raw)).any():
         return False
     if np.abs(raw).max() >= 2.0**53:
-        return values.nunique() == n
+        return values.dtype.kind in "iu" and values.nunique() == n
     return raw.max() - raw.min() == n - 1 and len(np.unique(raw)) == n
 
 

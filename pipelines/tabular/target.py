@@ -55,6 +55,9 @@ def read_target(values: pd.Series) -> np.ndarray:
             f"{bad.sum()} of {there.sum()} cells of the target {values.name!r} {'is' if bad.sum() == 1 else 'are'} not a number: "
             f"{words[row]!r} in row {row + 1}; correct or empty such cells"
         )
+    some = pd.Series(words[there][:100], dtype=object)
+    if len(some) and some.str.match(r"\d{4}-\d{2}-\d{2}").all():
+        raise ValueError(f"the target {values.name!r} holds dates such as {some.iloc[0]!r}: expected numbers or labels")
     return words
 
 
@@ -64,7 +67,7 @@ def check_target(y: np.ndarray, task: str) -> None:
     Raises
     ------
     ValueError
-        For a regression of labels, classes that are broken numbers, and one value only.
+        For a regression of labels, classes that are broken numbers or nearly as many as rows, and one value only.
     """
     if task == "regression":
         if y.dtype.kind not in "iuf":
@@ -73,6 +76,9 @@ def check_target(y: np.ndarray, task: str) -> None:
         broken = y[y != np.round(y)] if y.dtype.kind == "f" else []
         if len(broken):
             raise ValueError(f"the target holds numbers such as {broken[0]:g}: expected labels for --task classification")
+        n_classes = len(np.unique(y))
+        if n_classes > max(2, len(y) / 2):
+            raise ValueError(f"the target has {n_classes} different labels in {len(y)} rows: expected classes of several rows")
     if len(np.unique(y)) < 2:
         expected = "at least two classes" if task == "classification" else "different numbers"
         raise ValueError(f"the target has one value only ({str(y[0])!r}), expected {expected}")

@@ -150,6 +150,8 @@ NUMBERS = [f"{i % 7},{i * 0.37:.2f},{(i * i) % 11}" for i in range(40)]
     [
         (rows("a,y,b", *NUMBERS[:17], "1,?,2", *NUMBERS), (), "1 of 58 cells of the target 'y' is not a number: '?' in row 18"),
         (rows("a,y,b", *NUMBERS, "1,inf,2"), (), "t.csv: the target 'y' holds infinity in row 41"),
+        (rows("a,y", *(f"{i % 7},2020-01-{i % 28 + 1:02d}" for i in range(40))), (), "holds dates such as '2020-01-01'"),
+        (rows("a,y", *(f"{i % 7},w{i}" for i in range(40))), (), "40 different labels in 40 rows: expected classes"),
         (rows("y,y,b", *NUMBERS), (), "two columns have the name 'y'"),
         (rows("a,y,a", *NUMBERS), (), "two columns have the name 'a'"),
         (rows("a,y,b", *NUMBERS), ("--exclude", "z"), "no column 'z' for --exclude; the columns are a, b"),

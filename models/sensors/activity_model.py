@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from ...learners import ChainLoss
-from ..files import check_array, read_model, write_model
+from ..files import check_array, read_model, reading, write_model
 from .features import SensorMinutes, check_kinds, minute_features
 
 KIND = "activity model"
@@ -120,12 +120,10 @@ class ActivityModel:
             If it is missing, damaged or of another kind.
         """
         arrays, header = read_model(path, KIND)
-        try:
+        with reading(path):
             sensors, kinds, activities = (tuple(map(str, header[key])) for key in ("sensors", "features", "activities"))
             check_kinds(kinds)
             training = dict(header["training"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"{path}: damaged header ({error})") from None
         k = len(activities)
         n_columns = len(sensors) * sum(3 if kind == "history" else 1 for kind in kinds)
         return cls(

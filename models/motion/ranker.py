@@ -32,8 +32,8 @@ from .ranking_function import RankerSettings, RankingFunction
 
 KIND = "segmentation ranker"
 MOTIONS = (2, 3, 4, 5)  # numbers of motions that "auto" chooses from
-OUTLIER_PIXELS = 3.0  # residuals below are never those of outliers; a choice
-OUTLIER_RATIO = 8.0  # an outlier's residual against the median of its motion; a choice
+OUTLIER_PIXELS = 1.0  # residuals below are never those of outliers; a choice
+OUTLIER_RATIO = 5.0  # an outlier's residual against the median of its motion; a choice
 
 
 @dataclass(frozen=True)

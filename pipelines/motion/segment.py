@@ -160,7 +160,8 @@ def train_ranker(
     min_motion_size : int, default 0
         Candidates with a motion of fewer points are not considered.
     synthetic : int, default 0
-        Synthetic perspective sequences to learn from besides, the first of the training seeds.
+        Synthetic perspective sequences, the first of the training seeds: the ranking learns from them too, the choice of the
+        number of motions does not.
     progress : function
         Passes an iterable through and shows progress.
 
@@ -180,11 +181,14 @@ def train_ranker(
         n_motions = sequence.n_motions
         try:
             tracks, shuffled = shuffled_tracks(sequence, number)
-            found = ranker.sets_by_number(tracks, shuffled)
+            if number < len(sequences):
+                found = ranker.sets_by_number(tracks, shuffled)
+                mixed.append(joined(list(found.values())))
+            else:
+                found = {}
             sets.append(found[n_motions] if n_motions in found else ranker.candidate_set(tracks, n_motions, shuffled))
         except ValueError as error:
             raise ValueError(f"{sequence.name}: {error}") from None
-        mixed.append(joined(list(found.values())))
     ranker.fit(sets, mixed)
     ranker.training = {
         "sequences": len(sequences),

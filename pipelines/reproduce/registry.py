@@ -27,6 +27,7 @@ TABLES: dict[str, tuple[str, str, str]] = {
     "sensors-simulated": (".sensors.tables", "sensors_simulated", "true sensors found in ten simulated homes"),
     "kernel-simulated": ("kernels.tables", "kernel_simulated", "XOR, rings, parity: Ma (thesis), section 4.2, and other kernels"),
     "kernel-real": ("kernels.tables", "kernel_real", "Madelon, Ionosphere: Ma (thesis), section 4.2"),
+    "motion-table": (".motion.paper_table", "motion_table", "motion segmentation: Barbu et al. (2014), Table 5"),
     "online-tables": ("online", "online_tables", "five sparse online learners: Ma (thesis), Tables 3.2 to 3.4"),
 }
 

@@ -5,13 +5,13 @@ import pytest
 from annealed.models import load_model
 from annealed.models.files import read_model, write_model
 from annealed.models.motion.candidate_set import CandidateSet, candidate_set, ranked_pairs, relative
-from annealed.models.motion.ranker import SegmentationRanker
+from annealed.models.motion.ranker import KIND, SegmentationRanker
 from annealed.models.motion.ranking_function import RankerSettings, RankingFunction
 from annealed.models.weights import path_of
 from annealed.vision.tracks.candidates import JOINED_FAMILIES, Candidate
 from annealed.vision.tracks.features import SegmentationFeatures
 from annealed.vision.tracks.io import TrackSequence
-from annealed.vision.tracks.labels import misclassification
+from annealed.vision.tracks.labels import canonical_labels, misclassification
 from helpers import invented_sets, rigid_motions
 
 FEATURES = SegmentationFeatures(n_thresholds=5, neighbours=(3, 7), dimensions=(2.0, 4.0), n_smallest=2)
@@ -132,9 +132,9 @@ def test_tracks_that_say_nothing_are_said():
         lambda h: h["families"][0].update(lowest=30),
         lambda h: h["families"][0].update(representation="x"),
         lambda h: h["families"].clear(),
-        lambda h: h["pool"].update(neighbours=["x"]),
-        lambda h: h["pool"].update(dimensions=[1e300]),
-        lambda h: h["pool"].update(representations=["x"]),
+        lambda h: h["pool"][0].update(parts=["x"]),
+        lambda h: h["pool"][0].update(kind="x"),
+        lambda h: h["pool"].clear(),
         lambda h: h["settings"].update(response=3.7),
         lambda h: h["settings"].pop("n_bins"),
         lambda h: h.update(min_motion_size=-1),
@@ -149,3 +149,49 @@ def test_senseless_settings_are_refused_when_read(tmp_path, change):
     with pytest.raises(ValueError, match=r"m\.safetensors: damaged") as error:
         SegmentationRanker.load(tmp_path / "m.safetensors")
     assert len(str(error.value)) <= 300
+
+
+def test_files_with_the_first_features_go_on_answering(ranker, sequences, tmp_path):
+    """They hold one record of features, no version, and a chooser that compares all candidates."""
+    ranker.save(tmp_path / "new.safetensors")
+    arrays, header = read_model(tmp_path / "new.safetensors", KIND)
+    record = {k: v for k, v in header["pool"][0].items() if k != "kind"}
+    settings = {k: v for k, v in header["settings"].items() if k not in ("schedule", "balance")}
+    old = {k: v for k, v in header.items() if k not in ("feature_set", "chooser")} | {"pool": record, "settings": settings}
+    arrays = {k: v for k, v in arrays.items() if not k.startswith("chooser")}
+    write_model(tmp_path / "old.safetensors", KIND, arrays, old)
+    tracks, _ = sequences[0]
+    a, b = (load_model(tmp_path / f"{name}.safetensors").segment(tracks, 2) for name in ("new", "old"))
+    np.testing.assert_array_equal(a.scores, b.scores)
+    write_model(tmp_path / "later.safetensors", KIND, arrays, header | {"feature_set": 9})
+    with pytest.raises(ValueError, match="feature set 9, this version knows 1 to 2: update annealed or train again"):
+        load_model(tmp_path / "later.safetensors")
+
+
+def test_points_of_which_nothing_is_known_get_the_largest_motion(ranker):
+    tracks, _ = rigid_motions(2, 14, 12)
+    tracks = np.concatenate([tracks, tracks[:, :3]], axis=1)
+    tracks[:, 28] = np.nan
+    tracks[1:, 29] = np.nan
+    tracks[1:, 30] = np.nan
+    answer = ranker.segment(tracks, 2)
+    assert answer.unseen.tolist() == [28, 29, 30] and answer.probability_of_motions == 1.0
+    assert (answer.labels[28:] == 0).all() and all(len(c.labels) == 31 for c in answer.candidates)
+    np.testing.assert_array_equal(canonical_labels(answer.labels[:28]), canonical_labels(ranker.segment(tracks[:, :28], 2).labels))
+
+
+def test_outliers_are_labelled_when_asked_for():
+    tracks, _ = rigid_motions(2, 30, 20, noise=0.2)
+    rng = np.random.default_rng(0)
+    tracks[:, [3, 40]] += np.cumsum(rng.normal(0, 6, (20, 2, 2)), axis=0)
+    model = load_model("motion")
+    plain, marked = model.segment(tracks, 2), model.segment(tracks, 2, outliers=True)
+    assert plain.labels.min() == 0
+    assert set(np.flatnonzero(marked.labels < 0)) >= {3, 40} and (marked.labels < 0).sum() <= 6
+    np.testing.assert_array_equal(marked.labels[marked.labels >= 0], plain.labels[marked.labels >= 0])
+
+
+def test_the_number_of_motions_has_a_probability():
+    tracks, _ = rigid_motions(2, 30, 20, noise=0.3)
+    answer = load_model("motion").segment(tracks)
+    assert answer.n_motions in (2, 3, 4, 5) and 0.25 <= answer.probability_of_motions <= 1.0

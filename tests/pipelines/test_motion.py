@@ -4,18 +4,22 @@ import json
 
 import numpy as np
 import pytest
+from annealed.learners import Schedule
 from annealed.models.motion.candidate_set import CandidateSet
 from annealed.pipelines.common.video import write_video
 from annealed.pipelines.motion import evaluate as evaluate_module
 from annealed.pipelines.motion import report as motion_report
-from annealed.pipelines.motion.benchmark import Benchmark
+from annealed.pipelines.motion.benchmark import POOLS, Benchmark
 from annealed.pipelines.motion.cross_validation import cross_validate, folds
 from annealed.pipelines.motion.evaluate import evaluate, n_steps
-from annealed.pipelines.motion.methods import GRID
+from annealed.pipelines.motion.methods import GRID, PAPER
 from annealed.pipelines.motion.nested_choice import NestedErrors, choose_in_training_folds
+from annealed.pipelines.motion.paper_table import printed
 from annealed.pipelines.motion.segment import write_overlay
+from annealed.pipelines.motion.synthetic import TEST_SEEDS, TRAINING_SEEDS, perspective_sequence, without_runs
 from annealed.vision.tracks.drawing import COLOURS
 from annealed.vision.tracks.features import SegmentationFeatures
+from annealed.vision.tracks.io import TrackSequence
 from annealed.vision.tracks.labels import canonical_labels, misclassification
 from annealed.vision.tracks.tracker import Tracker
 from annealed.vision.tracks.video import read_frames
@@ -256,3 +260,36 @@ def test_overlay_shows_the_colours(scene_video, tmp_path):
     for colour in COLOURS[:3].astype(int):
         assert (np.abs(frames[10].astype(int) - colour).sum(axis=2) < 60).sum() > 100
     assert [p.name for p in tmp_path.iterdir()] == ["out.mp4"]
+
+
+def test_the_printed_table_is_whole():
+    numbers = printed()
+    assert len(numbers) == 9 * 11
+    # The average over all 155 is that of 120 and 35 sequences, up to rounding.
+    for column in ("SC", "VC", "RankBoost test", "all test"):
+        both = (120 * numbers["all", "2", column] + 35 * numbers["all", "3", column]) / 155
+        assert abs(both - numbers["all", "all", column]) < 0.011
+
+
+def test_the_schedule_of_the_paper_leaves_what_it_says():
+    left = Schedule(PAPER.schedule, PAPER.mu)(2068, PAPER.n_features_to_select, PAPER.n_steps)
+    assert [int(left[step - 1]) for step in (1, 2, 10, 50)] == [1033, 689, 187, 40]
+    assert len(POOLS["paper"][1].get_feature_names_out()) == 2068
+
+
+def test_perspective_sequences():
+    one, again = perspective_sequence(7), perspective_sequence(7)
+    np.testing.assert_array_equal(one.tracks, again.tracks)
+    assert one.n_motions in (2, 3) and 50 <= len(one.tracks) <= 100
+    seen = np.isfinite(one.tracks).all(axis=2)
+    assert 0.1 < 1 - seen.mean() < 0.7 and seen.sum(axis=0).min() >= 5 and np.bincount(one.labels).min() >= 8
+    assert not set(TRAINING_SEEDS) & set(TEST_SEEDS)
+
+
+def test_runs_are_removed_as_tracks_are_lost():
+    tracks, truth = rigid_motions(2, 20, 20)
+    gaps = without_runs(TrackSequence("a", tracks, truth), 0.3, 0)
+    seen = np.isfinite(gaps.tracks).all(axis=2)
+    assert abs(1 - seen.mean() - 0.3) < 0.01 and seen.sum(axis=0).min() >= 3
+    assert (np.abs(np.diff(seen.astype(int), axis=0)).sum(axis=0) <= 1).all()  # at one end of a track
+    np.testing.assert_array_equal(gaps.tracks[seen], tracks[seen])

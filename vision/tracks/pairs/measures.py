@@ -171,7 +171,7 @@ def _gric(costs: np.ndarray, rows: list[np.ndarray], counts: np.ndarray, is_long
 
 
 def own_residuals(pairs: FramePairs, labels: np.ndarray, name: str = "fundamental") -> np.ndarray:
-    """Median over the pairs of frames of each point's distance to its own motion's model.
+    """Third quartile over the pairs of frames of each point's distance to its motion's model, fitted to the best three quarters.
 
     Parameters
     ----------
@@ -188,13 +188,19 @@ def own_residuals(pairs: FramePairs, labels: np.ndarray, name: str = "fundamenta
     """
     geometry = next(g for g in GEOMETRIES if g.name == name)
     members, (rows,) = motions_of([labels])
+    position = np.unique(labels, return_inverse=True)[1]
     found = np.full((len(pairs.pairs), len(labels)), np.nan)
     for t, pair in enumerate(pairs.pairs):
-        apart, correction, _ = _motion_fits(geometry, pair, members[:, pair.points])
-        own = rows[np.unique(labels, return_inverse=True)[1][pair.points]]
+        inside = members[:, pair.points]
+        own = rows[position[pair.points]]
+        for trimmed in (True, True, False):
+            apart, correction, _ = _motion_fits(geometry, pair, inside)
+            if trimmed:
+                limits = np.array([np.quantile(a[m], 0.75) if m.any() else np.inf for a, m in zip(apart, members[:, pair.points])])
+                inside = members[:, pair.points] & (apart <= limits[:, None])
         found[t, pair.points] = apart[own, np.arange(len(own))] * correction[own]
     out = np.zeros(len(labels))
-    out[pairs.in_a_pair] = np.nanmedian(found[:, pairs.in_a_pair], axis=0)
+    out[pairs.in_a_pair] = np.nanquantile(found[:, pairs.in_a_pair], 0.75, axis=0)
     return out
 
 

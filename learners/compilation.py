@@ -1,6 +1,6 @@
 """When and how code is compiled: the one place that knows numba, and when it is not needed.
 
-``jit`` marks a hot loop. numba is imported, and the loop compiled, when it is first called: importing the package and fitting a
+``jit`` declares a hot loop. numba is imported, and the loop compiled, when it is first called: importing the package and fitting a
 small problem never meet the compiler. A loop may have a plain form, the same computation as an expression in NumPy: the readable
 form, the reference of the tests, and what runs on small problems.
 """
@@ -100,7 +100,7 @@ class Kernel:
 
 
 def jit(function: Callable | None = None, *, plain: Callable | bool | None = None, **options) -> Any:
-    """Mark a function as one to compile; it releases Python's lock and its machine code is kept on disk.
+    """Declare a function as one to compile; it releases Python's lock and its machine code is kept on disk.
 
     Parameters
     ----------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..common.constructors import InheritsParameters
 from ..common.docstrings import fill_docstring
 from ..common.targets import class_codes
 from ..common.validation import check_choice, check_integer, check_real, check_sample_weight
@@ -54,7 +55,7 @@ REFERENCES = """
        Constraint", International Conference on Machine Learning (2014), section 5."""
 
 
-class BaseCRF(ClassifierMixin, BaseEstimator):
+class BaseCRF(InheritsParameters, ClassifierMixin, BaseEstimator):
     """Sequences in, labels out; a subclass minimises in ``_fit_problem``."""
 
     # Cross-validation hands the ids of the sequences on wherever scikit-learn's metadata routing is enabled.
@@ -63,11 +64,6 @@ class BaseCRF(ClassifierMixin, BaseEstimator):
     __metadata_request__predict_proba = {"sequence": True}  # noqa: RUF012
     __metadata_request__score = {"sequence": True}  # noqa: RUF012
 
-    alpha: float
-    fit_transitions: bool
-    fit_intercept: bool
-    max_iter: int
-    tol: float
     classes_: np.ndarray
     coef_: np.ndarray
     transitions_: np.ndarray
@@ -77,6 +73,21 @@ class BaseCRF(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+    def __init__(
+        self,
+        *,
+        alpha: float = 1.0,
+        fit_transitions: bool = True,
+        fit_intercept: bool = True,
+        max_iter: int = 1000,
+        tol: float = 1e-9,
+    ):
+        self.alpha = alpha
+        self.fit_transitions = fit_transitions
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.tol = tol
 
     def _fit_problem(self, problem: ChainProblem) -> None:
         raise NotImplementedError
@@ -281,20 +292,8 @@ class LinearChainCRF(BaseCRF):
     True
     """
 
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        *,
-        fit_transitions: bool = True,
-        fit_intercept: bool = True,
-        max_iter: int = 1000,
-        tol: float = 1e-9,
-    ):
-        self.alpha = alpha
-        self.fit_transitions = fit_transitions
-        self.fit_intercept = fit_intercept
-        self.max_iter = max_iter
-        self.tol = tol
+    def __init__(self, alpha: float = 1.0, **parameters: Any):
+        super().__init__(alpha=alpha, **parameters)
 
     def _fit_problem(self, problem: ChainProblem) -> None:
         self._store(minimise(problem, tol=self.tol, max_iter=self.max_iter))

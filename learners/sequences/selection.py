@@ -143,12 +143,9 @@ class ForwardBackwardCRF(SelectingCRF):
         delta: float | None = None,
         epsilon: float | None = None,
         polish: str | None = None,
-        alpha: float = 1.0,
-        fit_transitions: bool = True,
-        fit_intercept: bool = True,
-        max_iter: int = 1000,
-        tol: float = 1e-9,
+        **parameters: Any,
     ):
+        super().__init__(**parameters)
         self.n_features_to_select = n_features_to_select
         self.feature_groups = feature_groups
         self.backward = backward
@@ -156,11 +153,6 @@ class ForwardBackwardCRF(SelectingCRF):
         self.delta = delta
         self.epsilon = epsilon
         self.polish = polish
-        self.alpha = alpha
-        self.fit_transitions = fit_transitions
-        self.fit_intercept = fit_intercept
-        self.max_iter = max_iter
-        self.tol = tol
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -248,12 +240,9 @@ class FSACRF(SelectingCRF):
         n_steps: int | None = None,
         steps_per_cut: int = 1000,
         polish: str | None = "swap",
-        alpha: float = 1.0,
-        fit_transitions: bool = True,
-        fit_intercept: bool = True,
-        max_iter: int = 1000,
-        tol: float = 1e-9,
+        **parameters: Any,
     ):
+        super().__init__(**parameters)
         self.n_features_to_select = n_features_to_select
         self.feature_groups = feature_groups
         self.criterion = criterion
@@ -261,11 +250,6 @@ class FSACRF(SelectingCRF):
         self.n_steps = n_steps
         self.steps_per_cut = steps_per_cut
         self.polish = polish
-        self.alpha = alpha
-        self.fit_transitions = fit_transitions
-        self.fit_intercept = fit_intercept
-        self.max_iter = max_iter
-        self.tol = tol
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -67,7 +67,7 @@ def search(
     n_rows: float,
     fixed: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Look for a support of a lower objective of flipped labels.
+    """Search for a support of a lower objective of flipped labels.
 
     Parameters
     ----------

@@ -44,7 +44,7 @@ class Units:
 
     @classmethod
     def of_groups(cls, groups: np.ndarray | None, n_features: int, fixed: np.ndarray | None = None) -> Units:
-        """Groups of features, or the features themselves where None; ``fixed`` (n_features,) marks those that stay."""
+        """Groups of features, or the features themselves where None; ``fixed`` (n_features,) names those that stay."""
         if groups is None:
             return cls(np.arange(n_features), None, fixed)
         codes = np.unique(groups, return_inverse=True)[1]

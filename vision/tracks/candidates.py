@@ -54,6 +54,7 @@ class SubspaceFamily:
         Parameters
         ----------
         tracks : Tracks
+            Of one sequence.
         n_motions : int
             Number of motions K.
 
@@ -100,6 +101,7 @@ class NeighbourFamily:
         Parameters
         ----------
         tracks : Tracks
+            Of one sequence.
         n_motions : int
             Number of motions K.
 
@@ -155,6 +157,7 @@ class PairFamily:
         Parameters
         ----------
         tracks : Tracks
+            Of one sequence.
         n_motions : int
             Number of motions K.
 

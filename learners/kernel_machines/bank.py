@@ -6,8 +6,8 @@ A few rounds redraw candidates around the atoms that remain, with the moves of t
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from ..compilation import jit
 from ..designs.dense import DenseDesign
 from ..objective.losses import SquaredLoss
 from ..solvers.annealing import anneal
@@ -26,7 +26,7 @@ POLISH = 3000  # moves
 EM_STEPS = 20
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _fill(atoms, size, parents, prior, table, kinds, rng):
     """Add candidates to the first ``size`` atoms until ``atoms`` is full: births, and changes of ``parents``."""
     n_parents = len(parents.length)
@@ -41,7 +41,7 @@ def _fill(atoms, size, parents, prior, table, kinds, rng):
             size += 1
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _bank_features(atoms, XT, out):
     phase, pair = np.empty(XT.shape[1]), np.empty((2, XT.shape[1]))
     for l in range(len(atoms.length)):

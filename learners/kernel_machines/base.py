@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from joblib import Parallel, delayed
 from scipy.sparse import csr_matrix
@@ -114,34 +116,20 @@ class SparseFourierBase(AtomFeatures):
         n_chains=2,
         max_components=40,
         expected_components=5.0,
-        max_order=3,
-        frequency_scale=1.5,
         weight_precision=1.0,
-        screening="pairs",
-        n_components=50,
-        n_bank=5000,
-        n_rounds=4,
         group_correlation=0.5,
-        max_samples=10000,
-        random_state=None,
         n_jobs=None,
+        **parameters: Any,
     ):
+        super().__init__(**parameters)
         self.solver = solver
         self.n_iter = n_iter
         self.burn_in = burn_in
         self.n_chains = n_chains
         self.max_components = max_components
         self.expected_components = expected_components
-        self.max_order = max_order
-        self.frequency_scale = frequency_scale
         self.weight_precision = weight_precision
-        self.screening = screening
-        self.n_components = n_components
-        self.n_bank = n_bank
-        self.n_rounds = n_rounds
         self.group_correlation = group_correlation
-        self.max_samples = max_samples
-        self.random_state = random_state
         self.n_jobs = n_jobs
 
     def _check_parameters(self) -> None:

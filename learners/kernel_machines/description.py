@@ -23,6 +23,27 @@ class AtomFeatures(InheritsParameters, ClassNamePrefixFeaturesOutMixin, Transfor
     _standardiser: Standardiser
     _kept: list[Kept]
 
+    def __init__(
+        self,
+        *,
+        n_components=50,
+        max_order=3,
+        frequency_scale=1.5,
+        n_bank=5000,
+        n_rounds=4,
+        screening="pairs",
+        max_samples=10000,
+        random_state=None,
+    ):
+        self.n_components = n_components
+        self.max_order = max_order
+        self.frequency_scale = frequency_scale
+        self.n_bank = n_bank
+        self.n_rounds = n_rounds
+        self.screening = screening
+        self.max_samples = max_samples
+        self.random_state = random_state
+
     def _describe_atoms(self, n_features: int) -> None:
         """The kept sample of the greatest posterior probability of each output."""
         scaler = self._standardiser

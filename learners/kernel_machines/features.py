@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -75,26 +75,8 @@ class SparseFourierFeatures(AtomFeatures):
     True
     """
 
-    def __init__(
-        self,
-        n_components=50,
-        *,
-        max_order=3,
-        frequency_scale=1.5,
-        n_bank=5000,
-        n_rounds=4,
-        screening="pairs",
-        max_samples=10000,
-        random_state=None,
-    ):
-        self.n_components = n_components
-        self.max_order = max_order
-        self.frequency_scale = frequency_scale
-        self.n_bank = n_bank
-        self.n_rounds = n_rounds
-        self.screening = screening
-        self.max_samples = max_samples
-        self.random_state = random_state
+    def __init__(self, n_components=50, **parameters: Any):
+        super().__init__(n_components=n_components, **parameters)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from scipy.sparse import coo_matrix, csr_matrix
 
+from ..compilation import jit
 from .chains.gram import atom_features
 from .chains.sampler import Kept
 
@@ -15,7 +15,7 @@ def joined(kept: list[Kept]) -> Kept:
     return Kept(*(np.concatenate(parts) for parts in zip(*kept)))
 
 
-@njit(cache=True, nogil=True)
+@jit
 def mean_scores(kept, XT, squash):
     """Mean score of each row over the samples; of the logistic function of the score where ``squash``."""
     n = XT.shape[1]

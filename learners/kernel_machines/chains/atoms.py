@@ -13,7 +13,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from ...compilation import jit
 
 
 class Prior(NamedTuple):
@@ -46,7 +47,7 @@ def empty_atoms(max_components: int, max_order: int) -> Atoms:
     return Atoms(np.full(shape, -1, np.int64), np.zeros(max_components, np.int64), np.zeros(shape))
 
 
-@njit(cache=True, nogil=True)
+@jit
 def transitions(atoms, size, skip, column, following, max_order):
     """Transitions out of a column in the first ``size`` atoms without atom ``skip``: all, to the null state, to ``following``."""
     total, stops, hits = 0, 0, 0
@@ -64,7 +65,7 @@ def transitions(atoms, size, skip, column, following, max_order):
     return total, stops, hits
 
 
-@njit(cache=True, nogil=True)
+@jit
 def log_predictive(columns, n, atoms, size, skip, prior):
     """Log probability of a sequence of columns given the other atoms."""
     others = size - 1 if skip >= 0 else size
@@ -82,7 +83,7 @@ def log_predictive(columns, n, atoms, size, skip, prior):
     return found
 
 
-@njit(cache=True, nogil=True)
+@jit
 def draw_following(column, atoms, size, skip, prior, may_stop, rng):
     """Draw the column after ``column``; -1 for the null state, which ``may_stop`` allows."""
     total, stops, _ = transitions(atoms, size, skip, column, -1, prior.max_order)
@@ -101,7 +102,7 @@ def draw_following(column, atoms, size, skip, prior, may_stop, rng):
     return -1
 
 
-@njit(cache=True, nogil=True)
+@jit
 def draw_sequence(columns, atoms, size, skip, prior, rng):
     """Fill ``columns`` from the predictive distribution; the number of columns, or 0 where one came twice."""
     others = size - 1 if skip >= 0 else size
@@ -124,7 +125,7 @@ def draw_sequence(columns, atoms, size, skip, prior, rng):
     return n
 
 
-@njit(cache=True, nogil=True)
+@jit
 def draw_frequencies(omega, n, prior, rng):
     """Fill the first ``n`` frequencies from the prior."""
     factor = prior.scale / math.sqrt(rng.chisquare(prior.degrees) / prior.degrees)
@@ -132,7 +133,7 @@ def draw_frequencies(omega, n, prior, rng):
         omega[t] = factor * rng.standard_normal()
 
 
-@njit(cache=True, nogil=True)
+@jit
 def draw_one_frequency(omega, n, prior, rng):
     """Draw one more frequency given the first ``n``: the conditional distribution of the prior."""
     square = 0.0
@@ -143,7 +144,7 @@ def draw_one_frequency(omega, n, prior, rng):
     return scale * rng.standard_normal() / math.sqrt(rng.chisquare(degrees) / degrees)
 
 
-@njit(cache=True, nogil=True)
+@jit
 def log_density_ratio(new, old, n, prior):
     """Log ratio of the prior densities of two frequencies of ``n`` columns."""
     a, b = 0.0, 0.0
@@ -154,7 +155,7 @@ def log_density_ratio(new, old, n, prior):
     return -0.5 * (prior.degrees + n) * (math.log1p(a / unit) - math.log1p(b / unit))
 
 
-@njit(cache=True, nogil=True)
+@jit
 def draw_prior(atoms, prior, rng):
     """Draw all atoms from the prior by rejection; their number."""
     most = len(atoms.length)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from ...compilation import jit
 from .atoms import Prior, empty_atoms
 from .gram import atom_features
 from .moves import PROBABILITIES, pick, propose
@@ -72,7 +72,7 @@ def neighbour_chain(
     return Chain(kept, trace, counts[:, 0], counts[:, 1])
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@jit(fastmath=True)
 def _largest(row, first, last):
     found = -1e300
     for j in range(first, last):
@@ -80,7 +80,7 @@ def _largest(row, first, last):
     return found
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@jit(fastmath=True)
 def _log_likelihood(kernel, size, positive):
     """Of the labels given the sums of cosines (N, N): the first ``positive`` rows have label 1."""
     total, n = 0.0, len(kernel)
@@ -95,7 +95,7 @@ def _log_likelihood(kernel, size, positive):
     return total
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@jit(fastmath=True)
 def _add(kernel, source, pair, sign):
     """kernel = source + sign (c c' + s s')."""
     c, s = pair[0], pair[1]
@@ -105,7 +105,7 @@ def _add(kernel, source, pair, sign):
             kernel[i, j] = source[i, j] + a * c[j] + b * s[j]
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _run(XT, positive, atoms, prior, table, cumulative, n_iter, burn_in, rng, kept, trace, counts):
     n_rows, size = XT.shape[1], 0
     columns, omega = np.zeros(prior.max_order, np.int64), np.zeros(prior.max_order)

@@ -10,7 +10,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from ...compilation import jit
 
 INTERCEPT_PRECISION = 1e-2  # of the weight of the constant: hardly shrunk
 REFRESH = 200  # accepted moves between two fresh factorisations
@@ -56,7 +57,7 @@ def empty_gram(n_rows: int, max_components: int) -> Gram:
     )
 
 
-@njit(cache=True, nogil=True)
+@jit
 def cos_sin(phase, out):
     """Cosine and sine of phases below 1e6 in size, to 2e-16: the polynomials of fdlibm without branches, so that they vectorise."""
     cosine, sine = out[0], out[1]
@@ -82,7 +83,7 @@ def cos_sin(phase, out):
         sine[i] = -small if q >= 2.0 else small
 
 
-@njit(cache=True, nogil=True)
+@jit
 def atom_features(columns, omega, n, XT, phase, out):
     """Cos and sin (2, N) of an atom's phase; ``XT`` is (p, N)."""
     x, w = XT[columns[0]], omega[0]
@@ -95,7 +96,7 @@ def atom_features(columns, omega, n, XT, phase, out):
     cos_sin(phase, out)
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@jit(fastmath=True)
 def _dot(a, b):
     total = 0.0
     for i in range(len(a)):
@@ -103,7 +104,7 @@ def _dot(a, b):
     return total
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@jit(fastmath=True)
 def _two_dots(a, b, c):
     first, second = 0.0, 0.0
     for i in range(len(a)):
@@ -112,7 +113,7 @@ def _two_dots(a, b, c):
     return first, second
 
 
-@njit(cache=True, nogil=True)
+@jit
 def invert(A, n):
     """Replace the leading n x n block of a positive definite matrix by its inverse (Cholesky); the log determinant."""
     logdet = 0.0
@@ -136,7 +137,7 @@ def invert(A, n):
     return logdet
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@jit(fastmath=True)
 def refresh(gram, size, precision):
     """Factorise afresh: inverse, projection, log determinant and the quadratic form, for ``size`` atoms."""
     n = 1 + 2 * size
@@ -156,7 +157,7 @@ def refresh(gram, size, precision):
     gram.scalars[1] = total
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@jit(fastmath=True)
 def evaluate(gram, size, removed, adds, precision, weighted):
     """Change of log det A and of c' A^-1 c when atom ``removed`` (-1: none) leaves and the features ``added`` come.
 
@@ -229,7 +230,7 @@ def evaluate(gram, size, removed, adds, precision, weighted):
     return logdet + math.log(det), quad
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@jit(fastmath=True)
 def commit(gram, size, removed, adds, logdet, quad):
     """Carry out the move that :func:`evaluate` has just examined; a death puts the last atom into the free place."""
     n = 1 + 2 * size

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from ...compilation import jit
 from .atoms import (
     draw_following,
     draw_frequencies,
@@ -25,13 +25,13 @@ INFORMED = 0.5  # share of the births that come from the table of the screen
 STEPS = np.array([0.05, 0.2, 0.6])  # of the walk, in units of the scale of the frequencies
 
 
-@njit(cache=True, nogil=True)
+@jit
 def pick(cumulative, rng):
     """Draw a position from cumulative weights."""
     return min(np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right"), len(cumulative) - 1)
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _key(columns, n, base):
     """The number under which the table holds a set of one to three columns, whatever their order; -1 for more."""
     if n > 3:
@@ -49,7 +49,7 @@ def _key(columns, n, base):
     return (low * base + (a + b + c - low - high)) * base + high
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _draw_from_table(columns, table, rng):
     """Fill ``columns`` with a set of the table in random order; their number."""
     base = len(table.column_weight) + 1
@@ -65,7 +65,7 @@ def _draw_from_table(columns, table, rng):
     return n
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _log_birth(columns, n, log_pred, table):
     """Log probability that a birth proposes this sequence."""
     if len(table.keys) == 0:
@@ -80,21 +80,21 @@ def _log_birth(columns, n, log_pred, table):
     return math.log(found)
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _draw_birth(columns, atoms, size, skip, prior, table, rng):
     if len(table.keys) > 0 and rng.random() < INFORMED:
         return _draw_from_table(columns, table, rng)
     return draw_sequence(columns, atoms, size, skip, prior, rng)
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _log_birth_ratio(columns, n, atoms, size, skip, prior, table):
     """Log of prior over proposal of a birth; the frequencies come from the prior, and cancel."""
     log_pred = log_predictive(columns, n, atoms, size, skip, prior)
     return log_pred - _log_birth(columns, n, log_pred, table)
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _growth(column, following, atoms, size, skip, prior, table):
     """Probability that growth after ``column`` proposes ``following``: half urn, a quarter screen, a quarter uniform."""
     total, stops, hits = transitions(atoms, size, skip, column, following, prior.max_order)
@@ -102,7 +102,7 @@ def _growth(column, following, atoms, size, skip, prior, table):
     return 0.5 * urn + 0.25 * table.column_weight[following] + 0.25 / prior.n_columns
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _draw_growth(column, atoms, size, skip, prior, table, rng):
     u = rng.random()
     if u < 0.5:
@@ -112,7 +112,7 @@ def _draw_growth(column, atoms, size, skip, prior, table, rng):
     return int(rng.random() * prior.n_columns)
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _holds(columns, n, column):
     found = False
     for t in range(n):
@@ -120,7 +120,7 @@ def _holds(columns, n, column):
     return found
 
 
-@njit(cache=True, nogil=True)
+@jit
 def propose(kind, atoms, size, prior, table, columns, omega, rng):
     """Propose a move: write the atom that comes into ``columns`` and ``omega``.
 

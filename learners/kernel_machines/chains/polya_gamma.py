@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
+from ...compilation import jit
 
 SPLIT = 0.64  # where the two halves of the proposal meet, as in [1]
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _coefficient(n, x):
     """The terms a_n(x) of the alternating series of the Jacobi density."""
     k = (n + 0.5) * math.pi
@@ -24,12 +24,12 @@ def _coefficient(n, x):
     return k * math.pow(2.0 / (math.pi * x), 1.5) * math.exp(-2.0 * (n + 0.5) ** 2 / x)
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _normal_cdf(x):
     return 0.5 * math.erfc(-x / math.sqrt(2.0))
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _truncated_inverse_gaussian(z, rng):
     """Inverse Gaussian with mean 1 / z and shape 1, below ``SPLIT``."""
     if z * SPLIT < 1.0:
@@ -51,7 +51,7 @@ def _truncated_inverse_gaussian(z, rng):
             return x
 
 
-@njit(cache=True, nogil=True)
+@jit
 def polya_gamma(z, rng):
     """Draw from PG(1, z), of mean tanh(z / 2) / (2 z)."""
     z = 0.5 * abs(z)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from ...compilation import jit
 from .atoms import Atoms, Prior, empty_atoms, log_predictive
 from .gram import INTERCEPT_PRECISION, REFRESH, atom_features, commit, empty_gram, evaluate, refresh
 from .moves import PROBABILITIES, pick, propose
@@ -119,7 +119,7 @@ def run_chain(
     return Chain(kept, trace, counts[:, 0], counts[:, 1])
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _draw_coef(gram, size, coef, rng):
     """Draw weights from N(A^-1 c, A^-1)."""
     n = 1 + 2 * size
@@ -137,7 +137,7 @@ def _draw_coef(gram, size, coef, rng):
             coef[i] += L[i, j] * noise
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _mean_coef(gram, size, coef):
     n = 1 + 2 * size
     for i in range(n):
@@ -147,7 +147,7 @@ def _mean_coef(gram, size, coef):
         coef[i] = total
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@jit(fastmath=True)
 def _scores(gram, size, coef, out):
     out[:] = coef[0]
     for j in range(1, 1 + 2 * size):
@@ -156,7 +156,7 @@ def _scores(gram, size, coef, out):
             out[i] += b * row[i]
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _augment(gram, size, coef, rng, precision):
     """Draw weights, then the Polya-Gamma variables given them; factorise afresh."""
     _draw_coef(gram, size, coef, rng)
@@ -166,7 +166,7 @@ def _augment(gram, size, coef, rng, precision):
     refresh(gram, size, precision)
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _log_likelihood(likelihood, gram, y, size, precision, square, coef):
     """Gaussian: marginal, up to a constant. Logistic: of the labels at the mean weights, which ``coef`` receives."""
     if likelihood == GAUSSIAN:
@@ -182,7 +182,7 @@ def _log_likelihood(likelihood, gram, y, size, precision, square, coef):
     return total
 
 
-@njit(cache=True, nogil=True)
+@jit
 def log_prior(atoms, size, prior):
     """Log prior of the number of atoms and their columns, up to a constant."""
     total = size * math.log(prior.expected) - math.lgamma(size + 1.0)
@@ -191,7 +191,7 @@ def log_prior(atoms, size, prior):
     return total
 
 
-@njit(cache=True, nogil=True)
+@jit
 def replace_atom(atoms, size, removed, n, columns, omega):
     """Carry out a move on the atoms; their new number."""
     if n == 0:
@@ -208,7 +208,7 @@ def replace_atom(atoms, size, removed, n, columns, omega):
     return size + 1 if removed < 0 else size
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _run(mode, XT, y, atoms, size, prior, table, gram, precision, cumulative, rng, kept, trace, counts):
     likelihood, greedy, n_iter, burn_in = mode
     columns, omega = np.zeros(prior.max_order, np.int64), np.zeros(prior.max_order)

@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 
-# Values up to which plain expressions serve: there they differ from compiled code by less than a hundredth of a second for each
-# pass over the data (benchmarks/first_minute.py), and compiling takes seconds.
+# Values up to which plain expressions serve: a choice. Compiling takes seconds, and benchmarks/first_minute.py shows that first
+# fits of this size take about a tenth of one without it.
 SMALL = 2_000_000
 TELL_AFTER = 1.0  # seconds of compilation before a line says what the processor does
 

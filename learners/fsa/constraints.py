@@ -78,12 +78,12 @@ def _mask(parameter: str, which, n_features: int, names) -> np.ndarray:
 
 def _position(parameter: str, column, n_features: int, names) -> int:
     if isinstance(column, str):
-        found = [] if names is None else np.flatnonzero(names == column)
+        found: np.ndarray = np.flatnonzero([] if names is None else names == column)
         if not len(found):
             known = "X has no column names" if names is None else "no column has that name"
             raise ValueError(f"{parameter}: {column!r} is not a column ({known})")
         return int(found[0])
-    if not isinstance(column, Integral) or not 0 <= column < n_features:
+    if not isinstance(column, Integral) or not 0 <= int(column) < n_features:
         raise ValueError(f"{parameter}: {column!r} is not a column; expected a name or a number from 0 to {n_features - 1}")
     return int(column)
 

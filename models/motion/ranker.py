@@ -282,7 +282,8 @@ class SegmentationRanker:
         if self.function is None:
             raise ValueError("this ranker is not trained; there is nothing to save")
         arrays: dict[str, np.ndarray] = {}
-        for name, function in (("ranking", self.function), ("chooser", self.chooser and self.chooser.function)):
+        chooser = None if self.chooser is None else self.chooser.function
+        for name, function in (("ranking", self.function), ("chooser", chooser)):
             if function is not None:
                 arrays |= {f"{name}.{part}": array for part, array in function.arrays().items()}
         header = {

@@ -122,7 +122,7 @@ def _history(minutes: SensorMinutes) -> list[np.ndarray]:
 
 
 def _last(minutes: SensorMinutes) -> list[np.ndarray]:
-    any_start = (minutes.started > 0).any(axis=1)
+    any_start = np.asarray((minutes.started > 0).any(axis=1))
     when = np.maximum.accumulate(np.where(any_start, np.arange(len(any_start)), -1))
     fired = np.zeros(minutes.on.shape, bool)
     rows = np.flatnonzero(when >= 0)

@@ -145,13 +145,14 @@ def evaluate(
     selections = [] if sensors is None else evaluate_selection(minutes, kinds, range(1, sensors + 1), method, folds or 5, cells)
     days = sorted(set(minutes.days.tolist()))
     settings: dict[str, Any] = {"home": found.name, "days": len(days), "features": list(kinds), "folds": folds or len(days)}
-    record = {"name": "sensors evaluate", "settings": settings, "rows": table_rows(minutes, [*baselines, *selections])}
+    rows = table_rows(minutes, [*baselines, *selections])
+    record = {"name": "sensors evaluate", "settings": settings, "rows": rows}
     if report is not None:
         write_report(report, record, minutes, baselines, selections)
     if as_json:
         print_json(record)
     else:
-        print_results(found.name, record["rows"])
+        print_results(found.name, rows)
 
 
 def _kinds(features: str | None) -> tuple[str, ...] | None:

@@ -17,8 +17,8 @@ from .evaluate import Result, made_from
 from .methods import PAPER, fit_fsa, fit_rankboost
 from .report import table_rows
 
-_COLUMNS = ("SC", "SSC", "VC", "RankBoost train", "RankBoost test", "likelihood train", "likelihood test", "prior train")
-_COLUMNS += ("prior test", "all train", "all test")
+_COLUMNS: tuple[str, ...] = ("SC", "SSC", "VC", "RankBoost train", "RankBoost test", "likelihood train", "likelihood test")
+_COLUMNS += ("prior train", "prior test", "all train", "all test")
 # Category, motions, averages in percent in the order of _COLUMNS; the column RV of Barbu et al. (2017) is not in our text of it.
 _PRINTED = """
 checkerboard 2    0.85 1.12 0.67 0.67  0.74 0.58 0.69 1.09 1.28 0.12 0.12
@@ -41,7 +41,7 @@ def printed() -> dict[tuple[str, str, str], float]:
     >>> printed()["all", "all", "all test"]
     0.44
     """
-    found = {}
+    found: dict[tuple[str, str, str], float] = {}
     for line in _PRINTED.split("\n"):
         if line:
             category, motions, *numbers = line.split()

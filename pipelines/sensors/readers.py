@@ -160,7 +160,8 @@ def _read_csv(folder: Path, name: str, labelled: bool) -> tuple[pd.DataFrame, pd
     events["sensor"] = events.place + "_" + events.sensor + "_" + events.type
     path = folder / f"{name}_activities.csv"
     if not labelled or not path.is_file():
-        return events, _missing(path, labelled)
+        _check_missing(path, labelled)
+        return events, None
     raw = _table(path, ("start", "end", "activity"), sep=",", header=True)
     return events, _times(path, raw, "%Y-%m-%d %H:%M:%S", first_line=2)
 
@@ -173,14 +174,15 @@ def _read_text(folder: Path, name: str, labelled: bool) -> tuple[pd.DataFrame, p
     events["sensor"] = [f"{names[i]} ({i})" if i in names else i for i in events.sensor]
     path = folder / f"{name}-activities.txt"
     if not labelled or not path.is_file():
-        return events, _missing(path, labelled)
+        _check_missing(path, labelled)
+        return events, None
     activities = _times(path, _table(path, ("start", "end", "activity"), sep="\t", header=False), "%d-%b-%Y %H:%M:%S", first_line=1)
     names, _ = _names(folder / f"{name}-activity_names.txt")
     activities["activity"] = [names.get(i, i) for i in activities.activity]
     return events, activities
 
 
-def _missing(path: Path, labelled: bool) -> None:
+def _check_missing(path: Path, labelled: bool) -> None:
     if labelled:
         raise ValueError(f"{path}: no such file; expected the activities of this home")
 

@@ -92,7 +92,7 @@ def choose_ridge(
                 break
     assert best is not None
     _, fit, ridge = best
-    return solve(replace(problem, shrinkage=ridge), A, fit.theta, fit.intercept, tol=0.0 if q > 1 else 1e-9), ridge
+    return solve(replace(problem, shrinkage=ridge), A, fit.theta, fit.intercept, tol=1e-12 if q > 1 else 1e-9), ridge
 
 
 def gcv_ridge(problem: SupportProblem, A: np.ndarray, n_rows: float) -> float:
@@ -226,14 +226,14 @@ def newton_of_all_outputs(
         if problem.loss.redundant_outputs:
             direction -= direction.mean(axis=1, keepdims=True)  # a constant added to all scores changes nothing: it stays
         shift = direction[-1] if problem.fit_intercept else np.zeros(q)
-        step = 1.0
+        step, limit = 1.0, value + 1e-14 * abs(value)  # the last steps gain less than rounding, and still make theta exact
         while True:
             new, moved = theta - step * direction[: len(theta)], intercept - step * shift
             found = problem.second_order(A @ new + moved, new)
-            if found[0] <= value or step < 1e-3:
+            if found[0] <= limit or step < 1e-3:
                 break
             step *= 0.5
-        if found[0] > value:
+        if found[0] > limit:
             break
         gain = value - found[0]
         theta, intercept = new, moved

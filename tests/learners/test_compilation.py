@@ -129,11 +129,12 @@ def test_the_stubs_list_what_there_is():
     weighted=st.booleans(),
     sparse=st.booleans(),
     classes=st.sampled_from([2, 3]),
+    alpha=st.sampled_from([0.0, "auto"]),
     offset=st.sampled_from([0.0, 100.0]),
     order=st.sampled_from("CF"),
     seed=st.integers(0, 3),
 )
-def test_classifiers(loss, response, polish, weighted, sparse, classes, offset, order, seed):
+def test_classifiers(loss, response, polish, weighted, sparse, classes, alpha, offset, order, seed):
     X, f = table(120, 12, seed)
     X = np.asarray(X + offset, order=order)
     y = f > 0 if classes == 2 else np.digitize(f, [-0.7, 0.7])
@@ -143,10 +144,14 @@ def test_classifiers(loss, response, polish, weighted, sparse, classes, offset, 
     else:
         X = np.where(np.abs(X - offset) > 2.0, np.nan, X) if sparse else X  # dense, with gaps
         response = learners.PiecewiseLinear(4, bins="range" if response == "piecewise" else "quantile")
-    plain, compiled = both(lambda: learners.FSAClassifier(3, loss=loss, response=response, polish=polish).fit(X, y, weight))
+    settings = {"loss": loss, "response": response, "polish": polish, "alpha": alpha}
+    plain, compiled = both(lambda: learners.FSAClassifier(3, **settings).fit(X, y, weight))
     assert np.array_equal(plain.support_, compiled.support_)
     scores = compiled.decision_function(X)
-    assert np.abs(plain.decision_function(X) - scores).max() <= 1e-10 * max(1.0, np.abs(scores).max())
+    # The ridge of several classes is chosen by fits that end where a step gains no more: with the majorising curvature of some
+    # losses the last steps differ by the rounding of the objective.
+    tolerance = 1e-8 if classes == 3 and alpha == "auto" else 1e-10
+    assert np.abs(plain.decision_function(X) - scores).max() <= tolerance * max(1.0, np.abs(scores).max())
 
 
 @pytest.mark.parametrize("response", ["linear", "piecewise"])

@@ -19,6 +19,7 @@ from ..solvers.newton import SHRINKAGE, Fit, SupportProblem, bounded_fit, refit
 from ..solvers.search import is_searchable, search
 from ..solvers.shrinkage import LeftOut, choose_ridge
 from ..solvers.swapping import POOL, Pool, Units, polish
+from ..sources.matrix import OutOfCoreMatrix
 from .problem import FitProblem, Solution
 
 _SWAP_COST = 2e9  # multiplications per round of exchanges up to which polish="auto" makes them: about a second, a choice
@@ -270,6 +271,8 @@ def alternatives(
     columns = float(k * design.width)
     affordable = (design.n_samples + columns) * columns**2 * problem.y.shape[1] <= _NEWTON_COST
     if settings.polish is None or not problem.loss.has_curvature or problem.groups is not None or not affordable:
+        return {}
+    if isinstance(problem.X, OutOfCoreMatrix):  # would read the file once more
         return {}
     recent = np.argsort(-state.dropped_at, kind="stable")[: k + min(POOL * k, _MOST_ALTERNATIVES)]
     pool = Pool.read(design, Units.of_groups(None, design.n_features), np.union1d(recent, kept))

@@ -156,13 +156,25 @@ def auto_size(estimator: Any, problem: FitProblem, design: Design) -> int:
     named = estimator._refinement._replace(alpha=0.0) if estimator._refinement.chooses_ridge else estimator._refinement
     tried = estimator._solve_path(problem, design, sizes, settings=named, patient=False)
     best = min(tried, key=lambda solution: solution.ebic)
-    if not _has_few(problem) or estimator._is_piecewise:
-        return best.size
+    if not _has_few(problem) or estimator._is_piecewise or _rarest(problem) < _FOLDS:
+        return best.size  # rows enough, or too few of a class to hold some out
     constant = np.broadcast_to(problem.loss.best_constant(problem.y, problem.sample_weight), problem.y.shape)
     value = problem.loss.value(problem.y, constant, problem.sample_weight)
     if best.ebic >= ebic(value, problem.n_rows, 0, problem.n_units, 0, squared=problem.loss.is_quadratic):
         return int(sizes[0])
     return _cross_validated(estimator, problem, sizes)
+
+
+def _rarest(problem: FitProblem) -> int:
+    """Rows of the rarest class; all rows where the targets are numbers."""
+    if not problem.classification:
+        return int(np.count_nonzero(problem.weight > 0))
+    return int(np.unique(_labels(problem), return_counts=True)[1].min())
+
+
+def _labels(problem: FitProblem) -> np.ndarray:
+    y = problem.y[problem.weight > 0]
+    return y.argmax(axis=1) if y.shape[1] > 1 else y[:, 0] > 0
 
 
 def _has_few(problem: FitProblem) -> bool:
@@ -176,11 +188,10 @@ def _cross_validated(estimator, problem: FitProblem, sizes: np.ndarray) -> int:
     from sklearn.model_selection import KFold, StratifiedKFold  # takes long to import
 
     present = np.flatnonzero(problem.weight > 0)
-    labels = problem.y[present].argmax(axis=1) if problem.y.shape[1] > 1 else problem.y[present, 0] > 0
     splitter = (StratifiedKFold if problem.classification else KFold)(_FOLDS, shuffle=True, random_state=0)
     sizes = sizes[sizes <= max(sizes[0], len(present) * (_FOLDS - 1) // (_FOLDS * 2))]
     total = np.zeros(len(sizes))
-    for train, test in splitter.split(present, labels):
+    for train, test in splitter.split(present, _labels(problem)):
         train, test = present[train], present[test]
         part = replace(problem, X=problem.X[train], y=problem.y[train], weight=problem.weight[train])
         design = estimator._make_design(part)

@@ -36,6 +36,9 @@ class Loss(BaseEstimator):
         Whether row i of the gradient depends on row i of the scores alone, so that the rows can be read in blocks.
     is_quadratic : bool
         Whether the curvature is the same at all scores: one Newton step reaches the minimum.
+    exact_curvature : bool
+        Whether the Hessian of several outputs is the second derivative itself. Where it is a bound Newton's method takes many
+        steps, and the ridge of several classes is a fixed one.
     several_classes : bool
         Whether ``y`` has one column of 0 / 1 per class.
     redundant_outputs : int
@@ -54,6 +57,7 @@ class Loss(BaseEstimator):
     pointwise: bool = True
     is_quadratic: bool = False
     several_classes: bool = False
+    exact_curvature: bool = True
     redundant_outputs: int = 0
     censored: bool = False
     target_scaling: str | None = "variance"

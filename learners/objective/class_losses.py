@@ -57,6 +57,7 @@ class VapnikLoss(Loss):
 
     several_classes = True
     redundant_outputs = 1
+    exact_curvature = False
 
     def __init__(self, base: MarginLoss):
         self.base = base

@@ -72,7 +72,8 @@ def choose_ridge(
         ridge = gcv_ridge(problem, A, left_out.n_rows)
         return refit(replace(problem, shrinkage=ridge), A, theta, intercept, tol=1e-9), ridge
     n, q = len(A), theta.shape[1]
-    if (q > 1 and n * (A.shape[1] * q) ** 2 > _COST) or not (problem.loss.pointwise or left_out.parts):
+    affordable = q == 1 or (problem.loss.exact_curvature and n * (A.shape[1] * q) ** 2 <= _COST)
+    if not affordable or not (problem.loss.pointwise or left_out.parts):
         ridge = 1e-3 if few_rows else SHRINKAGE
         return refit(replace(problem, shrinkage=ridge), A, theta, intercept), ridge
     best: tuple[float, Fit, float] | None = None

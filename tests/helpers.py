@@ -110,7 +110,7 @@ class Scene:
 
 
 def invented_sets(n_sets=40, n_features=30, seed=0):
-    """Candidates whose error is told by the first feature and, in part, by the second."""
+    """Candidates whose error is predicted from the first feature and, in part, from the second."""
     rng = np.random.default_rng(seed)
     sets = []
     for i in range(n_sets):

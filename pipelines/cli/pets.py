@@ -78,9 +78,8 @@ def classify(
     quiet: Quiet = False,
 ) -> None:
     """Say what photographs show."""
-    from ...vision.images import read_image
-    from ...vision.words.pet_features import Photograph
     from ..common.outputs import check_outputs, make_folder, overlay_paths
+    from ..pets.classify import classify_file
 
     pictures = overlay_paths(images, overlay, "evidence") if overlay is not None else []
     classifier = load_model_of("image classifier", model)
@@ -91,22 +90,20 @@ def classify(
     rows = []
     for i, path in enumerate(progress(images, quiet, "images", len(images))):
         try:
-            photograph = Photograph(read_image(path))
-            probabilities = classifier.predict_proba([photograph])[0]
+            found = classify_file(classifier, path)
             if pictures:
                 from ..pets.report import draw_evidence
 
-                draw_evidence(pictures[i], [(path.name, classifier.explain(photograph))])
+                draw_evidence(pictures[i], [(path.name, classifier.explain(found.photograph))])
         except ValueError as error:
             complain(error)
             failed += 1
             if as_json:
                 print_json({"image": str(path), "error": str(error)})
             continue
-        best = int(probabilities.argmax())
         if as_json:
-            print_json({"image": str(path), "label": classifier.classes[best], "probability": float(probabilities[best])})
-        rows.append((str(path), classifier.classes[best], float(probabilities[best])))
+            print_json(found.record())
+        rows.append((found.image, found.label, found.probability))
     if rows and not as_json:
         print_table("", ["image", "label", "probability"], rows)
     if failed:

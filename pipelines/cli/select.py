@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from ..console import complain, one_line_errors, print_json, print_table, progress, say
+from ..console import one_line_errors, print_json, print_table, progress, say
 
 Separator = Annotated[str | None, typer.Option(help="What separates the columns of a text file; by default found out.")]
 Encoding = Annotated[str | None, typer.Option(help="Encoding of a text file, such as latin-1 or utf-16; by default UTF-8.")]
@@ -58,37 +58,30 @@ def select(
     """Select the k columns of a table that predict its target best, and say how well they do."""
     from ..common.outputs import check_outputs, make_folder
     from ..tabular.report import REPORT_FILES, write_report
-    from ..tabular.selection import select_columns
-    from ..tabular.tables import check_out, read_table, write_columns
-    from ..tabular.target import guess_task
+    from ..tabular.select_file import parse_size, select_file
+    from ..tabular.tables import check_out, write_columns
 
-    size = _size(k)
+    parse_size(k)
     check_out(out, table)
     check_outputs([table], [out], save, report, REPORT_FILES)
-    keep_missing = response is Response.piecewise
-    data = read_table(
+
+    def bar(iterable: Iterable, what: str) -> Iterable:
+        return progress(iterable, quiet, what)
+
+    found = select_file(
         table,
         target,
+        k,
+        task=task.value,
+        response=response.value,
         include=include or (),
         exclude=exclude or (),
         row_groups=row_groups,
         sep=sep,
         encoding=encoding,
-        keep_missing=keep_missing,
+        progress=bar,
+        note=lambda text: say(f"annealed: {text}", quiet),
     )
-    for note in data.notes:
-        say(f"annealed: {note}", quiet)
-    if size is not None and size > len(data.encoding.columns):
-        complain(f"-k {k}: only {len(data.encoding.columns)} usable columns, all are kept")
-        size = len(data.encoding.columns)
-    chosen_task = guess_task(data.y) if task is Task.auto else task.value
-
-    def bar(iterable: Iterable, what: str) -> Iterable:
-        return progress(iterable, quiet, what)
-
-    found = select_columns(data, chosen_task, size, response.value, include or (), bar)
-    found.settings = {"table": str(table), "target": target, "k": k, "response": response.value, "row_groups": row_groups}
-    found.settings |= {"include": include, "exclude": exclude}
     names = [column["name"] for column in found.columns]
     if save is not None:
         found.to_model(target).save(save)
@@ -101,32 +94,13 @@ def select(
         print_json(found.record())
         return
     rows = [(i + 1, c["name"], c["coefficient"], c["effect"], c["stability"]) for i, c in enumerate(found.columns)]
-    print_table(f"{chosen_task}, {len(data.y)} rows", ["", "column", "coefficient", "effect", "stability"], rows)
+    print_table(f"{found.task}, {len(found.table.y)} rows", ["", "column", "coefficient", "effect", "stability"], rows)
     scores = found.validation.scores
-    if size is None:
+    if found.size_chosen:
         say(f"annealed: {len(rows)} columns, chosen by cross-validation", quiet)
     if scores:
         measures = list(scores["selected"])
         print_table("cross-validated", ["", *measures], [(name, *values.values()) for name, values in scores.items()])
-
-
-def _size(k: str) -> int | None:
-    """None for "auto".
-
-    Raises
-    ------
-    ValueError
-        For anything but that and a number from 1 on.
-    """
-    if k == "auto":
-        return None
-    try:
-        size = int(k)
-    except ValueError:
-        raise ValueError(f"-k {k}: expected a number or auto") from None
-    if size < 1:
-        raise ValueError(f"-k {k}: expected at least 1")
-    return size
 
 
 @one_line_errors

@@ -30,13 +30,15 @@ MAX_TRACKS = 1500  # of a video, those seen longest; a choice: affinities of all
 class FileSegmentation:
     """Segmentation of one file; ``labels`` (P,) of all its tracks, -1 for outliers and those of a video seen in too few frames.
 
-    ``unseen`` are the tracks that got the largest motion because nothing is known about them.
+    ``unseen`` are the tracks that got the largest motion because nothing is known about them; ``tracks`` (F, P, 2) in pixels,
+    NaN where not seen.
     """
 
     sequence: str
     labels: np.ndarray
     segmentation: Segmentation
     unseen: np.ndarray
+    tracks: np.ndarray
 
     def record(self) -> dict[str, Any]:
         """As the command line prints it."""
@@ -69,6 +71,7 @@ def segment_file(
     overlay: Path | None = None,
     tracker: Tracker | None = None,
     outliers: bool = False,
+    on_frame: Callable[[], object] | None = None,
 ) -> FileSegmentation:
     """Segment a file of tracks or a video.
 
@@ -83,6 +86,10 @@ def segment_file(
         Video to write with coloured tracks; on black where the file holds tracks alone.
     tracker : Tracker or None, default None
         Tracker for videos; None means the default one.
+    outliers : bool, default False
+        Label -1 for points that no motion fits.
+    on_frame : function or None, default None
+        Called without arguments after each frame of a video that was tracked.
 
     Returns
     -------
@@ -98,8 +105,8 @@ def segment_file(
         found = ranker.segment(sequence.tracks, n_motions, outliers)
         if overlay is not None:
             write_video(overlay, frames_on_black(sequence.tracks, found.labels), 10.0)
-        return FileSegmentation(sequence.name, found.labels, found, found.unseen)
-    tracks = (tracker or Tracker()).track(path)
+        return FileSegmentation(sequence.name, found.labels, found, found.unseen, sequence.tracks)
+    tracks = (tracker or Tracker()).track(path, on_frame)
     long_tracks, kept = thin_tracks(tracks, max(2, min(len(tracks), 20, max(5, len(tracks) // 4))))
     if not len(kept):
         raise ValueError(f"{path}: no point could be followed long enough")
@@ -112,7 +119,7 @@ def segment_file(
     labels[kept] = found.labels
     if overlay is not None:
         write_overlay(path, overlay, tracks, labels)
-    return FileSegmentation(path.stem, labels, found, kept[found.unseen])
+    return FileSegmentation(path.stem, labels, found, kept[found.unseen], tracks)
 
 
 def write_overlay(video: str | Path, out: str | Path, tracks: np.ndarray, labels: np.ndarray) -> None:

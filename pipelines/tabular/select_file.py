@@ -1,0 +1,102 @@
+"""What ``annealed select`` does to a file."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from .selection import Selection, select_columns
+from .tables import read_table
+from .target import guess_task
+from .validation import Progress
+
+
+def select_file(
+    path: Path,
+    target: str | None,
+    k: str,
+    *,
+    task: str = "auto",
+    response: str = "linear",
+    include: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    row_groups: str | None = None,
+    sep: str | None = None,
+    encoding: str | None = None,
+    progress: Progress = lambda iterable, what: iterable,
+    note: Callable[[str], object] = lambda text: None,
+) -> Selection:
+    """Read a table and select the columns that predict its target.
+
+    Parameters
+    ----------
+    path : Path
+    target : str or None
+        Column to predict; npz and svmlight files bring their own.
+    k : str
+        A number from 1 on, or "auto"; more than there are columns keeps all, with a warning.
+    task : {"auto", "classification", "regression"}, default "auto"
+    response : {"linear", "piecewise"}, default "linear"
+    include, exclude : sequence of str, default ()
+        Columns that are selected in any case, and columns that may not be.
+    row_groups : str or None, default None
+        Column that names rows which stay together in cross-validation.
+    sep, encoding : str or None, default None
+        Of a text file, see :func:`.readers.read_frame`.
+    progress : function
+        Called with what is gone through, and what it is.
+    note : function
+        Called with each line about columns that were left out or imputed, before the long work.
+
+    Returns
+    -------
+    Selection
+        Its settings name what was asked for.
+
+    Raises
+    ------
+    ValueError
+        If the file cannot be read or does not fit what was asked for.
+    """
+    size = parse_size(k)
+    data = read_table(
+        path,
+        target,
+        include=include,
+        exclude=exclude,
+        row_groups=row_groups,
+        sep=sep,
+        encoding=encoding,
+        keep_missing=response == "piecewise",
+    )
+    for text in data.notes:
+        note(text)
+    n_columns = len(data.encoding.columns)
+    if size is not None and size > n_columns:
+        warnings.warn(f"-k {k}: only {n_columns} usable columns, all are kept", stacklevel=2)
+        size = n_columns
+    chosen_task = guess_task(data.y) if task == "auto" else task
+    found = select_columns(data, chosen_task, size, response, include, progress)
+    found.settings = {"table": str(path), "target": target, "k": k, "response": response, "row_groups": row_groups}
+    found.settings |= {"include": list(include) or None, "exclude": list(exclude) or None}
+    return found
+
+
+def parse_size(k: str) -> int | None:
+    """Return a number of columns, None for "auto".
+
+    Raises
+    ------
+    ValueError
+        For anything but that and a number from 1 on.
+    """
+    if k == "auto":
+        return None
+    try:
+        size = int(k)
+    except ValueError:
+        raise ValueError(f"-k {k}: expected a number or auto") from None
+    if size < 1:
+        raise ValueError(f"-k {k}: expected at least 1")
+    return size

@@ -27,7 +27,8 @@ LEVELS = {
         {"common"},
         {"faces", "motion", "pets", "sensors", "tabular"},
         {"reproduce"},
-        {"faces.training", "warmup"},
+        {"faces.training", "serve.answers", "warmup"},
+        {"serve"},
         {"cli"},
     ],
 }

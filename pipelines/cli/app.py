@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def _assemble() -> None:
-    from . import faces, models, motion, pets, reproduce, select, sensors, warmup
+    from . import faces, models, motion, pets, reproduce, select, sensors, serve, warmup
 
     app.add_typer(faces.app, name="faces")
     app.add_typer(motion.app, name="motion")
@@ -48,6 +48,7 @@ def _assemble() -> None:
     app.add_typer(models.app, name="models")
     select.register(app)
     reproduce.register(app)
+    serve.register(app)
     warmup.register(app)
 
 

@@ -1,0 +1,33 @@
+"""``annealed serve``: a local page to try everything on."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ..console import one_line_errors
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the top group."""
+    app.command("serve")(serve)
+
+
+@one_line_errors
+def serve(
+    port: Annotated[int, typer.Option(help="Port to listen on; 0: any free one.")] = 8000,
+    host: Annotated[str, typer.Option(help="Address to listen on; by default this computer alone can ask.")] = "127.0.0.1",
+    workers: Annotated[int, typer.Option(help="Worker processes; each takes one request at a time.")] = 2,
+    open_page: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+) -> None:
+    """Serve a local page: photographs, videos and tables dropped on it are answered by this computer."""
+    from ..serve.server import serve as run
+
+    try:
+        import python_multipart  # noqa: F401
+        import starlette  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise ValueError(f"annealed serve needs {error.name} (pip install 'annealed[serve]')") from None
+    run(host, port, workers, open_page, lambda url: typer.echo(f"annealed: {url} (Ctrl-C ends it)"))

@@ -1,0 +1,1 @@
+"""The local page (``annealed serve``): a web server, worker processes, one answer per tab."""

@@ -1,0 +1,1 @@
+"""What worker processes answer: one module per tab of the page."""

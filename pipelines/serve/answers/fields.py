@@ -1,0 +1,87 @@
+"""The fields of a form, in the types of the command line's options."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+_FLAGS = {"true": True, "1": True, "on": True, "false": False, "0": False, "": False}
+
+
+class Fields:
+    """Text by name; every kind of request knows its names, and any other is an error.
+
+    Parameters
+    ----------
+    values : dict of str to list of str
+        As they were sent; a name may come several times.
+    known : iterable of str
+        Names that the request knows.
+
+    Raises
+    ------
+    ValueError
+        For a name that is not known.
+    """
+
+    def __init__(self, values: dict[str, list[str]], known: Iterable[str]):
+        self.values, self.known = values, list(known)
+        unknown = [name for name in values if name not in self.known]
+        if unknown:
+            raise ValueError(f"field {unknown[0]!r} is unknown; expected one of {', '.join(self.known)}")
+
+    def listed(self, name: str) -> list[str]:
+        """Return all values that are not empty."""
+        assert name in self.known
+        return [value for value in self.values.get(name, []) if value]
+
+    def text(self, name: str, default: str | None = None) -> str | None:
+        """Return the last value."""
+        return (self.listed(name) or [default])[-1]
+
+    def number(self, name: str) -> float | None:
+        """Return a number, None where there is none.
+
+        Raises
+        ------
+        ValueError
+            For anything else.
+        """
+        value = self.text(name)
+        if value is None:
+            return None
+        try:
+            number = float(value)
+        except ValueError:
+            number = float("nan")
+        if number != number:
+            raise ValueError(f"{name}={value!r}: expected a number")
+        return number
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        """Return whether a field is "true", or its default.
+
+        Raises
+        ------
+        ValueError
+            For anything but "true" and "false".
+        """
+        value = self.text(name)
+        if value is None:
+            return default
+        if value.lower() not in _FLAGS:
+            raise ValueError(f"{name}={value!r}: expected true or false")
+        return _FLAGS[value.lower()]
+
+    def choice(self, name: str, choices: Iterable[str]) -> str:
+        """Return one of some words, the first by default.
+
+        Raises
+        ------
+        ValueError
+            For another word.
+        """
+        words = list(choices)
+        value = self.text(name) or words[0]
+        if value not in words:
+            raise ValueError(f"{name}={value!r}: expected one of {', '.join(words)}")
+        return value

@@ -1,0 +1,113 @@
+"""What the tab Motion asks for: which tracks move together, and the frames to show them on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+
+from ....models import load_model
+from ....models.motion.ranker import SegmentationRanker
+from ....vision.tracks.video import open_video, read_frames
+from ...motion.segment import TRACK_FILES, FileSegmentation, segment_file
+from .fields import Fields
+from .limits import LIMITS
+from .pictures import jpeg_url, smaller
+
+FIELDS = ("motions", "outliers", "frames")
+N_SHOWN = 60  # frames, at most
+LONGEST_SIDE = 720  # of a frame that is shown, in pixels
+MOST_POINTS = 1500  # that are shown
+_MARGIN = 10.0  # around tracks without a video, in pixels
+
+
+@cache
+def ranker() -> SegmentationRanker:
+    """Return the shipped ranker."""
+    return load_model("motion")
+
+
+def prepare() -> None:
+    """Load the ranker."""
+    ranker()
+
+
+def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
+    """Return the record of ``annealed motion segment --json``; with ``frames`` also pictures and where the points are in them."""
+    motions = fields.text("motions") or "auto"
+    if motions != "auto" and (not motions.isdigit() or int(motions) < 1):
+        raise ValueError(f"motions={motions!r}: expected a number from 1 on, or auto")
+    is_video = path.suffix.lower() not in TRACK_FILES
+    count = _counter(path, tell) if is_video else None
+    if not is_video:
+        tell("comparing candidates")
+    number = None if motions == "auto" else int(motions)
+    found = segment_file(ranker(), path, number, outliers=fields.flag("outliers"), on_frame=count)
+    if not fields.flag("frames"):
+        return found.record()
+    tell("drawing the frames")
+    return found.record() | {"shown": _shown(found, path if is_video else None)}
+
+
+def _counter(path: Path, tell: Callable[..., object]) -> Callable[[], None]:
+    """Check the size of a video; return what is called after each of its frames."""
+    limit = LIMITS["motion"]
+    capture = open_video(path)
+    width, height, n_frames = (
+        int(capture.get(what)) for what in (cv2.CAP_PROP_FRAME_WIDTH, cv2.CAP_PROP_FRAME_HEIGHT, cv2.CAP_PROP_FRAME_COUNT)
+    )
+    capture.release()
+    if width * height > limit.pixels:
+        raise ValueError(f"{path}: frames of {width} x {height} pixels; expected at most {limit.pixels / 1e6:.0f} million")
+    tell("following points", 0, n_frames)
+    done = 0
+
+    def count() -> None:
+        nonlocal done
+        done += 1
+        if done > limit.frames:
+            raise ValueError(f"{path}: more than {limit.frames} frames; expected a shorter video")
+        tell("following points", done, n_frames)
+        if done == n_frames:
+            tell("comparing candidates")
+
+    return count
+
+
+def _shown(found: FileSegmentation, video: Path | None) -> dict[str, Any]:
+    """Evenly spaced frames, and of each labelled point its motion and its places in them (None where not seen)."""
+    tracks = found.tracks
+    frames = np.unique(np.linspace(0, len(tracks) - 1, min(N_SHOWN, len(tracks))).round().astype(int))
+    points = np.flatnonzero(found.labels >= 0)
+    if len(points) > MOST_POINTS:
+        points = points[np.linspace(0, len(points) - 1, MOST_POINTS).round().astype(int)]
+    shown = tracks[np.ix_(frames, points)]
+    if video is None:
+        low = np.nanmin(tracks.reshape(-1, 2), axis=0) - _MARGIN
+        width, height = (np.nanmax(tracks.reshape(-1, 2), axis=0) + _MARGIN - low).tolist()
+        pictures, shown = None, shown - low
+    else:
+        wanted = set(frames.tolist())
+        kept = [frame for t, frame in enumerate(_shrunk(video)) if t in wanted]
+        pictures = [jpeg_url(frame[0]) for frame in kept]
+        width, height = kept[0][1]
+    places = np.round(shown, 1).astype(object)
+    places[~np.isfinite(shown)] = None
+    return {
+        "width": width,
+        "height": height,
+        "frames": frames.tolist(),
+        "pictures": pictures,
+        "motions": found.labels[points].tolist(),
+        "points": places.transpose(1, 0, 2).tolist(),
+    }
+
+
+def _shrunk(video: Path):
+    """Frames as they are shown, with their true width and height."""
+    for frame in read_frames(video):
+        yield smaller(frame, LONGEST_SIDE), (frame.shape[1], frame.shape[0])

@@ -1,0 +1,61 @@
+"""What the tab Pets asks for: what a photograph shows, and where the evidence lies."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+
+from ....models import load_model
+from ....models.images.classifier import ImageClassifier
+from ....models.images.evidence import Explanation
+from ...pets.classify import classify_file
+from .faces import check_pixels
+from .fields import Fields
+from .limits import LIMITS
+from .pictures import jpeg_url, png_url
+
+FIELDS = ("evidence",)
+N_CONTRIBUTIONS = 12
+_BLUR = 6.0  # pixels, as in the pictures of `annealed pets classify --overlay`
+_FOR, _AGAINST = (213, 60, 50), (0, 114, 178)
+
+
+@cache
+def classifier() -> ImageClassifier:
+    """Return the shipped classifier."""
+    return load_model("pets")
+
+
+def prepare() -> None:
+    """Load the classifier."""
+    classifier()
+
+
+def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
+    """Return the record of ``annealed pets classify --json``; with ``evidence`` also where it lies."""
+    check_pixels(path, LIMITS["pets"].pixels)
+    tell("counting visual words")
+    found = classify_file(classifier(), path)
+    if not fields.flag("evidence"):
+        return found.record()
+    tell("painting the evidence")
+    return found.record() | {"evidence": _evidence(classifier().explain(found.photograph))}
+
+
+def _evidence(explained: Explanation) -> dict[str, Any]:
+    """Red for the label, blue against it; the stronger, the less transparent."""
+    heat = cv2.GaussianBlur(explained.heat, (0, 0), _BLUR)
+    share = np.sqrt(np.abs(heat) / max(float(np.abs(heat).max()), 1e-12))
+    layer = np.empty((*heat.shape, 4), np.uint8)
+    layer[:, :, :3] = np.where(heat[:, :, None] > 0, _FOR, _AGAINST)
+    layer[:, :, 3] = np.round(235 * share)
+    strongest = explained.contributions[:N_CONTRIBUTIONS]
+    return {
+        "picture": jpeg_url(explained.image),
+        "heat": png_url(layer),
+        "contributions": [{"name": name, "value": value} for name, value in strongest],
+    }

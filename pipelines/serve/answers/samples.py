@@ -1,0 +1,72 @@
+"""Samples to try the page with: photographs of scikit-image, a synthetic video, a table of scikit-learn."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from ....vision.images import read_image
+from ...common.video import write_video
+
+NAMES = ("astronaut.png", "cat.png", "moving.avi", "breast_cancer.csv")
+_SIZE = (480, 320)  # width and height of the video
+_N_FRAMES = 40
+
+
+def sample(name: str) -> bytes:
+    """Return the content of a sample file.
+
+    Parameters
+    ----------
+    name : str
+        One of ``NAMES``.
+
+    Returns
+    -------
+    bytes
+    """
+    if name.endswith(".png"):
+        return _photograph({"cat.png": "chelsea.png"}.get(name, name)).read_bytes()
+    if name.endswith(".csv"):
+        return _table()
+    with tempfile.TemporaryDirectory(dir=".") as folder:
+        path = Path(folder) / name
+        write_video(path, _scene(), 20.0)
+        return path.read_bytes()
+
+
+def _photograph(name: str) -> Path:
+    import skimage
+
+    return Path(skimage.__file__).parent / "data" / name
+
+
+def _table() -> bytes:
+    """Wisconsin breast cancer, 569 rows of 30 columns (Street, Wolberg and Mangasarian, 1993), with names for the two classes."""
+    from sklearn.datasets import load_breast_cancer
+
+    data = load_breast_cancer(as_frame=True)
+    frame = data.frame.assign(diagnosis=data.target_names[data.target]).drop(columns="target")
+    return frame.to_csv(index=False).encode()
+
+
+def _scene() -> Iterator[np.ndarray]:
+    """Two pieces of photographs that turn and move over a third, which moves slowly itself."""
+    background = cv2.resize(read_image(_photograph("gravel.png")), (640, 460)) // 2 + 40
+    coffee, cat = read_image(_photograph("coffee.png")), read_image(_photograph("chelsea.png"))
+    pieces = [cv2.resize(coffee[60:340, 150:450], (130, 122)), cv2.resize(cat[20:260, 100:340], (120, 120))]
+    for t in range(_N_FRAMES):
+        frame = cv2.warpAffine(background, np.array([[1.0, 0.0, -60 - 0.7 * t], [0.0, 1.0, -70 + 0.5 * t]]), _SIZE)
+        places = [(40 + 3.2 * t, 40 + 0.9 * t, 0.8 * t), (320 - 3.4 * t, 165 - 1.0 * t, -0.7 * t)]
+        for piece, (x, y, angle) in zip(pieces, places):
+            height, width = piece.shape[:2]
+            matrix = cv2.getRotationMatrix2D((width / 2, height / 2), angle, 1.0)
+            matrix[:, 2] += (x, y)
+            disc = cv2.circle(np.zeros((height, width), np.uint8), (width // 2, height // 2), min(width, height) // 2 - 2, 255, -1)
+            inside = cv2.warpAffine(disc, matrix, _SIZE)[:, :, None] > 127
+            frame = np.where(inside, cv2.warpAffine(piece, matrix, _SIZE), frame)
+        yield np.asarray(frame, np.uint8)

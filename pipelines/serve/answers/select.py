@@ -1,0 +1,43 @@
+"""What the tab Select asks for: the columns of a table that predict its target, and the report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from ...tabular.report import page
+from ...tabular.select_file import select_file
+from .fields import Fields
+
+FIELDS = ("target", "k", "task", "response", "include", "exclude", "row_groups", "sep", "encoding", "report")
+
+
+def prepare() -> None:
+    """Nothing to load."""
+
+
+def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
+    """Return the record of ``annealed select --json``; with ``report`` also the page that ``--report`` writes."""
+    tell("reading the table")
+
+    def bar(iterable: Iterable, what: str) -> Iterator:
+        items = list(iterable)
+        for i, item in enumerate(items):
+            tell(what, i, len(items))
+            yield item
+
+    found = select_file(
+        path,
+        fields.text("target"),
+        fields.text("k") or "auto",
+        task=fields.choice("task", ("auto", "classification", "regression")),
+        response=fields.choice("response", ("linear", "piecewise")),
+        include=fields.listed("include"),
+        exclude=fields.listed("exclude"),
+        row_groups=fields.text("row_groups"),
+        sep=fields.text("sep"),
+        encoding=fields.text("encoding"),
+        progress=bar,
+    )
+    return found.record() | ({"report": page(found)} if fields.flag("report") else {})

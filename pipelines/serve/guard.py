@@ -1,0 +1,77 @@
+"""Who may ask: requests of this page alone, not of other sites that the same browser shows."""
+
+from __future__ import annotations
+
+import ipaddress
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+# Nothing from elsewhere is loaded or asked; the report of a selection has its styles inside.
+_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' blob: data:; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Cache-Control": "no-store",
+}
+
+
+class Guard:
+    """Refuses requests whose Host is a foreign name (DNS rebinding) or whose Origin is another site (CSRF); adds headers.
+
+    Parameters
+    ----------
+    app : ASGI application
+    host : str
+        Name that the server was told to listen on; with localhost and all IP addresses, which no other site can claim, it is
+        allowed as Host.
+    """
+
+    def __init__(self, app: ASGIApp, host: str):
+        self._app, self._host = app, host.lower()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Check one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(_HEADERS)
+            await send(message)
+
+        reason = self._reason(Headers(scope=scope))
+        if reason is not None:
+            await JSONResponse({"error": reason}, 403)(scope, receive, send_with_headers)
+        else:
+            await self._app(scope, receive, send_with_headers)
+
+    def _reason(self, headers: Headers) -> str | None:
+        host = headers.get("host", "")
+        if not self._is_ours(host):
+            return f"host {host[:100]!r}: expected localhost or an IP address"
+        origin = headers.get("origin")
+        if origin is not None and origin.lower() != f"http://{host.lower()}":
+            return f"origin {origin[:100]!r}: expected this page's own"
+        if headers.get("sec-fetch-site") == "cross-site" and headers.get("sec-fetch-mode") != "navigate":
+            return "a request of another site"
+        return None
+
+    def _is_ours(self, host: str) -> bool:
+        try:
+            name = (urlsplit(f"//{host}").hostname or "").lower()
+            if name in ("localhost", self._host):
+                return bool(name)
+            ipaddress.ip_address(name)
+        except ValueError:
+            return False
+        return True

@@ -1,0 +1,88 @@
+"""Starts the server of ``annealed serve``."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import webbrowser
+from collections.abc import Callable
+
+from .answers.limits import MEMORY
+
+_BACKLOG = 256
+_MOST_CONNECTIONS = 512
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """Return a socket that listens.
+
+    Raises
+    ------
+    ValueError
+        If the port is taken, or the host is none of this computer.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        server = socket.socket(family, kind, protocol)
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        server.bind(address)
+    except (OSError, OverflowError) as error:
+        raise ValueError(f"{host}, port {port}: cannot listen there ({error}); expected a free port, or 0 for any") from None
+    return server
+
+
+def serve(host: str, port: int, workers: int, open_page: bool, say: Callable[[str], object]) -> None:
+    """Serve the page until interrupted.
+
+    Parameters
+    ----------
+    host : str
+        Name or address to listen on.
+    port : int
+        0 takes any free one.
+    workers : int
+        Worker processes.
+    open_page : bool
+        Whether to open the page in the browser.
+    say : function
+        Called with the address when the page is there.
+
+    Raises
+    ------
+    ValueError
+        If nothing can be served there.
+    """
+    if sys.platform == "win32":
+        raise ValueError("annealed serve limits the memory of its workers, which Windows cannot; expected Linux or macOS")
+    if not 0 <= port < 2**16:
+        raise ValueError(f"--port {port}: expected 0 to 65535")
+    if workers < 1:
+        raise ValueError(f"--workers {workers}: expected at least 1")
+    import uvicorn
+
+    from .app import make_app
+    from .jobs import Pool
+
+    server_socket = listening(host, port)
+    bound = server_socket.getsockname()[1]
+    url = f"http://{f'[{host}]' if ':' in host else host}:{bound}/"
+
+    class Server(uvicorn.Server):
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            if self.started:
+                say(url)
+                if open_page:
+                    webbrowser.open(url)
+
+    app = make_app(Pool(workers, MEMORY), host)
+    config = uvicorn.Config(
+        app,
+        log_level="error",
+        backlog=_BACKLOG,
+        limit_concurrency=_MOST_CONNECTIONS,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=2,
+        server_header=False,
+    )
+    Server(config).run(sockets=[server_socket])

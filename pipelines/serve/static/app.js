@@ -1,0 +1,51 @@
+// Tabs and the four panels.
+import { connect } from "./input.js";
+import { showFaces } from "./faces.js";
+import { showMotion } from "./motion.js";
+import { showPets } from "./pets.js";
+import { prepareSelect, showSelect } from "./select.js";
+
+const tabs = [...document.querySelectorAll('[role="tab"]')];
+const panelOf = (tab) => document.getElementById(tab.getAttribute("aria-controls"));
+
+function open(tab, focus = false) {
+  for (const other of tabs) {
+    const chosen = other === tab;
+    other.setAttribute("aria-selected", String(chosen));
+    other.tabIndex = chosen ? 0 : -1;
+    panelOf(other).hidden = !chosen;
+  }
+  if (focus) tab.focus();
+  history.replaceState(null, "", "#" + tab.id.slice(4));
+  window.dispatchEvent(new Event("resize"));
+}
+
+for (const [i, tab] of tabs.entries()) {
+  tab.addEventListener("click", () => open(tab));
+  tab.addEventListener("keydown", (event) => {
+    const to = { ArrowRight: i + 1, ArrowLeft: i - 1, Home: 0, End: tabs.length - 1 }[event.key];
+    if (to === undefined) return;
+    event.preventDefault();
+    open(tabs[(to + tabs.length) % tabs.length], true);
+  });
+}
+
+const panel = (name) => document.getElementById("panel-" + name);
+connect(panel("faces"), {
+  show: showFaces,
+  fields: async (form, file) => {
+    if (form.elements.tiny.checked) return {};
+    const picture = await createImageBitmap(file).catch(() => null);
+    // A face whose eyes are a 48th of the picture apart is some 20th of its width: smaller ones cost most of the time.
+    return picture ? { min_size: Math.max(24, Math.max(picture.width, picture.height) / 48).toFixed(1) } : { picture: "true" };
+  },
+});
+connect(panel("motion"), { show: showMotion, fields: () => ({ frames: "true" }) });
+connect(panel("pets"), { show: showPets, fields: () => ({ evidence: "true" }) });
+connect(panel("select"), { show: showSelect, prepare: prepareSelect, fields: () => ({ report: "true" }) });
+
+const wanted = tabs.find((tab) => "#" + tab.id.slice(4) === location.hash);
+if (wanted) open(wanted);
+fetch("api/status").then((r) => r.json()).then((status) => {
+  document.querySelector(".version").textContent = "annealed " + status.version;
+}).catch(() => {});

@@ -1,0 +1,115 @@
+// The left side of a panel: a file dropped, chosen or sampled, options, progress, errors.
+import { ask } from "./ask.js";
+
+export function connect(panel, { show, fields, prepare = () => {} }) {
+  const form = panel.querySelector("form.input");
+  const own = [...form.children];
+  form.append(document.getElementById("input").content.cloneNode(true));
+  const part = (selector) => form.querySelector(selector);
+  part(".options").append(...own);
+  const [drop, chooser, working, error, note, submit] =
+    [".drop", "input[type=file]", ".working", ".error", ".note", ".primary"].map(part);
+  const { kind, accept, sample, what } = form.dataset;
+  const manual = "manual" in form.dataset;
+  part(".what").textContent = `drop ${what}`;
+  chooser.accept = accept;
+  chooser.setAttribute("aria-label", `Choose ${what}`);
+  chooser.tabIndex = -1;
+  let file = null;
+  let running = null;
+
+  part(".choose").addEventListener("click", () => chooser.click());
+  chooser.addEventListener("change", () => chooser.files[0] && take(chooser.files[0]));
+  part(".cancel").addEventListener("click", () => running?.abort());
+  part(".sample").addEventListener("click", async () => {
+    clear();
+    try {
+      const answer = await fetch("samples/" + sample);
+      if (!answer.ok) throw new Error((await answer.json()).error);
+      await take(new File([await answer.blob()], sample, { type: answer.headers.get("content-type") }), true);
+    } catch (problem) {
+      fail(problem);
+    }
+  });
+  for (const type of ["dragenter", "dragover"]) panel.addEventListener(type, (event) => {
+    event.preventDefault();
+    drop.classList.add("over");
+  });
+  for (const type of ["dragleave", "drop"]) panel.addEventListener(type, (event) => {
+    event.preventDefault();
+    drop.classList.remove("over");
+  });
+  panel.addEventListener("drop", (event) => event.dataTransfer.files[0] && take(event.dataTransfer.files[0]));
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    if (file) send();
+  });
+  if (!manual) form.addEventListener("change", (event) => file && event.target !== chooser && send());
+
+  function clear() {
+    error.hidden = note.hidden = true;
+    note.textContent = "";
+  }
+
+  function fail(problem) {
+    error.textContent = problem.message;
+    error.hidden = false;
+  }
+
+  async function take(chosen, isSample = false) {
+    file = chosen;
+    chooser.value = "";
+    part(".chosen").textContent = `${file.name} (${size(file.size)})`;
+    part(".chosen").hidden = false;
+    clear();
+    await prepare(form, file, isSample);
+    submit.hidden = !manual;
+    if (!manual || isSample) await send();
+  }
+
+  async function send() {
+    running?.abort();
+    const mine = (running = new AbortController());
+    clear();
+    progress("reading the file");
+    working.hidden = false;
+    submit.disabled = true;
+    try {
+      const body = new FormData(form);
+      body.delete("tiny");
+      for (const [name, value] of Object.entries(await fields(form, file))) body.set(name, value);
+      body.set("file", file, file.name);
+      const start = performance.now();
+      const answer = await ask(kind, body, mine.signal, progress);
+      if (mine !== running) return;
+      const result = panel.querySelector(".result");
+      result.hidden = false;
+      panel.classList.add("has-result");
+      await show(panel, answer, file, (performance.now() - start) / 1000);
+    } catch (problem) {
+      if (mine === running && problem.name !== "AbortError") fail(problem);
+      else if (mine === running) say("Cancelled.");
+    } finally {
+      if (mine === running) {
+        running = null;
+        working.hidden = true;
+        submit.disabled = false;
+      }
+    }
+  }
+
+  function say(text) {
+    note.textContent = [note.textContent, text].filter(Boolean).join(" ");
+    note.hidden = false;
+  }
+
+  function progress(message, done = null, of = null) {
+    if (typeof message === "object") return say(message.note);
+    part(".step").textContent = of ? `${message}: ${Math.min(done, of)} of ${of}` : message + " …";
+    const bar = part("progress");
+    if (of) [bar.max, bar.value] = [of, Math.min(done, of)];
+    else bar.removeAttribute("value");
+  }
+}
+
+const size = (n) => (n < 1e6 ? `${Math.max(1, Math.round(n / 1e3))} kB` : `${(n / 1e6).toFixed(1)} MB`);

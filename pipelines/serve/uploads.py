@@ -1,0 +1,118 @@
+"""Reads a form with one file from a request, within limits; nothing is written to disk."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+from starlette.datastructures import UploadFile
+from starlette.formparsers import MultiPartException, MultiPartParser
+from starlette.requests import ClientDisconnect, Request
+
+from .answers.limits import FIELD_BYTES, MIB, UPLOAD_SECONDS, Limit, Refused
+
+_MOST_FIELDS = 200
+_ROOM = 256 * 1024  # of a form beside its file
+_DISCARD_SECONDS = 20.0
+_DISCARD_BYTES = 4096 * MIB
+_LONGEST_NAME = 120
+
+
+@dataclass
+class Upload:
+    """A file in memory and the other fields.
+
+    Attributes
+    ----------
+    name : str
+        A plain name, without folders.
+    data : bytes
+    fields : dict of str to list of str
+    """
+
+    name: str
+    data: bytes
+    fields: dict[str, list[str]] = field(default_factory=dict)
+
+
+class _InMemory(MultiPartParser):
+    spool_max_size = 2**40  # never on disk: the stream is cut off long before
+
+
+async def read_upload(request: Request, limit: Limit) -> Upload:
+    """Read a form of one file, ``file``, and fields of text.
+
+    Raises
+    ------
+    Refused
+        If it is no such form, too large, or too slow.
+    """
+    if not request.headers.get("content-type", "").startswith("multipart/form-data"):
+        raise Refused(415, "expected a form (multipart/form-data) with a file")
+    most = limit.bytes + _ROOM
+    too_large = f"the file is too large: expected at most {limit.bytes // MIB} MiB"
+    announced = request.headers.get("content-length", "")
+    if announced.isdigit() and int(announced) > most:
+        raise Refused(413, too_large)
+
+    async def stream() -> AsyncIterator[bytes]:
+        n = 0
+        async for chunk in request.stream():
+            n += len(chunk)
+            if n > most:
+                raise Refused(413, too_large)
+            yield chunk
+
+    parser = _InMemory(request.headers, stream(), max_files=1, max_fields=_MOST_FIELDS, max_part_size=FIELD_BYTES)
+    try:
+        form = await asyncio.wait_for(parser.parse(), UPLOAD_SECONDS)
+    except TimeoutError:
+        raise Refused(408, f"the file did not arrive within {UPLOAD_SECONDS:.0f} seconds") from None
+    except MultiPartException as error:
+        raise Refused(400, f"not a readable form: {error.message}") from None
+    file = form.get("file")
+    if not isinstance(file, UploadFile):
+        raise Refused(400, "expected a form with a file in the field 'file'")
+    data = await file.read()
+    if len(data) > limit.bytes:
+        raise Refused(413, too_large)
+    fields: dict[str, list[str]] = {}
+    for name, value in form.multi_items():
+        if isinstance(value, str):
+            fields.setdefault(name, []).append(value)
+    upload = Upload(plain_name(file.filename or ""), data, fields)
+    await form.close()
+    return upload
+
+
+async def discard(request: Request) -> None:
+    """Take in the rest of a request and forget it: browsers show an answer only when they have sent everything."""
+    end, n = time.monotonic() + _DISCARD_SECONDS, 0
+    try:
+        while time.monotonic() < end and n < _DISCARD_BYTES:
+            message = await asyncio.wait_for(request.receive(), _DISCARD_SECONDS)
+            n += len(message.get("body", b""))
+            if message["type"] == "http.disconnect" or not message.get("more_body"):
+                return
+    except (TimeoutError, ClientDisconnect):
+        return
+
+
+def plain_name(name: str) -> str:
+    """Return the name of a file without folders and control characters; its ending stays.
+
+    Examples
+    --------
+    >>> plain_name("../../etc/cat.jpg")
+    'cat.jpg'
+    """
+    last = re.split(r"[/\\]", name)[-1]
+    clean = "".join(c if c.isprintable() else "_" for c in last).strip().lstrip(".")
+    if len(clean.encode()) > _LONGEST_NAME:
+        stem, dot, ending = clean.rpartition(".")
+        ending = (dot + ending)[:20] if dot else ""
+        clean = (stem or clean).encode()[: _LONGEST_NAME - 60].decode(errors="ignore") + ending
+    return clean or "upload"

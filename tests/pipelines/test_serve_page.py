@@ -1,0 +1,220 @@
+"""The page of ``annealed serve`` in a real browser: Chromium, driven by Playwright."""
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from serving import serving
+
+playwright = pytest.importorskip("playwright.sync_api", reason="needs a browser: pip install playwright")
+expect = playwright.expect
+
+CHROMIUM = os.environ.get("ANNEALED_BROWSER") or shutil.which("chromium") or shutil.which("google-chrome")
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
+FLAGS += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs a browser: Chromium, as `chromium` or by ANNEALED_BROWSER")
+SECONDS = 120_000  # a first answer waits for compiled code
+
+
+@pytest.fixture(scope="module")
+def url():
+    with serving() as (address, _):
+        yield address
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def page(browser, url):
+    """A page that asks nobody but the server, and reports no error."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
+    context.set_default_timeout(SECONDS)
+    made = context.new_page()
+    asked, complaints = [], []
+    made.on("request", lambda request: asked.append(request.url))
+    made.on("pageerror", lambda error: complaints.append(str(error)))
+    made.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+    made.goto(url)
+    yield made
+    context.close()
+    strangers = [one for one in asked if not one.startswith((url, "blob:", "data:"))]
+    assert asked and not strangers
+    assert not [text for text in complaints if "status of 4" not in text]
+
+
+def panel(page, name):
+    page.click(f"#tab-{name}")
+    return page.locator(f"#panel-{name}")
+
+
+def colours(page, selector):
+    """Number of different colours of a canvas: 1 where nothing is drawn."""
+    return page.evaluate(
+        """(selector) => { const c = document.querySelector(selector);
+        const d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
+        const seen = new Set(); for (let i = 0; i < d.length; i += 400) seen.add(d[i] << 16 | d[i + 1] << 8 | d[i + 2]);
+        return seen.size; }""",
+        selector,
+    )
+
+
+def test_a_sample_shows_keypoints_and_the_slider_asks_nothing(page):
+    faces = panel(page, "faces")
+    faces.get_by_role("button", name="Use a sample").click()
+    expect(faces.locator(".facts")).to_contain_text("in 512 × 512 pixels", timeout=SECONDS)
+    assert colours(page, "#panel-faces .picture") > 100
+    before = int(re.search(r"(\d+) keypoint", faces.locator(".facts").inner_text())[1])
+    assert before >= 7
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    slider = faces.locator("#confidence")
+    slider.press("End")
+    after = int(re.search(r"(\d+) keypoint", faces.locator(".facts").inner_text())[1])
+    assert after < before and not asked
+    slider.press("Home")
+    faces.get_by_role("button", name="left eye").click()
+    expect(faces.locator(".patches figure")).to_have_count(13)
+    assert colours(page, "#panel-faces .patches canvas") > 10
+
+
+def test_an_uploaded_photograph(page, tmp_path):
+    import cv2
+    from annealed.pipelines.faces.detect import sample_photograph
+
+    cv2.imwrite(str(tmp_path / "face.jpg"), sample_photograph()[:256, 100:356, ::-1])
+    faces = panel(page, "faces")
+    faces.locator("input[type=file]").set_input_files(tmp_path / "face.jpg")
+    expect(faces.locator(".chosen")).to_contain_text("face.jpg")
+    expect(faces.locator(".facts")).to_contain_text("in 256 × 256 pixels", timeout=SECONDS)
+
+
+def test_a_photograph_that_the_browser_cannot_read(page, tmp_path):
+    import cv2
+    from annealed.pipelines.faces.detect import sample_photograph
+
+    cv2.imwrite(str(tmp_path / "face.tif"), sample_photograph()[:256, 100:356, ::-1])
+    faces = panel(page, "faces")
+    faces.locator("input[type=file]").set_input_files(tmp_path / "face.tif")
+    expect(faces.locator(".facts")).to_contain_text("in 256 × 256 pixels", timeout=SECONDS)
+    assert colours(page, "#panel-faces .picture") > 100
+
+
+@pytest.mark.parametrize("name", ["faces", "motion", "pets"])
+def test_an_error_is_said_in_place(page, tmp_path, name):
+    (tmp_path / "notes.jpg").write_text("not a photograph")
+    part = panel(page, name)
+    part.locator("input[type=file]").set_input_files(tmp_path / "notes.jpg")
+    expect(part.locator(".error")).to_contain_text("notes.jpg", timeout=SECONDS)
+    expect(part.locator(".working")).to_be_hidden()
+
+
+def test_motion_plays_a_sample(page):
+    motion = panel(page, "motion")
+    motion.get_by_role("button", name="Use a sample").click()
+    expect(motion.locator(".facts")).to_contain_text("motions of", timeout=SECONDS)
+    assert motion.locator(".legend .item").count() >= 2
+    assert motion.locator(".candidates tbody tr").count() > 1
+    assert colours(page, "#panel-motion .picture") > 100
+    motion.locator(".frame").press("ArrowRight")
+    expect(motion.locator(".player output")).to_have_text("frame 2")
+
+
+def test_tracks_without_a_video(page, tmp_path):
+    import numpy as np
+    from helpers import rigid_motions
+
+    np.savez(tmp_path / "two.npz", tracks=rigid_motions()[0])
+    motion = panel(page, "motion")
+    motion.locator("input[type=file]").set_input_files(tmp_path / "two.npz")
+    expect(motion.locator(".facts")).to_contain_text("2 motions of 50 points", timeout=SECONDS)
+
+
+def test_work_can_be_cancelled(page):
+    motion = panel(page, "motion")
+    motion.get_by_role("button", name="Use a sample").click()
+    motion.get_by_role("button", name="Cancel").click()
+    expect(motion.locator(".note")).to_contain_text("Cancelled")
+    expect(motion.locator(".working")).to_be_hidden()
+    motion.get_by_role("button", name="Use a sample").click()
+    expect(motion.locator(".facts")).to_contain_text("motions of", timeout=SECONDS)
+
+
+def test_pets_shows_the_evidence(page):
+    pets = panel(page, "pets")
+    pets.get_by_role("button", name="Use a sample").click()
+    expect(pets.locator(".label")).to_have_text("cat", timeout=SECONDS)
+    expect(pets.locator(".bars .track")).to_have_count(12)
+    assert colours(page, "#panel-pets .picture") > 100
+
+
+def test_select_shows_the_report(page, tmp_path):
+    import numpy as np
+
+    x = np.random.default_rng(0).normal(size=(120, 6))
+    rows = "".join(",".join(f"{v:.3f}" for v in (*row, 2 * row[1] - row[4])) + "\n" for row in x)
+    (tmp_path / "table.csv").write_text("a,b,c,d,e,f,price\n" + rows)
+    select = panel(page, "select")
+    select.locator("input[type=file]").set_input_files(tmp_path / "table.csv")
+    assert select.locator("#columns option").evaluate_all("all => all.map(o => o.value)") == [*"abcdef", "price"]
+    select.locator("input[name=target]").fill("price")
+    select.locator("input[name=k]").fill("2")
+    select.get_by_role("button", name="Select columns").click()
+    expect(select.locator(".facts")).to_contain_text("2 columns chosen from 120 rows", timeout=SECONDS)
+    report = page.frame_locator("#panel-select .report")
+    expect(report.locator("h1")).to_have_text("table.csv: the columns that predict price")
+    with page.expect_download() as saved:
+        select.get_by_role("link", name="Save the report").click()
+    assert "<svg" in Path(saved.value.path()).read_text()
+
+
+def test_everything_by_the_keyboard(page):
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "tab-faces"
+    for key, tab in (("ArrowRight", "motion"), ("End", "select"), ("ArrowRight", "faces"), ("ArrowLeft", "select"), ("Home", "faces")):
+        page.keyboard.press(key)
+        assert page.evaluate("document.activeElement.id") == f"tab-{tab}"
+        expect(page.locator(f"#panel-{tab}")).to_be_visible()
+        expect(page.locator('[role="tabpanel"]:visible')).to_have_count(1)
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Choose a file"
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.locator("#panel-faces .facts")).to_contain_text("keypoints", timeout=SECONDS)
+    for _ in range(3):
+        page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "confidence"
+
+
+@pytest.mark.parametrize("width", [390, 768, 1920])
+def test_no_width_needs_scrolling_sideways(page, width):
+    page.set_viewport_size({"width": width, "height": 844})
+    for name, ready in (("faces", ".legend button"), ("motion", ".candidates td"), ("pets", ".bars .n"), ("select", ".downloads a")):
+        part = panel(page, name)
+        part.get_by_role("button", name="Use a sample").click()
+        expect(part.locator(ready).first).to_be_visible(timeout=SECONDS)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        if folder := os.environ.get("ANNEALED_SCREENSHOTS"):
+            photograph(page, Path(folder), name, width)
+
+
+def photograph(page, folder, name, width):
+    """Keep pictures of a tab, light and dark: for docs/images, and for people to see."""
+    if name == "faces":
+        page.locator("#panel-faces .legend button").first.click()
+        expect(page.locator("#panel-faces .patches figure")).to_have_count(13)
+    if name == "motion":
+        page.locator("#panel-motion .frame").evaluate("s => { s.value = 20; s.dispatchEvent(new Event('input')); }")
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        page.screenshot(path=folder / f"serve_{name}_{width}_{scheme}.png", full_page=True)
+    page.emulate_media(color_scheme="light")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
@@ -18,10 +19,10 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Receive, Scope, Send
 
 from ... import __version__
-from .answers.limits import LIMITS, Refused
+from .answers.limits import LIMITS, Limit, Refused
 from .guard import Guard
 from .jobs import Pool, Tell
-from .uploads import discard, read_upload
+from .uploads import UploadReader
 from .worker import TABS
 
 STATIC = Path(__file__).parent / "static"
@@ -55,10 +56,7 @@ def make_app(pool: Pool, host: str = "127.0.0.1") -> Starlette:
             await pool.stop()
 
     async def answer(request: Request) -> Response:
-        kind = request.path_params["kind"]
-        if kind not in TABS:
-            return _refusal(Refused(404, f"{kind!r}: expected one of {', '.join(TABS)}"))
-        return await _respond(request, lambda tell: _answer(pool, request, kind, tell))
+        return await _respond(request, lambda tell: _answer(pool, request, request.path_params["kind"], tell))
 
     async def features(request: Request) -> Response:
         return await _respond(request, lambda tell: _run(pool, request, "features", "features", tell))
@@ -80,16 +78,27 @@ def make_app(pool: Pool, host: str = "127.0.0.1") -> Starlette:
         Route("/samples/{name}", sample),
         Mount("/", StaticFiles(directory=STATIC, html=True)),
     ]
-    return Starlette(routes=routes, lifespan=lifespan, middleware=[Middleware(Guard, host=host)])
+    guard = Middleware(Guard, host=host)
+    return Starlette(routes=routes, lifespan=lifespan, middleware=[guard], exception_handlers={HTTPException: _http_error})
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return _refusal(Refused(error.status_code, error.detail.lower()))
 
 
 async def _answer(pool: Pool, request: Request, kind: str, tell: Tell) -> bytes:
-    announced = request.headers.get("content-length", "")
-    if announced.isdigit() and int(announced) > 2 * LIMITS[kind].bytes:  # no turn is needed to refuse it
-        await read_upload(request, LIMITS[kind])
-    async with pool.turn():
-        upload = await read_upload(request, LIMITS[kind])
-        return await _while_there(request, pool.run(kind, upload.name, upload.data, upload.fields, tell))
+    reader = UploadReader(request, LIMITS.get(kind, Limit(0, 0)))
+    try:
+        if kind not in TABS:
+            raise Refused(404, f"{kind[:100]!r}: expected one of {', '.join(TABS)}")
+        reader.check_head()
+        async with pool.turn():
+            upload = await reader.read()
+            return await _while_there(request, pool.run(kind, upload.name, upload.data, upload.fields, tell))
+    except Refused:
+        await reader.discard()
+        raise
 
 
 async def _run(pool: Pool, request: Request, kind: str, name: str, tell: Tell) -> bytes:
@@ -113,11 +122,10 @@ async def _while_there(request: Request, work: Coroutine[Any, Any, bytes]) -> by
 async def _respond(request: Request, work: Work, media_type: str = "application/json") -> Response:
     """Return what the work yields; as lines with the progress before the answer, where the client asks for these."""
     if _LINES in request.headers.get("accept", ""):
-        return _Lines(request, work)
+        return _Lines(work)
     try:
         return Response(await work(lambda message: None), media_type=media_type)
     except Refused as refused:
-        await discard(request)
         return _refusal(refused)
     except ClientDisconnect:
         return Response(status_code=499)
@@ -126,10 +134,10 @@ async def _respond(request: Request, work: Work, media_type: str = "application/
 class _Lines(Response):
     """Progress and the answer, a JSON object per line; the status is 200, and an error is the last line."""
 
-    def __init__(self, request: Request, work: Work):
+    def __init__(self, work: Work):
         super().__init__(media_type=_LINES)
         del self.headers["content-length"]
-        self._request, self._work = request, work
+        self._work = work
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the lines as they come."""
@@ -142,7 +150,6 @@ class _Lines(Response):
                 await send({"type": "http.response.body", "body": json.dumps(message).encode() + b"\n", "more_body": True})
             last = await task
         except Refused as refused:
-            await discard(self._request)
             last = json.dumps({"error": refused.message, "status": refused.status}).encode()
         except ClientDisconnect:
             return

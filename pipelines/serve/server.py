@@ -6,6 +6,7 @@ import socket
 import sys
 import webbrowser
 from collections.abc import Callable
+from contextlib import suppress
 
 from .answers.limits import MEMORY
 
@@ -85,4 +86,5 @@ def serve(host: str, port: int, workers: int, open_page: bool, say: Callable[[st
         timeout_graceful_shutdown=2,
         server_header=False,
     )
-    Server(config).run(sockets=[server_socket])
+    with suppress(KeyboardInterrupt):  # how one ends it
+        Server(config).run(sockets=[server_socket])

@@ -75,15 +75,14 @@ def _serve(pipe: Connection, request: dict[str, Any], data: bytes) -> bool:
         with warnings.catch_warnings():
             warnings.showwarning = note
             content = _answer(kind, path, data, request["fields"], tell)
-    except MemoryError:
-        _send(pipe, {"state": "failed", "status": 413, "message": f"{path}: needs more memory than this page allows"})
-        return False
     except (ValueError, OSError, ModuleNotFoundError) as error:
-        if "Insufficient memory" in str(error) or "bad_alloc" in str(error) or "Unable to allocate" in str(error):
-            _send(pipe, {"state": "failed", "status": 413, "message": f"{path}: needs more memory than this page allows"})
-            return False
         _send(pipe, {"state": "failed", "status": 400, "message": short(error)})
         return True
+    except Exception as error:  # of a library; after a lack of memory the process is of no more use
+        full = isinstance(error, MemoryError) or "memory" in str(error).lower()
+        reason = "needs more memory than this page allows" if full else f"{type(error).__name__}: {error}"
+        _send(pipe, {"state": "failed", "status": 413 if full else 500, "message": short(f"{path}: {reason}")})
+        return False
     finally:
         path.unlink(missing_ok=True)
     _send(pipe, {"state": "done"})

@@ -41,20 +41,27 @@ def check_pixels(path: Path, most: int) -> None:
 
 def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
     """Return the record of ``annealed faces detect --json``; with ``picture`` also the photograph as JPEG."""
+    options = _options(fields)
     check_pixels(path, LIMITS["faces"].pixels)
     tell("searching")
-    options = {
-        "keypoints": fields.listed("keypoint") or None,
-        "threshold": fields.number("threshold"),
-        "min_size": fields.number("min_size"),
-        "max_size": fields.number("max_size"),
-        "mode": fields.text("mode"),
-        "shape_regression": fields.flag("context", True),
-    }
     found: Answer = next(detect_files(detector(), [str(path)], **options))
     if found.error is not None or found.pixels is None:
         raise ValueError(found.error)
     return found.record() | ({"picture": jpeg_url(found.pixels)} if fields.flag("picture") else {})
+
+
+def _options(fields: Fields) -> dict[str, Any]:
+    """Return the options of the detection; senseless ones are said without the name of the file."""
+    options: dict[str, Any] = {
+        "keypoints": fields.listed("keypoint") or None,
+        "threshold": fields.number("threshold"),
+        "min_size": fields.number("min_size"),
+        "max_size": fields.number("max_size"),
+        "shape_regression": fields.flag("context", True),
+    }
+    mode = detector().check_mode(fields.text("mode"), options["keypoints"], options["shape_regression"])
+    detector().pyramid(np.zeros((1, 1, 3), np.uint8), options["min_size"], options["max_size"])
+    return options | {"mode": mode}
 
 
 def features() -> dict[str, Any]:

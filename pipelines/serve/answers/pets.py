@@ -21,6 +21,7 @@ from .pictures import jpeg_url, png_url
 FIELDS = ("evidence",)
 N_CONTRIBUTIONS = 12
 _BLUR = 6.0  # pixels, as in the pictures of `annealed pets classify --overlay`
+_FULL = 99.0  # percentile of the evidence that is painted in full colour
 _FOR, _AGAINST = (213, 60, 50), (0, 114, 178)
 
 
@@ -49,7 +50,8 @@ def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
 def _evidence(explained: Explanation) -> dict[str, Any]:
     """Red for the label, blue against it; the stronger, the less transparent."""
     heat = cv2.GaussianBlur(explained.heat, (0, 0), _BLUR)
-    share = np.sqrt(np.abs(heat) / max(float(np.abs(heat).max()), 1e-12))
+    strongest_pixels = float(np.percentile(np.abs(heat), _FULL))
+    share = np.clip(np.abs(heat) / max(strongest_pixels, 1e-12), 0.0, 1.0)
     layer = np.empty((*heat.shape, 4), np.uint8)
     layer[:, :, :3] = np.where(heat[:, :, None] > 0, _FOR, _AGAINST)
     layer[:, :, 3] = np.round(235 * share)

@@ -49,7 +49,7 @@ export function fit(canvas, width, height) {
   return { context, scale };
 }
 
-export const seconds = (s) => (s < 9.95 ? s.toFixed(s < 0.995 ? 2 : 1) : String(Math.round(s))) + " s";
+export const seconds = (s) => (s < 9.95 ? s.toFixed(s < 0.995 ? 2 : 1) : String(Math.round(s))) + "\u00a0s";
 
 export function element(tag, properties = {}, ...children) {
   const made = Object.assign(document.createElement(tag), properties);

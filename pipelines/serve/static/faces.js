@@ -6,6 +6,7 @@ const COLOURS = {
   left_eye: "#56b4e9", right_eye: "#0072b2", left_nose: "#f0e442", right_nose: "#bea000", left_mouth: "#ff8c82",
   right_mouth: "#d53c32", left_ear: "#50dcaa", right_ear: "#009e73", chin: "#cc79c8",
 };
+const SHAPES = { "2h": "side by side", "2v": "above, below", "3h": "a stripe down", "3v": "a stripe across", 4: "checkerboard", centre: "a spot", hog: "edges" };
 const words = (name) => name.replace("_", " ");
 let features = null;
 let now = null;
@@ -123,12 +124,18 @@ async function show(detection) {
   const name = detection.keypoint;
   place.querySelector("h3").textContent = `What the detector of the ${words(name)} sees`;
   const strongest = features.features[name] ?? [];
-  const tiles = [patch(detection, null, "the window"), ...strongest.map((f) => patch(detection, f, f.name))];
+  const tiles = [patch(detection, null, "the window"), ...strongest.map((f) => patch(detection, f, short(f.name), f.name))];
   place.querySelector(".patches").replaceChildren(...tiles);
 }
 
+// Of a name such as "red 3h at (0, 16), cells 2x8" what a visitor wants to know; the rest is its title.
+function short(name) {
+  const [channel, kind] = name.split(" ");
+  return `${channel}, ${SHAPES[kind] ?? kind}`;
+}
+
 // The window, 24 pixels of its level of the pyramid, enlarged; and one feature over it.
-function patch(d, feature, caption) {
+function patch(d, feature, caption, title = "") {
   const side = 192;
   const canvas = element("canvas", { width: side, height: side });
   canvas.setAttribute("role", "img");
@@ -156,7 +163,7 @@ function patch(d, feature, caption) {
     context.strokeStyle = "rgb(0 0 0 / 50%)";
     context.strokeRect(...place);
   }
-  return element("figure", {}, canvas, element("figcaption", {}, caption));
+  return element("figure", { title }, canvas, element("figcaption", {}, caption));
 }
 
 function edge(context, [x, y, width, height], angle) {

@@ -11,7 +11,7 @@ export function connect(panel, { show, fields, prepare = () => {} }) {
     [".drop", "input[type=file]", ".working", ".error", ".note", ".primary"].map(part);
   const { kind, accept, sample, what } = form.dataset;
   const manual = "manual" in form.dataset;
-  part(".what").textContent = `drop ${what}`;
+  part(".what").textContent = `Drop ${what}`;
   chooser.accept = accept;
   chooser.setAttribute("aria-label", `Choose ${what}`);
   chooser.tabIndex = -1;

@@ -1,0 +1,286 @@
+"""The server of ``annealed serve``: endpoints, refusals, cancellation."""
+
+import io
+import json
+import socket
+import time
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from annealed.pipelines.serve.answers.fields import Fields
+from annealed.pipelines.serve.answers.limits import LIMITS, Refused
+from annealed.pipelines.serve.uploads import plain_name
+from helpers import Scene, picture, rigid_motions, run
+from PIL import Image
+from serving import family, serving
+
+httpx = pytest.importorskip("httpx")
+LINES = {"Accept": "application/x-ndjson"}
+
+
+@pytest.fixture(scope="module")
+def server():
+    with serving("--workers", "1") as (url, process), httpx.Client(base_url=url, timeout=300) as client:
+        yield client, process
+
+
+@pytest.fixture
+def client(server):
+    return server[0]
+
+
+def png(width=64, height=48):
+    file = io.BytesIO()
+    Image.fromarray(picture("ring", 0, (height, width))).save(file, "PNG")
+    return file.getvalue()
+
+
+def ask(client, kind, name, content, headers=None, **fields):
+    return client.post(f"/api/{kind}", files={"file": (name, content)}, data=fields, headers=headers or {})
+
+
+def in_files(tmp_path, name, content):
+    (tmp_path / name).write_bytes(content)
+    return tmp_path / name
+
+
+def printed(tmp_path, monkeypatch, *command):
+    monkeypatch.chdir(tmp_path)
+    return json.loads(run(*command, "--json").stdout)
+
+
+def test_faces_answers_as_the_command(client, tmp_path, monkeypatch):
+    found = ask(client, "faces", "a.png", png()).json()
+    in_files(tmp_path, "a.png", png())
+    expected = printed(tmp_path, monkeypatch, "faces", "detect", "a.png")
+    assert found.pop("seconds") > 0 and expected.pop("seconds") > 0
+    assert found == expected
+
+
+def test_pets_answers_as_the_command(client, tmp_path, monkeypatch):
+    in_files(tmp_path, "a.png", png())
+    assert ask(client, "pets", "a.png", png()).json() == printed(tmp_path, monkeypatch, "pets", "classify", "a.png")
+
+
+def test_motion_answers_as_the_command(client, tmp_path, monkeypatch):
+    tracks = io.BytesIO()
+    np.savez(tracks, tracks=rigid_motions()[0])
+    in_files(tmp_path, "two.npz", tracks.getvalue())
+    found = ask(client, "motion", "two.npz", tracks.getvalue(), motions="2").json()
+    assert found == printed(tmp_path, monkeypatch, "motion", "segment", "two.npz", "--motions", "2")
+
+
+def test_select_answers_as_the_command(client, tmp_path, monkeypatch):
+    x = np.random.default_rng(0).normal(size=(60, 5)).round(3)
+    table = "a,b,c,d,y\n" + "".join(",".join(map(str, row)) + "\n" for row in x)
+    in_files(tmp_path, "t.csv", table.encode())
+    found = ask(client, "select", "t.csv", table.encode(), target="y", k="2", exclude=["a", "c"]).json()
+    options = ("--target", "y", "-k", "2", "--exclude", "a", "--exclude", "c")
+    assert found == printed(tmp_path, monkeypatch, "select", "t.csv", *options)
+
+
+def test_pictures_and_report_come_on_request(client):
+    evidence = ask(client, "pets", "a.png", png(), evidence="true").json()["evidence"]
+    assert evidence["heat"].startswith("data:image/png;base64,") and evidence["contributions"]
+    assert ask(client, "faces", "a.png", png(), picture="true").json()["picture"].startswith("data:image/jpeg;base64,")
+    table = client.get("/samples/breast_cancer.csv").content
+    found = ask(client, "select", "t.csv", table, target="diagnosis", k="2", report="true").json()
+    assert found["report"].startswith("<!doctype html>")
+
+
+def test_progress_comes_in_lines(client):
+    table = client.get("/samples/breast_cancer.csv").content
+    lines = [json.loads(line) for line in ask(client, "select", "t.csv", table, LINES, target="diagnosis", k="2").text.splitlines()]
+    assert lines[0]["step"] == "reading the table" and lines[-1]["n_columns"] == 2
+    assert any(line.get("of") == 5 for line in lines[:-1])
+
+
+def test_a_video_is_answered_with_its_frames(client, tmp_path):
+    from annealed.pipelines.common.video import write_video
+
+    write_video(tmp_path / "v.avi", Scene().frames(), 25.0)
+    found = ask(client, "motion", "v.avi", (tmp_path / "v.avi").read_bytes(), motions="3", frames="true").json()
+    shown = found["shown"]
+    assert len(shown["pictures"]) == len(shown["frames"]) == 30 and (shown["width"], shown["height"]) == (320, 240)
+    assert len(shown["points"]) == len(shown["motions"]) and set(shown["motions"]) == {0, 1, 2}
+
+
+def test_what_the_detector_selected(client):
+    found = client.get("/api/features").json()
+    assert found["window"] == 24 and set(found["features"]) >= {"left_eye", "chin"}
+    for one in found["features"]["left_eye"]:
+        assert all(x >= 0 and x + w <= 24 and y >= 0 and y + h <= 24 for x, y, w, h, _ in one["cells"])
+
+
+@pytest.mark.parametrize(
+    "kind, name, content, fields, status, message",
+    [
+        ("faces", "a.jpg", b"text", {}, 400, "a.jpg: not an image that can be read"),
+        ("faces", "a.jpg", b"", {}, 400, "a.jpg: empty file"),
+        ("faces", "a.png", png()[:200], {}, 400, "a.png: damaged"),
+        ("faces", "a.png", png(), {"min_size": "big"}, 400, "min_size='big': expected a number"),
+        ("faces", "a.png", png(), {"colour": "red"}, 400, "field 'colour' is unknown; expected one of keypoint"),
+        ("faces", "a.png", png(), {"keypoint": "knee"}, 400, "keypoint 'knee' is unknown"),
+        ("pets", "../../b.png", b"text", {}, 400, "b.png: not an image"),
+        ("pets", "a.png", png(), {"evidence": "perhaps"}, 400, "evidence='perhaps': expected true or false"),
+        ("motion", "a.avi", b"text", {}, 400, "a.avi: cannot be opened as a video"),
+        ("motion", "a.npz", b"text", {}, 400, "a.npz: not a readable npz file"),
+        ("motion", "a.npz", b"text", {"motions": "0"}, 400, "motions='0': expected a number from 1 on, or auto"),
+        ("select", "a.csv", b"a,b\n1,2\n", {"target": "c"}, 400, "a.csv: no column 'c' for the target"),
+        ("select", "a.xls", b"", {"target": "c"}, 400, "a.xls: expected a .csv"),
+        ("select", "a.csv", b"a,b\n1,2\n", {"target": "b", "task": "x"}, 400, "task='x': expected one of auto"),
+        ("knees", "a.png", png(), {}, 404, "'knees': expected one of faces, motion, pets, select"),
+    ],
+)
+def test_bad_input_is_one_line(client, kind, name, content, fields, status, message):
+    answer = ask(client, kind, name, content, **fields)
+    assert answer.status_code == status and answer.json()["error"].startswith(message)
+
+
+def test_too_many_pixels_are_not_decoded(client):
+    side = int(LIMITS["faces"].pixels ** 0.5) + 1
+    file = io.BytesIO()
+    Image.new("1", (side, side)).save(file, "PNG")
+    for kind in ("faces", "pets"):
+        answer = ask(client, kind, "a.png", file.getvalue())
+        assert answer.status_code == 400 and answer.json()["error"] == f"a.png: {side} x {side} pixels; expected at most 25 million"
+
+
+def test_an_array_that_needs_too_much_memory_is_refused_and_the_server_goes_on(client):
+    bomb = io.BytesIO()
+    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("tracks.npy", "w", force_zip64=True) as member:
+        header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (1000, 62500, 2), }".ljust(117) + b"\n"
+        member.write(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+        for _ in range(1000):
+            member.write(bytes(1_000_000))
+    answer = ask(client, "motion", "a.npz", bomb.getvalue())
+    assert answer.status_code == 413 and "memory" in answer.json()["error"]
+    assert ask(client, "pets", "a.png", png()).status_code == 200
+
+
+def test_too_large_files_are_refused(client):
+    answer = ask(client, "faces", "a.jpg", bytes(LIMITS["faces"].bytes + 1))
+    assert answer.status_code == 413 and answer.json()["error"] == "the file is too large: expected at most 32 MiB"
+    parts = (bytes(1_000_000) for _ in range(40))  # without its length
+    head = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.jpg"\r\n\r\n'
+    content = (part for source in ([head], parts) for part in source)
+    answer = client.post("/api/faces", content=content, headers={"Content-Type": "multipart/form-data; boundary=x"})
+    assert answer.status_code == 413
+
+
+@pytest.mark.parametrize("content", [b"", b"--x\r\nnonsense", b"no form at all"])
+def test_what_is_no_form_is_refused(client, content):
+    answer = client.post("/api/faces", content=content, headers={"Content-Type": "multipart/form-data; boundary=x"})
+    assert answer.status_code == 400 and "form" in answer.json()["error"]
+    assert client.post("/api/faces", content=b"a").status_code == 415
+    assert client.post("/api/faces", data={"threshold": "1"}, files={}).status_code == 415
+
+
+def test_other_sites_may_not_ask(client):
+    for headers in ({"Host": "evil.example"}, {"Host": ""}, {"Origin": "http://evil.example"}, {"Origin": "null"}):
+        answer = ask(client, "pets", "a.png", png(), headers)
+        assert answer.status_code in (400, 403) and (answer.status_code == 400 or "expected" in answer.json()["error"])
+    assert ask(client, "pets", "a.png", png(), {"Sec-Fetch-Site": "cross-site"}).status_code == 403
+    own = f"http://{client.base_url.host}:{client.base_url.port}"
+    assert ask(client, "pets", "a.png", png(), {"Origin": own}).status_code == 200
+
+
+def test_the_page_allows_nothing_from_elsewhere(client):
+    answer = client.get("/")
+    assert answer.status_code == 200 and "default-src 'none'" in answer.headers["Content-Security-Policy"]
+    static = Path(__file__).resolve().parents[2] / "pipelines" / "serve" / "static"
+    for path in static.iterdir():
+        text = path.read_text()
+        assert client.get(f"/{path.name}").text == text
+        assert "https:" not in text and text.count("http:") == text.count("http://www.w3.org/2000/svg")
+    assert client.get("/../app.py").status_code == 404
+
+
+def workers(process):
+    """Processes below the server by the memory that they have; the helpers of multiprocessing stay."""
+    return family(process.pid)
+
+
+def test_a_request_that_is_given_up_ends_its_process(server):
+    client, process = server
+    video = client.get("/samples/moving.avi").content
+    ask(client, "pets", "a.png", png())
+    before = workers(process)
+    with client.stream("POST", "/api/motion", files={"file": ("moving.avi", video)}, headers=LINES) as answer:
+        for line in answer.iter_lines():
+            if json.loads(line).get("done"):
+                break
+    end = time.monotonic() + 60
+    while (now := workers(process)) == before or len(now) != len(before):
+        assert time.monotonic() < end, "the worker goes on"
+        time.sleep(0.1)
+    assert len(before - now) == 1
+    assert ask(client, "pets", "a.png", png()).status_code == 200
+
+
+def test_nothing_is_kept(server):
+    client, process = server
+    ask(client, "pets", "secret.png", png())
+    for pid in family(process.pid):
+        home = Path(f"/proc/{pid}/cwd").resolve()
+        assert not home.name.startswith("annealed-") or not list(home.iterdir())
+
+
+def test_nothing_remains_when_it_ends():
+    with serving("--workers", "1") as (url, process):
+        assert httpx.get(f"{url}samples/breast_cancer.csv", timeout=300).status_code == 200
+        pids = family(process.pid)
+        homes = {home for pid in pids if (home := Path(f"/proc/{pid}/cwd").resolve()).name.startswith("annealed-")}
+        assert len(pids) > 2 and len(homes) == 1
+    assert process.returncode == 0
+    end = time.monotonic() + 30
+    while any(Path(f"/proc/{pid}").exists() for pid in pids):
+        assert time.monotonic() < end, "a process remains"
+        time.sleep(0.1)
+    assert not any(home.exists() for home in homes)
+
+
+def test_bad_options_are_one_line():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        for options, message in (
+            (("--port", port), f"port {port}: cannot listen there"),
+            (("--port", 70000), "--port 70000: expected 0 to 65535"),
+            (("--workers", 0), "--workers 0: expected at least 1"),
+            (("--host", "no.such.host.invalid"), "no.such.host.invalid, port 8000"),
+        ):
+            result = run("serve", *options)
+            assert result.exit_code == 2 and message in result.stderr
+
+
+@pytest.mark.parametrize(
+    "name, plain",
+    [
+        ("a.png", "a.png"),
+        ("../../etc/passwd", "passwd"),
+        ("C:\\photos\\cat.jpg", "cat.jpg"),
+        ("", "upload"),
+        ("..", "upload"),
+        (".hidden.csv", "hidden.csv"),
+        ("a\nb\0.npz", "a_b_.npz"),
+        ("ü" * 300 + ".csv", "ü" * 30 + ".csv"),
+    ],
+)
+def test_names_are_plain(name, plain):
+    assert plain_name(name) == plain
+
+
+def test_fields():
+    fields = Fields({"a": ["1.5"], "b": ["x", "", "y"], "c": ["TRUE"]}, ["a", "b", "c", "d"])
+    assert fields.number("a") == 1.5 and fields.number("d") is None and fields.text("b") == "y"
+    assert fields.listed("b") == ["x", "y"] and fields.flag("c") and not fields.flag("d") and fields.flag("d", True)
+    assert fields.choice("d", ("p", "q")) == "p"
+    with pytest.raises(ValueError, match=r"a='1\.5': expected true or false"):
+        fields.flag("a")
+    with pytest.raises(ValueError, match="b='y': expected one of p, q"):
+        fields.choice("b", ("p", "q"))
+    assert Refused(503, "busy").status == 503

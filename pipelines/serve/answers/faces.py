@@ -18,7 +18,7 @@ from .limits import LIMITS
 from .pictures import jpeg_url
 
 FIELDS = ("keypoint", "threshold", "min_size", "max_size", "mode", "context", "picture")
-N_FEATURES = 12  # shown of each keypoint, the strongest
+N_FEATURES = 11  # shown of each keypoint, the strongest
 
 
 @cache

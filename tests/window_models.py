@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+from annealed.models.keypoints.face_cascade import FaceCascade
 from annealed.models.keypoints.guided_search import Guide
 from annealed.models.keypoints.window_models import KeypointModel, OffsetModel
 from annealed.vision import FeaturePool, Responses, extract_patches
@@ -39,4 +40,10 @@ def offset_regressor(seed, k=30, size=0.5):
     return OffsetModel(features, Responses(*bins(features), values), np.float32([0.5, -1]))
 
 
-GUIDE = Guide((random_classifier(1, 20, threshold=-5.0), random_classifier(2, 40, threshold=-6.0)), offset_regressor(3))
+GUIDE = Guide(offset_regressor(3))
+
+
+def face_cascade(*names, share=0.08):
+    """A random cascade that sees faces in some windows of every level, and the keypoints at random places."""
+    rng = np.random.default_rng(4)
+    return FaceCascade(random_classifier(1, 20, share), {name: tuple(rng.uniform(-0.6, 0.6, 2)) for name in names}, 2.0**-1.5)

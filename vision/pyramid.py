@@ -7,7 +7,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Level", "gaussian_pyramid"]
+__all__ = ["Level", "gaussian_pyramid", "shrink"]
 
 
 @dataclass(frozen=True)
@@ -116,6 +116,23 @@ def gaussian_pyramid(
             level = _shrink(base, within)
         levels.append(Level(level, scale))
         k += 1
+
+
+def shrink(level: Level, scale: float) -> Level:
+    """A smaller level, from one level alone: blurred and sampled as within an octave of `gaussian_pyramid`.
+
+    Parameters
+    ----------
+    level : Level
+        Level of a pyramid.
+    scale : float
+        Pixels of the new level per pixel of the given one, below 1.
+
+    Returns
+    -------
+    Level
+    """
+    return Level(_shrink(level.image, scale), level.scale * scale)
 
 
 def _shrink(image: npt.NDArray[np.uint8], scale: float) -> npt.NDArray[np.uint8]:

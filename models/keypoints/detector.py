@@ -64,6 +64,8 @@ class KeypointDetector(WindowSearch):
         What JSON can hold about training, scores and terms of use; kept in the file.
     guides : dict of str to Guide
         What the modes "regress" and "prune+regress" need, per keypoint.
+    face_cascade : FaceCascade, optional
+        What the mode "prune+regress" needs besides, for all keypoints.
     reference_ied : float, default 28.3
         Inter-eye distance in pixels of a pyramid level that the models were trained for.
     shape_regressor : ShapeRegressor, optional
@@ -137,17 +139,21 @@ class KeypointDetector(WindowSearch):
         """
         searched = self._searched(self.check_keypoints(keypoints), shape_regression)
         if mode is None:
-            pruned = all(name in self.guides and self.guides[name].prune for name in searched)
-            return Mode.PRUNE if pruned else Mode.SCAN
+            return Mode.PRUNE if self._prunes(searched) else Mode.SCAN
         if mode not in list(Mode):
             raise ValueError(f"mode={mode!r}: expected one of {', '.join(Mode)}")
         mode = Mode(mode)
         for name in searched:
             if mode != Mode.SCAN and name not in self.guides:
                 raise ValueError(f"mode={str(mode)!r}: the model does not have it for {name}, only 'scan'")
-            if mode == Mode.PRUNE and not self.guides[name].prune:
-                raise ValueError(f"mode={str(mode)!r}: the model does not have it for {name}, only 'scan' and 'regress'")
+        if mode == Mode.PRUNE and not self._prunes(searched):
+            raise ValueError(f"mode={str(mode)!r}: the model does not have it, only 'scan' and 'regress'")
         return mode
+
+    def _prunes(self, names: Iterable[str]) -> bool:
+        """Whether these keypoints can be searched near faces only."""
+        cascade = self.face_cascade
+        return cascade is not None and all(name in self.guides and name in cascade.expected for name in names)
 
     def detect(
         self,
@@ -256,7 +262,7 @@ class KeypointDetector(WindowSearch):
         regressor = self.shape_regressor
         if shape_regression and regressor is not None and keypoint in regressor.steps:
             return regressor.thresholds.get(keypoint, 0.0)
-        return self.classifier(keypoint, self.check_mode(mode, [keypoint], shape_regression)).threshold
+        return self.models[keypoint].threshold
 
     def _require_shape_regressor(self) -> ShapeRegressor:
         if self.shape_regressor is None:
@@ -274,7 +280,7 @@ class KeypointDetector(WindowSearch):
 
     def _anchor_thresholds(self, names: Sequence[str], mode: str) -> dict[str, float]:
         margin = self._require_shape_regressor().anchor_margin
-        return {name: self.classifier(name, mode).threshold - margin for name in names}
+        return {name: self.models[name].threshold - margin for name in names}
 
     def _predict(
         self,
@@ -287,7 +293,7 @@ class KeypointDetector(WindowSearch):
     ) -> list[Detection]:
         """Predict keypoints from the anchors' local maxima."""
         regressor = self._require_shape_regressor()
-        thresholds = {name: self.classifier(name, mode).threshold for name in regressor.anchors}
+        thresholds = {name: self.models[name].threshold for name in regressor.anchors}
         found = []
         for face in regressor.faces(maxima, thresholds, self.reference_ied, max_faces):
             if not all_faces and face.score < regressor.min_face_score:
@@ -312,7 +318,7 @@ class KeypointDetector(WindowSearch):
         ValueError
             If the file cannot be written.
         """
-        arrays, described = write_parts(self.models, self.guides, self.shape_regressor)
+        arrays, described = write_parts(self.models, self.guides, self.face_cascade, self.shape_regressor)
         header = {
             "pool": self.pool.to_dict(),
             "keypoints": list(self.models),
@@ -346,11 +352,12 @@ class KeypointDetector(WindowSearch):
         arrays, header = read_model(path, KIND)
         with reading(path):
             pool = FeaturePool.from_dict(header["pool"])
-            models, guides, shape_regressor = read_parts(path, arrays, header, pool)
+            models, guides, face_cascade, shape_regressor = read_parts(path, arrays, header, pool)
             example: dict[str, Any] = {"scales_per_octave": 4, "suppression": 0.3, "reference_ied": DEFAULT_REFERENCE_IED}
             limits = {"scales_per_octave": (1, 64), "suppression": (0, 100), "reference_ied": (1, 1000)}
             found = {name: header[name] for name in example if name in header}
             numbers = check_settings({"reference_ied": DEFAULT_REFERENCE_IED, **found}, example, limits)
             if not models:
                 raise ValueError("the model has no keypoint")
-            return cls(models, pool, info=dict(header["info"]), guides=guides, shape_regressor=shape_regressor, **numbers)
+            parts = {"guides": guides, "face_cascade": face_cascade, "shape_regressor": shape_regressor}
+            return cls(models, pool, info=dict(header["info"]), **parts, **numbers)

@@ -9,6 +9,7 @@ import numpy as np
 from ...vision.windows.feature_pool import FeaturePool
 from ...vision.windows.responses import Responses
 from ..files import check_array, check_settings
+from .face_cascade import FaceCascade
 from .guided_search import Guide
 from .non_maximum_suppression import Localisation
 from .shape_model import ShapeModel
@@ -19,7 +20,10 @@ Arrays = dict[str, np.ndarray]
 
 
 def write_parts(
-    models: dict[str, KeypointModel], guides: dict[str, Guide], shape_regressor: ShapeRegressor | None
+    models: dict[str, KeypointModel],
+    guides: dict[str, Guide],
+    face_cascade: FaceCascade | None,
+    shape_regressor: ShapeRegressor | None,
 ) -> tuple[Arrays, dict[str, Any]]:
     """Return arrays by name, and entries of the header; the names are those of the file format."""
     arrays: Arrays = {}
@@ -29,11 +33,12 @@ def write_parts(
     if guides:
         header["guides"] = {}
     for name, guide in guides.items():
-        nodes = [_write_model(arrays, f"{name}/prune{i}", node) for i, node in enumerate(guide.prune)]
         _write_offsets(arrays, f"{name}/offsets", guide.offsets)
-        header["guides"][name] = {"prune": nodes, "grid": guide.grid, "reach": guide.reach}
-        if guide.verifier is not None:
-            header["guides"][name]["verifier"] = _write_model(arrays, f"{name}/verifier", guide.verifier)
+        header["guides"][name] = {"grid": guide.grid, "reach": guide.reach}
+    if face_cascade is not None:
+        described = _write_model(arrays, "face", face_cascade.classifier)
+        expected = {name: list(vector) for name, vector in face_cascade.expected.items()}
+        header["face_cascade"] = {"classifier": described, "expected": expected, "coarser": face_cascade.coarser}
     if shape_regressor is not None:
         header["context"] = _write_shape_regressor(arrays, shape_regressor)
     return arrays, header
@@ -41,8 +46,8 @@ def write_parts(
 
 def read_parts(
     path, arrays: Arrays, header: dict[str, Any], pool: FeaturePool
-) -> tuple[dict[str, KeypointModel], dict[str, Guide], ShapeRegressor | None]:
-    """Return what :func:`write_parts` took; guides and shape regressor may be missing.
+) -> tuple[dict[str, KeypointModel], dict[str, Guide], FaceCascade | None, ShapeRegressor | None]:
+    """Return what :func:`write_parts` took; guides, face cascade and shape regressor may be missing.
 
     A damaged array is a ValueError, a damaged header one of that, KeyError and TypeError.
     """
@@ -51,23 +56,32 @@ def read_parts(
     for name, described in header.get("guides", {}).items():
         if name not in models:
             raise ValueError(f"a guide to the unknown keypoint {name!r}")
-        guides[name] = _read_guide(path, arrays, name, described, pool)
+        guides[name] = read_guide(path, arrays, name, described, pool)
+    described = header.get("face_cascade")
+    cascade = None if described is None else _read_face_cascade(path, arrays, described, pool)
     described = header.get("context")
     regressor = None if described is None else _read_shape_regressor(path, arrays, described, pool)
     for name in [*regressor.anchors, *regressor.steps] if regressor is not None else ():
         if name not in models:
             raise ValueError(f"context: the model has no keypoint {name!r}")
-    return models, guides, regressor
+    return models, guides, cascade, regressor
 
 
-def _read_guide(path, arrays: Arrays, name: str, described: dict, pool: FeaturePool) -> Guide:
-    nodes = [_read_model(path, arrays, f"{name}/prune{i}", node, pool) for i, node in enumerate(described["prune"])]
+def read_guide(path, arrays: Arrays, name: str, described: dict, pool: FeaturePool) -> Guide:
+    """Return the guide of one keypoint; errors as of :func:`read_parts`."""
+    if described.get("prune"):
+        raise ValueError(f"{name}: a guide with a pruning cascade of its own, of an older version; expected one face cascade: train again")
     numbers = {part: described[part] for part in ("grid", "reach")}
     check_settings(numbers, {"grid": 10, "reach": 2}, {"grid": (1, 1000), "reach": (0, 100)})
-    offsets = _read_offsets(path, arrays, f"{name}/offsets", pool)
-    own = described.get("verifier")
-    verifier = None if own is None else _read_model(path, arrays, f"{name}/verifier", own, pool)
-    return Guide(tuple(nodes), offsets, verifier=verifier, **numbers)
+    return Guide(_read_offsets(path, arrays, f"{name}/offsets", pool), **numbers)
+
+
+def _read_face_cascade(path, arrays: Arrays, described: dict, pool: FeaturePool) -> FaceCascade:
+    coarser = float(check_settings({"coarser": described["coarser"]}, {"coarser": 0.5}, {"coarser": (1 / 64, 0.99)})["coarser"])
+    names = list(described["expected"])
+    check_settings(described["expected"], dict.fromkeys(names, (0.0, 0.0)), dict.fromkeys(names, (-10, 10)))
+    expected = {name: (float(x), float(y)) for name, (x, y) in described["expected"].items()}
+    return FaceCascade(_read_model(path, arrays, "face", described["classifier"], pool), expected, coarser)
 
 
 def _write_shape_regressor(arrays: Arrays, regressor: ShapeRegressor) -> dict[str, Any]:

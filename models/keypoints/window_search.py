@@ -13,6 +13,7 @@ from ...vision.windows.dense_scan import scan_level
 from ...vision.windows.feature_pool import FeaturePool
 from ...vision.windows.level_features import Buffers, LevelChannels, level_channels
 from ...vision.windows.sparse_scan import score_windows
+from .face_cascade import FaceCascade, regions
 from .guided_search import Guide, Mode
 from .non_maximum_suppression import DEFAULT_REFERENCE_IED, suppress_non_maxima
 from .window_models import KeypointModel
@@ -34,24 +35,8 @@ class WindowSearch:
     suppression: float = 0.3
     info: dict[str, Any] = field(default_factory=dict)
     guides: dict[str, Guide] = field(default_factory=dict)
+    face_cascade: FaceCascade | None = None
     reference_ied: float = DEFAULT_REFERENCE_IED
-
-    def classifier(self, keypoint: str, mode: str) -> KeypointModel:
-        """Return the model that scores the windows of a mode: that of the scan, or the verifier c1 behind c0.
-
-        Parameters
-        ----------
-        keypoint : str
-            Name of the keypoint.
-        mode : Mode
-            Which windows are scored.
-
-        Returns
-        -------
-        KeypointModel
-        """
-        guide = self.guides.get(keypoint) if mode == Mode.PRUNE else None
-        return self.models[keypoint] if guide is None or guide.verifier is None else guide.verifier
 
     def pyramid(self, image: np.ndarray, min_size: float | None = None, max_size: float | None = None) -> list[Level]:
         """Return the levels to scan for windows of the given sizes.
@@ -82,9 +67,7 @@ class WindowSearch:
             image, self.scales_per_octave, min_scale=0.0 if max_size is None else window / max_size, max_scale=window / smallest
         )
 
-    def strips(
-        self, level: Level, mode: str = Mode.SCAN, buffers: Buffers | None = None, n_keypoints: int = 1
-    ) -> Iterator[LevelChannels]:
+    def strips(self, level: Level, mode: str = Mode.SCAN, buffers: Buffers | None = None) -> Iterator[LevelChannels]:
         """Yield a level's tables, strip by strip: their memory is bounded.
 
         Parameters
@@ -92,11 +75,9 @@ class WindowSearch:
         level : Level
             Level of the pyramid.
         mode : Mode, default "scan"
-            Other modes need rows around each strip.
+            "regress" needs rows around each strip.
         buffers : Buffers, optional
             Memory to reuse: each strip is valid until the next one.
-        n_keypoints : int, default 1
-            Keypoints that will be searched in each strip: a guess of the work, it does not change values.
 
         Yields
         ------
@@ -105,19 +86,17 @@ class WindowSearch:
         height, width = level.image.shape[:2]
         margin = 0 if mode == Mode.SCAN else max(guide.margin for guide in self.guides.values())
         rows = max(1, STRIP_PIXELS // width, 4 * margin)
-        expected = _REQUESTS_AFTER_GRID if mode == Mode.REGRESS else max(1.0, n_keypoints / 2)
+        expected = 1.0 if mode == Mode.SCAN else _REQUESTS_AFTER_GRID
         for top in range(0, height, rows):
             yield level_channels(level.image, self.pool, (top, min(height, top + rows)), margin, buffers, expected)
 
-    def score_strip(self, level: Level, channels: LevelChannels, keypoint: str, mode: str = Mode.SCAN) -> np.ndarray:
-        """Score the windows of a strip.
+    def score_levels(self, levels: Sequence[Level], keypoint: str, mode: str = Mode.SCAN) -> list[np.ndarray]:
+        """Score the windows of a pyramid.
 
         Parameters
         ----------
-        level : Level
-            Level of the pyramid.
-        channels : LevelChannels
-            Tables of the strip, from :meth:`strips` with the same mode.
+        levels : list of Level
+            From :meth:`pyramid`.
         keypoint : str
             Name of the keypoint.
         mode : Mode, default "scan"
@@ -125,59 +104,118 @@ class WindowSearch:
 
         Returns
         -------
-        ndarray of shape (n, 4)
-            Columns x, y (image pixels), scale and score of the windows that pass all rejection thresholds.
+        list of ndarray of shape (n, 4)
+            For each level: columns x, y (image pixels), scale and score of the windows that pass all rejection thresholds.
         """
-        classifier = self.classifier(keypoint, mode)
-        model = classifier.compiled(self.pool)
-        if mode == Mode.SCAN:
-            scores = scan_level(channels, model)
-            ys, xs = np.nonzero(scores > -np.inf)
-            score = scores[ys, xs]
-            ys = ys + channels.first
-        else:
-            guide = self.guides[keypoint]
-            xs, ys = guide.windows(channels, self.pool, mode == Mode.PRUNE, self.reference_ied, classifier.localisation)
-            score = score_windows(channels, model, xs, ys)
-            passed = score > -np.inf
-            xs, ys, score = xs[passed], ys[passed], score[passed]
-        xy = level.to_image(np.column_stack([xs, ys]))
-        return np.column_stack([xy, np.full(len(xy), level.scale), score])
+        return [found[keypoint] for found in self._scored(levels, [keypoint], mode)]
 
-    def score_level(self, level: Level, keypoint: str, mode: str = Mode.SCAN) -> np.ndarray:
-        """Score the windows of a whole level.
+    def proposed_windows(self, levels: Sequence[Level], keypoint: str) -> list[np.ndarray]:
+        """Return the windows that the classifier scores in the mode "prune+regress".
 
         Parameters
         ----------
-        level : Level
-            Level of the pyramid.
+        levels : list of Level
+            From :meth:`pyramid`.
         keypoint : str
             Name of the keypoint.
-        mode : Mode, default "scan"
-            Which windows are scored.
 
         Returns
         -------
-        ndarray of shape (n, 4)
-            As :meth:`score_strip`.
+        list of ndarray of shape (n, 2), int
+            For each level: their pixels x, y, each once.
         """
-        parts = [self.score_strip(level, channels, keypoint, mode) for channels in self.strips(level, mode)]
-        return np.concatenate(parts)
+        found = []
+        for number, level in enumerate(levels):
+            places = [np.empty((0, 2), np.int64)]
+            for channels, corner, points in self._near_faces(levels, number, [keypoint], Buffers()):
+                x, y = self._guided(channels, keypoint, points[keypoint])
+                places.append(np.column_stack([x, y]) + corner)
+            found.append(np.unique(np.concatenate(places), axis=0))
+        return found
+
+    def _guided(self, channels: LevelChannels, keypoint: str, points: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, ...]:
+        place = self.models[keypoint].localisation if keypoint in self.models else None
+        return self.guides[keypoint].windows(channels, self.pool, points, self.reference_ied, place)
+
+    def _near_faces(
+        self, levels: Sequence[Level], number: int, names: Sequence[str], buffers: Buffers
+    ) -> Iterator[tuple[LevelChannels, np.ndarray, dict[str, tuple[np.ndarray, np.ndarray]]]]:
+        """Tables of the parts of a level near faces, each part's first pixel x, y, and the grid points of some keypoints in it."""
+        cascade, level = self.face_cascade, levels[number]
+        if cascade is None:
+            raise ValueError("the detector has no face cascade; expected one that was trained with --mode prune+regress")
+        centres = level.from_image(self._face_centres(cascade.level(levels, number), cascade, buffers))
+        if not len(centres):
+            return
+        shape = level.image.shape[:2]
+        found = [cascade.grid_points(centres, name, shape, self.guides[name].grid, self.reference_ied) for name in names]
+        name_of = np.repeat(np.arange(len(names)), [len(xs) for xs, _ in found])
+        points = np.column_stack([np.concatenate(axis) for axis in zip(*found)])
+        if not len(points):
+            return
+        # Windows around the points, complete: beyond the part's frame its border would be repeated.
+        margin = max(self.guides[name].margin for name in names) + self.pool.window // 2 + 1
+        for rows, columns, own in regions(points, margin, shape, STRIP_PIXELS):
+            corner = np.array([columns.start, rows.start])
+            xy = points[own] - corner
+            inside = {name: tuple(xy[name_of[own] == i].T) for i, name in enumerate(names)}
+            expected = max(1.0, len(names) / 2)
+            yield level_channels(level.image[rows, columns], self.pool, None, 0, buffers, expected), corner, inside
+
+    def _face_centres(self, coarse: Level, cascade: FaceCascade, buffers: Buffers) -> np.ndarray:
+        """Image coordinates (n, 2) of the windows of a level that the face cascade does not reject."""
+        found = [np.empty((0, 2))]
+        for channels in self.strips(coarse, buffers=buffers):
+            ys, xs = np.nonzero(scan_level(channels, cascade.classifier.compiled(self.pool)) > -np.inf)
+            found.append(coarse.to_image(np.column_stack([xs, ys + channels.first])))
+        return np.concatenate(found)
+
+    def _scored(self, levels: Sequence[Level], names: Sequence[str], mode: str) -> Iterator[dict[str, np.ndarray]]:
+        """For each level: windows (n, 4) of some keypoints, as :meth:`score_levels`."""
+        buffers = Buffers()
+        for number, level in enumerate(levels):
+            found: dict[str, list[np.ndarray]] = {name: [np.empty((0, 4))] for name in names}
+
+            def keep(name: str, xy: np.ndarray, score: np.ndarray, level: Level = level, found: dict = found) -> None:
+                found[name].append(np.column_stack([level.to_image(xy), np.full(len(xy), level.scale), score]))
+
+            if mode == Mode.PRUNE:
+                for channels, corner, points in self._near_faces(levels, number, names, buffers):
+                    for name in names:
+                        xy, score = self._score_guided(channels, name, points[name])
+                        keep(name, xy + corner, score)
+            else:
+                for channels in self.strips(level, mode, buffers):
+                    for name in names:
+                        keep(name, *self._score_strip(channels, name, mode))
+            yield {name: np.concatenate(parts) for name, parts in found.items()}
+
+    def _score_guided(
+        self, channels: LevelChannels, keypoint: str, points: tuple[np.ndarray, np.ndarray]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Pixels (n, 2) of the windows that some grid points lead to, and their scores, without those that are rejected."""
+        xs, ys = self._guided(channels, keypoint, points)
+        score = score_windows(channels, self.models[keypoint].compiled(self.pool), xs, ys)
+        passed = score > -np.inf
+        return np.column_stack([xs, ys])[passed], score[passed]
+
+    def _score_strip(self, channels: LevelChannels, keypoint: str, mode: str) -> tuple[np.ndarray, np.ndarray]:
+        """The same for a strip of a level, in its own rows: for all windows or all grid points."""
+        if mode != Mode.SCAN:
+            return self._score_guided(channels, keypoint, self.guides[keypoint].grid_points(channels))
+        scores = scan_level(channels, self.models[keypoint].compiled(self.pool))
+        ys, xs = np.nonzero(scores > -np.inf)
+        return np.column_stack([xs, ys + channels.first]), scores[ys, xs]
 
     def _search(
         self, levels: Sequence[Level], names: Sequence[str], mode: str, least: dict[str, float], max_detections: int
     ) -> dict[str, np.ndarray]:
         """Local maxima (n, 4) x, y, score, scale of some keypoints, all in one pass over the pyramid."""
-        windows: dict[str, list[np.ndarray]] = {name: [np.empty((0, 4))] for name in names}
-        buffers = Buffers()
-        for level in levels:
-            for channels in self.strips(level, mode, buffers, len(names)):
-                for name in names:
-                    windows[name].append(self.score_strip(level, channels, name, mode))
+        scored = list(self._scored(levels, names, mode))
         maxima = {}
         for name in names:
-            x, y, scale, score = np.concatenate(windows[name]).T
-            place = self.classifier(name, mode).localisation
+            x, y, scale, score = np.concatenate([np.empty((0, 4)), *(found[name] for found in scored)]).T
+            place = self.models[name].localisation
             maxima[name] = suppress_non_maxima(
                 x, y, scale, score, place, self.reference_ied, self.suppression, least[name], max_detections
             )

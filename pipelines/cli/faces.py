@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -112,50 +111,36 @@ def train(
         Path | None, typer.Option(help="Folder of images without faces; by default 'background' beside DATA.")
     ] = None,
     n_background: Annotated[int, typer.Option(help="How many of them, in the order of their names.")] = 140,
-    mode: Annotated[str, typer.Option(help="What else to learn: scan (nothing), regress, or prune+regress (both).")] = "scan",
-    detector: Annotated[
-        str | None, typer.Option(help="Model whose scan detectors stay as they are; only what --mode adds is learnt.")
-    ] = None,
+    mode: Annotated[
+        str, typer.Option(help="The fastest mode of the detector: scan, regress, or prune+regress.")
+    ] = "prune+regress",
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint.")] = False,
-    config: Annotated[Path | None, typer.Option(help="TOML or JSON file with training settings.")] = None,
+    config: Annotated[Path | None, typer.Option(help="TOML or JSON file with settings, a table for each stage.")] = None,
     jobs: Annotated[int, typer.Option(help="Threads; the model does not depend on it. 0: one per core.")] = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Train a detector by mining false alarms, and what its fast modes need."""
+    """Train a detector from nothing; the defaults are those of the shipped model."""
     from ...models.keypoints.guided_search import Mode as SearchMode
+    from ..common.config import read_config
     from ..common.image_folders import list_images
     from ..common.outputs import check_outputs
     from ..faces.data import KEYPOINTS, read_faces
-    from ..faces.training.fast_modes import ModeSettings, add_modes
-    from ..faces.training.settings import read_settings
-    from ..faces.training.train import train_detector
+    from ..faces.training.stages import ANCHORS, FaceSettings, train_detector
 
     if mode not in list(SearchMode):
         raise ValueError(f"mode {mode!r} is unknown; expected one of {', '.join(SearchMode)}")
-    if detector is not None and mode == "scan":
-        raise ValueError("--detector: nothing to learn with --mode scan; expected --mode regress or prune+regress")
-
-    settings = read_settings(config)
+    settings = read_config(config, FaceSettings())
     for name in keypoint or []:
         if name not in KEYPOINTS:
             raise ValueError(f"keypoint {name!r} is unknown; expected one of {', '.join(KEYPOINTS)}")
-    check_outputs([data, background, config, detector], model=out)
+    check_outputs([data, background, config], model=out)
     folder = background if background is not None else data.resolve().parent / "background"
     empty = list_images(folder)[:n_background] if background is not None or folder.is_dir() else []
     images = read_faces(data)
     say(f"{len(images)} photographs with faces, {len(empty)} without", quiet)
-    names = keypoint or list(KEYPOINTS)
-    n_jobs = jobs or os.cpu_count() or 1
     tell = partial(say, quiet=quiet)
-    if detector is None:
-        made = train_detector(images, empty, out, settings, names, resume, tell, n_jobs)
-    else:
-        made = load_model_of("keypoint detector", detector)
-        chosen = made.check_keypoints(keypoint)
-        made = replace(made, models={name: made.models[name] for name in chosen}, guides={}, shape_regressor=None)
-    if mode != "scan":
-        more = ModeSettings.for_training(settings)
-        add_modes(made, images, empty, out, mode, more, resume, tell, n_jobs)
+    names = list(dict.fromkeys(keypoint)) if keypoint else ANCHORS
+    train_detector(images, empty, out, settings, names, mode, resume, tell, jobs or os.cpu_count() or 1)
 
 
 @app.command()

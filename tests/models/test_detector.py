@@ -119,7 +119,7 @@ def test_rejection_only_takes_windows_away():
     sums = model.partial_scores(patches, POOL)
     limits = np.quantile(sums, 0.9, axis=0).astype(np.float32) - 1
     rejecting = KeypointDetector({"a": replace(model, thresholds=limits)}, POOL)
-    found = [[tuple(row) for level in d.pyramid(image) for row in d.score_level(level, "a")] for d in (rejecting, detector)]
+    found = [[tuple(row) for found in d.score_levels(d.pyramid(image), "a") for row in found] for d in (rejecting, detector)]
     assert found[0] and set(found[0]) < set(found[1])
 
 

@@ -10,7 +10,7 @@ from annealed.models.keypoints.shape_model import learn_shape
 from annealed.models.keypoints.shape_regression import RegressionStep, ShapeRegressor, cut_window
 from annealed.vision import extract_patches
 from annealed.vision.pyramid import gaussian_pyramid
-from window_models import GUIDE, IMAGE, POOL, offset_regressor, random_classifier
+from window_models import GUIDE, IMAGE, POOL, face_cascade, offset_regressor, random_classifier
 
 NAMES = ("left_eye", "right_eye", "mouth", "chin")
 MEAN = np.array([[0.5, -0.3], [-0.5, -0.3], [0, 0.6], [0, 1.2]])
@@ -83,7 +83,7 @@ def whole_detector():
     shape_regressor = ShapeRegressor(
         shape_model(), {"chin": steps}, classifier_weight=2.0, thresholds={"chin": 3.0}, min_face_score=-100.0
     )
-    return KeypointDetector(models, POOL, guides=dict.fromkeys(NAMES, GUIDE), shape_regressor=shape_regressor)
+    return KeypointDetector(models, POOL, guides=dict.fromkeys(NAMES, GUIDE), face_cascade=face_cascade(*NAMES), shape_regressor=shape_regressor)
 
 
 def test_the_chin_is_predicted_from_the_anchors():
@@ -137,7 +137,7 @@ def test_one_file_serves_all_modes(tmp_path):
         (lambda a, h: a.update({"chin/offsets/intercept": np.float32([0, np.inf])}), "that is no number"),
         (lambda a, h: h["guides"]["chin"].update(grid=0), "grid=0"),
         (lambda a, h: h["guides"].update(nose=h["guides"]["chin"]), "unknown keypoint 'nose'"),
-        (lambda a, h: h["guides"]["chin"].pop("prune"), "damaged header"),
+        (lambda a, h: h["guides"]["chin"].pop("grid"), "damaged header"),
         (lambda a, h: a.update({"context/mean": a["context/mean"][:3]}), "'context/mean' is float64"),
         (lambda a, h: h["context"].update(noise=-1), "noise=-1"),
         (lambda a, h: h["context"].update(anchors=["chin"]), "anchors"),

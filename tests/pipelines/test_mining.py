@@ -1,6 +1,5 @@
 """Windows to learn from, and a whole small training: marks pasted into noise are found again, resumed or not."""
 
-import json
 from dataclasses import replace
 
 import cv2
@@ -9,11 +8,11 @@ import pytest
 from annealed.models import load_model
 from annealed.models.files import read_model, write_model
 from annealed.pipelines.faces.data import KEYPOINTS
-from annealed.pipelines.faces.training.fast_modes import ModeSettings
+from annealed.pipelines.faces.training.guided_search import GUIDED, GuideSettings
 from annealed.pipelines.faces.training.sampling import Windows, join, pack_keys, positive_windows, sample_view, unpack_keys
-from annealed.pipelines.faces.training.settings import TrainingSettings, read_settings
-from annealed.pipelines.faces.training.train import train_detector, trained_as
-from annealed.pipelines.faces.training.views import each, held_out, open_view, without_faces
+from annealed.pipelines.faces.training.settings import TrainingSettings
+from annealed.pipelines.faces.training.stages import FaceSettings, train_detector
+from annealed.pipelines.faces.training.views import each, held_out, open_view, trained_as, without_faces
 from annealed.vision.pyramid import gaussian_pyramid
 from annealed.vision.windows.feature_layout import HAAR_KINDS
 from annealed.vision.windows.feature_pool import FeaturePool
@@ -24,8 +23,9 @@ EYES = ("left_eye", "right_eye")
 POOL = FeaturePool(kinds={k: HAAR_KINDS[k] for k in ("2h", "2v", "4")}, sides=(3, 6), hog=None)
 SETTINGS = TrainingSettings(
     n_features=30, first_rows=600, n_steps=6, final_steps=12, rounds=2, n_random=600, per_round=200, per_view=20,
-    views_per_round=16, held_out=0.25,
+    views_per_round=16,
 )  # fmt: skip
+WHOLE = FaceSettings(held_out=0.25, scan=SETTINGS)
 
 
 def paint(seed, eyes=True):
@@ -120,7 +120,7 @@ def test_held_out_is_a_fixed_share(photographs):
 
 
 def train(images, out, keypoints=("left_eye",), say=lambda line: None, **options):
-    return train_detector(images, [], out, SETTINGS, list(keypoints), say=say, pool=POOL, **options)
+    return train_detector(images, [], out, WHOLE, list(keypoints), "scan", say=say, pool=POOL, **options)
 
 
 @pytest.fixture(scope="module")
@@ -144,9 +144,9 @@ def test_training_finds_the_marks(trained):
             hits += np.hypot(*(np.array([best.x, best.y]) - faces[0, KEYPOINTS.index(name)])) <= 3.0
     assert hits >= 18
     assert any("round 1" in line for line in lines)
-    made = detector.info["training"]["left_eye"]
+    made = detector.info["stages"]["scan"]["left_eye"]
     assert made["rounds"][0]["added"] > 0 and made["rows"]["negative"] > 600
-    assert detector.info["settings"]["rounds"] == 2 and 0 <= made["held_out"]["ap_10"] <= 1
+    assert detector.info["settings"]["scan"]["rounds"] == 2 and 0 <= made["held_out"]["ap_10"] <= 1
 
 
 def test_threads_do_not_change_the_model(photographs, trained, tmp_path):
@@ -175,7 +175,7 @@ def test_resumed_training_gives_the_same_file(photographs, trained, tmp_path, st
     # Done before: the next call only puts the file together.
     lines.clear()
     train(photographs, out, ("left_eye",), lines.append, resume=True)
-    assert lines == ["left_eye: done before"] and load_model(out).keypoints == ["left_eye"]
+    assert lines[0] == "left_eye: scan: done before" and load_model(out).keypoints == ["left_eye"]
 
 
 def test_checkpoints_of_other_settings_are_refused(photographs, trained):
@@ -199,11 +199,12 @@ def test_a_checkpoint_is_whole_or_absent(photographs, tmp_path, monkeypatch):
 def test_the_reference_inter_eye_distance_is_that_of_the_training(photographs, trained, tmp_path):
     assert load_model(trained[0]).reference_ied == 28.3
     out = tmp_path / "large.safetensors"
-    settings = replace(SETTINGS, ied_low=25.0, ied_high=50.0, rounds=0)
-    made = train_detector(photographs, [], out, settings, list(EYES), say=lambda line: None, pool=POOL)
+    other = {"ied_low": 25.0, "ied_high": 50.0}
+    settings = FaceSettings(0.25, replace(SETTINGS, rounds=0, **other), guide=GuideSettings(**other), classifier=replace(GUIDED, **other))
+    made = train_detector(photographs, [], out, settings, list(EYES), "scan", say=lambda line: None, pool=POOL)
     assert made.reference_ied == load_model(out).reference_ied == pytest.approx((25 * 50) ** 0.5, abs=0.05)
-    modes = ModeSettings.for_training(settings)
-    assert (modes.guide.ied_low, modes.verifier.ied_high, modes.verifier.reference_ied) == (25.0, 50.0, made.reference_ied)
+    with pytest.raises(ValueError, match="expected the same range"):
+        FaceSettings(scan=replace(SETTINGS, **other))
     # Files from before the field was written have the default.
     arrays, header = read_model(out, "keypoint detector")
     del header["reference_ied"]
@@ -228,15 +229,3 @@ def test_trained_as():
 def test_without_faces_everything_is_background(photographs):
     (image,) = without_faces([photographs[0].path])
     assert open_view(image, "chin", True).is_background(np.array([[5.0, 5.0]]), 0.5).all()
-
-
-def test_settings_files(tmp_path):
-    toml, text = tmp_path / "s.toml", tmp_path / "s.json"
-    toml.write_text('rounds = 3\nlowered = 1\nloss = "lorenz"\n')
-    assert read_settings(toml) == replace(TrainingSettings(), rounds=3, lowered=1.0, loss="lorenz")
-    text.write_text(json.dumps({"n_features": 7}))
-    assert read_settings(text).n_features == 7 and read_settings(None) == TrainingSettings()
-    for content, message in (("x = 1", "'x' is unknown"), ("rounds = 1.5", "rounds=1.5, expected a int"), ("=", "not a read")):
-        toml.write_text(content)
-        with pytest.raises(ValueError, match=message):
-            read_settings(toml)

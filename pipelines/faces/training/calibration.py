@@ -28,12 +28,12 @@ def calibrate(
     The classifier of ``keypoint`` in that mode of the detector is calibrated for a precision at a tolerance of 10 % IED.
     Returns it, and its scores: AP at 5 % and 10 % on the held-out views, the threshold and the recall there.
     """
-    model = detector.classifier(keypoint, mode)
+    model = detector.models[keypoint]
 
     def score_view(item: NamedView):
         view = open_view(item[0], keypoint, item[1])
         levels = detector.pyramid(view.pixels)
-        windows = [detector.score_level(level, keypoint, mode) for level in levels]
+        windows = detector.score_levels(levels, keypoint, mode)
         return view, np.concatenate([np.empty((0, 4)), *windows]).T
 
     scored = list(each(views, score_view, n_jobs))

@@ -14,7 +14,7 @@ from ....vision.windows.feature_pool import FeaturePool
 _ORDER_ROWS = 2000  # windows from which the order of the features is computed. A choice
 _HISTOGRAMS = 150.0  # Haar features that take as long as the orientation histograms of one window (measured)
 _PLAIN = (8, 24, 56, 120, 248, 504)  # Haar features in front of all others that are tried: ends of the scan's stages
-_SHARES = (0.001, 0.0025, 0.005, 0.0075, 0.01, 0.015, 0.02)  # of positive windows that a threshold loses: tried in turn
+_SHARES = (0.001, 0.0025, 0.005, 0.0075, 0.01, 0.015, 0.02, 0.03, 0.05)  # of positive windows that a threshold loses: tried in turn
 
 
 def with_order(
@@ -105,16 +105,6 @@ def rejection_thresholds(
     sums = model.partial_scores(positives, pool)
     limits = np.quantile(sums, share, axis=0, method="lower") - np.float32(margin)
     return replace(model, thresholds=limits.astype(np.float32))
-
-
-def soft_cascade(model: KeypointModel, pool: FeaturePool, positives: np.ndarray, loss: float) -> KeypointModel:
-    """Set the rejection thresholds so that all of them together lose a share ``loss`` of held-out positives (n, 26, 26, 3).
-
-    The share that scores lowest in the end is given up; every threshold is the least running sum of the others.
-    """
-    sums = model.partial_scores(positives, pool)
-    kept = np.argsort(-sums[:, -1], kind="stable")[: len(sums) - int(loss * len(sums))]
-    return replace(model, thresholds=sums[kept].min(axis=0))
 
 
 def cascade_for_recall(

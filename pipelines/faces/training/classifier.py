@@ -26,12 +26,10 @@ from .fitting import fit_rows
 from .mining import mine_view
 from .sampling import Windows, join, keys_of_view, sample_view
 from .settings import TrainingSettings
-from .views import SCALES_PER_OCTAVE, each, since, split_views
+from .views import SCALES_PER_OCTAVE, each, since, split_views, trained_as
 
 ROWS = "training rows"
 """Kind of the model file that holds the negatives of an unfinished training."""
-PART = "part.safetensors"
-"""End of the names of finished models among the checkpoints."""
 
 
 def content_of(images: Sequence[FaceImage], background: Sequence[Path]) -> str:
@@ -53,45 +51,82 @@ def _digest_of_file(path: Path, size: int, changed: int) -> bytes:
         return hashlib.file_digest(file, "sha256").digest()
 
 
-def describe_data(settings: Any, pool: FeaturePool, images: Sequence[FaceImage], background: Sequence[Path]) -> dict[str, Any]:
-    """Describe settings (a dataclass) and data, for checkpoints."""
-    return {
-        "settings": asdict(settings),
-        "pool": pool.to_dict(),
-        "images": [image.name for image in images],
-        "background": [path.name for path in background],
-        "content": content_of(images, background),
-    }
-
-
 @dataclass
-class ClassifierTraining:
-    """Trains the classifiers of one call: rounds of fitting and hard-negative mining among all windows.
+class TrainingJob:
+    """What the stages of one training share.
 
-    Fields as for :func:`~annealed.pipelines.faces.training.train.train_detector`; ``folder`` holds the checkpoints.
+    ``settings`` is a dataclass with one field per stage, and ``held_out``, the share of the photographs that calibrates;
+    ``stages`` are the names of the stages in their order; ``folder`` holds the checkpoints.
     """
 
     images: list[FaceImage]
     background: list[Path]
-    settings: TrainingSettings
+    settings: Any
+    stages: Sequence[str]
+    keypoints: list[str]
     pool: FeaturePool
     folder: Path
-    say: Callable[[str], None]
-    n_jobs: int
-
-    role: ClassVar[str] = "scan"  # in the names of checkpoints
-    mode: ClassVar[Mode] = Mode.SCAN  # which windows the classifier will score
+    resume: bool = False
+    say: Callable[[str], None] = print
+    n_jobs: int = 1
 
     def __post_init__(self) -> None:
         self.split = split_views(self.images, self.background, self.settings.held_out)
+
+    @property
+    def trained(self) -> list[str]:
+        """Keypoints whose training serves all."""
+        return list(dict.fromkeys(trained_as(name) for name in self.keypoints))
+
+    def describe(self, stage: str) -> dict[str, Any]:
+        """Return what a checkpoint of a stage must agree on: its settings and those of the stages before it, and the data."""
+        before = self.stages[: list(self.stages).index(stage) + 1]
+        return {
+            "settings": {name: asdict(getattr(self.settings, name)) for name in before},
+            "held_out": self.settings.held_out,
+            "pool": self.pool.to_dict(),
+            "images": [image.name for image in self.images],
+            "background": [path.name for path in self.background],
+            "content": content_of(self.images, self.background),
+        }
+
+    def checkpoint(self, stage: str, name: str) -> Path:
+        """File that keeps what a stage made for a keypoint."""
+        return self.folder / f"{name}.{stage}.safetensors"
+
+    def finished(self, stage: str, name: str) -> KeypointDetector | None:
+        """What :meth:`keep` kept, where there is something to resume from."""
+        path = self.checkpoint(stage, name)
+        made_from = {"keypoint": name, **self.describe(stage)}
+        return KeypointDetector.load(path) if self.resume and is_finished(path, made_from) else None
+
+    def keep(self, stage: str, name: str, detector: KeypointDetector) -> None:
+        """Keep what a stage made for a keypoint: a detector that holds this alone, with facts in its ``info``."""
+        info = {"made_from": {"keypoint": name, **self.describe(stage)}, **detector.info}
+        replace(detector, info=info).save(self.checkpoint(stage, name))
+
+
+@dataclass
+class ClassifierTraining:
+    """Trains the classifiers of one stage: rounds of fitting and hard-negative mining among all windows."""
+
+    job: TrainingJob
+    settings: TrainingSettings
+
+    stage: ClassVar[str] = "scan"
+    mode: ClassVar[Mode] = Mode.SCAN  # which windows the classifier will score
+
+    def __post_init__(self) -> None:
+        job = self.job
+        self.split, self.pool, self.say, self.n_jobs = job.split, job.pool, job.say, job.n_jobs
 
     def detector(self, keypoint: str, model: KeypointModel, **more: Any) -> KeypointDetector:
         """A detector in which the model decides about the windows of this training's mode."""
         more.setdefault("reference_ied", self.settings.reference_ied)
         return KeypointDetector({keypoint: model}, self.pool, SCALES_PER_OCTAVE, **more)
 
-    def candidates(self, keypoint: str) -> Callable[[Level], np.ndarray] | None:
-        """Return what gives the windows of a level that the first negatives are drawn from, see `sample_view`."""
+    def candidates(self, keypoint: str) -> Callable[[Sequence[Level]], list[np.ndarray]] | None:
+        """Return what gives the windows of each level that the first negatives are drawn from, see `sample_view`."""
         return None
 
     def cascade(self, model: KeypointModel, reference: Windows, ordinary: np.ndarray) -> KeypointModel:
@@ -99,27 +134,23 @@ class ClassifierTraining:
         model = with_order(model, self.pool, reference.patches, ordinary)
         return rejection_thresholds(model, self.pool, reference.patches, self.settings.reject, self.settings.reject_margin)
 
-    def describe(self, keypoint: str) -> dict:
-        """Return what a checkpoint must agree on."""
-        return {"keypoint": keypoint, **describe_data(self.settings, self.pool, self.images, self.background)}
-
-    def train(self, keypoint: str, resume: bool) -> KeypointDetector:
-        """Train the classifier of one keypoint, or read it where that is done; ``resume`` goes on from checkpoints.
+    def train(self, keypoint: str) -> KeypointDetector:
+        """Train the classifier of one keypoint, or read it where that is done.
 
         The detector holds this keypoint alone; its ``info`` says how it was trained.
         """
         s, say = self.settings, self.say
-        name = keypoint if self.role == "scan" else f"{keypoint}.{self.role}"
-        part, rows_file = self.folder / f"{name}.{PART}", self.folder / f"{name}.rows.safetensors"
-        made_from = self.describe(keypoint)
-        if resume and is_finished(part, made_from):
-            say(f"{keypoint}: done before")
-            return KeypointDetector.load(part)
+        done = self.job.finished(self.stage, keypoint)
+        if done is not None:
+            say(f"{keypoint}: {self.stage}: done before")
+            return done
+        rows_file = self.job.checkpoint(f"{self.stage}.rows", keypoint)
+        made_from = {"keypoint": keypoint, **self.job.describe(self.stage)}
         started = time.monotonic()
         positives, reference, negatives = self._first_rows(keypoint)
         first, n_random = 0, len(negatives)
         log: list[dict] = []
-        rows = read_part(rows_file, ROWS, made_from) if resume else None
+        rows = read_part(rows_file, ROWS, made_from) if self.job.resume else None
         if rows is not None:
             negatives, first, log = self._read_rows(rows_file, *rows)
             say(f"{keypoint}: resumed after round {first}")
@@ -147,13 +178,12 @@ class ClassifierTraining:
         model, scores = calibrate(detector, keypoint, self.split.held_out_views, s.precision, self.n_jobs, self.mode)
         say(f"{keypoint}: calibrated on {len(self.split.held_out_views)} held-out views in {since(clock)}: {_scores(scores)}")
         info = {
-            "made_from": made_from,
             "rows": {"positive": len(positives), "negative": len(negatives)},
             "rounds": log,
             "held_out": scores,
         }
         detector = self.detector(keypoint, model, info=info)
-        detector.save(part)
+        self.job.keep(self.stage, keypoint, detector)
         say(f"{keypoint}: done in {since(started)}")
         return detector
 

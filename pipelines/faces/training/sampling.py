@@ -101,7 +101,7 @@ def sample_view(
     distance: float = 0.5,
     pixels: float = 0.0,
     window: int = 24,
-    candidates: Callable[[Level], np.ndarray] | None = None,
+    candidates: Callable[[Sequence[Level]], Sequence[np.ndarray]] | None = None,
 ) -> tuple[Windows, Windows]:
     """Positives of one view, and negatives drawn evenly from all windows of its pyramid, or from some.
 
@@ -122,13 +122,13 @@ def sample_view(
     distance, pixels : float
         Least distance of negatives from the keypoint of every face, in IED, and in pixels of the negative's level; both hold.
     candidates : function, optional
-        Takes a level and returns the pixels (n, 2) of the windows that negatives are drawn from; all by default.
+        Takes the levels and returns for each the pixels (n, 2) of the windows that negatives are drawn from; all by default.
     """
     view = open_view(image, keypoint, mirrored)
     levels = gaussian_pyramid(view.pixels, SCALES_PER_OCTAVE)
     positives = _cut(levels, number, [positive_windows(v, view, ied_range, radius) for v in levels], window)
     rng = np.random.default_rng([*seed, number])
-    some = None if candidates is None or not n_random else [candidates(level) for level in levels]
+    some = None if candidates is None or not n_random else candidates(levels)
     sizes = [level.image.shape[0] * level.image.shape[1] for level in levels] if some is None else [len(xy) for xy in some]
     counts = np.array(sizes, dtype=np.int64)
     if not counts.sum():

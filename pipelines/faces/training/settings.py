@@ -1,19 +1,16 @@
-"""Settings of a training, and the files that they are read from."""
+"""Settings of the training of one classifier."""
 
 from __future__ import annotations
 
-import json
 import math
-import tomllib
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 
 from .fitting import FitSettings
 
 
 @dataclass(frozen=True)
 class TrainingSettings(FitSettings):
-    """Everything that decides what comes out of a training, apart from the data. Distances are in IED unless said otherwise.
+    """Settings of the training of one classifier. Distances are in IED unless said otherwise.
 
     Parameters
     ----------
@@ -35,12 +32,12 @@ class TrainingSettings(FitSettings):
         Least distance of a negative window from that keypoint of any face.
     negative_pixels : float
         Least distance of a negative window from it in pixels of the window's level; both hold.
-    held_out : float
-        Share of the photographs that is not fitted but calibrates thresholds and offsets.
     reject : float
         Share of the held-out positive windows that one rejection threshold may lose, before ``reject_margin``.
     reject_margin : float
         How far the rejection thresholds lie below that quantile, in units of the score.
+    lost : float
+        Share of the held-out keypoints that the rejection thresholds may lose; not for a scan, see ``reject``.
     precision : float
         Precision of the default threshold on the held-out photographs.
     seed : int
@@ -60,9 +57,9 @@ class TrainingSettings(FitSettings):
     positive_radius: float = 1.0
     negative_distance: float = 0.5
     negative_pixels: float = 0.0
-    held_out: float = 0.1
     reject: float = 0.02
     reject_margin: float = 0.0
+    lost: float = 0.005
     precision: float = 0.9
     seed: int = 0
 
@@ -70,24 +67,3 @@ class TrainingSettings(FitSettings):
     def reference_ied(self) -> float:
         """Reference IED of the detector in pixels of a level: the geometric mean of the range, to a tenth of a pixel."""
         return round(math.sqrt(self.ied_low * self.ied_high), 1)
-
-
-def read_settings(path: Path | None) -> TrainingSettings:
-    """Read training settings from a TOML or JSON file (None: all defaults); entries that it does not name keep their defaults."""
-    if path is None:
-        return TrainingSettings()
-    try:
-        raw = path.read_text(encoding="utf-8")
-        entries = json.loads(raw) if path.suffix.lower() == ".json" else tomllib.loads(raw)
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{path}: not a readable TOML or JSON file ({error})") from None
-    if not isinstance(entries, dict):
-        raise ValueError(f"{path}: expected settings by name")
-    known: dict[str, type] = {name: type(value) for name, value in asdict(TrainingSettings()).items()}
-    for name, value in entries.items():
-        if name not in known:
-            raise ValueError(f"{path}: setting {name!r} is unknown; expected some of {', '.join(known)}")
-        accepted = (int, float) if known[name] is float else (known[name],)
-        if isinstance(value, bool) or not isinstance(value, accepted):
-            raise ValueError(f"{path}: {name}={value!r}, expected a {known[name].__name__}")
-    return TrainingSettings(**{name: known[name](value) for name, value in entries.items()})

@@ -175,7 +175,7 @@ class _Predictions:
 def _predict_all(
     detector: KeypointDetector, regressor: ShapeRegressor, images: Sequence[FaceImage], mode: str, n_jobs: int
 ) -> list[_Predictions]:
-    thresholds = {name: detector.classifier(name, mode).threshold for name in regressor.anchors}
+    thresholds = {name: detector.models[name].threshold for name in regressor.anchors}
     max_faces = 10  # a choice: most photographs hold one
 
     def predict(image: FaceImage) -> _Predictions:

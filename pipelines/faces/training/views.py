@@ -17,11 +17,15 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from ....vision.images import read_image
-from ..data import KEYPOINTS, FaceImage
+from ..data import KEYPOINTS, MIRROR, FaceImage
 
 SCALES_PER_OCTAVE = 4
 """Levels of the pyramid per halving of the size, in training and in the trained detectors. A choice."""
+FACE = "face"
+"""Stands for the middle of a face where a keypoint is expected: the mean of its annotated eyes, nose sides and mouth corners."""
 _UNKNOWN_DISTANCE = 2.0  # IED around the eyes without negatives where a keypoint is not annotated. A choice
+
+_N_INNER = 6  # eyes, nose sides and mouth corners: the first of the keypoints
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -56,12 +60,21 @@ class View:
 
 
 def open_view(image: FaceImage, keypoint: str, mirrored: bool) -> View:
-    """Read a photograph, or its mirror image, with the annotations of one keypoint."""
-    pixels, i = read_image(image.path), KEYPOINTS.index(keypoint)
+    """Read a photograph, or its mirror image, with the annotations of one keypoint, or of the middle of the face (``FACE``)."""
+    pixels = read_image(image.path)
     shown = image.mirrored(pixels.shape[1]) if mirrored else image
     if mirrored:
         pixels = np.ascontiguousarray(pixels[:, ::-1])
-    return View(pixels, shown.faces[:, i], shown.visible[:, i], image.ied, shown.faces[:, :2].mean(axis=1), shown.ignore)
+    if keypoint == FACE:
+        points, visible = face_centres(shown), shown.visible[:, :_N_INNER].any(axis=1)
+    else:
+        points, visible = shown.faces[:, KEYPOINTS.index(keypoint)], shown.visible[:, KEYPOINTS.index(keypoint)]
+    return View(pixels, points, visible, image.ied, shown.faces[:, :2].mean(axis=1), shown.ignore)
+
+
+def face_centres(image: FaceImage) -> np.ndarray:
+    """Middle of each face (n_faces, 2): the mean of the annotated ones among its eyes, nose sides and mouth corners."""
+    return np.nanmean(image.faces[:, :_N_INNER], axis=1)  # the eyes are always annotated
 
 
 class Near(NamedTuple):
@@ -136,3 +149,8 @@ def split_views(images: Sequence[FaceImage], background: Sequence[Path], share: 
 def since(start: float) -> str:
     """Time since ``start`` (of `time.monotonic`) in words."""
     return f"{time.monotonic() - start:.1f} s"
+
+
+def trained_as(keypoint: str) -> str:
+    """Name of the keypoint whose training serves this one: its mirror image for right ones."""
+    return MIRROR[keypoint] if keypoint.startswith("right") else keypoint

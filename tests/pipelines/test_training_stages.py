@@ -11,9 +11,10 @@ from annealed.models.keypoints.non_maximum_suppression import Localisation
 from annealed.models.keypoints.shape_regression import Face, ShapeRegressor
 from annealed.models.keypoints.window_models import KeypointModel
 from annealed.pipelines.faces.data import KEYPOINTS
-from annealed.pipelines.faces.training.cascade import cascade_for_recall, cheapest_order, expected_cost, soft_cascade, with_order
-from annealed.pipelines.faces.training.fast_modes import ModeSettings, add_modes
-from annealed.pipelines.faces.training.guided_search import GuideSettings, VerifierTraining, train_guide
+from annealed.pipelines.faces.training.cascade import cascade_for_recall, cheapest_order, expected_cost, with_order
+from annealed.pipelines.faces.training.classifier import TrainingJob
+from annealed.pipelines.faces.training.face_cascade import expected_positions
+from annealed.pipelines.faces.training.guided_search import GuidedTraining, GuideSettings, train_guide
 from annealed.pipelines.faces.training.settings import TrainingSettings
 from annealed.pipelines.faces.training.shape_regression import (
     ShapeSettings,
@@ -21,8 +22,8 @@ from annealed.pipelines.faces.training.shape_regression import (
     shape_of,
     train_shape_regressor,
 )
-from annealed.pipelines.faces.training.train import train_detector
-from annealed.pipelines.faces.training.views import held_out, open_view
+from annealed.pipelines.faces.training.stages import ANCHORS, FaceSettings, train_detector, train_face_cascade, train_guides
+from annealed.pipelines.faces.training.views import FACE, open_view
 from annealed.vision.pyramid import gaussian_pyramid
 from annealed.vision.windows.feature_layout import HAAR_KINDS
 from annealed.vision.windows.feature_pool import FeaturePool
@@ -30,9 +31,14 @@ from annealed.vision.windows.responses import Responses
 from helpers import face_images
 
 POOL = FeaturePool(kinds={k: HAAR_KINDS[k] for k in ("2h", "2v", "centre")}, sides=(3, 6), hog=None)
-GUIDE = GuideSettings(n_offsets=40, n_prune=(5, 20), n_random=600, first_rows=500, per_level=4)
+GUIDE = GuideSettings(n_offsets=40, first_rows=500, per_level=4)
+SMALL = TrainingSettings(
+    n_features=30, first_rows=500, n_steps=6, final_steps=12, rounds=1, n_random=400, per_round=200, views_per_round=12,
+)  # fmt: skip
+NEAR = replace(SMALL, negative_distance=0.15, negative_pixels=4.0)
+WHOLE = FaceSettings(0.25, SMALL, replace(SMALL, ied_low=7.07, ied_high=14.14, lost=0.05), GUIDE, NEAR)
 CONTEXT = ShapeSettings(n_features=40, per_view=3, first_rows=400, ied=(14.0, 20.0))
-FACE = np.array(
+LAYOUT = np.array(
     [[0.5, -0.4], [-0.5, -0.4], [0.2, 0.1], [-0.2, 0.1], [0.35, 0.45], [-0.35, 0.45], [1.1, -0.3], [-1.1, -0.3], [0, 1.1]]
 )
 
@@ -42,7 +48,7 @@ def paint(seed):
     rng = np.random.default_rng(seed)
     pixels = cv2.resize(rng.integers(90, 160, (10, 12, 3), dtype=np.uint8), (160, 140), interpolation=cv2.INTER_CUBIC)
     ied = rng.uniform(26, 34)
-    points = np.array([rng.uniform(65, 95), rng.uniform(50, 75)]) + ied * FACE
+    points = np.array([rng.uniform(65, 95), rng.uniform(50, 75)]) + ied * LAYOUT
     points[6:] += rng.normal(size=(3, 2)) * 0.12 * ied
     for k, (x, y) in enumerate(points):
         place = (round(16 * x), round(16 * y))
@@ -62,8 +68,8 @@ def views(images):
 
 def test_a_guide_leads_to_the_keypoint(photographs):
     said = []
-    guide, scores = train_guide("left_eye", views(photographs[:30]), views(photographs[30:]), GUIDE, POOL, say=said.append)
-    assert scores["offset_error"] < 2.0 and scores["prune1_negatives"] < 0.9 and len(said) == 3
+    guide, scores = train_guide("left_eye", views(photographs[:30]), views(photographs[30:]), GUIDE, POOL, said.append)
+    assert scores["offset_error"] < 2.0 and len(said) == 1
     near = 0
     for image in photographs[30:]:
         view = open_view(image, "left_eye", False)
@@ -71,40 +77,57 @@ def test_a_guide_leads_to_the_keypoint(photographs):
         wanted = []
         for level in gaussian_pyramid(view.pixels):
             if 20 <= view.ied[0] * level.scale <= 40:
-                for strip in detector.strips(level, "prune+regress"):
-                    x, y = guide.windows(strip, POOL, True, 28.3)
+                for strip in detector.strips(level, "regress"):
+                    x, y = guide.windows(strip, POOL, guide.grid_points(strip), 28.3)
                     wanted.append(level.to_image(np.column_stack([x, y])))
         distance = np.hypot(*(np.concatenate(wanted) - view.points[0]).T)
         near += distance.min() < 1.5
     assert near >= 9
-    again, _ = train_guide("left_eye", views(photographs[:30]), views(photographs[30:]), GUIDE, POOL, False, said.append, 3)
-    assert not again.prune
+    again, _ = train_guide("left_eye", views(photographs[:30]), views(photographs[30:]), GUIDE, POOL, said.append, 3)
     np.testing.assert_array_equal(again.offsets.responses.values, guide.offsets.responses.values)
 
 
-def test_a_verifier_learns_from_what_the_guide_points_at(photographs, tmp_path):
-    guide, _ = train_guide("left_eye", views(photographs[:30]), views(photographs[30:]), GUIDE, POOL, say=lambda line: None)
-    settings = TrainingSettings(
-        n_features=30, first_rows=500, n_steps=6, final_steps=12, rounds=2, n_random=400, per_round=200, views_per_round=12,
-        negative_distance=0.15, negative_pixels=4.0, held_out=0.25,
-    )  # fmt: skip
-    job = VerifierTraining(photographs, [], settings, POOL, tmp_path, lambda line: None, 1, {"left_eye": guide})
-    positives, _, negatives = job._first_rows("left_eye")
+def test_the_middle_of_a_face(photographs):
+    image = photographs[0]
+    view = open_view(image, FACE, False)
+    np.testing.assert_allclose(view.points, image.faces[:, :6].mean(axis=1))
+    assert view.visible.all() and not open_view(replace(image, visible=np.zeros((1, 9), bool)), FACE, False).visible.any()
+    expected = expected_positions(photographs)
+    np.testing.assert_allclose(expected["left_eye"], [0.5, -0.45], atol=1e-6)
+    np.testing.assert_allclose(expected["right_nose"], np.array(expected["left_nose"]) * [-1, 1])
+    only_eyes = replace(image, faces=np.where(np.arange(9)[:, None] < 2, image.faces, np.nan))
+    assert set(expected_positions([only_eyes])) == {"left_eye", "right_eye"}
+
+
+def job(photographs, folder, **options):
+    stages = ("face_cascade", "guide", "classifier")
+    return TrainingJob(photographs, [], WHOLE, stages, ["left_eye", "right_eye"], POOL, folder, say=lambda line: None, **options)
+
+
+def test_classifiers_learn_from_what_cascade_and_guide_point_at(photographs, tmp_path):
+    work = job(photographs, tmp_path)
+    detector, facts = train_face_cascade(work, KeypointDetector({}, POOL))
+    assert facts["held_out"]["ap_10"] > 0.3 and detector.face_cascade.coarser == pytest.approx(2**-1.5)
+    detector, _ = train_guides(work, detector)
+    assert set(detector.guides) == {"left_eye", "right_eye"}
+    training = GuidedTraining(work, WHOLE.classifier, detector.face_cascade, detector.guides)
+    positives, _, negatives = training._first_rows("left_eye")
     assert len(positives) and len(negatives) > 200
     for number in np.unique(negatives.keys >> 40)[:4].tolist():
-        view = open_view(job.split.views[number][0], "left_eye", job.split.views[number][1])
-        for k, level in enumerate(gaussian_pyramid(view.pixels)):
+        view = open_view(work.split.views[number][0], "left_eye", work.split.views[number][1])
+        levels = gaussian_pyramid(view.pixels)
+        for k, (level, proposed) in enumerate(zip(levels, training.candidates("left_eye")(levels))):
             mine = negatives.keys[(negatives.keys >> 32) == (number << 8) + k]
             xy = np.column_stack([mine & 0xFFFF, (mine >> 16) & 0xFFFF])
-            assert set(map(tuple, xy.tolist())) <= set(map(tuple, job.candidates("left_eye")(level).tolist()))
+            assert set(map(tuple, xy.tolist())) <= set(map(tuple, proposed.tolist()))
             far = np.hypot(*(level.to_image(xy) - view.points[0]).T)
             assert (far >= max(0.15 * view.ied[0], 4 / level.scale)).all()
-    made = job.train("left_eye", False)
-    verifier = made.models["left_eye"]
-    assert made.info["held_out"]["ap_10"] > 0.8 and verifier.localisation != Localisation()
-    assert (verifier.thresholds > -np.inf).all()
-    again = job.train("left_eye", True).models["left_eye"]
-    np.testing.assert_array_equal(again.responses.values, verifier.responses.values)
+    made = training.train("left_eye")
+    classifier = made.models["left_eye"]
+    assert made.info["held_out"]["ap_10"] > 0.8 and classifier.localisation != Localisation()
+    assert (classifier.thresholds > -np.inf).all()
+    again = GuidedTraining(replace(work, resume=True), WHOLE.classifier, detector.face_cascade, detector.guides).train("left_eye")
+    np.testing.assert_array_equal(again.models["left_eye"].responses.values, classifier.responses.values)
 
 
 def test_regression_predicts_better_than_the_shape_alone(photographs):
@@ -143,16 +166,6 @@ def cascade(seed=0, n=400):
     return model, patches, model.partial_scores(patches, POOL)
 
 
-@pytest.mark.parametrize("loss", [0.0, 0.05, 0.3])
-def test_a_soft_cascade_loses_what_is_stated(loss):
-    model, patches, sums = cascade()
-    limits = soft_cascade(model, POOL, patches, loss).thresholds
-    lost = (sums < limits).any(axis=1)
-    assert lost.mean() <= loss
-    # Every threshold touches a window that is kept: none could be higher.
-    np.testing.assert_array_equal(sums[~lost].min(axis=0), limits)
-
-
 def test_a_cascade_that_keeps_keypoints():
     model, patches, sums = cascade()
     keypoint_of = np.repeat(np.arange(40), 10)
@@ -177,7 +190,8 @@ def test_the_cheapest_order():
     positives, others = windows[order[:100]], windows[order[100:]]
 
     def limit(trial):
-        return soft_cascade(trial, pool, positives, 0.02)
+        sums = trial.partial_scores(positives, pool)
+        return replace(trial, thresholds=np.sort(sums, axis=0)[2])
 
     first = with_order(model, pool, positives, others, 8)
     assert (first.features[:8, 0] < 6).all() and {*map(tuple, first.features)} == {*map(tuple, features)}
@@ -187,36 +201,37 @@ def test_the_cheapest_order():
     assert expected_cost(best, pool, others, 50.0) == min(costs) < costs[0]
 
 
-def test_one_command_adds_all_modes(photographs, tmp_path):
-    settings = TrainingSettings(
-        n_features=20, first_rows=400, n_steps=5, final_steps=10, rounds=0, n_random=400, held_out=0.25,
-    )  # fmt: skip
-    few = photographs[:14]
-    base = train_detector(few, [], tmp_path / "base.safetensors", settings, KEYPOINTS, say=lambda line: None, pool=POOL)
+def test_one_training_gives_all_modes(photographs, tmp_path):
     out, said = tmp_path / "m.safetensors", []
-    small = ModeSettings(
-        replace(GUIDE, n_offsets=10, n_prune=(5,), n_random=200, first_rows=200, per_level=1),
-        replace(CONTEXT, n_features=10, per_view=1),
-        replace(settings, rounds=1, per_round=100, views_per_round=6, negative_distance=0.15, negative_pixels=4.0),
-        0.25,
-    )
-    made = add_modes(base, few, [], out, "prune+regress", small, say=said.append)
-    assert set(made.guides) == set(KEYPOINTS) and set(made.shape_regressor.steps) == {"chin", "left_ear", "right_ear"}
-    assert "rejection_quantiles" in made.info["modes"] and set(made.info["modes"]["context"]) == set(made.shape_regressor.steps)
-    # A predicted keypoint needs no verifier; a right side has the mirrored one.
-    own = {name: guide.verifier for name, guide in made.guides.items()}
-    assert {name for name, verifier in own.items() if verifier is None} == set(made.shape_regressor.steps)
-    np.testing.assert_array_equal(own["right_nose"].features, own["left_nose"].mirrored(POOL, 28.3).features)
-    assert set(made.info["modes"]["verifiers"]) == {"left_eye", "left_nose", "left_mouth"}
-    pixels = open_view(few[0], "chin", False).pixels
+    options = {"say": said.append, "pool": POOL}
+    made = train_detector(photographs[:14], [], out, WHOLE, **options)
+    assert made.keypoints == list(ANCHORS) and set(made.guides) == set(ANCHORS) and made.check_mode(None) == "prune+regress"
+    np.testing.assert_array_equal(made.models["right_nose"].features, made.models["left_nose"].mirrored(POOL, 28.3).features)
+    info = made.info
+    assert info["photographs"] == [image.name for image in photographs[:14]] and info["settings"]["guide"]["n_offsets"] == 40
+    assert set(info["stages"]) == {"face_cascade", "guide", "classifier"} and "version" in info["package"]
+    assert set(info["stages"]["classifier"]) == {"left_eye", "left_nose", "left_mouth"}
+    pixels = open_view(photographs[0], "chin", False).pixels
     loaded = load_model(out)
-    assert loaded.detect(pixels, mode="prune+regress") == made.detect(pixels, mode="prune+regress")
+    for mode in ("scan", "regress", "prune+regress"):
+        assert loaded.detect(pixels, mode=mode) == made.detect(pixels, mode=mode)
+    # The same training again, from nothing and from the checkpoints of every stage: the same bytes.
     again = tmp_path / "again.safetensors"
-    (tmp_path / "m.safetensors.checkpoint").rename(tmp_path / "again.safetensors.checkpoint")
-    add_modes(base, few, [], again, "prune+regress", small, resume=True, say=said.append)
-    assert again.read_bytes() == out.read_bytes() and any("before" in line for line in said)
-    with pytest.raises(ValueError, match="other settings"):
-        add_modes(base, few, [], again, "regress", small, resume=True)
-    held = [image for image in few if held_out(image, 0.25)]
-    regressor, _ = calibrate_shape_regressor(made, held, 0.9)
-    assert set(regressor.thresholds) == set(regressor.steps)
+    train_detector(photographs[:14], [], again, WHOLE, n_jobs=2, **options)
+    assert again.read_bytes() == out.read_bytes() and not any("before" in line for line in said)
+    again.unlink()
+    said.clear()
+    train_detector(photographs[:14], [], again, WHOLE, resume=True, **options)
+    assert again.read_bytes() == out.read_bytes() and sum("done before" in line for line in said) == 7
+    other = replace(WHOLE, guide=replace(GUIDE, n_offsets=20))
+    with pytest.raises(ValueError, match="left_eye.guide.safetensors: made from other settings"):
+        train_detector(photographs[:14], [], again, other, resume=True, **options)
+    assert any("hours of processor time" in line for line in said)
+
+
+def test_the_shape_regressor_is_calibrated(photographs):
+    regressor = train_shape_regressor(["chin"], photographs[:20], replace(CONTEXT, n_features=10, per_view=1), POOL, lambda line: None)
+    model = KeypointModel(POOL.features[:1], Responses([0], [1], np.zeros((1, 2))), 0.0, np.float32([-np.inf]))
+    detector = KeypointDetector(dict.fromkeys(KEYPOINTS, model), POOL, shape_regressor=regressor)
+    made, _ = calibrate_shape_regressor(detector, [], 0.9)
+    assert set(made.thresholds) == {"chin"}

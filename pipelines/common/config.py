@@ -1,0 +1,68 @@
+"""Settings of a program, dataclasses in dataclasses, read from a TOML or JSON file of nested tables."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+Settings = TypeVar("Settings")
+
+
+def read_config(path: Path | None, defaults: Settings) -> Settings:
+    """Read settings from a TOML or JSON file (None: the defaults).
+
+    A field of the dataclass ``defaults`` that is a dataclass itself is a table of the file. Entries that the file does not name
+    keep their defaults.
+
+    Raises
+    ------
+    ValueError
+        If the file cannot be read, or an entry is unknown or of another type; names the file and the entry.
+    """
+    if path is None:
+        return defaults
+    try:
+        raw = path.read_text(encoding="utf-8")
+        entries = json.loads(raw) if path.suffix.lower() == ".json" else tomllib.loads(raw)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path}: not a readable TOML or JSON file ({error})") from None
+    return _merged(path, "", entries, defaults)
+
+
+def _merged(path: Path, table: str, entries: Any, defaults: Any) -> Any:
+    if not isinstance(entries, dict):
+        raise ValueError(f"{path}: {table or 'the file'}: expected settings by name")
+    known = {field.name: getattr(defaults, field.name) for field in fields(defaults)}
+    read = {}
+    for name, value in entries.items():
+        whole = f"{table}.{name}" if table else name
+        if name not in known:
+            raise ValueError(f"{path}: setting {whole!r} is unknown; expected some of {', '.join(known)}")
+        example = known[name]
+        read[name] = _merged(path, whole, value, example) if is_dataclass(example) else _checked(path, whole, value, example)
+    try:
+        return replace(defaults, **read)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def _checked(path: Path, name: str, value: Any, example: Any) -> Any:
+    """The value, as the type of an example: a number, text, truth value, or a list of one of these."""
+    if isinstance(example, tuple):
+        wanted = type(example[0])
+        if isinstance(value, list) and value and all(_fits(entry, wanted) for entry in value):
+            return tuple(wanted(entry) for entry in value)
+        raise ValueError(f"{path}: {name}={value!r}, expected a list of {wanted.__name__}")
+    wanted = type(example)
+    if not _fits(value, wanted):
+        raise ValueError(f"{path}: {name}={value!r}, expected a {wanted.__name__}")
+    return wanted(value)
+
+
+def _fits(value: Any, wanted: type) -> bool:
+    if isinstance(value, bool) or wanted is bool:
+        return isinstance(value, bool) and wanted is bool
+    return isinstance(value, int | float) if wanted is float else isinstance(value, wanted)

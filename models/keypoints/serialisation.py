@@ -70,7 +70,7 @@ def read_parts(
 def read_guide(path, arrays: Arrays, name: str, described: dict, pool: FeaturePool) -> Guide:
     """Return the guide of one keypoint; errors as of :func:`read_parts`."""
     if described.get("prune"):
-        raise ValueError(f"{name}: a guide with a pruning cascade of its own, of an older version; expected one face cascade: train again")
+        raise ValueError(f"{name}: a pruning cascade of its own, of an older version; expected a face cascade: train again")
     numbers = {part: described[part] for part in ("grid", "reach")}
     check_settings(numbers, {"grid": 10, "reach": 2}, {"grid": (1, 1000), "reach": (0, 100)})
     return Guide(_read_offsets(path, arrays, f"{name}/offsets", pool), **numbers)

@@ -125,7 +125,7 @@ class WindowSearch:
             For each level: their pixels x, y, each once.
         """
         found = []
-        for number, level in enumerate(levels):
+        for number in range(len(levels)):
             places = [np.empty((0, 2), np.int64)]
             for channels, corner, points in self._near_faces(levels, number, [keypoint], Buffers()):
                 x, y = self._guided(channels, keypoint, points[keypoint])

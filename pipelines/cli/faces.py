@@ -111,9 +111,7 @@ def train(
         Path | None, typer.Option(help="Folder of images without faces; by default 'background' beside DATA.")
     ] = None,
     n_background: Annotated[int, typer.Option(help="How many of them, in the order of their names.")] = 140,
-    mode: Annotated[
-        str, typer.Option(help="The fastest mode of the detector: scan, regress, or prune+regress.")
-    ] = "prune+regress",
+    mode: Annotated[str, typer.Option(help="The fastest mode of the detector: scan, regress, or prune+regress.")] = "prune+regress",
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint.")] = False,
     config: Annotated[Path | None, typer.Option(help="TOML or JSON file with settings, a table for each stage.")] = None,
     jobs: Annotated[int, typer.Option(help="Threads; the model does not depend on it. 0: one per core.")] = 0,

@@ -83,7 +83,8 @@ def whole_detector():
     shape_regressor = ShapeRegressor(
         shape_model(), {"chin": steps}, classifier_weight=2.0, thresholds={"chin": 3.0}, min_face_score=-100.0
     )
-    return KeypointDetector(models, POOL, guides=dict.fromkeys(NAMES, GUIDE), face_cascade=face_cascade(*NAMES), shape_regressor=shape_regressor)
+    guides, cascade = dict.fromkeys(NAMES, GUIDE), face_cascade(*NAMES)
+    return KeypointDetector(models, POOL, guides=guides, face_cascade=cascade, shape_regressor=shape_regressor)
 
 
 def test_the_chin_is_predicted_from_the_anchors():

@@ -200,7 +200,8 @@ def test_the_reference_inter_eye_distance_is_that_of_the_training(photographs, t
     assert load_model(trained[0]).reference_ied == 28.3
     out = tmp_path / "large.safetensors"
     other = {"ied_low": 25.0, "ied_high": 50.0}
-    settings = FaceSettings(0.25, replace(SETTINGS, rounds=0, **other), guide=GuideSettings(**other), classifier=replace(GUIDED, **other))
+    rest = {"guide": GuideSettings(**other), "classifier": replace(GUIDED, **other)}
+    settings = FaceSettings(0.25, replace(SETTINGS, rounds=0, **other), **rest)
     made = train_detector(photographs, [], out, settings, list(EYES), "scan", say=lambda line: None, pool=POOL)
     assert made.reference_ied == load_model(out).reference_ied == pytest.approx((25 * 50) ** 0.5, abs=0.05)
     with pytest.raises(ValueError, match="expected the same range"):

@@ -224,13 +224,14 @@ def test_one_training_gives_all_modes(photographs, tmp_path):
     train_detector(photographs[:14], [], again, WHOLE, resume=True, **options)
     assert again.read_bytes() == out.read_bytes() and sum("done before" in line for line in said) == 7
     other = replace(WHOLE, guide=replace(GUIDE, n_offsets=20))
-    with pytest.raises(ValueError, match="left_eye.guide.safetensors: made from other settings"):
+    with pytest.raises(ValueError, match=r"left_eye\.guide\.safetensors: made from other settings"):
         train_detector(photographs[:14], [], again, other, resume=True, **options)
     assert any("hours of processor time" in line for line in said)
 
 
 def test_the_shape_regressor_is_calibrated(photographs):
-    regressor = train_shape_regressor(["chin"], photographs[:20], replace(CONTEXT, n_features=10, per_view=1), POOL, lambda line: None)
+    few = replace(CONTEXT, n_features=10, per_view=1)
+    regressor = train_shape_regressor(["chin"], photographs[:20], few, POOL, lambda line: None)
     model = KeypointModel(POOL.features[:1], Responses([0], [1], np.zeros((1, 2))), 0.0, np.float32([-np.inf]))
     detector = KeypointDetector(dict.fromkeys(KEYPOINTS, model), POOL, shape_regressor=regressor)
     made, _ = calibrate_shape_regressor(detector, [], 0.9)

@@ -24,7 +24,7 @@ from .classifier import ClassifierTraining, TrainingJob
 from .face_cascade import FACE_CASCADE, FaceCascadeTraining, expected_positions
 from .guided_search import GUIDED, GuidedTraining, GuideSettings, train_guide
 from .settings import TrainingSettings
-from .views import FACE, SCALES_PER_OCTAVE, trained_as
+from .views import FACE, SCALES_PER_OCTAVE
 
 ANCHORS = ("left_eye", "right_eye", "left_nose", "right_nose", "left_mouth", "right_mouth")
 """Keypoints that have detectors of their own unless others are asked for."""
@@ -57,7 +57,8 @@ class FaceSettings:
     def __post_init__(self) -> None:
         if not 0 < self.held_out < 1:
             raise ValueError(f"held_out={self.held_out}: expected a share between 0 and 1")
-        ranges = {name: (part.ied_low, part.ied_high) for name, part in vars(self).items() if name in ("scan", "guide", "classifier")}
+        parts = {"scan": self.scan, "guide": self.guide, "classifier": self.classifier}
+        ranges = {name: (part.ied_low, part.ied_high) for name, part in parts.items()}
         if len(set(ranges.values())) > 1:
             raise ValueError(f"ied_low and ied_high: {ranges}, expected the same range in all of these")
 

@@ -40,7 +40,7 @@ campaign: .venv/installed-test
 # The installation is a copy, not a link, so that what runs is what a user gets; any change of source renews it.
 SOURCES := pyproject.toml __init__.py $(shell find learners vision models pipelines -type f -not -name '*.pyc')
 .venv/installed: .venv/bin/python $(SOURCES)
-	$(BIN)/python -m pip install --quiet .
+	$(BIN)/python -m pip install --quiet ".[vision]"
 	@touch $@
 
 .venv/installed-test: .venv/bin/python $(SOURCES)

@@ -17,6 +17,7 @@ from ..models.messages import short
 
 BAD_INPUT = 2  # exit code
 _PACKAGE = Path(__file__).absolute().parents[1]
+_EXTRAS = {"cv2": "vision", "PIL": "vision", "skimage": "vision", "matplotlib": "plots"}  # which extra brings a package
 
 
 def new_app(help: str) -> typer.Typer:
@@ -55,15 +56,23 @@ def one_line_errors(command):
             sys.stderr.close()
             raise typer.Exit(1) from None
         except (ValueError, OSError, ModuleNotFoundError) as error:
-            complain(error)
+            message = _with_extra(error)
+            complain(message)
             if kwargs.get("as_json"):
-                print_json({"error": short(error)})
+                print_json({"error": short(message)})
             raise typer.Exit(BAD_INPUT) from None
         except KeyboardInterrupt:
             complain("interrupted")
             raise typer.Exit(130) from None
 
     return wrapped
+
+
+def _with_extra(error: Exception) -> str:
+    """The message of an error; that of a missing package names the extra that brings it."""
+    extra = _EXTRAS.get(getattr(error, "name", None) or "")
+    message = str(error)
+    return f"{message}: pip install 'annealed[{extra}]'" if extra and "pip install" not in message else message
 
 
 def _show_warning(message, category, filename, lineno, file=None, line=None) -> None:

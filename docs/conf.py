@@ -27,7 +27,7 @@ version = release = annealed.__version__
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc", "myst_parser", "sphinx_gallery.gen_gallery"]
 root_doc = "docs/index"
 include_patterns = ["docs/**", "models/weights/*.md", "CHANGELOG.md", "SECURITY.md", "CODE_OF_CONDUCT.md"]
-exclude_patterns = [".venv", "build", "docs/results", "docs/_static", "docs/gallery/GALLERY_HEADER.rst", "docs/gallery/**.ipynb"]
+exclude_patterns = [".venv", "build", "docs/results", "docs/_static", "docs/site_root", "docs/gallery/GALLERY_HEADER.rst", "docs/gallery/**.ipynb"]
 myst_heading_anchors = 4
 
 autosummary_generate = False  # the pages of names are written below
@@ -39,7 +39,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "annealed"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-html_extra_path = ["_static/root"]  # index.html, which leads to docs/index.html
+html_extra_path = ["docs/site_root"]  # index.html, which leads to docs/index.html
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
@@ -63,6 +63,7 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "abort_on_example_error": True,
     "backreferences_dir": None,
+    "write_computation_times": False,
     "default_thumb_file": None,
 }
 warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive")

@@ -15,9 +15,9 @@ found = {name: np.zeros(len(shares)) for name in ("auto", "logistic", "lorenz")}
 for i, share in enumerate(shares):
     for seed in range(repeats):
         rng = np.random.default_rng(seed)
-        X = rng.standard_normal((500, 300))
+        X = rng.standard_normal((300, 300))
         y = X[:, :10].sum(axis=1) > 0
-        wrong = rng.random(500) < share
+        wrong = rng.random(300) < share
         y[wrong] = rng.random(wrong.sum()) < 0.5
         for loss, count in found.items():
             chosen = FSAClassifier(10, loss=loss, random_state=0).fit(X, y).get_support(indices=True)

@@ -2,7 +2,7 @@
 Activities from few sensors
 ===========================
 
-A simulated home with 40 binary sensors, ten of which see what the inhabitant does. A conditional random field on five
+A simulated home with 40 binary sensors, ten of which see what the inhabitant does. A conditional random field on ten
 sensors labels every minute of a day.
 """
 
@@ -12,12 +12,12 @@ from annealed.pipelines.sensors.simulation import simulate_home
 from matplotlib import colormaps
 from matplotlib import pyplot as plt
 
-home = simulate_home(n_days=5, minutes=300)
-train, test = home.part(range(4)), home.part(range(4, 5))
-few = ForwardBackwardCRF(5).fit(train.on, train.activities, sequence=train.days)
+home = simulate_home(n_days=12, minutes=600)
+train, test = home.part(range(10)), home.part(range(10, 12))
+few = ForwardBackwardCRF(10).fit(train.on, train.activities, sequence=train.days)
 every = LinearChainCRF(alpha=1.0).fit(train.on, train.activities, sequence=train.days)
 print("sensors:", few.get_support(indices=True))
-bands = {"truth": test.activities, "5 sensors": few.predict(test.on), "40 sensors": every.predict(test.on)}
+bands = {"truth": test.activities, "10 sensors": few.predict(test.on), "40 sensors": every.predict(test.on)}
 for name, labels in bands.items():
     print(f"{name}: {100 * np.mean(labels != test.activities):.0f}% of the minutes wrong")
 

@@ -10,7 +10,8 @@ with tarfile.open(sdist) as archive:
     source = {name.partition("/")[2] for name in archive.getnames()}
 stray = sorted(name for name in inside if not name.startswith("annealed/"))
 assert not stray, f"the wheel holds more than annealed/: {stray[:5]}"
-unwanted = sorted(name for name in inside if name.startswith(("annealed/tests", "annealed/docs", "annealed/build", "annealed/examples")))
+folders = tuple(f"annealed/{folder}/" for folder in ("tests", "docs", "build", "examples", "benchmarks"))
+unwanted = sorted(name for name in inside if name.startswith(folders))
 assert not unwanted, f"the wheel holds {unwanted[:5]}"
 missing = sorted(inside - {f"annealed/{name}" for name in source})
 assert not missing, f"the source distribution lacks {missing[:5]}"

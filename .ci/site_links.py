@@ -48,7 +48,8 @@ for path, page in pages.items():
         anchor = unquote(parts.fragment)
         if not there.exists() or (anchor and there in pages and anchor not in pages[there].anchors):
             broken.append(f"{path.relative_to(ROOT)} -> {target}")
-print(f"{len(pages)} pages, {sum(len(p.links) for p in pages.values())} links, {outside} of them to other hosts; {len(broken)} broken")
+n_links = sum(len(page.links) for page in pages.values())
+print(f"{len(pages)} pages, {n_links} links, {outside} of them to other hosts; {len(broken)} broken")
 for line in broken[:40]:
     print(line)
 sys.exit(bool(broken))

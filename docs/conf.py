@@ -27,7 +27,8 @@ version = release = annealed.__version__
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc", "myst_parser", "sphinx_gallery.gen_gallery"]
 root_doc = "docs/index"
 include_patterns = ["docs/**", "models/weights/*.md", "CHANGELOG.md", "SECURITY.md", "CODE_OF_CONDUCT.md"]
-exclude_patterns = [".venv", "build", "docs/results", "docs/_static", "docs/site_root", "docs/gallery/GALLERY_HEADER.rst", "docs/gallery/**.ipynb"]
+exclude_patterns = [".venv", "build", "docs/results", "docs/_static", "docs/site_root"]
+exclude_patterns += ["docs/gallery/GALLERY_HEADER.rst", "docs/gallery/**.ipynb"]
 myst_heading_anchors = 4
 
 autosummary_generate = False  # the pages of names are written below

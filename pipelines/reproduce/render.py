@@ -161,7 +161,49 @@ def _errors(record: Record) -> str:
     return _table(["set", *head], lines)
 
 
-VIEWS = {"full": _full, "detection": _detection, "summary": _summary, "recovered": _recovered, "errors": _errors}
+_HOMES_LABELS = {
+    "true sensors": "the 10 true sensors (oracle)",
+    "all sensors": "all 40 sensors",
+    "annealed": "annealed, smallest coefficients",
+    "annealed-objective": "annealed, least rise of the objective",
+    "annealed+swap": "the same, then exchanges (`FSACRF()`)",
+}
+
+
+def _homes(record: Record) -> str:
+    """Methods on simulated homes: true sensors, errors, objectives, seconds."""
+    head = ["method", "homes", "sensors", "true ones", "test error, % (shrunk)", "oracle's error", "objective"]
+    head += ["FoBa's objective", "s"]
+    lines = []
+    for row in record["rows"]:
+        shrunk = "" if row["shrunk_error"] is None else f" ({100 * row['shrunk_error']:.1f})"
+        numbers = [f"{row['k']:.1f}", f"{row['true']:.1f}", f"{100 * row['error']:.1f}{shrunk}"]
+        beside = [f"{100 * row['oracle_error_same_homes']:.1f}"]
+        beside += [f"{row[key]:.0f}" for key in ("objective", "FoBa_objective_same_homes")]
+        seconds = f"{row['seconds']:.1f}" if row["seconds"] > 0.05 else ""
+        lines.append([_HOMES_LABELS.get(row["method"], row["method"]), row["homes"], *numbers, *beside, seconds])
+    return _table(head, lines)
+
+
+def _sensors(record: Record) -> str:
+    """Errors per minute / class-averaged in percent, by method and number of sensors."""
+    found: dict[str, dict[int, str]] = {}
+    for row in record["rows"]:
+        found.setdefault(row["method"], {})[row["sensors"]] = f"{100 * row['error']:.1f} / {100 * row['class_error']:.0f}"
+    sizes = sorted({size for cells in found.values() for size in cells})
+    methods = [name for name in ("FoBa", "annealed-objective") if name in found]
+    return _table(["method", *sizes], ([_HOMES_LABELS.get(name, name), *map(found[name].get, sizes)] for name in methods))
+
+
+VIEWS = {
+    "full": _full,
+    "detection": _detection,
+    "summary": _summary,
+    "recovered": _recovered,
+    "errors": _errors,
+    "homes": _homes,
+    "sensors": _sensors,
+}
 
 
 def render_page(page: Path, results: Path) -> str:

@@ -22,7 +22,9 @@ def train(
     out: Annotated[Path, typer.Option(help="Model file to write.")],
     words: Annotated[int, typer.Option(help="Size of the vocabulary; fewer for a handful of photographs.")] = 5000,
     select: Annotated[int, typer.Option(help="Columns that the model may use.")] = 500,
-    method: Annotated[str, typer.Option(help="fsa, piecewise (piecewise-linear responses), sdist (on FSA's columns), both, sdist-sgd.")] = "fsa",
+    method: Annotated[
+        str, typer.Option(help="fsa, piecewise (piecewise-linear responses), sdist (on FSA's columns), both, sdist-sgd.")
+    ] = "fsa",
     max_order: Annotated[int, typer.Option(help="Most columns in a product, for sdist, both and sdist-sgd.")] = 1,
     quiet: Quiet = False,
 ) -> None:

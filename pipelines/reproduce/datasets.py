@@ -12,8 +12,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
 
-SPARSE_SETS = ("dexter", "pcmac", "dorothea")
-DENSE_SETS = ("arcene", "gisette_valid", "ionosphere", "leukemia", "madelon", "usps", "usps_7v9")
+SPARSE_SETS = ("dexter", "pcmac", "dorothea", "farm_ads")
+DENSE_SETS = ("arcene", "gisette_valid", "ionosphere", "leukemia", "madelon", "secom_partial", "usps", "usps_7v9")
 
 
 def data_folder(data_dir: str | Path | None = None) -> Path:

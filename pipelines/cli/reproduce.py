@@ -57,7 +57,8 @@ def reproduce_command(
         if name is None and checkpoint is not None:
             raise ValueError(f"--checkpoint {checkpoint}: belongs to one NAME, and none is given")
         make_folder(figures)
-        given = {"runs": runs, "checkpoint": checkpoint}
+        # The cells of a table serve its figure.
+        given = {"runs": runs, "checkpoint": None if checkpoint is None else Checkpoint(checkpoint, {"table": name})}
         for path in draw(name, figures, data, **{key: value for key, value in given.items() if value is not None}):
             typer.echo(path)
         return

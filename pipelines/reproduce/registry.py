@@ -60,6 +60,7 @@ FIGURES: dict[str, tuple[str, str, str]] = {
     "online-rejection": ("online", "rejection", "Ma (thesis), Figure 3.2"),
     "online-sparsity": ("online", "sparsity", "Ma (thesis), Figure 3.3"),
     "online-error": ("online", "error", "Ma (thesis), Figure 3.4"),
+    "motion-table": ("motion", "cumulative", "Barbu et al. (2014), Figure 9"),
     "pets-keypoints": ("photographs", "keypoints", "Ma (thesis), Figures 4.4 and 4.5"),
 }
 
@@ -78,6 +79,8 @@ def draw(name: str | None, folder: str | Path, data_dir=None, **options: Any) ->
     """
     if name is not None and name not in FIGURES:
         raise ValueError(f"{name!r} has no figure; expected one of {', '.join(FIGURES)}")
+    if options.get("runs", 1) < 1:
+        raise ValueError(f"runs={options['runs']!r}; expected at least 1")
     written = []
     for key in FIGURES if name is None else [name]:
         module, function, _ = FIGURES[key]

@@ -85,6 +85,8 @@ def test_unknown_figures_and_options_are_named(tmp_path):
         draw("fsa-wide", tmp_path)
     with pytest.raises(ValueError, match="runs: the figure fsa-losses has no such option"):
         draw("fsa-losses", tmp_path, runs=3)
+    with pytest.raises(ValueError, match="runs=0; expected at least 1"):
+        draw("motion-table", tmp_path, runs=0)
     result = run("reproduce", "--figures", tmp_path, "--checkpoint", tmp_path / "c")
     assert result.exit_code == 2 and "belongs to one NAME" in result.stderr and not list(tmp_path.iterdir())
 

@@ -12,7 +12,7 @@ from ..files import check_array, check_settings
 from .face_cascade import FaceCascade
 from .guided_search import Guide
 from .non_maximum_suppression import Localisation
-from .shape_model import ShapeModel
+from ..faces.shape_model import ShapeModel
 from .shape_regression import RegressionStep, ShapeRegressor
 from .window_models import KeypointModel, OffsetModel, WindowModel
 

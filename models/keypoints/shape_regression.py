@@ -15,7 +15,7 @@ import numpy as np
 
 from ...vision.pyramid import Level
 from ...vision.windows.feature_pool import FeaturePool
-from .shape_model import ShapeModel, SimilarityTransform
+from ..faces.shape_model import ShapeModel, SimilarityTransform
 from .window_models import KeypointModel, OffsetModel
 
 # Choices, in IED: an anchor belongs to a face when it lies this near to its predicted position.

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from annealed.models import KeypointDetector, load_model
 from annealed.models.files import read_model, write_model
-from annealed.models.keypoints.shape_model import learn_shape
+from annealed.models.faces.shape_model import learn_shape
 from annealed.models.keypoints.shape_regression import RegressionStep, ShapeRegressor, cut_window
 from annealed.vision import extract_patches
 from annealed.vision.pyramid import gaussian_pyramid

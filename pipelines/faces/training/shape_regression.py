@@ -10,7 +10,7 @@ import numpy as np
 
 from ....models.keypoints.detector import KeypointDetector
 from ....models.keypoints.guided_search import Mode
-from ....models.keypoints.shape_model import ShapeModel, learn_shape
+from ....models.faces.shape_model import ShapeModel, learn_shape
 from ....models.keypoints.shape_regression import RegressionStep, ShapeRegressor, cut_window
 from ....vision.images import read_image
 from ....vision.pyramid import Level, gaussian_pyramid

@@ -7,6 +7,7 @@ of the project: x to the right, y down, the centre of the top-left pixel is (0, 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +24,7 @@ MIRROR = {name: name.replace("left", "RIGHT").replace("right", "left").replace("
 MIRROR_ORDER = [KEYPOINTS.index(MIRROR[name]) for name in KEYPOINTS]
 
 # Points of the 68-point scheme, counted from 0, whose mean is the keypoint.
-_OF_68 = {
+LANDMARKS_OF: dict[str, Sequence[int]] = {
     "left_eye": range(42, 48),
     "right_eye": range(36, 42),
     "left_nose": [35],
@@ -34,6 +35,19 @@ _OF_68 = {
     "right_ear": [0],
     "chin": [8],
 }
+N_LANDMARKS = 68
+#: Which landmark of the mirror image each of the 68 is.
+MIRROR_LANDMARKS = (
+    *range(16, -1, -1),  # jaw line
+    *range(26, 16, -1),  # brows
+    *range(27, 31),  # bridge of the nose
+    *range(35, 30, -1),  # nostrils
+    *(45, 44, 43, 42, 47, 46, 39, 38, 37, 36, 41, 40),  # eyes
+    *range(54, 47, -1),  # lips
+    *range(59, 54, -1),
+    *range(64, 59, -1),
+    *range(67, 64, -1),
+)
 # An ear nearer to the outer eye corner than this share of nasion to chin lies on the outline of a turned head.
 _TURNED_AWAY = 0.06
 
@@ -56,12 +70,15 @@ class FaceImage:
         False for hidden points and for those without annotation.
     ignore : ndarray of shape (n_boxes, 4)
         Boxes x0, y0, x1, y1 that may hold a face without annotation.
+    landmarks : ndarray of shape (n_faces, 68, 2) or None
+        x, y of the 68 points of the iBUG scheme, where they are annotated.
     """
 
     path: Path
     faces: np.ndarray
     visible: np.ndarray
     ignore: np.ndarray
+    landmarks: np.ndarray | None = None
 
     @property
     def name(self) -> str:
@@ -82,14 +99,19 @@ class FaceImage:
         """The annotations of the mirror image; ``width`` is the photograph's, in pixels."""
         faces = np.stack([width - 1 - self.faces[:, MIRROR_ORDER, 0], self.faces[:, MIRROR_ORDER, 1]], axis=-1)
         x0, y0, x1, y1 = self.ignore.T
-        return FaceImage(self.path, faces, self.visible[:, MIRROR_ORDER], np.column_stack([width - 1 - x1, y0, width - 1 - x0, y1]))
+        ignore = np.column_stack([width - 1 - x1, y0, width - 1 - x0, y1])
+        landmarks = self.landmarks
+        if landmarks is not None:
+            landmarks = landmarks[:, list(MIRROR_LANDMARKS)] * [-1, 1] + [width - 1, 0]
+        return FaceImage(self.path, faces, self.visible[:, MIRROR_ORDER], ignore, landmarks)
 
 
 def read_faces(folder: str | Path) -> list[FaceImage]:
     """Read a folder of annotated photographs, in the order of the file names; a ValueError names the file.
 
     It holds the images and one of: ``keypoints.csv`` (image, face, keypoint, x, y and optionally visible) with an optional
-    ``ignore.csv`` (image, x0, y0, x1, y1); 68-point iBUG files ``NAME.pts`` beside the images; one COCO keypoint JSON file.
+    ``ignore.csv`` (image, x0, y0, x1, y1) and an optional ``landmarks68.csv`` (image, face, x0, y0, ..., x67, y67); 68-point
+    iBUG files ``NAME.pts`` beside the images; one COCO keypoint JSON file.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -144,7 +166,23 @@ def _read_csv(folder: Path) -> list[FaceImage]:
     if path.is_file():
         for line, row in read_rows(path, ("image", "x0", "y0", "x1", "y1")):
             boxes.setdefault(row["image"], []).append([_number(row, c, path, line) for c in ("x0", "y0", "x1", "y1")])
-    return [_face_image(folder / name, list(faces.values()), boxes.get(name, [])) for name, faces in points.items()]
+    landmarks = _read_landmarks(folder / "landmarks68.csv")
+    return [
+        _face_image(folder / name, list(faces.values()), boxes.get(name, []), [landmarks.get((name, face)) for face in faces])
+        for name, faces in points.items()
+    ]
+
+
+def _read_landmarks(path: Path) -> dict[tuple[str, str], np.ndarray]:
+    """The 68 points (68, 2) by image and face; none without the file."""
+    if not path.is_file():
+        return {}
+    columns = [f"{axis}{i}" for i in range(N_LANDMARKS) for axis in "xy"]
+    found = {}
+    for line, row in read_rows(path, ("image", "face", *columns)):
+        values = [_number(row, column, path, line) for column in columns]
+        found[row["image"], row["face"]] = np.reshape(values, (N_LANDMARKS, 2))
+    return found
 
 
 def _size(path: Path) -> tuple[int, int] | None:
@@ -164,14 +202,21 @@ def _check_inside(where: str, keypoint: str, point: tuple[float, float, bool], s
         raise ValueError(f"{where}: {keypoint} at ({x:g}, {y:g}) lies outside its image of {width} x {height} pixels")
 
 
-def _face_image(path: Path, faces: list[dict[str, tuple[float, float, bool]]], boxes: list[list[float]]) -> FaceImage:
+def _face_image(
+    path: Path,
+    faces: list[dict[str, tuple[float, float, bool]]],
+    boxes: list[list[float]],
+    landmarks: Sequence[np.ndarray | None] = (None,),
+) -> FaceImage:
     xy = np.full((len(faces), len(KEYPOINTS), 2), np.nan)
     visible = np.zeros((len(faces), len(KEYPOINTS)), bool)
     for i, face in enumerate(faces):
         for name, (x, y, seen) in face.items():
             xy[i, KEYPOINTS.index(name)] = x, y
             visible[i, KEYPOINTS.index(name)] = seen
-    return FaceImage(path, xy, visible, np.array(boxes, float).reshape(-1, 4))
+    known = [points for points in landmarks if points is not None]
+    all_points = np.stack(known) if len(known) == len(faces) > 0 else None
+    return FaceImage(path, xy, visible, np.array(boxes, float).reshape(-1, 4), all_points)
 
 
 def _read_pts(path: Path) -> FaceImage:
@@ -189,14 +234,14 @@ def _read_pts(path: Path) -> FaceImage:
     if not np.isfinite(xy).all():
         raise ValueError(f"{path}: point {int(np.argmin(np.isfinite(xy).all(axis=1))) + 1} is not finite, expected pixels")
     xy -= 1.0  # iBUG files count pixels from 1
-    faces = np.array([[xy[list(_OF_68[name])].mean(axis=0) for name in KEYPOINTS]])
+    faces = np.array([[xy[list(LANDMARKS_OF[name])].mean(axis=0) for name in KEYPOINTS]])
     width, height = image_size(beside[0])
     visible = np.logical_and.reduce((faces >= -0.5) & (faces <= np.array([width, height]) - 0.5), axis=2)
     nearest = _TURNED_AWAY * np.hypot(*(xy[27] - xy[8]))
     for name, corner in (("left_ear", 45), ("right_ear", 36)):
         i = KEYPOINTS.index(name)
         visible[0, i] &= np.hypot(*(faces[0, i] - xy[corner])) >= nearest
-    return FaceImage(beside[0], faces, visible, np.zeros((0, 4)))
+    return FaceImage(beside[0], faces, visible, np.zeros((0, 4)), xy[None])
 
 
 def _read_coco(folder: Path) -> list[FaceImage]:

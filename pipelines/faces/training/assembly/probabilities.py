@@ -32,6 +32,8 @@ class ProbabilitySettings:
         How the copies of faces vary that it learns from.
     photographs : int
         Photographs with faces that false shapes are taken from, beside those without.
+    hypotheses : int
+        Assembled shapes of each photograph, the best, that are refined and judged.
     ied : tuple of float
         IED in pixels to which the photographs kept back are shrunk, beside their own size.
     background : int
@@ -49,6 +51,7 @@ class ProbabilitySettings:
     n_features: int = 300
     augmentation: AugmentationSettings = field(default_factory=lambda: AugmentationSettings(copies=2))
     photographs: int = 200
+    hypotheses: int = 12
     ied: tuple[float, ...] = (36.0, 26.0, 20.0)
     background: int = 5
     regularisation: float = 1.0
@@ -88,12 +91,12 @@ class Judged:
         return self.error > _FALSE
 
 
-def judged_hypotheses(finder: FaceFinder, searched: Iterable[Searched], reference_ied: float) -> Iterator[list[Judged]]:
-    """All hypotheses of each photograph, refined and compared with its annotations."""
+def judged_hypotheses(finder: FaceFinder, searched: Iterable[Searched], reference_ied: float, most: int) -> Iterator[list[Judged]]:
+    """The best hypotheses of each photograph, refined and compared with its annotations."""
     for view in searched:
         found = finder.assembler.candidates(view.maxima, reference_ied)
         made = []
-        for hypothesis in finder.assembler.assemble(found, finder.assembly):
+        for hypothesis in finder.assembler.assemble(found, finder.assembly, most):
             refined = finder.refine(hypothesis, view.levels)
             if view.is_ignored(refined.points):
                 continue

@@ -65,18 +65,19 @@ def train_probabilities(job: Job, detector: KeypointDetector, settings: Probabil
     s = settings
     learnt = [image for image in backgrounds(job.split) if image not in kept_back(job.split, s.background)]
     some = annotated(job.split.fitted)[: s.photographs]
-    false = judged_hypotheses(finder, search_all(detector, ANCHORS, [*some, *learnt], n_jobs=job.n_jobs), unit)
+    false = judged_hypotheses(finder, search_all(detector, ANCHORS, [*some, *learnt], n_jobs=job.n_jobs), unit, s.hypotheses)
     classifier, facts = train_classifier(finder, job.split.fitted, false, s)
     job.say(f"probabilities: classifier of {facts['faces']} faces and {facts['false_shapes']} false shapes")
     finder = replace(finder, classifier=classifier)
 
     views = [*annotated(job.split.calibration), *kept_back(job.split, s.background)]
-    judged = list(judged_hypotheses(finder, search_all(detector, ANCHORS, views, (None, *s.ied), job.n_jobs), unit))
+    judged = list(judged_hypotheses(finder, search_all(detector, ANCHORS, views, (None, *s.ied), job.n_jobs), unit, s.hypotheses))
     shapes = [shape for made in judged for shape in made]
     true = [shape for shape in shapes if shape.is_face]
     if not true:
         raise ValueError("no face was found in the photographs kept back; expected some to calibrate probabilities with")
     support = float(np.quantile([shape.refined.support for shape in true], s.lost))
+    job.say(f"probabilities: {len(true)} faces and {len(shapes) - len(true)} other shapes kept back")
     finder = replace(finder, own_weight=choose_own_weights(finder, true, s.own_weights), min_support=support)
     finder = replace(finder, probabilities=fit_probabilities(finder, shapes, _ALIKE, s.regularisation))
     searched = search_all(detector, ANCHORS, views, n_jobs=job.n_jobs)

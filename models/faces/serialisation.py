@@ -35,6 +35,7 @@ def write_faces(arrays: Arrays, finder: FaceFinder) -> dict[str, Any]:
     arrays["faces/shape/rigid"] = assembler.rigid.points
     arrays["faces/shape/templates"] = np.stack([assembler.templates.real, assembler.templates.imag], axis=2)
     arrays["faces/scores"] = np.stack([assembler.slope, assembler.offset])
+    arrays["faces/regression/offset"] = regressor.offset
     arrays["faces/regression/basis"], arrays["faces/regression/keypoints"] = regressor.basis, regressor.to_keypoints
     for i, stage in enumerate(regressor.stages):
         arrays[f"faces/regression/{i}/features"] = stage.features
@@ -88,7 +89,8 @@ def read_faces(path, arrays: Arrays, described: dict[str, Any]) -> FaceFinder:
         coefficients = check_array(path, arrays, f"faces/regression/{i}/coefficients", np.float16, shape_of)
         intercept = check_array(path, arrays, f"faces/regression/{i}/intercept", np.float32, (len(basis),))
         stages.append(RegressionStage(sizes["ied"], sizes["cell"], features, coefficients, intercept))
-    regressor = ShapeRegressor(mean[n_anchors:], basis, tuple(stages), matrix)
+    offset = check_array(path, arrays, "faces/regression/offset", np.float32, (n, 2))
+    regressor = ShapeRegressor(mean[n_anchors:], basis, tuple(stages), matrix, offset)
 
     classifier = probabilities = own_weight = None
     if "faces/classifier/features" in arrays:

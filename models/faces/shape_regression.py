@@ -65,6 +65,9 @@ class ShapeRegressor:
     stages : tuple of RegressionStage
     to_keypoints : ndarray of shape (n_keypoints, n), float64
         The reported keypoints are these means of the points.
+    offset : ndarray of shape (n, 2), float32
+        How much further the annotations lie in photographs, in units of the IED: stages that are trained on photographs and their
+        mirror images cannot learn it.
 
     References
     ----------
@@ -75,6 +78,7 @@ class ShapeRegressor:
     basis: np.ndarray
     stages: tuple[RegressionStage, ...]
     to_keypoints: np.ndarray
+    offset: np.ndarray
 
     @cached_property
     def mean_points(self) -> np.ndarray:
@@ -127,4 +131,5 @@ class ShapeRegressor:
         for stage in self.stages:
             histograms, transform = self.describe(levels, points, stage.ied, stage.cell)
             points = self.move(stage, points, histograms, transform)
-        return points, histograms
+        offset = self.offset[:, 0] + 1j * self.offset[:, 1]
+        return points + self.align(points).scale_rotation * offset, histograms

@@ -119,7 +119,7 @@ def cascade(n=7, q=3, k=40, seed=0):
             RegressionStage(ied, cell, features, rng.normal(size=(k, q)).astype(np.float16) / 100, np.zeros(q, np.float32))
         )
     shape = assembler().shape
-    return ShapeRegressor(shape.mean[6:], basis, tuple(stages), np.eye(n))
+    return ShapeRegressor(shape.mean[6:], basis, tuple(stages), np.eye(n), np.zeros((n, 2), np.float32))
 
 
 def finder():

@@ -60,10 +60,11 @@ class AugmentationSettings:
 
 
 class FaceCopy(NamedTuple):
-    """A varied copy of a face: grey pixels (h, w), uint8, and its annotated points (n,), complex, NaN where unknown."""
+    """A varied copy of a face: grey pixels (h, w), uint8, its annotated points (n,), complex, whether it is mirrored."""
 
     pixels: np.ndarray
     points: np.ndarray
+    mirrored: bool
 
     def levels(self, ied: float, unit: float) -> list[Level]:
         """Pyramid for frames whose IED is ``unit`` pixels, of a face of that IED."""
@@ -90,7 +91,7 @@ def copies(images: Sequence[FaceImage], settings: AugmentationSettings, seed: Se
                     if copy % 2:
                         target = float(np.exp(rng.uniform(*np.log(settings.shrunk))))
                     small, moved = _cut(shown, points, ied, min(1.0, target / ied))
-                    yield FaceCopy(cv2.cvtColor(_varied(small, settings, rng), cv2.COLOR_RGB2GRAY), moved)
+                    yield FaceCopy(cv2.cvtColor(_varied(small, settings, rng), cv2.COLOR_RGB2GRAY), moved, flip)
 
 
 def _cut(pixels: np.ndarray, points: np.ndarray, ied: float, factor: float) -> tuple[np.ndarray, np.ndarray]:

@@ -37,6 +37,10 @@ class Searched:
     faces: np.ndarray
     boxes: np.ndarray
 
+    def keypoints(self, matrix: np.ndarray) -> np.ndarray:
+        """Keypoints (n_faces, n_keypoints), complex, by the matrix of means that gives them from the points."""
+        return self.faces @ matrix.T if len(self.faces) else np.empty((0, len(matrix)), complex)
+
     def is_ignored(self, points: np.ndarray) -> bool:
         """Whether the middle of a shape (n,), complex, lies in a box that may hold a face without annotation."""
         x, y = points.mean().real, points.mean().imag

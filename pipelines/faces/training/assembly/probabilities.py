@@ -101,7 +101,7 @@ def judged_hypotheses(finder: FaceFinder, searched: Iterable[Searched], referenc
             if view.is_ignored(refined.points):
                 continue
             keypoints = finder.regressor.to_keypoints @ refined.points
-            faces = view.faces @ finder.regressor.to_keypoints.T
+            faces = view.keypoints(finder.regressor.to_keypoints)
             errors = [float(abs(face - keypoints).mean() / abs(face[0] - face[1])) for face in faces]
             best = int(np.argmin(errors)) if errors else -1
             truth = faces[best] if errors else np.full(len(keypoints), np.nan + 0j)

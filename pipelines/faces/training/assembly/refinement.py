@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -114,9 +114,8 @@ def train_regressor(
     n_anchors = len(shape.anchors)
     matrix = to_keypoints(runs.now.shape[1])
     empty = np.empty((0, len(matrix.T), 2), np.float32)
-    regressor = ShapeRegressor(shape.mean[n_anchors:], empty, (), matrix)
-    basis = principal_displacements(runs, regressor, s.n_components)
-    regressor = ShapeRegressor(regressor.mean, basis, (), matrix)
+    regressor = ShapeRegressor(shape.mean[n_anchors:], empty, (), matrix, np.zeros((len(matrix.T), 2), np.float32))
+    regressor = replace(regressor, basis=principal_displacements(runs, regressor, s.n_components))
     facts: dict = {"runs": len(runs.now), "median_error": [float(np.median(runs.errors(matrix)))]}
     say(f"refinement: {len(runs.now)} starts, median error {facts['median_error'][0]:.4f} IED")
     for number, (ied, cell) in enumerate(zip(s.ied, s.cell, strict=True)):
@@ -126,10 +125,18 @@ def train_regressor(
         moves = values[:, stage.features] @ stage.coefficients.astype(np.float32) + stage.intercept
         basis_of = regressor.basis[..., 0] + 1j * regressor.basis[..., 1]
         runs.now = runs.now + units[:, None] * (moves @ basis_of)
-        regressor = ShapeRegressor(regressor.mean, basis, (*regressor.stages, stage), matrix)
+        regressor = replace(regressor, stages=(*regressor.stages, stage))
         facts["median_error"].append(float(np.median(runs.errors(matrix))))
         say(f"refinement: stage {number + 1}, median error {facts['median_error'][-1]:.4f} IED")
-    return regressor, facts
+    return replace(regressor, offset=annotation_offset(runs, regressor)), facts
+
+
+def annotation_offset(runs: Runs, regressor: ShapeRegressor) -> np.ndarray:
+    """Mean displacement (n_points, 2), float32, that photographs still need after the last stage, in units of the IED."""
+    rows = np.flatnonzero([not runs.copies[copy].mirrored for copy in runs.copy])
+    units = np.array([regressor.align(runs.now[row]).scale_rotation for row in rows])
+    moves = ((runs.truth[rows] - runs.now[rows]) / units[:, None]).mean(axis=0)
+    return np.stack([moves.real, moves.imag], axis=1).astype(np.float32)
 
 
 def principal_displacements(runs: Runs, regressor: ShapeRegressor, n: int) -> np.ndarray:

@@ -72,8 +72,7 @@ def score_log_odds(searched: Iterable[Searched], shape: ShapeModel) -> tuple[np.
     scores: list[list[float]] = [[] for _ in range(n_anchors // 2)]
     correct: list[list[bool]] = [[] for _ in range(n_anchors // 2)]
     for view in searched:
-        matrix = to_keypoints(view.faces.shape[1])[:n_anchors]
-        faces = view.faces @ matrix.T
+        faces = view.keypoints(to_keypoints(view.faces.shape[1])[:n_anchors])
         for i, name in enumerate(ANCHORS):
             x, y, score, _ = view.maxima[name].T
             place = x + 1j * y

@@ -46,7 +46,8 @@ def train_assembly(job: Job, detector: KeypointDetector, settings: AssemblySetti
     slope, offset = score_log_odds(searched, assembler.shape)
     assembler = replace(assembler, slope=slope, offset=offset)
     n = len(assembler.shape.mean) - len(ANCHORS)
-    unrefined = ShapeRegressor(assembler.shape.mean[len(ANCHORS) :], np.empty((0, n, 2), np.float32), (), to_keypoints(n))
+    mean, nothing = assembler.shape.mean[len(ANCHORS) :], np.empty((0, n, 2), np.float32)
+    unrefined = ShapeRegressor(mean, nothing, (), to_keypoints(n), np.zeros((n, 2), np.float32))
     finder = FaceFinder(assembler, unrefined, KEYPOINTS)
     job.say(f"assembly: shapes of {len(annotated(job.split.fitted))} photographs, {n} points")
     return replace(detector, faces=finder), {"points": n, "slope": slope.tolist(), "offset": offset.tolist()}
@@ -105,7 +106,7 @@ def alone_log_odds(finder: FaceFinder, searched, reference_ied: float) -> float:
     for view in searched:
         assert isinstance(view, Searched)
         faces = finder.find(view.maxima, view.levels, reference_ied, 0.0)
-        truth = view.faces @ finder.regressor.to_keypoints.T
+        truth = view.keypoints(finder.regressor.to_keypoints)
         ied = abs(truth[:, 0] - truth[:, 1])
         found = finder.assembler.candidates(view.maxima, reference_ied)
         for i, name in enumerate(finder.anchors):

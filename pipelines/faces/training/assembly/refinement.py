@@ -132,11 +132,15 @@ def train_regressor(
 
 
 def annotation_offset(runs: Runs, regressor: ShapeRegressor) -> np.ndarray:
-    """Mean displacement (n_points, 2), float32, that photographs still need after the last stage, in units of the IED."""
-    rows = np.flatnonzero([not runs.copies[copy].mirrored for copy in runs.copy])
-    units = np.array([regressor.align(runs.now[row]).scale_rotation for row in rows])
-    moves = ((runs.truth[rows] - runs.now[rows]) / units[:, None]).mean(axis=0)
-    return np.stack([moves.real, moves.imag], axis=1).astype(np.float32)
+    """Displacement (n_points, 2), float32, that photographs still need after the last stage, in units of the IED.
+
+    Half the difference of the medians in photographs and in their mirror images: what both need alike is no matter of sides.
+    """
+    units = np.array([regressor.align(points).scale_rotation for points in runs.now])
+    moves = (runs.truth - runs.now) / units[:, None]
+    mirrored = np.array([runs.copies[copy].mirrored for copy in runs.copy])
+    by_side = [np.median(np.stack([part.real, part.imag], axis=2), axis=0) for part in (moves[~mirrored], moves[mirrored])]
+    return ((by_side[0] - by_side[1]) / 2).astype(np.float32)
 
 
 def principal_displacements(runs: Runs, regressor: ShapeRegressor, n: int) -> np.ndarray:

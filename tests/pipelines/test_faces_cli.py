@@ -395,7 +395,7 @@ def test_seconds_without_compiling(monkeypatch, model, pixels):
     monkeypatch.setattr(faces_detect, "seconds_compiling", lambda: next(spent))
 
     class Detector:
-        def detect(self, pixels, **options):
+        def find(self, pixels, **options):
             return []
 
     assert faces_detect.timed_detection(Detector(), pixels, {}) == ([], 0.5)

@@ -65,7 +65,9 @@ def test_detect_json(model, good):
     assert list(record) == ["image", "width", "height", "seconds", "detections", "faces"] and record["faces"] == []
     assert record["image"] == str(good) and (record["width"], record["height"]) == (88, 72)
     assert 0 < record["seconds"] < 30
-    assert record["detections"] and all(list(d) == ["keypoint", "x", "y", "score", "size", "probability"] for d in record["detections"])
+    assert record["detections"] and all(
+        list(d) == ["keypoint", "x", "y", "score", "size", "probability"] for d in record["detections"]
+    )
     scores = [d["score"] for d in record["detections"]]
     assert scores == sorted(scores, reverse=True) and min(scores) >= 0.8
     assert {d["keypoint"] for d in record["detections"]} == {"left_eye", "chin"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from ..solvers.schedules import inverse, step_counts
@@ -51,7 +53,7 @@ def sgd_step(booster, weight, allowed):
     paths = np.tile(_unit(leading[active]), (N_PATHS, 1))
     n_active, kappa = len(active), min(booster.kappa, len(active))
     gravity, n_steps = 0.0, 0
-    for stage, target in enumerate(step_counts(lambda *sizes: inverse(*sizes, MU), n_active, kappa, N_STAGES)):
+    for stage, target in enumerate(step_counts(partial(inverse, mu=MU), n_active, kappa, N_STAGES)):
         rows = columns.restricted(active)
         touched, kept, pool = np.zeros((2, len(active)), np.int64), None, []
         for _ in range(FIRST_BURSTS if cold and stage == 0 else N_BURSTS):

@@ -267,7 +267,8 @@ def mslr_real(
 
 def _compared(data, C: float, seed: int) -> dict[str, float]:
     """Accuracies in percent, seconds and the number of columns of L1 and MSLR on one division."""
-    X, y, X_test, y_test = random_split(*data(), seed)
+    table, labels = data()
+    X, y, X_test, y_test = random_split(table, labels, seed)
     scaler = StandardScaler(with_mean=False).fit(X)
     Z, Z_test = scaler.transform(X), scaler.transform(X_test)
     found: dict[str, float] = {}

@@ -15,7 +15,8 @@ from ..datasets import load_set
 from ..minimax import STAND_INS, mslr_leukemia, mslr_synthetic
 
 # Constants of the example below the paper's Figure 2.
-_EXAMPLE = {"c1": 0.09, "c2": 0.99, "a": [0.015, 0.040], "b": [-2.433, 1.380], "square_norms": [2406.148, 2403.345]}
+_C1, _C2 = 0.09, 0.99
+_CUTS = {"a": [0.015, 0.040], "b": [-2.433, 1.380], "square_norms": [2406.148, 2403.345]}
 
 
 def recovery(data_dir=None, **options: Any) -> Figure:
@@ -52,8 +53,8 @@ def conditioning(data_dir=None) -> Figure:
     """Figure 2: the smoothed problem of one coordinate for q = 10 and 100, with the paper's constants: slope, curvature, value and
     the weight of the first cut.
     """
-    c1, c2 = _EXAMPLE["c1"], _EXAMPLE["c2"]
-    a, b, half = (np.array(_EXAMPLE[name])[:, None] for name in ("a", "b", "square_norms"))
+    c1, c2 = _C1, _C2
+    a, b, half = (np.array(_CUTS[name])[:, None] for name in ("a", "b", "square_norms"))
     half = 0.5 * half
     z = np.linspace(-c1, c2, 2002)[1:-1]
     parts = half + 0.5 * a * z**2 + b * z

@@ -33,7 +33,7 @@ def keypoints(data_dir=None) -> Figure:
     ax = figure.add_subplot(grid[:, 2:])
     ax.imshow(image)
     ax.axis("off")
-    ax.add_collection(LineCollection(_stars(image), colors="C1", linewidths=0.7))
+    ax.add_collection(LineCollection(list(_stars(image)), colors="C1", linewidths=0.7))
     return figure
 
 

@@ -9,15 +9,19 @@ import sys
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
 from ..models.messages import short
 
 BAD_INPUT = 2  # exit code
+
+# Options that several commands have.
+Model = Annotated[str, typer.Option(help="Name of a shipped model, or a model file.")]
+AsJson = Annotated[bool, typer.Option("--json", help="JSON for programs instead of tables.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")]
 _PACKAGE = Path(__file__).absolute().parents[1]
-_EXTRAS = {"cv2": "vision", "PIL": "vision", "skimage": "vision", "matplotlib": "plots"}  # which extra brings a package
 
 
 def new_app(help: str) -> typer.Typer:
@@ -56,23 +60,15 @@ def one_line_errors(command):
             sys.stderr.close()
             raise typer.Exit(1) from None
         except (ValueError, OSError, ModuleNotFoundError) as error:
-            message = _with_extra(error)
-            complain(message)
+            complain(error)
             if kwargs.get("as_json"):
-                print_json({"error": short(message)})
+                print_json({"error": short(error)})
             raise typer.Exit(BAD_INPUT) from None
         except KeyboardInterrupt:
             complain("interrupted")
             raise typer.Exit(130) from None
 
     return wrapped
-
-
-def _with_extra(error: Exception) -> str:
-    """The message of an error; that of a missing package names the extra that brings it."""
-    extra = _EXTRAS.get(getattr(error, "name", None) or "")
-    message = str(error)
-    return f"{message}: pip install 'annealed[{extra}]'" if extra and "pip install" not in message else message
 
 
 def _show_warning(message, category, filename, lineno, file=None, line=None) -> None:
@@ -139,3 +135,14 @@ def say(message: str, quiet: bool) -> None:
     """Print one line about the state of long work on stderr."""
     if not quiet:
         typer.echo(message, err=True)
+
+
+def load_model_of(kind: str, name: str) -> Any:
+    """Load a model of a kind in ``annealed.models.KINDS``: a shipped name, or a path."""
+    from ..models import load_model, resolve_model
+    from ..models.files import read_header
+
+    path = resolve_model(name)
+    if read_header(path)["kind"] != kind:
+        raise ValueError(f"model {name!r}: not {'an' if kind[0] in 'aeiou' else 'a'} {kind}")
+    return load_model(path)

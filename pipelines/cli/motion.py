@@ -7,8 +7,20 @@ from typing import Annotated, Any
 
 import typer
 
-from ..console import BAD_INPUT, complain, new_app, one_line_errors, print_json, print_table, progress, say
-from .options import AsJson, Model, Quiet, load_model_of
+from ..console import (
+    BAD_INPUT,
+    AsJson,
+    Model,
+    Quiet,
+    complain,
+    load_model_of,
+    new_app,
+    one_line_errors,
+    print_json,
+    print_table,
+    progress,
+    say,
+)
 
 app = new_app(help="Rigid motions: which point tracks move together.")
 

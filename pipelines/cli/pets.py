@@ -7,12 +7,24 @@ from typing import Annotated
 
 import typer
 
-from ..console import BAD_INPUT, complain, new_app, one_line_errors, print_json, print_table, progress, say
-from .options import AsJson, Model, Quiet, load_model_of
+from ..console import (
+    BAD_INPUT,
+    AsJson,
+    Model,
+    Quiet,
+    complain,
+    load_model_of,
+    new_app,
+    one_line_errors,
+    print_json,
+    print_table,
+    progress,
+    say,
+)
 
 app = new_app(help="Cats or dogs, or custom classes: visual words, chosen and shown.")
 
-Data = Annotated[Path, typer.Option(help="Folder: one subfolder per class, images and labels.csv, or the Oxford-IIIT tree.")]
+Data = Annotated[Path, typer.Option(help="Folder: one subfolder per class, cat.0.jpg ..., labels.csv, or the Oxford-IIIT tree.")]
 
 
 @app.command()
@@ -22,10 +34,7 @@ def train(
     out: Annotated[Path, typer.Option(help="Model file to write.")],
     words: Annotated[int, typer.Option(help="Size of the vocabulary; fewer for a handful of photographs.")] = 5000,
     select: Annotated[int, typer.Option(help="Columns that the model may use.")] = 500,
-    method: Annotated[
-        str, typer.Option(help="fsa, piecewise (piecewise-linear responses), sdist (on FSA's columns), both, sdist-sgd.")
-    ] = "fsa",
-    max_order: Annotated[int, typer.Option(help="Most columns in a product, for sdist, both and sdist-sgd.")] = 1,
+    method: Annotated[str, typer.Option(help="fsa, piecewise (FSA with piecewise-linear responses), sdist or both.")] = "fsa",
     quiet: Quiet = False,
 ) -> None:
     """Learn words and classes from photographs (of the training split, where the data name one)."""
@@ -35,7 +44,7 @@ def train(
     from ..common.outputs import check_outputs
     from ..pets.data import Photographs, read_pets, usable
 
-    settings = ClassifierSettings(method=method, n_features_to_select=select, max_order=max_order)
+    settings = ClassifierSettings(method=method, n_features_to_select=select)
     settings.check()
     if words < 1:
         raise ValueError(f"--words {words}: expected at least 1")

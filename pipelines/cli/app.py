@@ -39,12 +39,13 @@ def main() -> None:
 
 
 def _assemble() -> None:
-    from . import faces, models, motion, pets, reproduce, select, sensors, serve, warmup
+    from . import data, faces, models, motion, pets, reproduce, select, sensors, serve, warmup
 
     app.add_typer(faces.app, name="faces")
     app.add_typer(motion.app, name="motion")
     app.add_typer(pets.app, name="pets")
     app.add_typer(sensors.app, name="sensors")
+    app.add_typer(data.app, name="data")
     app.add_typer(models.app, name="models")
     select.register(app)
     reproduce.register(app)

@@ -3,47 +3,65 @@
 from __future__ import annotations
 
 import gzip
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
 
-SPARSE_SETS = ("dexter", "pcmac", "dorothea", "farm_ads")
-DENSE_SETS = ("arcene", "gisette_valid", "ionosphere", "leukemia", "madelon", "secom_partial", "usps", "usps_7v9")
+from ..common.data_folder import data_folder
 
-
-def data_folder(data_dir: str | Path | None = None) -> Path:
-    """Folder of the real data: the one given, else that of the environment variable ``ANNEALED_DATA``."""
-    chosen = data_dir or os.environ.get("ANNEALED_DATA")
-    if not chosen:
-        raise ValueError("the folder of the real data is not known; expected --data or the environment variable ANNEALED_DATA")
-    return Path(chosen)
+KNOWN_SETS = (
+    "arcene", "dexter", "dorothea", "gisette", "gisette_valid", "ionosphere", "leukemia", "madelon", "pcmac", "usps", "usps_7v9",
+)  # fmt: skip
+HALVES = ("train", "test")
 
 
 def load_set(name: str, data_dir: str | Path | None = None):
     """Read a real set as its authors split it: X_train, y_train, X_test, y_test.
 
-    Dense columns are float32 arrays, sparse ones float64 CSR matrices. Labels -1 / +1; digits of "usps".
+    Dense columns are float32 arrays, sparse ones float64 CSR matrices. Labels -1 / +1; digits of "usps". A set of another name is
+    read where it is in the folder (``annealed data convert libsvm`` writes such).
     """
-    if name not in SPARSE_SETS + DENSE_SETS:
-        raise ValueError(f"set {name!r} is unknown; expected one of {', '.join(sorted(SPARSE_SETS + DENSE_SETS))}")
     data_dir = data_folder(data_dir)
     folder = data_dir / name.removesuffix("_7v9")
-    try:
-        if name in SPARSE_SETS:
-            parts = [sp.csr_matrix(sp.load_npz(folder / f"X_{s}.npz")).astype(np.float64) for s in ("train", "test")]
-            labels = [np.load(folder / f"y_{s}.npy") for s in ("train", "test")]
-            return parts[0], labels[0], parts[1], labels[1]
-        file, label = ("usps_zip", "digit") if name == "usps" else (name, "y")
-        with np.load(folder / f"{file}.npz") as data:
-            X, X_test = (data[f"X_{half}"].astype(np.float32) for half in ("train", "test"))
-            return X, data[f"{label}_train"], X_test, data[f"{label}_test"]
-    except FileNotFoundError as error:
-        raise ValueError(f"{error.filename}: no such file; expected the set {name} in {data_dir}") from None
+    file = folder / ("usps_zip.npz" if name == "usps" else f"{name}.npz")
+    if (folder / "X_train.npz").is_file():
+        parts = [sp.csr_matrix(sp.load_npz(_there(folder / f"X_{half}.npz"))).astype(np.float64) for half in HALVES]
+        labels = [np.load(_there(folder / f"y_{half}.npy")) for half in HALVES]
+        return parts[0], labels[0], parts[1], labels[1]
+    if not file.is_file() and name not in KNOWN_SETS:
+        raise ValueError(f"set {name!r} is unknown, and {data_dir} has none of that name; expected one of {', '.join(KNOWN_SETS)}")
+    label = "digit" if name == "usps" else "y"
+    with np.load(_there(file)) as data:
+        X, X_test = (data[f"X_{half}"].astype(np.float32) for half in HALVES)
+        return X, data[f"{label}_train"], X_test, data[f"{label}_test"]
+
+
+def _there(path: Path) -> Path:
+    if not path.is_file():
+        raise ValueError(f"{path}: no such file; annealed data convert makes it from the public data (docs/datasets.md)")
+    return path
+
+
+def save_set(folder: Path, name: str, train, test, label: str = "y") -> None:
+    """Write what :func:`load_set` reads into a folder; ``train`` and ``test`` are pairs of columns and labels.
+
+    Dense columns go into ``NAME.npz``, sparse ones into four files. ``label`` is "digit" for labels that are digits.
+    """
+    labels = {half: np.asarray(part[1]).astype(np.int8) for half, part in zip(HALVES, (train, test), strict=True)}
+    columns = dict(zip(HALVES, (train[0], test[0]), strict=True))
+    if sp.issparse(train[0]):
+        for half in HALVES:
+            sp.save_npz(folder / f"X_{half}.npz", sp.csr_matrix(columns[half]))
+            np.save(folder / f"y_{half}.npy", labels[half])
+    else:
+        arrays: dict[str, Any] = {f"X_{half}": columns[half] for half in HALVES}
+        arrays |= {f"{label}_{half}": labels[half] for half in HALVES}
+        np.savez_compressed(folder / f"{name}.npz", **arrays)
 
 
 def random_split(X, y, seed: int, share: float = 0.7):
@@ -75,7 +93,7 @@ class Queries:
 def read_mq2008(data_dir: str | Path | None = None) -> Iterator[tuple[Queries, Queries, Queries]]:
     """The five official folds of LETOR's MQ2008: training, validation and test part of each."""
     data_dir = data_folder(data_dir)
-    parts = [_queries(data_dir / "ranking_mq2008" / f"S{i}.svmrank.gz") for i in range(1, 6)]
+    parts = [_queries(data_dir / "ranking_mq2008" / f"S{i}.svmrank.gz", 46) for i in range(1, 6)]
     for fold in range(5):
         train = [parts[(fold + i) % 5] for i in range(3)]
         joined = Queries(*(np.concatenate([getattr(q, a) for q in train]) for a in ("X", "grade", "qid")))
@@ -89,12 +107,9 @@ def read_lambdarank(data_dir: str | Path | None = None) -> tuple[Queries, Querie
     return train, test
 
 
-def _queries(file: Path, n_features: int | None = None) -> Queries:
-    try:
-        with gzip.open(file) as lines:
-            X, grade, qid = load_svmlight_file(lines, query_id=True, n_features=n_features)
-    except FileNotFoundError:
-        raise ValueError(f"{file}: no such file") from None
+def _queries(file: Path, n_features: int) -> Queries:
+    with gzip.open(_there(file)) as lines:
+        X, grade, qid = load_svmlight_file(lines, query_id=True, n_features=n_features)
     return Queries(X.toarray(), grade.astype(int), qid.astype(int))
 
 

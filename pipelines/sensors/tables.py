@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from functools import partial
 from pathlib import Path
@@ -12,10 +11,11 @@ import numpy as np
 
 from ...learners import LinearChainCRF
 from ..common.checkpoints import Checkpoint
+from ..common.data_folder import data_folder
 from .evaluate import evaluate_baselines, evaluate_selection, table_rows
 from .problems import chain_problem, with_parameters
 from .readers import read_home
-from .selection import METHODS, check_methods, select_sensors
+from .selection import METHODS, select_sensors
 from .simulation import simulate_home
 from .train import SELECTION_KINDS
 
@@ -44,7 +44,6 @@ def sensors_simulated(
         ``name``, ``settings`` and ``rows``: the mean over the homes, and how each method's objective compares with that of the
         forward steps and of FoBa.
     """
-    check_methods(methods or ())
     cells = Checkpoint.of(checkpoint, {"table": "sensors-simulated"})
     chosen = ["all sensors", "true sensors", *(methods or METHODS)]
     found: dict[str, list[dict[str, Any]]] = {
@@ -94,11 +93,7 @@ def sensors(
     dict
         ``name``, ``settings`` and ``rows``: one for each method and number of sensors.
     """
-    folder = data_dir or os.environ.get("ANNEALED_DATA")
-    if not folder:
-        raise ValueError("the folder of the real data is not known; expected --data or the environment variable ANNEALED_DATA")
-    check_methods(methods or ())
-    minutes = read_home(Path(folder) / "sensors_adl", home).minutes
+    minutes = read_home(data_folder(data_dir) / "sensors_adl", home).minutes
     cells = Checkpoint.of(checkpoint, {"table": "sensors"})
     found = evaluate_baselines(minutes, SELECTION_KINDS, runs, cells)
     found += evaluate_selection(minutes, SELECTION_KINDS, range(1, len(minutes.sensors) + 1), methods, runs, cells)

@@ -1,0 +1,45 @@
+"""``annealed data``: public data as people download them, brought into the folders that the commands read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..console import AsJson, new_app, one_line_errors, print_json, print_table
+
+app = new_app(help="Public data in their original formats.")
+
+
+@app.command()
+@one_line_errors
+def convert(
+    name: Annotated[str, typer.Argument(help="Name of a data set; annealed data list shows them.")],
+    source: Annotated[Path, typer.Argument(help="What was downloaded: a folder or a file.")],
+    out: Annotated[Path, typer.Argument(help="Folder of the data sets, for --data or ANNEALED_DATA.")],
+    as_json: AsJson = False,
+) -> None:
+    """Bring a public data set into the folder that the commands read."""
+    from ..conversion.registry import DATA_SETS, convert
+
+    folder, notes = convert(name, source, out)
+    then = DATA_SETS[name].then.replace("DATA", str(out)).replace("NAME", folder.name)
+    if as_json:
+        print_json({"name": name, "folder": str(folder), "notes": notes, "then": then})
+        return
+    for line in (f"wrote {folder}", *notes, *([f"next: {then}"] if then else [])):
+        typer.echo(line)
+
+
+@app.command("list")
+@one_line_errors
+def list_sets(as_json: AsJson = False) -> None:
+    """Name the data sets, what is downloaded, and the command that runs next."""
+    from ..conversion.registry import DATA_SETS
+
+    rows = [{"name": key, "source": one.source.replace("NAME_", f"{key}_"), "then": one.then} for key, one in DATA_SETS.items()]
+    if as_json:
+        print_json(rows)
+    else:
+        print_table("", ["name", "source"], [(row["name"], row["source"]) for row in rows])

@@ -1,0 +1,255 @@
+"""Annotated faces of AFLW (21 points), LFPW (35 named points) and HELEN (194 points), as the project's nine keypoints.
+
+Photographs stay where they are: ``keypoints.csv`` names them by paths relative to itself, and ``ignore.csv`` has a box for every
+face whose eyes are not annotated. Coordinates are kept as they are published; which pixel they count from is not documented.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+import sqlite3
+from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from ...vision.images import image_size
+from ..common.image_folders import IMAGE_SUFFIXES
+from ..faces.data import KEYPOINTS, MIRROR_ORDER
+from .files import find_file
+
+_EYES, _MOUTH = slice(0, 2), slice(4, 6)  # positions in KEYPOINTS
+# Names of points, "Left" for the subject's left, whose mean is the keypoint; the first line of names that are all there counts.
+_AFLW: dict[str, list[list[str]]] = {
+    "eye": [["{}EyeLeftCorner", "{}EyeRightCorner"], ["{}EyeCenter"]],
+    "nose": [["Nose{}"]],
+    "mouth": [["Mouth{}Corner"]],
+    "ear": [["{}Ear"]],  # the lobe
+    "chin": [["ChinCenter"]],
+}
+_LFPW: dict[str, list[list[str]]] = {
+    "eye": [["{}_eye_out", "{}_eye_in"], ["{}_eye_pupil"]],
+    "nose": [["{}_nose_out"]],
+    "mouth": [["{}_mouth_out"]],
+    "ear": [["{}_ear_canal"]],
+    "chin": [["chin"]],
+}
+_AFLW_QUERIES = {
+    "points": "SELECT face_id, descr, c.x, c.y FROM FeatureCoords AS c JOIN FeatureCoordTypes USING (feature_id)",
+    "faces": "SELECT face_id, filepath FROM Faces JOIN FaceImages USING (file_id) ORDER BY face_id",
+    "boxes": "SELECT face_id, x, y, w, h FROM FaceRect",
+}
+_LFPW_HIDDEN = 2  # from this type on a point is hidden by the pose; 1 is hair, glasses and the like
+# HELEN's 194 points: the outline from ear to ear, the nose, the outer lips and the eyes are curves.
+_JAW, _NOSE, _LIPS, _EYE_CURVES = slice(0, 41), slice(41, 58), slice(58, 86), (slice(114, 134), slice(134, 154))
+_N_HELEN = 194
+
+
+@dataclass
+class _Faces:
+    """Faces of photographs: keypoints (9, 2) with NaN, which are visible, and boxes without annotation."""
+
+    points: dict[Path, list[tuple[np.ndarray, np.ndarray]]] = field(default_factory=dict)
+    ignore: dict[Path, list[tuple[float, ...]]] = field(default_factory=dict)
+    missing: int = 0  # annotations whose photograph is not there
+
+    def add(self, image: Path, xy: np.ndarray, visible: np.ndarray) -> None:
+        self.points.setdefault(image, []).append((xy, visible))
+
+
+def aflw(source: Path, folder: Path, name: str) -> list[str]:
+    """The database ``aflw.sqlite``; points that are hidden have no entry. The ear is the lobe."""
+    path = find_file(source, "aflw.sqlite")
+    faces, photographs = _Faces(), _Photographs(path.parent if source.is_file() else source)
+    try:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
+            rows = {key: database.execute(query).fetchall() for key, query in _AFLW_QUERIES.items()}
+    except sqlite3.Error as error:
+        raise ValueError(f"{path}: not the database of AFLW ({error})") from None
+    named: dict[int, dict[str, tuple[float, float, bool]]] = {}
+    for face, point, x, y in rows["points"]:
+        named.setdefault(face, {})[point] = (float(x), float(y), True)
+    boxes = {face: tuple(map(float, box)) for face, *box in rows["boxes"]}
+    for face, file in rows["faces"]:
+        image = photographs.find(file)
+        if image is None:
+            faces.missing += 1
+            continue
+        xy, visible = _nine(named.get(face, {}), _AFLW, ("Left", "Right"))
+        if np.isfinite(xy[_EYES]).all():
+            faces.add(image, xy, visible)
+        elif face in boxes:
+            x, y, w, h = boxes[face]
+            faces.ignore.setdefault(image, []).append((x, y, x + w, y + h))
+    return _write(faces, path, folder)
+
+
+def lfpw(source: Path, folder: Path, name: str) -> list[str]:
+    """Tables of tab-separated points, the lines of the workers' average; photographs by the last part of their address."""
+    tables = [source] if source.is_file() else sorted(p for p in source.rglob("*.csv") if "lfpw" in p.name.lower())
+    if not tables:
+        raise ValueError(f"{source}: no kbvt_lfpw_v1_train.csv in it or below; expected the tables of LFPW")
+    faces, photographs = _Faces(), _Photographs(source.parent if source.is_file() else source)
+    for path in tables:
+        with path.open(newline="", encoding="latin-1") as file:
+            reader = csv.DictReader(file, delimiter="\t")
+            address = (reader.fieldnames or [""])[0]
+            if not {"worker", "left_eye_out_x", "left_eye_out_y"} <= set(reader.fieldnames or []):
+                raise ValueError(
+                    f"{path}: lacks worker, left_eye_out_x or left_eye_out_y; expected the tab-separated table of LFPW"
+                )
+            for row in reader:
+                if row["worker"] != "average":
+                    continue
+                image = photographs.find(row[address].rsplit("/", 1)[-1])
+                if image is None:
+                    faces.missing += 1
+                    continue
+                xy, visible = _nine(_lfpw_points(path, reader.line_num, row), _LFPW, ("left", "right"))
+                if np.isfinite(xy[_EYES]).all():
+                    faces.add(image, xy, visible)
+    return _write(faces, tables[0], folder)
+
+
+def _lfpw_points(path: Path, line: int, row: dict[str, str]) -> dict[str, tuple[float, float, bool]]:
+    points = {}
+    for column in row:
+        if column is not None and column.endswith("_x") and (row[column] or "").strip():
+            point = column.removesuffix("_x")
+            try:
+                kind = float(row.get(f"{point}_t") or 0)
+                points[point] = (float(row[column]), float(row[f"{point}_y"]), kind < _LFPW_HIDDEN)
+            except (KeyError, TypeError, ValueError):
+                raise ValueError(f"{path}, line {line}: {point} has no numbers, expected x, y and type") from None
+    return points
+
+
+def helen(source: Path, folder: Path, name: str) -> list[str]:
+    """``annotation/N.txt``: the photograph's name and 194 lines ``x , y``. The ears are the ends of the outline."""
+    paths = sorted(source.rglob("annotation/*.txt")) or sorted(path for path in source.glob("*.txt") if path.stem.isdigit())
+    if not paths:
+        raise ValueError(f"{source}: no annotation/1.txt in it or below; expected the files of HELEN")
+    faces, photographs = _Faces(), _Photographs(source)
+    for path in paths:
+        lines = path.read_text(encoding="latin-1").split("\n")
+        try:
+            xy = np.array([line.split(",") for line in lines[1:] if line.strip()], float)
+        except ValueError:
+            raise ValueError(f"{path}: not a file of HELEN (expected a name and {_N_HELEN} lines 'x , y')") from None
+        if xy.shape != (_N_HELEN, 2) or not np.isfinite(xy).all():
+            raise ValueError(f"{path}: points of shape {xy.shape}, expected {_N_HELEN} lines 'x , y'")
+        image = photographs.find(lines[0].strip())
+        if image is None:
+            faces.missing += 1
+        else:
+            faces.add(image, _nine_of_194(xy), np.ones(len(KEYPOINTS), bool))
+    return _write(faces, paths[0], folder)
+
+
+def _nine_of_194(xy: np.ndarray) -> np.ndarray:
+    """Keypoints of HELEN's curves: means of the eyes, ends of the nose and lips along the line of the eyes, ends of the outline."""
+    eyes = np.array([xy[curve].mean(axis=0) for curve in _EYE_CURVES])
+    lips, jaw = xy[_LIPS], xy[_JAW]
+    down = lips.mean(axis=0) - eyes.mean(axis=0)
+    along = np.array([down[1], -down[0]])  # to the subject's left: where x grows in an upright face
+    eyes = eyes[np.argsort(-(eyes @ along))]
+    found = [eyes]
+    for part in (xy[_NOSE], lips, jaw[[0, -1]]):
+        order = np.argsort(-(part @ along))
+        found.append(part[order[[0, -1]]])
+    return np.concatenate([*found, jaw[len(jaw) // 2][None]])
+
+
+def _nine(
+    points: dict[str, tuple[float, float, bool]], scheme: dict[str, list[list[str]]], sides: tuple[str, str]
+) -> tuple[np.ndarray, np.ndarray]:
+    """The nine keypoints from named points, NaN where some are missing, and which of them are visible."""
+    xy, visible = np.full((len(KEYPOINTS), 2), np.nan), np.zeros(len(KEYPOINTS), bool)
+    for i, keypoint in enumerate(KEYPOINTS):
+        side = sides[keypoint.startswith("right")]
+        for names in scheme[keypoint.split("_")[-1]]:
+            found = [points[n.format(side)] for n in names if n.format(side) in points]
+            if len(found) == len(names):
+                xy[i] = np.mean([p[:2] for p in found], axis=0)
+                visible[i] = all(p[2] for p in found)
+                break
+    return xy, visible
+
+
+def names_are_the_viewers(faces: Iterable[np.ndarray]) -> bool:
+    """Whether "left" in the names of points means the viewer's left.
+
+    Where the subject's left eye is on the right-hand side of an upright face, the cross product of the line of the eyes and the way
+    down to the mouth is positive; that holds however a face is turned in the image. The faces vote.
+    """
+    votes = 0.0
+    for xy in faces:
+        across = xy[0] - xy[1]
+        down = xy[_MOUTH].mean(axis=0) - xy[_EYES].mean(axis=0)
+        sign = np.sign(across[0] * down[1] - across[1] * down[0])
+        votes += float(np.nan_to_num(sign))
+    return votes < 0
+
+
+class _Photographs:
+    """Files of images below a folder, by name: with or without their ending, and by the end of their path."""
+
+    def __init__(self, folder: Path):
+        self.by_name: dict[str, list[Path]] = {}
+        for path in sorted(folder.rglob("*")):
+            if path.suffix.lower() in IMAGE_SUFFIXES:
+                for key in {path.name.lower(), path.stem.lower()}:
+                    self.by_name.setdefault(key, []).append(path)
+
+    def find(self, name: str) -> Path | None:
+        """The file whose path ends as ``name`` does; None where it is not there, or two would do."""
+        parts = [part.lower() for part in re.split(r"[/\\]", name) if part]
+        paths = self.by_name.get(parts[-1], []) if parts else []
+        close = [path for path in paths if [p.lower() for p in path.parts[-len(parts) : -1]] == parts[:-1]]
+        paths = close or paths
+        return paths[0] if len(paths) == 1 else None
+
+
+def _write(faces: _Faces, source: Path, folder: Path) -> list[str]:
+    """Write ``keypoints.csv`` and ``ignore.csv``; notes for the user."""
+    every = [xy for listed in faces.points.values() for xy, _ in listed]
+    if not every:
+        raise ValueError(f"{source}: none of its faces has a photograph here with both eyes annotated ({faces.missing} not found)")
+    order = MIRROR_ORDER if names_are_the_viewers(every) else list(range(len(KEYPOINTS)))
+    rows = []
+    for image, listed in sorted(faces.points.items()):
+        width, height = image_size(image)
+        for number, (xy, visible) in enumerate(listed):
+            for keypoint, (x, y), seen in zip(KEYPOINTS, xy[order], visible[order], strict=True):
+                inside = -0.5 <= x <= width - 0.5 and -0.5 <= y <= height - 0.5
+                if inside or keypoint.endswith("eye"):
+                    rows.append([_relative(image, folder), number, keypoint, f"{x:.2f}", f"{y:.2f}", int(seen and inside)])
+    _table(folder / "keypoints.csv", ["image", "face", "keypoint", "x", "y", "visible"], rows)
+    boxes = [
+        [_relative(i, folder), *(f"{v:.1f}" for v in box)]
+        for i, b in sorted(faces.ignore.items())
+        if i in faces.points
+        for box in b
+    ]
+    _table(folder / "ignore.csv", ["image", "x0", "y0", "x1", "y1"], boxes)
+    notes = [f"{len(every)} faces in {len(faces.points)} photographs, which stay where they are"]
+    if boxes:
+        notes.append(f"{len(boxes)} faces without both eyes: boxes in ignore.csv")
+    if faces.missing:
+        notes.append(f"{faces.missing} annotated faces left out: their photographs are not there")
+    return notes
+
+
+def _relative(image: Path, folder: Path) -> str:
+    return Path(os.path.relpath(image.resolve(), folder.resolve())).as_posix()
+
+
+def _table(path: Path, header: list[str], rows: list[list]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(header)
+        writer.writerows(rows)

@@ -1,0 +1,51 @@
+"""Files of a download, wherever its archive put them, and numbers in them."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open}
+
+
+def find_file(source: Path, *names: str) -> Path:
+    """The first of some files that lies in ``source`` or below; also compressed (.gz, .bz2), and in other case.
+
+    A ValueError names what is missing, or two that differ.
+    """
+    if source.is_file():
+        source = source.parent
+    wanted = [name.lower() + ending for name in names for ending in ("", *OPENERS)]
+    found: dict[str, list[Path]] = {}
+    for path in sorted(source.rglob("*")):
+        if path.name.lower() in wanted and path.is_file():
+            found.setdefault(path.name.lower(), []).append(path)
+    for name in wanted:
+        paths = found.get(name, [])
+        if len({path.read_bytes() for path in paths}) > 1:
+            raise ValueError(f"{source}: holds {paths[0]} and {paths[1]}, which differ; expected one {paths[0].name}")
+        if paths:
+            return paths[0]
+    raise ValueError(f"{source}: no {' or '.join(names)} in it or below; expected the files as they are distributed")
+
+
+def open_file(path: Path, mode: str = "rt") -> IO[Any]:
+    """Open a file that may be compressed."""
+    return OPENERS.get(path.suffix.lower(), open)(path, mode)
+
+
+def numbers(path: Path, separator: str | None = None, n_columns: int | None = None, dtype: Any = np.float32) -> np.ndarray:
+    """Rows of numbers of a text file, (n, n_columns); a ValueError names the file."""
+    try:
+        with open_file(path) as lines:
+            table = np.loadtxt(lines, delimiter=separator, dtype=dtype, ndmin=2)
+    except (ValueError, OSError, EOFError) as error:
+        raise ValueError(f"{path}: not a table of numbers ({' '.join(str(error).split())})") from None
+    if n_columns is not None and table.shape[1] != n_columns:
+        raise ValueError(f"{path}: {table.shape[1]} columns, expected {n_columns}")
+    return table

@@ -1,0 +1,125 @@
+"""Public data sets by name: what is downloaded, and how it becomes a folder that the commands read."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+from ..common.outputs import make_folder
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """A public data set.
+
+    Attributes
+    ----------
+    converter : str
+        ``module.function`` beside this module. It takes the source, the folder to write into and the name, and returns notes for
+        the user, one line each.
+    source : str
+        What SOURCE holds, as people download it.
+    then : str
+        The command that runs next, with DATA for the folder that ``convert`` wrote into.
+    folder : str, default ""
+        Name of the folder that is written; the set's own name where empty.
+    """
+
+    converter: str
+    source: str
+    then: str
+    folder: str = ""
+
+
+_TABLE = "annealed reproduce public-tables --data DATA --set"
+_NIPS = "UCI, NIPS 2003 challenge: NAME_train.data, NAME_train.labels, NAME_valid.data, NAME_valid.labels"
+_FACES = "annealed faces train --out faces.safetensors --data DATA"
+DATA_SETS = {
+    "arcene": DataSet("tables.nips2003", _NIPS, f"{_TABLE} arcene"),
+    "dexter": DataSet("tables.nips2003", _NIPS, f"{_TABLE} dexter"),
+    "dorothea": DataSet("tables.nips2003", _NIPS, f"{_TABLE} dorothea"),
+    "gisette": DataSet("tables.nips2003", _NIPS, f"{_TABLE} gisette"),
+    "gisette_valid": DataSet("tables.gisette_valid", "as gisette; its validation part alone, divided", f"{_TABLE} gisette_valid"),
+    "madelon": DataSet("tables.nips2003", _NIPS, f"{_TABLE} madelon"),
+    "ionosphere": DataSet(
+        "tables.ionosphere", "UCI: ionosphere.data", "annealed reproduce sdist-real --data DATA --set ionosphere"
+    ),
+    "usps": DataSet("tables.usps", "ESL's web page: zip.train.gz, zip.test.gz", f"{_TABLE} usps"),
+    "leukemia": DataSet(
+        "tables.leukemia", "ALLAML.mat of scikit-feature, or LIBSVM's leu and leu.t", "annealed reproduce mslr-leukemia --data DATA"
+    ),
+    "news20": DataSet("tables.news20", "LIBSVM: news20 or news20.bz2", ""),
+    "libsvm": DataSet("tables.libsvm", "a LIBSVM training file of two classes, its test file (NAME.t) beside it", f"{_TABLE} NAME"),
+    "mq2008": DataSet(
+        "ranking.mq2008",
+        "LETOR 4.0: Fold1 to Fold5, or S1.txt to S5.txt",
+        "annealed reproduce ranking --data DATA",
+        "ranking_mq2008",
+    ),
+    "lambdarank": DataSet(
+        "ranking.lambdarank",
+        "LightGBM's examples/lambdarank: rank.train, rank.train.query, rank.test, rank.test.query",
+        "annealed reproduce ranking --data DATA",
+        "ranking_lambdarank",
+    ),
+    "hopkins155": DataSet(
+        "sequences.hopkins155", "Hopkins155.zip, or its tree NAME/NAME_truth.mat", "annealed reproduce motion-table --data DATA"
+    ),
+    "ordonez": DataSet(
+        "sequences.ordonez",
+        "UCI, ADLs with binary sensors: OrdonezA_Sensors.txt, OrdonezA_ADLs.txt, OrdonezB_Sensors.txt, OrdonezB_ADLs.txt",
+        "annealed reproduce sensors --data DATA",
+        "sensors_adl",
+    ),
+    "aflw": DataSet("faces.aflw", "AFLW: data/aflw.sqlite and the photographs below data/flickr", f"{_FACES}/aflw"),
+    "lfpw": DataSet("faces.lfpw", "LFPW: kbvt_lfpw_v1_train.csv (or test) and the photographs that it names", f"{_FACES}/lfpw"),
+    "helen": DataSet("faces.helen", "HELEN: annotation/1.txt ... (194 points) and the photographs", f"{_FACES}/helen"),
+}
+
+
+def convert(name: str, source: str | Path, out: str | Path) -> tuple[Path, list[str]]:
+    """Bring a public data set into the folder that the commands read.
+
+    Parameters
+    ----------
+    name : str
+        A key of ``DATA_SETS``.
+    source : path
+        What was downloaded: a folder (searched with those below it) or a file.
+    out : path
+        Folder of the data sets, for ``--data`` or ``ANNEALED_DATA``; made where it is missing.
+
+    Returns
+    -------
+    (Path, list of str)
+        The folder in ``out`` that was written, and what a user should know, one line each.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown, a file is missing or holds something else, or the folder is there already. Nothing half-written
+        stays behind.
+    """
+    if name not in DATA_SETS:
+        raise ValueError(f"data set {name!r} is unknown; expected one of {', '.join(DATA_SETS)}")
+    source, out = Path(source), Path(out)
+    if not source.exists():
+        raise ValueError(f"{source}: no such file or folder; expected {DATA_SETS[name].source}")
+    folder = out / (DATA_SETS[name].folder or (source.name.split(".")[0] if name == "libsvm" else name))
+    if folder.exists():
+        raise ValueError(f"{folder}: is there already; expected another OUT, or remove it first")
+    make_folder(out)
+    module, function = DATA_SETS[name].converter.split(".")
+    make: Callable[[Path, Path, str], list[str]] = getattr(import_module(f".{module}", __package__), function)
+    part = out / f".{folder.name}.{os.getpid()}"
+    try:
+        make_folder(part)
+        notes = make(source, part, name)
+        part.rename(folder)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    return folder, notes

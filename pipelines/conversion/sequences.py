@@ -1,0 +1,103 @@
+"""Tracks of Hopkins155, and the homes of Ordonez et al. (2013)."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pandas as pd
+
+from ...vision.tracks.io import TRUTH, TrackSequence, read_sequences
+from .files import find_file
+
+_NOT_OF_THE_BENCHMARK = ("dancing",)  # five motions, not one of the 155; the literature leaves it out
+_HEADER_LINES = 2  # names and a line of dashes
+
+
+def hopkins155(source: Path, folder: Path, name: str) -> list[str]:
+    """``NAME.npz`` with tracks and labels of each sequence; the archive is read without unpacking its videos."""
+    if source.is_file():
+        with TemporaryDirectory() as place:
+            _extract_truth(source, Path(place))
+            sequences = read_sequences(place)
+    else:
+        sequences = read_sequences(_tree(source))
+    kept = [one for one in sequences if one.name not in _NOT_OF_THE_BENCHMARK]
+    for one in kept:
+        labels = {} if one.labels is None else {"labels": one.labels}
+        np.savez_compressed(folder / f"{one.name}.npz", tracks=one.tracks, **labels)
+    left_out = [f"left out, as it is not of the benchmark: {one.name}" for one in sequences if one not in kept]
+    return [_counts(kept), *left_out]
+
+
+def _counts(sequences: list[TrackSequence]) -> str:
+    return f"{len(sequences)} sequences of {len({one.video for one in sequences})} videos"
+
+
+def _tree(source: Path) -> Path:
+    """The folder that holds the folders NAME: the source, or one folder below it."""
+    if any(source.glob(f"*/*{TRUTH}")):
+        return source
+    below = sorted(path for path in source.iterdir() if path.is_dir() and any(path.glob(f"*/*{TRUTH}")))
+    if len(below) != 1:
+        raise ValueError(f"{source}: no NAME/NAME{TRUTH} in it; expected the tree of Hopkins155, or its archive")
+    return below[0]
+
+
+def _extract_truth(archive: Path, place: Path) -> None:
+    try:
+        with zipfile.ZipFile(archive) as content:
+            for member in content.namelist():
+                name = Path(member).name  # never a path of the archive's own
+                if name.endswith(TRUTH):
+                    target = place / name.removesuffix(TRUTH) / name
+                    target.parent.mkdir(exist_ok=True)
+                    target.write_bytes(content.read(member))
+    except (zipfile.BadZipFile, OSError, EOFError) as error:
+        raise ValueError(f"{archive}: not a readable zip archive ({str(error)[:100]})") from None
+    if not any(place.iterdir()):
+        raise ValueError(f"{archive}: no NAME{TRUTH} in this archive; expected Hopkins155")
+
+
+def ordonez(source: Path, folder: Path, name: str) -> list[str]:
+    """``NAME_events.csv`` and ``NAME_activities.csv`` of each home; an activity that ends before it starts is repaired."""
+    notes = []
+    for home in ("ordonezA", "ordonezB"):
+        events = _tabbed(find_file(source, f"{home}_Sensors.txt"), ["start", "end", "sensor", "type", "place"])
+        events.to_csv(folder / f"{home}_events.csv", index=False)
+        path = find_file(source, f"{home}_ADLs.txt")
+        activities = _tabbed(path, ["start", "end", "activity"])
+        ends = [_repaired(path, start, end) for start, end in zip(activities.start, activities.end, strict=True)]
+        changed = sum(new != old for new, old in zip(ends, activities.end, strict=True))
+        activities.insert(2, "end_as_published", activities.end)
+        activities["end"] = ends
+        activities.to_csv(folder / f"{home}_activities.csv", index=False)
+        notes.append(f"{home}: {len(events)} events, {len(activities)} activities, {changed} ends before their start repaired")
+    return notes
+
+
+def _tabbed(path: Path, columns: list[str]) -> pd.DataFrame:
+    """Rows of fields between tabs, several of which may follow each other."""
+    rows = []
+    for number, line in enumerate(path.read_text(encoding="latin-1").splitlines(), 1):
+        fields = [field.strip() for field in line.split("\t") if field.strip()]
+        if number <= _HEADER_LINES or not fields:
+            continue
+        if len(fields) != len(columns):
+            raise ValueError(f"{path}, line {number}: {len(fields)} fields, expected {', '.join(columns)} between tabs")
+        rows.append(fields)
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _repaired(path: Path, start: str, end: str) -> str:
+    """An end before its start gets the start's day and hour: minutes and seconds are what was typed right."""
+    try:
+        begin, stop = pd.Timestamp(start), pd.Timestamp(end)
+    except ValueError:
+        raise ValueError(f"{path}: {start!r} to {end!r}, expected times as 2011-11-28 02:27:59") from None
+    if stop >= begin:
+        return end
+    stop = begin.normalize() + pd.Timedelta(hours=begin.hour, minutes=stop.minute, seconds=stop.second)
+    return str(stop if stop >= begin else stop + pd.Timedelta(hours=1))

@@ -1,0 +1,178 @@
+"""Tables of two classes or more: NIPS 2003, UCI, the digits of ESL, LIBSVM."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.datasets import load_svmlight_file
+from sklearn.model_selection import train_test_split
+
+from ..reproduce.datasets import save_set
+from .files import find_file, numbers, open_file
+
+# Columns of the sets of the NIPS 2003 challenge; rows of ``sparse`` ones hold entries "column:value" or columns of ones.
+_N_COLUMNS = {"arcene": 10_000, "dexter": 20_000, "dorothea": 100_000, "gisette": 5_000, "madelon": 500}
+_SPARSE = {"dexter", "dorothea"}
+_LEUKEMIA_TRAIN = 38  # of 72 patients, the first in the published order
+_IONOSPHERE_TRAIN = 200  # of 351 rows, the first: the split of the authors
+
+
+def nips2003(source: Path, folder: Path, name: str) -> list[str]:
+    """Training part, and the validation part as the test part: the labels of the true test part were never published."""
+    parts = [_nips2003_part(source, name, part) for part in ("train", "valid")]
+    save_set(folder, name, *parts)
+    return [f"{len(parts[0][1])} rows to train on; the validation part ({len(parts[1][1])} rows) is the test part"]
+
+
+def gisette_valid(source: Path, folder: Path, name: str) -> list[str]:
+    """The 1,000 validation rows of Gisette in 700 and 300, class by class: what stands for the set where its 6,000 are too many."""
+    X, y = _nips2003_part(source, "gisette", "valid")
+    train, test = train_test_split(np.arange(len(y)), test_size=0.3, stratify=y, random_state=0)
+    train, test = np.sort(train), np.sort(test)
+    save_set(folder, name, (X[train], y[train]), (X[test], y[test]))
+    return ["rows were divided by our own seed: errors differ a little from those of other divisions, also from the pages'"]
+
+
+def _nips2003_part(source: Path, name: str, part: str):
+    path = find_file(source, f"{name}_{part}.data")
+    labels = find_file(source, f"{name}_{part}.labels")
+    n_columns = _N_COLUMNS[name]
+    X = _sparse_rows(path, n_columns) if name in _SPARSE else numbers(path, n_columns=n_columns)
+    y = numbers(labels, n_columns=1)[:, 0].astype(int)
+    if len(y) != X.shape[0] or set(y.tolist()) != {-1, 1}:
+        raise ValueError(f"{labels}: {len(y)} labels {sorted(set(y.tolist()))[:5]}, expected -1 or 1 for {X.shape[0]} rows")
+    if not sp.issparse(X):
+        X = X.astype(np.uint16) if (X.astype(np.uint16) == X).all() else X
+    return X, y
+
+
+def _sparse_rows(path: Path, n_columns: int) -> sp.csr_matrix:
+    """Rows of ``column:value`` or of columns alone, counted from 1."""
+    columns: list[int] = []
+    values: list[float] = []
+    starts = [0]
+    with open_file(path) as lines:
+        for number, line in enumerate(lines, 1):
+            for entry in line.split():
+                column, _, value = entry.partition(":")
+                try:
+                    columns.append(int(column) - 1)
+                    values.append(float(value) if value else 1.0)
+                except ValueError:
+                    raise ValueError(f"{path}, line {number}: {entry[:40]!r}, expected column:value or a column") from None
+                if not 0 <= columns[-1] < n_columns:
+                    raise ValueError(f"{path}, line {number}: column {column}, expected 1 to {n_columns}")
+            starts.append(len(columns))
+    return sp.csr_matrix((np.array(values, np.float32), columns, starts), shape=(len(starts) - 1, n_columns))
+
+
+def ionosphere(source: Path, folder: Path, name: str) -> list[str]:
+    """34 numbers and g (good, +1) or b (bad, -1) in each row; the first 200 rows are the authors' training part."""
+    path = source if source.is_file() else find_file(source, "ionosphere.data")
+    with open_file(path) as lines:
+        rows = [line.strip().split(",") for line in lines if line.strip()]
+    for number, row in enumerate(rows, 1):
+        if len(row) != 35 or row[-1] not in ("g", "b"):
+            raise ValueError(f"{path}, line {number}: {len(row)} fields, the last {row[-1]!r}; expected 34 numbers and g or b")
+    try:
+        X = np.array([row[:-1] for row in rows], dtype=np.float32)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}; expected numbers") from None
+    y = np.array([1 if row[-1] == "g" else -1 for row in rows])
+    n = _IONOSPHERE_TRAIN
+    if len(y) <= n:
+        raise ValueError(f"{path}: {len(y)} rows, expected 351")
+    save_set(folder, name, (X[:n], y[:n]), (X[n:], y[n:]))
+    return []
+
+
+def usps(source: Path, folder: Path, name: str) -> list[str]:
+    """A digit and 256 grey values in each row; 7 (-1) and 9 (+1) also by themselves."""
+    parts = []
+    for part in ("train", "test"):
+        path = find_file(source, f"zip.{part}")
+        table = numbers(path, n_columns=257)
+        digits = table[:, 0].astype(int)
+        if not set(digits.tolist()) <= set(range(10)):
+            raise ValueError(f"{path}: digits {sorted(set(digits.tolist()))[:12]}, expected 0 to 9 in the first column")
+        parts.append((table[:, 1:], digits))
+    save_set(folder, "usps_zip", *parts, label="digit")
+    two = [(X[np.isin(y, [7, 9])], np.where(y[np.isin(y, [7, 9])] == 9, 1, -1)) for X, y in parts]
+    save_set(folder, "usps_7v9", *two)
+    return []
+
+
+def leukemia(source: Path, folder: Path, name: str) -> list[str]:
+    """72 patients, 7,129 genes, AML (+1, the fewer) against ALL; the first 38 are the published training part."""
+    path = source if source.is_file() else _leukemia_file(source)
+    if path.suffix == ".mat":
+        X, codes = _mat(path)
+        n = _LEUKEMIA_TRAIN
+        pairs = [(X[:n], codes[:n]), (X[n:], codes[n:])]
+    else:
+        pairs = [(X.toarray().astype(np.float32), codes) for X, codes in _libsvm_pair(path)]
+    (X, y), (X_test, y_test) = pairs
+    values, counts = np.unique(y, return_counts=True)
+    if len(values) != 2 or X.shape[1] != X_test.shape[1]:
+        raise ValueError(f"{path}: classes {values[:5].tolist()}, expected two of 72 patients with 7129 genes")
+    rare = values[counts.argmin()]
+    save_set(folder, name, (X, np.where(y == rare, 1, -1)), (X_test, np.where(y_test == rare, 1, -1)))
+    return []
+
+
+def _leukemia_file(source: Path) -> Path:
+    try:
+        return find_file(source, "ALLAML.mat")
+    except ValueError:
+        return find_file(source, "leu")
+
+
+def _mat(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    from scipy.io import loadmat
+
+    try:
+        content = loadmat(path)
+        return np.asarray(content["X"], np.float32), np.asarray(content["Y"]).ravel()
+    except (ValueError, TypeError, OSError, NotImplementedError, KeyError) as error:
+        raise ValueError(f"{path}: not a MATLAB file with X and Y ({' '.join(str(error).split())[:100]})") from None
+
+
+def news20(source: Path, folder: Path, name: str) -> list[str]:
+    """Word counts of 15,935 texts in 20 classes: X.npz and class.npy; the set has no test part here."""
+    path = source if source.is_file() else find_file(source, "news20")
+    X, y = _svmlight(path)
+    sp.save_npz(folder / "X.npz", sp.csr_matrix(X))
+    np.save(folder / "class.npy", y.astype(np.int8))
+    return [f"{X.shape[0]} rows, {X.shape[1]} columns, {len(np.unique(y))} classes; no test part"]
+
+
+def libsvm(source: Path, folder: Path, name: str) -> list[str]:
+    """Any LIBSVM training file of two classes with its test file ``NAME.t``; the greater label becomes +1."""
+    if not source.is_file():
+        raise ValueError(f"{source}: a folder, expected a LIBSVM file with its test file (.t) beside it")
+    (X, y), (X_test, y_test) = _libsvm_pair(source)
+    values = np.unique(y)
+    if len(values) != 2 or not set(np.unique(y_test)) <= set(values):
+        raise ValueError(f"{source}: labels {values[:5].tolist()}, expected two, the same in the test file")
+    save_set(folder, folder.name, (X, np.where(y == values[1], 1, -1)), (X_test, np.where(y_test == values[1], 1, -1)))
+    return [f"{len(y)} rows to train on, {len(y_test)} to test; label {values[1]:g} is +1"]
+
+
+def _libsvm_pair(path: Path):
+    stem = path.name.removesuffix(path.suffix) if path.suffix in (".gz", ".bz2") else path.name
+    test = find_file(path, f"{stem}.t")
+    (X, y), (X_test, y_test) = (_svmlight(part) for part in (path, test))
+    n = max(X.shape[1], X_test.shape[1])  # columns that are zero in one of the files
+    X.resize(X.shape[0], n)
+    X_test.resize(X_test.shape[0], n)
+    return (X, y), (X_test, y_test)
+
+
+def _svmlight(path: Path):
+    try:
+        with open_file(path, "rb") as lines:
+            return load_svmlight_file(lines, dtype=np.float32, zero_based=False)
+    except (ValueError, OSError, EOFError) as error:
+        raise ValueError(f"{path}: not a LIBSVM file ({' '.join(str(error).split())[:100]})") from None

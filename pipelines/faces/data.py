@@ -7,7 +7,7 @@ of the project: x to the right, y down, the centre of the top-left pixel is (0, 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +24,7 @@ MIRROR = {name: name.replace("left", "RIGHT").replace("right", "left").replace("
 MIRROR_ORDER = [KEYPOINTS.index(MIRROR[name]) for name in KEYPOINTS]
 
 # Points of the 68-point scheme, counted from 0, whose mean is the keypoint.
-LANDMARKS_OF: dict[str, Sequence[int]] = {
+_OF_68 = {
     "left_eye": range(42, 48),
     "right_eye": range(36, 42),
     "left_nose": [35],
@@ -35,19 +35,6 @@ LANDMARKS_OF: dict[str, Sequence[int]] = {
     "right_ear": [0],
     "chin": [8],
 }
-N_LANDMARKS = 68
-#: Which landmark of the mirror image each of the 68 is.
-MIRROR_LANDMARKS = (
-    *range(16, -1, -1),  # jaw line
-    *range(26, 16, -1),  # brows
-    *range(27, 31),  # bridge of the nose
-    *range(35, 30, -1),  # nostrils
-    *(45, 44, 43, 42, 47, 46, 39, 38, 37, 36, 41, 40),  # eyes
-    *range(54, 47, -1),  # lips
-    *range(59, 54, -1),
-    *range(64, 59, -1),
-    *range(67, 64, -1),
-)
 # An ear nearer to the outer eye corner than this share of nasion to chin lies on the outline of a turned head.
 _TURNED_AWAY = 0.06
 
@@ -70,15 +57,15 @@ class FaceImage:
         False for hidden points and for those without annotation.
     ignore : ndarray of shape (n_boxes, 4)
         Boxes x0, y0, x1, y1 that may hold a face without annotation.
-    landmarks : ndarray of shape (n_faces, 68, 2) or None
-        x, y of the 68 points of the iBUG scheme, where they are annotated.
+    origin : str, default ""
+        Name of the collection that the photograph belongs to; empty where the file's name says it.
     """
 
     path: Path
     faces: np.ndarray
     visible: np.ndarray
     ignore: np.ndarray
-    landmarks: np.ndarray | None = None
+    origin: str = ""
 
     @property
     def name(self) -> str:
@@ -87,8 +74,8 @@ class FaceImage:
 
     @property
     def source(self) -> str:
-        """The part of the file's name before the first underscore, empty if there is none."""
-        return self.path.name.split("_", 1)[0] if "_" in self.path.name else ""
+        """The collection: ``origin``, else the part of the file's name before the first underscore, empty if there is none."""
+        return self.origin or self.path.name.split("_", 1)[0] if "_" in self.path.name else ""
 
     @property
     def ied(self) -> np.ndarray:
@@ -99,27 +86,27 @@ class FaceImage:
         """The annotations of the mirror image; ``width`` is the photograph's, in pixels."""
         faces = np.stack([width - 1 - self.faces[:, MIRROR_ORDER, 0], self.faces[:, MIRROR_ORDER, 1]], axis=-1)
         x0, y0, x1, y1 = self.ignore.T
-        ignore = np.column_stack([width - 1 - x1, y0, width - 1 - x0, y1])
-        landmarks = self.landmarks
-        if landmarks is not None:
-            landmarks = landmarks[:, list(MIRROR_LANDMARKS)] * [-1, 1] + [width - 1, 0]
-        return FaceImage(self.path, faces, self.visible[:, MIRROR_ORDER], ignore, landmarks)
+        boxes = np.column_stack([width - 1 - x1, y0, width - 1 - x0, y1])
+        return FaceImage(self.path, faces, self.visible[:, MIRROR_ORDER], boxes, self.origin)
 
 
 def read_faces(folder: str | Path) -> list[FaceImage]:
     """Read a folder of annotated photographs, in the order of the file names; a ValueError names the file.
 
-    It holds the images and one of: ``keypoints.csv`` (image, face, keypoint, x, y and optionally visible) with an optional
-    ``ignore.csv`` (image, x0, y0, x1, y1) and an optional ``landmarks68.csv`` (image, face, x0, y0, ..., x67, y67); 68-point
-    iBUG files ``NAME.pts`` beside the images; one COCO keypoint JSON file.
+    It holds the images and one of: ``keypoints.csv`` (image, face, keypoint, x, y and optionally visible); 68-point iBUG files
+    ``NAME.pts`` beside the images, also in nested folders; one COCO keypoint JSON file. The first two may have an ``ignore.csv``
+    (image, x0, y0, x1, y1): boxes that may hold a face without annotation.
+
+    In nested folders the first folder's name is the photograph's collection. Faces of one photograph have files ``NAME_1.pts``,
+    ``NAME_2.pts`` beside ``NAME.jpg``, or beside copies of it, ``NAME_1.jpg`` and ``NAME_2.jpg`` (as in AFW): copies are joined.
     """
     folder = Path(folder)
     if not folder.is_dir():
         raise ValueError(f"{folder}: no such folder")
     if (folder / "keypoints.csv").is_file():
         images = _read_csv(folder)
-    elif any(folder.glob("*.pts")):
-        images = [_read_pts(path) for path in folder.glob("*.pts")]
+    elif paths := sorted(path for path in folder.rglob("*.pts") if not path.name.startswith(".")):
+        images = _read_tree(folder, paths)
     elif any(folder.glob("*.json")):
         images = _read_coco(folder)
     else:
@@ -161,28 +148,19 @@ def _read_csv(folder: Path) -> list[FaceImage]:
         if row["image"] not in sizes:
             sizes[row["image"]] = _size(folder / row["image"])
         _check_inside(f"{path}, line {line}", keypoint, face[keypoint], sizes[row["image"]])
-    boxes: dict[str, list[list[float]]] = {}
+    boxes = _read_ignore(folder)
+    return [_face_image(folder / name, list(faces.values()), boxes.get(folder / name, [])) for name, faces in points.items()]
+
+
+def _read_ignore(folder: Path) -> dict[Path, list[list[float]]]:
+    """Boxes of each image that ``ignore.csv`` names, if the folder has such a file."""
+    boxes: dict[Path, list[list[float]]] = {}
     path = folder / "ignore.csv"
     if path.is_file():
         for line, row in read_rows(path, ("image", "x0", "y0", "x1", "y1")):
-            boxes.setdefault(row["image"], []).append([_number(row, c, path, line) for c in ("x0", "y0", "x1", "y1")])
-    landmarks = _read_landmarks(folder / "landmarks68.csv")
-    return [
-        _face_image(folder / name, list(faces.values()), boxes.get(name, []), [landmarks.get((name, face)) for face in faces])
-        for name, faces in points.items()
-    ]
-
-
-def _read_landmarks(path: Path) -> dict[tuple[str, str], np.ndarray]:
-    """The 68 points (68, 2) by image and face; none without the file."""
-    if not path.is_file():
-        return {}
-    columns = [f"{axis}{i}" for i in range(N_LANDMARKS) for axis in "xy"]
-    found = {}
-    for line, row in read_rows(path, ("image", "face", *columns)):
-        values = [_number(row, column, path, line) for column in columns]
-        found[row["image"], row["face"]] = np.reshape(values, (N_LANDMARKS, 2))
-    return found
+            box = [_number(row, c, path, line) for c in ("x0", "y0", "x1", "y1")]
+            boxes.setdefault(folder / row["image"], []).append(box)
+    return boxes
 
 
 def _size(path: Path) -> tuple[int, int] | None:
@@ -202,28 +180,62 @@ def _check_inside(where: str, keypoint: str, point: tuple[float, float, bool], s
         raise ValueError(f"{where}: {keypoint} at ({x:g}, {y:g}) lies outside its image of {width} x {height} pixels")
 
 
-def _face_image(
-    path: Path,
-    faces: list[dict[str, tuple[float, float, bool]]],
-    boxes: list[list[float]],
-    landmarks: Sequence[np.ndarray | None] = (None,),
-) -> FaceImage:
+def _face_image(path: Path, faces: list[dict[str, tuple[float, float, bool]]], boxes: list[list[float]]) -> FaceImage:
     xy = np.full((len(faces), len(KEYPOINTS), 2), np.nan)
     visible = np.zeros((len(faces), len(KEYPOINTS)), bool)
     for i, face in enumerate(faces):
         for name, (x, y, seen) in face.items():
             xy[i, KEYPOINTS.index(name)] = x, y
             visible[i, KEYPOINTS.index(name)] = seen
-    known = [points for points in landmarks if points is not None]
-    all_points = np.stack(known) if len(known) == len(faces) > 0 else None
-    return FaceImage(path, xy, visible, np.array(boxes, float).reshape(-1, 4), all_points)
+    return FaceImage(path, xy, visible, np.array(boxes, float).reshape(-1, 4))
 
 
-def _read_pts(path: Path) -> FaceImage:
+def _read_tree(folder: Path, paths: list[Path]) -> list[FaceImage]:
+    """Photographs of ``.pts`` files, each with all its faces."""
+    boxes: dict[Path, list[list[float]]] = {}
+    for place in sorted({folder, *(path.parent for path in paths)}):
+        boxes |= _read_ignore(place)
+    faces: dict[Path, list[Path]] = {}
+    for path in paths:
+        faces.setdefault(_image_beside(path), []).append(path)
+    images = []
+    for copies in _joined(list(faces)):
+        first = copies[0]
+        size = image_size(first)
+        read = [_read_pts(path, size) for copy in copies for path in faces[copy]]
+        ignored = [box for copy in copies for box in boxes.get(copy, [])]
+        below = first.relative_to(folder).parts[:-1]
+        xy, visible = (np.concatenate(parts) for parts in zip(*read, strict=True))
+        images.append(FaceImage(first, xy, visible, np.array(ignored, float).reshape(-1, 4), below[0] if below else ""))
+    return images
+
+
+def _image_beside(path: Path) -> Path:
+    """The image of a ``.pts`` file: of the same name, or of the name without the number of the face."""
     suffixes = [s for suffix in IMAGE_SUFFIXES for s in (suffix, suffix.upper())]
-    beside = [path.with_suffix(s) for s in suffixes if path.with_suffix(s).is_file()]
-    if not beside:
-        raise ValueError(f"{path}: no image with the same name beside it")
+    for stem in (path.stem, re.sub(r"_\d+$", "", path.stem)):
+        for suffix in suffixes:
+            if (image := path.with_name(stem + suffix)).is_file():
+                return image
+    raise ValueError(f"{path}: no image with the same name beside it")
+
+
+def _joined(images: list[Path]) -> list[list[Path]]:
+    """Images with their copies: files of equal content whose names differ in a number at the end only."""
+    groups: dict[tuple, list[Path]] = {}
+    for path in images:
+        groups.setdefault((path.parent, re.sub(r"_\d+$", "", path.stem), path.stat().st_size), []).append(path)
+    found: list[list[Path]] = []
+    for group in groups.values():
+        by_content: dict[bytes, list[Path]] = {}
+        for path in group:
+            by_content.setdefault(path.read_bytes() if len(group) > 1 else b"", []).append(path)
+        found += by_content.values()
+    return found
+
+
+def _read_pts(path: Path, size: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+    """Keypoints (1, 9, 2) of a face, and which are visible, in an image of some width and height."""
     try:
         body = path.read_text().split("{", 1)[1].split("}", 1)[0]
         xy = np.array(body.split(), float).reshape(-1, 2)
@@ -234,14 +246,13 @@ def _read_pts(path: Path) -> FaceImage:
     if not np.isfinite(xy).all():
         raise ValueError(f"{path}: point {int(np.argmin(np.isfinite(xy).all(axis=1))) + 1} is not finite, expected pixels")
     xy -= 1.0  # iBUG files count pixels from 1
-    faces = np.array([[xy[list(LANDMARKS_OF[name])].mean(axis=0) for name in KEYPOINTS]])
-    width, height = image_size(beside[0])
-    visible = np.logical_and.reduce((faces >= -0.5) & (faces <= np.array([width, height]) - 0.5), axis=2)
+    faces = np.array([[xy[list(_OF_68[name])].mean(axis=0) for name in KEYPOINTS]])
+    visible = np.logical_and.reduce((faces >= -0.5) & (faces <= np.array(size) - 0.5), axis=2)
     nearest = _TURNED_AWAY * np.hypot(*(xy[27] - xy[8]))
     for name, corner in (("left_ear", 45), ("right_ear", 36)):
         i = KEYPOINTS.index(name)
         visible[0, i] &= np.hypot(*(faces[0, i] - xy[corner])) >= nearest
-    return FaceImage(beside[0], faces, visible, np.zeros((0, 4)), xy[None])
+    return faces, visible
 
 
 def _read_coco(folder: Path) -> list[FaceImage]:

@@ -111,6 +111,37 @@ def test_pts_damage(tmp_path):
         read_faces(tmp_path)
 
 
+def photograph(path, seed=0, size=200):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    cv2.imwrite(str(path), np.random.default_rng(seed).integers(0, 255, (size, size, 3)).astype(np.uint8))
+
+
+def test_nested_300w(tmp_path):
+    """Folders as in the archives of 300-W: collections, one photograph with files of several faces, boxes to leave out."""
+    photograph(tmp_path / "helen" / "trainset" / "1_1.jpg", 1)
+    photograph(tmp_path / "helen" / "trainset" / "1_2.jpg", 2)  # another crop, no copy
+    photograph(tmp_path / "afw" / "7_1.jpg", 3)
+    photograph(tmp_path / "afw" / "7_2.jpg", 3)  # the same photograph again
+    photograph(tmp_path / "300W" / "01_Indoor" / "indoor_001.png", 4)
+    for place in ("helen/trainset/1_1", "helen/trainset/1_2", "afw/7_1", "afw/7_2"):
+        write_pts(tmp_path / f"{place}.pts", landmarks())
+    write_pts(tmp_path / "afw" / "7_2.pts", landmarks() + 5)
+    write_pts(tmp_path / "300W" / "01_Indoor" / "indoor_001_1.pts", landmarks())  # faces of one file, numbered
+    write_pts(tmp_path / "300W" / "01_Indoor" / "indoor_001_2.pts", landmarks() - 5)
+    (tmp_path / "300W" / "01_Indoor" / "._indoor_001.pts").write_bytes(b"left by an archive")
+    (tmp_path / "afw" / "ignore.csv").write_text("image,x0,y0,x1,y1\n7_2.jpg,1,2,3,4\n")
+    images = read_faces(tmp_path)
+    assert [(i.path.name, len(i.faces), i.source) for i in images] == [
+        ("indoor_001.png", 2, "300W"),
+        ("7_1.jpg", 2, "afw"),
+        ("1_1.jpg", 1, "helen"),
+        ("1_2.jpg", 1, "helen"),
+    ]
+    np.testing.assert_allclose(images[1].faces[1], images[1].faces[0] + 5)
+    np.testing.assert_array_equal(images[1].ignore, [[1, 2, 3, 4]])
+    assert images[1].mirrored(200).source == "afw" and [i.source for i in read_faces(tmp_path / "helen")] == ["trainset"] * 2
+
+
 def test_coco(tmp_path):
     cv2.imwrite(str(tmp_path / "c.png"), np.zeros((60, 80, 3), np.uint8))
     cv2.imwrite(str(tmp_path / "empty.png"), np.zeros((60, 80, 3), np.uint8))

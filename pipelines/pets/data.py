@@ -1,7 +1,8 @@
-"""Folders of photographs with classes: labels.csv, the official Oxford-IIIT tree, or one subfolder per class."""
+"""Folders of photographs with classes: labels.csv, Oxford-IIIT, Kaggle's names (cat.0.jpg), or one subfolder per class."""
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -74,8 +75,9 @@ class Photographs(Sequence[Photograph]):
 def read_pets(folder: str | Path) -> list[PetFile]:
     """List the photographs of a folder.
 
-    Three layouts: ``labels.csv`` with the columns ``image`` and ``label`` (and, if wanted, ``head_xmin, head_ymin, head_xmax,
-    head_ymax``, ``breed``, ``split``); the official Oxford-IIIT tree (``images/``, ``annotations/``); or one subfolder per class.
+    Four layouts: ``labels.csv`` with the columns ``image`` and ``label`` (and, if wanted, ``head_xmin, head_ymin, head_xmax,
+    head_ymax``, ``breed``, ``split``); the official Oxford-IIIT tree (``images/``, ``annotations/``); files named
+    ``CLASS.NUMBER.jpg``, as Kaggle's "Dogs vs. Cats" (in the folder, or in its subfolder ``train``); or one subfolder per class.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -84,16 +86,29 @@ def read_pets(folder: str | Path) -> list[PetFile]:
         files = _from_table(folder)
     elif (folder / "annotations" / "list.txt").is_file():
         files = _from_official(folder)
+    elif named := _from_names(folder) or _from_names(folder / "train"):
+        files = named
     else:
         files = [PetFile(path, sub.name) for sub in _subfolders(folder) for path in _images(sub)]
     if not files:
         raise ValueError(
-            f"{folder}: no photographs; expected labels.csv, the Oxford-IIIT tree, or one subfolder of images per class"
+            f"{folder}: no photographs; expected labels.csv, the Oxford-IIIT tree, CLASS.NUMBER.jpg, or one subfolder per class"
         )
     classes = sorted({f.label for f in files})
     if len(classes) < 2:
         raise ValueError(f"{folder}: one class only ({classes[0]!r}); expected at least two")
     return files
+
+
+def _from_names(folder: Path) -> list[PetFile]:
+    """Photographs ``CLASS.NUMBER.jpg`` in the order of classes and numbers; none where a name is another."""
+    found = []
+    for path in _images(folder) if folder.is_dir() else []:
+        match = re.fullmatch(r"([^.]+)\.(\d+)", path.stem)
+        if match is None:
+            return []
+        found.append((match[1], int(match[2]), path))
+    return [PetFile(path, label) for label, _, path in sorted(found)]
 
 
 def _subfolders(folder: Path) -> list[Path]:

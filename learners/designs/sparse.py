@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import scipy.sparse as sp
 
-from .base import Design, check_underflow, inverse_scale
+from .base import COMPACT_RATIO, Design, check_underflow, inverse_scale
+
+_BLOCK_ENTRIES = 1 << 22  # of a product at a time: their copy in float64 takes 34 MB
 
 
 def canonical(X):
@@ -17,40 +21,65 @@ def canonical(X):
     return X
 
 
+def _blocks(X: sp.csc_array) -> Iterator[tuple[slice, sp.csc_array]]:
+    """Neighbouring columns of a matrix with few entries in all, as views: products cast float32 to float64, a block at a time."""
+    start, n_features = 0, X.shape[1]
+    while start < n_features:
+        stop = max(start + 1, int(np.searchsorted(X.indptr, X.indptr[start] + _BLOCK_ENTRIES, side="right")) - 1)
+        first, last = X.indptr[start], X.indptr[stop]
+        parts = X.data[first:last], X.indices[first:last], X.indptr[start : stop + 1] - first
+        yield slice(start, stop), sp.csc_array(parts, shape=(X.shape[0], stop - start), copy=False)
+        start = stop
+
+
 class SparseDesign(Design):
     """Linear responses on a scipy sparse matrix, held by columns; centring is applied to the results, so nothing is densified.
+
+    Dropped columns stay stored, with coefficient zero, until few remain: then these are copied together.
 
     Parameters
     ----------
     X : sparse matrix of shape (n_samples, n_features)
-        Of any format.
+        Of any format; one that is held by columns is not copied.
     sample_weight : ndarray of shape (n_samples,)
         Sums to one.
     """
 
     def __init__(self, X, sample_weight: np.ndarray):
-        self.X = canonical(sp.csc_array(X))
+        self.X = canonical(sp.csc_array(X))  # all stored columns
         self.n_samples, self.n_features = self.X.shape
-        mean = np.asarray(self.X.T @ sample_weight)
-        square = self.X.copy()
-        square.data = square.data.astype(np.float64) ** 2
-        second = np.asarray(square.T @ sample_weight)
+        self.stored = np.arange(self.n_features)  # positions of the features among them
+        mean, second = np.empty(self.n_features), np.empty(self.n_features)
+        for columns, part in _blocks(self.X):
+            mean[columns] = part.T @ sample_weight
+            part.data = part.data.astype(np.float64) ** 2
+            second[columns] = part.T @ sample_weight
         check_underflow(mean, second)
         self.mean = mean[:, None]
         self.inv = inverse_scale(np.maximum(second - mean**2, 0.0), second)
 
     def scores(self, coef):
         raw = coef[:, 0] * self.inv[:, None]
-        return self.X @ raw - self.mean[:, 0] @ raw
+        every = np.zeros((self.X.shape[1], raw.shape[1]))
+        every[self.stored] = raw
+        total = np.zeros((self.n_samples, raw.shape[1]))
+        for columns, part in _blocks(self.X):
+            total += part @ every[columns]
+        return total - self.mean[:, 0] @ raw
 
     def gradient(self, residual):
-        return self._standardised((self.X.T @ residual)[:, None], residual)
+        product = np.empty((self.X.shape[1], residual.shape[1]))
+        for columns, part in _blocks(self.X):
+            product[columns] = part.T @ residual
+        return self._standardised(product[self.stored][:, None], residual)
 
     def keep(self, kept):
         new = self._subset(kept)
-        new.X = self.X[:, kept]
+        new.stored = self.stored[kept]
+        if len(kept) * COMPACT_RATIO < self.X.shape[1]:
+            new.X, new.stored = self.X[:, new.stored], np.arange(len(kept))
         new.mean, new.inv = self.mean[kept], self.inv[kept]
         return new
 
     def matrix(self):
-        return (self.X.toarray() - self.mean[:, 0]) * self.inv
+        return (self.X[:, self.stored].toarray() - self.mean[:, 0]) * self.inv

@@ -212,3 +212,49 @@ def power_step(booster, weight, allowed):
         shift = max(-smallest, 0.0)
     support, values, _ = truncated_power(columns_product, vector, booster.kappa, shift)
     return support, values
+
+
+def sgd_step(booster, weight, allowed, n_bursts=30, burst_size=64, rate=1.0, rejection=0.7):
+    """Sparse leading eigenvector by stochastic (Oja) steps: sampled rows with one neighbour of each kind, and informative
+    truncation.
+
+    After each burst entry j of the vector is shrunk by g k_j, with k_j the number of sampled differences in which column j is
+    not zero, and g the quantile of the burst's updates per occurrence that rejects the wanted fraction (Ma (thesis), sections 3.3.1
+    and 3.3.3); the fraction falls linearly to zero. At the end the kappa largest entries remain.
+    """
+    columns, rng = booster.columns, booster.random_state
+    dtype = columns.base.dtype
+    total = weight.sum()
+    vector = booster.leading
+    if vector is None:
+        vector = rng.standard_normal(columns.n_columns).astype(dtype)
+        n_bursts *= 5
+    vector = np.pad(vector, (0, columns.n_columns - len(vector)))
+    vector /= np.linalg.norm(vector)
+    for burst in range(n_bursts):
+        anchors = rng.choice(len(weight), burst_size, p=weight / total)
+        step = np.zeros(columns.n_columns, dtype=dtype)
+        count = np.zeros(columns.n_columns)
+        for sign, rows in ((1.0, booster.other), (-1.0, booster.same)):
+            near = rows[anchors, rng.randint(rows.shape[1], size=burst_size)]
+            known = near >= 0
+            difference = columns.differences(anchors[known], near[known])
+            step += sign * difference.transposed_times(difference.times(vector))
+            count += difference.occurrences()
+        if allowed is not None:
+            step *= allowed
+        norm = np.linalg.norm(step)
+        if norm == 0.0:
+            continue
+        step *= rate / (np.sqrt(1.0 + burst) * norm)
+        vector = vector + step
+        seen = count > 0
+        gravity = np.quantile(np.abs(step[seen]) / count[seen], rejection * (1.0 - (burst + 1) / n_bursts))
+        shrunk = np.sign(vector) * np.maximum(np.abs(vector) - gravity * count, 0.0)
+        vector = (shrunk if shrunk.any() else vector).astype(dtype)
+        vector /= np.linalg.norm(vector)
+    booster.leading = vector
+    support = strongest(np.abs(vector), booster.kappa)
+    values = vector[support].astype(np.float64)
+    support, values = support[values != 0.0], values[values != 0.0]
+    return support, values / np.linalg.norm(values)

@@ -87,11 +87,12 @@ class ImageClassifier:
         self.classes, y = _codes(labels)
         if X is None:
             X = self.features.fit(photographs).transform(photographs)
+        X = X.tocsc()  # as the learner holds it: neither it nor the folds are copied again
         self.scorers, self.info = {}, dict(self.info)
         self._learn(WHOLE, X, y)
         if self.features.head_words_ is not None:
             head = X[:, self.features.n_whole : self.features.n_whole + self.features.n_words]
-            boxed = np.diff(head.indptr) > 0
+            boxed = np.bincount(head.indices, minlength=len(y)) > 0
             if min(np.bincount(y[boxed], minlength=len(self.classes))) >= 2:
                 self._learn(HEADS, X[boxed], y[boxed])
         return self
@@ -116,10 +117,10 @@ class ImageClassifier:
             return np.delete(every, slice(n_words, n_whole))
         return every if self.features.head_words_ is None else np.delete(every, slice(n_whole, n_whole + n_words))
 
-    def _learn(self, part: str, X: sp.csr_matrix, y: np.ndarray) -> None:
+    def _learn(self, part: str, X: sp.csc_matrix, y: np.ndarray) -> None:
         """Fit one part; its cross-validated scores give the temperature and the error in ``info``."""
         columns = self.columns(part)
-        part_X = X[:, columns]
+        part_X = X if len(columns) == X.shape[1] else X[:, columns]
         n_folds = min(N_FOLDS, int(np.bincount(y).min()))
         probabilities = np.zeros((len(y), len(self.classes)))
         scores = np.zeros_like(probabilities)

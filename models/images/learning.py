@@ -12,10 +12,7 @@ from scipy.special import log_softmax
 from ...learners import FSAClassifier, Prior, Schedule, SDist
 from .scorers import AdditiveScorer, MetricScorer, Scorer
 
-METHODS = ("fsa", "piecewise", "sdist", "both", "sdist-sgd")
-
-# SDist of all columns, by cross-validation on the training photographs of the shipped model (docs/experiments/pets.md).
-ALL_COLUMNS = {"solver": "sgd", "kappa": 20, "n_steps": 60, "learning_rate": 0.1, "n_neighbors_predict": 15}
+METHODS = ("fsa", "piecewise", "sdist", "both")
 
 
 @dataclass(frozen=True)
@@ -24,9 +21,9 @@ class ClassifierSettings:
 
     Parameters
     ----------
-    method : {"fsa", "piecewise", "sdist", "both", "sdist-sgd"}, default "fsa"
-        FSA with linear or with piecewise-linear responses; sDist on the columns that linear FSA selects; the mean of the
-        probabilities of linear FSA and sDist; or sDist on all columns by stabilised truncated SGD, as Ma (thesis) does.
+    method : {"fsa", "piecewise", "sdist", "both"}, default "fsa"
+        FSA with linear or with piecewise-linear responses; sDist on the columns that linear FSA selects; or the mean of the
+        probabilities of linear FSA and sDist.
     n_features_to_select : int, default 500
         Number of columns that the model uses, at least 1.
     shrinkage : float, default 0.03
@@ -58,16 +55,14 @@ class ClassifierSettings:
             raise ValueError(f"method={self.method!r}; expected one of {', '.join(METHODS)}")
         if self.n_features_to_select < 1:
             raise ValueError(f"n_features_to_select={self.n_features_to_select}; expected at least 1")
-        if self.max_order < 1:
-            raise ValueError(f"max_order={self.max_order}; expected at least 1")
 
-    def learn(self, X: sp.csr_matrix, y: np.ndarray) -> list[Scorer]:
+    def learn(self, X: sp.csr_matrix | sp.csc_matrix, y: np.ndarray) -> list[Scorer]:
         """Fit to rows of columns.
 
         Parameters
         ----------
-        X : CSR matrix of shape (n_photographs, n_columns)
-            Made dense (float32) for FSA: a quarter of the entries are not zero, so CSR saves no more than half of the memory.
+        X : CSR or CSC matrix of shape (n_photographs, n_columns)
+            Held by columns (CSC) it is not copied. Stays sparse, but for method "piecewise", which takes a dense copy (float32).
         y : ndarray of shape (n_photographs,), int
             Classes.
 
@@ -76,9 +71,6 @@ class ClassifierSettings:
         list of scorers
             Their probabilities are averaged.
         """
-        if self.method == "sdist-sgd":
-            settings = ALL_COLUMNS | {"max_order": self.max_order, "n_features_to_select": self.n_features_to_select}
-            return [MetricScorer.of(SDist(**settings, random_state=0).fit(X, y), X, y)]
         fsa = FSAClassifier(
             min(self.n_features_to_select, X.shape[1]),
             response="piecewise" if self.method == "piecewise" else "linear",
@@ -86,7 +78,7 @@ class ClassifierSettings:
             schedule=Schedule(mu=self.mu),
             n_steps=self.n_steps,
             polish=None,
-        ).fit(X.toarray(), y)
+        ).fit(X.toarray() if self.method == "piecewise" else X, y)
         additive = AdditiveScorer.of(fsa)
         if self.method in ("fsa", "piecewise"):
             return [additive]
@@ -94,7 +86,7 @@ class ClassifierSettings:
         return [metric] if self.method == "sdist" else [additive, metric]
 
 
-def metric_on(X: sp.csr_matrix, y: np.ndarray, columns: np.ndarray, max_order: int) -> MetricScorer:
+def metric_on(X: sp.csr_matrix | sp.csc_matrix, y: np.ndarray, columns: np.ndarray, max_order: int) -> MetricScorer:
     """SDist with its default solver on some columns of X, as a scorer of the rows of X."""
     part = X[:, columns].toarray().astype(np.float64)
     return MetricScorer.of(SDist(kappa=10, max_order=max_order, random_state=0).fit(part, y), part, y).renumbered(columns)

@@ -195,3 +195,22 @@ def test_hat_basis_is_a_partition_of_one():
         assert (hat_basis(n_bins, missing=True)[255] == np.eye(n_bins + 2)[-1]).all()
     with pytest.raises(ValueError, match="n_bins=127 is out of range; expected 1 to 126"):
         sublevels(127)
+
+
+def test_sparse_products_in_blocks(monkeypatch):
+    """Products of few entries at a time, and columns that are dropped but still stored, give what the whole gives."""
+    rng = np.random.default_rng(0)
+    X = sp.random(40, 30, 0.3, format="csc", random_state=0, dtype=np.float32)
+    weight = np.full(40, 1 / 40)
+    whole = SparseDesign(X, weight)
+    monkeypatch.setattr("annealed.learners.designs.sparse._BLOCK_ENTRIES", 25)
+    parts = SparseDesign(X, weight)
+    for kept in (np.arange(30), np.arange(0, 30, 2), np.arange(0, 30, 5)):  # all stored; half of those; copied together
+        one, two = (design.keep(kept) for design in (whole, parts))
+        coef, residual = rng.normal(size=(len(kept), 1, 2)), rng.normal(size=(40, 2))
+        expected = (X.toarray()[:, kept] - whole.mean[kept, 0]) * whole.inv[kept]
+        np.testing.assert_allclose(two.matrix(), expected)
+        np.testing.assert_allclose(two.scores(coef), expected @ coef[:, 0], atol=1e-12)
+        np.testing.assert_allclose(two.gradient(residual)[:, 0], expected.T @ residual, atol=1e-12)
+        np.testing.assert_allclose(one.scores(coef), two.scores(coef), atol=1e-12)
+    assert two.X.shape == (40, 6) and parts.keep(np.arange(15)).X is parts.X

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
@@ -46,8 +45,7 @@ class ShapeModel:
     mean : ndarray of shape (n, 2)
         Mean shape in units of the IED.
     covariance : ndarray of shape (2 n, 2 n)
-        Of the deviations x0, y0, x1, y1, ... after alignment on the anchors. The rows of the anchors suffice where these come
-        first.
+        Of the deviations x0, y0, x1, y1, ... after alignment on the anchors.
     noise : float
         Standard deviation of a detected anchor, in IED.
     """
@@ -58,7 +56,7 @@ class ShapeModel:
     covariance: np.ndarray
     noise: float
 
-    @cached_property
+    @property
     def mean_points(self) -> np.ndarray:
         """The mean shape as complex numbers (n,)."""
         return self.mean[:, 0] + 1j * self.mean[:, 1]

@@ -4,7 +4,7 @@ All models are fitted to the mined windows of the last round of one training (it
 photographs: average precision at 5% and 10% of the inter-eye distance, and the difference to annealing with a 95% interval from
 a paired bootstrap over photographs.
 
-    python benchmarks/faces_selection.py --data shared/data/faces --checkpoint MODEL.checkpoint --keypoint left_eye
+    python benchmarks/faces_selection.py --data DATA/faces --checkpoint MODEL.checkpoint --keypoint left_eye
 """
 
 import argparse

@@ -1,1 +1,0 @@
-"""Training of what stands on the detectors of single keypoints: assembly, refinement and probabilities of whole faces."""

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ..console import one_line_errors
+from ..console import complain, one_line_errors
 
 
 def register(app: typer.Typer) -> None:
@@ -30,4 +30,10 @@ def serve(
         import uvicorn  # noqa: F401
     except ModuleNotFoundError as error:
         raise ValueError(f"annealed serve needs {error.name} (pip install 'annealed[serve]')") from None
-    run(host, port, workers, open_page, lambda url: typer.echo(f"annealed: {url} (Ctrl-C ends it)"))
+
+    def announce(url: str) -> None:
+        typer.echo(f"annealed: {url} (Ctrl-C ends it)")
+        if host not in ("localhost", "::1") and not host.startswith("127."):
+            complain(f"--host {host}: whoever can reach this computer may ask; there is no password")
+
+    run(host, port, workers, open_page, announce)

@@ -30,6 +30,9 @@ for (const [i, tab] of tabs.entries()) {
   });
 }
 
+// A file that misses its panel is not opened in place of the page.
+for (const type of ["dragover", "drop"]) window.addEventListener(type, (event) => event.preventDefault());
+
 const panel = (name) => document.getElementById("panel-" + name);
 connect(panel("faces"), {
   show: showFaces,

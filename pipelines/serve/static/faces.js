@@ -8,6 +8,7 @@ const COLOURS = {
 };
 const SHAPES = { "2h": "side by side", "2v": "above, below", "3h": "a stripe down", "3v": "a stripe across", 4: "checkerboard", centre: "a spot", hog: "edges" };
 const words = (name) => name.replace("_", " ");
+const degrees = (radians) => `${Math.round(radians * 180 / Math.PI)}°`.replace("-", "−");
 let features = null;
 let now = null;
 
@@ -48,6 +49,8 @@ function draw() {
   const people = answer.faces ? `${faces.length} face${faces.length === 1 ? "" : "s"}, ` : "";
   part(".facts").textContent = `${people}${found.length} keypoint${found.length === 1 ? "" : "s"} in ${answer.width} × ${answer.height} pixels. ` +
     `Searched in ${seconds(answer.seconds)}` + (now.waited > 2 * answer.seconds + 1 ? `, ${seconds(now.waited)} with everything else.` : ".");
+  part(".poses").textContent = faces.slice(0, 4).map((face, i) => `Face ${i + 1}: ${Math.round(100 * face.probability)}\u00a0%` +
+    Object.entries(face.pose).map(([name, angle]) => `, ${name}\u00a0${degrees(angle)}`).join("") + ".").join(" ");
   legend(counts);
   if (now.chosen && !found.includes(now.chosen)) show(null);
 }

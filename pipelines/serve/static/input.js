@@ -86,6 +86,7 @@ export function connect(panel, { show, fields, prepare = () => {} }) {
       result.hidden = false;
       panel.classList.add("has-result");
       await show(panel, answer, file, (performance.now() - start) / 1000);
+      if (result.getBoundingClientRect().top > window.innerHeight - 200) result.scrollIntoView({ block: "start" });
     } catch (problem) {
       if (mine === running && problem.name !== "AbortError") fail(problem);
       else if (mine === running) say("Cancelled.");

@@ -33,15 +33,20 @@ function header(text) {
   return found.filter(Boolean);
 }
 
+// The report is as high as its content, whatever its width.
+const sizes = new ResizeObserver(([{ target }]) => {
+  const { document } = target.contentWindow;
+  target.style.height = Math.ceil(document.documentElement.getBoundingClientRect().height + 64) + "px";
+});
+
 export async function showSelect(panel, answer, file, waited) {
   const part = (selector) => panel.querySelector(selector);
   const k = answer.n_columns;
   part(".facts").textContent = `${k} column${k === 1 ? "" : "s"} chosen from ${answer.n_rows} rows in ${Math.round(waited)} s.`;
   const frame = part(".report");
   await new Promise((done) => { frame.onload = done; frame.srcdoc = answer.report; });
-  const grow = () => { frame.style.height = frame.contentDocument.documentElement.scrollHeight + 4 + "px"; };
-  grow();
-  new ResizeObserver(grow).observe(frame);
+  sizes.disconnect();
+  sizes.observe(frame);
   const { report, ...record } = answer;
   const stem = file.name.replace(/\.[^.]*$/, "");
   part(".downloads").replaceChildren(

@@ -17,7 +17,7 @@ from .fields import Fields
 from .limits import LIMITS
 from .pictures import jpeg_url
 
-FIELDS = ("keypoint", "threshold", "min_size", "max_size", "mode", "context", "picture")
+FIELDS = ("keypoint", "threshold", "min_size", "max_size", "mode", "picture")
 N_FEATURES = 11  # shown of each keypoint, the strongest
 
 
@@ -57,9 +57,8 @@ def _options(fields: Fields) -> dict[str, Any]:
         "threshold": fields.number("threshold"),
         "min_size": fields.number("min_size"),
         "max_size": fields.number("max_size"),
-        "shape_regression": fields.flag("context", True),
     }
-    mode = detector().check_mode(fields.text("mode"), options["keypoints"], options["shape_regression"])
+    mode = detector().check_mode(fields.text("mode"), options["keypoints"])
     detector().pyramid(np.zeros((1, 1, 3), np.uint8), options["min_size"], options["max_size"])
     return options | {"mode": mode}
 

@@ -2,13 +2,19 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-torch test-oldest test-newest campaign
+.PHONY: demo test docs test-torch test-oldest test-newest campaign release-check
 demo: .venv/installed
 	$(BIN)/annealed faces detect --overlay demo.png
 	@echo "The picture with the keypoints: demo.png"
 
 test: .venv/installed-test
 	$(BIN)/python -m pytest
+
+# The documentation site: build/site/index.html. It runs the examples of the gallery.
+docs: .venv/installed-docs
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -c docs -b html . build/site
+	$(BIN)/python .ci/site_links.py build/site
+	@echo "The site: build/site/index.html"
 
 # The tests of torch's designs. TORCH names another build, as in: make test-torch TORCH=torch==2.13.0
 TORCH ?= torch
@@ -33,6 +39,10 @@ test-newest:
 campaign: .venv/installed-test
 	ANNEALED_CAMPAIGN_PAGE=docs/reliability.md $(BIN)/python -m pytest -m slow tests/campaign
 
+# The release, rehearsed in clean environments: docs/releasing.md. FULL=1 runs all tests in each, which takes hours.
+release-check:
+	.ci/release.sh
+
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
@@ -40,9 +50,13 @@ campaign: .venv/installed-test
 # The installation is a copy, not a link, so that what runs is what a user gets; any change of source renews it.
 SOURCES := pyproject.toml __init__.py $(shell find learners vision models pipelines -type f -not -name '*.pyc')
 .venv/installed: .venv/bin/python $(SOURCES)
-	$(BIN)/python -m pip install --quiet .
+	$(BIN)/python -m pip install --quiet ".[vision]"
 	@touch $@
 
 .venv/installed-test: .venv/bin/python $(SOURCES)
 	$(BIN)/python -m pip install --quiet ".[test]"
+	@touch $@ .venv/installed
+
+.venv/installed-docs: .venv/bin/python $(SOURCES)
+	$(BIN)/python -m pip install --quiet ".[docs]"
 	@touch $@ .venv/installed

@@ -3,9 +3,9 @@
 from importlib import import_module
 from typing import Any
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
-# Public name -> the room that defines it. Resolved on first use: `import annealed` stays cheap, and nothing of ours is
+# Public name -> the package that defines it. Resolved on first use: `import annealed` stays cheap, and nothing of ours is
 # imported when a test runner executes this file under the checkout's own folder name.
 _PUBLIC = {
     "FSAClassifier": "learners",

@@ -1,18 +1,15 @@
-"""Seconds per photograph of every mode of the face detector, and OpenCV 4's eye cascades on the same photographs.
+"""Seconds per photograph of every mode of the face detector (beside other detectors: ``faces_comparison.py``).
 
-    python benchmarks/faces_speed.py [--data DATA/faces] [--model faces] [--opencv4 PYTHON]
+    python benchmarks/faces_speed.py [--data DATA/faces] [--model faces]
 
 Twenty photographs of the test set, brought to 640x480 (the rest of the frame repeats the border). One thread, process time, the
-median over photographs of the better of two warm runs; the machine's other work is not seen but felt. ``--opencv4``: an
-interpreter with ``opencv-python-headless<5``.
+median over photographs of the better of two warm runs; the machine's other work is not seen but felt.
 """
 
 import argparse
-import json
 import os
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -66,7 +63,6 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("ANNEALED_DATA", ".")) / "faces")
     parser.add_argument("--model", default="faces")
-    parser.add_argument("--opencv4")
     parser.add_argument("--cold", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     cv2.setNumThreads(1)
@@ -110,18 +106,6 @@ def main():
     recall, false = eyes([np.array([(d.x, d.y) for d in f]).reshape(-1, 2) for f in found], photographs, images)
     took = seconds(lambda image: detector.detect(image, names, mode=mode), pixels)
     print(f"both eyes, {mode}, default threshold: recall {recall:.3f}, {false:.2f} false per photograph, {took:.3f} s", flush=True)
-    if options.opencv4:
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "photographs.npz"
-            np.savez(path, images=np.stack(pixels))
-            script = Path(__file__).with_name("opencv_eyes.py")
-            ran = subprocess.run([options.opencv4, script, path], capture_output=True, text=True, check=True)
-        for line in ran.stdout.splitlines():
-            row = json.loads(line)
-            centres = [np.array([(x + w / 2 - 0.5, y + h / 2 - 0.5) for x, y, w, h in boxes]).reshape(-1, 2) for boxes in row["boxes"]]
-            recall, false = eyes(centres, photographs, images)
-            took = float(np.median(row["seconds"]))
-            print(f"OpenCV {row['opencv']} {row['name']}: recall {recall:.3f}, {false:.2f} false per photograph, {took:.3f} s")
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ from .objective.pairwise import PairwiseLogisticLoss
 from .objective.priors import Prior
 from .online.stabilised import StabilizedTruncatedSGDClassifier
 from .online.truncated import FOBOSClassifier, RDAClassifier, TruncatedGradientClassifier
+from .selectors.convex_objective import SparseMinimum, forward_backward_minimise
 from .selectors.forward_backward import ForwardBackwardClassifier, ForwardBackwardRegressor
 from .selectors.logitboost import LogitBoostClassifier
 from .selectors.minimax import MinimaxSparseClassifier
@@ -80,12 +81,14 @@ __all__ = [
     "SparseFourierClassifier",
     "SparseFourierFeatures",
     "SparseFourierRegressor",
+    "SparseMinimum",
     "SquaredLoss",
     "StabilizedTruncatedSGDClassifier",
     "TISPClassifier",
     "TISPRegressor",
     "TruncatedGradientClassifier",
     "VapnikLoss",
+    "forward_backward_minimise",
     "on_dask",
     "on_disk",
     "selection_stability",

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from .common.drawing import pyplot
 from .solvers.schedules import as_schedule, step_counts
 
 _GREY = "0.75"  # of dropped features
@@ -302,18 +303,14 @@ def plot_chains(model, *, output: int = 0, axes=None):
 def _axes(ax):
     if ax is not None:
         return ax
-    from matplotlib import pyplot
-
-    return pyplot.subplots(layout="constrained")[1]
+    return pyplot().subplots(layout="constrained")[1]
 
 
 def _panels(count: int, n_columns: int, sharey: bool = True) -> Any:
-    from matplotlib import pyplot
-
     columns = min(count, n_columns)
     rows = -(-count // columns)
     size = (3.0 * columns, 2.4 * rows)
-    figure, axes = pyplot.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False, sharey=sharey)
+    figure, axes = pyplot().subplots(rows, columns, figsize=size, layout="constrained", squeeze=False, sharey=sharey)
     for spare in axes.ravel()[count:]:
         figure.delaxes(spare)
     return axes.ravel()[:count]

@@ -9,6 +9,7 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.utils import check_random_state, indexable
 
+from .common.drawing import pyplot
 from .common.validation import check_integer
 from .solvers.annealing import strongest
 
@@ -83,9 +84,7 @@ class SelectionStability:
         if names is not None and len(names) != len(self.frequency):
             raise ValueError(f"{len(names)} names; expected one for each of the {len(self.frequency)} features")
         if ax is None:
-            import matplotlib.pyplot as plt
-
-            ax = plt.figure().subplots()
+            ax = pyplot().figure().subplots()
         order = np.argsort(-self.frequency, kind="stable")[:top]
         labels = [f"x{j}" if names is None else str(names[j]) for j in order]
         ax.barh(np.arange(len(order)), self.frequency[order])

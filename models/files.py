@@ -203,6 +203,8 @@ def check_array(
     if array.dtype != np.dtype(dtype) or not fits:
         wanted = tuple("any" if want is None else want for want in shape)
         raise ValueError(f"{path}: damaged (array {name!r} is {array.dtype} {array.shape}, expected {np.dtype(dtype)} {wanted})")
-    if array.dtype.kind == "f" and array.size and not (array.min() >= low and array.max() <= _LARGEST):  # NaN fails both
+    if (
+        array.dtype.kind == "f" and array.size and not (float(array.min()) >= low and float(array.max()) <= _LARGEST)
+    ):  # NaN fails both
         raise ValueError(f"{path}: damaged (array {name!r} has an entry outside {low:g} to {_LARGEST:g}, or that is no number)")
     return array

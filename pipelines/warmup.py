@@ -11,15 +11,16 @@ from ..learners.compilation import compiled_only
 
 
 def warm_faces() -> None:
-    """Detection in all modes, with and without the shape regression."""
+    """Detection in all modes, with and without assembly of faces."""
     from ..models import load_model
+    from ..models.faces.assembly import Assembly
     from ..models.keypoints.guided_search import Mode
     from .faces.detect import sample_photograph
 
     detector = load_model("faces")
     for mode in (None, *Mode):
-        for shape_regression in (True, False):
-            detector.detect(sample_photograph(), mode=mode, shape_regression=shape_regression)
+        for assembly in Assembly:
+            detector.detect(sample_photograph(), mode=mode, assembly=assembly)
 
 
 def warm_motion() -> None:

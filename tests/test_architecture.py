@@ -20,8 +20,8 @@ LEVELS = {
         {"fsa", "kernel_machines", "metric_learning", "online", "selectors", "sequences"},
         {"plots", "stability"},
     ],
-    "vision": [{"images", "pyramid", "tracks.pairs"}, {"tracks", "windows", "words"}],
-    "models": [{"messages"}, {"files", "weights"}, {"images", "keypoints", "motion", "sensors", "tabular"}],
+    "vision": [{"images", "pyramid", "tracks.pairs"}, {"point_histograms", "tracks", "windows", "words"}],
+    "models": [{"messages"}, {"files", "weights"}, {"faces"}, {"images", "keypoints", "motion", "sensors", "tabular"}],
     "pipelines": [
         {"console"},
         {"common"},

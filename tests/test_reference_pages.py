@@ -50,13 +50,6 @@ def test_the_citation_has_the_version():
     assert re.search(rf"^version: {re.escape(version)}$", (DOCS.parent / "CITATION.cff").read_text(), re.MULTILINE)
 
 
-def test_the_indexes_name_every_page():
-    linked = set()
-    for index in (DOCS / "index.md", DOCS / "experiments" / "index.md"):
-        linked |= {(index.parent / target).resolve() for target in re.findall(r"\]\(([\w/.]+\.md)", index.read_text())}
-    assert not set(DOCS.rglob("*.md")) - linked - {DOCS / "index.md"}
-
-
 def test_the_architecture_names_every_folder():
     root = DOCS.parent
     packages = ("learners", "vision", "models", "pipelines")

@@ -1,8 +1,14 @@
 """Pixels and tracks in, numbers out: pyramid, integral images, the feature pool and its dense scan, dense SIFT and visual words.
 
-The names are listed in ``__init__.pyi`` and imported when they are first used.
+The names are listed in ``__init__.pyi`` and imported when they are first used. What is needed comes with the extra ``vision``.
 """
 
+from importlib.util import find_spec
+
 import lazy_loader
+
+for _package, _name in {"cv2": "OpenCV", "PIL": "Pillow"}.items():
+    if find_spec(_package) is None:
+        raise ModuleNotFoundError(f"photographs, videos and tracks need {_name}: pip install 'annealed[vision]'", name=_package)
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

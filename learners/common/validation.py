@@ -7,6 +7,7 @@ import warnings
 from numbers import Integral, Real
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.utils import check_array
 
 from ..compilation import all_threads
@@ -35,6 +36,35 @@ def number_to_keep(k: int | float, n_features: int, what: str = "features") -> i
     if k > n_features:
         warnings.warn(f"n_features_to_select={k} is more than the {n_features} {what}; all are kept", stacklevel=2)
     return min(int(k), n_features)
+
+
+def check_finite(X) -> None:
+    """Complain in one line, with the place, about the first NaN or infinity in a dense or CSR matrix.
+
+    Raises
+    ------
+    ValueError
+        If there is one.
+
+    Examples
+    --------
+    >>> check_finite(np.array([[0.0, 1.0], [2.0, np.nan]]))
+    Traceback (most recent call last):
+    ...
+    ValueError: X contains NaN (row 1, column 1); expected finite numbers
+    """
+    values = X.data if sp.issparse(X) else X
+    wrong = ~np.isfinite(values)
+    if not wrong.any():
+        return
+    if sp.issparse(X):
+        at = int(wrong.argmax())
+        row, column, value = int(np.searchsorted(X.indptr, at, side="right")) - 1, X.indices[at], values[at]
+    else:
+        row, column = np.unravel_index(int(wrong.argmax()), values.shape)
+        value = values[row, column]
+    what = "NaN" if np.isnan(value) else "infinity"
+    raise ValueError(f"X contains {what} (row {row}, column {column}); expected finite numbers")
 
 
 def check_integer(name: str, value, least: int, most: int | None = None) -> None:

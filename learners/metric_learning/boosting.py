@@ -9,8 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..objective.losses import ExponentialLoss
-from .directions import margins, power_step, sgd_step
+from .directions import margins, power_step
 from .neighbours import same_and_other_neighbours
+from .stochastic_direction import sgd_step
 
 SOLVERS = {"power": power_step, "sgd": sgd_step}
 LOSS = ExponentialLoss()

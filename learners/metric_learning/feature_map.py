@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 from collections import Counter
 
 import numpy as np
 import scipy.sparse as sp
+
+DENSE_VALUES = 1 << 24  # of restricted sparse columns that are made dense: at most 128 MiB
 
 
 class FeatureMap:
@@ -149,21 +150,11 @@ class ExpandedColumns:
         out[:, ~plain] = self._extra[:, which[~plain] - self.n_base]
         return out
 
-    def differences(self, i, j):
-        """Rows i minus rows j of the map, as columns of their own."""
-        part = copy.copy(self)
-        part.base = self.base[i] - self.base[j]
-        part._extra = self._extra[i] - self._extra[j]
-        return part
-
-    def occurrences(self):
-        """Rows in which each column is not zero."""
-        if sp.issparse(self.base):
-            head = np.bincount(self.base.indices, minlength=self.n_base)
-        else:
-            head = np.count_nonzero(self.base, axis=0)
-        q = self.n_columns - self.n_base
-        return np.concatenate([head, np.count_nonzero(self._extra[:, :q], axis=0)])
+    def restricted(self, which):
+        """The columns ``which`` alone (ascending), for differences of rows."""
+        plain = which[which < self.n_base]
+        base = self.base if len(plain) == self.n_base else self.base[:, plain]
+        return RestrictedColumns(base, self._extra[:, which[len(plain) :] - self.n_base])
 
     def add_products(self, left, right):
         """Add the products of columns of ``left`` with columns of ``right`` that are new, not too long and not constant."""
@@ -190,3 +181,18 @@ class ExpandedColumns:
         self._extra[:, q] = column / scale
         self.features.monomials.append(product)
         self.features.monomial_scale.append(scale)
+
+
+class RestrictedColumns:
+    """Some columns of the training rows: dense or CSR ones of X, then products."""
+
+    def __init__(self, base, extra):
+        small = sp.issparse(base) and base.shape[0] * base.shape[1] <= DENSE_VALUES
+        self.base = base.toarray() if small else base
+        self.extra = extra
+
+    def differences(self, i, j):
+        """Rows i minus rows j, dense (len(i), n_columns)."""
+        part = self.base[i] - self.base[j]
+        part = part.toarray() if sp.issparse(part) else part
+        return np.hstack([part, self.extra[i] - self.extra[j]]) if self.extra.shape[1] else part

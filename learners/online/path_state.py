@@ -26,7 +26,7 @@ class PathState:
     n_features: int
     total: np.ndarray  # (n_active + 1,): sum over ``summed`` paths and stages of the coefficients and, at last, intercept
     summed: int = 0
-    stage: int = 0
+    rows: int = 0  # of all stages so far, in each path
     seen: int = 0  # rows of the present stage so far, in each path
     gravity: float = 0.0
     history: list = field(default_factory=list)  # (features active, gravity) of each stage

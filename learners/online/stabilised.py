@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from math import ceil
+from math import ceil, log
 from typing import Any
 
 import numpy as np
@@ -78,6 +78,9 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         gamma of eq. (3.14): how fast the rejection falls with the fraction of active features; 0 is proportional.
     burst_size : int, default 5
         K, at least 1: rows per burst.
+    burst_growth : float or None, default None
+        alpha of section 3.5, in (0, 1): the bursts of a stage have K log(1 / (alpha d)) rows, rounded up, at a fraction d of active
+        features; exp(-1) begins with K, less with longer bursts. None: always K rows.
     n_bursts : int, default 5
         n_K, at least 1: bursts per stage.
     n_paths : int, default 16
@@ -133,6 +136,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         rejection=0.05,
         annealing=0.0,
         burst_size=5,
+        burst_growth=None,
         n_bursts=5,
         n_paths=16,
         min_bursts=0,
@@ -150,6 +154,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         self.rejection = rejection
         self.annealing = annealing
         self.burst_size = burst_size
+        self.burst_growth = burst_growth
         self.n_bursts = n_bursts
         self.n_paths = n_paths
         self.min_bursts = min_bursts
@@ -163,6 +168,8 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
             check_integer(name, getattr(self, name), 1)
         check_integer("min_bursts", self.min_bursts, 0)
         check_real("learning_rate", self.learning_rate, 0.0, above=True)
+        if self.burst_growth is not None:
+            check_real("burst_growth", self.burst_growth, 0.0, 1.0, above=True, below=True)
         if self.refit is not None:
             check_real("refit", self.refit, 0.0, above=True)
         if self.selection not in ("annealed", "threshold"):
@@ -181,8 +188,8 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         rows = ShrinkingRows(X, state.columns)
         state.total[:], state.summed = 0.0, 0
         n, p = X.shape
-        per_stage = self.burst_size * self.n_bursts
-        n_stages = self.n_stages if streaming else max(1, ceil(n_passes * n / per_stage))
+        shortest = self.burst_size * self.n_bursts  # rows of a stage whose bursts do not grow
+        n_stages = self.n_stages if streaming else max(1, ceil(n_passes * n / shortest))
         targets = step_counts(as_schedule(self.schedule, self._mu), p, self._k, n_stages)
         number, h = margin_code(self.loss)
         rate = self.learning_rate / self._row_length
@@ -199,12 +206,14 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
                     orders = np.array([rng.permutation(n) for rng in state.rngs])
                     position = 0
                     bar.update()
+                burst = self._burst(state)
+                per_stage = burst * self.n_bursts
                 take = min(per_stage - state.seen, orders.shape[1] - position)
                 part = np.ascontiguousarray(orders[:, position : position + take])
 
-                def work(thread, part=part, bursts=bursts):
+                def work(thread, part=part, bursts=bursts, burst=burst):
                     kernels.stabilised_stage(  # type: ignore[call-arg]
-                        *rows.arrays, y, weight, part, int(self.burst_size), number, h, rate, bool(self.fit_intercept),
+                        *rows.arrays, y, weight, part, burst, number, h, rate, bool(self.fit_intercept),
                         state.gravity, state.coef, state.intercept, bursts[thread], *scratch[thread],
                         state.pool, state.pooled, state.strides, bounds[thread], bounds[thread + 1],
                     )  # fmt: skip
@@ -216,8 +225,9 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
                 position += take
                 left -= take
                 state.seen += take
+                state.rows += take
                 if state.seen >= per_stage or (left == 0 and not streaming):
-                    target = int(targets[min(state.stage, len(targets) - 1)])
+                    target = int(targets[min(ceil(state.rows / shortest), len(targets)) - 1])
                     if self._is_due(state.n_active, target, last=left == 0 and not streaming):
                         _gather(bursts)
                         stay = self._judge(state, target)
@@ -231,6 +241,12 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         _gather(bursts)
         if self.refit is not None and not streaming:
             self._fit_again(state, X, y, weight)
+
+    def _burst(self, state):
+        """Rows of a burst of the present stage, K_s of section 3.5."""
+        if self.burst_growth is None:
+            return int(self.burst_size)
+        return max(1, ceil(self.burst_size * log(state.n_features / (self.burst_growth * state.n_active))))
 
     def _is_due(self, n_active, target, last):
         """Whether a stage evaluates all features at its end: for the annealed stages only when enough of them are to leave."""
@@ -247,7 +263,6 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         state.gravity = float(np.partition(updates, place)[place]) if len(updates) and beta > 0 else 0.0
         state.pooled[:] = 0
         state.strides[:] = 1
-        state.stage += 1
         state.seen = 0
 
     def _judge(self, state, target):

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..common.constructors import InheritsParameters
 from ..common.docstrings import fill_docstring
 from ..common.targets import class_codes
-from ..common.validation import check_choice, check_integer, check_real, check_sample_weight
+from ..common.validation import check_choice, check_finite, check_integer, check_real, check_sample_weight
 from ..objective.chain import ChainLoss, chain_terms
 from .problem import ChainFit, ChainProblem, minimise
 from .rows import Sequences, find_sequences, sequence_weights
@@ -126,7 +126,8 @@ class BaseCRF(InheritsParameters, ClassifierMixin, BaseEstimator):
             One class only, NaN, lengths that do not add up, weights that differ within a sequence, a parameter out of range.
         """
         self._check_parameters()
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False)
+        check_finite(X)
         sequences = find_sequences(X.shape[0], lengths, sequence)
         self.classes_, codes = class_codes(y)
         weight = sequences.ordered(check_sample_weight(sample_weight, X.shape[0]))
@@ -154,7 +155,8 @@ class BaseCRF(InheritsParameters, ClassifierMixin, BaseEstimator):
     def _scores(self, X, lengths, sequence) -> tuple[np.ndarray, Sequences, ChainLoss]:
         """Scores of the rows, sequence after sequence, and the loss of these sequences."""
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False, ensure_all_finite=False)
+        check_finite(X)
         sequences = find_sequences(X.shape[0], lengths, sequence)
         scores = sequences.ordered(X @ self.coef_.T + self.intercept_)
         return scores, sequences, ChainLoss(np.diff(sequences.offsets), self.transitions_)

@@ -12,7 +12,10 @@ from scipy.special import log_softmax
 from ...learners import FSAClassifier, Prior, Schedule, SDist
 from .scorers import AdditiveScorer, MetricScorer, Scorer
 
-METHODS = ("fsa", "piecewise", "sdist", "both")
+METHODS = ("fsa", "piecewise", "sdist", "both", "sdist-sgd")
+
+# SDist of all columns, by cross-validation on the training photographs of the shipped model (docs/experiments/pets.md).
+ALL_COLUMNS = {"solver": "sgd", "kappa": 20, "n_steps": 60, "learning_rate": 0.1, "n_neighbors_predict": 15}
 
 
 @dataclass(frozen=True)
@@ -21,9 +24,9 @@ class ClassifierSettings:
 
     Parameters
     ----------
-    method : {"fsa", "piecewise", "sdist", "both"}, default "fsa"
-        FSA with linear or with piecewise-linear responses; sDist on the columns that linear FSA selects; or the mean of the
-        probabilities of linear FSA and sDist.
+    method : {"fsa", "piecewise", "sdist", "both", "sdist-sgd"}, default "fsa"
+        FSA with linear or with piecewise-linear responses; sDist on the columns that linear FSA selects; the mean of the
+        probabilities of linear FSA and sDist; or sDist on all columns by stabilised truncated SGD, as Ma (thesis) does.
     n_features_to_select : int, default 500
         Number of columns that the model uses, at least 1.
     shrinkage : float, default 0.03
@@ -55,6 +58,8 @@ class ClassifierSettings:
             raise ValueError(f"method={self.method!r}; expected one of {', '.join(METHODS)}")
         if self.n_features_to_select < 1:
             raise ValueError(f"n_features_to_select={self.n_features_to_select}; expected at least 1")
+        if self.max_order < 1:
+            raise ValueError(f"max_order={self.max_order}; expected at least 1")
 
     def learn(self, X: sp.csr_matrix | sp.csc_matrix, y: np.ndarray) -> list[Scorer]:
         """Fit to rows of columns.
@@ -71,6 +76,9 @@ class ClassifierSettings:
         list of scorers
             Their probabilities are averaged.
         """
+        if self.method == "sdist-sgd":
+            settings = ALL_COLUMNS | {"max_order": self.max_order, "n_features_to_select": self.n_features_to_select}
+            return [MetricScorer.of(SDist(**settings, random_state=0).fit(X, y), X, y)]
         fsa = FSAClassifier(
             min(self.n_features_to_select, X.shape[1]),
             response="piecewise" if self.method == "piecewise" else "linear",

@@ -5,43 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ...vision.images import as_rgb
 from ...vision.pyramid import Level
 from ...vision.windows.feature_pool import FeaturePool
+from ..faces.assembly import Assembly
+from ..faces.face_finder import Face, FaceFinder
+from ..faces.probabilities import log_odds_of, probability_of
 from ..files import check_settings, read_model, reading, write_model
+from .detections import Detection, Found, best_of_each
 from .guided_search import Mode
 from .non_maximum_suppression import DEFAULT_REFERENCE_IED
 from .serialisation import read_parts, write_parts
-from .shape_regression import ShapeRegressor
 from .window_search import WindowSearch
 
 KIND = "keypoint detector"
 
-
-class Detection(NamedTuple):
-    """One detected keypoint.
-
-    Parameters
-    ----------
-    keypoint : str
-        Its name.
-    x, y : float
-        Position in image pixels.
-    score : float
-        The greater the surer.
-    size : float
-        Side of the detection window in image pixels.
-    """
-
-    keypoint: str
-    x: float
-    y: float
-    score: float
-    size: float
+_EXPLAINED = 0.15  # IED: a candidate this near to the same keypoint of a face belongs to it. A choice
 
 
 @dataclass
@@ -53,7 +36,7 @@ class KeypointDetector(WindowSearch):
     Parameters
     ----------
     models : dict of str to KeypointModel
-        One sparse model per keypoint.
+        One sparse model per keypoint that is searched in windows.
     pool : FeaturePool
         The pool that the models' features belong to.
     scales_per_octave : int, default 4
@@ -68,8 +51,8 @@ class KeypointDetector(WindowSearch):
         What the mode "prune+regress" needs besides, for all keypoints.
     reference_ied : float, default 28.3
         Inter-eye distance in pixels of a pyramid level that the models were trained for.
-    shape_regressor : ShapeRegressor, optional
-        Predicts some of the keypoints from the detections of the others.
+    faces : FaceFinder, optional
+        Assembles faces from the detections of some keypoints, and finds all keypoints of these.
 
     References
     ----------
@@ -82,23 +65,26 @@ class KeypointDetector(WindowSearch):
     --------
     >>> from annealed.models import load_model  # doctest: +SKIP
     >>> load_model("faces").detect(image, keypoints=["left_eye"])  # doctest: +SKIP
-    [Detection(keypoint='left_eye', x=246.5, y=103.4, score=5.1, size=38.1)]
+    [Detection(keypoint='left_eye', x=246.5, y=103.4, score=5.1, size=38.1, probability=0.994)]
     """
 
-    shape_regressor: ShapeRegressor | None = None
+    faces: FaceFinder | None = None
 
     @property
     def keypoints(self) -> list[str]:
         """Names of the keypoints."""
-        return list(self.models)
+        found = () if self.faces is None else self.faces.keypoints
+        return list(dict.fromkeys([*self.models, *found]))
 
-    def check_keypoints(self, keypoints: Iterable[str] | None) -> list[str]:
+    def check_keypoints(self, keypoints: Iterable[str] | None, assembly: str | None = None) -> list[str]:
         """Return the names asked for, all by default.
 
         Parameters
         ----------
         keypoints : iterable of str or None
-            None: all.
+            None: all that can be found.
+        assembly : str, optional
+            As in :meth:`detect`.
 
         Returns
         -------
@@ -108,15 +94,44 @@ class KeypointDetector(WindowSearch):
         Raises
         ------
         ValueError
-            If one is unknown.
+            If one is unknown, or is found in assembled faces only.
         """
-        chosen = self.keypoints if keypoints is None else list(dict.fromkeys(keypoints))
+        alone = self.check_assembly(assembly) == Assembly.NONE
+        every = list(self.models) if alone else self.keypoints
+        chosen = every if keypoints is None else list(dict.fromkeys(keypoints))
         for name in chosen:
-            if name not in self.models:
-                raise ValueError(f"keypoint {name!r} is unknown; expected one of {', '.join(self.models)}")
+            if name not in self.keypoints:
+                raise ValueError(f"keypoint {name!r} is unknown; expected one of {', '.join(self.keypoints)}")
+            if name not in every:
+                raise ValueError(f"keypoint {name!r} has no detector of its own; expected an assembly of faces, not 'none'")
         return chosen
 
-    def check_mode(self, mode: str | None, keypoints: Iterable[str] | None = None, shape_regression: bool = True) -> Mode:
+    def check_assembly(self, assembly: str | None) -> Assembly:
+        """Return how faces are assembled, by default as the model says, not at all where it cannot.
+
+        Parameters
+        ----------
+        assembly : str or None
+            A name of :class:`~annealed.models.faces.assembly.Assembly`.
+
+        Returns
+        -------
+        Assembly
+
+        Raises
+        ------
+        ValueError
+            If the name is unknown, or the model cannot assemble faces.
+        """
+        if assembly is None:
+            return Assembly.NONE if self.faces is None else Assembly(self.faces.assembly)
+        if assembly not in list(Assembly):
+            raise ValueError(f"assembly={assembly!r}: expected one of {', '.join(Assembly)}")
+        if assembly != Assembly.NONE and self.faces is None:
+            raise ValueError(f"assembly={str(assembly)!r}: the model cannot assemble faces; expected 'none'")
+        return Assembly(assembly)
+
+    def check_mode(self, mode: str | None, keypoints: Iterable[str] | None = None, assembly: str | None = None) -> Mode:
         """Return the mode asked for, by default "prune+regress" where the model has it for these keypoints, else "scan".
 
         Parameters
@@ -125,7 +140,7 @@ class KeypointDetector(WindowSearch):
             A name of :class:`~annealed.models.keypoints.guided_search.Mode`.
         keypoints : iterable of str, optional
             All by default.
-        shape_regression : bool, default True
+        assembly : str, optional
             As in :meth:`detect`.
 
         Returns
@@ -137,7 +152,7 @@ class KeypointDetector(WindowSearch):
         ValueError
             If the mode is unknown, or the model does not have it for these keypoints.
         """
-        searched = self._searched(self.check_keypoints(keypoints), shape_regression)
+        searched = self._searched(self.check_keypoints(keypoints, assembly), self.check_assembly(assembly))
         if mode is None:
             return Mode.PRUNE if self._prunes(searched) else Mode.SCAN
         if mode not in list(Mode):
@@ -164,7 +179,8 @@ class KeypointDetector(WindowSearch):
         max_size: float | None = None,
         max_detections: int = 200,
         mode: str | None = None,
-        shape_regression: bool = True,
+        assembly: str | None = None,
+        min_probability: float | None = None,
     ) -> list[Detection]:
         """Find keypoints.
 
@@ -175,7 +191,8 @@ class KeypointDetector(WindowSearch):
         keypoints : list of str, optional
             Which ones; all by default.
         threshold : float, optional
-            Least score; by default each keypoint's own. ``-inf`` gives all local maxima, and predicted keypoints of all faces.
+            Least score, in place of ``min_probability``; ``-inf`` gives every candidate. Without assembly by default each
+            keypoint's own.
         min_size, max_size : float, optional
             Side of the detection window in image pixels; by default from the window of the pool (24) up to the image.
             A smaller ``min_size`` enlarges the image (at most fourfold). Levels outside the range are skipped.
@@ -184,9 +201,11 @@ class KeypointDetector(WindowSearch):
         mode : {"scan", "regress", "prune+regress"}, optional
             Which windows the classifier scores (see :class:`~annealed.models.keypoints.guided_search.Mode`). By default the
             last, which is the fastest, where the model has it, else "scan".
-        shape_regression : bool, default True
-            Whether the keypoints of the model's shape regressor are predicted from the others; if not, their own classifiers
-            search for them. Without effect for models that have none.
+        assembly : {"2d", "3d", "none"}, optional
+            How faces are assembled (see :class:`~annealed.models.faces.assembly.Assembly`); "none": each keypoint by itself.
+            By default as the model says.
+        min_probability : float, optional
+            Least probability of a face whose keypoints are returned, 0.5 by default; 0 gives every candidate. Only with assembly.
 
         Returns
         -------
@@ -196,35 +215,99 @@ class KeypointDetector(WindowSearch):
         Raises
         ------
         ValueError
-            If the image is none, a keypoint or mode is unknown or missing in the model, or the sizes make no sense.
+            If the image is none, a keypoint, mode or assembly is unknown or missing in the model, or the numbers make no sense.
         """
-        names = self.check_keypoints(keypoints)
-        mode = self.check_mode(mode, names, shape_regression)
+        return self.find(
+            image, keypoints, threshold, min_size, max_size, max_detections, mode, assembly, min_probability
+        ).detections
+
+    def find(
+        self,
+        image: np.ndarray,
+        keypoints: Sequence[str] | None = None,
+        threshold: float | None = None,
+        min_size: float | None = None,
+        max_size: float | None = None,
+        max_detections: int = 200,
+        mode: str | None = None,
+        assembly: str | None = None,
+        min_probability: float | None = None,
+    ) -> Found:
+        """Find keypoints and faces; parameters and errors are those of :meth:`detect`.
+
+        Returns
+        -------
+        Found
+            Faces have all their keypoints, whichever were asked for.
+        """
+        assembly = self.check_assembly(assembly)
+        names = self.check_keypoints(keypoints, assembly)
+        mode = self.check_mode(mode, names, assembly)
         if threshold is not None and np.isnan(threshold):
             raise ValueError(f"threshold={threshold}: expected a number")
+        if min_probability is not None and not 0 <= min_probability <= 1:
+            raise ValueError(f"min_probability={min_probability}: expected a number from 0 to 1")
+        if min_probability is not None and threshold is not None:
+            raise ValueError(f"threshold={threshold} and min_probability={min_probability}: expected one of them")
         levels = self.pyramid(as_rgb(image), min_size, max_size)
-        searched = self._searched(names, shape_regression)
-        least = {name: self.default_threshold(name, shape_regression, mode) if threshold is None else threshold for name in names}
-        # Anchors may score less than a detection that is returned.
-        anchors = self._anchor_thresholds(searched, mode) if self.shape_regressor is not None else {}
-        wanted = {name: min(least.get(name, np.inf), anchors.get(name, np.inf)) for name in searched}
-        maxima = self._search(levels, searched, mode, wanted, max_detections)
-        found: list[Detection] = []
-        for name in names:
-            if name in maxima:
-                found += [Detection(name, x, y, s, self.pool.window / scale) for x, y, s, scale in maxima[name].tolist()]
-        predicted = [name for name in names if name not in maxima]
-        if predicted:
-            found += self._predict(predicted, maxima, levels, mode, max_detections, all_faces=threshold == -np.inf)
-        return sorted((d for d in found if d.score >= least[d.keypoint]), key=lambda detection: -detection.score)
+        if assembly == Assembly.NONE or self.faces is None:
+            if min_probability is not None:
+                raise ValueError(f"min_probability={min_probability}: expected an assembly of faces, or a threshold of the score")
+            return Found(self._detect_alone(levels, names, mode, threshold, max_detections), [])
+        if min_probability is None:
+            min_probability = 0.5 if threshold is None else 0.0
+        maxima = self.anchor_maxima(levels, self.faces.anchors, mode, max_detections)
+        faces = self.faces.find(maxima, levels, self.reference_ied, min_probability, assembly)
+        window = self.pool.window / self.reference_ied
+        found = [
+            Detection(name, p.x, p.y, float(log_odds_of(p.probability)), window * face.ied, p.probability)
+            for face in faces
+            for name, p in face.keypoints.items()
+            if name in names
+        ]
+        if min_probability == 0:
+            found += self._candidates_alone(maxima, names, faces)
+        if threshold is not None:
+            found = [d for d in found if d.score >= threshold]
+        found.sort(key=lambda detection: -detection.score)
+        return Found(best_of_each(found, max_detections), faces)
 
-    def detect_anchors(self, levels: Sequence[Level], mode: str = Mode.SCAN, max_detections: int = 200) -> dict[str, np.ndarray]:
-        """Find the shape regressor's anchors.
+    def _candidates_alone(self, maxima: dict[str, np.ndarray], names: Sequence[str], faces: Sequence[Face]) -> list[Detection]:
+        """Candidates that no face explains, with the probability that their score suggests."""
+        assert self.faces is not None and self.faces.probabilities is not None
+        assembler, alone = self.faces.assembler, self.faces.probabilities.alone
+        found = []
+        for i, name in enumerate(self.faces.anchors):
+            if name not in names:
+                continue
+            for x, y, score, scale in maxima[name].tolist():
+                if any(np.hypot(x - f.keypoints[name].x, y - f.keypoints[name].y) <= _EXPLAINED * f.ied for f in faces):
+                    continue
+                log_odds = assembler.slope[i] * score + assembler.offset[i] + alone
+                found.append(Detection(name, x, y, log_odds, self.pool.window / scale, float(probability_of(log_odds))))
+        return found
+
+    def _detect_alone(
+        self, levels: Sequence[Level], names: Sequence[str], mode: Mode, threshold: float | None, max_detections: int
+    ) -> list[Detection]:
+        least = {name: self.default_threshold(name, mode) if threshold is None else threshold for name in names}
+        maxima = self._search(levels, [name for name in self.models if name in names], mode, least, max_detections)
+        found = [
+            Detection(name, x, y, score, self.pool.window / scale) for name in names for x, y, score, scale in maxima[name].tolist()
+        ]
+        return sorted(found, key=lambda detection: -detection.score)
+
+    def anchor_maxima(
+        self, levels: Sequence[Level], anchors: Sequence[str], mode: str = Mode.SCAN, max_detections: int = 200
+    ) -> dict[str, np.ndarray]:
+        """Find all local maxima of some keypoints' scores, from which faces are assembled.
 
         Parameters
         ----------
         levels : list of Level
             From :meth:`pyramid`.
+        anchors : list of str
+            Names of the keypoints.
         mode : Mode, default "scan"
             In which their windows are searched.
         max_detections : int, default 200
@@ -234,24 +317,16 @@ class KeypointDetector(WindowSearch):
         -------
         dict of str to ndarray of shape (n, 4)
             Columns x, y (image pixels), score and scale (pixels of the level per image pixel).
-
-        Raises
-        ------
-        ValueError
-            If the detector has no shape regressor.
         """
-        anchors = self._require_shape_regressor().anchors
-        return self._search(levels, anchors, mode, self._anchor_thresholds(anchors, mode), max_detections)
+        return self._search(levels, anchors, mode, dict.fromkeys(anchors, -np.inf), max_detections)
 
-    def default_threshold(self, keypoint: str, shape_regression: bool = True, mode: str | None = None) -> float:
-        """Return the least score of a detection unless asked otherwise.
+    def default_threshold(self, keypoint: str, mode: str | None = None) -> float:
+        """Return the least score of a detection without assembly, unless asked otherwise.
 
         Parameters
         ----------
         keypoint : str
             Name of the keypoint.
-        shape_regression : bool, default True
-            As in :meth:`detect`.
         mode : Mode, optional
             As in :meth:`detect`.
 
@@ -259,51 +334,12 @@ class KeypointDetector(WindowSearch):
         -------
         float
         """
-        regressor = self.shape_regressor
-        if shape_regression and regressor is not None and keypoint in regressor.steps:
-            return regressor.thresholds.get(keypoint, 0.0)
         return self.models[keypoint].threshold
 
-    def _require_shape_regressor(self) -> ShapeRegressor:
-        if self.shape_regressor is None:
-            raise ValueError("the detector has no shape regressor; expected one that was trained with a fast mode")
-        return self.shape_regressor
-
-    def _searched(self, names: Sequence[str], shape_regression: bool) -> list[str]:
-        """Keypoints whose windows are searched to find or predict these, in the order of the model."""
-        regressor = self.shape_regressor if shape_regression else None
-        predicted = set(regressor.steps) & set(names) if regressor is not None else set()
-        needed = set(names) - predicted
-        if predicted and regressor is not None:
-            needed |= set(regressor.anchors)
-        return [name for name in self.keypoints if name in needed]
-
-    def _anchor_thresholds(self, names: Sequence[str], mode: str) -> dict[str, float]:
-        margin = self._require_shape_regressor().anchor_margin
-        return {name: self.models[name].threshold - margin for name in names}
-
-    def _predict(
-        self,
-        names: Sequence[str],
-        maxima: dict[str, np.ndarray],
-        levels: Sequence[Level],
-        mode: str,
-        max_faces: int,
-        all_faces: bool,
-    ) -> list[Detection]:
-        """Predict keypoints from the anchors' local maxima."""
-        regressor = self._require_shape_regressor()
-        thresholds = {name: self.models[name].threshold for name in regressor.anchors}
-        found = []
-        for face in regressor.faces(maxima, thresholds, self.reference_ied, max_faces):
-            if not all_faces and face.score < regressor.min_face_score:
-                continue
-            for name in names:
-                position, transform, own = regressor.predict(face, levels, name, self.pool, self.models[name], self.reference_ied)
-                size = transform.ied / self.reference_ied * self.pool.window
-                score = face.score + regressor.classifier_weight * own
-                found.append(Detection(name, position.real, position.imag, score, size))
-        return found
+    def _searched(self, names: Sequence[str], assembly: Assembly) -> list[str]:
+        """Keypoints whose windows are searched to find these, in the order of the model."""
+        needed = names if assembly == Assembly.NONE or self.faces is None else self.faces.anchors
+        return [name for name in self.models if name in needed]
 
     def save(self, path: str | Path) -> None:
         """Write the detector to a model file.
@@ -318,7 +354,7 @@ class KeypointDetector(WindowSearch):
         ValueError
             If the file cannot be written.
         """
-        arrays, described = write_parts(self.models, self.guides, self.face_cascade, self.shape_regressor)
+        arrays, described = write_parts(self.models, self.guides, self.face_cascade, self.faces)
         header = {
             "pool": self.pool.to_dict(),
             "keypoints": list(self.models),
@@ -326,7 +362,7 @@ class KeypointDetector(WindowSearch):
             "scales_per_octave": self.scales_per_octave,
             "suppression": self.suppression,
             "reference_ied": self.reference_ied,
-            "summary": self.info.get("summary", ", ".join(self.models)),
+            "summary": self.info.get("summary", ", ".join(self.keypoints)),
             "info": self.info,
         }
         write_model(path, KIND, arrays, header)
@@ -352,12 +388,12 @@ class KeypointDetector(WindowSearch):
         arrays, header = read_model(path, KIND)
         with reading(path):
             pool = FeaturePool.from_dict(header["pool"])
-            models, guides, face_cascade, shape_regressor = read_parts(path, arrays, header, pool)
+            models, guides, face_cascade, faces = read_parts(path, arrays, header, pool)
             example: dict[str, Any] = {"scales_per_octave": 4, "suppression": 0.3, "reference_ied": DEFAULT_REFERENCE_IED}
             limits = {"scales_per_octave": (1, 64), "suppression": (0, 100), "reference_ied": (1, 1000)}
             found = {name: header[name] for name in example if name in header}
             numbers = check_settings({"reference_ied": DEFAULT_REFERENCE_IED, **found}, example, limits)
             if not models:
                 raise ValueError("the model has no keypoint")
-            parts = {"guides": guides, "face_cascade": face_cascade, "shape_regressor": shape_regressor}
+            parts = {"guides": guides, "face_cascade": face_cascade, "faces": faces}
             return cls(models, pool, info=dict(header["info"]), **parts, **numbers)

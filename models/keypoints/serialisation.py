@@ -8,12 +8,12 @@ import numpy as np
 
 from ...vision.windows.feature_pool import FeaturePool
 from ...vision.windows.responses import Responses
+from ..faces.face_finder import FaceFinder
+from ..faces.serialisation import read_faces, write_faces
 from ..files import check_array, check_settings
 from .face_cascade import FaceCascade
 from .guided_search import Guide
 from .non_maximum_suppression import Localisation
-from .shape_model import ShapeModel
-from .shape_regression import RegressionStep, ShapeRegressor
 from .window_models import KeypointModel, OffsetModel, WindowModel
 
 Arrays = dict[str, np.ndarray]
@@ -23,7 +23,7 @@ def write_parts(
     models: dict[str, KeypointModel],
     guides: dict[str, Guide],
     face_cascade: FaceCascade | None,
-    shape_regressor: ShapeRegressor | None,
+    faces: FaceFinder | None,
 ) -> tuple[Arrays, dict[str, Any]]:
     """Return arrays by name, and entries of the header; the names are those of the file format."""
     arrays: Arrays = {}
@@ -39,15 +39,15 @@ def write_parts(
         described = _write_model(arrays, "face", face_cascade.classifier)
         expected = {name: list(vector) for name, vector in face_cascade.expected.items()}
         header["face_cascade"] = {"classifier": described, "expected": expected, "coarser": face_cascade.coarser}
-    if shape_regressor is not None:
-        header["context"] = _write_shape_regressor(arrays, shape_regressor)
+    if faces is not None:
+        header["faces"] = write_faces(arrays, faces)
     return arrays, header
 
 
 def read_parts(
     path, arrays: Arrays, header: dict[str, Any], pool: FeaturePool
-) -> tuple[dict[str, KeypointModel], dict[str, Guide], FaceCascade | None, ShapeRegressor | None]:
-    """Return what :func:`write_parts` took; guides, face cascade and shape regressor may be missing.
+) -> tuple[dict[str, KeypointModel], dict[str, Guide], FaceCascade | None, FaceFinder | None]:
+    """Return what :func:`write_parts` took; guides, face cascade and face finder may be missing.
 
     A damaged array is a ValueError, a damaged header one of that, KeyError and TypeError.
     """
@@ -59,12 +59,12 @@ def read_parts(
         guides[name] = read_guide(path, arrays, name, described, pool)
     described = header.get("face_cascade")
     cascade = None if described is None else _read_face_cascade(path, arrays, described, pool)
-    described = header.get("context")
-    regressor = None if described is None else _read_shape_regressor(path, arrays, described, pool)
-    for name in [*regressor.anchors, *regressor.steps] if regressor is not None else ():
+    described = header.get("faces")
+    finder = None if described is None else read_faces(path, arrays, described)
+    for name in finder.anchors if finder is not None else ():
         if name not in models:
-            raise ValueError(f"context: the model has no keypoint {name!r}")
-    return models, guides, cascade, regressor
+            raise ValueError(f"faces: the model has no keypoint {name!r}")
+    return models, guides, cascade, finder
 
 
 def read_guide(path, arrays: Arrays, name: str, described: dict, pool: FeaturePool) -> Guide:
@@ -82,46 +82,6 @@ def _read_face_cascade(path, arrays: Arrays, described: dict, pool: FeaturePool)
     check_settings(described["expected"], dict.fromkeys(names, (0.0, 0.0)), dict.fromkeys(names, (-10, 10)))
     expected = {name: (float(x), float(y)) for name, (x, y) in described["expected"].items()}
     return FaceCascade(_read_model(path, arrays, "face", described["classifier"], pool), expected, coarser)
-
-
-def _write_shape_regressor(arrays: Arrays, regressor: ShapeRegressor) -> dict[str, Any]:
-    arrays["context/mean"], arrays["context/covariance"] = regressor.shape.mean, regressor.shape.covariance
-    for name, steps in regressor.steps.items():
-        for i, step in enumerate(steps):
-            _write_offsets(arrays, f"context/{name}/{i}", step.model)
-    return {
-        "keypoints": list(regressor.shape.keypoints),
-        "anchors": regressor.anchors,
-        "noise": float(regressor.shape.noise),
-        "refinements": {name: [float(step.ied) for step in steps] for name, steps in regressor.steps.items()},
-        "floor": float(regressor.anchor_margin),
-        "weight": float(regressor.classifier_weight),
-        "thresholds": {name: float(value) for name, value in regressor.thresholds.items()},
-        "least": float(regressor.min_face_score),
-    }
-
-
-def _read_shape_regressor(path, arrays: Arrays, described: dict, pool: FeaturePool) -> ShapeRegressor:
-    names = tuple(described["keypoints"])
-    n = len(names)
-    anchors = np.array([names.index(name) for name in described["anchors"]])
-    example = dict.fromkeys(("noise", "floor", "weight", "least"), 0.0)
-    numbers = check_settings({key: described[key] for key in example}, example, {"noise": (1e-6, 10)})
-    noise, margin, weight, least = (float(numbers[key]) for key in example)
-    thresholds = check_settings(described["thresholds"], dict.fromkeys(described["thresholds"], 0.0))
-    if len(anchors) < 2 or len(set(names)) < n:
-        raise ValueError(f"context: keypoints={names}, anchors={described['anchors']}: expected different ones, two anchors")
-    mean = check_array(path, arrays, "context/mean", np.float64, (n, 2))
-    covariance = check_array(path, arrays, "context/covariance", np.float64, (2 * n, 2 * n))
-    steps = {}
-    for name, sides in described["refinements"].items():
-        if name not in names:
-            raise ValueError(f"context: refinements of the unknown keypoint {name!r}")
-        check_settings({name: sides}, {name: (0.0,)}, {name: (1, 1000)})
-        steps[name] = tuple(
-            RegressionStep(_read_offsets(path, arrays, f"context/{name}/{i}", pool), float(s)) for i, s in enumerate(sides)
-        )
-    return ShapeRegressor(ShapeModel(names, anchors, mean, covariance, noise), steps, margin, weight, thresholds, least)
 
 
 # Names of the arrays in a file: the first knot, the distance of the knots and the values of the responses.

@@ -30,7 +30,10 @@ Keypoints = Annotated[list[str] | None, typer.Option("--keypoint", help="Only th
 Mode = Annotated[
     str | None, typer.Option(help="Windows to score: scan (all), regress, or prune+regress (fastest, the default if available).")
 ]
-Context = Annotated[bool, typer.Option(help="Predict chin and ears from the rest of the face; else detect them by themselves.")]
+Assembly = Annotated[
+    str | None,
+    typer.Option(help="How faces are assembled: 2d, 3d, or none (each keypoint by itself). By default as the model says."),
+]
 
 
 @app.command()
@@ -41,11 +44,17 @@ def detect(
     ] = None,
     model: Model = "faces",
     keypoint: Keypoints = None,
-    threshold: Annotated[float | None, typer.Option(help="Least score; by default each keypoint's own.")] = None,
+    min_probability: Annotated[
+        float | None, typer.Option(help="Least probability of a face, 0.5 by default; 0: every candidate.")
+    ] = None,
+    threshold: Annotated[float | None, typer.Option(help="For experts: least score of a keypoint, whatever the face.")] = None,
     min_size: Annotated[float | None, typer.Option(help="Smallest detection window, in image pixels.")] = None,
     max_size: Annotated[float | None, typer.Option(help="Largest detection window, in image pixels.")] = None,
     mode: Mode = None,
-    context: Context = True,
+    assembly: Assembly = None,
+    landmarks: Annotated[
+        bool, typer.Option("--landmarks", help="Report all points of a face, not the nine keypoints alone.")
+    ] = False,
     every: Annotated[int, typer.Option(help="Of a video or camera: process every N-th frame.")] = 1,
     jobs: Annotated[int, typer.Option(help="Photographs at a time; 0: one per core. `seconds` is longer with more.")] = 1,
     as_json: AsJson = False,
@@ -65,20 +74,20 @@ def detect(
 
     images = images or []
     detector = load_model_of("keypoint detector", model)
-    mode = detector.check_mode(mode, keypoint or None, context)
-    if threshold is not None and threshold != threshold:
-        raise ValueError(f"--threshold {threshold}: expected a number")
-    detector.pyramid(np.zeros((1, 1, 3), np.uint8), min_size, max_size)  # senseless sizes: said once, not for every image
+    mode = detector.check_mode(mode, keypoint or None, assembly)
     options = {
         "keypoints": keypoint or None,
         "threshold": threshold,
         "min_size": min_size,
         "max_size": max_size,
         "mode": mode,
-        "shape_regression": context,
+        "assembly": assembly,
+        "min_probability": min_probability,
     }
+    detector.find(np.zeros((1, 1, 3), np.uint8), **options)  # senseless numbers: said once, not for every image
     if every < 1:
         raise ValueError(f"every={every}: expected a whole number of at least 1")
+    alone = detector.check_assembly(assembly) == "none"
     source = video_source(images)
     if source is not None:
         if overlay is not None:
@@ -96,19 +105,24 @@ def detect(
         unwritten = {}  # found, but not drawn: the record has both
         if answer.error is None and pictures:
             try:
-                write_image(pictures[i], draw_detections(answer.pixels, answer.detections))
+                write_image(pictures[i], draw_detections(answer.pixels, answer.detections, answer.faces, landmarks))
             except ValueError as error:
                 unwritten = {"error": str(error)}
         if answer.error is not None or unwritten:
             complain(answer.error or unwritten["error"])
             failed += 1
         if as_json:
-            print_json(answer.record() | unwritten)
+            print_json(answer.record(landmarks) | unwritten)
         elif answer.error is None:
-            rows = [(d.keypoint, round(d.x, 1), round(d.y, 1), d.score, round(d.size, 1)) for d in answer.detections]
+            rows = [(d.keypoint, round(d.x, 1), round(d.y, 1), d.score, round(d.size, 1), d.probability) for d in answer.detections]
             height, width = answer.pixels.shape[:2]
-            title = f"{answer.image}  {width}x{height}  {answer.seconds:.3f} s"
-            print_table(title, ["keypoint", "x", "y", "score", "size"], rows)
+            faces = f"  {len(answer.faces)} faces" if len(answer.faces) != 1 else "  1 face"
+            title = f"{answer.image}  {width}x{height}  {answer.seconds:.3f} s" + ("" if alone else faces)
+            columns = ["keypoint", "x", "y", "score", "size"] + ([] if alone else ["probability"])
+            print_table(title, columns, [row[: len(columns)] for row in rows])
+            for number, face in enumerate(answer.faces if landmarks else ()):
+                points = [(i, round(x, 1), round(y, 1)) for i, (x, y) in enumerate(face.landmarks.tolist())]
+                print_table(f"face {number + 1}", ["point", "x", "y"], points)
     if failed:
         raise typer.Exit(BAD_INPUT)
 
@@ -162,7 +176,7 @@ def evaluate(
     background: Annotated[Path | None, typer.Option(help="Folder of images without faces: false detections.")] = None,
     skip_background: Annotated[int, typer.Option(help="Leave out so many of them, the first by name.")] = 0,
     mode: Mode = None,
-    context: Context = True,
+    assembly: Assembly = None,
     as_json: AsJson = False,
     report: Annotated[Path | None, typer.Option(help="Folder for tables, curves and pictures.")] = None,
     quiet: Quiet = False,
@@ -174,15 +188,15 @@ def evaluate(
     from ..faces.evaluate import COLUMNS, REPORT_FILES, evaluate_detector, write_report
 
     detector = load_model_of("keypoint detector", model)
-    names = detector.check_keypoints(keypoint)
-    mode = detector.check_mode(mode, names, context)
+    names = detector.check_keypoints(keypoint, assembly)
+    mode = detector.check_mode(mode, names, assembly)
     check_outputs([data, background, model], report=report, report_files=REPORT_FILES)
     empty = list_images(background)[skip_background:] if background is not None else []
     images = read_faces(data)
     if report is not None:
         make_folder(report)
     evaluation = evaluate_detector(
-        detector, images, names, empty, lambda it, n: progress(it, quiet, "images", n), mode=mode, shape_regression=context
+        detector, images, names, empty, lambda it, n: progress(it, quiet, "images", n), mode=mode, assembly=assembly
     )
     for error in evaluation.errors:
         complain(error)
@@ -190,6 +204,7 @@ def evaluate(
         "name": "faces evaluate",
         "settings": {"data": str(data), "model": model, "mode": mode, "images": len(images), "background": len(empty)},
         "rows": evaluation.rows,
+        "landmarks": evaluation.landmarks,
     }
     if report is not None:
         write_report(report, record, evaluation)
@@ -197,6 +212,9 @@ def evaluate(
         print_json(record)
     else:
         print_table("", list(COLUMNS.values()), [[row.get(column) for column in COLUMNS] for row in evaluation.rows])
+        if evaluation.landmarks:
+            columns = ["source", "faces", "found", "nme"]
+            print_table("68 landmarks", columns, [[row[column] for column in columns] for row in evaluation.landmarks])
     if evaluation.errors:
         raise typer.Exit(BAD_INPUT)
 

@@ -34,7 +34,10 @@ def train(
     out: Annotated[Path, typer.Option(help="Model file to write.")],
     words: Annotated[int, typer.Option(help="Size of the vocabulary; fewer for a handful of photographs.")] = 5000,
     select: Annotated[int, typer.Option(help="Columns that the model may use.")] = 500,
-    method: Annotated[str, typer.Option(help="fsa, piecewise (FSA with piecewise-linear responses), sdist or both.")] = "fsa",
+    method: Annotated[
+        str, typer.Option(help="fsa, piecewise (piecewise-linear responses), sdist (on FSA's columns), both, sdist-sgd.")
+    ] = "fsa",
+    max_order: Annotated[int, typer.Option(help="Most columns in a product, for sdist, both and sdist-sgd.")] = 1,
     quiet: Quiet = False,
 ) -> None:
     """Learn words and classes from photographs (of the training split, where the data name one)."""
@@ -44,7 +47,7 @@ def train(
     from ..common.outputs import check_outputs
     from ..pets.data import Photographs, read_pets, usable
 
-    settings = ClassifierSettings(method=method, n_features_to_select=select)
+    settings = ClassifierSettings(method=method, n_features_to_select=select, max_order=max_order)
     settings.check()
     if words < 1:
         raise ValueError(f"--words {words}: expected at least 1")

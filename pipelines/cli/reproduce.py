@@ -26,18 +26,18 @@ def reproduce_command(
     method: Annotated[list[str] | None, typer.Option("--method", help="These methods only.")] = None,
     sets: Annotated[list[str] | None, typer.Option("--set", help="These data sets only, where a table has several.")] = None,
     checkpoint: Annotated[Path | None, typer.Option(help="File of finished cells, from which a run goes on.")] = None,
-    picture: Annotated[Path | None, typer.Option(help="Draw the paper's figure into this file instead.")] = None,
+    figures: Annotated[Path | None, typer.Option(help="Draw the figure of NAME, or without NAME all, into this folder.")] = None,
     results: Annotated[Path | None, typer.Option(help="JSON file of results in which the new rows replace the old.")] = None,
     render: Annotated[Path | None, typer.Option(help="Write the tables of this folder's pages from its results; no NAME.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")] = False,
 ) -> None:
-    """Make one of the papers' tables, our figures beside the printed ones."""
+    """Make one of the papers' tables, our numbers beside the printed ones, or draw its figures."""
     from tqdm import tqdm
 
     from ..common.checkpoints import Checkpoint
-    from ..common.outputs import check_outputs
-    from ..reproduce.registry import PICTURES, TABLES, has_cells, reproduce
+    from ..common.outputs import check_outputs, make_folder
+    from ..reproduce.registry import draw, entries, has_cells, reproduce
 
     if render is not None:
         from ..reproduce.render import render as render_pages
@@ -45,22 +45,25 @@ def reproduce_command(
         for page in render_pages(render):
             typer.echo(page)
         return
-    if list_tables or name is None:
-        rows = [(key, shows) for key, (_, _, shows) in sorted(TABLES.items())] + sorted(PICTURES.items())
+    if list_tables or (name is None and figures is None):
         if as_json:
-            print_json([{"name": key, "shows": shows} for key, shows in rows])
+            print_json([{"name": key, "shows": shows} for key, shows in entries()])
         else:
-            print_table("", ["name", "shows"], rows)
+            print_table("", ["name", "shows"], entries())
         return
     if noisy and name != "fsa-classification":
         raise ValueError(f"--noisy: only for fsa-classification, not for {name}")
-    check_outputs([data], [checkpoint, picture, results])
-    if picture is not None:
-        from ..reproduce.figures import draw
-
-        given = {"runs": runs, "checkpoint": checkpoint}
-        draw(name, picture, data, **{key: value for key, value in given.items() if value is not None})
+    check_outputs([data], [checkpoint, results])
+    if figures is not None:
+        if name is None and checkpoint is not None:
+            raise ValueError(f"--checkpoint {checkpoint}: belongs to one NAME, and none is given")
+        make_folder(figures)
+        # The cells of a table serve its figure.
+        given = {"runs": runs, "checkpoint": None if checkpoint is None else Checkpoint(checkpoint, {"table": name})}
+        for path in draw(name, figures, data, **{key: value for key, value in given.items() if value is not None}):
+            typer.echo(path)
         return
+    assert name is not None
     options: dict[str, Any] = {"noisy": True} if noisy else {}
     if method:
         options["methods"] = method

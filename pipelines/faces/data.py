@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +25,7 @@ MIRROR = {name: name.replace("left", "RIGHT").replace("right", "left").replace("
 MIRROR_ORDER = [KEYPOINTS.index(MIRROR[name]) for name in KEYPOINTS]
 
 # Points of the 68-point scheme, counted from 0, whose mean is the keypoint.
-_OF_68 = {
+LANDMARKS_OF: dict[str, Sequence[int]] = {
     "left_eye": range(42, 48),
     "right_eye": range(36, 42),
     "left_nose": [35],
@@ -35,6 +36,19 @@ _OF_68 = {
     "right_ear": [0],
     "chin": [8],
 }
+N_LANDMARKS = 68
+#: Which landmark of the mirror image each of the 68 is.
+MIRROR_LANDMARKS = (
+    *range(16, -1, -1),  # jaw line
+    *range(26, 16, -1),  # brows
+    *range(27, 31),  # bridge of the nose
+    *range(35, 30, -1),  # nostrils
+    *(45, 44, 43, 42, 47, 46, 39, 38, 37, 36, 41, 40),  # eyes
+    *range(54, 47, -1),  # lips
+    *range(59, 54, -1),
+    *range(64, 59, -1),
+    *range(67, 64, -1),
+)
 # An ear nearer to the outer eye corner than this share of nasion to chin lies on the outline of a turned head.
 _TURNED_AWAY = 0.06
 
@@ -57,6 +71,8 @@ class FaceImage:
         False for hidden points and for those without annotation.
     ignore : ndarray of shape (n_boxes, 4)
         Boxes x0, y0, x1, y1 that may hold a face without annotation.
+    landmarks : ndarray of shape (n_faces, 68, 2) or None
+        x, y of the 68 points of the iBUG scheme, where they are annotated.
     origin : str, default ""
         Name of the collection that the photograph belongs to; empty where the file's name says it.
     """
@@ -65,6 +81,7 @@ class FaceImage:
     faces: np.ndarray
     visible: np.ndarray
     ignore: np.ndarray
+    landmarks: np.ndarray | None = None
     origin: str = ""
 
     @property
@@ -87,15 +104,19 @@ class FaceImage:
         faces = np.stack([width - 1 - self.faces[:, MIRROR_ORDER, 0], self.faces[:, MIRROR_ORDER, 1]], axis=-1)
         x0, y0, x1, y1 = self.ignore.T
         boxes = np.column_stack([width - 1 - x1, y0, width - 1 - x0, y1])
-        return FaceImage(self.path, faces, self.visible[:, MIRROR_ORDER], boxes, self.origin)
+        landmarks = self.landmarks
+        if landmarks is not None:
+            landmarks = landmarks[:, list(MIRROR_LANDMARKS)] * [-1, 1] + [width - 1, 0]
+        return FaceImage(self.path, faces, self.visible[:, MIRROR_ORDER], boxes, landmarks, self.origin)
 
 
 def read_faces(folder: str | Path) -> list[FaceImage]:
     """Read a folder of annotated photographs, in the order of the file names; a ValueError names the file.
 
-    It holds the images and one of: ``keypoints.csv`` (image, face, keypoint, x, y and optionally visible); 68-point iBUG files
-    ``NAME.pts`` beside the images, also in nested folders; one COCO keypoint JSON file. The first two may have an ``ignore.csv``
-    (image, x0, y0, x1, y1): boxes that may hold a face without annotation.
+    It holds the images and one of: ``keypoints.csv`` (image, face, keypoint, x, y and optionally visible) with an optional
+    ``landmarks68.csv`` (image, face, x0, y0, ..., x67, y67); 68-point iBUG files ``NAME.pts`` beside the images, also in nested
+    folders; one COCO keypoint JSON file. The first two may have an ``ignore.csv`` (image, x0, y0, x1, y1): boxes that may hold a
+    face without annotation.
 
     In nested folders the first folder's name is the photograph's collection. Faces of one photograph have files ``NAME_1.pts``,
     ``NAME_2.pts`` beside ``NAME.jpg``, or beside copies of it, ``NAME_1.jpg`` and ``NAME_2.jpg`` (as in AFW): copies are joined.
@@ -149,7 +170,12 @@ def _read_csv(folder: Path) -> list[FaceImage]:
             sizes[row["image"]] = _size(folder / row["image"])
         _check_inside(f"{path}, line {line}", keypoint, face[keypoint], sizes[row["image"]])
     boxes = _read_ignore(folder)
-    return [_face_image(folder / name, list(faces.values()), boxes.get(folder / name, [])) for name, faces in points.items()]
+    landmarks = _read_landmarks(folder / "landmarks68.csv")
+    found = []
+    for name, faces in points.items():
+        known = [landmarks.get((name, face)) for face in faces]
+        found.append(_face_image(folder / name, list(faces.values()), boxes.get(folder / name, []), known))
+    return found
 
 
 def _read_ignore(folder: Path) -> dict[Path, list[list[float]]]:
@@ -161,6 +187,18 @@ def _read_ignore(folder: Path) -> dict[Path, list[list[float]]]:
             box = [_number(row, c, path, line) for c in ("x0", "y0", "x1", "y1")]
             boxes.setdefault(folder / row["image"], []).append(box)
     return boxes
+
+
+def _read_landmarks(path: Path) -> dict[tuple[str, str], np.ndarray]:
+    """The 68 points (68, 2) by image and face; none without the file."""
+    if not path.is_file():
+        return {}
+    columns = [f"{axis}{i}" for i in range(N_LANDMARKS) for axis in "xy"]
+    found = {}
+    for line, row in read_rows(path, ("image", "face", *columns)):
+        values = [_number(row, column, path, line) for column in columns]
+        found[row["image"], row["face"]] = np.reshape(values, (N_LANDMARKS, 2))
+    return found
 
 
 def _size(path: Path) -> tuple[int, int] | None:
@@ -180,14 +218,21 @@ def _check_inside(where: str, keypoint: str, point: tuple[float, float, bool], s
         raise ValueError(f"{where}: {keypoint} at ({x:g}, {y:g}) lies outside its image of {width} x {height} pixels")
 
 
-def _face_image(path: Path, faces: list[dict[str, tuple[float, float, bool]]], boxes: list[list[float]]) -> FaceImage:
+def _face_image(
+    path: Path,
+    faces: list[dict[str, tuple[float, float, bool]]],
+    boxes: list[list[float]],
+    landmarks: Sequence[np.ndarray | None] = (None,),
+) -> FaceImage:
     xy = np.full((len(faces), len(KEYPOINTS), 2), np.nan)
     visible = np.zeros((len(faces), len(KEYPOINTS)), bool)
     for i, face in enumerate(faces):
         for name, (x, y, seen) in face.items():
             xy[i, KEYPOINTS.index(name)] = x, y
             visible[i, KEYPOINTS.index(name)] = seen
-    return FaceImage(path, xy, visible, np.array(boxes, float).reshape(-1, 4))
+    known = [points for points in landmarks if points is not None]
+    all_points = np.stack(known) if len(known) == len(faces) > 0 else None
+    return FaceImage(path, xy, visible, np.array(boxes, float).reshape(-1, 4), all_points)
 
 
 def _read_tree(folder: Path, paths: list[Path]) -> list[FaceImage]:
@@ -205,8 +250,9 @@ def _read_tree(folder: Path, paths: list[Path]) -> list[FaceImage]:
         read = [_read_pts(path, size) for copy in copies for path in faces[copy]]
         ignored = [box for copy in copies for box in boxes.get(copy, [])]
         below = first.relative_to(folder).parts[:-1]
-        xy, visible = (np.concatenate(parts) for parts in zip(*read, strict=True))
-        images.append(FaceImage(first, xy, visible, np.array(ignored, float).reshape(-1, 4), below[0] if below else ""))
+        xy, visible, landmarks = (np.concatenate(parts) for parts in zip(*read, strict=True))
+        ignore = np.array(ignored, float).reshape(-1, 4)
+        images.append(FaceImage(first, xy, visible, ignore, landmarks, below[0] if below else ""))
     return images
 
 
@@ -234,8 +280,8 @@ def _joined(images: list[Path]) -> list[list[Path]]:
     return found
 
 
-def _read_pts(path: Path, size: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
-    """Keypoints (1, 9, 2) of a face, and which are visible, in an image of some width and height."""
+def _read_pts(path: Path, size: tuple[int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Keypoints (1, 9, 2) of a face, which are visible, and landmarks (1, 68, 2), in an image of some width and height."""
     try:
         body = path.read_text().split("{", 1)[1].split("}", 1)[0]
         xy = np.array(body.split(), float).reshape(-1, 2)
@@ -246,13 +292,13 @@ def _read_pts(path: Path, size: tuple[int, int]) -> tuple[np.ndarray, np.ndarray
     if not np.isfinite(xy).all():
         raise ValueError(f"{path}: point {int(np.argmin(np.isfinite(xy).all(axis=1))) + 1} is not finite, expected pixels")
     xy -= 1.0  # iBUG files count pixels from 1
-    faces = np.array([[xy[list(_OF_68[name])].mean(axis=0) for name in KEYPOINTS]])
+    faces = np.array([[xy[list(LANDMARKS_OF[name])].mean(axis=0) for name in KEYPOINTS]])
     visible = np.logical_and.reduce((faces >= -0.5) & (faces <= np.array(size) - 0.5), axis=2)
     nearest = _TURNED_AWAY * np.hypot(*(xy[27] - xy[8]))
     for name, corner in (("left_ear", 45), ("right_ear", 36)):
         i = KEYPOINTS.index(name)
         visible[0, i] &= np.hypot(*(faces[0, i] - xy[corner])) >= nearest
-    return faces, visible
+    return faces, visible, xy[None]
 
 
 def _read_coco(folder: Path) -> list[FaceImage]:

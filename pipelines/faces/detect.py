@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from ...learners.compilation import seconds_compiling
-from ...models.keypoints.detector import Detection, KeypointDetector
+from ...models.faces.face_finder import Face
+from ...models.keypoints.detector import Detection, Found, KeypointDetector
 from ...vision.images import read_image
 from .parallel import map_images
 
@@ -21,7 +22,7 @@ SAMPLE = "astronaut"  # name of the photograph that is used when none is named
 
 @dataclass(frozen=True)
 class Answer:
-    """Detections in one photograph, by falling score, or the reason in one line why there are none.
+    """Detections and faces in one photograph, or the reason in one line why there are none.
 
     ``seconds`` is the detection alone.
 
@@ -35,6 +36,8 @@ class Answer:
         The detection alone.
     detections : list of Detection
         By falling score.
+    faces : list of Face
+        By falling probability.
     error : str or None
         One line; then the rest is empty.
     """
@@ -43,10 +46,11 @@ class Answer:
     pixels: np.ndarray | None = None
     seconds: float = 0.0
     detections: Sequence[Detection] = ()
+    faces: Sequence[Face] = ()
     error: str | None = None
 
-    def record(self) -> dict:
-        """Return the JSON object of the command line."""
+    def record(self, landmarks: bool = False) -> dict:
+        """Return the JSON object of the command line, with all points of the faces if asked for."""
         if self.error is not None or self.pixels is None:
             return {"image": self.image, "error": self.error}
         height, width = self.pixels.shape[:2]
@@ -55,8 +59,17 @@ class Answer:
             "width": width,
             "height": height,
             "seconds": round(self.seconds, 6),
-            "detections": [d._asdict() for d in self.detections],
+            **records(self.detections, self.faces, landmarks),
         }
+
+
+def records(detections: Sequence[Detection], faces: Sequence[Face], landmarks: bool = False) -> dict[str, list]:
+    """Detections and faces as JSON can hold them."""
+    made = [face.record() for face in faces]
+    if landmarks:
+        for record, face in zip(made, faces):
+            record["landmarks"] = face.landmarks.round(2).tolist()
+    return {"detections": [d._asdict() for d in detections], "faces": made}
 
 
 def detect_files(detector: KeypointDetector, images: Sequence[str], n_jobs: int = 1, **options) -> Iterator[Answer]:
@@ -73,10 +86,10 @@ _ready: set[tuple[Any, ...]] = set()  # modes whose compiled code this process h
 
 def warm_up(detector: KeypointDetector, options: dict[str, Any]) -> None:
     """Compile or load what a detection needs, on the face of the sample photograph: before a clock starts."""
-    mode = options.get("mode"), options.get("shape_regression", True)
+    mode = options.get("mode"), options.get("assembly")
     if mode not in _ready:
-        everywhere = {"min_size": None, "max_size": None, "threshold": None}
-        detector.detect(sample_photograph()[20:220, 120:320], **{**options, **everywhere})
+        everywhere = {"min_size": None, "max_size": None, "threshold": None, "min_probability": None}
+        detector.find(sample_photograph()[20:220, 120:320], **{**options, **everywhere})
         _ready.add(mode)
 
 
@@ -85,18 +98,18 @@ def _detect_file(options: dict[str, Any], detector: KeypointDetector, name: str 
     shown = SAMPLE if name is None else name
     try:
         pixels = sample_photograph() if name is None else read_image(name)
-        detections, seconds = timed_detection(detector, pixels, options)
-        return Answer(shown, pixels, seconds, detections)
+        found, seconds = timed_detection(detector, pixels, options)
+        return Answer(shown, pixels, seconds, found.detections, found.faces)
     except ValueError as error:
         message = " ".join(str(error).split())
         return Answer(shown, error=message if shown in message else f"{shown}: {message}")
 
 
-def timed_detection(detector: KeypointDetector, pixels: np.ndarray, options: dict[str, Any]) -> tuple[Sequence[Detection], float]:
-    """Detections, and the seconds that they took; what was still compiled for them is not counted."""
+def timed_detection(detector: KeypointDetector, pixels: np.ndarray, options: dict[str, Any]) -> tuple[Found, float]:
+    """Detections and faces, and the seconds that they took; what was still compiled for them is not counted."""
     start, compiled = time.perf_counter(), seconds_compiling()
-    detections = detector.detect(pixels, **options)
-    return detections, time.perf_counter() - start - (seconds_compiling() - compiled)
+    found = detector.find(pixels, **options)
+    return found, time.perf_counter() - start - (seconds_compiling() - compiled)
 
 
 def sample_photograph() -> np.ndarray:

@@ -8,6 +8,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 
+from ...models.faces.face_finder import Face
 from ...models.files import replacing
 from ...models.keypoints.detector import Detection
 
@@ -27,32 +28,48 @@ _OTHER = (255, 255, 255)
 _SHORT_SIDE = 480  # small pictures are enlarged to at least this, so that the symbols can be seen
 
 
-def draw_detections(image: np.ndarray, detections: Sequence[Detection]) -> np.ndarray:
-    """Draw a disc at every detection, a ring of the detection window's size, and a legend below the picture.
+def draw_detections(
+    image: np.ndarray, detections: Sequence[Detection], faces: Sequence[Face] = (), landmarks: bool = False
+) -> np.ndarray:
+    """Draw a box with its probability around every face, a disc at every detection, and a legend below the picture.
+
+    Without faces a ring around each detection shows the size of its window; ``landmarks`` are drawn as small points.
 
     Images are RGB, uint8; a small one is enlarged by a whole factor. The best detections are drawn last, above the others.
     """
     factor = min(8, max(1, -(-_SHORT_SIDE // min(image.shape[:2]))))
     canvas = cv2.resize(image, None, fx=factor, fy=factor, interpolation=cv2.INTER_CUBIC) if factor > 1 else image.copy()
-    draw_symbols(canvas, detections, factor)
+    draw_symbols(canvas, detections, faces, factor, landmarks)
     return np.vstack([canvas, _legend(canvas.shape[1], list(dict.fromkeys(d.keypoint for d in detections)))])
 
 
-def draw_symbols(canvas: np.ndarray, detections: Sequence[Detection], factor: int = 1) -> None:
-    """Draw discs and rings into an image that was enlarged by a factor, in place."""
+def draw_symbols(
+    canvas: np.ndarray, detections: Sequence[Detection], faces: Sequence[Face] = (), factor: int = 1, landmarks: bool = False
+) -> None:
+    """Draw boxes, discs and rings into an image that was enlarged by a factor, in place."""
     shift = 4  # OpenCV draws at sixteenths of a pixel
 
-    def circle(d: Detection, radius: float, colour, thickness: int) -> None:
-        centre = [round(((v + 0.5) * factor - 0.5) * 2**shift) for v in (d.x, d.y)]
-        cv2.circle(canvas, centre, round(radius * 2**shift), colour, thickness, cv2.LINE_AA, shift)
+    def fixed(*values: float) -> list[int]:
+        return [round(((v + 0.5) * factor - 0.5) * 2**shift) for v in values]
 
+    def circle(x: float, y: float, radius: float, colour, thickness: int) -> None:
+        cv2.circle(canvas, fixed(x, y), round(radius * 2**shift), colour, thickness, cv2.LINE_AA, shift)
+
+    for face in faces:
+        x0, y0, x1, y1 = fixed(*face.box)
+        cv2.rectangle(canvas, (x0, y0), (x1, y1), _OTHER, 1, cv2.LINE_AA, shift)
+        at = (max(x0 >> shift, 0), max((y0 >> shift) - 4, 12))
+        cv2.putText(canvas, f"{face.probability:.2f}", at, cv2.FONT_HERSHEY_SIMPLEX, 0.4, _OTHER, 1, cv2.LINE_AA)
+        for x, y in face.landmarks if landmarks else ():
+            circle(x, y, 1.5, _OTHER, -1)
     for d in reversed(detections):
         colour = COLOURS.get(d.keypoint, _OTHER)
         size = d.size * factor
-        circle(d, size / 2, colour, 1)
+        if not faces:
+            circle(d.x, d.y, size / 2, colour, 1)
         radius = min(max(size * 0.06, 3.0), 9.0)
-        circle(d, radius + 1.5, (20, 20, 20), -1)
-        circle(d, radius, colour, -1)
+        circle(d.x, d.y, radius + 1.5, (20, 20, 20), -1)
+        circle(d.x, d.y, radius, colour, -1)
 
 
 def _legend(width: int, names: list[str]) -> np.ndarray:

@@ -11,8 +11,10 @@ from typing import Any
 import cv2
 import numpy as np
 
+from ...models.faces.assembly import Assembly
+from ...models.faces.face_finder import Face
 from ...models.files import replacing
-from ...models.keypoints.detector import Detection, KeypointDetector
+from ...models.keypoints.detector import Detection, Found, KeypointDetector
 from ...vision.images import read_image
 from ..console import markdown_table, plain
 from .average_precision import FALSE, HIT, MAX_DETECTIONS, Curve, Judged, judge, pooled
@@ -21,6 +23,8 @@ from .data import KEYPOINTS, FaceImage
 TOLERANCES = (0.05, 0.10)
 PRECISION = 0.9
 REPORT_FILES = ("report.json", "report.md", "curves_*.png", "pictures_*.png")
+LEAST = 0.5  # probability of a face that is reported by default
+_SAME_FACE = 0.4  # landmarks farther off than this on average are another face
 MOST_SOURCES = 12  # more different file prefixes than this are names, not sources
 
 # Columns of the table and their headings.
@@ -56,8 +60,13 @@ class Evaluation:
         The photographs that could be read.
     judged : dict of (keypoint, tolerance) to list of Judged
         One entry per photograph.
+    default : dict of (keypoint, tolerance) to list of Judged
+        The same with what is detected by default only.
     curves : dict of (keypoint, tolerance) to Curve
         All sources together.
+    landmarks : list of dict
+        One per source: ``faces``, how many of them were ``found``, and ``nme``, the mean error of their 68 landmarks over the
+        distance of the outer eye corners. Empty where the landmarks are not annotated or the model has none.
     errors : list of str
         One line per photograph that could not be read.
     """
@@ -65,8 +74,29 @@ class Evaluation:
     rows: list[dict] = field(default_factory=list)
     images: list[FaceImage] = field(default_factory=list)
     judged: dict[tuple[str, float], list[Judged]] = field(default_factory=dict)
+    default: dict[tuple[str, float], list[Judged]] = field(default_factory=dict)
     curves: dict[tuple[str, float], Curve] = field(default_factory=dict)
+    landmarks: list[dict] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
+
+
+def default_detections(found: Found, thresholds: dict[str, float] | None) -> list[Detection]:
+    """Those among all candidates that are detected by default: in faces of probability 0.5, or above thresholds of the score."""
+    if thresholds is not None:
+        return [d for d in found.detections if d.score >= thresholds[d.keypoint]]
+    shown = {(name, p.x, p.y) for face in found.faces if face.probability >= LEAST for name, p in face.keypoints.items()}
+    return [d for d in found.detections if (d.keypoint, d.x, d.y) in shown]
+
+
+def landmark_error(faces: Sequence[Face], image: FaceImage) -> list[float | None]:
+    """Mean distance of the 68 landmarks of each annotated face over that of the outer eye corners; None where none was found."""
+    assert image.landmarks is not None
+    errors: list[float | None] = []
+    for truth in image.landmarks:
+        unit = float(np.hypot(*(truth[36] - truth[45])))
+        made = [float(np.hypot(*(face.landmarks - truth).T).mean()) / unit for face in faces if face.probability >= LEAST]
+        errors.append(min(made, default=None) if min(made, default=np.inf) < _SAME_FACE else None)
+    return errors
 
 
 def judge_image(detections: Sequence[Detection], image: FaceImage, keypoint: str, tolerance: float) -> Judged:
@@ -84,28 +114,33 @@ def evaluate_detector(
     progress: Callable[[Iterable, int], Iterable] = lambda it, n: it,
     **options: Any,
 ) -> Evaluation:
-    """Evaluate all local maxima without a threshold, at most 200 per image and keypoint.
+    """Evaluate every candidate, at most 200 per image and keypoint.
 
-    Above the default threshold, detections in ``background`` images without faces are counted. ``progress`` wraps an iterable
-    of known length; ``options`` of :meth:`KeypointDetector.detect` are the mode and whether the shape regressor is used.
+    At the defaults, detections in ``background`` images without faces are counted. ``progress`` wraps an iterable
+    of known length; ``options`` of :meth:`KeypointDetector.detect` are the mode and the assembly.
     """
     for name in keypoints:
         if name not in KEYPOINTS:
             raise ValueError(f"keypoint {name!r} of the model is no keypoint of faces ({', '.join(KEYPOINTS)})")
-    options["mode"] = detector.check_mode(options.get("mode"), keypoints, options.get("shape_regression", True))
+    options["mode"] = detector.check_mode(options.get("mode"), keypoints, options.get("assembly"))
+    alone = detector.check_assembly(options.get("assembly")) == Assembly.NONE
+    thresholds = {name: detector.default_threshold(name, options["mode"]) for name in keypoints} if alone else None
     result = Evaluation()
+    errors: list[list[float | None]] = []
     for image in progress(images, len(images)):
         try:
             pixels = read_image(image.path)
         except ValueError as error:
             result.errors.append(str(error))
             continue
-        detections = detector.detect(pixels, keypoints, threshold=-np.inf, max_detections=MAX_DETECTIONS, **options)
+        found = detector.find(pixels, keypoints, threshold=-np.inf, max_detections=MAX_DETECTIONS, **options)
+        shown = default_detections(found, thresholds)
         result.images.append(image)
+        errors.append(landmark_error(found.faces, image) if _has_landmarks(detector, alone, image) else [])
         for name in keypoints:
             for tolerance in TOLERANCES:
-                one = judge_image(detections, image, name, tolerance)
-                result.judged.setdefault((name, tolerance), []).append(one)
+                for to, detections in ((result.judged, found.detections), (result.default, shown)):
+                    to.setdefault((name, tolerance), []).append(judge_image(detections, image, name, tolerance))
     if not result.images:
         raise ValueError(f"none of the {len(images)} photographs can be read ({result.errors[0]})")
 
@@ -126,24 +161,35 @@ def evaluate_detector(
             chosen = [i for i, image in enumerate(result.images) if part in ("all", image.source)]
             for tolerance in TOLERANCES:
                 judged = [result.judged[name, tolerance][i] for i in chosen]
-                threshold = detector.default_threshold(name, options.get("shape_regression", True), options["mode"])
-                curve, row = _row(judged, threshold)
+                curve, row = _row(judged, [result.default[name, tolerance][i] for i in chosen])
+                row["threshold"] = None if thresholds is None else thresholds[name]
                 if part == "all":
                     result.curves[name, tolerance] = curve
                     row["false_per_background_image"] = float(np.mean(alarms[name])) if alarms[name] else None
                 result.rows.append({"keypoint": name, "source": part, "tolerance": tolerance, **row})
+    for part in parts:
+        mine = [e for image, made in zip(result.images, errors) if part in ("all", image.source) for e in made]
+        known = [e for e in mine if e is not None]
+        if mine:
+            nme = float(np.mean(known)) if known else None
+            result.landmarks.append({"source": part, "faces": len(mine), "found": len(known), "nme": nme})
     return result
 
 
-def _row(judged: list[Judged], threshold: float) -> tuple[Curve, dict]:
-    curve = pooled(judged)
-    precision, recall = curve.at_threshold(threshold)
-    false = sum(int(((j.outcome == FALSE) & (j.score >= threshold)).sum()) for j in judged)
+def _has_landmarks(detector: KeypointDetector, alone: bool, image: FaceImage) -> bool:
+    if alone or detector.faces is None or image.landmarks is None:
+        return False
+    return len(detector.faces.regressor.mean) == image.landmarks.shape[1]
+
+
+def _row(judged: list[Judged], default: list[Judged]) -> tuple[Curve, dict]:
+    curve, shown = pooled(judged), pooled(default)
+    precision, recall = shown.at_threshold(-np.inf)
+    false = sum(int((j.outcome == FALSE).sum()) for j in default)
     return curve, {
         "points": curve.n_points,
         "ap": curve.average_precision,
         "recall_at_precision_90": curve.at_precision(PRECISION)[0],
-        "threshold": threshold,
         "precision_at_threshold": precision,
         "recall_at_threshold": recall,
         "false_per_image": false / max(len(judged), 1),

@@ -10,10 +10,11 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from ...models.keypoints.detector import Detection, KeypointDetector
+from ...models.faces.face_finder import Face
+from ...models.keypoints.detector import Detection, Found, KeypointDetector
 from ...vision.tracks.video import capture_of, warn_if_cut_short
 from ..common.video import VIDEO_SUFFIXES, writing_video
-from .detect import timed_detection, warm_up
+from .detect import records, timed_detection, warm_up
 from .drawing import draw_symbols
 
 _RATE = 25.0  # frames per second where the source does not say
@@ -39,6 +40,8 @@ class FrameDetections:
         The detection alone.
     detections : list of Detection
         By falling score.
+    faces : list of Face
+        By falling probability.
     """
 
     source: str
@@ -48,6 +51,7 @@ class FrameDetections:
     height: int
     seconds: float
     detections: Sequence[Detection]
+    faces: Sequence[Face]
 
     def record(self) -> dict:
         """Return the JSON object of the command line."""
@@ -58,7 +62,7 @@ class FrameDetections:
             "width": self.width,
             "height": self.height,
             "seconds": round(self.seconds, 6),
-            "detections": [d._asdict() for d in self.detections],
+            **records(self.detections, self.faces),
         }
 
 
@@ -96,7 +100,7 @@ def detect_video(
         rate = capture.get(cv2.CAP_PROP_FPS)
         rate = rate if 0 < rate < 1000 else _RATE
         with ExitStack() as stack:
-            shown: Sequence[Detection] = ()
+            shown = Found([], [])
             number = 0
             write = None if overlay is None else stack.enter_context(writing_video(overlay, rate))
             while True:
@@ -117,9 +121,9 @@ def detect_video(
                 answer = None
                 if number % every == 0:
                     shown, seconds = timed_detection(detector, pixels, options)
-                    answer = FrameDetections(name, number, number / rate, width, height, seconds, shown)
+                    answer = FrameDetections(name, number, number / rate, width, height, seconds, *shown)
                 if write is not None:
-                    draw_symbols(pixels, shown)
+                    draw_symbols(pixels, shown.detections, shown.faces)
                     write(pixels)
                 if answer is not None:
                     try:

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -18,6 +18,9 @@ from ..common.outputs import make_folder
 from ..console import print_table
 from .benchmark import Benchmark
 from .evaluate import Result
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 CATEGORIES = ("checkerboard", "traffic", "articulated", "all")
 N_WORST = 10
@@ -130,26 +133,31 @@ def write_report(
         draw_worst(folder / f"worst_{entry['sequence']}.png", benchmark, i, sequences[i], shown.test[:, i])
 
 
-def draw_cumulative(path: Path, benchmark: Benchmark, results: Sequence[Result]) -> None:
-    """Cumulative distributions of the error, one panel per number of motions (Figure 9)."""
+def cumulative_figure(benchmark: Benchmark, results: Sequence[Result]) -> Figure:
+    """Cumulative distributions of the error, one panel per number of motions (Figure 9 of Barbu et al. (2014))."""
     from matplotlib.figure import Figure
 
     numbers = np.unique(benchmark.n_motions)
-    # Rankings on part of the features are in the table; here they would hide the others.
-    drawn = [r for r in results if not any(part in r.method for part in (", likelihood", ", prior"))]
-    methods = dict.fromkeys(r.method for r in drawn)
+    methods = dict.fromkeys(r.method for r in results)
     colours = {method: f"C{i}" if i < 10 else f"{0.08 * (i - 9):.2f}" for i, method in enumerate(methods)}
     figure = Figure(figsize=(6.0 * len(numbers) + 4.0, 4.5), layout="constrained")
     for axes, k in zip(np.ravel(figure.subplots(1, len(numbers))), numbers):
-        for result in drawn:
+        for result in results:
             errors = np.sort(result.test[:, benchmark.n_motions == k].ravel())
             label = result.method + (f", least motion {result.min_motion_size}" if result.min_motion_size else "")
             look = {"color": colours[result.method], "linestyle": "--" if result.min_motion_size else "-", "linewidth": 1}
             axes.step(errors, np.arange(1, len(errors) + 1) / len(errors), where="post", label=label, **look)
         axes.set(title=f"{k} motions", xlabel="misclassification (%)", ylabel="share of sequences", xlim=(0, 50), ylim=(0.8, 1.005))
-    figure.legend(*axes.get_legend_handles_labels(), fontsize=6, loc="outside right center")
+    figure.legend(*axes.get_legend_handles_labels(), fontsize=6 if len(results) > 8 else 9, loc="outside right center")
+    return figure
+
+
+def draw_cumulative(path: Path, benchmark: Benchmark, results: Sequence[Result]) -> None:
+    """Write the cumulative distributions of all methods."""
+    # Rankings on part of the features are in the table; here they would hide the others.
+    drawn = [r for r in results if not any(part in r.method for part in (", likelihood", ", prior"))]
     with replacing(path) as temporary:
-        figure.savefig(temporary, format="png", dpi=120)
+        cumulative_figure(benchmark, drawn).savefig(temporary, format="png", dpi=120)
 
 
 def draw_worst(path: Path, benchmark: Benchmark, index: int, sequence: TrackSequence, errors: np.ndarray) -> None:

@@ -15,7 +15,8 @@ from sklearn.datasets import load_svmlight_file
 from ..common.data_folder import data_folder
 
 KNOWN_SETS = (
-    "arcene", "dexter", "dorothea", "gisette", "gisette_valid", "ionosphere", "leukemia", "madelon", "pcmac", "usps", "usps_7v9",
+    "arcene", "dexter", "dorothea", "farm_ads", "gisette", "gisette_valid", "ionosphere", "leukemia", "madelon", "pcmac",
+    "secom_partial", "usps", "usps_7v9",
 )  # fmt: skip
 HALVES = ("train", "test")
 

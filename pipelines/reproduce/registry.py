@@ -1,4 +1,4 @@
-"""The papers' tables by name, for ``annealed reproduce``."""
+"""The papers' tables and figures by name, for ``annealed reproduce``."""
 
 from __future__ import annotations
 
@@ -6,44 +6,105 @@ import warnings
 from collections.abc import Callable
 from importlib import import_module
 from inspect import signature
+from pathlib import Path
 from typing import Any
+
+from ...models.files import replacing
 
 # Name -> (module beside this one, function, what it shows). A function takes ``runs`` and ``data_dir`` and returns
 # {"name", "settings", "rows"}; the module is imported when its table is asked for.
 TABLES: dict[str, tuple[str, str, str]] = {
     "fsa-classification": ("selectors", "fsa_classification", "simulated classes: Barbu et al. (2017), Table II; III: --noisy"),
     "fsa-regression": ("selectors", "fsa_regression", "simulated regression: Barbu et al. (2017), Table IV"),
-    "fsa-wide": ("selectors", "fsa_wide", "regression with 10,000 columns: Barbu et al. (2014), Table 3"),
+    "fsa-wide": ("selectors", "fsa_wide", "other sizes, up to 10,000 columns: Barbu et al. (2014), Tables 1, 2 and 3"),
     "fsa-off-design": ("selectors", "fsa_off_design", "random supports and signs, equicorrelated columns"),
-    "fsa-large": ("selectors", "fsa_large", "100,000 rows: Barbu et al. (2017), eq. (18)"),
-    "fsa-stability": ("figures", "fsa_stability", "AUC against rate, mu and steps: Barbu et al. (2017), Figure 6"),
+    "fsa-large": ("selectors", "fsa_large", "up to 100,000 rows: Barbu et al. (2017), eq. (18), Figure 1"),
+    "fsa-speed": ("annealing", "fsa_speed", "time against mu: Barbu et al. (2017), Table I"),
+    "fsa-challenge": ("annealing", "fsa_challenge", "Dexter and a part of Gisette: Barbu et al. (2017), Tables V and VI"),
+    "fsa-stability": ("annealing", "fsa_stability", "AUC against rate, mu and steps: Barbu et al. (2017), Figure 6"),
     "public-tables": ("public_tables", "public_tables", "test error on public tables at equal numbers of features"),
     "ranking": ("public_tables", "ranking", "NDCG@10 of rankers on MQ2008"),
     "mslr-synthetic": ("minimax", "mslr_synthetic", "minimax sparse logistic regression: Tan et al. (2013), Figures 1, 3, 4"),
     "mslr-leukemia": ("minimax", "mslr_leukemia", "missed test samples by number of genes: Tan et al. (2013), Figure 6(a)"),
+    "mslr-real": ("minimax", "mslr_real", "texts at equal numbers of columns: Tan et al. (2013), Tables II and III"),
     "sdist-simulated": ("metric", "sdist_simulated", "XOR and double rings: Ma (thesis), Tables 2.1 and 2.2"),
-    "sdist-real": ("metric", "sdist_real", "Madelon, Ionosphere, USPS 7/9: Ma (thesis), Table 2.4"),
+    "sdist-real": ("metric", "sdist_real", "Madelon, Ionosphere, part of SECOM, USPS 7/9: Ma (thesis), Tables 2.3 and 2.4"),
     "sensors": (".sensors.tables", "sensors", "error by number of sensors, and which: Liu et al. (2014), Figure 2 and Table 2"),
     "sensors-simulated": (".sensors.tables", "sensors_simulated", "true sensors found in ten simulated homes"),
     "kernel-simulated": ("kernels.tables", "kernel_simulated", "XOR, rings, parity: Ma (thesis), section 4.2, and other kernels"),
     "kernel-real": ("kernels.tables", "kernel_real", "Madelon, Ionosphere: Ma (thesis), section 4.2"),
     "motion-table": (".motion.paper_table", "motion_table", "motion segmentation: Barbu et al. (2014), Table 5"),
-    "online-tables": ("online", "online_tables", "five sparse online learners: Ma (thesis), Tables 3.2 to 3.4"),
+    "online-tables": ("online", "online_tables", "sparse online learners: Ma (thesis), Tables 3.2 to 3.4"),
 }
 
 
-# What is only drawn (:mod:`~.figures`).
-PICTURES = {
-    "sdist-surfaces": "picture only: Ma (thesis), Figures 2.1 and 2.3",
-    "online-nonzeros": "picture only: Ma (thesis), Figures 3.1 and 3.5",
-    "online-sparsity": "picture only: Ma (thesis), Figure 3.3",
+# Name -> (module of the folder figures, function, what it shows). A function takes ``data_dir``, some ``runs`` and ``checkpoint``
+# too, and returns a matplotlib figure. A name that is in ``TABLES`` too draws that table's rows.
+FIGURES: dict[str, tuple[str, str, str]] = {
+    "fsa-schedules": ("annealing", "schedules", "Barbu et al. (2014), Figure 1; (2017), Figure 3"),
+    "fsa-coefficients": ("annealing", "coefficients", "Barbu et al. (2014) and (2017), Figure 2"),
+    "fsa-losses": ("annealing", "losses", "Barbu et al. (2017), Figure 4"),
+    "fsa-responses": ("annealing", "responses", "Barbu et al. (2014), Figure 4; (2017), Figure 5"),
+    "fsa-stability": ("annealing", "stability", "Barbu et al. (2014), Figure 3; (2017), Figure 6"),
+    "fsa-large": ("annealing", "large", "Barbu et al. (2017), Figure 1"),
+    "mslr-synthetic": ("minimax", "recovery", "Tan et al. (2013), Figures 1, 3, 4"),
+    "mslr-leukemia": ("minimax", "leukemia", "Tan et al. (2013), Figure 6(a)"),
+    "mslr-conditioning": ("minimax", "conditioning", "Tan et al. (2013), Figure 2"),
+    "mslr-convergence": ("minimax", "convergence", "Tan et al. (2013), Figure 5"),
+    "mslr-sensitivity": ("minimax", "sensitivity", "Tan et al. (2013), Figure 8, on news20"),
+    "sdist-surfaces": ("metric", "surfaces", "Ma (thesis), Figures 2.1 and 2.3"),
+    "sdist-base": ("metric", "base_classifier", "Ma (thesis), Figure 2.2"),
+    "sdist-real": ("metric", "columns", "Ma (thesis), Figure 2.4"),
+    "sdist-sensitivity": ("metric", "sensitivity", "Ma (thesis), Figure 2.5"),
+    "online-nonzeros": ("online", "nonzeros", "Ma (thesis), Figures 3.1 and 3.5"),
+    "online-rejection": ("online", "rejection", "Ma (thesis), Figure 3.2"),
+    "online-sparsity": ("online", "sparsity", "Ma (thesis), Figure 3.3"),
+    "online-error": ("online", "error", "Ma (thesis), Figure 3.4"),
+    "motion-table": ("motion", "cumulative", "Barbu et al. (2014), Figure 9"),
+    "pets-keypoints": ("photographs", "keypoints", "Ma (thesis), Figures 4.4 and 4.5"),
 }
+
+
+def entries() -> list[tuple[str, str]]:
+    """Every name and what it shows, tables first."""
+    drawn = {name: shows for name, (_, _, shows) in FIGURES.items()}
+    tables = [(name, shows + ("; --figures" if name in drawn else "")) for name, (_, _, shows) in sorted(TABLES.items())]
+    return tables + [(name, f"figure only: {shows}") for name, shows in sorted(drawn.items()) if name not in TABLES]
+
+
+def draw(name: str | None, folder: str | Path, data_dir=None, **options: Any) -> list[Path]:
+    """Draw the figure of a name, or all, as ``NAME.png`` into a folder; ``options`` are ``runs`` and ``checkpoint``.
+
+    Options that a figure does not have are passed over where all are drawn. Returns the files.
+    """
+    if name is not None and name not in FIGURES:
+        raise ValueError(f"{name!r} has no figure; expected one of {', '.join(FIGURES)}")
+    if options.get("runs", 1) < 1:
+        raise ValueError(f"runs={options['runs']!r}; expected at least 1")
+    written = []
+    for key in FIGURES if name is None else [name]:
+        module, function, _ = FIGURES[key]
+        make = getattr(import_module(f".figures.{module}", __package__), function)
+        known = signature(make).parameters
+        variadic = any(p.kind is p.VAR_KEYWORD for p in known.values())
+        for option in set(options) - set(known):
+            if name is not None and not variadic:
+                raise ValueError(f"{option}: the figure {name} has no such option")
+        given = {option: value for option, value in options.items() if variadic or option in known}
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=r"\d+ features found")
+            figure = make(data_dir=data_dir, **given)
+        path = Path(folder) / f"{key}.png"
+        with replacing(path) as temporary:
+            figure.savefig(temporary, dpi=90, format="png")
+        written.append(path)
+    return written
 
 
 def table(name: str) -> Callable[..., dict[str, Any]]:
     """The function that makes a table of ``TABLES``; the message for a picture says how to draw it."""
     if name not in TABLES:
-        hint = "; give --picture FILE" if name in PICTURES else f"; expected one of {', '.join(sorted(TABLES))}"
+        hint = "; give --figures DIR" if name in FIGURES else f"; expected one of {', '.join(sorted(TABLES))}"
         raise ValueError(f"{name!r} is no table{hint}")
     module, function, _ = TABLES[name]
     return getattr(import_module(f".{module}", __package__), function)

@@ -77,7 +77,7 @@ def _by_size(record: Record) -> dict[tuple, dict[str, dict[str, Any]]]:
 def _full(record: Record) -> str:
     """One table per size: runs, DR, PCD, quality and seconds of every method."""
     text = ""
-    for (_, k, n, _, _), methods in _by_size(record).items():
+    for (_, k, n, m, _), methods in _by_size(record).items():
         quality = "RMSE" if "RMSE" in next(iter(methods.values())) else "AUC"
         labels = _LABELS | (_REGRESSION_LABELS if quality == "RMSE" else {})
         form = _decimals if quality == "RMSE" else "{:.3f}".format
@@ -85,7 +85,9 @@ def _full(record: Record) -> str:
         for name, row in methods.items():
             shares = [_beside(row, what, _percent) for what in ("DR", "PCD")]
             cells.append([labels.get(name, name), row["runs"], *shares, _beside(row, quality, form), _decimals(row["seconds"])])
-        text += f"\n### N = {n}, k = {k}\n\n" + _table(["method", "runs", "DR", "PCD", quality, "seconds"], cells)
+        text += f"\n### N = {n}, {'' if m == 1000 else f'M = {m}, '}k = {k}\n\n" + _table(
+            ["method", "runs", "DR", "PCD", quality, "seconds"], cells
+        )
     return text + "\n"
 
 
@@ -116,7 +118,7 @@ def _summary(record: Record) -> str:
     lines = []
     for (task, k, n, m, columns), methods in _by_size(record).items():
         head = ", ".join(str(part) for part in (task, n, m, k, columns) if part != "")
-        paper = [printed(table_name, name, n, k, "DR") for name in _PAPERS_OWN]
+        paper = [printed(table_name, name, *((n, m, k) if table_name == "wide" else (n, k)), "DR") for name in _PAPERS_OWN]
         best = max((value for value in paper if value is not None), default=None)
         lines.append([head, "" if best is None else _percent(best), *(_summed(methods.get(name)) for name in names)])
     first = "task, N, M, k, columns" if "task" in record["rows"][0] else "N, M, k"
@@ -161,7 +163,49 @@ def _errors(record: Record) -> str:
     return _table(["set", *head], lines)
 
 
-VIEWS = {"full": _full, "detection": _detection, "summary": _summary, "recovered": _recovered, "errors": _errors}
+_HOMES_LABELS = {
+    "true sensors": "the 10 true sensors (oracle)",
+    "all sensors": "all 40 sensors",
+    "annealed": "annealed, smallest coefficients",
+    "annealed-objective": "annealed, least rise of the objective",
+    "annealed+swap": "the same, then exchanges (`FSACRF()`)",
+}
+
+
+def _homes(record: Record) -> str:
+    """Methods on simulated homes: true sensors, errors, objectives, seconds."""
+    head = ["method", "homes", "sensors", "true ones", "test error, % (shrunk)", "oracle's error", "objective"]
+    head += ["FoBa's objective", "s"]
+    lines = []
+    for row in record["rows"]:
+        shrunk = "" if row["shrunk_error"] is None else f" ({100 * row['shrunk_error']:.1f})"
+        numbers = [f"{row['k']:.1f}", f"{row['true']:.1f}", f"{100 * row['error']:.1f}{shrunk}"]
+        beside = [f"{100 * row['oracle_error_same_homes']:.1f}"]
+        beside += [f"{row[key]:.0f}" for key in ("objective", "FoBa_objective_same_homes")]
+        seconds = f"{row['seconds']:.1f}" if row["seconds"] > 0.05 else ""
+        lines.append([_HOMES_LABELS.get(row["method"], row["method"]), row["homes"], *numbers, *beside, seconds])
+    return _table(head, lines)
+
+
+def _sensors(record: Record) -> str:
+    """Errors per minute / class-averaged in percent, by method and number of sensors."""
+    found: dict[str, dict[int, str]] = {}
+    for row in record["rows"]:
+        found.setdefault(row["method"], {})[row["sensors"]] = f"{100 * row['error']:.1f} / {100 * row['class_error']:.0f}"
+    sizes = sorted({size for cells in found.values() for size in cells})
+    methods = [name for name in ("FoBa", "annealed-objective") if name in found]
+    return _table(["method", *sizes], ([_HOMES_LABELS.get(name, name), *map(found[name].get, sizes)] for name in methods))
+
+
+VIEWS = {
+    "full": _full,
+    "detection": _detection,
+    "summary": _summary,
+    "recovered": _recovered,
+    "errors": _errors,
+    "homes": _homes,
+    "sensors": _sensors,
+}
 
 
 def render_page(page: Path, results: Path) -> str:
@@ -216,5 +260,5 @@ def update(file: Path, record: dict[str, Any]) -> None:
 
 def _facts(row: dict[str, Any]) -> tuple:
     """What tells a row from the others."""
-    names = "data loss task case noise_scale N M p k columns setup selected tau r method parameter value"
+    names = "data loss task case noise_scale tenth N M p k columns setup selected tau r method parameter value"
     return tuple(row.get(name) for name in names.split())

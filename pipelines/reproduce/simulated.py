@@ -121,10 +121,14 @@ def simulate(
     return Simulated(X, y, support, coef)
 
 
-def simulated_case(case: str, n: int, p: int, seed: int, *, noise_scale: float = NOISE_SCALE, n_test: int = 2000):
+def simulated_case(
+    case: str, n: int, p: int, seed: int, *, noise_scale: float = NOISE_SCALE, n_test: int = 2000, tenth: bool = False
+):
     """Draw a case of Ma (thesis), Figure 2.3: two informative columns of unit variance among p, the others normal noise.
 
     "xor": (c, c y) + s e with c = +-1. "rings": (rho + 0.48 e) u, rho = 2 for y = 1 and 1 for y = -1, u uniform on the circle.
+    With ``tenth`` a tenth of the columns is informative, as the text has it without saying how: each of the two is the mean of
+    p // 20 columns of unit variance, which agree with it to a half, so that the Bayes error stays.
     Returns X, y for n rows and X_test, y_test for ``n_test``: float32 columns, labels -1 / +1.
     """
     rng = np.random.default_rng(seed)
@@ -139,7 +143,15 @@ def simulated_case(case: str, n: int, p: int, seed: int, *, noise_scale: float =
         Z = (np.where(y == 1, 2.0, 1.0) + RING_SPREAD * rng.standard_normal(total))[:, None] * u
     else:
         raise ValueError(f"case={case!r}; expected 'xor' or 'rings'")
-    X = np.hstack([Z / Z.std(axis=0), noise_scale * rng.standard_normal((total, p - 2))]).astype(np.float32)
+    Z = Z / Z.std(axis=0)
+    if tenth:
+        parts = []
+        for column in Z.T:
+            spread = rng.standard_normal((total, max(1, p // 20)))
+            part = column[:, None] + spread - spread.mean(axis=1, keepdims=True)
+            parts.append(part / part.std(axis=0))
+        Z = np.hstack(parts)
+    X = np.hstack([Z, noise_scale * rng.standard_normal((total, p - Z.shape[1]))]).astype(np.float32)
     return X[:n], y[:n], X[n:], y[n:]
 
 

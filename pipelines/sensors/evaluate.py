@@ -58,8 +58,10 @@ def day_folds(days: np.ndarray, n_folds: int | None = None) -> list[np.ndarray]:
     """
     names = np.unique(days)
     n = len(names) if n_folds is None else n_folds
+    if len(names) < 2:
+        raise ValueError(f"{len(names)} day only: no day can be left out; expected at least 2")
     if n < 2 or n > len(names):
-        raise ValueError(f"{len(names)} days for {n} folds; expected from 2 folds to one for each day")
+        raise ValueError(f"{len(names)} days for {n} fold{'s' * (n != 1)}; expected from 2 folds to one for each day")
     return [np.isin(days, names[i::n]) for i in range(n)]
 
 

@@ -200,7 +200,12 @@ def _table(path: Path, columns: tuple[str, ...], sep: str, header: bool) -> pd.D
     missing = [name for name in columns if name not in raw]
     if missing:
         raise ValueError(f"{path}: column {missing[0]!r} is missing; expected {', '.join(columns)}")
-    return raw[list(columns)].apply(lambda column: column.str.strip())
+    table = raw[list(columns)].apply(lambda column: column.str.strip())
+    what = columns[2]  # the sensor or the activity
+    nameless = (table[what] == "").to_numpy()
+    if nameless.any():
+        raise ValueError(f"{path}:{int(nameless.argmax()) + 1 + header}: no {what}; expected its name")
+    return table
 
 
 def _times(path: Path, table: pd.DataFrame, form: str, first_line: int) -> pd.DataFrame:

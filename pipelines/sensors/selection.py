@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,6 +45,19 @@ class Selection:
     objective: float = float("nan")
 
 
+def check_methods(methods: Iterable[str]) -> None:
+    """Complain unless all are in ``METHODS``; called before long work.
+
+    Raises
+    ------
+    ValueError
+        Names the first that is not.
+    """
+    for method in methods:
+        if method not in METHODS:
+            raise ValueError(f"method {method!r} is unknown; expected one of {', '.join(METHODS)}")
+
+
 def select_sensors(method: str, problem: ChainProblem, groups: np.ndarray, sizes: range) -> dict[int, Selection]:
     """Run a method once and return its selections of the given sizes.
 
@@ -67,8 +81,7 @@ def select_sensors(method: str, problem: ChainProblem, groups: np.ndarray, sizes
     ValueError
         For an unknown method.
     """
-    if method not in METHODS:
-        raise ValueError(f"method {method!r} is unknown; expected one of {', '.join(METHODS)}")
+    check_methods([method])
     name, _, swap = method.partition("+")
     if name in ("group lasso", "L1"):
         found: dict[int, Selection] = {}

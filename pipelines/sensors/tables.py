@@ -15,7 +15,7 @@ from ..common.data_folder import data_folder
 from .evaluate import evaluate_baselines, evaluate_selection, table_rows
 from .problems import chain_problem, with_parameters
 from .readers import read_home
-from .selection import METHODS, select_sensors
+from .selection import METHODS, check_methods, select_sensors
 from .simulation import simulate_home
 from .train import SELECTION_KINDS
 
@@ -44,6 +44,7 @@ def sensors_simulated(
         ``name``, ``settings`` and ``rows``: the mean over the homes, and how each method's objective compares with that of the
         forward steps and of FoBa.
     """
+    check_methods(methods or ())
     cells = Checkpoint.of(checkpoint, {"table": "sensors-simulated"})
     chosen = ["all sensors", "true sensors", *(methods or METHODS)]
     found: dict[str, list[dict[str, Any]]] = {
@@ -93,6 +94,7 @@ def sensors(
     dict
         ``name``, ``settings`` and ``rows``: one for each method and number of sensors.
     """
+    check_methods(methods or ())
     minutes = read_home(data_folder(data_dir) / "sensors_adl", home).minutes
     cells = Checkpoint.of(checkpoint, {"table": "sensors"})
     found = evaluate_baselines(minutes, SELECTION_KINDS, runs, cells)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -105,7 +105,7 @@ class UploadReader:
         except TimeoutError:
             return
 
-    async def _stream(self) -> AsyncIterator[bytes]:
+    async def _stream(self) -> AsyncGenerator[bytes, None]:
         n = 0
         while not self._finished:
             message = await self._request.receive()

@@ -52,6 +52,7 @@ BAD = {
         "schedule": "x",
         "annealing": np.nan,
         "min_bursts": -1,
+        "burst_growth": 1.0,
         "n_jobs": 0,
         "threshold": "x",
         "n_features_to_select": True,

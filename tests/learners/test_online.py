@@ -142,6 +142,20 @@ def test_stabilised_stages_equal_a_slow_reference(loss, monkeypatch):
     assert active.sum() == 6 and not model.coef_[0][~active].any()
 
 
+def test_bursts_grow_as_columns_leave():
+    X, y = sparse_problem(200)
+    fixed = StabilizedTruncatedSGDClassifier(4, n_paths=2, random_state=0).fit(X, y)
+    first = clone(fixed).set_params(burst_growth=np.exp(-1.0), max_iter=1, n_bursts=200).fit(X, y)
+    np.testing.assert_array_equal(first.coef_, clone(fixed).set_params(max_iter=1, n_bursts=200).fit(X, y).coef_)
+    grown = clone(fixed).set_params(burst_growth=np.exp(-1.0)).fit(X, y)
+    active = grown.history_[:, 0]
+    assert active[-1] == 4 and len(active) < len(fixed.history_)
+    # K_s = ceil(5 log(e 30 / active)) rows a burst, five bursts a stage: the stages use up the rows of all passes
+    before = np.concatenate([[30], active[:-1]])
+    rows = 5 * np.ceil(5 * (1.0 - np.log(before / 30)))
+    assert rows[:-1].sum() < 20 * 200 <= rows.sum()
+
+
 @pytest.mark.parametrize("selection", ["annealed", "threshold"])
 def test_any_number_of_threads_gives_the_same_model(selection):
     X, y = sparse_problem(200)

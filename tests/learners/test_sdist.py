@@ -232,6 +232,27 @@ def test_same_seed_same_metric_for_any_n_jobs(options):
     assert one.columns_ == two.columns_
 
 
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+def test_stochastic_directions_find_the_columns_of_the_exact_ones(form):
+    """Selection on the paths keeps the columns that the power method selects, and the value of the direction is near its."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 150)
+    X = rng.normal(size=(300, 200)) * (rng.random((300, 200)) < 0.5)
+    X[:, :4] += np.where(y, 1.5, -1.5)[:, None]
+    X = form(X)
+    power, sgd = (SDist(kappa=4, n_steps=1, max_order=1, solver=s, random_state=0).fit(X, y) for s in ("power", "sgd"))
+    assert sorted(sgd.path_[0][0]) == sorted(power.path_[0][0]) == [0, 1, 2, 3]
+    assert np.abs(sgd.path_[0][1] @ power.path_[0][1]) > 0.95
+    pairs = SDist(kappa=2, n_steps=8, solver="sgd", random_state=0).fit(X, y)
+    assert len(pairs.path_[-1][0]) == 2 and len(pairs._features.monomials) > 0
+
+
+def test_stochastic_directions_use_the_allowed_columns_alone():
+    X, y = blobs(p=30)
+    model = SDist(kappa=3, n_steps=6, max_order=1, solver="sgd", feature_fraction=0.2, random_state=0).fit(X, y)
+    assert all(1 <= len(support) <= 3 and np.linalg.norm(values) == pytest.approx(1.0) for support, values, _ in model.path_)
+
+
 @pytest.mark.parametrize("stopping", ["holdout", "oob", "complexity"])
 def test_stopping_keeps_the_beginning_of_the_path(stopping):
     X, y = make_moons(150, noise=0.3, random_state=0)

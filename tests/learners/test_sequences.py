@@ -182,6 +182,12 @@ def test_cross_validation_over_days_hands_the_ids_on():
     np.testing.assert_allclose(found, by_hand)
 
 
+def _with(row, column, value):
+    X = sequences()[0].copy()
+    X[row, column] = value
+    return X
+
+
 @pytest.mark.parametrize(
     "change, message",
     [
@@ -192,14 +198,24 @@ def test_cross_validation_over_days_hands_the_ids_on():
         ({"sequence": np.zeros(7)}, r"sequence has shape \(7,\); expected one id for each of the 240 rows"),
         ({"y": np.zeros(240)}, "y holds one class only"),
         ({"sample_weight": np.arange(240.0)}, "expected one weight per sequence"),
-        ({"X": np.full((240, 4), np.nan)}, "NaN"),
+        ({"X": np.full((240, 4), np.nan)}, r"X contains NaN \(row 0, column 0\); expected finite numbers"),
+        ({"X": _with(7, 2, np.inf)}, r"X contains infinity \(row 7, column 2\); expected finite numbers"),
+        ({"X": sp.csr_matrix(_with(9, 3, np.nan))}, r"X contains NaN \(row 9, column 3\); expected finite numbers"),
     ],
 )
 def test_bad_input_is_one_line(change, message):
     X, y, _ = sequences()
-    with pytest.raises(ValueError, match=message) as caught:
-        LinearChainCRF().fit(**{"X": X, "y": y, **change})
-    assert message == "NaN" or "\n" not in str(caught.value)
+    for model in (LinearChainCRF(), FSACRF(1), ForwardBackwardCRF(1)):
+        with pytest.raises(ValueError, match=message) as caught:
+            model.fit(**{"X": X, "y": y, **change})
+        assert "\n" not in str(caught.value)
+
+
+def test_nan_in_what_is_predicted_is_one_line():
+    X, y, lengths = sequences()
+    model = LinearChainCRF().fit(X, y, lengths)
+    with pytest.raises(ValueError, match=r"^X contains NaN \(row 3, column 1\); expected finite numbers$"):
+        model.predict(_with(3, 1, np.nan), lengths)
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def table():
     return sp.csr_matrix(X), y
 
 
-@pytest.mark.parametrize("method", ["fsa", "piecewise", "sdist", "both"])
+@pytest.mark.parametrize("method", ["fsa", "piecewise", "sdist", "both", "sdist-sgd"])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_methods(table, method, n_classes):
     X, y = table[0][table[1] < n_classes], table[1][table[1] < n_classes]

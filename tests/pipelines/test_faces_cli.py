@@ -62,13 +62,28 @@ def test_detect_json(model, good):
     result = run("faces", "detect", good, "--model", model, "--json")
     assert result.exit_code == 0 and result.stderr == ""
     (record,) = lines(result)
-    assert list(record) == ["image", "width", "height", "seconds", "detections"]
+    assert list(record) == ["image", "width", "height", "seconds", "detections", "faces"] and record["faces"] == []
     assert record["image"] == str(good) and (record["width"], record["height"]) == (88, 72)
     assert 0 < record["seconds"] < 30
-    assert record["detections"] and all(list(d) == ["keypoint", "x", "y", "score", "size"] for d in record["detections"])
+    assert record["detections"] and all(
+        list(d) == ["keypoint", "x", "y", "score", "size", "probability"] for d in record["detections"]
+    )
     scores = [d["score"] for d in record["detections"]]
     assert scores == sorted(scores, reverse=True) and min(scores) >= 0.8
     assert {d["keypoint"] for d in record["detections"]} == {"left_eye", "chin"}
+
+
+def test_the_sample_photograph_shows_one_face(tmp_path):
+    picture = tmp_path / "out.png"
+    (record,) = lines(run("faces", "detect", "--json", "--landmarks", "--overlay", picture))
+    (face,) = record["faces"]
+    assert face["probability"] > 0.9 and len(face["keypoints"]) == len(record["detections"]) == 9 and picture.is_file()
+    assert len(face["landmarks"]) == 68 and abs(face["pose"]["roll"]) < 0.2
+    x, y, probability = face["keypoints"]["left_eye"]
+    assert np.hypot(x - 247, y - 103) < 4 and probability > 0.9
+    assert all(d["probability"] == pytest.approx(1 / (1 + np.exp(-d["score"])), abs=1e-6) for d in record["detections"])
+    (certain,) = lines(run("faces", "detect", "--json", "--min-probability", 1))
+    assert certain["faces"] == certain["detections"] == []
 
 
 def test_detect_options(model, good):
@@ -175,6 +190,9 @@ def test_pictures_with_the_same_name(tmp_path):
         (("--min-size", "1"), "min_size=1"),
         (("--min-size", "nan"), "min_size=nan"),
         (("--max-size", "3"), "max_size=3"),
+        (("--assembly", "2d"), "assembly='2d': the model cannot assemble faces; expected 'none'"),
+        (("--assembly", "flat"), "assembly='flat': expected one of none, 2d, 3d"),
+        (("--min-probability", "0.5"), "min_probability=0.5: expected an assembly of faces"),
     ],
 )
 def test_bad_options_are_one_line(model, good, args, message):
@@ -379,7 +397,7 @@ def test_seconds_without_compiling(monkeypatch, model, pixels):
     monkeypatch.setattr(faces_detect, "seconds_compiling", lambda: next(spent))
 
     class Detector:
-        def detect(self, pixels, **options):
+        def find(self, pixels, **options):
             return []
 
     assert faces_detect.timed_detection(Detector(), pixels, {}) == ([], 0.5)

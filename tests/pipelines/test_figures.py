@@ -4,11 +4,12 @@ import sys
 
 import numpy as np
 import pytest
-from annealed.pipelines.reproduce import figures
+from annealed.pipelines.reproduce import annealing
 from annealed.pipelines.reproduce import metric as reproduce_metric
 from annealed.pipelines.reproduce.competitors import LMNN
-from annealed.pipelines.reproduce.figures import FIGURES, draw
+from annealed.pipelines.reproduce.figures import metric as metric_figures
 from annealed.pipelines.reproduce.metric import sdist_simulated
+from annealed.pipelines.reproduce.registry import FIGURES, draw
 from helpers import run
 
 # What metric-learn has: fit stops at once, or works until it is stopped.
@@ -36,27 +37,58 @@ def python(tmp_path, monkeypatch):
 
 
 def test_the_figure_of_stability_is_drawn(tmp_path, monkeypatch):
-    monkeypatch.setattr(figures, "_STABILITY", {name: [values[2]] for name, values in figures._STABILITY.items()})
-    path = tmp_path / "stability.png"
-    result = run("reproduce", "fsa-stability", "--picture", path, "--runs", 1)
-    assert result.exit_code == 0 and path.read_bytes().startswith(b"\x89PNG")
+    monkeypatch.setattr(annealing, "STABILITY", {name: [values[2]] for name, values in annealing.STABILITY.items()})
+    result = run("reproduce", "fsa-stability", "--figures", tmp_path / "new", "--runs", 1)
+    path = tmp_path / "new" / "fsa-stability.png"
+    assert result.exit_code == 0 and result.stdout.strip() == str(path) and path.read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_surfaces_of_sdist_are_drawn(tmp_path):
-    draw("sdist-surfaces", tmp_path / "surfaces.png")
-    assert (tmp_path / "surfaces.png").stat().st_size > 10_000
+@pytest.mark.parametrize(
+    "name, options",
+    [
+        ("fsa-schedules", {}),
+        ("fsa-losses", {}),
+        ("fsa-coefficients", {}),
+        ("mslr-synthetic", {"shrink": 0.02, "setups": ["tall"]}),
+        ("mslr-conditioning", {}),
+        ("sdist-surfaces", {}),
+        ("sdist-base", {"runs": 1}),
+        ("online-rejection", {}),
+    ],
+)
+def test_figures_of_simulated_data_are_drawn(name, options, tmp_path):
+    assert draw(name, tmp_path, **options) == [tmp_path / f"{name}.png"]
+    assert (tmp_path / f"{name}.png").stat().st_size > 5_000
+
+
+def test_the_figure_of_rows_is_drawn_from_the_table(tmp_path):
+    draw("fsa-large", tmp_path, methods=["FSL"], sizes=[(1000, 10), (3000, 10)])
+    assert (tmp_path / "fsa-large.png").stat().st_size > 5_000
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("name", ["online-nonzeros", "online-sparsity"])
+@pytest.mark.parametrize("name", ["online-nonzeros", "online-sparsity", "online-error", "mslr-leukemia", "pets-keypoints"])
 def test_figures_of_real_data_are_drawn(name, data_dir, tmp_path):
-    draw(name, tmp_path / "figure.png", data_dir)
-    assert (tmp_path / "figure.png").stat().st_size > 10_000
+    draw(name, tmp_path, data_dir)
+    assert (tmp_path / f"{name}.png").stat().st_size > 10_000
 
 
-def test_unknown_figures_are_named():
-    with pytest.raises(ValueError, match=f"'fsa-large' has no picture; expected one of {', '.join(FIGURES)}"):
-        draw("fsa-large", "x.png")
+@pytest.mark.data
+def test_sensitivity_on_madelon_is_drawn(data_dir, tmp_path, monkeypatch):
+    monkeypatch.setattr(metric_figures, "SENSITIVITY", {name: values[2:3] for name, values in metric_figures.SENSITIVITY.items()})
+    draw("sdist-sensitivity", tmp_path, data_dir, checkpoint=tmp_path / "cells.jsonl")
+    assert (tmp_path / "sdist-sensitivity.png").stat().st_size > 5_000
+
+
+def test_unknown_figures_and_options_are_named(tmp_path):
+    with pytest.raises(ValueError, match=f"'fsa-wide' has no figure; expected one of {', '.join(FIGURES)}"):
+        draw("fsa-wide", tmp_path)
+    with pytest.raises(ValueError, match="runs: the figure fsa-losses has no such option"):
+        draw("fsa-losses", tmp_path, runs=3)
+    with pytest.raises(ValueError, match="runs=0; expected at least 1"):
+        draw("motion-table", tmp_path, runs=0)
+    result = run("reproduce", "--figures", tmp_path, "--checkpoint", tmp_path / "c")
+    assert result.exit_code == 2 and "belongs to one NAME" in result.stderr and not list(tmp_path.iterdir())
 
 
 def test_lmnn_is_fitted_by_another_python(python):

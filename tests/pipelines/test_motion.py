@@ -1,6 +1,7 @@
 """The motion experiments' protocol, and `annealed motion`."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from annealed.learners import Schedule
 from annealed.models.motion.candidate_set import CandidateSet
 from annealed.pipelines.common.video import write_video
 from annealed.pipelines.motion import evaluate as evaluate_module
+from annealed.pipelines.motion import paper_table
 from annealed.pipelines.motion import report as motion_report
 from annealed.pipelines.motion.benchmark import POOLS, Benchmark
 from annealed.pipelines.motion.cross_validation import cross_validate, folds
@@ -270,6 +272,19 @@ def test_the_printed_table_is_whole():
     for column in ("SC", "VC", "RankBoost test", "all test"):
         both = (120 * numbers["all", "2", column] + 35 * numbers["all", "3", column]) / 155
         assert abs(both - numbers["all", "all", column]) < 0.011
+
+
+def test_the_table_of_the_paper_and_its_figure_share_their_cells(data, tmp_path, monkeypatch):
+    monkeypatch.setattr(paper_table, "PAPER", replace(PAPER, n_steps=5))
+    monkeypatch.setattr(paper_table, "POOLS", {"paper": (("paper",), SegmentationFeatures())})
+    (tmp_path / "hopkins155").symlink_to(data)
+    common = ["--data", tmp_path, "--runs", 1, "--checkpoint", tmp_path / "cells"]
+    drawn = run("reproduce", "motion-table", "--figures", tmp_path / "figures", *common)
+    assert drawn.exit_code == 0, drawn.stderr
+    assert (tmp_path / "figures" / "motion-table.png").read_bytes().startswith(b"\x89PNG")
+    monkeypatch.setattr(paper_table, "cross_validate", lambda *_: pytest.fail("made twice"))
+    record = json.loads(run("reproduce", "motion-table", *common, "--json").stdout)
+    assert list(dict.fromkeys(row["method"] for row in record["rows"])) == ["VC", "RankBoost", "likelihood", "prior", "all"]
 
 
 def test_the_schedule_of_the_paper_leaves_what_it_says():

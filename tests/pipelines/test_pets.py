@@ -68,7 +68,13 @@ def test_evaluate_and_report(folders, model_file, tmp_path, monkeypatch):
     record = json.loads(result.stdout)
     assert record["name"] == "pets evaluate" and record["settings"]["test"] == 4
     methods = {(row["heads"], row["method"]) for row in record["rows"]}
-    assert {("with", "model (fsa)"), ("without", "linear SVM"), ("without", "5 nearest neighbours"), ("with", "both")} <= methods
+    assert {
+        ("with", "model (fsa)"),
+        ("without", "linear SVM"),
+        ("without", "5 nearest neighbours"),
+        ("with", "both"),
+        ("without", "sdist-sgd, order 2"),
+    } <= methods
     names = {path.name for path in report.iterdir()}
     assert {"table.md", "results.json", "words_whole.png", "evidence_heads.png", "component_whole.png"} <= names
 

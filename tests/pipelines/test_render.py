@@ -4,8 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from annealed.pipelines.reproduce.figures import FIGURES
-from annealed.pipelines.reproduce.registry import PICTURES, TABLES
+from annealed.pipelines.reproduce.registry import FIGURES, TABLES
 from annealed.pipelines.reproduce.render import VIEWS, render, render_page, update
 from helpers import run
 
@@ -66,9 +65,8 @@ def test_new_rows_replace_old_ones_of_the_same_method(tmp_path):
 
 def test_the_command_lists_all_tables_and_writes_results(tmp_path):
     listed = run("reproduce", "--list", "--json")
-    assert {row["name"] for row in json.loads(listed.stdout)} == {*TABLES, *PICTURES}
-    assert set(PICTURES) == set(FIGURES) - set(TABLES)
+    assert {row["name"] for row in json.loads(listed.stdout)} == {*TABLES, *FIGURES}
     missing = run("reproduce", "sdist-surfaces")
-    assert missing.exit_code == 2 and "is no table; give --picture FILE" in missing.stderr
+    assert missing.exit_code == 2 and "is no table; give --figures DIR" in missing.stderr
     made = run("reproduce", "fsa-off-design", "--method", "QTP", "--runs", 1, "--quiet", "--results", tmp_path / "off.json")
     assert made.exit_code == 0 and len(json.loads((tmp_path / "off.json").read_text())["rows"]) == 8

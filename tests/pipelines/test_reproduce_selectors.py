@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from annealed.pipelines.reproduce import competitors, selectors
 from annealed.pipelines.reproduce import minimax as reproduce_minimax
-from annealed.pipelines.reproduce.figures import fsa_stability
-from annealed.pipelines.reproduce.minimax import l1_fit, l1_search, minimax_data, mslr_leukemia, mslr_synthetic
+from annealed.pipelines.reproduce.annealing import fsa_challenge, fsa_speed, fsa_stability
+from annealed.pipelines.reproduce.minimax import l1_fit, l1_search, minimax_data, mslr_leukemia, mslr_real, mslr_synthetic
 from annealed.pipelines.reproduce.printed_values import TABLES, printed
 from annealed.pipelines.reproduce.selectors import fsa_classification, fsa_regression, refitted_scores
 from annealed.pipelines.reproduce.simulated import simulate
@@ -51,7 +51,8 @@ def test_printed_numbers():
     assert printed("clean", "L2", 300, 10, "PCD") is None and printed("clean", "abess", 300, 10, "DR") is None
     assert printed("sdist-real", "sDist", "madelon", "seconds") == 689.64
     assert printed("online-tables", "truncated gradient", "dexter", "hinge", "kappa") == 0.46
-    sizes = [7 * (4 * 11 - 1), 7 * (4 * 11 - 1), 4 * (4 * 8 - 2), 3 * 3 * 5, 2 * 9 * 3, 2 * 2 * 3, 8 * (2 * 5 + 2)]
+    wide = 3 * 8 + 6 * 3 * 5
+    sizes = [7 * (4 * 11 - 1), 7 * (4 * 11 - 1), 4 * (4 * 8 - 2), wide, 10, 2 * 9 * 3, 3 * 2 * 3, 8 * (2 * 5 + 2)]
     assert [len(table) for table in TABLES.values()] == sizes
 
 
@@ -166,3 +167,48 @@ def test_baselines_land_near_the_printed_detection_rates():
     table = fsa_classification(30, sizes=[(1000, 10), (3000, 10)], methods=["FSA", "FSV", "FSL", "LB", "LB1"])
     for row in table["rows"]:
         assert row["DR"] >= row["paper_DR"] - 10, row
+
+
+def test_the_papers_algorithm_has_the_same_rates_for_all_labels():
+    """Both rates of the logistic loss stand in both tables: neither row knows how many labels are wrong."""
+    for noise in (0.0, 0.1):
+        ours = selectors._our_methods(selectors.Design("classification", 300, 1000, 10, label_noise=noise))
+        assert [ours[name]().learning_rate for name in ("FSA", "FSA, rate 3", "FSV", "FSL")] == [10.0, 3.0, 1.0, 1.0]
+
+
+def test_time_against_mu():
+    made = fsa_speed(1, n_samples=200)
+    passes = [row["passes"] for row in made["rows"]]
+    assert [row["mu"] for row in made["rows"]] == [0, 1, 10, 30, 100, 300] and passes == sorted(passes, reverse=True)
+    assert passes[0] == pytest.approx(127, abs=3)  # (1 + 0.01) / 2 of 250 steps; the other 250 read ten columns
+
+
+def test_wide_rows_have_the_printed_numbers_of_their_size():
+    rows = selectors.fsa_wide(1, sizes=[(1000, 3), (300, 30)], methods=["annealed"])["rows"]
+    assert [(row["M"], row.get("paper_DR")) for row in rows] == [
+        (100, None),
+        (1000, None),
+        (10000, None),
+    ]
+    rows = selectors.fsa_wide(1, sizes=[(1000, 3), (300, 30)], methods=["FSA"])["rows"]
+    assert [(row["M"], row["paper_DR"], row["paper_RMSE"]) for row in rows] == [
+        (100, 100, 1.01),
+        (1000, 67, 1.25),
+        (10000, 4, 2.29),
+    ]
+
+
+@pytest.mark.data
+def test_lines_of_the_challenge(data_dir):
+    rows = {(row["data"], row["method"], row["k"]): row for row in fsa_challenge(1, data_dir)["rows"]}
+    assert rows["dexter", "FSA", 93]["paper_valid"] == 8.67 and rows["dexter", "FSA", 93]["valid"] < 15
+    assert rows["gisette_valid", "FSA, 2 bins", 320]["paper_train"] == 1.13
+
+
+@pytest.mark.data
+def test_texts_at_equal_numbers_of_columns(data_dir):
+    rows = mslr_real(2, data_dir, sets=["farm_ads"])["rows"]
+    assert all(abs(row["MSLR"] - row["L1"]) < 10 and row["p"] is not None for row in rows)
+    assert [row["columns"] for row in rows] == sorted(row["columns"] for row in rows)
+    with pytest.raises(ValueError, match="'rcv1' is unknown"):
+        mslr_real(1, data_dir, sets=["rcv1"])

@@ -8,10 +8,11 @@ import pytest
 from annealed.models import load_model
 from annealed.models.sensors.features import SensorMinutes, minute_features
 from annealed.pipelines.cli.app import app
+from annealed.pipelines.sensors import tables as sensor_tables
 from annealed.pipelines.sensors.evaluate import day_folds, evaluate_baselines, evaluate_selection, table_rows
 from annealed.pipelines.sensors.readers import IDLE, read_home
 from annealed.pipelines.sensors.simulation import simulate_home
-from annealed.pipelines.sensors.tables import sensors_simulated
+from annealed.pipelines.sensors.tables import sensors, sensors_simulated
 from typer.testing import CliRunner
 
 # -- simulation -----------------------------------------------------------------------------------------------------------------
@@ -93,6 +94,8 @@ def test_the_other_layout(tmp_path):
     [
         ("events", "yesterday,2024-03-01 00:01:00,Bed,Pressure,Bedroom", r"flat_events.csv:2: start 'yesterday' is no time"),
         ("events", ",2024-03-01 00:01:00,Bed,Pressure,Bedroom", r"flat_events.csv:2: start '' is no time"),
+        ("events", "2024-03-01 00:00:00,2024-03-01 00:01:00, ,Heat,Kitchen", r"flat_events.csv:2: no sensor; expected its name"),
+        ("activities", "2024-03-01 02:00:00,2024-03-01 03:00:00,", r"flat_activities.csv:2: no activity; expected its name"),
         ("activities", "2024-03-01 02:00:00,nan,Sleeping", r"flat_activities.csv:2: end 'nan' is no time"),
         ("activities", "2024-03-01 02:00:00,2024-03-01 01:00:00,Sleeping", r"flat_activities.csv:2: ends at .* before it starts"),
         ("activities", "1024-03-01 02:00:00,2024-03-01 01:00:00,Sleeping", r"expected one record without a mistyped year"),
@@ -164,14 +167,19 @@ def test_baselines_and_selection_on_days_left_out(flat):
         evaluate_selection(minutes, ("on", "last"), range(1, 3))
     with pytest.raises(ValueError, match="6 days for 9 folds"):
         day_folds(minutes.days, 9)
+    with pytest.raises(ValueError, match="1 day only: no day can be left out; expected at least 2"):
+        day_folds(minutes.days[:100])
 
 
-def test_simulated_table():
+def test_simulated_table(monkeypatch):
     table = sensors_simulated(1, methods=["annealed"])
     rows = {row["method"]: row for row in table["rows"]}
     assert rows["true sensors"]["true"] == 10 and rows["annealed"]["k"] == 10
+    monkeypatch.setattr(sensor_tables, "_simulated_cell", lambda *_: pytest.fail("worked before it looked at the methods"))
     with pytest.raises(ValueError, match="method 'best' is unknown"):
-        sensors_simulated(1, methods=["best"])
+        sensors_simulated(1, methods=["annealed", "best"])
+    with pytest.raises(ValueError, match="method 'best' is unknown"):
+        sensors(2, "nowhere", methods=["best"])
 
 
 # -- the command line -------------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Small trainings of guides and the shape regressor on painted faces, and the command that writes them into one file."""
+"""Small trainings of guides and whole faces on painted faces, and the command that writes them into one file."""
 
 from dataclasses import replace
 
@@ -8,20 +8,17 @@ import pytest
 from annealed.models import load_model
 from annealed.models.keypoints.detector import KeypointDetector
 from annealed.models.keypoints.non_maximum_suppression import Localisation
-from annealed.models.keypoints.shape_regression import Face, ShapeRegressor
 from annealed.models.keypoints.window_models import KeypointModel
 from annealed.pipelines.faces.data import KEYPOINTS
+from annealed.pipelines.faces.training.assembly.augmentation import AugmentationSettings
+from annealed.pipelines.faces.training.assembly.probabilities import ProbabilitySettings
+from annealed.pipelines.faces.training.assembly.refinement import RefinementSettings
+from annealed.pipelines.faces.training.assembly.shapes import AssemblySettings
 from annealed.pipelines.faces.training.cascade import cascade_for_recall, cheapest_order, expected_cost, with_order
 from annealed.pipelines.faces.training.classifier import TrainingJob
 from annealed.pipelines.faces.training.face_cascade import expected_positions
 from annealed.pipelines.faces.training.guided_search import GuidedTraining, GuideSettings, train_guide
 from annealed.pipelines.faces.training.settings import TrainingSettings
-from annealed.pipelines.faces.training.shape_regression import (
-    ShapeSettings,
-    calibrate_shape_regressor,
-    shape_of,
-    train_shape_regressor,
-)
 from annealed.pipelines.faces.training.stages import ANCHORS, FaceSettings, train_detector, train_face_cascade, train_guides
 from annealed.pipelines.faces.training.views import FACE, open_view
 from annealed.vision.pyramid import gaussian_pyramid
@@ -36,8 +33,13 @@ SMALL = TrainingSettings(
     n_features=30, first_rows=500, n_steps=6, final_steps=12, rounds=1, n_random=400, per_round=200, views_per_round=12,
 )  # fmt: skip
 NEAR = replace(SMALL, negative_distance=0.15, negative_pixels=4.0)
-WHOLE = FaceSettings(0.25, SMALL, replace(SMALL, ied_low=7.07, ied_high=14.14, lost=0.05), GUIDE, NEAR)
-CONTEXT = ShapeSettings(n_features=40, per_view=3, first_rows=400, ied=(14.0, 20.0))
+COPIES = AugmentationSettings(copies=1, incomplete=0.0)
+FACES = {
+    "assembly": AssemblySettings(ied=(24.0,)),
+    "refinement": RefinementSettings(COPIES, 1, (20, 24), (5, 4), 60, 10),
+    "probabilities": ProbabilitySettings(20, COPIES, ied=(24.0,)),
+}
+WHOLE = FaceSettings(0.25, SMALL, replace(SMALL, ied_low=7.07, ied_high=14.14, lost=0.05), GUIDE, NEAR, **FACES)
 LAYOUT = np.array(
     [[0.5, -0.4], [-0.5, -0.4], [0.2, 0.1], [-0.2, 0.1], [0.35, 0.45], [-0.35, 0.45], [1.1, -0.3], [-1.1, -0.3], [0, 1.1]]
 )
@@ -130,33 +132,6 @@ def test_classifiers_learn_from_what_cascade_and_guide_point_at(photographs, tmp
     np.testing.assert_array_equal(again.models["left_eye"].responses.values, classifier.responses.values)
 
 
-def test_regression_predicts_better_than_the_shape_alone(photographs):
-    regressor = train_shape_regressor(["chin", "left_ear", "right_ear"], photographs[:30], CONTEXT, POOL, lambda line: None)
-    assert set(regressor.steps) == {"chin", "left_ear", "right_ear"}
-    rng = np.random.default_rng(0)
-    verifier = KeypointModel(POOL.features[:1], Responses([0], [1], np.zeros((1, 2))), 0.0, np.float32([-np.inf]))
-    for name in regressor.steps:
-        k, before, after = KEYPOINTS.index(name), [], []
-        for image in photographs[30:]:
-            view = open_view(image, name, False)
-            points = image.faces[0, :, 0] + 1j * image.faces[0, :, 1]
-            found = points[:6] + rng.normal(size=6) * 0.02 * image.ied[0]
-            face, levels = Face(np.arange(6), found, 1.0), gaussian_pyramid(view.pixels)
-            expected, _ = regressor.shape.predict(found, np.arange(6))
-            place, transform, _ = regressor.predict(face, levels, name, POOL, verifier, 28.3)
-            assert transform.ied == pytest.approx(image.ied[0], rel=0.1)
-            before.append(abs(expected[k] - points[k]) / image.ied[0])
-            after.append(abs(place - points[k]) / image.ied[0])
-        assert np.median(after) < 0.6 * np.median(before), name
-
-
-def test_the_shape_of_images_is_symmetric(photographs):
-    shape = shape_of(photographs, 0.02)
-    np.testing.assert_allclose(shape.mean[6], shape.mean[7] * [-1, 1], atol=1e-6)
-    assert abs(shape.mean[8, 0]) < 1e-6
-    assert isinstance(ShapeRegressor(shape).anchors, list) and ShapeRegressor(shape).anchors == list(KEYPOINTS[:6])
-
-
 def cascade(seed=0, n=400):
     rng = np.random.default_rng(seed)
     features = POOL.features[rng.choice(len(POOL.features), 12, replace=False)]
@@ -205,11 +180,16 @@ def test_one_training_gives_all_modes(photographs, tmp_path):
     out, said = tmp_path / "m.safetensors", []
     options = {"say": said.append, "pool": POOL}
     made = train_detector(photographs[:14], [], out, WHOLE, **options)
-    assert made.keypoints == list(ANCHORS) and set(made.guides) == set(ANCHORS) and made.check_mode(None) == "prune+regress"
+    assert (
+        list(made.models) == list(ANCHORS)
+        and made.keypoints == list(KEYPOINTS)
+        and set(made.guides) == set(ANCHORS)
+        and made.check_mode(None) == "prune+regress"
+    )
     np.testing.assert_array_equal(made.models["right_nose"].features, made.models["left_nose"].mirrored(POOL, 28.3).features)
     info = made.info
     assert info["photographs"] == [image.name for image in photographs[:14]] and info["settings"]["guide"]["n_offsets"] == 40
-    assert set(info["stages"]) == {"face_cascade", "guide", "classifier"} and "version" in info["package"]
+    assert set(info["stages"]) == {"face_cascade", "guide", "classifier", *FACES} and "version" in info["package"]
     assert set(info["stages"]["classifier"]) == {"left_eye", "left_nose", "left_mouth"}
     pixels = open_view(photographs[0], "chin", False).pixels
     loaded = load_model(out)
@@ -222,17 +202,8 @@ def test_one_training_gives_all_modes(photographs, tmp_path):
     again.unlink()
     said.clear()
     train_detector(photographs[:14], [], again, WHOLE, resume=True, **options)
-    assert again.read_bytes() == out.read_bytes() and sum("done before" in line for line in said) == 7
+    assert again.read_bytes() == out.read_bytes() and sum("done before" in line for line in said) == 10
     other = replace(WHOLE, guide=replace(GUIDE, n_offsets=20))
     with pytest.raises(ValueError, match=r"left_eye\.guide\.safetensors: made from other settings"):
         train_detector(photographs[:14], [], again, other, resume=True, **options)
     assert any("hours of processor time" in line for line in said)
-
-
-def test_the_shape_regressor_is_calibrated(photographs):
-    few = replace(CONTEXT, n_features=10, per_view=1)
-    regressor = train_shape_regressor(["chin"], photographs[:20], few, POOL, lambda line: None)
-    model = KeypointModel(POOL.features[:1], Responses([0], [1], np.zeros((1, 2))), 0.0, np.float32([-np.inf]))
-    detector = KeypointDetector(dict.fromkeys(KEYPOINTS, model), POOL, shape_regressor=regressor)
-    made, _ = calibrate_shape_regressor(detector, [], 0.9)
-    assert set(made.thresholds) == {"chin"}

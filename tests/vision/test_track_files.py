@@ -41,6 +41,10 @@ def bad_files(folder):
     np.savez(folder / "labels.npz", tracks=np.zeros((3, 4, 2)), labels=np.zeros(5))
     np.savez(folder / "object.npz", tracks=np.array([{}], dtype=object))
     (folder / "text.npz").write_text("no zip")
+    (folder / "short.npz").write_bytes(b"PK")
+    np.savez(folder / "complex.npz", tracks=np.zeros((3, 4, 2), complex))
+    np.savez(folder / "words.npz", tracks=np.full((3, 4, 2), "a"))
+    np.savez(folder / "nan.npz", tracks=np.zeros((3, 4, 2)), labels=[0, 1, np.nan, 1])
     savemat(folder / "a_truth.mat", {"y": np.zeros((3, 4, 5)), "s": np.ones((6, 1))})
     savemat(folder / "b_truth.mat", {"y": np.zeros((2, 4, 5)), "s": np.ones((4, 1))})
     savemat(folder / "c_truth.mat", {"x": np.zeros((3, 4, 5))})
@@ -57,6 +61,10 @@ def bad_files(folder):
     [
         ("none.npz", "lacks the array 'tracks'"),
         ("flat.npz", r"shape \(3, 4\); expected \(frames, points, 2\)"),
+        ("short.npz", r"not a readable npz file \(no zip archive, or one that was cut short\)"),
+        ("complex.npz", "tracks are of type complex128; expected numbers"),
+        ("words.npz", "tracks are of type <U1; expected numbers"),
+        ("nan.npz", "the label of point 2 is NaN; expected one motion per point"),
         ("labels.npz", r"labels have shape \(5,\) for 4 points"),
         ("object.npz", "not a readable npz"),
         ("text.npz", "not a readable npz"),

@@ -6,16 +6,16 @@ The candidates are those of velocity clustering (Barbu et al. (2014), section 6.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from .clustering import angular_affinity, spectral_clustering
+from .clustering import angular_affinity, embedded_clusters, leading_eigenvectors
 from .labels import canonical_labels
 from .pairs.frame_pairs import KERNELS
-from .representations import REPRESENTATIONS, positions, right_vectors
+from .representations import positions
 from .tracks import Tracks, as_tracks
 
 
@@ -48,8 +48,8 @@ class SubspaceFamily:
         """Name in lists of candidates."""
         return self.representation
 
-    def affinities(self, tracks: Tracks, n_motions: int) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield dimensions and affinities (P, P); a dimension above the rank of the tracks is replaced by the rank.
+    def dimensions(self, tracks: Tracks, n_motions: int) -> list[int]:
+        """Dimensions of the projections; one above the rank of the tracks is replaced by the rank.
 
         Parameters
         ----------
@@ -58,15 +58,30 @@ class SubspaceFamily:
         n_motions : int
             Number of motions K.
 
-        Yields
-        ------
-        tuple of int and ndarray of shape (P, P)
-            The dimension, and the affinities.
+        Returns
+        -------
+        list of int
+            Ascending.
         """
-        dimensions = range(int(np.ceil(self.lowest * n_motions)), int(np.floor(self.highest * n_motions)) + 1)
-        vectors, _ = right_vectors(REPRESENTATIONS[self.representation](tracks.in_canonical_order), dimensions[-1])
-        for d in sorted({min(d, vectors.shape[1]) for d in dimensions}):
-            yield d, angular_affinity(vectors[:, :d], self.alpha)
+        listed = range(int(np.ceil(self.lowest * n_motions)), int(np.floor(self.highest * n_motions)) + 1)
+        rank = tracks.right_vectors(self.representation)[0].shape[1]
+        return sorted({min(d, rank) for d in listed})
+
+    def affinity(self, tracks: Tracks, dimension: int) -> np.ndarray:
+        """Affinity of the tracks projected to a dimension.
+
+        Parameters
+        ----------
+        tracks : Tracks
+            Of one sequence.
+        dimension : int
+            One of :meth:`dimensions`.
+
+        Returns
+        -------
+        ndarray of shape (P, P)
+        """
+        return angular_affinity(tracks.right_vectors(self.representation)[0][:, :dimension], self.alpha)
 
 
 @dataclass(frozen=True)
@@ -95,20 +110,36 @@ class NeighbourFamily:
         """Name in lists of candidates."""
         return "neighbours"
 
-    def affinities(self, tracks: Tracks, n_motions: int) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield numbers of neighbours and affinities (P, P).
+    def dimensions(self, tracks: Tracks, n_motions: int) -> list[int]:
+        """Numbers of neighbours.
 
         Parameters
         ----------
         tracks : Tracks
             Of one sequence.
         n_motions : int
-            Number of motions K.
+            Number of motions K: without influence.
 
-        Yields
-        ------
-        tuple of int and ndarray of shape (P, P)
-            The number of neighbours, and the affinities.
+        Returns
+        -------
+        list of int
+            Ascending.
+        """
+        return sorted({min(k, tracks.n_points - 1) for k in self.neighbours})
+
+    def affinity(self, tracks: Tracks, dimension: int) -> np.ndarray:
+        """Affinity by the differences of displacement between neighbours.
+
+        Parameters
+        ----------
+        tracks : Tracks
+            Of one sequence.
+        dimension : int
+            Number of neighbours.
+
+        Returns
+        -------
+        ndarray of shape (P, P)
         """
         coordinates = tracks.in_canonical_order
         n_frames, n_points, _ = coordinates.shape
@@ -117,14 +148,13 @@ class NeighbourFamily:
         difference = cdist(displacements, displacements)
         place = positions(coordinates)
         near = np.argsort(cdist(place, place), axis=1, kind="stable")
-        for k in sorted({min(k, n_points - 1) for k in self.neighbours}):
-            joined = np.zeros((n_points, n_points), bool)
-            np.put_along_axis(joined, near[:, : k + 1], True, axis=1)
-            joined |= joined.T
-            np.fill_diagonal(joined, False)
-            # A heavy tail rather than a Gaussian: an outlier must stay joined a little, or it becomes a separate cluster.
-            scale = max(float(np.median(difference[joined])), self.floor)
-            yield k, np.where(joined, (1.0 + (difference / scale) ** 2) ** -4.0, 0.0)
+        joined = np.zeros((n_points, n_points), bool)
+        np.put_along_axis(joined, near[:, : dimension + 1], True, axis=1)
+        joined |= joined.T
+        np.fill_diagonal(joined, False)
+        # A heavy tail rather than a Gaussian: an outlier must stay joined a little, or it becomes a separate cluster.
+        scale = max(float(np.median(difference[joined])), self.floor)
+        return np.where(joined, (1.0 + (difference / scale) ** 2) ** -4.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -151,24 +181,37 @@ class PairFamily:
         """Name in lists of candidates."""
         return f"pairs, {self.kernel}"
 
-    def affinities(self, tracks: Tracks, n_motions: int) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield powers and affinities (P, P).
+    def dimensions(self, tracks: Tracks, n_motions: int) -> list[int]:
+        """Powers of the kernel.
+
+        Parameters
+        ----------
+        tracks : Tracks
+            Of one sequence: without influence.
+        n_motions : int
+            Number of motions K: without influence.
+
+        Returns
+        -------
+        list of int
+        """
+        return list(self.powers)
+
+    def affinity(self, tracks: Tracks, dimension: int) -> np.ndarray:
+        """The kernel to a quarter of a power.
 
         Parameters
         ----------
         tracks : Tracks
             Of one sequence.
-        n_motions : int
-            Number of motions K.
+        dimension : int
+            The power.
 
-        Yields
-        ------
-        tuple of int and ndarray of shape (P, P)
-            The power, and the affinities.
+        Returns
+        -------
+        ndarray of shape (P, P)
         """
-        kernel = tracks.pairs.kernels[self.kernel].astype(float)
-        for power in self.powers:
-            yield power, kernel ** (power / 4.0)
+        return tracks.pairs.kernels[self.kernel].astype(float) ** (dimension / 4.0)
 
 
 Family = SubspaceFamily | NeighbourFamily | PairFamily
@@ -177,6 +220,7 @@ JOINED_FAMILIES: tuple[Family, ...] = (SubspaceFamily("velocity", 3.0), Subspace
 VIDEO_FAMILIES: tuple[Family, ...] = (*JOINED_FAMILIES, NeighbourFamily())
 PAIR_FAMILIES: tuple[Family, ...] = tuple(PairFamily(kernel) for kernel in KERNELS)
 ALL_FAMILIES: tuple[Family, ...] = (*VIDEO_FAMILIES, *PAIR_FAMILIES)
+_N_VECTORS = 5  # eigenvectors of each affinity: enough for all numbers of motions that a ranker chooses from
 
 
 @dataclass(frozen=True)
@@ -248,9 +292,19 @@ def candidates(
     if n_motions == 1:
         return [Candidate(np.zeros(tracks.n_points, np.int64), "one motion", 0)]
     back = np.argsort(tracks.canonical_order)
-    found = (
-        Candidate(canonical_labels(spectral_clustering(affinity, n_motions, n_runs))[back], family.name, dimension)
-        for family in families
-        for dimension, affinity in family.affinities(tracks, n_motions)
-    )
+    found = []
+    for family in families:
+        for dimension in family.dimensions(tracks, n_motions):
+            labels = embedded_clusters(_eigenvectors(tracks, family, dimension, n_motions), n_motions, n_runs)
+            found.append(Candidate(canonical_labels(labels)[back], family.name, dimension))
     return list(distinct(found).values())
+
+
+def _eigenvectors(tracks: Tracks, family: Family, dimension: int, n_motions: int) -> np.ndarray:
+    """At least ``n_motions`` leading eigenvectors (P, n) of an affinity, kept with the tracks for other numbers of motions."""
+    known = tracks.eigenvectors.get((family, dimension))
+    if known is None or known.shape[1] < n_motions:
+        n_vectors = min(max(n_motions, _N_VECTORS), tracks.n_points)
+        known = leading_eigenvectors(family.affinity(tracks, dimension), n_vectors)
+        tracks.eigenvectors[family, dimension] = known
+    return known

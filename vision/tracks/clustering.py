@@ -114,21 +114,20 @@ def k_means(points: np.ndarray, n_clusters: int, n_runs: int = 30) -> np.ndarray
     return _k_means(np.ascontiguousarray(points, float), uniforms, 100)
 
 
-def spectral_clustering(affinity: np.ndarray, n_clusters: int, n_runs: int = 30) -> np.ndarray:
-    """Cluster by the eigenvectors of the normalised affinity [1]_.
+def leading_eigenvectors(affinity: np.ndarray, n_vectors: int) -> np.ndarray:
+    """Eigenvectors of the normalised affinity [1]_, which serve every number of clusters up to theirs.
 
     Parameters
     ----------
     affinity : ndarray of shape (P, P)
         Symmetric, not negative, zero diagonal.
-    n_clusters : int
-    n_runs : int, default 30
-        Restarts of k-means.
+    n_vectors : int
+        At most P.
 
     Returns
     -------
-    ndarray of shape (P,), int
-        Labels 0 .. n_clusters-1; a cluster may stay empty when points coincide.
+    ndarray of shape (P, n_vectors)
+        By rising eigenvalue: the last belongs to the greatest.
 
     References
     ----------
@@ -137,8 +136,25 @@ def spectral_clustering(affinity: np.ndarray, n_clusters: int, n_runs: int = 30)
     """
     root = 1.0 / np.sqrt(np.maximum(affinity.sum(axis=1), 1e-300))
     n = len(affinity)
-    vectors = eigh(
-        affinity * root[:, None] * root[None, :], subset_by_index=(n - n_clusters, n - 1), check_finite=False, overwrite_a=True
-    )[1]
-    vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-300)
-    return k_means(vectors, n_clusters, n_runs)
+    normalised = affinity * root[:, None] * root[None, :]
+    return eigh(normalised, subset_by_index=(n - n_vectors, n - 1), check_finite=False, overwrite_a=True)[1]
+
+
+def embedded_clusters(vectors: np.ndarray, n_clusters: int, n_runs: int = 30) -> np.ndarray:
+    """Spectral clustering: k-means of the rows of the leading eigenvectors, each brought to length one.
+
+    Parameters
+    ----------
+    vectors : ndarray of shape (P, >= n_clusters)
+        As by :func:`leading_eigenvectors`; the last ``n_clusters`` are used.
+    n_clusters : int
+    n_runs : int, default 30
+        Restarts of k-means.
+
+    Returns
+    -------
+    ndarray of shape (P,), int
+        Labels 0 .. n_clusters-1; a cluster may stay empty when points coincide.
+    """
+    rows = vectors[:, vectors.shape[1] - n_clusters :]
+    return k_means(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300), n_clusters, n_runs)

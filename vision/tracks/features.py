@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from scipy.linalg import eigh
 
-from .representations import REPRESENTATIONS, right_vectors
+from .representations import REPRESENTATIONS
 from .tracks import Tracks, as_tracks
 
 # Distances are compared on a logarithmic scale (differences within a sequence are then ratios); this keeps perfect fits finite.
@@ -200,14 +200,13 @@ class SegmentationFeatures:
         return np.column_stack(columns)
 
     def _projector(self, tracks: Tracks, n_motions: int) -> Callable[[Space], np.ndarray]:
-        """Function that gives the points (P, D) of a space; representations and singular vectors are computed once."""
+        """Function that gives the points (P, D) of a space; representations are computed once."""
         rows = {r: REPRESENTATIONS[r](tracks.in_canonical_order) for r in self.representations}
-        bases = {r: right_vectors(rows[r], round(max(self.dimensions) * n_motions)) for r in self.representations}
 
         def points_in(space: Space) -> np.ndarray:
             if space.dimension is None:
                 return rows[space.representation] / np.sqrt(tracks.n_frames)
-            vectors, strengths = bases[space.representation]
+            vectors, strengths = tracks.right_vectors(space.representation)
             d = min(round(space.dimension * n_motions), vectors.shape[1])
             return vectors[:, :d] * (strengths[:d] / np.sqrt(tracks.n_frames) if space.scaled else np.sqrt(tracks.n_points))
 

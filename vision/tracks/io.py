@@ -107,6 +107,8 @@ def read_tracks(path: str | Path) -> TrackSequence:
     if labels is not None:
         if labels.shape != (tracks.shape[1],):
             raise ValueError(f"{path}: labels have shape {labels.shape} for {tracks.shape[1]} points")
+        if labels.dtype.kind in "fc" and np.isnan(labels).any():
+            raise ValueError(f"{path}: the label of point {int(np.isnan(labels).argmax())} is NaN; expected one motion per point")
         labels = np.unique(labels, return_inverse=True)[1].astype(np.int64)
     return TrackSequence(name, tracks, labels)
 
@@ -130,12 +132,16 @@ def _read_official(path: Path):
 
 
 def _read_npz(path: Path):
+    if not zipfile.is_zipfile(path):
+        raise ValueError(f"{path}: not a readable npz file (no zip archive, or one that was cut short)")
     try:
         with np.load(path, allow_pickle=False) as content:
             if "tracks" not in content:
                 raise ValueError(f"{path}: lacks the array 'tracks' (frames, points, 2); has {sorted(content.files)}")
-            tracks = np.asarray(content["tracks"], dtype=float)
-            return tracks, content.get("labels")
+            tracks = content["tracks"]
+            if tracks.dtype.kind not in "fiub":
+                raise ValueError(f"{path}: tracks are of type {tracks.dtype}; expected numbers")
+            return tracks.astype(float), content.get("labels")
     except (OSError, zipfile.BadZipFile, EOFError, TypeError) as error:
         raise ValueError(f"{path}: not a readable npz file ({str(error)[:120]})") from None
     except ValueError as error:

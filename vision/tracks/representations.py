@@ -29,24 +29,21 @@ def positions(tracks: np.ndarray) -> np.ndarray:
 REPRESENTATIONS = {"velocity": velocities, "raw": positions}
 
 
-def right_vectors(rows: np.ndarray, n_vectors: int) -> tuple[np.ndarray, np.ndarray]:
-    """Leading right singular vectors of the measurement matrix, not scaled (Barbu et al. (2014), Algorithm 2, steps 1 and 2).
+def right_vectors(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Right singular vectors of the measurement matrix, not scaled (Barbu et al. (2014), Algorithm 2, steps 1 and 2).
 
     Parameters
     ----------
     rows : ndarray of shape (P, D)
         One point per row: the transposed measurement matrix.
-    n_vectors : int
-        Number of vectors; fewer are returned when the matrix has fewer.
 
     Returns
     -------
-    vectors : ndarray of shape (P, <= n_vectors)
-        Column i is v_{i+1}. Directions without energy (singular value below 1e-9 of the largest) are left out.
-    strengths : ndarray of shape (<= n_vectors,)
-        Their singular values.
+    vectors : ndarray of shape (P, n)
+        Column i is v_{i+1}. Directions without energy (singular value below 1e-9 of the largest) are left out, all but the first.
+    strengths : ndarray of shape (n,)
+        Their singular values, falling.
     """
     left, strengths, _ = np.linalg.svd(rows, full_matrices=False)
-    useful = int((strengths > 1e-9 * max(strengths[0], 1e-300)).sum())
-    n = max(1, min(n_vectors, useful))
-    return left[:, :n], strengths[:n]
+    useful = max(1, int((strengths > 1e-9 * max(strengths[0], 1e-300)).sum()))
+    return left[:, :useful], strengths[:useful]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from functools import cached_property
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy.typing as npt
 
 from .completion import check_shape, complete_tracks
 from .pairs.frame_pairs import FramePairs
-from .representations import positions
+from .representations import REPRESENTATIONS, positions, right_vectors
 
 MIN_POINTS_PER_MOTION = 4  # an affine subspace of dimension 3 fits any four points
 
@@ -28,6 +29,9 @@ class Tracks:
     ----------
     coordinates : ndarray of shape (F, P, 2), float64
     seen : ndarray of shape (F, P), bool
+    eigenvectors : dict
+        Leading eigenvectors of affinities by their recipe, kept by :func:`.candidates.candidates`: they serve every number of
+        motions.
 
     Raises
     ------
@@ -48,6 +52,8 @@ class Tracks:
             raise ValueError("tracks have missing or infinite entries; complete them first (complete_tracks)")
         self.coordinates = array
         self.seen = np.ones(array.shape[:2], bool) if seen is None else np.asarray(seen, dtype=bool)
+        self.eigenvectors: dict[Hashable, np.ndarray] = {}
+        self._right_vectors: dict[str, tuple[np.ndarray, np.ndarray]] = {}
 
     @classmethod
     def completed(cls, coordinates: npt.ArrayLike) -> Tracks:
@@ -89,6 +95,24 @@ class Tracks:
     def in_canonical_order(self) -> np.ndarray:
         """Coordinates (F, P, 2) with the points in :attr:`canonical_order`."""
         return self.coordinates[:, self.canonical_order]
+
+    def right_vectors(self, representation: str) -> tuple[np.ndarray, np.ndarray]:
+        """Right singular vectors and values of a representation, the points in :attr:`canonical_order`; computed once.
+
+        Parameters
+        ----------
+        representation : str
+            A name in ``REPRESENTATIONS``.
+
+        Returns
+        -------
+        vectors : ndarray of shape (P, n)
+        strengths : ndarray of shape (n,)
+            As by :func:`.representations.right_vectors`.
+        """
+        if representation not in self._right_vectors:
+            self._right_vectors[representation] = right_vectors(REPRESENTATIONS[representation](self.in_canonical_order))
+        return self._right_vectors[representation]
 
     @cached_property
     def pairs(self) -> FramePairs:

@@ -20,14 +20,16 @@ from ....models.keypoints.serialisation import read_guide, write_parts
 from ....vision.windows.feature_pool import FeaturePool
 from ...common.checkpoints import read_part, write_part
 from ..data import MIRROR, FaceImage
+from .assembly.points import ANCHORS
+from .assembly.probabilities import ProbabilitySettings
+from .assembly.refinement import RefinementSettings
+from .assembly.shapes import AssemblySettings
+from .assembly.train import train_assembly, train_probabilities, train_refinement
 from .classifier import ClassifierTraining, TrainingJob
 from .face_cascade import FACE_CASCADE, FaceCascadeTraining, expected_positions
 from .guided_search import GUIDED, GuidedTraining, GuideSettings, train_guide
 from .settings import TrainingSettings
 from .views import FACE, SCALES_PER_OCTAVE
-
-ANCHORS = ("left_eye", "right_eye", "left_nose", "right_nose", "left_mouth", "right_mouth")
-"""Keypoints that have detectors of their own unless others are asked for."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,12 @@ class FaceSettings:
         Regressors that lead to the keypoints, for the modes "regress" and "prune+regress".
     classifier : TrainingSettings
         Classifiers of the windows that they lead to near faces, for the mode "prune+regress".
+    assembly : AssemblySettings
+        How the keypoints of a face are put together, where the six anchors are trained.
+    refinement : RefinementSettings
+        The cascade that moves all points of a face.
+    probabilities : ProbabilitySettings
+        Whether something is a face, and its points right.
     """
 
     held_out: float = 0.1
@@ -53,6 +61,9 @@ class FaceSettings:
     face_cascade: TrainingSettings = FACE_CASCADE
     guide: GuideSettings = field(default_factory=GuideSettings)
     classifier: TrainingSettings = GUIDED
+    assembly: AssemblySettings = field(default_factory=AssemblySettings)
+    refinement: RefinementSettings = field(default_factory=RefinementSettings)
+    probabilities: ProbabilitySettings = field(default_factory=ProbabilitySettings)
 
     def __post_init__(self) -> None:
         if not 0 < self.held_out < 1:
@@ -137,6 +148,23 @@ def train_classifiers(job: TrainingJob, detector: KeypointDetector) -> Trained:
     return replace(detector, models=models, reference_ied=settings.reference_ied), _facts(trained)
 
 
+def _whole_faces(name: str, train: Callable) -> Stage:
+    """A stage of whole faces: from its checkpoint, or ``train(job, detector, settings)``."""
+
+    def run(job: TrainingJob, detector: KeypointDetector) -> Trained:
+        part = job.finished(name, _FACES)
+        if part is None:
+            made, facts = train(job, detector, getattr(job.settings, name))
+            part = replace(made, guides={}, face_cascade=None, info={"facts": facts})
+            job.keep(name, _FACES, part)
+        else:
+            job.say(f"{name}: done before")
+        return replace(detector, faces=part.faces), part.info["facts"]
+
+    return Stage(name, run)
+
+
+_FACES = "faces"
 _SCAN, _GUIDE = Stage("scan", train_scan), Stage("guide", train_guides)
 STAGES = {
     Mode.SCAN: (_SCAN,),
@@ -144,6 +172,19 @@ STAGES = {
     Mode.PRUNE: (Stage("face_cascade", train_face_cascade), _GUIDE, Stage("classifier", train_classifiers)),
 }
 """The stages of each mode; a detector of one mode serves the ones before it too, with the same classifiers."""
+
+WHOLE_FACES = (
+    _whole_faces("assembly", train_assembly),
+    _whole_faces("refinement", train_refinement),
+    _whole_faces("probabilities", train_probabilities),
+)
+"""The stages after those of the mode "prune+regress", where all anchors are trained."""
+
+
+def stages_of(mode: Mode, keypoints: Sequence[str]) -> tuple[Stage, ...]:
+    """Return the stages of a training of some keypoints."""
+    whole = mode == Mode.PRUNE and set(ANCHORS) <= set(keypoints)
+    return STAGES[mode] + (WHOLE_FACES if whole else ())
 
 
 def train_detector(
@@ -197,12 +238,13 @@ def train_detector(
         folder.mkdir(exist_ok=True)
     except OSError as error:
         raise ValueError(f"{folder}: cannot make this folder ({error.strerror})") from None
-    names = [stage.name for stage in STAGES[mode]]
+    stages = stages_of(mode, keypoints)
+    names = [stage.name for stage in stages]
     job = TrainingJob(list(images), list(background), settings, names, list(keypoints), pool, folder, resume, say, n_jobs)
     detector = KeypointDetector({}, pool, SCALES_PER_OCTAVE)
     facts: dict[str, Any] = {}
     seconds = _Seconds(folder / "seconds.json", resume)
-    for stage in STAGES[mode]:
+    for stage in stages:
         detector, facts[stage.name] = stage.train(job, detector)
         say(f"{stage.name}: done, {seconds.add(stage.name) / 3600:.2f} hours of processor time so far")
     info = {

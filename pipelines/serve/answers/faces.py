@@ -17,7 +17,7 @@ from .fields import Fields
 from .limits import LIMITS
 from .pictures import jpeg_url
 
-FIELDS = ("keypoint", "threshold", "min_size", "max_size", "mode", "picture")
+FIELDS = ("keypoint", "min_probability", "threshold", "min_size", "max_size", "mode", "assembly", "picture")
 N_FEATURES = 11  # shown of each keypoint, the strongest
 
 
@@ -54,13 +54,15 @@ def _options(fields: Fields) -> dict[str, Any]:
     """Return the options of the detection; senseless ones are said without the name of the file."""
     options: dict[str, Any] = {
         "keypoints": fields.listed("keypoint") or None,
+        "min_probability": fields.number("min_probability"),
         "threshold": fields.number("threshold"),
         "min_size": fields.number("min_size"),
         "max_size": fields.number("max_size"),
+        "assembly": fields.text("assembly"),
     }
-    mode = detector().check_mode(fields.text("mode"), options["keypoints"])
-    detector().pyramid(np.zeros((1, 1, 3), np.uint8), options["min_size"], options["max_size"])
-    return options | {"mode": mode}
+    options["mode"] = detector().check_mode(fields.text("mode"), options["keypoints"], options["assembly"])
+    detector().find(np.zeros((1, 1, 3), np.uint8), **options)
+    return options
 
 
 def features() -> dict[str, Any]:

@@ -36,7 +36,8 @@ class Fields:
 
     def text(self, name: str, default: str | None = None) -> str | None:
         """Return the last value."""
-        return (self.listed(name) or [default])[-1]
+        given = self.listed(name)
+        return given[-1] if given else default
 
     def number(self, name: str) -> float | None:
         """Return a number, None where there is none.

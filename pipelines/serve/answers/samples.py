@@ -65,7 +65,7 @@ def _scene() -> Iterator[np.ndarray]:
         for piece, (x, y, angle) in zip(pieces, places):
             height, width = piece.shape[:2]
             matrix = cv2.getRotationMatrix2D((width / 2, height / 2), angle, 1.0)
-            matrix[:, 2] += (x, y)
+            matrix[:, 2] += np.array((x, y))
             disc = cv2.circle(np.zeros((height, width), np.uint8), (width // 2, height // 2), min(width, height) // 2 - 2, 255, -1)
             inside = cv2.warpAffine(disc, matrix, _SIZE)[:, :, None] > 127
             frame = np.where(inside, cv2.warpAffine(piece, matrix, _SIZE), frame)

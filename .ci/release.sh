@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# What `make release-check` does: docs/releasing.md. A line per combination goes to build/release/table.txt.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+PYTHONS=${PYTHONS:-$(for v in 3.11 3.12 3.13 3.14; do command -v python$v || true; done)}
+[ -n "$PYTHONS" ] || { echo "no Python found: name them, PYTHONS='python3.11 ...'"; exit 2; }
+OUT=build/release
+rm -rf dist $OUT && mkdir -p $OUT
+: > $OUT/table.txt
+set -- $PYTHONS
+"$1" -m venv $OUT/build
+$OUT/build/bin/pip install --quiet build twine
+$OUT/build/bin/python -m build --quiet
+$OUT/build/bin/twine check --strict dist/*
+WHEEL=$(realpath dist/*.whl) SDIST=$(realpath dist/*.tar.gz)
+$OUT/build/bin/python .ci/contents.py "$WHEEL" "$SDIST"
+
+# room NAME PYTHON PART PIP-ARGUMENTS...: an empty environment, what is installed into it, and the first things that a user does
+room() {
+  local name=$1 python=$2 part=$3; shift 3
+  "$python" -m venv --clear "$OUT/$name"
+  "$OUT/$name/bin/pip" install --quiet --disable-pip-version-check "$@"
+  [ "$part" != no-weights ] || rm "$OUT/$name"/lib/python*/site-packages/annealed/models/weights/*.safetensors
+  local line
+  line=$(cd / && "$OLDPWD/$OUT/$name/bin/python" -I "$OLDPWD/.ci/smoke.py" "$part")
+  line+=" opencv $("$OUT/$name/bin/python" -c 'import cv2; print(cv2.__version__)' 2>/dev/null || echo none)"
+  echo "$name: $line" | tee -a $OUT/table.txt
+  rm -rf "${OUT:?}/$name"
+}
+
+for python in $PYTHONS; do
+  v=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+  room "$v-wheel-learners" "$python" learners "$WHEEL"
+  room "$v-wheel-vision" "$python" vision "annealed[vision] @ file://$WHEEL"
+  room "$v-sdist-vision" "$python" vision "annealed[vision] @ file://$SDIST"
+  case $v in
+    3.11)
+      "$python" .ci/oldest.py > $OUT/oldest.txt
+      room "$v-wheel-oldest" "$python" vision --constraint $OUT/oldest.txt "annealed[vision] @ file://$WHEEL"
+      room "$v-wheel-without-weights" "$python" no-weights "annealed[vision] @ file://$WHEEL" ;;
+    3.12) room "$v-wheel-opencv4" "$python" vision "annealed[vision] @ file://$WHEEL" "opencv-python-headless<5" ;;
+  esac
+done
+
+if [ -n "${FULL:-}" ]; then
+  make test-oldest PYTHON="$1"
+  for python in $PYTHONS; do make test-newest PYTHON="$python"; done
+fi

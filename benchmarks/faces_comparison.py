@@ -1,0 +1,86 @@
+"""Our face keypoints beside MTCNN and OpenCV 4's eye cascades: recall, false points and seconds on the same photographs.
+
+    python benchmarks/faces_comparison.py --data ../shared/data/faces/test --others others/bin/python [--model faces] [--every 1]
+
+One thread, process time, the median over photographs. A point is right within 5 % or 10 % of the inter-eye distance; each detector
+at its own default operating point. A cascade's eye may be any eye. ``--others``: an interpreter as in ``faces_others.py``.
+"""
+
+import argparse
+import json
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import cv2
+import numpy as np
+from annealed.models import load_model
+from annealed.pipelines.faces.average_precision import judge
+from annealed.pipelines.faces.data import KEYPOINTS, read_faces
+from annealed.vision.images import read_image
+
+SHARED = ("left_eye", "right_eye", "left_mouth", "right_mouth")  # what MTCNN finds too
+
+
+def recall(points, images, names, tolerance):
+    """Share of the annotated keypoints that are found, and false points per photograph; points: [keypoint, x, y] of every image."""
+    hits = total = false = 0
+    for found, image in zip(points, images, strict=True):
+        for name in names:
+            columns = [KEYPOINTS.index(n) for n in (("left_eye", "right_eye") if name == "eye" else (name,))]
+            xy = np.array([(x, y) for n, x, y in found if n == name]).reshape(-1, 2)
+            truth, seen = image.faces[:, columns].reshape(-1, 2), image.visible[:, columns].ravel()
+            ied = np.repeat(image.ied, len(columns))
+            judged = judge(xy, np.arange(len(xy), 0, -1.0), truth, seen, ied, image.ignore, tolerance)
+            hits, total = hits + int((judged.outcome == 1).sum()), total + judged.n_points
+            false += int((judged.outcome == -1).sum())
+    return hits / total, false / len(images)
+
+
+def row(name, points, images, seconds, names):
+    groups = {"eyes": [n for n in names if "eye" in n], "mouth corners": [n for n in names if "mouth" in n]}
+    cells = []
+    for label, members in groups.items():
+        if members:
+            (fine, _), (coarse, false) = (recall(points, images, members, tolerance) for tolerance in (0.05, 0.1))
+            cells.append(f"{label} {fine:.3f} / {coarse:.3f}, {false:.3f} false")
+    print(f"{name}: {'; '.join(cells)}; {np.median(seconds):.3f} s", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--others", help="interpreter with MTCNN and OpenCV before version 5")
+    parser.add_argument("--model", default="faces")
+    parser.add_argument("--every", type=int, default=1, help="every N-th photograph")
+    options = parser.parse_args()
+    cv2.setNumThreads(1)
+    images = read_faces(options.data)[:: options.every]
+    pixels = [read_image(image.path) for image in images]
+    detector = load_model(options.model)
+    detector.detect(pixels[0])
+    points, seconds = [], []
+    for picture in pixels:
+        times = []
+        for _ in range(2):
+            start = time.process_time()
+            found = detector.detect(picture)
+            times.append(time.process_time() - start)
+        points.append([[d.keypoint, d.x, d.y] for d in found])
+        seconds.append(min(times))
+    print(f"{len(images)} photographs: recall within 5 % / 10 %, false points per photograph and pair, seconds per photograph")
+    row("annealed, all nine keypoints", points, images, seconds, SHARED)
+    if options.others:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "photographs.npz"
+            np.savez(path, *pixels)
+            script = Path(__file__).with_name("faces_others.py")
+            ran = subprocess.run([options.others, script, path], capture_output=True, text=True, check=True)
+        for line in ran.stdout.splitlines():
+            made = json.loads(line)
+            row(made["name"], made["points"], images, made["seconds"], SHARED if made["name"] == "MTCNN" else ["eye"])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+"""What each part of whole faces is worth: average precision of its positions and scores on photographs kept back from training.
+
+python benchmarks/faces_parts.py --data faces/train            # the tenth that calibrates
+python benchmarks/faces_parts.py --data faces/test --all       # every photograph of a folder
+"""
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+from annealed.models import load_model
+from annealed.pipelines.faces.average_precision import judge, pooled
+from annealed.pipelines.faces.data import KEYPOINTS, read_faces
+from annealed.pipelines.faces.training.views import held_out
+from annealed.vision.images import read_image
+
+PAIRS = {"eyes": (0, 1), "nose": (2, 3), "mouth": (4, 5), "ears": (6, 7), "chin": (8,)}
+PRUNED = 0.5  # IED: Barbu et al. (2017), section 3.3.1
+
+
+def own_detections(found, n):
+    """Candidates by themselves: positions and scores of each keypoint."""
+    return [(found.position[found.anchor == i], found.log_odds[found.anchor == i]) for i in range(n)]
+
+
+def pruned(found, hypotheses, n):
+    """The candidates within half an IED of an assembled face, with their own scores."""
+    kept = []
+    for i in range(n):
+        mine = found.anchor == i
+        place, score = found.position[mine], found.log_odds[mine]
+        near = np.zeros(len(place), bool)
+        for face in hypotheses:
+            near |= abs(place - face.points[i]) <= PRUNED * face.ied
+        kept.append((place[near], score[near]))
+    return kept
+
+
+def joint(found, hypotheses, n):
+    """The candidates of assembled faces, with the faces' scores."""
+    kept = [([], []) for _ in range(n)]
+    for face in hypotheses:
+        for row in face.rows:
+            kept[found.anchor[row]][0].append(found.position[row])
+            kept[found.anchor[row]][1].append(face.score)
+    return kept
+
+
+def completed(finder, hypotheses):
+    """All keypoints of assembled faces as the shape model completes them."""
+    n, matrix = len(finder.anchors), finder.regressor.to_keypoints
+    places = np.array([np.append(face.points[:n], (matrix @ face.points[n:])[n:]) for face in hypotheses]).reshape(-1, len(matrix))
+    scores = np.array([face.score for face in hypotheses])
+    return [(places[:, k], scores) for k in range(len(matrix))]
+
+
+def refined(finder, faces):
+    """Refined keypoints without own detections."""
+    places = np.array([finder.regressor.to_keypoints @ (face.landmarks @ [1, 1j]) for face in faces]).reshape(-1, len(KEYPOINTS))
+    return [(places[:, k], [face.keypoints[name].probability for face in faces]) for k, name in enumerate(KEYPOINTS)]
+
+
+def reported(faces):
+    """What the detector reports."""
+    return [
+        ([complex(f.keypoints[name].x, f.keypoints[name].y) for f in faces], [f.keypoints[name].probability for f in faces])
+        for name in KEYPOINTS
+    ]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--model", default="faces")
+    parser.add_argument("--all", action="store_true", help="every photograph, not the tenth that is kept back")
+    options = parser.parse_args()
+    detector = load_model(options.model)
+    finder, unit = detector.faces, detector.reference_ied
+    n, mode = len(finder.anchors), detector.check_mode(None, finder.anchors, "none")
+    images = [image for image in read_faces(options.data) if options.all or held_out(image, 0.1)]
+    judged = {}
+    for image in images:
+        levels = detector.pyramid(read_image(image.path))
+        maxima = detector.anchor_maxima(levels, finder.anchors, mode)
+        found = finder.assembler.candidates(maxima, unit)
+        flat, space = (finder.assembler.assemble(found, assembly) for assembly in ("2d", "3d"))
+        faces = finder.find(maxima, levels, unit, 0.0)
+        rows = {
+            "detectors alone": own_detections(found, n),
+            "pruned by the 3-D pose": pruned(found, [face for face in space if face.score >= finder.min_support], n),
+            "joint scores": joint(found, flat, n),
+            "3-D assembly": completed(finder, space),
+            "2-D assembly": completed(finder, flat),
+            "refined": refined(finder, faces),
+            "refined and own detections": reported(faces),
+            "from the 3-D assembly": reported(finder.find(maxima, levels, unit, 0.0, "3d")),
+        }
+        for name, row in rows.items():
+            for k, (place, score) in enumerate(row):
+                place = np.asarray(place, complex)
+                xy = np.stack([place.real, place.imag], axis=1)
+                for tolerance in (0.05, 0.1):
+                    points, seen = image.faces[:, k], image.visible[:, k]
+                    one = judge(xy, score, points, seen, image.ied, image.ignore, tolerance)
+                    judged.setdefault((name, k, tolerance), []).append(one)
+    print(f"AP at 5% / 10% of the IED, {len(images)} photographs\n\n| | " + " | ".join(PAIRS) + " |\n|---|" + "---|" * len(PAIRS))
+    for name in rows:
+        cells = []
+        for pair in PAIRS.values():
+            if (name, pair[0], 0.05) not in judged:
+                cells.append("-")
+                continue
+            fine, coarse = (
+                np.mean([pooled(judged[name, k, tolerance]).average_precision for k in pair]) for tolerance in (0.05, 0.1)
+            )
+            cells.append(f"{fine:.3f} / {coarse:.3f}")
+        print(f"| {name} | " + " | ".join(cells) + " |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+"""Motion segmentation of Hopkins155 with entries removed in runs, as tracks are lost: error against the share removed.
+
+python benchmarks/motion_gaps.py DATA [PARTITIONS]          DATA holds hopkins155; about seven minutes of processor time
+
+The number of motions is given. Rankings learn from the complete sequences of nine folds of videos and segment the damaged
+sequences of the tenth. Settings are those of the table in docs/motion.md, fixed before.
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+from annealed.pipelines.motion.benchmark import prepare
+from annealed.pipelines.motion.cross_validation import folds, picked_errors
+from annealed.pipelines.motion.methods import GRID, HINDSIGHT, fit_fsa
+from annealed.pipelines.motion.synthetic import without_runs
+from annealed.vision.tracks.io import read_sequences
+
+SHARES = (0.0, 0.1, 0.2, 0.3)
+ROWS = {
+    "frame pairs": ("pairs", "pairs", GRID[0].settings),
+    "subspaces": ("joined", "subspaces", HINDSIGHT),
+}
+
+
+def errors(complete, damaged, family, part, settings, partition):
+    """Error in percent of each damaged sequence when its video was left out."""
+    fold = folds(complete.videos, partition)
+    train, test = complete.sets[family], damaged.sets[family]
+    found = np.empty(len(fold))
+    for number in np.unique(fold):
+        scorer = fit_fsa([train[i] for i in np.flatnonzero(fold != number)], settings, complete.columns("all", part))
+        inside = np.flatnonzero(fold == number)
+        held_out = [test[i] for i in inside]
+        found[inside] = picked_errors(held_out, scorer(held_out))
+    return found
+
+
+def main(data, partitions):
+    sequences = read_sequences(Path(data) / "hopkins155")
+    families = tuple(dict.fromkeys(family for family, _, _ in ROWS.values()))
+    complete = prepare(sequences, families)
+    for share in SHARES:
+        damaged = complete
+        if share:
+            damaged = prepare([without_runs(one, share, seed) for seed, one in enumerate(sequences)], families)
+        for name, (family, part, settings) in ROWS.items():
+            found = np.array([errors(complete, damaged, family, part, settings, p) for p in range(partitions)])
+            best = np.mean([100 * one.known_errors.min() for one in damaged.sets[family]])
+            by_number = ", ".join(f"{k} motions {found[:, damaged.n_motions == k].mean():.3f}" for k in (2, 3))
+            spread = found.mean(axis=1).std(ddof=1) if partitions > 1 else 0.0
+            print(
+                f"{share:.0%} removed, {name}: {found.mean():.3f} (sd {spread:.3f}; {by_number}; best candidate {best:.3f})",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 3)

@@ -1,0 +1,59 @@
+"""The order of the pages on the site: each page with the pages below it, under a heading or without one.
+
+Names are paths from the root of the checkout without their ending. :mod:`conf` turns this into tables of contents; tests read it
+without sphinx.
+"""
+
+NAVIGATION: dict[str, dict[str | None, list[str]]] = {
+    "docs/index": {
+        None: [
+            "docs/installation",
+            "docs/tutorials/index",
+            "docs/howto",
+            "docs/gallery/index",
+            "docs/choosing",
+            "docs/benchmarks",
+            "docs/reference",
+            "docs/background",
+            "docs/contributing",
+        ]
+    },
+    "docs/tutorials/index": {
+        None: [
+            "docs/tutorials/table",
+            "docs/tutorials/photographs",
+            "docs/tutorials/video",
+            "docs/learners",
+            "docs/tutorials/loss",
+        ]
+    },
+    "docs/howto": {
+        "Tables": ["docs/tables", "docs/scale", "docs/online", "docs/metric", "docs/kernels"],
+        "Photographs and videos": ["docs/faces", "docs/pets", "docs/motion"],
+        "Sequences": ["docs/sensors"],
+        "Running it": ["docs/serve", "docs/first_minute", "docs/reliability", "SECURITY"],
+    },
+    "docs/benchmarks": {None: ["docs/selector_tables"]},
+    "docs/reference": {
+        None: ["docs/api", "docs/commands", "docs/glossary", "CHANGELOG"],
+        "Model cards": ["models/weights/faces", "models/weights/motion", "models/weights/pets"],
+    },
+    "docs/background": {
+        "Papers": ["docs/references", "docs/differences"],
+        "Experiments": ["docs/experiments/index"],
+    },
+    "docs/experiments/index": {
+        None: [
+            "docs/experiments/selectors",
+            "docs/experiments/minimax",
+            "docs/experiments/tables",
+            "docs/experiments/scale",
+            "docs/experiments/metric",
+            "docs/experiments/online",
+            "docs/experiments/faces",
+            "docs/experiments/motion",
+            "docs/experiments/pets",
+        ]
+    },
+    "docs/contributing": {None: ["docs/architecture", "docs/releasing", "CODE_OF_CONDUCT"]},
+}

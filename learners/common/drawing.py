@@ -1,0 +1,20 @@
+"""Access to matplotlib, which is an extra."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def pyplot() -> Any:
+    """Return ``matplotlib.pyplot``.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If matplotlib is not installed; the message names the extra.
+    """
+    try:
+        from matplotlib import pyplot
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError("plots need matplotlib: pip install 'annealed[plots]'", name=error.name) from None
+    return pyplot

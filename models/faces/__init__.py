@@ -1,0 +1,1 @@
+"""Whole faces: shape models, assembly from candidates, refinement of all points, probabilities."""

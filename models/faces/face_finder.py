@@ -1,0 +1,247 @@
+"""Finds whole faces: candidates are assembled, all points refined together, and both judged by probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from ...vision.pyramid import Level
+from .assembly import Assembler, Assembly, Candidates, Hypothesis
+from .probabilities import FaceProbabilities, ShapeClassifier, log_odds_of, point_inputs, probability_of
+from .rigid_model import Pose, RigidModel, pose_of
+from .shape_regression import ShapeRegressor
+
+_SAME_FACE = 0.4  # IED: refined faces whose keypoints lie this near to each other on average are one
+_SURE = 0.9  # probability of a face from which hypotheses beside it are not refined. A choice
+MOST_FACES = 12  # hypotheses that are refined where only probable faces are asked for
+MOST_HYPOTHESES = 30  # where all are
+
+
+class FacePoint(NamedTuple):
+    """A keypoint of a face.
+
+    Parameters
+    ----------
+    x, y : float
+        Position in image pixels.
+    probability : float
+        That it lies within 10 % of the inter-eye distance of the keypoint of a face.
+    probability_5 : float
+        Within 5 %.
+    """
+
+    x: float
+    y: float
+    probability: float
+    probability_5: float
+
+
+@dataclass(frozen=True)
+class Face:
+    """A face.
+
+    Parameters
+    ----------
+    probability : float
+        That it is one.
+    pose : Pose
+        Yaw, pitch and roll in radians.
+    box : tuple of float
+        x0, y0, x1, y1 around all its points, in image pixels.
+    keypoints : dict of str to FacePoint
+    landmarks : ndarray of shape (n, 2)
+        All points that are refined together, in image pixels: the 68 of the iBUG scheme where the model learnt these.
+    ied : float
+        Inter-eye distance of a frontal face of this size, in image pixels.
+    """
+
+    probability: float
+    pose: Pose
+    box: tuple[float, float, float, float]
+    keypoints: dict[str, FacePoint]
+    landmarks: np.ndarray
+    ied: float
+
+    def record(self) -> dict:
+        """Return the JSON object of the command line, without the landmarks."""
+        return {
+            "probability": round(self.probability, 6),
+            "pose": {name: round(angle, 4) for name, angle in self.pose._asdict().items()},
+            "box": [round(v, 2) for v in self.box],
+            "keypoints": {name: [round(p.x, 2), round(p.y, 2), round(p.probability, 6)] for name, p in self.keypoints.items()},
+        }
+
+
+@dataclass(frozen=True)
+class Refined:
+    """A hypothesis after refinement: its points and what its probability depends on.
+
+    Attributes
+    ----------
+    points : ndarray of shape (n,), complex
+        Refined points in image pixels.
+    histograms : ndarray of shape (n, 128), float32
+        What the last stage saw.
+    score : float
+        Of the classifier of shapes.
+    support : float
+        Sum of the anchors' log-odds above the least.
+    ied : float
+    """
+
+    points: np.ndarray
+    histograms: np.ndarray
+    score: float
+    support: float
+    ied: float
+
+
+@dataclass(frozen=True)
+class FaceFinder:
+    """Finds whole faces from the candidates of some keypoints, the anchors.
+
+    Parameters
+    ----------
+    assembler : Assembler
+    regressor : ShapeRegressor
+    keypoints : tuple of str
+        Names of the reported keypoints, the anchors first.
+    classifier : ShapeClassifier or None
+        None while it is being trained.
+    probabilities : FaceProbabilities or None
+        Likewise.
+    own_weight : ndarray of shape (n_anchors,)
+        Weight of an anchor's own detection in its position; the refined point has the rest.
+    own_radius : float
+        IED within which an own detection takes part.
+    min_support : float
+        Least sum of the anchors' log-odds of a hypothesis that is refined, unless all are asked for.
+    assembly : str
+        How candidates are put together by default.
+    """
+
+    assembler: Assembler
+    regressor: ShapeRegressor
+    keypoints: tuple[str, ...]
+    classifier: ShapeClassifier | None = None
+    probabilities: FaceProbabilities | None = None
+    own_weight: np.ndarray | None = None
+    own_radius: float = 0.12
+    min_support: float = 0.0
+    assembly: str = Assembly.TWO
+
+    @property
+    def anchors(self) -> list[str]:
+        """Names of the keypoints that are detected."""
+        return self.assembler.anchors
+
+    @cached_property
+    def _rigid(self) -> RigidModel:
+        return RigidModel(self.assembler.rigid.points[len(self.anchors) :])
+
+    def refine(self, hypothesis: Hypothesis, levels: Sequence[Level]) -> Refined:
+        """Refine all points of a hypothesis in a pyramid."""
+        points, histograms = self.regressor.refine(levels, hypothesis.points[len(self.anchors) :])
+        score = 0.0 if self.classifier is None else self.classifier.score(histograms)
+        return Refined(points, histograms, score, hypothesis.score, self.regressor.align(points).ied)
+
+    def find(
+        self,
+        maxima: dict[str, np.ndarray],
+        levels: Sequence[Level],
+        reference_ied: float,
+        min_probability: float = 0.5,
+        assembly: str | None = None,
+    ) -> list[Face]:
+        """Find faces.
+
+        Parameters
+        ----------
+        maxima : dict of str to ndarray of shape (n, 4)
+            x, y (image pixels), score and scale of the local maxima of each anchor.
+        levels : list of Level
+            Pyramid of the image, from large to small.
+        reference_ied : float
+            IED in pixels of a level that the windows were trained for.
+        min_probability : float, default 0.5
+            Of a face; 0: all hypotheses.
+        assembly : {"2d", "3d"}, optional
+            By default the model's.
+
+        Returns
+        -------
+        list of Face
+            By falling probability, none twice.
+
+        Raises
+        ------
+        ValueError
+            If the probabilities have not been trained.
+        """
+        if self.probabilities is None:
+            raise ValueError("the model's probabilities are missing; expected a complete training")
+        found = self.assembler.candidates(maxima, reference_ied)
+        most, least = (MOST_FACES, self.min_support) if min_probability > 0 else (MOST_HYPOTHESES, 0.0)
+        faces: list[tuple[float, Refined]] = []
+        n = len(self.anchors)
+        for hypothesis in self.assembler.assemble(found, assembly or self.assembly, most, least):
+            anchors = hypothesis.points[:n]
+            if any(log_odds > log_odds_of(_SURE) and self._near(anchors, other) for log_odds, other in faces):
+                continue
+            refined = self.refine(hypothesis, levels)
+            log_odds = self.probabilities.face_log_odds(refined.score, refined.support, refined.ied)
+            if probability_of(log_odds) < min_probability:
+                continue
+            faces.append((log_odds, refined))
+        faces.sort(key=lambda entry: -entry[0])
+        kept: list[tuple[float, Refined]] = []
+        for log_odds, refined in faces:
+            anchors = (self.regressor.to_keypoints @ refined.points)[:n]
+            if not any(self._near(anchors, other) for _, other in kept):
+                kept.append((log_odds, refined))
+        return [self.report(refined, log_odds, found) for log_odds, refined in kept]
+
+    def _near(self, anchors: np.ndarray, other: Refined) -> bool:
+        theirs = (self.regressor.to_keypoints @ other.points)[: len(anchors)]
+        return float(abs(anchors - theirs).mean()) < _SAME_FACE * other.ied
+
+    def own_detections(self, refined: Refined, found: Candidates) -> tuple[np.ndarray, np.ndarray]:
+        """Own detections of the keypoints of a face: position (n_keypoints,), complex, and log-odds, NaN where there is none."""
+        keypoints = self.regressor.to_keypoints @ refined.points
+        position, log_odds = np.full(len(keypoints), np.nan + 0j), np.full(len(keypoints), np.nan)
+        for i in range(len(self.anchors)):
+            near = np.flatnonzero((found.anchor == i) & (abs(found.position - keypoints[i]) <= self.own_radius * refined.ied))
+            if len(near):  # they come by falling log-odds
+                position[i], log_odds[i] = found.position[near[0]], found.log_odds[near[0]]
+        return position, log_odds
+
+    def combined(self, refined: Refined, own: np.ndarray) -> np.ndarray:
+        """Positions (n_keypoints,), complex: refined ones, averaged with own detections."""
+        keypoints = self.regressor.to_keypoints @ refined.points
+        if self.own_weight is not None:
+            weight = np.append(self.own_weight, np.zeros(len(keypoints) - len(self.own_weight)))
+            keypoints = np.where(np.isfinite(own), keypoints + weight * (own - keypoints), keypoints)
+        return keypoints
+
+    def report(self, refined: Refined, log_odds: float, found: Candidates) -> Face:
+        """The face with its pose and the probabilities of its points."""
+        assert self.probabilities is not None
+        own, own_log_odds = self.own_detections(refined, found)
+        keypoints = self.regressor.to_keypoints @ refined.points
+        inputs = point_inputs(log_odds, own_log_odds, abs(own - keypoints) / refined.ied, refined.ied)
+        probability = float(probability_of(log_odds))
+        within_10 = probability * probability_of((self.probabilities.within_10 * inputs).sum(axis=1))
+        within_5 = np.minimum(within_10, probability * probability_of((self.probabilities.within_5 * inputs).sum(axis=1)))
+        places = self.combined(refined, own)
+        points = {
+            name: FacePoint(float(place.real), float(place.imag), float(p), float(q))
+            for name, place, p, q in zip(self.keypoints, places, within_10, within_5, strict=True)
+        }
+        xy = np.stack([refined.points.real, refined.points.imag], axis=1)
+        box = (*xy.min(axis=0).tolist(), *xy.max(axis=0).tolist())
+        pose = pose_of(self._rigid.fit(refined.points)[0])
+        return Face(probability, pose, box, points, xy, refined.ied)

@@ -1,0 +1,103 @@
+"""Probabilities: that a refined shape is a face, and that its points lie where they should."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+_MOST = 30.0  # log-odds beyond this are cut: the exponential stays finite
+
+
+def probability_of(log_odds: float | np.ndarray) -> float | np.ndarray:
+    """Probability of log-odds."""
+    return 1.0 / (1.0 + np.exp(-np.clip(log_odds, -_MOST, _MOST)))
+
+
+def log_odds_of(probability: float | np.ndarray) -> float | np.ndarray:
+    """Log-odds of a probability, finite for 0 and 1 too."""
+    p = np.clip(probability, 1e-12, 1 - 1e-12)
+    return np.log(p / (1 - p))
+
+
+@dataclass(frozen=True)
+class ShapeClassifier:
+    """Whether a refined shape is a face: a linear classifier of selected histogram values around its points.
+
+    Parameters
+    ----------
+    features : ndarray of shape (k,), int32
+        Selected values: 128 times the point's number plus the value's.
+    coefficients : ndarray of shape (k,), float32
+    intercept : float
+    """
+
+    features: np.ndarray
+    coefficients: np.ndarray
+    intercept: float
+
+    @cached_property
+    def _positions(self) -> np.ndarray:
+        return self.features.astype(np.int64)
+
+    def score(self, histograms: np.ndarray) -> float:
+        """Score of the histograms (n, 128) that the last stage of the refinement saw."""
+        return float(histograms.ravel()[self._positions] @ self.coefficients) + self.intercept
+
+
+@dataclass(frozen=True)
+class FaceProbabilities:
+    """Logistic regressions that were fitted on photographs kept back from training.
+
+    Parameters
+    ----------
+    face : ndarray of shape (4,)
+        Log-odds of a face: weights of the classifier's score, of the sum of the anchors' log-odds and of the logarithm of the IED,
+        and a constant.
+    within_10, within_5 : ndarray of shape (n_keypoints, 6)
+        Log-odds that a keypoint of a true face lies within 10 % and 5 % of the IED: weights of the face's log-odds, of the own
+        detection's log-odds, whether there is one, its distance from the refined point in tenths of the IED, the logarithm of
+        the IED, and a constant.
+    alone : float
+        Added to the log-odds of a detection that belongs to no assembled face.
+
+    Notes
+    -----
+    The IED is in units of 30 pixels.
+    """
+
+    face: np.ndarray
+    within_10: np.ndarray
+    within_5: np.ndarray
+    alone: float
+
+    def face_log_odds(self, score: float, support: float, ied: float) -> float:
+        """Log-odds of a face: from the classifier's score, the sum of its anchors' log-odds, and the IED in pixels."""
+        return float(self.face @ face_inputs(score, support, ied))
+
+
+def face_inputs(score: float, support: float, ied: float) -> np.ndarray:
+    """Inputs (4,) of the regression for a face."""
+    return np.array([score, support, np.log(ied / 30.0), 1.0])
+
+
+def point_inputs(face_log_odds: float, own: np.ndarray, distance: np.ndarray, ied: float) -> np.ndarray:
+    """Inputs (n_keypoints, 6) of the regressions for the points of a face.
+
+    ``own`` (n_keypoints,) are the log-odds of own detections, NaN where there is none; ``distance`` (n_keypoints,) from the refined
+    points in units of the IED.
+    """
+    n = len(own)
+    present = np.isfinite(own)
+    return np.stack(
+        [
+            np.full(n, np.clip(face_log_odds, -8.0, 8.0)),
+            np.where(present, np.clip(own, -6.0, 6.0), 0.0),
+            present.astype(float),
+            np.where(present, distance * 10, 0.0),
+            np.full(n, np.log(ied / 30.0)),
+            np.ones(n),
+        ],
+        axis=1,
+    )

@@ -1,0 +1,196 @@
+"""A rigid three-dimensional model of a face's points, and its pose in an image under weak perspective."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+_STEPS = 10  # Gauss-Newton steps: from the start they converge in about five
+
+
+class Pose(NamedTuple):
+    """Rotation of a head in radians; all zero: upright, seen from the front.
+
+    Parameters
+    ----------
+    yaw : float
+        Positive: the face looks to the right-hand side of the image.
+    pitch : float
+        Positive: it looks down.
+    roll : float
+        Positive: it is turned clockwise in the image.
+    """
+
+    yaw: float
+    pitch: float
+    roll: float
+
+
+def rotation_of(pose: Pose) -> np.ndarray:
+    """Rotation matrix (3, 3) of a pose: first yaw, then pitch, then roll; x to the right, y down, z away from the viewer."""
+    (sy, sp, sr), (cy, cp, cr) = np.sin(pose), np.cos(pose)
+    yaw = np.array([[cy, 0, -sy], [0, 1, 0], [sy, 0, cy]])
+    pitch = np.array([[1, 0, 0], [0, cp, -sp], [0, sp, cp]])
+    roll = np.array([[cr, -sr, 0], [sr, cr, 0], [0, 0, 1]])
+    return roll @ pitch @ yaw
+
+
+def pose_of(rotation: np.ndarray) -> Pose:
+    """The pose of a rotation matrix (3, 3): inverse of :func:`rotation_of`, for pitches below a right angle."""
+    yaw = np.arctan2(rotation[2, 0], rotation[2, 2])
+    pitch = np.arcsin(np.clip(rotation[2, 1], -1, 1))
+    roll = np.arctan2(-rotation[0, 1], rotation[1, 1])
+    return Pose(float(yaw), float(pitch), float(roll))
+
+
+@dataclass(frozen=True)
+class RigidModel:
+    """Points of a rigid face: the shape that Tomasi and Kanade's factorisation [1]_ finds in annotations of many faces.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n, 3), float64
+        In units of the IED; x to the right of the image, y down, z away from the viewer.
+
+    References
+    ----------
+    .. [1] C. Tomasi, T. Kanade, "Shape and Motion from Image Streams under Orthography: a Factorization Method",
+       International Journal of Computer Vision 9 (1992).
+    """
+
+    points: np.ndarray
+
+    def project(self, rotation: np.ndarray, scale: float, translation: complex) -> np.ndarray:
+        """Image points (n,), complex, under weak perspective."""
+        seen = self.points @ rotation[:2].T
+        return scale * (seen[:, 0] + 1j * seen[:, 1]) + translation
+
+    def fit(self, found: np.ndarray, which: np.ndarray | None = None) -> tuple[np.ndarray, float, complex]:
+        """Weak-perspective view of least squared error for image points.
+
+        The affine camera of least squares is projected to the nearest rotation and scale; Gauss-Newton steps on rotation vector
+        and scale correct it.
+
+        Parameters
+        ----------
+        found : ndarray of shape (m,), complex
+            Image points.
+        which : ndarray of shape (m,), int, optional
+            Which of the model's points they are, four or more that are not in a plane; all by default.
+
+        Returns
+        -------
+        rotation : ndarray of shape (3, 3)
+        scale : float
+            Image pixels per IED.
+        translation : complex
+        """
+        model = self.points if which is None else self.points[which]
+        centre, middle = model.mean(axis=0), found.mean()
+        model = model - centre
+        target = np.stack([(found - middle).real, (found - middle).imag], axis=1)
+        # A little ridge: points that are nearly in a plane leave the tilt towards the viewer to the frontal view.
+        gram = model.T @ model
+        ridge = 1e-2 * np.trace(gram) / 3
+        upright = np.vdot(model[:, 0] + 1j * model[:, 1], target[:, 0] + 1j * target[:, 1]) / max((model[:, :2] ** 2).sum(), 1e-12)
+        start = np.array([[upright.real, -upright.imag, 0], [upright.imag, upright.real, 0]])
+        camera = np.linalg.solve(gram + ridge * np.eye(3), model.T @ target + ridge * start.T).T
+        left, singular, right = np.linalg.svd(camera, full_matrices=False)
+        rows = left @ right
+        rotation, scale = np.vstack([rows, np.cross(rows[0], rows[1])]), float(singular.mean())
+        for _ in range(_STEPS):
+            rotation, scale = _gauss_newton(model, target, rotation, scale)
+        shift = scale * (rotation[:2] @ centre)
+        return rotation, scale, middle - complex(shift[0], shift[1])
+
+
+def _gauss_newton(model: np.ndarray, target: np.ndarray, rotation: np.ndarray, scale: float) -> tuple[np.ndarray, float]:
+    """One step on the rotation (a small turn on the left of it) and the scale."""
+    turned = model @ rotation.T
+    error = target - scale * turned[:, :2]
+    x, y, z = turned.T
+    zero = np.zeros_like(x)
+    by_x = np.stack([zero, z, -y, x / scale], axis=1)  # derivatives by the turns about x, y, z and by the scale, over the scale
+    by_y = np.stack([-z, zero, x, y / scale], axis=1)
+    matrix = scale * np.concatenate([by_x, by_y])
+    gram = matrix.T @ matrix
+    step = np.linalg.solve(gram + 1e-6 * np.trace(gram) * np.eye(4), matrix.T @ error.T.ravel())
+    angle = float(np.linalg.norm(step[:3]))
+    turn = np.eye(3)
+    if angle > 1e-12:
+        a, b, c = step[:3] / angle
+        cross = np.array([[0, -c, b], [c, 0, -a], [-b, a, 0]])
+        turn = np.eye(3) + np.sin(angle) * cross + (1 - np.cos(angle)) * cross @ cross
+    return turn @ rotation, scale + float(step[3])
+
+
+def factorise(shapes: np.ndarray, mirror: np.ndarray) -> RigidModel:
+    """Rigid model of annotated faces by factorisation, with mirror images added.
+
+    Parameters
+    ----------
+    shapes : ndarray of shape (n_faces, n), complex
+        Image points of each face: the eyes, whose distance is the unit, the sides of the nose, and others.
+    mirror : ndarray of shape (n,), int
+        Which point of the mirrored face each point becomes.
+
+    Returns
+    -------
+    RigidModel
+        Symmetric; its pitch is zero for the mean pose of the faces.
+
+    Raises
+    ------
+    ValueError
+        If the faces are seen from one direction only: their depth is unknown.
+    """
+    both = np.concatenate([shapes, -shapes.real[:, mirror] + 1j * shapes.imag[:, mirror]])
+    both = both - both.mean(axis=1, keepdims=True)
+    # Turned upright and to one size: what remains differs by yaw and pitch.
+    both = both / np.sqrt((abs(both) ** 2).mean(axis=1, keepdims=True))
+    mean = both[0]
+    for _ in range(5):
+        both = both * np.exp(-1j * np.angle(both @ mean.conj()))[:, None]
+        mean = both.mean(axis=0)
+        eyes = mean[0] - mean[1]
+        mean = mean * abs(eyes) / eyes
+    rows = np.stack([both.real, both.imag], axis=1).reshape(-1, shapes.shape[1])  # x and y of one face after the other
+    _, singular, right = np.linalg.svd(rows, full_matrices=False)
+    if singular[2] < 1e-6 * singular[0]:
+        raise ValueError("the annotated faces are all seen from one direction; expected faces turned by different angles")
+    affine = right[:3]
+    motion = rows @ affine.T  # (2 n_faces, 3)
+    a, b = motion[0::2], motion[1::2]
+    # Metric upgrade: a symmetric Q with a Q a = b Q b and a Q b = 0 for every face, of mean size one.
+    pairs = [(0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)]
+
+    def products(u: np.ndarray, v: np.ndarray) -> np.ndarray:
+        return np.stack([u[:, i] * v[:, j] + (u[:, j] * v[:, i] if i != j else 0) for i, j in pairs], axis=1)
+
+    equations = np.concatenate([products(a, a) - products(b, b), products(a, b)])
+    size = (products(a, a) + products(b, b)).mean(axis=0) / 2
+    system = np.concatenate([equations / np.sqrt(len(equations)), 10 * size[None]])
+    q = np.linalg.lstsq(system, np.append(np.zeros(len(equations)), 10.0), rcond=None)[0]
+    metric = np.zeros((3, 3))
+    for (i, j), value in zip(pairs, q):
+        metric[i, j] = metric[j, i] = value
+    values, vectors = np.linalg.eigh(metric)
+    root = vectors * np.sqrt(np.maximum(values, 1e-3 * values.max()))
+    return _upright(np.linalg.solve(root, affine).T, mean, mirror)
+
+
+def _upright(points: np.ndarray, mean: np.ndarray, mirror: np.ndarray) -> RigidModel:
+    """Turn a shape so that its frontal view is the mean shape, make it symmetric, nose to the viewer, eyes one unit apart."""
+    points = points - points.mean(axis=0)
+    target = np.stack([mean.real, mean.imag], axis=1)
+    camera = np.linalg.lstsq(points, target, rcond=None)[0].T
+    left, _, right = np.linalg.svd(camera, full_matrices=False)
+    rows = left @ right
+    points = points @ np.vstack([rows, np.cross(rows[0], rows[1])]).T
+    points = (points + points[mirror] * [-1, 1, 1]) / 2
+    points = points / abs(points[0, 0] - points[1, 0])
+    if points[2:4, 2].mean() > points[:2, 2].mean():  # views do not tell a shape from its reflection in depth: the nose does
+        points = points * [1, 1, -1]
+    return RigidModel(points)

@@ -1,0 +1,1 @@
+"""Training of what stands on the detectors of single keypoints: assembly, refinement and probabilities of whole faces."""

@@ -1,0 +1,196 @@
+"""Fits the classifier of refined shapes, and probabilities on photographs kept back (a stage of ``annealed faces train``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+
+from .....learners.fsa.estimators import FSAClassifier
+from .....models.faces.assembly import Candidates
+from .....models.faces.face_finder import FaceFinder, Refined
+from .....models.faces.probabilities import FaceProbabilities, ShapeClassifier, face_inputs, point_inputs
+from ...data import FaceImage
+from .augmentation import AugmentationSettings
+from .candidates import Searched
+from .refinement import describe_runs, start_runs
+
+_TRUE, _FALSE = 0.15, 0.3  # IED: mean error of the keypoints below which a refined shape is a face, and above which it is none
+
+
+@dataclass(frozen=True)
+class ProbabilitySettings:
+    """Settings of the classifier and of the probabilities.
+
+    Parameters
+    ----------
+    n_features : int
+        Histogram values that the classifier of shapes selects.
+    augmentation : AugmentationSettings
+        How the copies of faces vary that it learns from.
+    photographs : int
+        Photographs with faces that false shapes are taken from, beside those without.
+    hypotheses : int
+        Assembled shapes of each photograph, the best, that are refined and judged.
+    ied : tuple of float
+        IED in pixels to which the photographs kept back are shrunk, beside their own size.
+    background : int
+        Every so-many-th photograph without faces is kept back as well.
+    regularisation : float
+        Inverse ridge penalty of the logistic regressions of probabilities, on standardised inputs.
+    lost : float
+        Share of the faces kept back whose candidates may be too weak to be refined.
+    own_weights : tuple of float
+        Weights of own detections to choose from.
+    seed : int
+        Seed of all random choices.
+    """
+
+    n_features: int = 300
+    augmentation: AugmentationSettings = field(default_factory=lambda: AugmentationSettings(copies=2))
+    photographs: int = 200
+    hypotheses: int = 12
+    ied: tuple[float, ...] = (36.0, 26.0, 20.0)
+    background: int = 5
+    regularisation: float = 1.0
+    lost: float = 0.005
+    own_weights: tuple[float, ...] = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A refined hypothesis of a searched photograph.
+
+    Attributes
+    ----------
+    refined : Refined
+    truth : ndarray of shape (n_keypoints,), complex
+        Keypoints of the nearest annotated face; NaN where there is none.
+    error : float
+        Mean distance of the keypoints from these in IED; infinite where there is none.
+    found : Candidates
+        All candidates of the photograph.
+    """
+
+    refined: Refined
+    truth: np.ndarray
+    error: float
+    found: Candidates
+
+    @property
+    def is_face(self) -> bool:
+        """Whether it is a face."""
+        return self.error < _TRUE
+
+    @property
+    def is_false(self) -> bool:
+        """Whether it is none; between the two it is neither."""
+        return self.error > _FALSE
+
+
+def judged_hypotheses(finder: FaceFinder, searched: Iterable[Searched], reference_ied: float, most: int) -> Iterator[list[Judged]]:
+    """The best hypotheses of each photograph, refined and compared with its annotations."""
+    for view in searched:
+        found = finder.assembler.candidates(view.maxima, reference_ied)
+        made = []
+        for hypothesis in finder.assembler.assemble(found, finder.assembly, most):
+            refined = finder.refine(hypothesis, view.levels)
+            if view.is_ignored(refined.points):
+                continue
+            keypoints = finder.regressor.to_keypoints @ refined.points
+            faces = view.keypoints(finder.regressor.to_keypoints)
+            errors = [float(abs(face - keypoints).mean() / abs(face[0] - face[1])) for face in faces]
+            best = int(np.argmin(errors)) if errors else -1
+            truth = faces[best] if errors else np.full(len(keypoints), np.nan + 0j)
+            made.append(Judged(refined, truth, errors[best] if errors else np.inf, found))
+        yield made
+
+
+def train_classifier(
+    finder: FaceFinder,
+    images: Sequence[FaceImage],
+    false: Iterable[list[Judged]],
+    settings: ProbabilitySettings,
+) -> tuple[ShapeClassifier, dict]:
+    """Learn to tell refined faces, from varied copies of the photographs, from refined hypotheses that are none."""
+    regressor = finder.regressor
+    negatives = [shape.refined.histograms.ravel() for made in false for shape in made if shape.is_false]
+    runs = start_runs(images, finder.assembler.shape, settings.augmentation, 1, [settings.seed, 50])
+    values = np.empty((0, 0), np.float32)
+    for stage in regressor.stages:
+        values, units = describe_runs(runs, regressor, stage.ied, stage.cell)
+        moves = values[:, stage.features] @ stage.coefficients.astype(np.float32) + stage.intercept
+        runs.now = runs.now + units[:, None] * (moves @ (regressor.basis[..., 0] + 1j * regressor.basis[..., 1]))
+    errors = runs.errors(regressor.to_keypoints).mean(axis=1)
+    rows = np.concatenate(
+        [values[errors < _TRUE], values[errors > _FALSE], np.array(negatives, np.float32).reshape(-1, values.shape[1])]
+    )
+    n_true = int((errors < _TRUE).sum())
+    labels = np.arange(len(rows)) < n_true
+    if labels.all() or not labels.any():
+        raise ValueError(f"{n_true} faces and {len(rows) - n_true} false shapes; expected some of both to tell them apart")
+    k = min(settings.n_features, rows.shape[1])
+    model = FSAClassifier(k, loss="logistic", class_weight="balanced", n_jobs=1).fit(rows, labels)
+    kept = model.get_support(indices=True)
+    facts = {"faces": n_true, "false_shapes": len(rows) - n_true}
+    coefficients = np.asarray(model.coef_)[0, kept].astype(np.float32)
+    return ShapeClassifier(kept.astype(np.int32), coefficients, float(np.ravel(model.intercept_)[0])), facts
+
+
+def choose_own_weights(finder: FaceFinder, judged: Sequence[Judged], weights: Sequence[float]) -> np.ndarray:
+    """Weight of own detections for each anchor, the same for left and right: that of the smallest mean error up to 10 % IED."""
+    n = len(finder.anchors)
+    errors = np.zeros((len(weights), n))
+    for shape in judged:
+        keypoints = (finder.regressor.to_keypoints @ shape.refined.points)[:n]
+        own, _ = finder.own_detections(shape.refined, shape.found)
+        own, ied = own[:n], abs(shape.truth[0] - shape.truth[1])
+        for row, weight in zip(errors, weights):
+            moved = np.where(np.isfinite(own), keypoints + weight * (own - keypoints), keypoints)
+            row += np.minimum(abs(moved - shape.truth[:n]) / ied, 0.1)
+    pairs = errors.reshape(len(weights), n // 2, 2).sum(axis=2)
+    return np.repeat(np.array(weights)[pairs.argmin(axis=0)], 2)
+
+
+def fit_probabilities(
+    finder: FaceFinder, judged: Sequence[Judged], keypoints_alike: Sequence[Sequence[int]], regularisation: float
+) -> FaceProbabilities:
+    """Logistic regressions of faces and of their keypoints; those of one group of ``keypoints_alike`` are fitted together."""
+    known = [shape for shape in judged if shape.is_face or shape.is_false]
+    inputs = np.array([face_inputs(s.refined.score, s.refined.support, s.refined.ied) for s in known])
+    face = _logistic(inputs, np.array([s.is_face for s in known]), regularisation)
+    n = len(finder.keypoints)
+    rows, within = [], []
+    for shape in known:
+        if shape.is_face:
+            own, own_log_odds = finder.own_detections(shape.refined, shape.found)
+            refined = shape.refined
+            points = finder.regressor.to_keypoints @ refined.points
+            log_odds = float(face @ face_inputs(refined.score, refined.support, refined.ied))
+            rows.append(point_inputs(log_odds, own_log_odds, abs(own - points) / refined.ied, refined.ied))
+            within.append(abs(finder.combined(refined, own) - shape.truth) / abs(shape.truth[0] - shape.truth[1]))
+    all_inputs, errors = np.array(rows), np.array(within)
+    fitted = {}
+    for tolerance in (0.1, 0.05):
+        weights = np.zeros((n, all_inputs.shape[2]))
+        for group in keypoints_alike:
+            mine = all_inputs[:, list(group)].reshape(-1, all_inputs.shape[2])
+            weights[list(group)] = _logistic(mine, (errors[:, list(group)] <= tolerance).ravel(), regularisation)
+        fitted[tolerance] = weights
+    return FaceProbabilities(face, fitted[0.1], fitted[0.05], 0.0)
+
+
+def _logistic(inputs: np.ndarray, y: np.ndarray, regularisation: float) -> np.ndarray:
+    """Weights (p,) of logistic regression on inputs whose last column is one; the penalty is on standardised ones."""
+    if y.all() or not y.any():  # no error, or nothing right: the share, as if there had been half an example of either more
+        share = (y.sum() + 0.5) / (len(y) + 1)
+        return np.append(np.zeros(inputs.shape[1] - 1), np.log(share / (1 - share)))
+    values = inputs[:, :-1]
+    mean, scale = values.mean(axis=0), values.std(axis=0)
+    scale = np.where(scale > 1e-9, scale, np.inf)
+    model = LogisticRegression(C=regularisation, max_iter=1000).fit((values - mean) / scale, y)
+    weights = model.coef_[0] / scale
+    return np.append(weights, model.intercept_[0] - mean @ weights)

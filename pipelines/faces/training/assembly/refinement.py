@@ -1,0 +1,192 @@
+"""Trains the cascade that moves all points of a face (a stage of ``annealed faces train``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from .....learners.designs.dense import DenseDesign
+from .....learners.objective.losses import get_loss
+from .....learners.solvers.annealing import anneal
+from .....learners.solvers.schedules import as_schedule
+from .....learners.solvers.step_size import annealing_step
+from .....models.faces.shape_model import ShapeModel
+from .....models.faces.shape_regression import RegressionStage, ShapeRegressor
+from .....vision.point_histograms import VALUES_PER_POINT
+from ...data import FaceImage
+from .augmentation import AugmentationSettings, FaceCopy, copies, start_of
+from .points import annotated, to_keypoints
+
+
+@dataclass(frozen=True)
+class RefinementSettings:
+    """Settings of the cascade.
+
+    Parameters
+    ----------
+    augmentation : AugmentationSettings
+    starts : int
+        Starts of the refinement from each copy of a face.
+    ied : tuple of int
+        IED in pixels of the frames of the stages.
+    cell : tuple of int
+        Side in pixels of the histograms' cells, of each stage.
+    n_features : int
+        Histogram values that each stage selects among 128 for each point.
+    n_components : int
+        Displacements (principal components) that a stage combines.
+    ridge : float
+        Ridge penalty of the final fit, per thousand rows.
+    n_steps : int
+        Steps of the annealing.
+    mu : float
+        Speed of its schedule, eq. (3) of Barbu et al. (2017).
+    seed : int
+        Seed of all random choices.
+    """
+
+    augmentation: AugmentationSettings = field(default_factory=AugmentationSettings)
+    starts: int = 2
+    ied: tuple[int, ...] = (24, 28, 32, 40)
+    cell: tuple[int, ...] = (6, 6, 5, 4)
+    n_features: int = 1500
+    n_components: int = 30
+    ridge: float = 9.0
+    n_steps: int = 60
+    mu: float = 30.0
+    seed: int = 0
+
+
+@dataclass
+class Runs:
+    """Refinements on the way: the copies, which one each belongs to, where it is now, and the annotated points."""
+
+    copies: list[FaceCopy]
+    copy: np.ndarray
+    now: np.ndarray
+    truth: np.ndarray
+
+    def errors(self, matrix: np.ndarray) -> np.ndarray:
+        """Distances (n_runs, n_keypoints) from the annotated keypoints in units of the IED."""
+        truth = self.truth @ matrix.T
+        return abs(self.now @ matrix.T - truth) / abs(truth[:, :1] - truth[:, 1:2])
+
+
+def start_runs(
+    images: Sequence[FaceImage], shape: ShapeModel, settings: AugmentationSettings, starts: int, seed: Sequence[int]
+) -> Runs:
+    """Copies of the faces, and where the refinements of each start."""
+    faces = list(copies(annotated(images), settings, [*seed, 0]))
+    n_anchors = len(shape.anchors)
+    matrix = to_keypoints(len(faces[0].points))
+    now = []
+    for number, face in enumerate(faces):
+        anchors = (matrix @ face.points)[:n_anchors]
+        for start in range(starts):
+            rng = np.random.default_rng([*seed, 1, number, start])
+            now.append(start_of(anchors, shape, settings, rng)[n_anchors:])
+    which = np.repeat(np.arange(len(faces)), starts)
+    return Runs(faces, which, np.array(now), np.stack([face.points for face in faces])[which])
+
+
+def describe_runs(runs: Runs, regressor: ShapeRegressor, ied: int, cell: int) -> tuple[np.ndarray, np.ndarray]:
+    """Histograms (n_runs, 128 n), float32, of all runs, and the scale and rotation (n_runs,), complex, of their frames."""
+    values = np.empty((len(runs.now), VALUES_PER_POINT * len(regressor.mean)), np.float32)
+    units = np.empty(len(runs.now), complex)
+    levels, of = [], -1
+    for row, (copy, points) in enumerate(zip(runs.copy, runs.now)):
+        if copy != of:
+            levels, of = runs.copies[copy].levels(regressor.align(runs.truth[row]).ied, ied), copy
+        histograms, transform = regressor.describe(levels, points, ied, cell)
+        values[row], units[row] = histograms.ravel(), transform.scale_rotation
+    return values, units
+
+
+def train_regressor(
+    images: Sequence[FaceImage], shape: ShapeModel, settings: RefinementSettings, say: Callable[[str], None] = print
+) -> tuple[ShapeRegressor, dict]:
+    """Train the cascade on photographs and their mirror images; returns it and what its stages reach on these."""
+    s = settings
+    runs = start_runs(images, shape, s.augmentation, s.starts, [s.seed, 40])
+    n_anchors = len(shape.anchors)
+    matrix = to_keypoints(runs.now.shape[1])
+    empty = np.empty((0, len(matrix.T), 2), np.float32)
+    regressor = ShapeRegressor(shape.mean[n_anchors:], empty, (), matrix, np.zeros((len(matrix.T), 2), np.float32))
+    regressor = replace(regressor, basis=principal_displacements(runs, regressor, s.n_components))
+    facts: dict = {"runs": len(runs.now), "median_error": [float(np.median(runs.errors(matrix)))]}
+    say(f"refinement: {len(runs.now)} starts, median error {facts['median_error'][0]:.4f} IED")
+    for number, (ied, cell) in enumerate(zip(s.ied, s.cell, strict=True)):
+        values, units = describe_runs(runs, regressor, ied, cell)
+        target = coefficients_of((runs.truth - runs.now) / units[:, None], regressor)
+        stage = fit_stage(values, target, ied, cell, s)
+        moves = values[:, stage.features] @ stage.coefficients.astype(np.float32) + stage.intercept
+        basis_of = regressor.basis[..., 0] + 1j * regressor.basis[..., 1]
+        runs.now = runs.now + units[:, None] * (moves @ basis_of)
+        regressor = replace(regressor, stages=(*regressor.stages, stage))
+        facts["median_error"].append(float(np.median(runs.errors(matrix))))
+        say(f"refinement: stage {number + 1}, median error {facts['median_error'][-1]:.4f} IED")
+    return replace(regressor, offset=annotation_offset(runs, regressor)), facts
+
+
+def annotation_offset(runs: Runs, regressor: ShapeRegressor) -> np.ndarray:
+    """Displacement (n_points, 2), float32, that photographs still need after the last stage, in units of the IED.
+
+    Half the difference of the medians in photographs and in their mirror images: what both need alike is no matter of sides.
+    """
+    units = np.array([regressor.align(points).scale_rotation for points in runs.now])
+    moves = (runs.truth - runs.now) / units[:, None]
+    mirrored = np.array([runs.copies[copy].mirrored for copy in runs.copy])
+    by_side = [np.median(np.stack([part.real, part.imag], axis=2), axis=0) for part in (moves[~mirrored], moves[mirrored])]
+    return ((by_side[0] - by_side[1]) / 2).astype(np.float32)
+
+
+def principal_displacements(runs: Runs, regressor: ShapeRegressor, n: int) -> np.ndarray:
+    """Orthonormal displacements (n, n_points, 2), float32, that explain most of what the first stage has to correct.
+
+    Displacements that the later stages need are among them: they span the deviations of shapes, of which the start misses many.
+    """
+    units = np.array([regressor.align(points).scale_rotation for points in runs.now])
+    moves = (runs.truth - runs.now) / units[:, None]
+    flat = np.stack([moves.real, moves.imag], axis=2).reshape(len(moves), -1)
+    vectors = np.linalg.eigh(flat.T @ flat / len(flat))[1]
+    chosen = vectors[:, ::-1][:, :n].T
+    return chosen.reshape(len(chosen), -1, 2).astype(np.float32)
+
+
+def coefficients_of(moves: np.ndarray, regressor: ShapeRegressor) -> np.ndarray:
+    """Coefficients (n_runs, q) of displacements (n_runs, n_points), complex, in the basis."""
+    flat = np.stack([moves.real, moves.imag], axis=2).reshape(len(moves), -1)
+    return flat @ regressor.basis.reshape(len(regressor.basis), -1).T.astype(float)
+
+
+def fit_stage(values: np.ndarray, target: np.ndarray, ied: int, cell: int, s: RefinementSettings) -> RegressionStage:
+    """Select histogram values by annealing with a squared loss on all outputs, then fit them by ridge regression."""
+    kept = select(values, target, s.n_features, s.n_steps, s.mu)
+    coefficients, intercept = ridge_fit(values[:, kept], target, s.ridge * len(values) / 1000)
+    return RegressionStage(ied, cell, kept.astype(np.int32), coefficients.astype(np.float16), intercept.astype(np.float32))
+
+
+def select(values: np.ndarray, target: np.ndarray, k: int, n_steps: int, mu: float) -> np.ndarray:
+    """Positions (k,), ascending, of the values that annealing keeps; a value serves all outputs (Barbu et al. (2014), 7.2)."""
+    if k >= values.shape[1]:
+        return np.arange(values.shape[1])
+    loss, weight = get_loss("squared"), np.full(len(values), 1 / len(values))
+    unit = np.sqrt((target**2).sum(axis=1).mean())
+    counts = as_schedule("inverse", mu)(values.shape[1], k, n_steps)
+    counts = counts[: int(np.argmax(counts == k)) + 1]
+    rate = annealing_step(loss, weight, 1.0)
+    return anneal(DenseDesign(values, weight), target / unit, loss, counts, sample_weight=weight, learning_rate=rate).kept
+
+
+def ridge_fit(values: np.ndarray, target: np.ndarray, penalty: float) -> tuple[np.ndarray, np.ndarray]:
+    """Coefficients (k, q) and intercept (q,) of ridge regression, in single precision."""
+    mean, centre = values.mean(axis=0, dtype=np.float64), target.mean(axis=0)
+    centred = values - mean.astype(np.float32)
+    gram = centred.T @ centred
+    gram[np.diag_indices(len(gram))] += np.float32(penalty)
+    product = centred.T @ (target - centre).astype(np.float32)
+    coefficients = cho_solve(cho_factor(gram, overwrite_a=True), product)
+    return coefficients, centre - mean @ coefficients

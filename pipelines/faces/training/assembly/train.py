@@ -1,0 +1,136 @@
+"""The stages that make whole faces of the detections of single keypoints: assembly, refinement, probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+
+from .....models.faces.face_finder import FaceFinder
+from .....models.faces.probabilities import probability_of
+from .....models.faces.shape_regression import ShapeRegressor
+from .....models.keypoints.detector import KeypointDetector
+from ...average_precision import HIT, judge
+from ...data import KEYPOINTS, FaceImage
+from ..views import Split
+from .candidates import Searched, search_all
+from .points import ANCHORS, annotated, to_keypoints
+from .probabilities import (
+    ProbabilitySettings,
+    choose_own_weights,
+    fit_probabilities,
+    judged_hypotheses,
+    train_classifier,
+)
+from .refinement import RefinementSettings, train_regressor
+from .shapes import AssemblySettings, learn_assembler, score_log_odds
+
+_ALIKE = ((0, 1), (2, 3), (4, 5), (6, 7), (8,))  # keypoints whose probabilities are fitted together
+
+
+class Job(Protocol):
+    """What a training hands to its stages: photographs to fit and to calibrate with, where to tell, how many threads."""
+
+    split: Split
+    say: Callable[[str], None]
+    n_jobs: int
+
+
+def train_assembly(job: Job, detector: KeypointDetector, settings: AssemblySettings) -> tuple[KeypointDetector, dict]:
+    """Learn how anchors lie in faces, and what their scores say, on the photographs kept back."""
+    assembler = learn_assembler(job.split.fitted, settings)
+    calibration, empty = job.split.calibration, kept_back(job.split, settings.background)
+    searched = search_all(detector, ANCHORS, [*calibration, *empty], (None, *settings.ied), job.n_jobs)
+    slope, offset = score_log_odds(searched, assembler.shape)
+    assembler = replace(assembler, slope=slope, offset=offset)
+    n = len(assembler.shape.mean) - len(ANCHORS)
+    mean, nothing = assembler.shape.mean[len(ANCHORS) :], np.empty((0, n, 2), np.float32)
+    unrefined = ShapeRegressor(mean, nothing, (), to_keypoints(n), np.zeros((n, 2), np.float32))
+    finder = FaceFinder(assembler, unrefined, KEYPOINTS)
+    job.say(f"assembly: shapes of {len(annotated(job.split.fitted))} photographs, {n} points")
+    return replace(detector, faces=finder), {"points": n, "slope": slope.tolist(), "offset": offset.tolist()}
+
+
+def train_refinement(job: Job, detector: KeypointDetector, settings: RefinementSettings) -> tuple[KeypointDetector, dict]:
+    """Learn the cascade that moves all points of a face."""
+    finder = _finder_of(detector)
+    regressor, facts = train_regressor(job.split.fitted, finder.assembler.shape, settings, job.say)
+    return replace(detector, faces=replace(finder, regressor=regressor)), facts
+
+
+def train_probabilities(job: Job, detector: KeypointDetector, settings: ProbabilitySettings) -> tuple[KeypointDetector, dict]:
+    """Learn which shapes are faces, and calibrate the probabilities on the photographs kept back."""
+    finder, unit = _finder_of(detector), detector.reference_ied
+    s = settings
+    learnt = [image for image in backgrounds(job.split) if image not in kept_back(job.split, s.background)]
+    some = annotated(job.split.fitted)[: s.photographs]
+    false = judged_hypotheses(finder, search_all(detector, ANCHORS, [*some, *learnt], n_jobs=job.n_jobs), unit, s.hypotheses)
+    classifier, facts = train_classifier(finder, job.split.fitted, false, s)
+    job.say(f"probabilities: classifier of {facts['faces']} faces and {facts['false_shapes']} false shapes")
+    finder = replace(finder, classifier=classifier)
+
+    views = [*annotated(job.split.calibration), *kept_back(job.split, s.background)]
+    judged = list(judged_hypotheses(finder, search_all(detector, ANCHORS, views, (None, *s.ied), job.n_jobs), unit, s.hypotheses))
+    shapes = [shape for made in judged for shape in made]
+    true = [shape for shape in shapes if shape.is_face]
+    if not true:
+        raise ValueError("no face was found in the photographs kept back; expected some to calibrate probabilities with")
+    support = float(np.quantile([shape.refined.support for shape in true], s.lost))
+    job.say(f"probabilities: {len(true)} faces and {len(shapes) - len(true)} other shapes kept back")
+    finder = replace(finder, own_weight=choose_own_weights(finder, true, s.own_weights), min_support=support)
+    finder = replace(finder, probabilities=fit_probabilities(finder, shapes, _ALIKE, s.regularisation))
+    searched = search_all(detector, ANCHORS, views, n_jobs=job.n_jobs)
+    alone = alone_log_odds(finder, searched, unit)
+    assert finder.probabilities is not None
+    finder = replace(finder, probabilities=replace(finder.probabilities, alone=alone))
+    facts |= {"own_weight": [float(w) for w in finder.own_weight], "shapes": len(shapes)}  # type: ignore[union-attr]
+    return replace(detector, faces=finder), facts
+
+
+def backgrounds(split: Split) -> list[FaceImage]:
+    """The photographs without faces."""
+    return [image for image, mirrored in split.views if not mirrored and not len(image.faces)]
+
+
+def kept_back(split: Split, every: int) -> list[FaceImage]:
+    """Every so-many-th photograph without faces: no shape of these is fitted."""
+    return backgrounds(split)[::every]
+
+
+def alone_log_odds(finder: FaceFinder, searched, reference_ied: float) -> float:
+    """Constant to add to the log-odds of candidates that no assembled face explains, so that they sum to the correct ones."""
+    log_odds: list[float] = []
+    correct = 0
+    for view in searched:
+        assert isinstance(view, Searched)
+        faces = finder.find(view.maxima, view.levels, reference_ied, 0.0)
+        truth = view.keypoints(finder.regressor.to_keypoints)
+        ied = abs(truth[:, 0] - truth[:, 1])
+        found = finder.assembler.candidates(view.maxima, reference_ied)
+        for i, name in enumerate(finder.anchors):
+            mine = found.anchor == i
+            place = found.position[mine]
+            explained = np.zeros(len(place), bool)
+            for face in faces:
+                explained |= abs(place - complex(face.keypoints[name].x, face.keypoints[name].y)) <= 0.15 * face.ied
+            place, score = place[~explained], found.log_odds[mine][~explained]
+            points = np.stack([truth[:, i].real, truth[:, i].imag], axis=1)
+            one = judge(np.stack([place.real, place.imag], axis=1), score, points, np.ones(len(points), bool), ied, tolerance=0.1)
+            correct += int((one.outcome == HIT).sum())
+            log_odds += score.tolist()
+    if not log_odds:
+        return 0.0
+    values, share = np.array(log_odds), (correct + 0.5) / len(log_odds)
+    low, high = -20.0, 20.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (low, middle) if probability_of(values + middle).mean() > share else (middle, high)
+    return min(middle, 0.0)
+
+
+def _finder_of(detector: KeypointDetector) -> FaceFinder:
+    if detector.faces is None:
+        raise ValueError("the detector cannot assemble faces; expected the stage 'assembly' first")
+    return detector.faces

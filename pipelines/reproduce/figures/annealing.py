@@ -1,0 +1,99 @@
+"""Figures of Barbu et al. (2014, 2017): schedules, losses, coefficients along the steps, speed, stability, responses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from ....learners import FSAClassifier, FSAPath, HuberisedHingeLoss, LogisticLoss, LorenzLoss
+from ....learners.plots import plot_path, plot_schedule
+from ....models import load_model
+from ..annealing import fsa_stability
+from ..selectors import FSA, Design, fsa_large
+
+_LOSSES = {"FSA": "logistic", "FSV": "Huberised hinge", "FSL": "Lorenz"}
+_PARAMETERS = {"learning_rate": "learning rate", "mu": "mu", "n_steps": "number of steps"}
+
+
+def stability(data_dir=None, **options: Any) -> Figure:
+    """Figure 6 of Barbu et al. (2017): AUC against rate, mu and number of steps; options of :func:`fsa_stability`."""
+    rows = fsa_stability(**options)["rows"]
+    figure = Figure(figsize=(9, 2.8), layout="constrained")
+    axes = figure.subplots(1, 3, sharey=True)
+    for ax, (parameter, label) in zip(axes, _PARAMETERS.items()):
+        for (method, name), marker in zip(_LOSSES.items(), "os^"):
+            points = [(r["value"], r["AUC"]) for r in rows if r["parameter"] == parameter and r["method"] == method]
+            ax.semilogx(*zip(*points), marker=marker, markersize=4, label=name)
+        ax.set_xlabel(label)
+        ax.grid(alpha=0.3)
+    axes[0].set_ylabel("AUC")
+    axes[0].legend()
+    return figure
+
+
+def schedules(data_dir=None) -> Figure:
+    """Figure 1 of Barbu et al. (2014) and Figure 3 of Barbu et al. (2017): features left after each step."""
+    figure = Figure(figsize=(9, 3.2), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    for kind, mu in (("inverse_arxiv", 0.1), ("inverse_arxiv", 1.0), ("exponential", 0.02)):
+        plot_schedule(10_000, 10, mu=mu, schedule=kind, ax=left)
+        left.lines[-2].set_label(f"{kind}, mu = {mu:g}")
+    left.legend(frameon=False)
+    left.set_title("Barbu et al. (2014): M = 10,000, k = 10")
+    plot_schedule(1000, 10, mu=(0, 1, 10, 30, 100, 300), ax=right)
+    right.set_title("Barbu et al. (2017): M = 1000, k = 10")
+    return figure
+
+
+def losses(data_dir=None) -> Figure:
+    """Figure 4 of Barbu et al. (2017): losses of the margin."""
+    margin = np.linspace(-3.0, 4.0, 281)
+    figure = Figure(figsize=(5, 3.2), layout="constrained")
+    ax = figure.subplots()
+    for label, loss in (("logistic", LogisticLoss()), ("Huberised hinge", HuberisedHingeLoss()), ("Lorenz", LorenzLoss())):
+        ax.plot(margin, loss.margin_value(margin), label=label)
+    ax.set_xlabel("margin y f")
+    ax.set_ylabel("loss")
+    ax.legend(frameon=False)
+    return figure
+
+
+def coefficients(data_dir=None) -> Figure:
+    """Figure 2 of both papers: coefficients along the path from all columns to k, N = M = 1000, k = 10."""
+    draw = Design("classification", 1000, 1000, 10).draw(0)
+    path = FSAPath(FSAClassifier(10, n_steps=500, polish=None, **FSA["FSA"]), sizes=[10, 20, 50, 100, 200, 500, 1000])
+    figure = Figure(figsize=(5, 3.2), layout="constrained")
+    plot_path(path.fit(draw.X, draw.y), ax=figure.subplots())
+    return figure
+
+
+def large(data_dir=None, **options: Any) -> Figure:
+    """Figure 1 of Barbu et al. (2017): seconds, columns found and AUC against N, FSA with the Lorenz loss against LogitBoost."""
+    record = fsa_large(**{"runs": 1, "methods": ["FSL", "annealed", "LB1", "LB"], **options})
+    figure = Figure(figsize=(10, 3), layout="constrained")
+    for ax, (what, label) in zip(
+        figure.subplots(1, 3), {"seconds": "seconds", "PCD": "% of relevant columns found", "AUC": "AUC"}.items()
+    ):
+        for method in dict.fromkeys(row["method"] for row in record["rows"]):
+            points = [(row["N"], row[what]) for row in record["rows"] if row["method"] == method]
+            ax.semilogx(*zip(*points), marker="o", markersize=4, label=method)
+        ax.set_xlabel("rows")
+        ax.set_ylabel(label)
+        ax.grid(alpha=0.3)
+        if what == "seconds":
+            ax.set_yscale("log")
+            ax.legend()
+    return figure
+
+
+def responses(data_dir=None) -> Figure:
+    """Figure 4 of Barbu et al. (2014), Figure 5 of Barbu et al. (2017): responses of the first features of an eye detector."""
+    eye = load_model("faces").models["left_eye"]
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    for axis, values in zip(figure.subplots(2, 4, sharey=True).ravel(), eye.responses.values):
+        axis.plot(np.linspace(0.0, 1.0, len(values)), values, marker="o", markersize=3)
+        axis.set_xlabel("feature, share of its range")
+    figure.supylabel("response")
+    return figure

@@ -1,0 +1,133 @@
+"""Figures of chapter 2 of Ma (thesis): the sparse metric sDist."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from sklearn.model_selection import StratifiedKFold
+from sklearn.neighbors import KNeighborsClassifier
+
+from ....learners import SDist
+from ....learners.metric_learning.boosting import SparseMetric
+from ...common.checkpoints import Checkpoint
+from ..datasets import load_set
+from ..metric import SIMULATED, sdist_real
+from ..selectors import check_runs
+from ..simulated import simulated_case
+
+
+def surfaces(data_dir=None) -> Figure:
+    """Figures 2.1 and 2.3 of Ma (thesis): the first direction of the learnt subspace over the two informative columns."""
+    figure = Figure(figsize=(13, 6.5), layout="tight")
+    axes = figure.subplots(2, 4)
+    grid = np.linspace(-2.5, 2.5, 61)
+    a, b = np.meshgrid(grid, grid)
+    for row, case in enumerate(("rings", "xor")):
+        X, y, _, _ = simulated_case(case, 500, 50, 0)
+        axes[row, 0].scatter(*X[:, :2].T, c=y, s=6, cmap="coolwarm")
+        axes[row, 0].set_title(f"{case}: 500 rows, 2 of 50 columns")
+        points = np.zeros((a.size, 50), np.float32)
+        points[:, 0], points[:, 1] = a.ravel(), b.ravel()
+        model = SDist(**{**SIMULATED, "n_features_to_select": None}).fit(X, y)
+        for column, steps in enumerate((1, len(model.path_) // 2, len(model.path_))):
+            metric = SparseMetric.of(model.path_[:steps])
+            surface = model._features.columns(points, metric.columns) @ metric.factor()[0]
+            axes[row, column + 1].contourf(a, b, surface.reshape(a.shape), 20, cmap="viridis")
+            axes[row, column + 1].set_title(f"first direction, step {steps}")
+    return figure
+
+
+def base_classifier(data_dir=None, runs: int = 20) -> Figure:
+    """Figure 2.2 of Ma (thesis): f_W of (2.3) against nearest neighbours over k, both in the Euclidean metric.
+
+    Error of 5-fold cross-validation over ``runs`` random divisions of 400 rows of XOR and of double rings; the two informative
+    columns alone, and with 18 columns of noise.
+    """
+    check_runs(runs)
+    sizes = [1, 3, 5, 9, 15, 25, 41, 61]
+    figure = Figure(figsize=(9, 3.2), layout="tight")
+    for ax, case in zip(figure.subplots(1, 2, sharey=True), ("xor", "rings")):
+        for p, style in ((2, "-"), (20, "--")):
+            X, y, _, _ = simulated_case(case, 400, p, 0)
+            errors = np.zeros((2, len(sizes)))
+            for run in range(runs):
+                for train, test in StratifiedKFold(5, shuffle=True, random_state=run).split(X, y):
+                    for at, k in enumerate(sizes):
+                        f = _mean_distances(X[train], y[train], X[test], k)
+                        votes = KNeighborsClassifier(k).fit(X[train], y[train]).predict(X[test])
+                        errors[0, at] += np.mean((f > 0) != (y[test] > 0))
+                        errors[1, at] += np.mean(votes != y[test])
+            for label, row, colour in zip(("f_W", "kNN"), errors / (5 * runs), ("C0", "C1")):
+                ax.plot(sizes, row, style, color=colour, marker="o", markersize=3, label=f"{label}, {p} columns")
+        ax.set_title(case)
+        ax.set_xlabel("k")
+    figure.axes[0].set_ylabel("cross-validated error")
+    figure.axes[0].legend()
+    return figure
+
+
+def _mean_distances(X, y, X_new, k):
+    """f of (2.3) in the Euclidean metric: mean squared distance to the k nearest negative rows minus that to the positive ones."""
+    square = [((X_new[:, None] - X[y == label]) ** 2).sum(axis=2) for label in (-1, 1)]
+    near = [np.partition(d, k - 1, axis=1)[:, :k].mean(axis=1) for d in square]
+    return near[0] - near[1]
+
+
+def columns(data_dir=None, **options: Any) -> Figure:
+    """Figure 2.4 of Ma (thesis): share of the columns that sDist uses on the real sets, and the seconds of a fit."""
+    rows = sdist_real(**{"runs": 3, "data_dir": data_dir, "competitors": False, **options})["rows"]
+    figure = Figure(figsize=(8, 3), layout="tight")
+    left, right = figure.subplots(1, 2)
+    names = [row["data"] for row in rows]
+    left.bar(names, [100.0 * row["variables"] / row["columns"] for row in rows])
+    left.set_ylabel("% of the columns used")
+    right.bar(names, [row["seconds"] for row in rows], color="C1")
+    right.set_ylabel("processor seconds of a fit")
+    return figure
+
+
+SENSITIVITY: dict[str, list[float]] = {
+    "update_every": [1, 5, 20, 50, 100],
+    "bagging": [0.1, 0.3, 0.5, 0.7, 1.0],
+    "kappa": [3, 10, 25, 50, 100],
+}
+
+
+def sensitivity(data_dir=None, runs: int = 1, checkpoint: str | Path | Checkpoint | None = None) -> Figure:
+    """Figure 2.5 of Ma (thesis): error on Madelon against the frequency of updates, the bagging fraction and kappa (rho p).
+
+    5-fold cross-validation of the training rows, ``runs`` divisions (the text has 20); votes of three neighbours and f_W, 150 steps
+    of one setting with order 1, the other two parameters as in the table.
+    """
+    check_runs(runs)
+    X, y, _, _ = load_set("madelon", data_dir)
+    cells = Checkpoint.of(checkpoint, {"table": "sdist-sensitivity"})
+    base = {"kappa": 10, "max_order": 1, "learning_rate": 0.1, "n_steps": 150, "n_features_to_select": 20, "random_state": 0}
+    figure = Figure(figsize=(11, 3.2), layout="tight")
+    for ax, (name, values) in zip(figure.subplots(1, 3, sharey=True), SENSITIVITY.items()):
+        found = [cells({"runs": runs, name: v}, functools.partial(_fold_errors, X, y, base | {name: v}, runs)) for v in values]
+        for label, at in (("kNN, validation", 0), ("f_W, validation", 1), ("kNN, training", 2), ("f_W, training", 3)):
+            ax.plot(values, [f[at] for f in found], "o-" if at < 2 else "o:", color=f"C{at % 2}", markersize=3, label=label)
+        ax.set_xlabel({"update_every": "steps between updates", "bagging": "bagging fraction", "kappa": "columns per step"}[name])
+    figure.axes[0].set_ylabel("error on Madelon")
+    figure.axes[0].legend()
+    return figure
+
+
+def _fold_errors(X, y, settings: dict[str, Any], runs: int) -> list[float]:
+    """Mean error of votes and of f_W on held-out rows, then on the training rows."""
+    errors = []
+    for run in range(runs):
+        for train, test in StratifiedKFold(5, shuffle=True, random_state=run).split(X, y):
+            model = SDist(**settings).fit(X[train], y[train])
+            both = []
+            for rows in (test, train):
+                for classifier in ("knn", "base"):
+                    model.classifier = classifier
+                    both.append(float(np.mean(model.predict(X[rows]) != y[rows])))
+            errors.append(both)
+    return np.mean(errors, axis=0).tolist()

@@ -1,0 +1,227 @@
+"""Whole faces: shape models, pose, assembly from candidates, refinement, probabilities, and the file that holds them."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from annealed.models import KeypointDetector, load_model
+from annealed.models.faces.assembly import Assembler
+from annealed.models.faces.face_finder import FaceFinder
+from annealed.models.faces.probabilities import FaceProbabilities, ShapeClassifier, log_odds_of, probability_of
+from annealed.models.faces.rigid_model import Pose, RigidModel, factorise, pose_of, rotation_of
+from annealed.models.faces.shape_model import learn_shape
+from annealed.models.faces.shape_regression import RegressionStage, ShapeRegressor
+from annealed.models.files import read_model, write_model
+from annealed.vision.point_histograms import VALUES_PER_POINT
+from annealed.vision.pyramid import gaussian_pyramid
+from window_models import IMAGE, POOL, random_classifier
+
+ANCHORS = ("left_eye", "right_eye", "left_nose", "right_nose", "left_mouth", "right_mouth")
+KEYPOINTS = (*ANCHORS, "chin")
+# A head: eyes, nose sides, mouth corners, chin; x to the right, y down, z away from the viewer.
+HEAD = np.array(
+    [[0.5, -0.5, 0], [-0.5, -0.5, 0], [0.2, 0.1, -0.4], [-0.2, 0.1, -0.4], [0.4, 0.5, 0], [-0.4, 0.5, 0], [0, 1.2, 0.1]]
+)
+MIRROR = np.array([1, 0, 3, 2, 5, 4, 6])
+
+
+def views(n=200, seed=0, noise=0.0):
+    """Views of the head from random directions, complex image points."""
+    rng = np.random.default_rng(seed)
+    rigid = RigidModel(HEAD)
+    poses = [Pose(*rng.normal(size=3) * [0.4, 0.2, 0.2]) for _ in range(n)]
+    seen = [rigid.project(rotation_of(pose), rng.uniform(20, 60), 100 + 90j) for pose in poses]
+    ied = abs(np.array(seen)[:, :1] - np.array(seen)[:, 1:2])
+    return poses, np.array(seen) + noise * ied * (rng.normal(size=(n, 7)) + 1j * rng.normal(size=(n, 7)))
+
+
+def assembler(noise=0.02):
+    _, faces = views()
+    both = np.concatenate([faces, -faces.real[:, MIRROR] + 1j * faces.imag[:, MIRROR]])
+    both = np.concatenate([both[:, :6], both], axis=1)  # the anchors, then all points that are refined
+    names = (*ANCHORS, *(f"point{i}" for i in range(7)))
+    shape = learn_shape(np.stack([both.real, both.imag], axis=2), np.ones(both.shape, bool), names, np.arange(6), noise)
+    shape = replace(shape, covariance=shape.covariance[:12])
+    rigid = RigidModel(np.concatenate([HEAD[:6], HEAD]))
+    return Assembler(shape, shape.mean_points[None, :6], rigid, np.ones(6), np.zeros(6))
+
+
+def maxima(faces, seed=0, clutter=8):
+    """Local maxima of all anchors: those of some faces, and clutter that scores less."""
+    rng = np.random.default_rng(seed)
+    found = {}
+    for i, name in enumerate(ANCHORS):
+        rows = [[face[i].real, face[i].imag, 4.0, 28.3 / abs(face[0] - face[1])] for face in faces]
+        rows += [[*rng.uniform(0, 600, 2), rng.uniform(-5, 0), 28.3 / rng.uniform(20, 60)] for _ in range(clutter)]
+        found[name] = np.array(rows)
+    return found
+
+
+def test_poses_are_angles_of_the_rotation():
+    for pose in (Pose(0.3, -0.2, 0.5), Pose(-0.7, 0.1, -0.2), Pose(0.0, 0.0, 0.0)):
+        np.testing.assert_allclose(pose_of(rotation_of(pose)), pose, atol=1e-12)
+    nose = np.array([0, 0, -1.0])  # points to the viewer
+    assert (rotation_of(Pose(0.3, 0, 0)) @ nose)[0] > 0.2  # the face looks to the right
+    assert (rotation_of(Pose(0, 0.3, 0)) @ nose)[1] > 0.2  # and down
+    assert (rotation_of(Pose(0, 0, 0.3)) @ [1, 0, 0])[1] > 0.2  # turned clockwise: its right side goes down
+
+
+def test_a_view_gives_the_pose():
+    poses, seen = views(50)
+    rigid = RigidModel(HEAD)
+    for pose, points in zip(poses, seen):
+        rotation, scale, translation = rigid.fit(points)
+        np.testing.assert_allclose(pose_of(rotation), pose, atol=0.02)
+        np.testing.assert_allclose(rigid.project(rotation, scale, translation), points, atol=0.02 * scale)
+
+
+def test_factorisation_recovers_the_head_from_its_views():
+    poses, seen = views(300, noise=0.01)
+    rigid = factorise(seen, MIRROR)
+    centred = HEAD - HEAD.mean(axis=0)
+    found = rigid.points - rigid.points.mean(axis=0)
+    # The mean pose of the views counts as pitch zero: the shape may be turned a little about x.
+    u, _, vt = np.linalg.svd(found.T @ centred)
+    np.testing.assert_allclose(found @ (u @ vt), centred, atol=0.06)
+    error = [abs(pose_of(rigid.fit(points)[0]).yaw - pose.yaw) for pose, points in zip(poses, seen)]
+    assert np.median(error) < 0.06
+    with pytest.raises(ValueError, match="one direction"):
+        factorise(np.repeat(HEAD[None, :, 0] + 1j * HEAD[None, :, 1], 20, axis=0), MIRROR)
+
+
+@pytest.mark.parametrize("assembly", ["2d", "3d"])
+def test_candidates_are_assembled_to_faces(assembly):
+    head = RigidModel(HEAD)
+    faces = [
+        head.project(rotation_of(Pose(0.3, 0.1, 0.1)), 30.0, 100 + 120j),
+        head.project(rotation_of(Pose(-0.2, -0.1, -0.05)), 45.0, 420 + 380j),
+    ]
+    model = assembler()
+    found = maxima(faces)
+    found["left_mouth"] = found["left_mouth"][1:]  # of the first face not found
+    made = model.assemble(model.candidates(found, 28.3), assembly)
+    for face in faces:
+        ied = abs(face[0] - face[1])
+        assert min(abs(h.points[:6] - face[:6]).mean() / ied for h in made[:2]) < 0.15
+    assert len(made[0].rows) == 6 and len(made[1].rows) == 5
+    # Candidates are used with their log-odds: those below the least do not take part.
+    nothing = {name: rows - [0, 0, 20, 0] for name, rows in found.items()}
+    assert model.assemble(model.candidates(nothing, 28.3), assembly) == []
+
+
+def cascade(n=7, q=3, k=40, seed=0):
+    rng = np.random.default_rng(seed)
+    basis = rng.normal(size=(q, n, 2)).astype(np.float32)
+    stages = []
+    for ied, cell in ((20, 4), (24, 3)):
+        features = np.sort(rng.choice(n * VALUES_PER_POINT, k, replace=False)).astype(np.int32)
+        stages.append(
+            RegressionStage(ied, cell, features, rng.normal(size=(k, q)).astype(np.float16) / 100, np.zeros(q, np.float32))
+        )
+    shape = assembler().shape
+    return ShapeRegressor(shape.mean[6:], basis, tuple(stages), np.eye(n), np.zeros((n, 2), np.float32))
+
+
+def finder():
+    rng = np.random.default_rng(5)
+    classifier = ShapeClassifier(np.arange(50, dtype=np.int32), rng.normal(size=50).astype(np.float32), 1.0)
+    weights = np.tile([0.3, 0.2, 0.1, -0.5, 0.1, 1.0], (7, 1))
+    probabilities = FaceProbabilities(np.array([0.5, 0.2, 0.1, -2.0]), weights, weights - [0, 0, 0, 0, 0, 1.0], -3.0)
+    return FaceFinder(assembler(), cascade(), KEYPOINTS, classifier, probabilities, np.full(6, 0.3))
+
+
+def test_refinement_follows_the_face():
+    """The same pixels moved by whole pixels give the same correction."""
+    regressor = cascade()
+    levels = gaussian_pyramid(IMAGE)
+    start = 40 * regressor.mean_points + 90 + 80j
+    moved, histograms = regressor.refine(levels, start)
+    assert histograms.shape == (7, VALUES_PER_POINT) and abs(moved - start).max() > 0.01
+    shifted = np.roll(IMAGE, (16, 8), axis=(0, 1))
+    np.testing.assert_allclose(regressor.refine(gaussian_pyramid(shifted), start + 8 + 16j)[0] - (8 + 16j), moved, atol=0.6)
+
+
+def test_faces_have_pose_box_and_probabilities():
+    model, levels = finder(), gaussian_pyramid(IMAGE)
+    face = 40 * assembler().shape.mean_points[6:] + 90 + 80j
+    faces = model.find(maxima([face], clutter=0), levels, 28.3, 0.0)
+    assert len(faces) == 1
+    (one,) = faces
+    assert set(one.keypoints) == set(KEYPOINTS) and one.landmarks.shape == (7, 2) and 0 < one.probability < 1
+    x0, y0, x1, y1 = one.box
+    assert x0 < x1 and y0 < y1 and np.isfinite(one.pose).all()
+    assert all(0 <= p.probability_5 <= p.probability <= one.probability for p in one.keypoints.values())
+    assert model.find(maxima([face], clutter=0), levels, 28.3, 1.0) == []
+    record = one.record()
+    assert set(record) == {"probability", "pose", "box", "keypoints"} and len(record["keypoints"]["chin"]) == 3
+    with pytest.raises(ValueError, match="probabilities are missing"):
+        replace(model, probabilities=None).find(maxima([face]), levels, 28.3)
+
+
+def detector():
+    models = {name: random_classifier(i, 12, threshold=100.0) for i, name in enumerate(ANCHORS)}
+    return KeypointDetector(models, POOL, faces=finder())
+
+
+def test_the_detector_reports_keypoints_of_faces():
+    model = detector()
+    assert model.keypoints == list(KEYPOINTS)
+    everything = model.find(IMAGE, min_probability=0.0, mode="scan")
+    assert everything.faces and {d.keypoint for d in everything.detections} == set(KEYPOINTS)
+    scores = [d.score for d in everything.detections]
+    assert scores == sorted(scores, reverse=True)
+    np.testing.assert_allclose(
+        [probability_of(d.score) for d in everything.detections], [d.probability for d in everything.detections], atol=1e-9
+    )
+    least = sorted(face.probability for face in everything.faces)[len(everything.faces) // 2]
+    some = model.find(IMAGE, min_probability=least, mode="scan")
+    assert all(face.probability >= least for face in some.faces) and len(some.detections) == 7 * len(some.faces)
+    chins = model.detect(IMAGE, ["chin"], min_probability=least, mode="scan")
+    assert [d.keypoint for d in chins] == ["chin"] * len(some.faces)
+    alone = model.find(IMAGE, threshold=-np.inf, assembly="none", mode="scan")
+    assert not alone.faces and {d.keypoint for d in alone.detections} <= set(ANCHORS)
+    assert all(d.probability is None for d in alone.detections)
+
+
+def test_nonsense_is_refused():
+    model = detector()
+    for options, message in (
+        ({"assembly": "4d"}, "assembly='4d': expected one of none, 2d, 3d"),
+        ({"keypoints": ["chin"], "assembly": "none"}, "'chin' has no detector of its own"),
+        ({"min_probability": 1.5}, "min_probability=1.5: expected a number from 0 to 1"),
+        ({"min_probability": 0.5, "threshold": 1.0}, "expected one of them"),
+        ({"min_probability": 0.5, "assembly": "none"}, "expected an assembly of faces"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model.detect(IMAGE, **options)
+    with pytest.raises(ValueError, match="cannot assemble faces"):
+        replace(model, faces=None).detect(IMAGE, assembly="2d")
+
+
+def test_save_and_load(tmp_path):
+    model, path = detector(), tmp_path / "faces.safetensors"
+    model.save(path)
+    loaded = load_model(path)
+    assert (
+        loaded.find(IMAGE, min_probability=0.0, mode="scan").detections
+        == model.find(IMAGE, min_probability=0.0, mode="scan").detections
+    )
+    arrays, header = read_model(path, "keypoint detector")
+    for name, change, message in (
+        ("faces/regression/0/features", lambda a: a + 7 * VALUES_PER_POINT, "expected numbers from 0"),
+        ("faces/shape/rigid", lambda a: a[:3], "faces/shape/rigid"),
+        ("faces/probabilities/face", lambda a: a * np.nan, "no number"),
+    ):
+        damaged = tmp_path / "damaged.safetensors"
+        changed = dict(arrays) | {name: change(arrays[name])}
+        write_model(
+            damaged, "keypoint detector", changed, {k: v for k, v in header.items() if k not in ("format", "version", "kind")}
+        )
+        with pytest.raises(ValueError, match=message):
+            load_model(damaged)
+
+
+def test_probabilities_and_log_odds():
+    p = np.array([0.01, 0.5, 0.9])
+    np.testing.assert_allclose(probability_of(log_odds_of(p)), p)
+    assert np.isfinite(log_odds_of(1.0)) and probability_of(1e9) <= 1.0

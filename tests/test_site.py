@@ -1,0 +1,53 @@
+"""The documentation site without sphinx: its map names every page once, pages are linked where they belong, and examples run."""
+
+import os
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+NAVIGATION = runpy.run_path(str(ROOT / "docs" / "site_map.py"))["NAVIGATION"]
+ON_THE_MAP = [page for parts in NAVIGATION.values() for pages in parts.values() for page in pages]
+GENERATED = "docs/gallery/index"  # made from examples/gallery
+EXAMPLES = sorted((ROOT / "examples" / "gallery").glob("*.py"))
+
+
+def test_the_map_names_every_page_once():
+    folders = [ROOT / "docs", ROOT / "models" / "weights"]
+    pages = {p.relative_to(ROOT).with_suffix("").as_posix() for folder in folders for p in folder.rglob("*.md")}
+    assert sorted([*ON_THE_MAP, "docs/index"]) == sorted({*pages, GENERATED, "CHANGELOG", "SECURITY", "CODE_OF_CONDUCT"}), (
+        "name every page once in docs/site_map.py, and link it from the page above it"
+    )
+    assert set(NAVIGATION) <= {*ON_THE_MAP, "docs/index"}
+
+
+@pytest.mark.parametrize("page", NAVIGATION)
+def test_a_page_links_those_below_it(page):
+    path = ROOT / f"{page}.md"
+    targets = re.findall(r"\]\(([\w/.]+\.md)", path.read_text())
+    linked = {(path.parent / target).resolve() for target in targets}
+    below = {(ROOT / f"{child}.md").resolve() for pages in NAVIGATION[page].values() for child in pages if child != GENERATED}
+    assert not below - linked
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_examples_have_a_heading(example):
+    title, line = example.read_text().split("\n")[1:3]
+    assert title and line == "=" * len(title), "a title, and a line of as many equals signs below it"
+
+
+def test_examples_run(tmp_path):
+    script = "import runpy, sys\nfor example in sys.argv[1:]:\n    runpy.run_path(example)\n    print(example)\n"
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", script, *map(str, EXAMPLES)],
+        cwd=tmp_path,
+        env=os.environ | {"MPLBACKEND": "agg", "ANNEALED_QUIET": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert all(str(example) in done.stdout for example in EXAMPLES) and not list(tmp_path.iterdir())

@@ -1,0 +1,188 @@
+"""Gradient histograms around points of a shape, in an image that is scaled and rotated with it.
+
+They are the descriptors of cascaded shape regression: cells of signed gradient directions (as in HOG and SIFT) around every
+point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+
+from ..learners.compilation import jit
+from .pyramid import Level
+
+DIRECTIONS = 8
+"""Signed gradient directions, 45 degrees apart."""
+CELLS = 4
+"""Cells in x and in y around a point."""
+VALUES_PER_POINT = CELLS * CELLS * DIRECTIONS
+
+_CLIP = 0.25  # largest value of a normalised histogram: one strong edge must not drown the others. A choice
+_FLOOR = 4.0  # added to the norm, in grey values of a cell: flat surroundings stay near zero. A choice
+
+
+@dataclass(frozen=True)
+class Frame:
+    """An upright image of a shape: ``unit`` pixels are one unit of the shape.
+
+    Pixel (0, 0) lies at ``origin`` (x + iy, shape coordinates).
+
+    Attributes
+    ----------
+    pixels : ndarray of shape (h, w), uint8
+        Grey values.
+    origin : complex
+        Shape coordinates of the first pixel's centre.
+    unit : float
+        Pixels per unit of the shape.
+    """
+
+    pixels: np.ndarray
+    origin: complex
+    unit: float
+
+
+def cut_frame(
+    levels: Sequence[Level], scale_rotation: complex, translation: complex, box: tuple[float, float, float, float], unit: float
+) -> Frame:
+    """Cut the surroundings of a shape out of a pyramid.
+
+    Parameters
+    ----------
+    levels : list of Level
+        From large to small.
+    scale_rotation, translation : complex
+        The similarity transform ``image = scale_rotation * shape + translation`` from the shape to image pixels.
+    box : tuple of float
+        x0, y0, x1, y1 in shape coordinates.
+    unit : float
+        Pixels of the result per unit of the shape.
+
+    Returns
+    -------
+    Frame
+        Grey; repeats the border outside the image.
+    """
+    # The smallest level that still has as many pixels as the result; the largest where there is none.
+    fine = [level for level in levels if level.scale * abs(scale_rotation) >= 0.999 * unit]
+    level = fine[-1] if fine else levels[0]
+    origin = complex(box[0], box[1])
+    size = (int(np.ceil((box[2] - box[0]) * unit)), int(np.ceil((box[3] - box[1]) * unit)))
+    corner = scale_rotation * origin + translation
+    first = level.from_image([corner.real, corner.imag])
+    step = scale_rotation / unit * level.scale
+    matrix = np.array([[step.real, -step.imag, first[0]], [step.imag, step.real, first[1]]])
+    flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
+    colour = cv2.warpAffine(level.image, matrix, size, flags=flags, borderMode=cv2.BORDER_REPLICATE)
+    return Frame(np.asarray(cv2.cvtColor(colour, cv2.COLOR_RGB2GRAY), np.uint8), origin, unit)
+
+
+def point_histograms(frame: Frame, points: np.ndarray, cell: int) -> np.ndarray:
+    """Describe the surroundings of points by gradient histograms.
+
+    Around each point lie 4 x 4 square cells; the gradient at a pixel is split between the two nearest of 8 signed directions.
+    The values of a point are divided by their Euclidean norm and clipped.
+
+    Parameters
+    ----------
+    frame : Frame
+        From :func:`cut_frame`.
+    points : ndarray of shape (n,), complex
+        x + iy in shape coordinates.
+    cell : int
+        Side of a cell in pixels of the frame.
+
+    Returns
+    -------
+    ndarray of shape (n, 128), float32
+        Cells row by row, 8 directions each; points outside the frame take the values of its border.
+    """
+    at = (points - frame.origin) * frame.unit
+    return _histograms(frame.pixels, at.real.astype(np.float32), at.imag.astype(np.float32), int(cell), _CLIP, _FLOOR)
+
+
+@jit
+def _histograms(pixels, xs, ys, cell, clip, floor):
+    sums = _cell_sums(pixels, cell)
+    height, width = sums.shape[0], sums.shape[1]
+    n = len(xs)
+    out = np.empty((n, CELLS * CELLS * DIRECTIONS), np.float32)
+    half = np.float32(0.5 * (CELLS - 1))
+    # Entry (y, x) of the sums is the cell whose first pixel it is: its middle lies half a cell further.
+    shift = np.float32(0.5 * (cell - 1))
+    for p in range(n):
+        square = np.float32(0.0)
+        for i in range(CELLS):
+            y = min(max(ys[p] + (np.float32(i) - half) * np.float32(cell) - shift, np.float32(0.0)), np.float32(height - 1.001))
+            y0 = int(y)
+            fy = y - np.float32(y0)
+            for j in range(CELLS):
+                x = min(max(xs[p] + (np.float32(j) - half) * np.float32(cell) - shift, np.float32(0.0)), np.float32(width - 1.001))
+                x0 = int(x)
+                fx = x - np.float32(x0)
+                a = (np.float32(1) - fy) * (np.float32(1) - fx)
+                b = (np.float32(1) - fy) * fx
+                c = fy * (np.float32(1) - fx)
+                d = fy * fx
+                start = (i * CELLS + j) * DIRECTIONS
+                for k in range(DIRECTIONS):
+                    value = a * sums[y0, x0, k] + b * sums[y0, x0 + 1, k] + c * sums[y0 + 1, x0, k] + d * sums[y0 + 1, x0 + 1, k]
+                    out[p, start + k] = value
+                    square += value * value
+        scale = np.float32(1.0) / (np.sqrt(square) + np.float32(floor * cell * cell))
+        for t in range(CELLS * CELLS * DIRECTIONS):
+            out[p, t] = min(out[p, t] * scale, np.float32(clip))
+    return out
+
+
+@jit
+def _cell_sums(pixels, cell):
+    """Sums over cells of the gradient's share in each direction: entry (y, x, k) of the cell that starts at pixel (y, x)."""
+    height, width = pixels.shape
+    rows = np.zeros((height, width, DIRECTIONS), np.float32)
+    diagonal = np.float32(np.sqrt(2.0))
+    for y in range(height):
+        above, below = max(y - 1, 0), min(y + 1, height - 1)
+        for x in range(width):
+            gx = np.float32(pixels[y, min(x + 1, width - 1)]) - np.float32(pixels[y, max(x - 1, 0)])
+            gy = np.float32(pixels[below, x]) - np.float32(pixels[above, x])
+            ax, ay = abs(gx), abs(gy)
+            # The gradient is a sum of two neighbouring directions with positive weights: one along an axis, one diagonal.
+            if ax >= ay:
+                axis = 0 if gx >= 0 else 4
+            else:
+                axis = 2 if gy >= 0 else 6
+            corner = (1 if gy >= 0 else 7) if gx >= 0 else (3 if gy >= 0 else 5)
+            rows[y, x, axis] += abs(ax - ay)
+            rows[y, x, corner] += diagonal * min(ax, ay)
+    wide = width - cell + 1
+    tall = height - cell + 1
+    across = np.empty((height, wide, DIRECTIONS), np.float32)
+    total = np.empty(DIRECTIONS, np.float32)
+    for y in range(height):
+        for k in range(DIRECTIONS):
+            total[k] = 0
+        for x in range(width):
+            for k in range(DIRECTIONS):
+                total[k] += rows[y, x, k]
+            if x >= cell - 1:
+                for k in range(DIRECTIONS):
+                    across[y, x - cell + 1, k] = total[k]
+                    total[k] -= rows[y, x - cell + 1, k]
+    sums = np.empty((tall, wide, DIRECTIONS), np.float32)
+    for x in range(wide):
+        for k in range(DIRECTIONS):
+            sums[0, x, k] = 0
+    for y in range(cell):
+        for x in range(wide):
+            for k in range(DIRECTIONS):
+                sums[0, x, k] += across[y, x, k]
+    for y in range(1, tall):
+        for x in range(wide):
+            for k in range(DIRECTIONS):
+                sums[y, x, k] = sums[y - 1, x, k] + across[y + cell - 1, x, k] - across[y - 1, x, k]
+    return sums

@@ -233,7 +233,14 @@ class KeypointDetector(WindowSearch):
         assembly: str | None = None,
         min_probability: float | None = None,
     ) -> Found:
-        """Find keypoints and faces; parameters and errors are those of :meth:`detect`.
+        """Find keypoints and faces.
+
+        Parameters
+        ----------
+        image : ndarray
+            As in :meth:`detect`, and so are all others and the errors.
+        keypoints, threshold, min_size, max_size, max_detections, mode, assembly, min_probability : optional
+            As in :meth:`detect`.
 
         Returns
         -------

@@ -197,7 +197,18 @@ def _sensors(record: Record) -> str:
     return _table(["method", *sizes], ([_HOMES_LABELS.get(name, name), *map(found[name].get, sizes)] for name in methods))
 
 
+def _rows(record: Record) -> str:
+    """The rows as they are: a column per key, printed numbers behind a slash."""
+    keys = [key for key in dict.fromkeys(key for row in record["rows"] for key in row) if not key.startswith("paper_")]
+
+    def cell(row: dict[str, Any], key: str) -> str:
+        return _beside(row, key, "{:.3g}".format) if isinstance(row.get(key), float) else str(row.get(key, ""))
+
+    return _table([key.replace("_", " ") for key in keys], ([cell(row, key) for key in keys] for row in record["rows"]))
+
+
 VIEWS = {
+    "rows": _rows,
     "full": _full,
     "detection": _detection,
     "summary": _summary,
@@ -260,5 +271,5 @@ def update(file: Path, record: dict[str, Any]) -> None:
 
 def _facts(row: dict[str, Any]) -> tuple:
     """What tells a row from the others."""
-    names = "data loss task case noise_scale tenth N M p k columns setup selected tau r method parameter value"
+    names = "data loss task case noise_scale tenth N M p k mu columns setup selected tau r method parameter value"
     return tuple(row.get(name) for name in names.split())

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from annealed.models import load_model
 from annealed.models.images.classifier import WHOLE
+from annealed.models.images.learning import ALL_COLUMNS
 from annealed.pipelines.pets import report as pets_report
 from annealed.pipelines.pets.data import read_pets, usable
 from helpers import picture, run
@@ -62,6 +63,7 @@ def test_classify(folders, model_file, tmp_path):
 def test_evaluate_and_report(folders, model_file, tmp_path, monkeypatch):
     for name, small in (("N_WORDS", 3), ("N_PAIRS", 1), ("N_PATCHES", 2), ("N_EXPLAINED", 2)):
         monkeypatch.setattr(pets_report, name, small)
+    monkeypatch.setitem(ALL_COLUMNS, "n_steps", 2)
     report = tmp_path / "report"
     result = run("pets", "evaluate", "--data", folders / "table", "--model", model_file, "--json", "--report", report)
     assert result.exit_code == 0, result.output

@@ -29,6 +29,7 @@ def test_every_file_of_results_belongs_to_a_table():
         ("full", "| FSA | 5 | 44 / 29 | 99.9 | 0.995 | 0.012 |"),
         ("detection", "| FSA | 44 99.9 / 29 (5) |"),
         ("summary", "| 300, 1000, 10 | 34 |"),
+        ("rows", "| 300 | 1000 | 10 | FSA | 5 | 44 / 29 | 100 | 0.995 | 0.0123 |"),
     ],
 )
 def test_views_of_a_row(view, line):

@@ -208,7 +208,7 @@ def test_lines_of_the_challenge(data_dir):
 @pytest.mark.data
 def test_texts_at_equal_numbers_of_columns(data_dir):
     rows = mslr_real(2, data_dir, sets=["farm_ads"])["rows"]
-    assert all(abs(row["MSLR"] - row["L1"]) < 10 and row["p"] is not None for row in rows)
+    assert all(abs(row["MSLR"] - row["L1"]) < 10 and 0 < row["MSLR_10_p"] <= 1 for row in rows)
     assert [row["columns"] for row in rows] == sorted(row["columns"] for row in rows)
     with pytest.raises(ValueError, match="'rcv1' is unknown"):
         mslr_real(1, data_dir, sets=["rcv1"])

@@ -9,7 +9,8 @@ rm -rf dist $OUT && mkdir -p $OUT
 : > $OUT/table.txt
 set -- $PYTHONS
 "$1" -m venv $OUT/build
-$OUT/build/bin/pip install --quiet build twine
+$OUT/build/bin/pip install --quiet build twine uv
+UV=$OUT/build/bin/uv  # makes environments in seconds
 $OUT/build/bin/python -m build --quiet
 $OUT/build/bin/twine check --strict dist/*
 WHEEL=$(realpath dist/*.whl) SDIST=$(realpath dist/*.tar.gz)
@@ -18,8 +19,8 @@ $OUT/build/bin/python .ci/contents.py "$WHEEL" "$SDIST"
 # room NAME PYTHON PART PIP-ARGUMENTS...: an empty environment, what is installed into it, and the first things that a user does
 room() {
   local name=$1 python=$2 part=$3; shift 3
-  "$python" -m venv --clear "$OUT/$name"
-  "$OUT/$name/bin/pip" install --quiet --disable-pip-version-check "$@"
+  $UV venv --quiet --clear --python "$python" "$OUT/$name"
+  $UV pip install --quiet --python "$OUT/$name/bin/python" "$@"
   [ "$part" != no-weights ] || rm "$OUT/$name"/lib/python*/site-packages/annealed/models/weights/*.safetensors
   local line
   line=$(cd / && "$OLDPWD/$OUT/$name/bin/python" -I "$OLDPWD/.ci/smoke.py" "$part")
@@ -32,7 +33,7 @@ for python in $PYTHONS; do
   v=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
   room "$v-wheel-learners" "$python" learners "$WHEEL"
   room "$v-wheel-vision" "$python" vision "annealed[vision] @ file://$WHEEL"
-  room "$v-sdist-vision" "$python" vision "annealed[vision] @ file://$SDIST"
+  room "$v-sdist-learners" "$python" learners "$SDIST"
   case $v in
     3.11)
       "$python" .ci/oldest.py > $OUT/oldest.txt

@@ -39,7 +39,7 @@ NAVIGATION: dict[str, dict[str | None, list[str]]] = {
         "Model cards": ["models/weights/faces", "models/weights/motion", "models/weights/pets"],
     },
     "docs/background": {
-        "Papers": ["docs/references", "docs/differences"],
+        "Papers": ["docs/papers", "docs/references"],
         "Experiments": ["docs/experiments/index"],
     },
     "docs/experiments/index": {

@@ -15,9 +15,9 @@ import annealed
 
 os.environ["ANNEALED_QUIET"] = "1"  # no word of compiling in the output of examples
 sys.path.insert(0, str(Path(__file__).parent))
-from site_map import NAVIGATION
+from site_map import NAVIGATION, SHORT
 
-ESCAPED = re.compile(r"`+[^`]+`+|(?<![\w*])(\w+)_(?=[,).:\s]|$)|\|")
+ESCAPED = re.compile(r"`+[^`]+`+|(?<![\w*])(\w+)_(?=[,).:'\s]|$)|\|")
 PACKAGES = ("annealed.learners", "annealed.vision", "annealed.models")
 
 project = "annealed"
@@ -46,7 +46,7 @@ html_copy_source = False
 html_theme_options = {
     "show_prev_next": False,
     "secondary_sidebar_items": ["page-toc"],
-    "header_links_before_dropdown": 9,
+    "header_links_before_dropdown": 8,
     "footer_start": ["copyright"],
     "footer_end": [],
 }
@@ -74,7 +74,7 @@ def add_contents(app, docname, source) -> None:
     """Append the tables of contents of the map to a page, and make tables of public names directives."""
     fence = "```{{toctree}}\n:hidden:\n{caption}\n{pages}\n```\n"
     for caption, pages in NAVIGATION.get(docname, {}).items():
-        listed = "\n".join("/" + page for page in pages)
+        listed = "\n".join(f"{SHORT[page]} </{page}>" if page in SHORT else f"/{page}" for page in pages)
         source[0] += "\n" + fence.format(caption=f":caption: {caption}\n" if caption else "", pages=listed)
     if docname == "docs/api":
         source[0] = re.sub(r"^## (annealed\.\w+)\n\n(.*)\n\n(?:\|.*\n)+", _names, source[0], flags=re.M)

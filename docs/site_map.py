@@ -57,3 +57,11 @@ NAVIGATION: dict[str, dict[str | None, list[str]]] = {
     },
     "docs/contributing": {None: ["docs/architecture", "docs/releasing", "CODE_OF_CONDUCT"]},
 }
+
+# Titles that are shorter in the navigation than on the page.
+SHORT = {
+    "docs/howto": "How to",
+    "docs/choosing": "Which selector?",
+    "docs/benchmarks": "Benchmarks",
+    "docs/background": "Papers",
+}

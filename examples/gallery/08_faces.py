@@ -28,8 +28,7 @@ for name in detector.keypoints:
 left.set(xlim=(120, 330), ylim=(230, 20), title="all nine keypoints")
 left.legend(fontsize=7, loc="lower left")
 
-# %%
-# Rectangles: cells of the first Haar features, by falling importance; squares: cells of orientation histograms.
+# Orange: cells of the first Haar features, by falling importance; blue: blocks of orientation histograms.
 eye = next(d for d in found if d.keypoint == "left_eye")
 half = eye.size / 2
 window = image[round(eye.y - half) : round(eye.y + half), round(eye.x - half) : round(eye.x + half)]
@@ -41,4 +40,3 @@ for row in detector.models["left_eye"].features[:20]:
     height, width = cells.shape * row[[Column.CELL_HEIGHT, Column.CELL_WIDTH]]
     right.add_patch(Rectangle(row[[Column.X, Column.Y]], width, height, fill=False, color="C1" if is_haar else "C0", alpha=0.8))
 title = right.set_title("the first 20 features of the eye")
-plt.show()

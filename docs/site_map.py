@@ -31,7 +31,7 @@ NAVIGATION: dict[str, dict[str | None, list[str]]] = {
         "Tables": ["docs/tables", "docs/scale", "docs/online", "docs/metric", "docs/kernels"],
         "Photographs and videos": ["docs/faces", "docs/pets", "docs/motion"],
         "Sequences": ["docs/sensors"],
-        "Running it": ["docs/serve", "docs/first_minute", "docs/reliability", "SECURITY"],
+        "Running it": ["docs/datasets", "docs/serve", "docs/first_minute", "docs/reliability", "SECURITY"],
     },
     "docs/benchmarks": {None: ["docs/selector_tables"]},
     "docs/reference": {

@@ -63,9 +63,10 @@ there is one object per processed frame, with `frame` and `time`.
     {"selected": [{"name": str, "coefficient": float | null, "effect": float, "kind": "number" | "date" | "category",
                    "stability": float | null, "levels": [{"level": str, "coefficient": [float, ...]}, ...],
                    "curve": {"x": [float, ...], "y": [[float, ...], ...], "missing": [float, ...]},
-                   "alternatives": [{"name": str, "correlation": float}, ...]}, ...],
+                   "alternatives": [{"name": str, "cost": float}, ...]}, ...],
      "task": str, "n_columns": int, "n_rows": int, "chosen_by": "cross-validation" | "the user",
      "scores": {"selected": {measure: float}, "all columns": {...}, "baseline": {...}},
+     "size_chosen_in_folds": bool,
      "path": [{"columns": int, "score": float, "folds": [float, ...], "loss": float}, ...], "stability": float | null,
      "left_out": [{"name": str, "reason": str}, ...], "notes": [str, ...], "settings": {...}}
 

@@ -73,8 +73,10 @@ class Kernel:
         self._dispatcher: Any = None
 
     def __call__(self, *args):
-        if self.plain is not None and is_small(sum(a.size for a in args if type(a) is np.ndarray)):
-            return self.plain(*args)
+        if self.plain is not None:
+            size = _size.get()
+            if (sum(a.size for a in args if type(a) is np.ndarray) if size is None else size) <= SMALL:
+                return self.plain(*args)
         return self.compiled(*args)
 
     def compiled(self, *args):

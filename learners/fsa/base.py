@@ -30,7 +30,7 @@ from .input_data import check_data, check_finite
 from .parameters import check_parameters
 from .path_solver import StepCallback, anneal_path, auto_size
 from .problem import FitProblem, Solution, fitted_attributes
-from .refinement import RefinementSettings, annealing_prior, refine_path
+from .refinement import RefinementSettings, annealing_prior, refine_path, shrinks_while_annealing
 
 
 class FSAEstimator(InheritsParameters, StepCallbacksMixin, SelectorMixin, BaseEstimator):
@@ -122,7 +122,7 @@ class FSAEstimator(InheritsParameters, StepCallbacksMixin, SelectorMixin, BaseEs
     ) -> list[Solution]:
         """Solutions of all ``sizes``: one run of annealing, or two where rows are enough for the small sizes alone."""
         settings = self._refinement if settings is None else settings
-        few = np.array([annealing_prior(problem, settings, int(k), design.width) is not settings.penalty for k in sizes])
+        few = np.array([shrinks_while_annealing(problem, settings, int(k), design.width) for k in sizes])
         states = {}
         if few.any() and not few.all():  # greater ones in a run with another prior; callbacks follow the one to the smallest
             states = self._anneal(problem, design, sizes[few], settings=settings)

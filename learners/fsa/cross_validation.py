@@ -16,7 +16,7 @@ from .constraints import constrained, without_names
 from .estimators import CLASSIFIER_TEXTS, REGRESSOR_TEXTS, FSAClassifier, FSARegressor
 from .parameters import check_parameters
 from .path import FSAPath, check_sizes
-from .refinement import annealing_ridges
+from .refinement import other_annealing_ridges, shrinks_while_annealing
 
 _SIZES = """sizes : array of int or "auto", default "auto"
         Numbers of features to try; see :class:`FSAPath`."""
@@ -108,21 +108,36 @@ class _SizeSearch(FSAEstimator):
             return
         splits = list(self._splitter(y, groups).split(X, y, groups))
         self.sizes_ = check_sizes(self.sizes, problem.n_units, min(len(train) for train, _ in splits), problem.n_included)
-        best = None
-        for ridge in annealing_ridges(problem, self._refinement, int(self.sizes_[-1]), self._is_piecewise):
-            scores = np.empty((len(splits), len(self.sizes_)))
+
+        def scores_of(ridge, known=None):
+            """Scores of all folds and sizes; beside ``known`` ones only where annealing has the ridge."""
+            scores = np.empty((len(splits), len(self.sizes_))) if known is None else known.copy()
+            shrunken = np.ones(scores.shape, bool) if known is None else own_ridge
+            found = np.zeros(scores.shape, bool)
             for fold, (train, test) in enumerate(splits):
+                if not shrunken[fold].any():
+                    continue
                 on_train, on_test = {}, {}
                 if sample_weight is not None:
                     weight = np.asarray(sample_weight)
                     on_train, on_test = {"sample_weight": weight[train]}, {"sample_weight": weight[test]}
-                path = FSAPath(model, self.sizes_)
+                path = FSAPath(model, self.sizes_[shrunken[fold]])
                 path._annealing_ridge = ridge
-                scores[fold] = path.fit(X[train], y[train], **on_train).score_path(X[test], y[test], self.scoring, **on_test)
-            at = _best(scores, self.rule)
-            if best is None or scores[:, at].mean() > best:
-                best, self.cv_scores_, self.n_features_ = scores[:, at].mean(), scores, int(self.sizes_[at])
-                self._annealing_ridge = ridge
+                path.fit(X[train], y[train], **on_train)
+                scores[fold, shrunken[fold]] = path.score_path(X[test], y[test], self.scoring, **on_test)
+                found[fold, shrunken[fold]] = path._shrunken
+            return scores, found
+
+        self.cv_scores_, own_ridge = scores_of(None)
+        at = _best(self.cv_scores_, self.rule)
+        # Other ridges of annealing where the best size has one.
+        if shrinks_while_annealing(problem, self._refinement, int(self.sizes_[at]), 1 + self._is_piecewise):
+            for ridge in other_annealing_ridges(problem):
+                scores, _ = scores_of(ridge, self.cv_scores_)
+                new = _best(scores, self.rule)
+                if scores[:, new].mean() > self.cv_scores_[:, at].mean():
+                    at, self.cv_scores_, self._annealing_ridge = new, scores, ridge
+        self.n_features_ = int(self.sizes_[at])
 
     def _splitter(self, y, groups):
         """Folds; by groups of rows where these are given."""

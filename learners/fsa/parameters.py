@@ -90,8 +90,8 @@ ATTRIBUTES = """
         Ridge of the fit.
     alternatives_ : dict of int to list of (int, float)
         For each selected column up to five that could take its place, and the share of the objective that this is predicted to
-        cost (below 0.05; negative where it would gain), least first; among the columns that were dropped late. Empty for groups,
-        along paths, out of core, and where the fit is too large for Newton's method.
+        cost (below 0.05; negative where it would gain), least first; among the columns that were dropped late. Groups stand as
+        wholes, each by its first column. Empty along paths, out of core, and where the fit is too large for Newton's method.
     knots_ : ndarray of shape (k, n_bins + 1)
         For piecewise-linear responses: ascending knots of each selected column.
     responses_ : ndarray of shape (k, n_bins + 1, n_outputs)

@@ -7,16 +7,19 @@ from collections.abc import Callable
 from typing import Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.metrics import check_scoring
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from ..common.additive import AdditiveModel
 from ..common.validation import is_size
+from ..designs.factory import as_out_of_core
 from ..solvers.criteria import default_sizes
 from .base import FSAEstimator
 from .constraints import constrained
 from .parameters import check_parameters
 from .problem import FitProblem, Solution
+from .refinement import shrinks_while_annealing
 
 
 class FSAPath(MetaEstimatorMixin, BaseEstimator):
@@ -112,6 +115,7 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
             self.trajectory_.append((state.kept.copy(), state.coef.copy()))
 
         solutions = model._fit_path(problem, self.sizes_, [record] if self.trajectory else [])
+        self._shrunken = np.array([shrinks_while_annealing(problem, model._refinement, s.size, s.design.width) for s in solutions])
         self.n_features_in_ = problem.X.shape[1]
         if hasattr(model, "feature_names_in_"):
             self.feature_names_in_ = model.feature_names_in_
@@ -166,8 +170,21 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
         ndarray of shape (n_sizes,)
         """
         check_is_fitted(self, "sizes_")
+        plain = scoring is None and is_classifier(self.estimator) and score_params.keys() <= {"sample_weight"}
+        if plain and as_out_of_core(X) is None:
+            return self._accuracies(X, y, **score_params)
         scorer = check_scoring(self.estimator, scoring)
         return np.array([scorer(model, X, y, **score_params) for model in self._models])
+
+    def _accuracies(self, X, y, sample_weight=None) -> np.ndarray:
+        """Accuracies of all sizes: the rows are checked once, which takes longer than to predict them."""
+        X, y = self._models[0]._validate(X, reset=False), np.asarray(y)
+        check_consistent_length(X, y, sample_weight)
+        found = []
+        for model in self._models:
+            labels = model._labels(model._decisions(AdditiveModel.from_estimator(model).scores(X)))
+            found.append(np.average(labels == y, weights=sample_weight))
+        return np.array(found)
 
 
 def _fitted(model: FSAEstimator, problem: FitProblem, solution: Solution) -> FSAEstimator:

@@ -18,7 +18,7 @@ from ..solvers.exchanges import exchange_changes, nearly_as_good
 from ..solvers.newton import SHRINKAGE, Fit, SupportProblem, bounded_fit, refit
 from ..solvers.search import is_searchable, search
 from ..solvers.shrinkage import LeftOut, choose_ridge
-from ..solvers.swapping import POOL, Pool, Units, polish
+from ..solvers.swapping import POOL, Pool, Units, columns_of, polish
 from ..sources.matrix import OutOfCoreMatrix
 from .problem import FitProblem, Solution
 
@@ -128,28 +128,36 @@ def has_few_rows(problem: FitProblem, k: int, width: int) -> bool:
     return supported_coefficients(problem) < k * width * problem.n_features / problem.n_units
 
 
+def shrinks_while_annealing(problem: FitProblem, settings: RefinementSettings, k: int, width: int) -> bool:
+    """Whether annealing to ``k`` features has a ridge of its own: rows are few, and nobody named a ridge."""
+    few = settings.chooses_ridge and settings.polish in ("auto", "refit") and problem.loss.pointwise and width == 1
+    return few and has_few_rows(problem, k, width)
+
+
 def annealing_prior(problem: FitProblem, settings: RefinementSettings, k: int, width: int) -> Prior | None:
     """The prior during annealing.
 
     With few rows the best subset of the training rows says little: a ridge makes correlated columns share their weight, so that
     what is common to them is selected. With enough rows it would blur which of them is the right one, and exchanges do better.
     """
-    few = settings.chooses_ridge and settings.polish in ("auto", "refit") and problem.loss.pointwise and width == 1
-    if few and has_few_rows(problem, k, width):
+    if shrinks_while_annealing(problem, settings, k, width):
         default = _FEW_ROWS_SHRINKAGE_SQUARED if problem.loss.is_quadratic else _FEW_ROWS_SHRINKAGE
         return with_ridge(settings.prior, default if settings.annealing_ridge is None else settings.annealing_ridge)
     return settings.penalty
 
 
-def annealing_ridges(problem: FitProblem, settings: RefinementSettings, k: int, piecewise: bool) -> tuple[float | None, ...]:
-    """Ridges of annealing to choose from by cross-validation; the default alone where it is not used up to size ``k``."""
-    if piecewise or annealing_prior(problem, settings, k, 1) is settings.penalty:
-        return (None,)
-    return (0.1, 0.03) if problem.loss.is_quadratic else (0.01, 0.003, 0.03)
+def other_annealing_ridges(problem: FitProblem) -> tuple[float, ...]:
+    """Ridges of annealing beside the default to choose from by cross-validation."""
+    return (0.03,) if problem.loss.is_quadratic else (0.003, 0.03)
 
 
 def refine(
-    design: Design, state: Annealed, problem: FitProblem, settings: RefinementSettings, along_path: bool
+    design: Design,
+    state: Annealed,
+    problem: FitProblem,
+    settings: RefinementSettings,
+    along_path: bool,
+    near: tuple[bool, float] | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     """Refine one size.
 
@@ -163,6 +171,8 @@ def refine(
     settings : RefinementSettings
     along_path : bool
         One of many sizes: no passes over all columns, and exchanges only on demand.
+    near : (bool, float) or None, default None
+        Whether rows were few at the size before, and the ridge that it took.
 
     Returns
     -------
@@ -224,7 +234,10 @@ def refine(
                 # Rare words would be loud: the ridge acts in raw units, relative to the mean variance of the columns.
                 unit = np.where(small.inv > 0, 1.0 / np.where(small.inv > 0, small.inv, 1.0), 1.0)
                 unit /= np.sqrt(np.mean(unit**2))
-            fit, ridge = choose_ridge(support, A * unit, theta / unit[:, None], intercept, left_out, few_rows=few_rows)
+            start = near[1] if near is not None and near[0] == few_rows else None
+            fit, ridge = choose_ridge(
+                support, A * unit, theta / unit[:, None], intercept, left_out, few_rows=few_rows, near=start
+            )
             fit.theta = fit.theta * unit[:, None]
         else:
             fit, ridge = refit(support, A, theta, intercept), settings.ridge
@@ -266,25 +279,35 @@ def _refitted(design, problem, settings, kept):
 def alternatives(
     design: Design, state: Annealed, problem: FitProblem, settings: RefinementSettings, solution: Solution
 ) -> dict[int, list[tuple[int, float]]]:
-    """Features that could take the place of a selected one for little, by the quadratic model of exchanges."""
-    kept, k = solution.kept, len(solution.kept)
-    columns = float(k * design.width)
-    affordable = (design.n_samples + columns) * columns**2 * problem.y.shape[1] <= _NEWTON_COST
-    if settings.polish is None or not problem.loss.has_curvature or problem.groups is not None or not affordable:
+    """Features that could take the place of a selected one for little, by the quadratic model of exchanges.
+
+    Groups of features stand as wholes, each by its first feature.
+    """
+    n_columns = float(len(solution.kept) * design.width)
+    affordable = (design.n_samples + n_columns) * n_columns**2 * problem.y.shape[1] <= _NEWTON_COST
+    if settings.polish is None or not problem.loss.has_curvature or not affordable:
         return {}
     if isinstance(problem.X, OutOfCoreMatrix):  # would read the file once more
         return {}
-    recent = np.argsort(-state.dropped_at, kind="stable")[: k + min(POOL * k, _MOST_ALTERNATIVES)]
-    pool = Pool.read(design, Units.of_groups(None, design.n_features), np.union1d(recent, kept))
+    units = Units.of_groups(problem.groups, design.n_features)
+    chosen = np.unique(units.of_feature[solution.kept])
+    dropped_at = np.zeros(len(units), int)
+    dropped_at[units.of_feature] = state.dropped_at
+    most = len(chosen) + min(POOL * len(chosen), _MOST_ALTERNATIVES)
+    pool = Pool.read(design, units, np.union1d(np.argsort(-dropped_at, kind="stable")[:most], chosen))
+    place = np.searchsorted(pool.units, chosen)
     support = SupportProblem(
         problem.y, problem.loss, problem.sample_weight, settings.fit_intercept, settings.penalty, design.width, design.n_knots,
         max(solution.alpha - settings.ridge, SHRINKAGE),
     )  # fmt: skip
-    A, theta = solution.design.matrix().astype(np.float64), solution.coef.reshape(-1, problem.y.shape[1])
+    A = columns_of(pool.Z, pool.offsets, place)
+    theta = solution.coef[np.searchsorted(solution.kept, units.features(chosen))].reshape(-1, problem.y.shape[1])
     fit = Fit(theta, solution.intercept, *support.second_order(A @ theta + solution.intercept, theta))
-    change = exchange_changes(support, pool.Z, pool.offsets, np.searchsorted(pool.units, kept), A, fit)
-    found = nearly_as_good(change, fit.value)
-    return {int(i): [(int(pool.units[j]), share) for j, share in row] for i, row in zip(kept, found, strict=True)}
+    found = nearly_as_good(exchange_changes(support, pool.Z, pool.offsets, place, A, fit), fit.value)
+    first = units.of_feature if units.members is None else np.array([members.min() for members in units.members])
+    return {
+        int(first[i]): [(int(first[pool.units[j]]), share) for j, share in row] for i, row in zip(chosen, found, strict=True)
+    }
 
 
 def copies(problem: FitProblem) -> float:
@@ -302,10 +325,12 @@ def refine_path(
     Unless ``patient``, it ends with sizes beyond twice that of the least information criterion so far (plus ten).
     """
     solutions: list[Solution] = []
+    near: tuple[bool, float] | None = None
     for k in sorted(states):
         if not patient and solutions and k > 10 + 2 * min(solutions, key=lambda s: s.ebic).size:
             break
-        kept, coef, intercept, alpha = refine(design, states[k], problem, settings, along_path=len(states) > 1)
+        kept, coef, intercept, alpha = refine(design, states[k], problem, settings, len(states) > 1, near)
+        near = supported_coefficients(problem) < len(kept) * design.width, alpha
         small = design.keep(kept)
         value = problem.loss.value(problem.y, small.scores(coef) + intercept, problem.sample_weight)
         criterion = ebic(value, problem.n_rows, k, problem.n_units, _degrees(coef, problem.loss), squared=problem.loss.is_quadratic)

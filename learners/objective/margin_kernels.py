@@ -8,6 +8,7 @@ both in its ``kernel_code``. The formulas and their sources stand with the class
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import expit
 
 from ..compilation import jit
 
@@ -25,14 +26,20 @@ def logistic_slope(u):
 
 def _flipped_logistic_terms(y, scores, weight, flip, gradient, curvature):
     u, w = y * scores, weight[:, None] * (y != 0.0)
-    e = np.exp(-np.abs(u))
-    larger, smaller = 1.0 / (1.0 + e), e / (1.0 + e)
-    right, wrong = np.where(u > 0, larger, smaller), np.where(u > 0, smaller, larger)
-    clean = (1.0 - 2.0 * flip) * right
-    part = clean / (flip + clean) if flip > 0 else 1.0
-    gradient[:] = -w * y * part * wrong
-    curvature[:] = w * part * right * wrong
-    return float((w * (-np.log(flip + clean) if flip > 0 else np.log1p(e) + np.maximum(-u, 0.0))).sum())
+    right, wrong = expit(u), expit(-u)
+    if flip > 0:
+        clean = (1.0 - 2.0 * flip) * right
+        likelihood = flip + clean
+        clean /= likelihood
+        np.multiply(w, clean, out=curvature)
+        curvature *= wrong
+        value = -np.vdot(w, np.log(likelihood))
+    else:
+        np.multiply(w, wrong, out=curvature)
+        value = np.vdot(w, np.log1p(np.exp(-np.abs(u))) + np.maximum(-u, 0.0))
+    np.multiply(curvature, -y, out=gradient)
+    curvature *= right
+    return float(value)
 
 
 @jit(plain=_flipped_logistic_terms, error_model="numpy")

@@ -125,16 +125,20 @@ def proposals(change: np.ndarray, n_tries: int):
     list of (int, int)
         Positions in the support, and units of the pool.
     """
-    improving = np.flatnonzero(change.ravel() < 0)
+    flat = change.ravel()
+    improving = np.flatnonzero(flat < 0)
     most = max(n_tries, 4 * len(change))
     if len(improving) > most:
-        improving = improving[np.sort(np.argpartition(change.flat[improving], most)[:most])]
-    order = improving[np.argsort(change.flat[improving], kind="stable")]
-    ranked = [(int(f // change.shape[1]), int(f % change.shape[1])) for f in order]
+        improving = improving[np.sort(np.argpartition(flat[improving], most)[:most])]
+    order = improving[np.argsort(flat[improving], kind="stable")]
+    ranked = list(zip(*(part.tolist() for part in np.divmod(order, change.shape[1])), strict=True))
     together: list[tuple[int, int]] = []
+    used: tuple[set[int], set[int]] = set(), set()
     for out, entering in ranked:
-        if all(out != o and entering != e for o, e in together):
+        if out not in used[0] and entering not in used[1]:
             together.append((out, entering))
+            used[0].add(out)
+            used[1].add(entering)
     size = len(together) // 2
     while size > 1:
         yield together[:size]
@@ -148,8 +152,17 @@ def single_changes(inverse, theta, C, schur, gradient, out):
 
     Adding j moves the support by C_ij g_j / s_j; leaving i out then costs theta_i'^2 / (2 [H^-1]'_ii).
     """
-    moved = theta[:, None] + C * gradient / schur
-    out += 0.5 * moved * moved / (np.diag(inverse)[:, None] + C * C / schur) - 0.5 * gradient * gradient / schur
+    step = gradient / schur
+    moved = C * step
+    moved += theta[:, None]
+    moved *= moved
+    spread = C * C
+    spread /= schur
+    spread += np.diag(inverse)[:, None]
+    moved /= spread
+    moved -= gradient * step
+    moved *= 0.5
+    out += moved
 
 
 def block_changes(inverse, theta, C, schur, gradient, offsets, pool_offsets, out):

@@ -8,11 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg.lapack import dposv
 from scipy.optimize import minimize
 
 from ..objective.losses import HessianProduct, Loss
 from ..objective.priors import Prior
 
+_LEAST_CURVATURE = 1e-12  # share of the loss' greatest one below which an intercept has none to fit it by
 SHRINKAGE = 5e-5  # a choice: keeps separable data finite; the same for every comparison of supports
 
 
@@ -137,15 +139,16 @@ def refit(
     """
     scores = A @ theta + intercept
     value, residual, hessian_products = problem.second_order(scores, theta)
+    A1 = np.column_stack([A, np.ones(len(A))]) if problem.fit_intercept else A
     for _ in range(n_iter):
         gradient = A.T @ residual + problem.penalty_gradient(theta)
         direction = np.empty_like(theta)
         shift = np.zeros_like(intercept)
         for q, hessian_product in enumerate(hessian_products):
-            H, mean, total = gram(problem, A, hessian_product(A), hessian_product)
+            H, mean, total = _projected(problem, A1.T @ hessian_product(A1), A.shape[1])
             problem.add_penalty_curvature(H)
             slope = residual[:, q].sum() / total if total > 0 else 0.0
-            direction[:, q] = np.linalg.solve(H, gradient[:, q] - total * slope * mean)
+            direction[:, q] = solve_positive(H, gradient[:, q] - total * slope * mean)
             shift[q] = slope - mean @ direction[:, q] if total > 0 else 0.0
         expected = 0.5 * (float(np.vdot(gradient, direction)) + float(residual.sum(axis=0) @ shift))
         if expected <= min(1e-12, 1e-3 * tol) * abs(value):
@@ -167,6 +170,24 @@ def refit(
         if problem.quadratic or max(gain, expected) <= tol * abs(value):
             break
     return Fit(theta, intercept, value, residual, hessian_products)
+
+
+def _projected(problem: SupportProblem, G: np.ndarray, p: int) -> tuple[np.ndarray, np.ndarray, float]:
+    """What :func:`gram` returns, from the weighted products of the p columns and, where one is fitted, the intercept's."""
+    total = float(G[-1, -1]) if problem.fit_intercept else 0.0
+    if total > _LEAST_CURVATURE * min(problem.loss.max_curvature, 1.0):  # infinite for the exponential loss
+        mean = G[-1, :p] / total
+        return G[:p, :p] - total * np.outer(mean, mean), mean, total
+    return G[:p, :p].copy(), np.zeros(p), 0.0
+
+
+def solve_positive(H: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """H^-1 b of a positive definite H, for small ones in a tenth of the time that numpy's solver takes."""
+    if len(b):
+        _, found, failed = dposv(H, b)
+        if not failed:
+            return found
+    return np.linalg.solve(H, b)
 
 
 def bounded_fit(
@@ -214,7 +235,7 @@ def gram(
     H = A.T @ WA
     if problem.fit_intercept:
         total = float(hessian_product(np.ones((len(A), 1))).sum())
-        if total > 1e-12 * min(problem.loss.max_curvature, 1.0):  # infinite for the exponential loss
+        if total > _LEAST_CURVATURE * min(problem.loss.max_curvature, 1.0):  # infinite for the exponential loss
             mean = WA.sum(axis=0) / total
             H -= total * np.outer(mean, mean)
             return H, mean, total

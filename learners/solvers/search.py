@@ -16,6 +16,7 @@ from scipy.special import expit
 from ..designs.base import Design
 from ..objective.losses import FlippedLogisticLoss, Loss
 from .exchanges import proposals, single_changes
+from .newton import solve_positive
 
 # Choices by detection on the simulated data of Barbu et al. (2017), one label in ten drawn at random, not on the tables' draws.
 FLIP = 0.1
@@ -23,6 +24,8 @@ _RIDGE = 1e-4
 _SEED = 0
 _FEW = 15  # features up to which the rounds of few features are made
 _LEAST_SCHUR = 1e-3
+_PATIENCE = 3  # rounds in a row that grow back what they took out, after which the search ends: the support is alone in its valley
+_NEARLY = 5.0  # a whole Newton step that was predicted to gain less than so many tolerances leaves less than one: a choice
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,7 @@ class _Plan:
     doubtful: bool
 
 
-_FEATURES_FEW = _Plan(rounds=12, pool=400, growth_noise=1.0, tolerance=0.5, doubtful=True)
+_FEATURES_FEW = _Plan(rounds=20, pool=400, growth_noise=1.0, tolerance=0.5, doubtful=True)
 _FEATURES_MANY = _Plan(rounds=8, pool=600, growth_noise=0.5, tolerance=1.0, doubtful=False)
 
 
@@ -109,7 +112,8 @@ class _Run:
 
     def __init__(self, Z, y, weight, n_rows, fixed, plan):
         self.Z = np.ascontiguousarray(Z, dtype=np.float32)
-        self.rows = np.vstack([Z.T.astype(np.float64), np.ones(len(Z))])
+        # The loss depends on label times score alone: rows of columns times labels, the last that of the intercept.
+        self.signed = np.vstack([Z.T.astype(np.float64), np.ones(len(Z))]) * y
         self.square = self.Z**2
         self.y, self.weight, self.n_rows, self.fixed, self.plan = y, weight, n_rows, fixed, plan
         self.rng = np.random.default_rng(_SEED)
@@ -117,9 +121,14 @@ class _Run:
     def best(self, support):
         """The support of the lowest objective seen."""
         current = self._exchanged(self._fit(support, np.zeros(len(support)), 0.0, n_iter=30))
-        best = current
-        for _ in range(self.plan.rounds):
-            new = self._exchanged(self._regrown(current))
+        best, unmoved = current, 0
+        # A small pool has few other supports.
+        for _ in range(min(self.plan.rounds, self.Z.shape[1] // len(support))):
+            grown = self._regrown(current)
+            unmoved = unmoved + 1 if set(grown.support.tolist()) == set(current.support.tolist()) else 0
+            if unmoved == _PATIENCE:
+                break
+            new = current if unmoved else self._exchanged(grown)
             if new.value < best.value:
                 best = new
             if (new.value - current.value) * self.n_rows < self.plan.tolerance * self.rng.random():
@@ -127,30 +136,30 @@ class _Run:
         return best.support
 
     def _fit(self, support, theta, intercept, n_iter=8, tol=0.02):
-        At = self.rows[np.append(support, len(self.rows) - 1)]
-        found = _newton(At, self.y, self.weight, np.append(theta, intercept), n_iter, tol / self.n_rows)
-        return _State(support, found[0][:-1], float(found[0][-1]), *found[1:])
+        At = self.signed[np.append(support, len(self.signed) - 1)]
+        found, value, slope, curvature = _newton(At, self.weight, np.append(theta, intercept), n_iter, tol / self.n_rows)
+        return _State(support, found[:-1], float(found[-1]), value, self.y * slope, curvature)
 
     def _changes(self, state):
         """Predicted change of the objective for every exchange, see :func:`exchange_changes`."""
         if state.changes is not None:
             return state.changes
-        W = state.curvature.astype(np.float32)
-        A = self.Z[:, state.support]
-        WA = W[:, None] * A
-        total = float(state.curvature.sum())
-        mean = WA.sum(axis=0, dtype=np.float64) / total
-        H = (A.T @ WA).astype(np.float64) - total * np.outer(mean, mean)
-        H.flat[:: len(H) + 1] += 2.0 * _RIDGE
+        k, support = len(state.support), state.support
+        weighted = np.empty((k + 2, len(self.Z)), np.float32)  # columns of the support, the intercept's, and the gradient
+        weighted[k] = state.curvature
+        np.multiply(self.Z[:, support].T, weighted[k], out=weighted[:k])
+        weighted[k + 1] = state.residual
+        products = (weighted @ self.Z).astype(np.float64)
+        cross, gradient = products[: k + 1], products[k + 1]
+        H = np.empty((k + 1, k + 1))
+        H[:, :k], H[:k, k], H[k, k] = cross[:, support], cross[k, support], state.curvature.sum()
+        H.flat[: k * (k + 2) : k + 2] += 2.0 * _RIDGE
         inverse = np.linalg.inv(H)
-        sums = np.stack([W, state.residual.astype(np.float32)]) @ self.Z
-        pool_mean = sums[0].astype(np.float64) / total
-        cross = (WA.T @ self.Z).astype(np.float64) - total * np.outer(mean, pool_mean)
         C = inverse @ cross
-        diagonal = (W @ self.square).astype(np.float64) - total * pool_mean**2 + 2.0 * _RIDGE
+        diagonal = (weighted[k] @ self.square).astype(np.float64) + 2.0 * _RIDGE
         schur = np.maximum(diagonal - np.einsum("kp,kp->p", cross, C), _LEAST_SCHUR * diagonal)
-        change = np.zeros(C.shape)
-        single_changes(inverse, state.theta, C, schur, sums[1].astype(np.float64), change)
+        change = np.zeros((k, C.shape[1]))
+        single_changes(inverse[:k, :k], state.theta, C[:k], schur, gradient, change)
         change[:, state.support] = np.inf
         change[self.fixed[state.support]] = np.inf
         state.changes = change
@@ -181,7 +190,8 @@ class _Run:
             out = free[np.argsort(least * self.n_rows / 4.0 + self.rng.gumbel(size=len(free)) * -1.0)[: min(count, len(free))]]
         else:
             out = self.rng.permutation(free)[: max(1, int(len(free) * self.rng.uniform(0.25, 0.75)))]
-        stay = np.setdiff1d(np.arange(k), out)
+        stay = np.ones(k, bool)
+        stay[out] = False
         state = self._fit(state.support[stay], state.theta[stay], state.intercept)
         while len(state.support) < k:
             narrow = state.residual.astype(np.float32) @ self.Z
@@ -195,45 +205,53 @@ class _Run:
         return state
 
 
-def _newton(At, y, weight, theta, n_iter, tol):
+def _newton(At, weight, theta, n_iter, tol):
     """Newton's method for the loss of flipped labels, with the true curvature, or a fifth of the majorising one where that is more.
 
-    ``At`` (k + 1, n) ends with the row of ones of the intercept, the last of ``theta``.
+    ``At`` (k + 1, n) holds columns times labels and ends with the row of the intercept, the last of ``theta``.
     """
     ridge = np.full(len(theta), 2.0 * _RIDGE)
     ridge[-1] = 1e-10
-    scores = theta @ At
-    value, residual, curvature = _terms(scores, y, weight)
+    margins = theta @ At
+    value, slope, curvature = _terms(margins, weight)
     value += 0.5 * (ridge * theta) @ theta
     for _ in range(n_iter):
         H = (At * curvature) @ At.T
         H.flat[:: len(H) + 1] += ridge
-        g = At @ residual + ridge * theta
-        direction = np.linalg.solve(H, g)
-        if 0.5 * (g @ direction) <= tol:
+        g = At @ slope + ridge * theta
+        direction = solve_positive(H, g)
+        expected = 0.5 * (g @ direction)
+        if expected <= tol:
             break
         move = direction @ At
         step = 1.0
         while True:
-            new, new_scores = theta - step * direction, scores - step * move
-            found = _terms(new_scores, y, weight)
+            new, new_margins = theta - step * direction, margins - step * move
+            found = _terms(new_margins, weight)
             new_value = found[0] + 0.5 * (ridge * new) @ new
             if new_value <= value or step < 1e-3:
                 break
             step *= 0.5
         if new_value > value:
             break
-        theta, scores, value = new, new_scores, new_value
-        _, residual, curvature = found
-    return theta, value, residual, curvature
+        theta, margins, value = new, new_margins, new_value
+        _, slope, curvature = found
+        if step == 1.0 and expected <= _NEARLY * tol:
+            break
+    return theta, value, slope, curvature
 
 
-def _terms(scores, y, weight):
-    """Value of the loss, its gradient and curvature over the scores."""
-    right = expit(y * scores)
+def _terms(margins, weight):
+    """Value of the loss, its derivative and curvature over the margins."""
+    right = expit(margins)
     clean = (1.0 - 2.0 * FLIP) * right
-    seen = FLIP + clean
-    wrong = 1.0 - right
-    slope = clean * wrong / seen
-    true = slope * (slope - (wrong - right))
-    return -(weight @ np.log(seen)), -weight * y * slope, weight * np.maximum(true, 0.2 * slope * right)
+    seen = clean + FLIP
+    down = clean / seen
+    down *= 1.0 - right  # minus the derivative
+    true = down + right
+    true += right
+    true -= 1.0
+    true *= down
+    right *= down
+    right *= 0.2
+    return -(weight @ np.log(seen)), -weight * down, weight * np.maximum(true, right, out=true)

@@ -15,6 +15,7 @@ RIDGES = np.concatenate([[SHRINKAGE], np.geomspace(3e-4, 1.0, 8)])  # tried in t
 _GCV_RIDGES = np.concatenate([[SHRINKAGE], np.geomspace(1e-4, 10.0, 41)])  # the closed form costs nothing
 _PATIENCE = 2  # ridges without a gain after which the search ends
 _LEAST_GAIN = 1e-4  # share of the criterion that a greater ridge has to gain
+_TOLERANCE = 1e-3  # of the fits that are compared: a Newton step that gains less of the objective leaves less than a millionth
 _COST = 2e8  # multiplications for one Hessian of all outputs up to which several outputs are worth it: a choice
 
 
@@ -35,7 +36,14 @@ class LeftOut:
 
 
 def choose_ridge(
-    problem: SupportProblem, A: np.ndarray, theta: np.ndarray, intercept: np.ndarray, left_out: LeftOut, *, few_rows: bool
+    problem: SupportProblem,
+    A: np.ndarray,
+    theta: np.ndarray,
+    intercept: np.ndarray,
+    left_out: LeftOut,
+    *,
+    few_rows: bool,
+    near: float | None = None,
 ) -> tuple[Fit, float]:
     """Fit with the ridge of the least estimated error on new rows.
 
@@ -55,6 +63,8 @@ def choose_ridge(
     left_out : LeftOut
     few_rows : bool
         Search from the greatest ridge down instead of from the least one up: either ends early.
+    near : float or None, default None
+        Search around this ridge, which a support of nearly the same size took.
 
     Returns
     -------
@@ -76,24 +86,48 @@ def choose_ridge(
     if not affordable or not (problem.loss.pointwise or left_out.parts):
         ridge = 1e-3 if few_rows else SHRINKAGE
         return refit(replace(problem, shrinkage=ridge), A, theta, intercept), ridge
-    best: tuple[float, Fit, float] | None = None
-    worse = 0
-    start = theta, intercept
     solve = newton_of_all_outputs if q > 1 else refit
-    for ridge in RIDGES[::-1] if few_rows else RIDGES:
-        at_ridge = replace(problem, shrinkage=float(ridge))
-        fit = solve(at_ridge, A, *start)
-        start = fit.theta, fit.intercept
-        value = left_out_loss(at_ridge, A, fit, left_out)
-        if best is None or value < best[0] - (0.0 if few_rows else _LEAST_GAIN * abs(best[0])):
-            best, worse = (value, fit, float(ridge)), 0
-        else:
-            worse += 1
-            if worse == _PATIENCE:
-                break
-    assert best is not None
-    _, fit, ridge = best
+    search = _RidgeSearch(problem, A, left_out, few_rows, Fit(theta, intercept, np.inf, theta, []))
+    if near is None:
+        search.walk(len(RIDGES) - 1 if few_rows else 0, -1 if few_rows else 1, _PATIENCE)
+    else:
+        start = int(np.argmin(np.abs(np.log(RIDGES / near))))
+        search.walk(start, -1, 1)
+        if search.best == start:
+            search.walk(start + 1, 1, 1)
+    ridge = float(RIDGES[search.best])
+    fit = search.fit
     return solve(replace(problem, shrinkage=ridge), A, fit.theta, fit.intercept, tol=1e-12 if q > 1 else 1e-9), ridge
+
+
+class _RidgeSearch:
+    """Fits with some of ``RIDGES``, each from the last one's, and the one of the least loss of what is left out."""
+
+    def __init__(self, problem: SupportProblem, A: np.ndarray, left_out: LeftOut, few_rows: bool, start: Fit):
+        self.problem, self.A, self.left_out, self.few_rows = problem, A, left_out, few_rows
+        self.last = self.fit = start
+        self.best, self.least = -1, np.inf
+
+    def walk(self, first: int, direction: int, patience: int) -> None:
+        """Try ridges from ``first`` on until so many in turn gain nothing."""
+        worse = 0
+        for i in range(first, len(RIDGES) if direction > 0 else -1, direction):
+            worse = 0 if self._gains(i, direction) else worse + 1
+            if worse == patience:
+                break
+
+    def _gains(self, i: int, direction: int) -> bool:
+        problem, last = replace(self.problem, shrinkage=float(RIDGES[i])), self.last
+        if last.theta.shape[1] > 1:
+            self.last = newton_of_all_outputs(problem, self.A, last.theta, last.intercept)
+        else:
+            self.last = refit(problem, self.A, last.theta, last.intercept, tol=_TOLERANCE)
+        value = left_out_loss(problem, self.A, self.last, self.left_out)
+        slack = 0.0 if self.few_rows else -direction * _LEAST_GAIN * abs(self.least)
+        if self.best >= 0 and not value < self.least + slack:
+            return False
+        self.best, self.least, self.fit = i, value, self.last
+        return True
 
 
 def gcv_ridge(problem: SupportProblem, A: np.ndarray, n_rows: float) -> float:
@@ -146,6 +180,8 @@ def left_out_loss(problem: SupportProblem, A: np.ndarray, fit: Fit, left_out: Le
     loss, y, weight = problem.loss, problem.y, problem.sample_weight
     offset = 0.0 if problem.offset is None else problem.offset
     scores = A @ fit.theta + fit.intercept + offset
+    if scores.shape[1] == 1:
+        return _rows_left_out(problem, A, scores, left_out.n_rows)
     curvature = loss.row_hessians(y, scores, weight)
     inverse = _inverse_hessian(problem, A, curvature)
     one = np.full(len(A), 1.0 / left_out.n_rows)  # the weight of one copy of a row
@@ -155,10 +191,23 @@ def left_out_loss(problem: SupportProblem, A: np.ndarray, fit: Fit, left_out: Le
     # Without row i the scores of row i move by K_i (1 - H_i K_i)^-1 g_i, K_i = x_i' H^-1 x_i.
     eye = np.eye(scores.shape[1])
     inner = eye - np.matmul(curvature, spread)
-    if scores.shape[1] == 1:
-        moved = spread[:, :, 0] * gradient / np.maximum(inner[:, :, 0], 1e-3)
-    else:
-        moved = np.matmul(spread, np.linalg.solve(inner + 1e-9 * eye, gradient[:, :, None]))[:, :, 0]
+    moved = np.matmul(spread, np.linalg.solve(inner + 1e-9 * eye, gradient[:, :, None]))[:, :, 0]
+    return loss.value(y, scores + moved, weight)
+
+
+def _rows_left_out(problem, A, scores, n_rows):
+    """The same for one output, where every K_i and H_i is a number."""
+    loss, y, weight = problem.loss, problem.y, problem.sample_weight
+    A1 = np.column_stack([A, np.ones(len(A))]) if problem.fit_intercept else A
+    _, gradient, (product,) = loss.second_order(y, scores, np.ones(len(A)))  # of each row with weight one
+    curvature = product(np.ones((len(A), 1)))
+    H = A1.T @ (A1 * (weight[:, None] * curvature))
+    penalty = np.zeros((A.shape[1], A.shape[1]))
+    problem.add_penalty_curvature(penalty)
+    H[: len(penalty), : len(penalty)] += penalty
+    H.flat[:: len(H) + 1] += 1e-10 * np.trace(H) / len(H)
+    spread = np.einsum("np,np->n", A1 @ np.linalg.inv(H), A1)[:, None] / n_rows
+    moved = spread * gradient / np.maximum(1.0 - curvature * spread, 1e-3)
     return loss.value(y, scores + moved, weight)
 
 
@@ -184,8 +233,6 @@ def _inverse_hessian(problem, A, curvature):
 def _row_products(A1, inverse, q):
     """x_i' H^-1 x_i for each row, (n, q, q)."""
     n, p = A1.shape
-    if q == 1:
-        return np.einsum("np,np->n", A1 @ inverse, A1)[:, None, None]
     out = np.empty((n, q, q))
     blocks = inverse.reshape(p, q * p * q)
     step = max(1, int(4e6 // (q * p * q)))

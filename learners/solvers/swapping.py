@@ -137,7 +137,7 @@ def swap(
     support : ndarray of shape (k,), int
     fit : Fit
     """
-    A = _columns(Z, offsets, support)
+    A = columns_of(Z, offsets, support)
     for _ in range(max_swaps):
         change = exchange_changes(problem, Z, offsets, support, A, fit)
         if fixed is not None:
@@ -146,7 +146,7 @@ def swap(
             new = support.copy()
             for out, entering in trial:
                 new[out] = entering
-            new_A = _columns(Z, offsets, new)
+            new_A = columns_of(Z, offsets, new)
             new_fit = refit(problem, new_A, _move(fit.theta, offsets, support, new), fit.intercept)
             if new_fit.value < fit.value - _LEAST_GAIN * abs(fit.value):
                 support, fit, A = new, new_fit, new_A
@@ -180,7 +180,7 @@ def regrow(
     growing = True
     while True:
         if len(units) > k or not growing:
-            fit = refit(problem, _columns(Z, offsets, units), theta, fit.intercept)
+            fit = refit(problem, columns_of(Z, offsets, units), theta, fit.intercept)
         growing = growing and len(units) < widest
         if growing:
             gradient = Z.T @ fit.residual.astype(Z.dtype)
@@ -306,15 +306,15 @@ def polish(
     pool = Pool.read(design, units, np.union1d(recently_dropped, chosen))
     support = np.searchsorted(pool.units, chosen)
     theta = coef[np.searchsorted(kept, units.features(chosen))].reshape(-1, coef.shape[2])
-    fit = refit(problem, _columns(pool.Z, pool.offsets, support), theta, np.asarray(intercept, dtype=float))
+    fit = refit(problem, columns_of(pool.Z, pool.offsets, support), theta, np.asarray(intercept, dtype=float))
     pool, support, fit = swap_until_stable(problem, design, units, pool, support, fit, rounds)
-    fit = refit(problem, _columns(pool.Z, pool.offsets, support), fit.theta, fit.intercept, tol=1e-9)
+    fit = refit(problem, columns_of(pool.Z, pool.offsets, support), fit.theta, fit.intercept, tol=1e-9)
     features = units.features(pool.units[support])
     order = np.argsort(features)
     return features[order], fit.theta.reshape(len(features), design.width, -1)[order], fit.intercept
 
 
-def _columns(Z, offsets, units):
+def columns_of(Z, offsets, units):
     """Columns of the units in double precision."""
     columns = units if len(offsets) - 1 == Z.shape[1] else unit_columns(offsets, units)
     return np.take(Z, columns, axis=1).astype(np.float64, copy=False)

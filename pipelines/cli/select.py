@@ -97,7 +97,8 @@ def select(
     print_table(f"{found.task}, {len(found.table.y)} rows", ["", "column", "coefficient", "effect", "stability"], rows)
     scores = found.validation.scores
     if found.size_chosen:
-        say(f"annealed: {len(rows)} columns, chosen by cross-validation", quiet)
+        where = "anew in each fold that scores them" if found.validation.nested else "once, on the rows that score them too"
+        say(f"annealed: {len(rows)} columns; their number chosen by cross-validation, {where}", quiet)
     if scores:
         measures = list(scores["selected"])
         print_table("cross-validated", ["", *measures], [(name, *values.values()) for name, values in scores.items()])

@@ -91,9 +91,10 @@ def _scores(found: Selection) -> str:
     measures = list(v.scores["selected"])
     rows = [(name, *(f"{values[m]:.3f}" for m in measures)) for name, values in v.scores.items()]
     body = "<h2>Scores by cross-validation</h2>" + _table(["", *map(_long, measures)], rows, bold=0)
+    number = "" if not found.size_chosen else ", and so is their number" if v.nested else ", their number is not"
     constant = "the most frequent class" if found.task == "classification" else "the mean"
     body += _small(
-        f'Mean over {len(v.path)} folds; the columns are selected anew in each. "All columns" is a ridge model on every usable '
+        f'Mean over {len(v.path)} folds; the columns are selected anew in each{number}. "All columns" is a ridge model on every usable '
         f"column, the baseline {constant}."
     )
     mean, error = v.path.mean(axis=0), v.path.std(axis=0, ddof=1) / np.sqrt(len(v.path)) if len(v.path) > 1 else v.path[0] * 0
@@ -183,15 +184,16 @@ def _shape(found: Selection, column: dict[str, Any]) -> tuple[list[float], list[
 
 def _alternatives(found: Selection) -> str:
     rows = [
-        (c["name"], ", ".join(f"{a['name']} ({a['correlation']:+.2f})" for a in c["alternatives"]))
+        (c["name"], ", ".join(f"{a['name']} ({a['cost']:.1%})" for a in c["alternatives"]))
         for c in found.columns
         if c["alternatives"]
     ]
     if not rows:
-        return "<h2>Alternatives</h2><p>No other column has a correlation of 0.5 or more with a selected one.</p>"
+        return "<h2>Alternatives</h2><p>No other column could take the place of a selected one for less than 5% of the loss.</p>"
     return (
-        f"<h2>Alternatives</h2>{_table(['column', 'columns that could stand in for it (correlation)'], rows, numbers=())}"
-        '<p class="small">The columns most correlated with the selected one, from 0.5 on.</p>'
+        f"<h2>Alternatives</h2>{_table(['column', 'columns that could take its place (cost)'], rows, numbers=())}"
+        '<p class="small">Cost: by how much the loss on the training rows would rise, from 0 to 5%, by a quadratic model of it. '
+        "The other coefficients adapt.</p>"
     )
 
 

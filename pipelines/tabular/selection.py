@@ -14,11 +14,10 @@ from ...models.tabular.encoding import CATEGORY, ColumnEncoding
 from ...models.tabular.model import TabularModel
 from .encoding import Table
 from .target import check_target
-from .validation import Progress, Validation, folds, validate
+from .validation import Progress, Validation, folds_of, validate
 
 N_HALVES = 20  # random halves of the rows that tell how stable a column is
 MOST_SIZES = {"linear": 50, "piecewise": 20}  # the largest size tried: choices that keep 10,000 rows of 200 columns below 10 s
-_LEAST_CORRELATION = 0.5  # of a column that could stand in for a selected one
 _MOST_ALTERNATIVES = 3
 
 
@@ -71,6 +70,7 @@ class Selection:
             "n_rows": len(self.table.y),
             "chosen_by": "cross-validation" if self.size_chosen else "the user",
             "scores": v.scores,
+            "size_chosen_in_folds": v.nested,
             "path": path,
             "stability": self.kappa,
             "left_out": [{"name": name, "reason": why} for name, why in self.table.left_out.items()],
@@ -122,14 +122,15 @@ def select_columns(
         raise ValueError(f"-k {k}: --include names {least} columns; expected at most as many as are selected")
     wanted = np.isin(table.encoding.groups, [table.names.index(name) for name in include]) if least else None
     model = estimator(k or max(least, 1), response=response, feature_groups=groups, include=wanted)
-    splits = folds(y, task, table.row_groups)
-    if k is None and not splits:
+    table_folds = folds_of(y, task, table.row_groups)
+    enough = bool(table_folds(np.arange(len(y))))
+    if k is None and not enough:
         raise ValueError(f"-k auto: {len(y)} rows are too few for cross-validation; expected -k with a number")
     validation = Validation(k or 1)
-    if splits:
+    if enough:
         sizes = _sizes(n_columns, len(y), k, response)
         sizes = np.unique(np.maximum(sizes, max(least, 1)))
-        validation = validate(X, y, task, model, k, sizes, splits, progress)
+        validation = validate(X, y, task, model, k, sizes, table_folds, progress)
     model.set_params(n_features_to_select=validation.size).fit(X, y)
     frequency, kappa = _stability(model, X, y, task, table.encoding.groups, progress)
     columns = _describe(table, model, frequency)
@@ -174,7 +175,7 @@ def _describe(table: Table, model: Any, frequency: np.ndarray) -> list[dict[str,
                 "kind": encoding.kind,
                 "stability": None if np.isnan(frequency[number]) else float(frequency[number]),
                 **_shape(encoding, additive, members),
-                "alternatives": _alternatives(table, int(number), groups),
+                "alternatives": _alternatives(table, int(number), groups, model),
             }
         )
     return sorted(columns, key=lambda column: -column["effect"])
@@ -198,29 +199,7 @@ def _shape(encoding: ColumnEncoding, additive: AdditiveModel, members: np.ndarra
     return {"coefficient": float(coefficient[0]) if len(coefficient) == 1 else float(np.sqrt((coefficient**2).sum()))}
 
 
-def _alternatives(table: Table, number: int, groups: np.ndarray) -> list[dict[str, Any]]:
-    """Columns most correlated with one of the selected: they could stand in for it."""
-    mine = np.flatnonzero(groups == number)
-    X = table.X
-    if len(mine) > 1 or hasattr(X, "tocsr"):
-        return []
-    x = _centred(X[:, mine[0]])
-    size = np.sqrt((x**2).sum())
-    found = []
-    for start in range(0, X.shape[1], 1000):  # a copy of some columns at a time
-        block = _centred(X[:, start : start + 1000])
-        norms = np.sqrt((block**2).sum(axis=0)) * size
-        found.append(np.divide(x @ block, norms, out=np.zeros(block.shape[1]), where=norms > 0))
-    r = np.concatenate(found)
-    r[mine] = 0.0
-    order = [j for j in np.argsort(-np.abs(r), kind="stable")[:_MOST_ALTERNATIVES] if abs(r[j]) >= _LEAST_CORRELATION]
-    labels = table.encoding.labels
-    return [{"name": labels[j], "correlation": float(r[j])} for j in order]
-
-
-def _centred(values: np.ndarray) -> np.ndarray:
-    gone = np.isnan(values)
-    if gone.any():
-        count = np.maximum((~gone).sum(axis=0), 1)
-        values = np.where(gone, np.where(gone, 0.0, values).sum(axis=0) / count, values)
-    return values - values.mean(axis=0)
+def _alternatives(table: Table, number: int, groups: np.ndarray, model: Any) -> list[dict[str, Any]]:
+    """Columns that could take the place of a selected one, and the share of the training loss that it would cost."""
+    found = model.alternatives_.get(int(np.flatnonzero(groups == number)[0]), [])
+    return [{"name": table.names[groups[j]], "cost": max(cost, 0.0)} for j, cost in found[:_MOST_ALTERNATIVES]]

@@ -14,6 +14,8 @@ N_FOLDS = 5
 _ALPHAS = np.geomspace(1e-2, 1e4, 7)  # ridge of the model on all columns, by leave-one-out: a choice
 
 Progress = Callable[[Iterable, str], Iterable]
+Split = tuple[np.ndarray, np.ndarray]
+Folds = Callable[[np.ndarray], list[Split]]  # folds of some rows
 
 
 @dataclass
@@ -30,6 +32,8 @@ class Validation:
         Accuracy or R^2 of each size in each fold, and what the choice of the size goes by: the mean log loss or squared error.
     scores : dict of str to dict of str to float
         "selected", "all columns" and "baseline": the mean over folds of each measure.
+    nested : bool
+        Whether the size was chosen anew in each fold, by folds of its training rows.
     """
 
     size: int
@@ -37,6 +41,7 @@ class Validation:
     path: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
     losses: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
     scores: dict[str, dict[str, float]] = field(default_factory=dict)
+    nested: bool = False
 
 
 def measures(task: str, y: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
@@ -49,6 +54,16 @@ def measures(task: str, y: np.ndarray, predicted: np.ndarray) -> dict[str, float
         "R2": 1.0 - float(((y - predicted) ** 2).sum()) / spread if spread > 0 else 0.0,
         "mean absolute error": float(np.abs(y - predicted).mean()),
     }
+
+
+def folds_of(y: np.ndarray, task: str, row_groups: np.ndarray | None) -> Folds:
+    """How some rows of a table are folded: see :func:`folds`; the rows found are rows of the table."""
+
+    def of(rows: np.ndarray) -> list[Split]:
+        found = folds(y[rows], task, None if row_groups is None else row_groups[rows])
+        return [(rows[train], rows[test]) for train, test in found]
+
+    return of
 
 
 def folds(y: np.ndarray, task: str, row_groups: np.ndarray | None) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -77,29 +92,47 @@ def folds(y: np.ndarray, task: str, row_groups: np.ndarray | None) -> list[tuple
 
 
 def validate(
-    X: Any, y: np.ndarray, task: str, model: Any, size: int | None, sizes: np.ndarray, splits: list, progress: Progress
+    X: Any, y: np.ndarray, task: str, model: Any, size: int | None, sizes: np.ndarray, table_folds: Folds, progress: Progress
 ) -> Validation:
     """Score sizes along paths, choose one where ``size`` is None, and score it beside all columns and a baseline.
 
-    The size chosen is the smallest whose loss exceeds the least by no more than one standard error of their difference.
+    The size chosen is the smallest whose loss exceeds the least by no more than one standard error of their difference. The score
+    of a chosen size is that of the choice: in each fold a size is chosen by folds of its training rows.
     """
-    path, losses = np.empty((2, len(splits), len(sizes)))
-    for fold, (train, test) in enumerate(progress(splits, "sizes")):
-        fitted = FSAPath(model, sizes).fit(X[train], y[train])
-        for place, k in enumerate(sizes):
-            one = fitted.get_estimator(int(k))
-            path[fold, place] = _first(measures(task, y[test], one.predict(X[test])))
-            losses[fold, place] = _loss(task, one, X[test], y[test])
-    if size is None:
-        size = int(sizes[smallest_good(losses)])
+    splits = table_folds(np.arange(len(y)))
+    path, losses = _path_scores(X, y, task, model, sizes, progress(splits, "sizes"))
+    chosen = int(sizes[smallest_good(losses)]) if size is None else size
+    nested = []
     found: dict[str, list[dict[str, float]]] = {"selected": [], "all columns": [], "baseline": []}
     for train, test in progress(splits, "scores"):
-        fitted = _sized(model, size).fit(X[train], y[train])
+        inner = _inner_folds(table_folds, train) if size is None else []
+        nested.append(bool(inner))
+        own = int(sizes[smallest_good(_path_scores(X, y, task, model, sizes, inner)[1])]) if inner else chosen
+        fitted = _sized(model, own).fit(X[train], y[train])
         found["selected"].append(measures(task, y[test], fitted.predict(X[test])))
         found["all columns"].append(measures(task, y[test], all_columns(task, X[train], y[train], X[test])))
         found["baseline"].append(measures(task, y[test], _constant(task, y[train], len(test))))
     scores = {row: {name: float(np.mean([one[name] for one in ones])) for name in ones[0]} for row, ones in found.items() if ones}
-    return Validation(size, sizes.tolist(), path, losses, scores)
+    return Validation(chosen, sizes.tolist(), path, losses, scores, all(nested))
+
+
+def _inner_folds(table_folds: Folds, rows: np.ndarray) -> list[Split]:
+    """Folds of training rows; none where they are too few, or of one group."""
+    try:
+        return table_folds(rows)
+    except ValueError:
+        return []
+
+
+def _path_scores(X, y, task, model, sizes, splits) -> tuple[np.ndarray, np.ndarray]:
+    """Score and loss (n_folds, n_sizes) of each size, along one path per fold."""
+    path, losses = [], []
+    for train, test in splits:
+        fitted = FSAPath(model, sizes).fit(X[train], y[train])
+        models = [fitted.get_estimator(int(k)) for k in sizes]
+        path.append([_first(measures(task, y[test], one.predict(X[test]))) for one in models])
+        losses.append([_loss(task, one, X[test], y[test]) for one in models])
+    return np.array(path), np.array(losses)
 
 
 def smallest_good(losses: np.ndarray) -> int:

@@ -145,3 +145,13 @@ def test_polars_frames():
     model = FSARegressor(3, include=["c50"]).fit(frame, polars.Series(y)).set_output(transform="polars")
     assert model.feature_names_in_[50] == "c50" and model.transform(frame).columns == list(model.get_feature_names_out())
     assert np.allclose(model.predict(frame), FSARegressor(3, include=[50]).fit(X, y).predict(X))
+
+
+def test_alternatives_of_groups_of_columns():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 24))
+    X[:, 20:22] = X[:, 4:6] + 0.2 * rng.standard_normal((400, 2))
+    y = X[:, 4] + X[:, 5] + X[:, 10] + 2.0 * rng.standard_normal(400)
+    model = FSARegressor(2, feature_groups=np.arange(24) // 2).fit(X, y)
+    twin = 4 if model.support_[4] else 20
+    assert set(model.alternatives_) == {twin, 10} and model.alternatives_[twin][0][0] == 24 - twin

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from annealed.models.tabular.encoding import ColumnEncoding, TableEncoding
+from annealed.pipelines.tabular import validation
 from annealed.pipelines.tabular.encoding import Table
 from annealed.pipelines.tabular.selection import select_columns
 from annealed.pipelines.tabular.validation import folds, measures
@@ -49,11 +50,31 @@ def test_response_curves():
     assert curve[0] > curve[len(curve) // 2] < curve[-1]
 
 
-def test_correlated_columns_are_alternatives():
+def test_columns_that_say_nearly_the_same_are_alternatives():
     twin = X.copy()
-    twin[:, 8] = X[:, 3] + 0.3 * X[:, 8]
-    (column,) = select_columns(table(3.0 * twin[:, 3], twin), "regression", 1).columns
-    assert [a["name"] for a in column["alternatives"]] == ["c8"] and column["alternatives"][0]["correlation"] > 0.9
+    twin[:, 8] = X[:, 3] + 0.2 * X[:, 8]
+    y = twin[:, 3] + 2.0 * np.random.default_rng(1).standard_normal(len(X))
+    (column,) = select_columns(table(y, twin), "regression", 1).columns
+    (other,) = column["alternatives"]
+    assert {column["name"], other["name"]} == {"c3", "c8"} and 0.0 <= other["cost"] < 0.05
+
+
+def test_the_score_of_a_chosen_size_is_that_of_the_choice(monkeypatch):
+    seen = []
+    inner = validation._path_scores
+
+    def recorded(X, y, task, model, sizes, splits):
+        splits = list(splits)
+        seen.append({row for train, test in splits for row in (*train, *test)})
+        return inner(X, y, task, model, sizes, splits)
+
+    monkeypatch.setattr(validation, "_path_scores", recorded)
+    y = X[:, 4] + X[:, 1] + np.random.default_rng(0).standard_normal(len(X))
+    found = select_columns(table(y), "regression", None)
+    assert found.validation.nested
+    assert seen == [set(range(len(y))), *(set(train) for train, _ in folds(y, "regression", None))]
+    seen.clear()
+    assert not select_columns(table(y), "regression", 2).validation.nested and len(seen) == 1
 
 
 def test_groups_of_rows_stay_together():

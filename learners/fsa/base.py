@@ -28,7 +28,7 @@ from .callbacks import StepCallbacksMixin
 from .constraints import constrained
 from .input_data import check_data, check_finite
 from .parameters import check_parameters
-from .path_solver import StepCallback, anneal_path, auto_size
+from .path_solver import StepCallback, anneal_path, auto_size, without_features
 from .problem import FitProblem, Solution, fitted_attributes
 from .refinement import RefinementSettings, annealing_prior, refine_path, shrinks_while_annealing
 
@@ -102,8 +102,11 @@ class FSAEstimator(InheritsParameters, StepCallbacksMixin, SelectorMixin, BaseEs
         problem = constrained(self, self._encode(X, y, **options))
         with self._solving(problem):
             design = self._make_design(problem)
-            states = self._anneal(problem, design, self._sizes(problem, design))
-            (solution,) = refine_path(design, states, problem, self._refinement)
+            sizes = self._sizes(problem, design)
+            if sizes[0]:
+                (solution,) = refine_path(design, self._anneal(problem, design, sizes), problem, self._refinement)
+            else:
+                solution = without_features(problem, design, self.fit_intercept)
         return self._set_attributes(problem, solution)
 
     def _fit_path(self, problem: FitProblem, sizes: np.ndarray, callbacks: Sequence[StepCallback]) -> list[Solution]:

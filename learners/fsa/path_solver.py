@@ -13,6 +13,7 @@ from ..designs.base import Design
 from ..objective.priors import Prior
 from ..solvers.annealing import Annealed, anneal
 from ..solvers.criteria import default_sizes, ebic
+from ..solvers.newton import SupportProblem, refit
 from ..solvers.schedules import Counts, step_counts
 from ..solvers.step_size import annealing_step
 from ..sources.matrix import OutOfCoreMatrix
@@ -25,6 +26,7 @@ _STEPS_PER_SIZE = 5  # gradient steps before each further cut along a path: a ch
 # and errs twice as often as twenty do. The simulated tables of Barbu et al. (2017), where it is right, support 14 and 60 or more.
 _FEW_COEFFICIENTS, _FEW_COEFFICIENTS_OF_NUMBERS = 10.0, 30.0
 _FOLDS = 5
+_CLEAR_MARGIN = 2.0  # standard errors by which held-out rows have to speak against the criterion where it selects nothing: a choice
 
 StepCallback = Callable[[int, Annealed], None]
 
@@ -150,19 +152,32 @@ def anneal_path(
 def auto_size(estimator: Any, problem: FitProblem, design: Design) -> int:
     """The size of the least extended Bayesian information criterion; with few rows that of the least loss of held-out rows.
 
-    Where no size is better than none by the criterion, one feature is selected.
+    0 where no size is better than a constant: by the criterion, and with few rows by a clear margin on held-out rows either.
     """
     sizes = np.unique(np.clip(default_sizes(problem.n_units, round(problem.n_rows)), max(1, problem.n_included), None))
     named = estimator._refinement._replace(alpha=0.0) if estimator._refinement.chooses_ridge else estimator._refinement
     tried = estimator._solve_path(problem, design, sizes, settings=named, patient=False)
     best = min(tried, key=lambda solution: solution.ebic)
+    value = without_features(problem, design, estimator.fit_intercept).value
+    none = ebic(value, problem.n_rows, 0, problem.n_units, 0, squared=problem.loss.is_quadratic)
+    useless = best.ebic >= none and not problem.n_included
     if not _has_few(problem) or estimator._is_piecewise or _rarest(problem) < _FOLDS:
-        return best.size  # rows enough, or too few of a class to hold some out
-    constant = np.broadcast_to(problem.loss.best_constant(problem.y, problem.sample_weight), problem.y.shape)
-    value = problem.loss.value(problem.y, constant, problem.sample_weight)
-    if best.ebic >= ebic(value, problem.n_rows, 0, problem.n_units, 0, squared=problem.loss.is_quadratic):
-        return int(sizes[0])
-    return _cross_validated(estimator, problem, sizes)
+        return 0 if useless else best.size  # rows enough, or too few of a class to hold some out
+    return _cross_validated(estimator, problem, sizes, _CLEAR_MARGIN if useless else -np.inf)
+
+
+def without_features(problem: FitProblem, design: Design, fit_intercept: bool) -> Solution:
+    """The best constant."""
+    loss, weight, q = problem.loss, problem.sample_weight, problem.y.shape[1]
+    nothing, intercept = design.keep(np.zeros(0, int)), np.zeros(q)
+    if fit_intercept:
+        intercept = loss.best_constant(problem.y, weight)
+        if loss.has_curvature:  # not every loss has its constant in closed form
+            support = SupportProblem(problem.y, loss, weight)
+            intercept = refit(support, np.zeros((design.n_samples, 0)), np.zeros((0, q)), intercept).intercept
+    value = loss.value(problem.y, np.broadcast_to(intercept, problem.y.shape), weight)
+    coef = np.zeros((0, design.width, q))
+    return Solution(np.zeros(0, int), coef, intercept, nothing, 0, value, np.nan, np.array([value]))
 
 
 def _rarest(problem: FitProblem) -> int:
@@ -183,22 +198,28 @@ def _has_few(problem: FitProblem) -> bool:
     return supported_coefficients(problem) < (_FEW_COEFFICIENTS if problem.classification else _FEW_COEFFICIENTS_OF_NUMBERS)
 
 
-def _cross_validated(estimator, problem: FitProblem, sizes: np.ndarray) -> int:
-    """Size of the least mean loss of held-out rows, one path per fold."""
+def _cross_validated(estimator, problem: FitProblem, sizes: np.ndarray, margin: float) -> int:
+    """Size of the least mean loss of held-out rows, one path per fold.
+
+    0 where a constant is worse by no more than ``margin`` standard errors of the folds' differences.
+    """
     from sklearn.model_selection import KFold, StratifiedKFold  # takes long to import
 
     present = np.flatnonzero(problem.weight > 0)
     splitter = (StratifiedKFold if problem.classification else KFold)(_FOLDS, shuffle=True, random_state=0)
     sizes = sizes[sizes <= max(sizes[0], len(present) * (_FOLDS - 1) // (_FOLDS * 2))]
-    total = np.zeros(len(sizes))
-    for train, test in splitter.split(present, _labels(problem)):
+    losses, constants = np.empty((_FOLDS, len(sizes))), np.empty(_FOLDS)
+    for fold, (train, test) in enumerate(splitter.split(present, _labels(problem))):
         train, test = present[train], present[test]
         part = replace(problem, X=problem.X[train], y=problem.y[train], weight=problem.weight[train])
-        design = estimator._make_design(part)
-        weight = problem.sample_weight[test]
+        design, weight = estimator._make_design(part), problem.sample_weight[test]
+        constant = without_features(part, design, estimator.fit_intercept).intercept
+        constants[fold] = problem.loss.value(problem.y[test], np.broadcast_to(constant, problem.y[test].shape), weight)
         for i, solution in enumerate(estimator._solve_path(part, design, sizes)):
-            total[i] += problem.loss.value(problem.y[test], _scores(problem, solution, test), weight)
-    return int(sizes[np.argmin(total)])
+            losses[fold, i] = problem.loss.value(problem.y[test], _scores(problem, solution, test), weight)
+    least = int(np.argmin(losses.mean(axis=0)))
+    gain = constants - losses[:, least]
+    return int(sizes[least]) if gain.mean() > margin * gain.std(ddof=1) / np.sqrt(_FOLDS) else 0
 
 
 def _scores(problem: FitProblem, solution: Solution, rows: np.ndarray) -> np.ndarray:

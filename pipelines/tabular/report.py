@@ -94,8 +94,8 @@ def _scores(found: Selection) -> str:
     number = "" if not found.size_chosen else ", and so is their number" if v.nested else ", their number is not"
     constant = "the most frequent class" if found.task == "classification" else "the mean"
     body += _small(
-        f'Mean over {len(v.path)} folds; the columns are selected anew in each{number}. "All columns" is a ridge model on every usable '
-        f"column, the baseline {constant}."
+        f'Mean over {len(v.path)} folds; the columns are selected anew in each{number}. "All columns" is a ridge model on every '
+        f"usable column, the baseline {constant}."
     )
     mean, error = v.path.mean(axis=0), v.path.std(axis=0, ddof=1) / np.sqrt(len(v.path)) if len(v.path) > 1 else v.path[0] * 0
     lines = {name: next(iter(v.scores[name].values())) for name in ("all columns", "baseline")}

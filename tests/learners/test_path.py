@@ -5,10 +5,12 @@ import pandas as pd
 import pytest
 from annealed.learners import FSAClassifier, FSAClassifierCV, FSAPath, FSARanker, FSARegressor, FSARegressorCV
 from annealed.learners.fsa import path_solver
+from annealed.learners.objective.regression_losses import QuantileLoss
 from annealed.learners.solvers.annealing import anneal
 from annealed.learners.solvers.criteria import default_sizes, ebic
+from sklearn import config_context
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GroupKFold, KFold
+from sklearn.model_selection import GroupKFold, KFold, cross_validate
 
 
 def problem(n=300, m=60, seed=0, noise=1.0):
@@ -143,3 +145,41 @@ def test_a_path_costs_little_more_than_a_fit(monkeypatch):
     FSAPath(FSARegressor(polish="refit"), sizes=range(1, 21)).fit(X, y)
     fit, path = read  # one run each
     assert path < 1.5 * fit
+
+
+@pytest.mark.parametrize("response", ["linear", "piecewise"])
+def test_auto_selects_nothing_where_no_column_says_anything(response):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((200, 30)), rng.standard_normal(200)
+    for model, target in ((FSAClassifier, y > 0), (FSARegressor, y), (FSAClassifier, np.digitize(y, [-0.5, 0.5]))):
+        fitted = model("auto", response=response).fit(X, target)
+        assert not fitted.support_.any() and fitted.alternatives_ == {}
+        assert len(np.unique(fitted.predict(X))) == 1
+        with pytest.warns(UserWarning, match="No features were selected"):
+            assert fitted.transform(X).shape == (200, 0)
+    assert FSARegressor("auto", response=response, include=[3]).fit(X, y).get_support(indices=True).tolist() == [3]
+
+
+def test_without_columns_the_best_constant_of_the_loss_is_left():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((500, 20)), rng.standard_normal(500)
+    upper = FSARegressor("auto", loss=QuantileLoss(0.9)).fit(X, y)
+    assert not upper.support_.any() and upper.predict(X[:1])[0] == pytest.approx(np.quantile(y, 0.9), abs=0.1)
+
+
+@pytest.mark.parametrize("family", [FSAClassifierCV, FSARegressorCV])
+def test_groups_of_rows_are_routed_to_the_choice_of_the_size(family):
+    X, y = problem(120, 25)
+    target = y > 0 if family is FSAClassifierCV else y
+    groups = np.repeat(np.arange(12), 10)
+    seen = []
+
+    class Recorded(GroupKFold):
+        def split(self, X, y=None, groups=None):
+            seen.append(None if groups is None else set(np.asarray(groups)))
+            return super().split(X, y, groups)
+
+    with config_context(enable_metadata_routing=True):
+        model = family(sizes=[1, 4], cv=Recorded(2)).set_fit_request(groups=True)
+        scores = cross_validate(model, X, target, cv=GroupKFold(3), params={"groups": groups})["test_score"]
+    assert len(scores) == 3 and all(len(part) == 8 for part in seen) and len(seen) == 3

@@ -97,7 +97,9 @@ class AdditiveModel:
                 intercept,
             )
         coef = np.atleast_2d(estimator.coef_)[:, selected].T
-        return cls(selected, np.empty((len(selected), 0)), coef[:, None], None, intercept)
+        medians = getattr(estimator, "medians_", None)
+        missing = None if medians is None else coef * medians[selected, None]
+        return cls(selected, np.empty((len(selected), 0)), coef[:, None], missing, intercept)
 
     def scores(self, X: Any) -> npt.NDArray[np.floating]:
         """Scores of rows.
@@ -123,7 +125,7 @@ class AdditiveModel:
         -------
         (n_samples, n_outputs) ndarray
         """
-        if not self.knots.shape[1]:
+        if not self.knots.shape[1] and (self.missing_responses is None or sp.issparse(values) or not np.isnan(values).any()):
             return values @ self.responses[:, 0] + self.intercept
         values = _dense(values)
         scores = np.zeros((len(values), self.responses.shape[2])) + self.intercept

@@ -26,7 +26,7 @@ from ..solvers.schedules import Counts, Schedule, as_schedule
 from ..sources.matrix import OutOfCoreMatrix
 from .callbacks import StepCallbacksMixin
 from .constraints import constrained
-from .input_data import check_data, check_finite
+from .input_data import check_data, check_finite, filled, medians
 from .parameters import check_parameters
 from .path_solver import StepCallback, anneal_path, auto_size, without_features
 from .problem import FitProblem, Solution, fitted_attributes
@@ -59,6 +59,7 @@ class FSAEstimator(InheritsParameters, StepCallbacksMixin, SelectorMixin, BaseEs
         include=None,
         exclude=None,
         bounds=None,
+        missing: str = "error",
         schedule: str | Schedule | Counts = "inverse",
         n_steps: int = 100,
         learning_rate: float | str = "auto",
@@ -80,6 +81,7 @@ class FSAEstimator(InheritsParameters, StepCallbacksMixin, SelectorMixin, BaseEs
         self.include = include
         self.exclude = exclude
         self.bounds = bounds
+        self.missing = missing
         self.schedule = schedule
         self.n_steps = n_steps
         self.learning_rate = learning_rate
@@ -143,7 +145,7 @@ class FSAEstimator(InheritsParameters, StepCallbacksMixin, SelectorMixin, BaseEs
         except NotFiniteError as error:
             if not isinstance(problem.X, OutOfCoreMatrix):
                 check_finite(self, problem.X)  # says where
-            raise ValueError(f"{error} (response='piecewise' accepts NaN)") from None
+            raise ValueError(f"{error} (response='piecewise' and missing='median' accept NaN)") from None
 
     def _make_design(self, problem: FitProblem) -> Design:
         response = as_response(self.response, self._n_bins) or "linear"
@@ -230,7 +232,7 @@ class FSAEstimator(InheritsParameters, StepCallbacksMixin, SelectorMixin, BaseEs
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = not self._is_piecewise
-        tags.input_tags.allow_nan = self._is_piecewise
+        tags.input_tags.allow_nan = self._is_piecewise or self.missing == "median"
         tags.target_tags.required = True
         return tags
 
@@ -239,15 +241,19 @@ class FSAEstimator(InheritsParameters, StepCallbacksMixin, SelectorMixin, BaseEs
         return self.support_
 
     def _validate(self, X, y: Any = "no_validation", **options):
-        checked = check_data(self, X, y, piecewise=self._is_piecewise, **options)
-        if self.scaling != "row_length":
+        imputed = self.missing == "median"
+        checked = check_data(self, X, y, piecewise=self._is_piecewise, allow_nan=self._is_piecewise or imputed, **options)
+        if self.scaling != "row_length" and not imputed:
             return checked
         X = checked[0] if isinstance(checked, tuple) else checked
         if isinstance(X, OutOfCoreMatrix):
-            raise ValueError(
-                "scaling='row_length' is for arrays and sparse matrices; expected 'unit_variance' for data out of core"
-            )
-        X = row_length(X)
+            what, expected = ("missing='median'", "'error'") if imputed else ("scaling='row_length'", "'unit_variance'")
+            raise ValueError(f"{what} is for arrays and sparse matrices; expected {expected} for data out of core")
+        if imputed:
+            if options.get("reset", True):
+                self.medians_ = medians(X)
+            X = filled(X, self.medians_)
+        X = row_length(X) if self.scaling == "row_length" else X
         return (X, *checked[1:]) if isinstance(checked, tuple) else X
 
     def _groups(self, n_features: int) -> np.ndarray | None:

@@ -98,7 +98,9 @@ class _SizeSearch(FSAEstimator):
         check_parameters(self)
         self._annealing_ridge = None
         problem = constrained(self, self._encode(X, y, sample_weight))  # all checks of the data
-        X, y = problem.X, np.asarray(y)
+        # Gaps are filled anew in each fold.
+        X = np.asarray(X, problem.X.dtype) if self.missing == "median" and isinstance(problem.X, np.ndarray) else problem.X
+        y = np.asarray(y)
         own = self.get_params(deep=False)
         model = self._family(**{name: own[name] for name in self._family._get_param_names() if name in own})
         model.set_params(**without_names(problem))

@@ -45,6 +45,9 @@ PARAMETERS = """
         Least and greatest coefficient in units of the raw columns, of all columns, of some (``{column: pair}``) or of each; None in
         a pair is no bound, and 0 lies between. ``(0, None)`` is non-negative. One output and linear responses only; features
         are then not exchanged.
+    missing : {"error", "median"}, default "error"
+        What NaN is to linear responses: an error, or the median of the column's other values in training (``medians_``), also where
+        the model predicts. Dense arrays only; ``transform`` returns columns as they are. Piecewise-linear responses need neither.
     schedule : {"inverse", "inverse_arxiv", "exponential", "linear"}, Schedule or function, default "inverse"
         How many features are left after each step. A name has the speed mu = {mu}; ``Schedule("inverse", mu=...)`` sets it: the
         greater mu, the sooner features are dropped. A function of (n_features, k, n_steps) gives the numbers of features, never
@@ -87,6 +90,8 @@ ATTRIBUTES = """
     coef_ : ndarray of shape {coef_shape}
         For linear responses, in units of the raw columns; 0 where not selected.
     intercept_ : {intercept_shape}
+    medians_ : ndarray of shape (n_features,)
+        With ``missing="median"``: what stands for NaN; 0 for a column that held nothing else.
     alpha_ : float
         Ridge of the fit.
     alternatives_ : dict of int to list of (int, float)
@@ -145,6 +150,9 @@ def check_parameters(estimator) -> None:
             raise ValueError(f"prior={e.prior!r} is not valid; expected a Prior or None")
         e.prior.check()
     check_choice("scaling", e.scaling, ("auto", "unit_variance", "none", "maximum", "row_length"))
+    check_choice("missing", e.missing, ("error", "median"))
+    if e.missing == "median" and e._is_piecewise:
+        raise ValueError("missing='median' is not valid with response='piecewise', where NaN has a response; expected 'error'")
     check_jobs(e.n_jobs)
     check_random_state(e.random_state)
     known = e.loss in e._losses if isinstance(e.loss, str) else isinstance(e.loss, Loss)

@@ -25,6 +25,7 @@ from annealed.learners import (
 )
 from annealed.learners.fsa.refinement import choose_refinement
 from annealed.learners.objective.pairwise import graded_pairs
+from annealed.models import TabularModel, load_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
@@ -606,3 +607,30 @@ def test_a_ranker_needs_a_loss_of_pairs():
     X, y = problem(40)
     with pytest.raises(ValueError, match=r"^loss=LogisticLoss\(\) does not compare rows; expected one of"):
         FSARanker(2, loss=LogisticLoss()).fit(X, y)
+
+
+@pytest.mark.parametrize("family", [FSAClassifier, FSARegressor, FSAClassifierCV, FSARegressorCV])
+def test_gaps_of_linear_models_are_the_medians_of_training(family, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 12)) + 3.0
+    y = X[:, 3] - X[:, 7] + 0.3 * rng.standard_normal(200)
+    y = y if "Regressor" in family.__name__ else y > 0
+    holes = np.where(rng.random(X.shape) < 0.1, np.nan, X)
+    holes[:, 11] = np.nan
+    size = {"sizes": [1, 2, 4]} if "CV" in family.__name__ else {"n_features_to_select": 2}
+    with pytest.raises(ValueError, match="missing='median'"):
+        family(**size).fit(holes, y)
+    model = family(**size, missing="median").fit(holes, y)
+    assert {3, 7} <= set(model.get_support(indices=True)) and model.medians_[11] == 0.0
+    filled = np.where(np.isnan(holes), model.medians_, holes)
+    assert np.array_equal(model.medians_[:11], np.nanmedian(holes[:, :11], axis=0))
+    assert np.array_equal(model.predict(holes), model.predict(filled)) and np.isnan(model.transform(holes)).any()
+    TabularModel.from_estimator(model).save(tmp_path / "m.safetensors")
+    assert np.allclose(load_model(tmp_path / "m.safetensors").predict(holes), model.predict(filled))
+    if family is FSARegressor:
+        plain = FSARegressor(2).fit(filled, y)
+        assert np.array_equal(model.coef_, plain.coef_)
+        with pytest.raises(ValueError, match="missing='median' is not valid with response='piecewise'"):
+            FSARegressor(2, missing="median", response="piecewise").fit(X, y)
+        with pytest.raises(ValueError, match="missing='mean' is unknown"):
+            FSARegressor(2, missing="mean").fit(X, y)

@@ -57,6 +57,8 @@ class Face:
         All points that are refined together, in image pixels: the 68 of the iBUG scheme where the model learnt these.
     ied : float
         Inter-eye distance of a frontal face of this size, in image pixels.
+    support : float
+        Sum of the log-odds of the detected keypoints above the least: what its probability depends on besides its looks.
     """
 
     probability: float
@@ -65,6 +67,7 @@ class Face:
     keypoints: dict[str, FacePoint]
     landmarks: np.ndarray
     ied: float
+    support: float
 
     def record(self) -> dict:
         """Return the JSON object of the command line, without the landmarks."""
@@ -244,4 +247,4 @@ class FaceFinder:
         xy = np.stack([refined.points.real, refined.points.imag], axis=1)
         box = (*xy.min(axis=0).tolist(), *xy.max(axis=0).tolist())
         pose = pose_of(self._rigid.fit(refined.points)[0])
-        return Face(probability, pose, box, points, xy, refined.ied)
+        return Face(probability, pose, box, points, xy, refined.ied, refined.support)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..faces.face_finder import Face
+from ..faces.probabilities import log_odds_of
 
 
 class Detection(NamedTuple):
@@ -46,6 +47,16 @@ class Found(NamedTuple):
 
     detections: list[Detection]
     faces: list[Face]
+
+
+def of_faces(faces: Sequence[Face], names: Sequence[str], size: float) -> list[Detection]:
+    """The keypoints of some names of all faces; ``size`` is that of a detection window in units of the IED."""
+    return [
+        Detection(name, p.x, p.y, float(log_odds_of(p.probability)), size * face.ied, p.probability)
+        for face in faces
+        for name, p in face.keypoints.items()
+        if name in names
+    ]
 
 
 def best_of_each(detections: Sequence[Detection], most: int) -> list[Detection]:

@@ -14,9 +14,9 @@ from ...vision.pyramid import Level
 from ...vision.windows.feature_pool import FeaturePool
 from ..faces.assembly import Assembly
 from ..faces.face_finder import Face, FaceFinder
-from ..faces.probabilities import log_odds_of, probability_of
+from ..faces.probabilities import probability_of
 from ..files import check_settings, read_model, reading, write_model
-from .detections import Detection, Found, best_of_each
+from .detections import Detection, Found, best_of_each, of_faces
 from .guided_search import Mode
 from .non_maximum_suppression import DEFAULT_REFERENCE_IED
 from .serialisation import read_parts, write_parts
@@ -265,13 +265,7 @@ class KeypointDetector(WindowSearch):
             min_probability = 0.5 if threshold is None else 0.0
         maxima = self.anchor_maxima(levels, self.faces.anchors, mode, max_detections)
         faces = self.faces.find(maxima, levels, self.reference_ied, min_probability, assembly)
-        window = self.pool.window / self.reference_ied
-        found = [
-            Detection(name, p.x, p.y, float(log_odds_of(p.probability)), window * face.ied, p.probability)
-            for face in faces
-            for name, p in face.keypoints.items()
-            if name in names
-        ]
+        found = of_faces(faces, names, self.pool.window / self.reference_ied)
         if min_probability == 0:
             found += self._candidates_alone(maxima, names, faces)
         if threshold is not None:

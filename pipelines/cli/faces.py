@@ -56,6 +56,7 @@ def detect(
         bool, typer.Option("--landmarks", help="Report all points of a face, not the nine keypoints alone.")
     ] = False,
     every: Annotated[int, typer.Option(help="Of a video or camera: process every N-th frame.")] = 1,
+    smooth: Annotated[float, typer.Option(help="Of a video or camera: weight of the last frame's positions, below 1.")] = 0.0,
     jobs: Annotated[int, typer.Option(help="Photographs at a time; 0: one per core. `seconds` is longer with more.")] = 1,
     as_json: AsJson = False,
     overlay: Annotated[
@@ -93,7 +94,7 @@ def detect(
         if overlay is not None:
             check_video_name(overlay)
         check_outputs([*images, model], [overlay])
-        _detect_frames(detect_video(detector, source, every, overlay, **options), as_json, quiet)
+        _detect_frames(detect_video(detector, source, every, overlay, smooth, **options), as_json, quiet)
         return
     pictures = overlay_paths(images or [SAMPLE], overlay, "keypoints") if overlay is not None else []
     if overlay is not None and len(images) > 1:

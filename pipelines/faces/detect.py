@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -98,17 +98,17 @@ def _detect_file(options: dict[str, Any], detector: KeypointDetector, name: str 
     shown = SAMPLE if name is None else name
     try:
         pixels = sample_photograph() if name is None else read_image(name)
-        found, seconds = timed_detection(detector, pixels, options)
+        found, seconds = timed(partial(detector.find, **options), pixels)
         return Answer(shown, pixels, seconds, found.detections, found.faces)
     except ValueError as error:
         message = " ".join(str(error).split())
         return Answer(shown, error=message if shown in message else f"{shown}: {message}")
 
 
-def timed_detection(detector: KeypointDetector, pixels: np.ndarray, options: dict[str, Any]) -> tuple[Found, float]:
+def timed(process: Callable[[np.ndarray], Found], pixels: np.ndarray) -> tuple[Found, float]:
     """Detections and faces, and the seconds that they took; what was still compiled for them is not counted."""
     start, compiled = time.perf_counter(), seconds_compiling()
-    found = detector.find(pixels, **options)
+    found = process(pixels)
     return found, time.perf_counter() - start - (seconds_compiling() - compiled)
 
 

@@ -1,20 +1,24 @@
-"""``annealed faces detect`` on a video file or a camera: every N-th frame, without tracking."""
+"""``annealed faces detect`` on a video file or a camera: faces are followed from frame to frame."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
 
+from ...models.faces.assembly import Assembly
 from ...models.faces.face_finder import Face
+from ...models.faces.tracker import FaceTracker
+from ...models.keypoints.detections import of_faces
 from ...models.keypoints.detector import Detection, Found, KeypointDetector
 from ...vision.tracks.video import capture_of, warn_if_cut_short
 from ..common.video import VIDEO_SUFFIXES, writing_video
-from .detect import records, timed_detection, warm_up
+from .detect import records, timed, warm_up
 from .drawing import draw_symbols
 
 _RATE = 25.0  # frames per second where the source does not say
@@ -80,14 +84,38 @@ def video_source(images: Sequence[str]) -> str | int | None:
     return videos[0]
 
 
+def _processing(detector: KeypointDetector, smooth: float, options: dict[str, Any]) -> Callable[[np.ndarray], Found]:
+    """What is done with each frame, in their order."""
+    finder, assembly, least = detector.faces, detector.check_assembly(options.get("assembly")), options.get("min_probability")
+    if finder is None or assembly == Assembly.NONE or options.get("threshold") is not None or least == 0:
+        if smooth:
+            raise ValueError(f"smooth={smooth}: expected assembled faces, a min_probability above 0 and no threshold")
+        return lambda frame: detector.find(frame, **options)
+    names = detector.check_keypoints(options.get("keypoints"), assembly)
+
+    def search(frame: np.ndarray) -> list[Face]:
+        return detector.find(frame, **options).faces
+
+    tracker = FaceTracker(finder, search, smooth=smooth, min_probability=0.5 if least is None else least)
+
+    def follow(frame: np.ndarray) -> Found:
+        faces = tracker.update(frame)
+        found = of_faces(faces, names, detector.pool.window / detector.reference_ied)
+        return Found(sorted(found, key=lambda detection: -detection.score), faces)
+
+    return follow
+
+
 def detect_video(
-    detector: KeypointDetector, source: str | int, every: int = 1, overlay: Path | None = None, **options
+    detector: KeypointDetector, source: str | int, every: int = 1, overlay: Path | None = None, smooth: float = 0.0, **options
 ) -> Iterator[FrameDetections]:
     """Detect keypoints in every N-th frame; stop the iteration to end early, the overlay is complete all the same.
 
     ``source`` is a video file or the number of a camera; the overlay (.mp4) shows all frames, each with the detections of the
-    last one that was processed. Options of :meth:`KeypointDetector.detect`.
+    last one that was processed. Options of :meth:`KeypointDetector.detect`. Faces are followed, and their points smoothed
+    (:class:`~annealed.models.faces.tracker.FaceTracker`), unless every candidate or no face is asked for.
     """
+    process = _processing(detector, smooth, options)
     name = f"camera {source}" if isinstance(source, int) else str(source)
     if every < 1:
         raise ValueError(f"every={every}: expected a whole number of at least 1")
@@ -120,7 +148,7 @@ def detect_video(
                     warm_up(detector, options)
                 answer = None
                 if number % every == 0:
-                    shown, seconds = timed_detection(detector, pixels, options)
+                    shown, seconds = timed(process, pixels)
                     answer = FrameDetections(name, number, number / rate, width, height, seconds, *shown)
                 if write is not None:
                     draw_symbols(pixels, shown.detections, shown.faces)

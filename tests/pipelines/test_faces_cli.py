@@ -396,11 +396,7 @@ def test_seconds_without_compiling(monkeypatch, model, pixels):
     monkeypatch.setattr(faces_detect.time, "perf_counter", lambda: next(clock))
     monkeypatch.setattr(faces_detect, "seconds_compiling", lambda: next(spent))
 
-    class Detector:
-        def find(self, pixels, **options):
-            return []
-
-    assert faces_detect.timed_detection(Detector(), pixels, {}) == ([], 0.5)
+    assert faces_detect.timed(lambda frame: [], pixels) == ([], 0.5)
 
 
 def test_quiet_reaches_the_compiler(model, good, monkeypatch):

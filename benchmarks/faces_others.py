@@ -63,9 +63,7 @@ def mtcnn():
 
     def detect(image):
         faces = network.detect_faces(image)
-        return [
-            [ours, float(x), float(y)] for f in faces for name, ours in MTCNN_POINTS.items() for x, y in [f["keypoints"][name]]
-        ]
+        return [[ours, float(x), float(y)] for f in faces for name, ours in MTCNN_POINTS.items() for x, y in [f["keypoints"][name]]]
 
     return detect
 

@@ -1,4 +1,4 @@
-"""Follows faces from frame to frame of a video: the shape of one frame is where the refinement of the next one starts."""
+"""Follows faces from frame to frame of a video: the anchors of one frame are where the refinement of the next one starts."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _NOTHING = Candidates(np.empty(0, np.int64), np.empty(0, complex), np.empty(0), 
 class FaceTracker:
     """Finds the faces of a video.
 
-    Every few frames, and when a face is lost, the whole frame is searched. In between, each face is refined from its shape in the
-    last frame, and keeps the support that its keypoints' detections gave it. It is lost when its probability falls too low.
+    Every few frames, and when a face is lost, the whole frame is searched. In between, each face is refined from its keypoints in
+    the last frame, and keeps the support that its keypoints' detections gave it. It is lost when its probability falls too low.
 
     Parameters
     ----------
@@ -79,7 +79,6 @@ class FaceTracker:
 
     def _follow(self, frame: np.ndarray, face: Face) -> Face | None:
         """The face in the next frame, None if it is lost."""
-        points = face.landmarks[:, 0] + 1j * face.landmarks[:, 1]
         low = np.floor(face.landmarks.min(axis=0) - _AROUND * face.ied).astype(int).clip(0)
         high = np.ceil(face.landmarks.max(axis=0) + _AROUND * face.ied).astype(int) + 1
         part = np.ascontiguousarray(frame[low[1] : max(high[1], 0), low[0] : max(high[0], 0)])
@@ -87,6 +86,10 @@ class FaceTracker:
             return None
         corner = complex(*low)
         finder = self.finder
+        # As in a search: completed from the anchors. From the last shape itself errors would grow from frame to frame.
+        anchors = np.array([complex(face.keypoints[name].x, face.keypoints[name].y) for name in finder.anchors])
+        shape = finder.assembler.shape
+        points = shape.predict(anchors, shape.anchors)[0][len(anchors) :]
         # The smallest frame of the cascade has to find a level of its resolution, no smaller one is needed.
         least = min((stage.ied for stage in finder.regressor.stages), default=1) / face.ied
         levels = gaussian_pyramid(part, min_size=1, min_scale=min(1.0, 0.8 * least))

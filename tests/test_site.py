@@ -34,6 +34,13 @@ def test_a_page_links_those_below_it(page):
     assert not below - linked
 
 
+def test_the_numbers_of_the_readme_stand_on_their_pages():
+    rows = re.findall(r"^\| \*\*([\d.]+)\*\*.*\]\(([\w/.]+\.md)", (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert len(rows) == 3
+    for number, page in rows:
+        assert re.search(rf"(?<![\d.]){re.escape(number)}(?![\d.])", (ROOT / page).read_text()), f"{page} has no {number}"
+
+
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_examples_have_a_heading(example):
     title, line = example.read_text().split("\n")[1:3]

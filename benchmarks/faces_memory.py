@@ -1,6 +1,6 @@
 """Peak memory and time of one detection against the size of the photograph, each size in a process of its own.
 
-    python benchmarks/faces_memory.py [--keypoint left_eye] [--mode scan] [--plot time.png]
+    python benchmarks/faces_memory.py [--keypoint left_eye] [--mode scan] [--model faces] [--plot time.png]
 
 The photograph is scikit-image's astronaut, enlarged. One thread, process time after a small warm-up; the memory is the process's
 peak, interpreter and libraries included.
@@ -18,12 +18,12 @@ import numpy as np
 MEGAPIXELS = (0.3, 1.5, 3, 6, 12, 24)
 
 
-def measure(megapixels, keypoint, mode):
+def measure(megapixels, keypoint, mode, model):
     from annealed.models import load_model
     from skimage.data import astronaut
 
     cv2.setNumThreads(1)
-    detector = load_model("faces")
+    detector = load_model(model)
     image = astronaut()
     names = None if keypoint == "all" else [keypoint]
     detector.detect(image[:200, :200], names, mode=mode)
@@ -41,16 +41,18 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--keypoint", default="left_eye", help="or: all")
     parser.add_argument("--mode", default="scan")
+    parser.add_argument("--model", default="faces")
     parser.add_argument("--plot")
     parser.add_argument("--only", type=float, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.only:
-        measure(options.only, options.keypoint, options.mode)
+        measure(options.only, options.keypoint, options.mode, options.model)
         return
     rows = []
     print("megapixels  seconds  seconds per megapixel  peak MiB (of it before)  detections")
     for megapixels in MEGAPIXELS:
         command = [sys.executable, __file__, "--only", str(megapixels), "--keypoint", options.keypoint, "--mode", options.mode]
+        command += ["--model", options.model]
         ran = subprocess.run(command, capture_output=True, text=True, check=True)
         size, took, peak, before, found = map(float, ran.stdout.split())
         rows.append((size, took))

@@ -68,8 +68,12 @@ class FaceSettings:
     def __post_init__(self) -> None:
         if not 0 < self.held_out < 1:
             raise ValueError(f"held_out={self.held_out}: expected a share between 0 and 1")
-        parts = {"scan": self.scan, "guide": self.guide, "classifier": self.classifier}
-        ranges = {name: (part.ied_low, part.ied_high) for name, part in parts.items()}
+        scan, guide, classifier = self.scan, self.guide, self.classifier
+        ranges = {
+            "scan": (scan.ied_low, scan.ied_high),
+            "guide": (guide.ied_low, guide.ied_high),
+            "classifier": (classifier.ied_low, classifier.ied_high),
+        }
         if len(set(ranges.values())) > 1:
             raise ValueError(f"ied_low and ied_high: {ranges}, expected the same range in all of these")
 

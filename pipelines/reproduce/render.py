@@ -179,9 +179,9 @@ def _homes(record: Record) -> str:
     lines = []
     for row in record["rows"]:
         shrunk = "" if row["shrunk_error"] is None else f" ({100 * row['shrunk_error']:.1f})"
-        numbers = [f"{row['k']:.1f}", f"{row['true']:.1f}", f"{100 * row['error']:.1f}{shrunk}"]
+        numbers = [f"{row['sensors']:.1f}", f"{row['true']:.1f}", f"{100 * row['error']:.1f}{shrunk}"]
         beside = [f"{100 * row['oracle_error_same_homes']:.1f}"]
-        beside += [f"{row[key]:.0f}" for key in ("objective", "FoBa_objective_same_homes")]
+        beside += ["" if row[key] is None else f"{row[key]:.0f}" for key in ("objective", "FoBa_objective_same_homes")]
         seconds = f"{row['seconds']:.1f}" if row["seconds"] > 0.05 else ""
         lines.append([_HOMES_LABELS.get(row["method"], row["method"]), row["homes"], *numbers, *beside, seconds])
     return _table(head, lines)

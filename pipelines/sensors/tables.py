@@ -54,9 +54,12 @@ def sensors_simulated(
     rows = []
     for method, homes in found.items():
         row: dict[str, Any] = {"method": method, "homes": len(homes)}
-        for key in ("k", "true", "error", "shrunk_error", "objective", "seconds"):
+        for key in ("sensors", "true", "error", "shrunk_error", "objective", "seconds"):
             values = [home[key] for home in homes if home.get(key) is not None]
             row[key] = float(np.mean(values)) if values else None
+        row["oracle_error_same_homes"] = float(np.mean([home["error"] for home in found["true sensors"]]))
+        forward_backward = [home["objective"] for home in found.get("FoBa", ())]
+        row["FoBa_objective_same_homes"] = float(np.mean(forward_backward)) if forward_backward else None
         for other in ("forward", "FoBa"):
             if other in found and method != other:
                 pairs = [(home["objective"], rival["objective"]) for home, rival in zip(homes, found[other], strict=True)]
@@ -127,7 +130,7 @@ def _simulated_cell(method: str, seed: int) -> dict[str, Any]:
     seconds = time.process_time() - start
     model = LinearChainCRF().fit(train.on[:, units], train.activities, sequence=train.days)
     return {
-        "k": len(units),
+        "sensors": len(units),
         "units": units,
         "true": int(np.isin(units, home.true).sum()),
         "error": 1.0 - model.score(test.on[:, units], test.activities, sequence=test.days),

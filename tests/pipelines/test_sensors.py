@@ -8,6 +8,7 @@ import pytest
 from annealed.models import load_model
 from annealed.models.sensors.features import SensorMinutes, minute_features
 from annealed.pipelines.cli.app import app
+from annealed.pipelines.reproduce.render import VIEWS
 from annealed.pipelines.sensors import tables as sensor_tables
 from annealed.pipelines.sensors.evaluate import day_folds, evaluate_baselines, evaluate_selection, table_rows
 from annealed.pipelines.sensors.readers import IDLE, read_home
@@ -174,7 +175,9 @@ def test_baselines_and_selection_on_days_left_out(flat):
 def test_simulated_table(monkeypatch):
     table = sensors_simulated(1, methods=["annealed"])
     rows = {row["method"]: row for row in table["rows"]}
-    assert rows["true sensors"]["true"] == 10 and rows["annealed"]["k"] == 10
+    assert rows["true sensors"]["true"] == 10 and rows["annealed"]["sensors"] == 10
+    assert all(row["oracle_error_same_homes"] == rows["true sensors"]["error"] for row in table["rows"])
+    assert "| the 10 true sensors (oracle) | 1 | 10.0 |" in VIEWS["homes"](table)
     monkeypatch.setattr(sensor_tables, "_simulated_cell", lambda *_: pytest.fail("worked before it looked at the methods"))
     with pytest.raises(ValueError, match="method 'best' is unknown"):
         sensors_simulated(1, methods=["annealed", "best"])

@@ -109,7 +109,7 @@ def test_a_video_is_answered_with_its_frames(client, tmp_path):
 
 def test_what_the_detector_selected(client):
     found = client.get("/api/features").json()
-    assert found["window"] == 24 and set(found["features"]) >= {"left_eye", "chin"}
+    assert found["window"] == 24 and set(found["features"]) >= {"left_eye", "right_mouth"}
     for one in found["features"]["left_eye"]:
         assert all(x >= 0 and x + w <= 24 and y >= 0 and y + h <= 24 for x, y, w, h, _ in one["cells"])
 

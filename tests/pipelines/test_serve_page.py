@@ -83,6 +83,10 @@ def test_a_sample_shows_keypoints_and_the_slider_asks_nothing(page):
     faces.get_by_role("button", name="left eye").click()
     expect(faces.locator(".patches figure")).to_have_count(12)
     assert colours(page, "#panel-faces .patches canvas") > 10
+    expect(faces.locator(".facts")).to_contain_text("1 face, 9 keypoints")
+    expect(faces.locator(".poses")).to_contain_text("yaw")
+    faces.get_by_role("button", name="chin").click()
+    expect(faces.locator(".alone")).to_be_visible()
 
 
 def test_an_uploaded_photograph(page, tmp_path):

@@ -17,7 +17,8 @@ from .fields import Fields
 from .limits import LIMITS
 from .pictures import jpeg_url
 
-FIELDS = ("keypoint", "min_probability", "threshold", "min_size", "max_size", "mode", "assembly", "picture")
+_OPTIONS = ("keypoint", "min_probability", "threshold", "min_size", "max_size", "mode", "assembly")
+FIELDS = (*_OPTIONS, "landmarks", "picture")
 N_FEATURES = 11  # shown of each keypoint, the strongest
 
 
@@ -47,20 +48,16 @@ def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
     found: Answer = next(detect_files(detector(), [str(path)], **options))
     if found.error is not None or found.pixels is None:
         raise ValueError(found.error)
-    return found.record() | ({"picture": jpeg_url(found.pixels)} if fields.flag("picture") else {})
+    return found.record(fields.flag("landmarks")) | ({"picture": jpeg_url(found.pixels)} if fields.flag("picture") else {})
 
 
 def _options(fields: Fields) -> dict[str, Any]:
     """Return the options of the detection; senseless ones are said without the name of the file."""
     options: dict[str, Any] = {
         "keypoints": fields.listed("keypoint") or None,
-        "min_probability": fields.number("min_probability"),
-        "threshold": fields.number("threshold"),
-        "min_size": fields.number("min_size"),
-        "max_size": fields.number("max_size"),
-        "assembly": fields.text("assembly"),
+        **{name: fields.number(name) for name in ("min_probability", "threshold", "min_size", "max_size")},
+        **{name: fields.text(name) for name in ("mode", "assembly")},
     }
-    options["mode"] = detector().check_mode(fields.text("mode"), options["keypoints"], options["assembly"])
     detector().find(np.zeros((1, 1, 3), np.uint8), **options)
     return options
 

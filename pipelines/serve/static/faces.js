@@ -125,8 +125,10 @@ async function show(detection) {
   features ??= await fetch("api/features").then((r) => (r.ok ? r.json() : null));
   if (!features || now.chosen !== detection) return;
   const name = detection.keypoint;
-  place.querySelector("h3").textContent = `What the detector of the ${words(name)} sees`;
   const strongest = features.features[name] ?? [];
+  place.querySelector("h3").textContent = strongest.length ? `What the detector of the ${words(name)} sees` : `The ${words(name)}`;
+  place.querySelector(".alone").hidden = strongest.length > 0;
+  place.querySelector(".how").hidden = strongest.length === 0;
   const tiles = [patch(detection, null, "the window"), ...strongest.map((f) => patch(detection, f, short(f.name), f.name))];
   place.querySelector(".patches").replaceChildren(...tiles);
 }

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from annealed.learners import FSAClassifier, Prior, Schedule
 from annealed.models import ClassifierSettings, ImageClassifier, load_model
 from annealed.models.images.classifier import HEADS, WHOLE
 from annealed.models.images.learning import temperature
@@ -125,3 +126,15 @@ def test_unusable_training(trained):
         ImageClassifier(settings=ClassifierSettings("svm")).fit(items, labels)
     with pytest.raises(ValueError, match="not trained"):
         ImageClassifier().predict_proba(items)
+
+
+def test_sparse_columns_are_fitted_as_dense_ones_in_double_precision(table):
+    X, y = table
+    settings = ClassifierSettings(n_features_to_select=8)
+    dense = FSAClassifier(
+        8, prior=Prior(shrinkage=settings.shrinkage), schedule=Schedule(mu=settings.mu), n_steps=settings.n_steps, polish=None
+    ).fit(X.toarray().astype(np.float64), y)
+    for columns in (X, X.tocsc(), X.astype(np.float32)):
+        (scorer,) = settings.learn(columns, y)
+        assert set(scorer.selected) == set(np.flatnonzero(dense.support_))
+        np.testing.assert_allclose(scorer.scores(X), AdditiveScorer.of(dense).scores(X), atol=1e-5)

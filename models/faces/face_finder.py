@@ -143,7 +143,8 @@ class FaceFinder:
         return self.assembler.anchors
 
     @cached_property
-    def _rigid(self) -> RigidModel:
+    def rigid(self) -> RigidModel:
+        """The rigid model of the refined points."""
         return RigidModel(self.assembler.rigid.points[len(self.anchors) :])
 
     def refine(self, hypothesis: Hypothesis, levels: Sequence[Level]) -> Refined:
@@ -246,5 +247,5 @@ class FaceFinder:
         }
         xy = np.stack([refined.points.real, refined.points.imag], axis=1)
         box = (*xy.min(axis=0).tolist(), *xy.max(axis=0).tolist())
-        pose = pose_of(self._rigid.fit(refined.points)[0])
+        pose = pose_of(self.rigid.fit(refined.points)[0])
         return Face(probability, pose, box, points, xy, refined.ied, refined.support)

@@ -206,6 +206,8 @@ def evaluate(
         "settings": {"data": str(data), "model": model, "mode": mode, "images": len(images), "background": len(empty)},
         "rows": evaluation.rows,
         "landmarks": evaluation.landmarks,
+        "subsets": evaluation.subsets,
+        "reliability": evaluation.reliability,
     }
     if report is not None:
         write_report(report, record, evaluation)

@@ -19,6 +19,7 @@ from ...vision.images import read_image
 from ..console import markdown_table, plain
 from .average_precision import FALSE, HIT, MAX_DETECTIONS, Curve, Judged, judge, pooled
 from .data import KEYPOINTS, FaceImage
+from .subsets import reliability, subsets_of
 
 TOLERANCES = (0.05, 0.10)
 PRECISION = 0.9
@@ -67,6 +68,11 @@ class Evaluation:
     landmarks : list of dict
         One per source: ``faces``, how many of them were ``found``, and ``nme``, the mean error of their 68 landmarks over the
         distance of the outer eye corners. Empty where the landmarks are not annotated or the model has none.
+    subsets : list of dict
+        Average precision by the size and the pose of the faces: one per subset, keypoint and tolerance.
+    reliability : list of dict
+        Share of hits by probability (see :func:`~annealed.pipelines.faces.subsets.reliability`), at the tolerance 10 %, of all
+        keypoints together; empty without assembly.
     errors : list of str
         One line per photograph that could not be read.
     """
@@ -77,6 +83,8 @@ class Evaluation:
     default: dict[tuple[str, float], list[Judged]] = field(default_factory=dict)
     curves: dict[tuple[str, float], Curve] = field(default_factory=dict)
     landmarks: list[dict] = field(default_factory=list)
+    subsets: list[dict] = field(default_factory=list)
+    reliability: list[dict] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
 
 
@@ -167,6 +175,15 @@ def evaluate_detector(
                     result.curves[name, tolerance] = curve
                     row["false_per_background_image"] = float(np.mean(alarms[name])) if alarms[name] else None
                 result.rows.append({"keypoint": name, "source": part, "tolerance": tolerance, **row})
+    rigid = None if detector.faces is None else detector.faces.rigid
+    for subset, chosen in subsets_of(result.images, rigid).items():
+        for name in keypoints:
+            for tolerance in TOLERANCES:
+                curve = pooled([result.judged[name, tolerance][i] for i in chosen])
+                row = {"subset": subset, "photographs": len(chosen), "keypoint": name, "tolerance": tolerance}
+                result.subsets.append(row | {"points": curve.n_points, "ap": curve.average_precision})
+    if not alone:
+        result.reliability = reliability([one for name in keypoints for one in result.judged[name, TOLERANCES[1]]])
     for part in parts:
         mine = [e for image, made in zip(result.images, errors) if part in ("all", image.source) for e in made]
         known = [e for e in mine if e is not None]

@@ -1,10 +1,10 @@
 """What selection is worth for face keypoints: annealing, random features and gradient histograms on the same windows.
 
-All models are fitted to the mined windows of the last round of one training (its checkpoint folder), then evaluated on the test
-photographs: average precision at 5% and 10% of the inter-eye distance, and the difference to annealing with a 95% interval from
-a paired bootstrap over photographs.
+All models are fitted to the mined windows of the last round of one training, ``annealed faces train --out MODEL``, then evaluated
+on the test photographs behind the face cascade and the guide of MODEL: average precision at 5% and 10% of the inter-eye distance,
+and the difference to annealing with a 95% interval from a paired bootstrap over photographs.
 
-    python benchmarks/faces_selection.py --data DATA/faces --checkpoint MODEL.checkpoint --keypoint left_eye
+    python benchmarks/faces_selection.py --data DATA/faces --model MODEL --keypoint left_eye
 """
 
 import argparse
@@ -13,17 +13,21 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from annealed.models import load_model
 from annealed.models.keypoints.detector import KeypointDetector
+from annealed.models.keypoints.guided_search import Mode
+from annealed.pipelines.common.checkpoints import read_part
+from annealed.pipelines.common.config import read_config
 from annealed.pipelines.common.image_folders import list_images
 from annealed.pipelines.faces.average_precision import pooled
 from annealed.pipelines.faces.data import read_faces
 from annealed.pipelines.faces.evaluate import evaluate_detector
+from annealed.pipelines.faces.training.assembly.points import ANCHORS
 from annealed.pipelines.faces.training.calibration import calibrate
-from annealed.pipelines.faces.training.cascade import rejection_thresholds, with_order
-from annealed.pipelines.faces.training.classifier import Job
+from annealed.pipelines.faces.training.classifier import ROWS, TrainingJob
 from annealed.pipelines.faces.training.fitting import fit_rows
-from annealed.pipelines.faces.training.settings import TrainingSettings
-from annealed.pipelines.faces.training.views import SCALES_PER_OCTAVE
+from annealed.pipelines.faces.training.guided_search import GuidedTraining
+from annealed.pipelines.faces.training.stages import FaceSettings, stages_of
 from annealed.vision.windows.feature_pool import FeaturePool
 
 
@@ -41,32 +45,39 @@ def bootstrap(ours, theirs, n=2000, seed=0):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="folder with train, test and background")
-    parser.add_argument("--checkpoint", type=Path, required=True, help="folder that a training left beside its model file")
+    parser.add_argument("--model", type=Path, required=True, help="model file, with its checkpoints beside it")
+    parser.add_argument("--config", type=Path, help="settings of its training")
+    parser.add_argument("--n-background", type=int, default=140, help="photographs without faces in its training")
     parser.add_argument("--keypoint", default="left_eye")
     parser.add_argument("--seeds", type=int, default=3, help="draws of random features")
     parser.add_argument("--sizes", type=int, nargs="+", default=[300, 1500])
     args = parser.parse_args()
 
     train, test = read_faces(args.data / "train"), read_faces(args.data / "test")
-    pool = FeaturePool()
-    finished = KeypointDetector.load(args.checkpoint / f"{args.keypoint}.part.safetensors")
-    settings = TrainingSettings(**finished.info["made_from"]["settings"])
-    job = Job(train, list_images(args.data / "background")[:140], settings, pool, args.checkpoint, print, 1)
-    positives, reference, _ = job._first_rows(args.keypoint)
-    negatives, _, _ = job._load_rows(args.checkpoint / f"{args.keypoint}.rows.safetensors", args.keypoint)
+    whole, pool, settings = load_model(args.model), FeaturePool(), read_config(args.config, FaceSettings())
+    background = list_images(args.data / "background")[: args.n_background]
+    stages = [stage.name for stage in stages_of(Mode.PRUNE, ANCHORS)]
+    folder = args.model.with_name(args.model.name + ".checkpoint")
+    job = TrainingJob(train, background, settings, stages, list(ANCHORS), pool, folder)
+    training = GuidedTraining(job, settings.classifier, face_cascade=whole.face_cascade, guides=whole.guides)
+    positives, reference, ordinary = training._first_rows(args.keypoint)
+    rows = job.checkpoint("classifier.rows", args.keypoint)
+    kept = read_part(rows, ROWS, {"keypoint": args.keypoint, **job.describe("classifier")})
+    if kept is None:
+        parser.error(f"{rows}: no such file; expected the checkpoints of a training")
+    negatives, _, _ = training._read_rows(rows, *kept)
     patches = np.concatenate([positives.patches, negatives.patches])
     y = np.repeat([1.0, -1.0], [len(positives), len(negatives)])
     print(f"{args.keypoint}: {len(positives)} positive, {len(negatives)} negative windows, {len(test)} photographs", flush=True)
 
     def judged(k, candidates):
-        s = replace(settings, n_features=k)
+        s = replace(settings.classifier, n_features=k)
         model = fit_rows(patches, y, pool, s, seed=[s.seed, 2, s.rounds], features=candidates)
-        model = with_order(model, pool, reference.patches, negatives.patches)
-        model = rejection_thresholds(model, pool, reference.patches, s.reject, s.reject_margin)
-        detector = KeypointDetector({args.keypoint: model}, pool, SCALES_PER_OCTAVE)
-        model, _ = calibrate(detector, args.keypoint, job.held_out_views, s.precision)
-        detector = KeypointDetector({args.keypoint: model}, pool, SCALES_PER_OCTAVE)
-        return evaluate_detector(detector, test, [args.keypoint]).judged
+        model = training.cascade(model, reference, ordinary.patches)
+        views = job.split.held_out_views
+        model, _ = calibrate(training.detector(args.keypoint, model), args.keypoint, views, s.precision, mode=Mode.PRUNE)
+        detector: KeypointDetector = training.detector(args.keypoint, model)
+        return evaluate_detector(detector, test, [args.keypoint], mode=Mode.PRUNE).judged
 
     def report(name, k, found, best=None):
         row = {"keypoint": args.keypoint, "features": name, "k": k}

@@ -61,7 +61,7 @@ def check_finite(X) -> None:
         at = int(wrong.argmax())
         row, column, value = int(np.searchsorted(X.indptr, at, side="right")) - 1, X.indices[at], values[at]
     else:
-        row, column = np.unravel_index(int(wrong.argmax()), values.shape)
+        row, column = (int(i) for i in np.unravel_index(int(wrong.argmax()), values.shape))
         value = values[row, column]
     what = "NaN" if np.isnan(value) else "infinity"
     raise ValueError(f"X contains {what} (row {row}, column {column}); expected finite numbers")

@@ -238,7 +238,7 @@ class FaceFinder:
         keypoints = self.regressor.to_keypoints @ refined.points
         inputs = point_inputs(log_odds, own_log_odds, abs(own - keypoints) / refined.ied, refined.ied)
         probability = float(probability_of(log_odds))
-        within_10 = probability * probability_of((self.probabilities.within_10 * inputs).sum(axis=1))
+        within_10 = np.asarray(probability * probability_of((self.probabilities.within_10 * inputs).sum(axis=1)))
         within_5 = np.minimum(within_10, probability * probability_of((self.probabilities.within_5 * inputs).sum(axis=1)))
         places = self.combined(refined, own)
         points = {

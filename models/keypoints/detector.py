@@ -396,5 +396,5 @@ class KeypointDetector(WindowSearch):
             numbers = check_settings({"reference_ied": DEFAULT_REFERENCE_IED, **found}, example, limits)
             if not models:
                 raise ValueError("the model has no keypoint")
-            parts = {"guides": guides, "face_cascade": face_cascade, "faces": faces}
-            return cls(models, pool, info=dict(header["info"]), **parts, **numbers)
+            info = dict(header["info"])
+            return cls(models, pool, info=info, guides=guides, face_cascade=face_cascade, faces=faces, **numbers)

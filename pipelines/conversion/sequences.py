@@ -26,8 +26,11 @@ def hopkins155(source: Path, folder: Path, name: str) -> list[str]:
         sequences = read_sequences(_tree(source))
     kept = [one for one in sequences if one.name not in _NOT_OF_THE_BENCHMARK]
     for one in kept:
-        labels = {} if one.labels is None else {"labels": one.labels}
-        np.savez_compressed(folder / f"{one.name}.npz", tracks=one.tracks, **labels)
+        path = folder / f"{one.name}.npz"
+        if one.labels is None:
+            np.savez_compressed(path, tracks=one.tracks)
+        else:
+            np.savez_compressed(path, tracks=one.tracks, labels=one.labels)
     left_out = [f"left out, as it is not of the benchmark: {one.name}" for one in sequences if one not in kept]
     return [_counts(kept), *left_out]
 

@@ -90,17 +90,21 @@ def ionosphere(source: Path, folder: Path, name: str) -> list[str]:
 
 def usps(source: Path, folder: Path, name: str) -> list[str]:
     """A digit and 256 grey values in each row; 7 (-1) and 9 (+1) also by themselves."""
-    parts = []
-    for part in ("train", "test"):
+    def rows(part: str) -> tuple[np.ndarray, np.ndarray]:
         path = find_file(source, f"zip.{part}")
         table = numbers(path, n_columns=257)
         digits = table[:, 0].astype(int)
         if not set(digits.tolist()) <= set(range(10)):
             raise ValueError(f"{path}: digits {sorted(set(digits.tolist()))[:12]}, expected 0 to 9 in the first column")
-        parts.append((table[:, 1:], digits))
-    save_set(folder, "usps_zip", *parts, label="digit")
-    two = [(X[np.isin(y, [7, 9])], np.where(y[np.isin(y, [7, 9])] == 9, 1, -1)) for X, y in parts]
-    save_set(folder, "usps_7v9", *two)
+        return table[:, 1:], digits
+
+    def sevens_and_nines(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        chosen = np.isin(y, [7, 9])
+        return X[chosen], np.where(y[chosen] == 9, 1, -1)
+
+    train, test = rows("train"), rows("test")
+    save_set(folder, "usps_zip", train, test, label="digit")
+    save_set(folder, "usps_7v9", sevens_and_nines(*train), sevens_and_nines(*test))
     return []
 
 

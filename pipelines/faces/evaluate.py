@@ -155,12 +155,12 @@ def evaluate_detector(
     alarms: dict[str, list[int]] = {name: [] for name in keypoints}
     for path in progress(background, len(background)):
         try:
-            found = detector.detect(read_image(path), keypoints, **options)
+            seen = detector.detect(read_image(path), keypoints, **options)
         except ValueError as error:
             result.errors.append(str(error))
             continue
         for name in keypoints:
-            alarms[name].append(sum(d.keypoint == name for d in found))
+            alarms[name].append(sum(d.keypoint == name for d in seen))
 
     sources = sorted({image.source for image in result.images})
     parts = ["all", *(sources if 1 < len(sources) <= MOST_SOURCES else [])]

@@ -135,8 +135,10 @@ class GuidedTraining(ClassifierTraining):
 
     def candidates(self, keypoint: str) -> Callable[[Sequence[Level]], list[np.ndarray]]:
         """Return what gives the windows of each level that the guide proposes."""
-        parts = {"guides": self.guides, "face_cascade": self.face_cascade, "reference_ied": self.settings.reference_ied}
-        detector = KeypointDetector({}, self.pool, SCALES_PER_OCTAVE, **parts)
+        ied = self.settings.reference_ied
+        detector = KeypointDetector(
+            {}, self.pool, SCALES_PER_OCTAVE, guides=self.guides, face_cascade=self.face_cascade, reference_ied=ied
+        )
         return lambda levels: detector.proposed_windows(levels, keypoint)
 
     def cascade(self, model: KeypointModel, reference: Windows, ordinary: np.ndarray) -> KeypointModel:

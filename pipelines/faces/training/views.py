@@ -66,7 +66,7 @@ def open_view(image: FaceImage, keypoint: str, mirrored: bool) -> View:
     if mirrored:
         pixels = np.ascontiguousarray(pixels[:, ::-1])
     if keypoint == FACE:
-        points, visible = face_centres(shown), shown.visible[:, :_N_INNER].any(axis=1)
+        points, visible = face_centres(shown), np.any(shown.visible[:, :_N_INNER], axis=1)
     else:
         points, visible = shown.faces[:, KEYPOINTS.index(keypoint)], shown.visible[:, KEYPOINTS.index(keypoint)]
     return View(pixels, points, visible, image.ied, shown.faces[:, :2].mean(axis=1), shown.ignore)

@@ -126,7 +126,7 @@ def alone_log_odds(finder: FaceFinder, searched, reference_ied: float) -> float:
     low, high = -20.0, 20.0
     for _ in range(50):
         middle = (low + high) / 2
-        low, high = (low, middle) if probability_of(values + middle).mean() > share else (middle, high)
+        low, high = (low, middle) if np.mean(probability_of(values + middle)) > share else (middle, high)
     return min(middle, 0.0)
 
 

@@ -240,7 +240,7 @@ def _lightgbm_rankers(train, valid):
         order = np.argsort(part.qid, kind="stable")
         parts.append((part.X[order], part.grade[order], np.unique(part.qid, return_counts=True)[1]))
     (X, grade, group), (X_valid, grade_valid, group_valid) = parts
-    stop = {"eval_set": [(X_valid, grade_valid)], "eval_group": [group_valid], "eval_at": [10]}
+    stop: dict[str, Any] = {"eval_set": [(X_valid, grade_valid)], "eval_group": [group_valid], "eval_at": [10]}
     for leaves in (7, 15, 31):
         model = LGBMRanker(n_estimators=500, num_leaves=leaves, learning_rate=0.05, n_jobs=1, random_state=0, verbose=-1)
         yield model.fit(X, grade, group=group, callbacks=[early_stopping(50, verbose=False), log_evaluation(0)], **stop)

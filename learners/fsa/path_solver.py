@@ -26,7 +26,7 @@ _STEPS_PER_SIZE = 5  # gradient steps before each further cut along a path: a ch
 # and errs twice as often as twenty do. The simulated tables of Barbu et al. (2017), where it is right, support 14 and 60 or more.
 _FEW_COEFFICIENTS, _FEW_COEFFICIENTS_OF_NUMBERS = 10.0, 30.0
 _FOLDS = 5
-_CLEAR_MARGIN = 2.0  # standard errors by which held-out rows have to speak against the criterion where it selects nothing: a choice
+_CLEAR_MARGIN = 2.0  # standard errors by which held-out rows have to speak for a size that the criterion rejects: a choice
 
 StepCallback = Callable[[int, Annealed], None]
 
@@ -152,7 +152,7 @@ def anneal_path(
 def auto_size(estimator: Any, problem: FitProblem, design: Design) -> int:
     """The size of the least extended Bayesian information criterion; with few rows that of the least loss of held-out rows.
 
-    0 where no size is better than a constant: by the criterion, and with few rows by a clear margin on held-out rows either.
+    0 where no size is better than a constant: by the criterion, and with few rows on held-out rows either.
     """
     sizes = np.unique(np.clip(default_sizes(problem.n_units, round(problem.n_rows)), max(1, problem.n_included), None))
     named = estimator._refinement._replace(alpha=0.0) if estimator._refinement.chooses_ridge else estimator._refinement
@@ -163,7 +163,7 @@ def auto_size(estimator: Any, problem: FitProblem, design: Design) -> int:
     useless = best.ebic >= none and not problem.n_included
     if not _has_few(problem) or estimator._is_piecewise or _rarest(problem) < _FOLDS:
         return 0 if useless else best.size  # rows enough, or too few of a class to hold some out
-    return _cross_validated(estimator, problem, sizes, _CLEAR_MARGIN if useless else -np.inf)
+    return _cross_validated(estimator, problem, sizes, doubtful=useless)
 
 
 def without_features(problem: FitProblem, design: Design, fit_intercept: bool) -> Solution:
@@ -198,10 +198,11 @@ def _has_few(problem: FitProblem) -> bool:
     return supported_coefficients(problem) < (_FEW_COEFFICIENTS if problem.classification else _FEW_COEFFICIENTS_OF_NUMBERS)
 
 
-def _cross_validated(estimator, problem: FitProblem, sizes: np.ndarray, margin: float) -> int:
+def _cross_validated(estimator, problem: FitProblem, sizes: np.ndarray, doubtful: bool) -> int:
     """Size of the least mean loss of held-out rows, one path per fold.
 
-    0 where a constant is worse by no more than ``margin`` standard errors of the folds' differences.
+    Where that is ``doubtful`` it has to be better than a constant by a clear margin; else one feature is selected, and none where
+    it is no better at all.
     """
     from sklearn.model_selection import KFold, StratifiedKFold  # takes long to import
 
@@ -219,7 +220,9 @@ def _cross_validated(estimator, problem: FitProblem, sizes: np.ndarray, margin: 
             losses[fold, i] = problem.loss.value(problem.y[test], _scores(problem, solution, test), weight)
     least = int(np.argmin(losses.mean(axis=0)))
     gain = constants - losses[:, least]
-    return int(sizes[least]) if gain.mean() > margin * gain.std(ddof=1) / np.sqrt(_FOLDS) else 0
+    if not doubtful or gain.mean() > _CLEAR_MARGIN * gain.std(ddof=1) / np.sqrt(_FOLDS):
+        return int(sizes[least])
+    return int(sizes[0]) if gain.mean() > 0 else 0
 
 
 def _scores(problem: FitProblem, solution: Solution, rows: np.ndarray) -> np.ndarray:

@@ -150,14 +150,21 @@ def test_a_path_costs_little_more_than_a_fit(monkeypatch):
 @pytest.mark.parametrize("response", ["linear", "piecewise"])
 def test_auto_selects_nothing_where_no_column_says_anything(response):
     rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((200, 30)), rng.standard_normal(200)
+    X, y = rng.standard_normal((400, 30)), rng.standard_normal(400)
     for model, target in ((FSAClassifier, y > 0), (FSARegressor, y), (FSAClassifier, np.digitize(y, [-0.5, 0.5]))):
         fitted = model("auto", response=response).fit(X, target)
         assert not fitted.support_.any() and fitted.alternatives_ == {}
         assert len(np.unique(fitted.predict(X))) == 1
         with pytest.warns(UserWarning, match="No features were selected"):
-            assert fitted.transform(X).shape == (200, 0)
+            assert fitted.transform(X).shape == (400, 0)
     assert FSARegressor("auto", response=response, include=[3]).fit(X, y).get_support(indices=True).tolist() == [3]
+
+
+def test_with_few_rows_held_out_rows_may_speak_against_the_criterion():
+    rng = np.random.default_rng(0)
+    X, noise = rng.standard_normal((60, 200)), rng.standard_normal(60)
+    sizes = [FSAClassifier("auto").fit(X, rng.permutation(noise > 0)).support_.sum() for _ in range(5)]
+    assert max(sizes) <= 1
 
 
 def test_without_columns_the_best_constant_of_the_loss_is_left():

@@ -16,6 +16,7 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
 FLAGS += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs a browser: Chromium, as `chromium` or by ANNEALED_BROWSER")
 SECONDS = 600_000  # milliseconds; a first answer waits for compiled code, and on a busy computer for its turn
+expect.set_options(timeout=SECONDS)
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +70,7 @@ def colours(page, selector):
 def test_a_sample_shows_keypoints_and_the_slider_asks_nothing(page):
     faces = panel(page, "faces")
     faces.get_by_role("button", name="Use a sample").click()
-    expect(faces.locator(".facts")).to_contain_text("in 512 × 512 pixels", timeout=SECONDS)
+    expect(faces.locator(".facts")).to_contain_text("in 512 × 512 pixels")
     assert colours(page, "#panel-faces .picture") > 100
     before = int(re.search(r"(\d+) keypoint", faces.locator(".facts").inner_text())[1])
     assert before >= 7
@@ -97,7 +98,7 @@ def test_an_uploaded_photograph(page, tmp_path):
     faces = panel(page, "faces")
     faces.locator("input[type=file]").set_input_files(tmp_path / "face.jpg")
     expect(faces.locator(".chosen")).to_contain_text("face.jpg")
-    expect(faces.locator(".facts")).to_contain_text("in 256 × 256 pixels", timeout=SECONDS)
+    expect(faces.locator(".facts")).to_contain_text("in 256 × 256 pixels")
 
 
 def test_a_photograph_that_the_browser_cannot_read(page, tmp_path):
@@ -107,7 +108,7 @@ def test_a_photograph_that_the_browser_cannot_read(page, tmp_path):
     cv2.imwrite(str(tmp_path / "face.tif"), sample_photograph()[:256, 100:356, ::-1])
     faces = panel(page, "faces")
     faces.locator("input[type=file]").set_input_files(tmp_path / "face.tif")
-    expect(faces.locator(".facts")).to_contain_text("in 256 × 256 pixels", timeout=SECONDS)
+    expect(faces.locator(".facts")).to_contain_text("in 256 × 256 pixels")
     assert colours(page, "#panel-faces .picture") > 100
 
 
@@ -116,14 +117,14 @@ def test_an_error_is_said_in_place(page, tmp_path, name):
     (tmp_path / "notes.jpg").write_text("not a photograph")
     part = panel(page, name)
     part.locator("input[type=file]").set_input_files(tmp_path / "notes.jpg")
-    expect(part.locator(".error")).to_contain_text("notes.jpg", timeout=SECONDS)
+    expect(part.locator(".error")).to_contain_text("notes.jpg")
     expect(part.locator(".working")).to_be_hidden()
 
 
 def test_motion_plays_a_sample(page):
     motion = panel(page, "motion")
     motion.get_by_role("button", name="Use a sample").click()
-    expect(motion.locator(".facts")).to_contain_text("motions of", timeout=SECONDS)
+    expect(motion.locator(".facts")).to_contain_text("motions of")
     assert motion.locator(".legend .item").count() >= 2
     assert motion.locator(".candidates tbody tr").count() > 1
     assert colours(page, "#panel-motion .picture") > 100
@@ -138,7 +139,7 @@ def test_tracks_without_a_video(page, tmp_path):
     np.savez(tmp_path / "two.npz", tracks=rigid_motions()[0])
     motion = panel(page, "motion")
     motion.locator("input[type=file]").set_input_files(tmp_path / "two.npz")
-    expect(motion.locator(".facts")).to_contain_text("2 motions of 50 points", timeout=SECONDS)
+    expect(motion.locator(".facts")).to_contain_text("2 motions of 50 points")
 
 
 def test_work_can_be_cancelled(page):
@@ -148,13 +149,13 @@ def test_work_can_be_cancelled(page):
     expect(motion.locator(".note")).to_contain_text("Cancelled")
     expect(motion.locator(".working")).to_be_hidden()
     motion.get_by_role("button", name="Use a sample").click()
-    expect(motion.locator(".facts")).to_contain_text("motions of", timeout=SECONDS)
+    expect(motion.locator(".facts")).to_contain_text("motions of")
 
 
 def test_pets_shows_the_evidence(page):
     pets = panel(page, "pets")
     pets.get_by_role("button", name="Use a sample").click()
-    expect(pets.locator(".label")).to_have_text("cat", timeout=SECONDS)
+    expect(pets.locator(".label")).to_have_text("cat")
     expect(pets.locator(".bars .track")).to_have_count(12)
     assert colours(page, "#panel-pets .picture") > 100
 
@@ -171,7 +172,7 @@ def test_select_shows_the_report(page, tmp_path):
     select.locator("input[name=target]").fill("price")
     select.locator("input[name=k]").fill("2")
     select.get_by_role("button", name="Select columns").click()
-    expect(select.locator(".facts")).to_contain_text("2 columns chosen from 120 rows", timeout=SECONDS)
+    expect(select.locator(".facts")).to_contain_text("2 columns chosen from 120 rows")
     report = page.frame_locator("#panel-select .report")
     expect(report.locator("h1")).to_have_text("table.csv: the columns that predict price")
     with page.expect_download() as saved:
@@ -194,7 +195,7 @@ def test_everything_by_the_keyboard(page):
     assert page.evaluate("document.activeElement.textContent") == "Choose a file"
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
-    expect(page.locator("#panel-faces .facts")).to_contain_text("keypoints", timeout=SECONDS)
+    expect(page.locator("#panel-faces .facts")).to_contain_text("keypoints")
     for _ in range(2):
         page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.id") == "confidence"

@@ -51,6 +51,7 @@ NAVIGATION: dict[str, dict[str | None, list[str]]] = {
             "docs/experiments/metric",
             "docs/experiments/online",
             "docs/experiments/faces",
+            "docs/experiments/faces_training",
             "docs/experiments/motion",
             "docs/experiments/pets",
         ]

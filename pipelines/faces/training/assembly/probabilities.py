@@ -130,12 +130,14 @@ def train_classifier(
     )
     n_true = int((errors < _TRUE).sum())
     labels = np.arange(len(rows)) < n_true
-    if labels.all() or not labels.any():
-        raise ValueError(f"{n_true} faces and {len(rows) - n_true} false shapes; expected some of both to tell them apart")
+    if not labels.any():
+        raise ValueError(f"no face among {len(rows)} refined shapes; expected some to learn from")
+    facts = {"faces": n_true, "false_shapes": len(rows) - n_true}
+    if labels.all():  # nothing to tell faces from: the candidates alone decide
+        return ShapeClassifier(np.zeros(1, np.int32), np.zeros(1, np.float32), 0.0), facts
     k = min(settings.n_features, rows.shape[1])
     model = FSAClassifier(k, loss="logistic", class_weight="balanced", n_jobs=1).fit(rows, labels)
     kept = model.get_support(indices=True)
-    facts = {"faces": n_true, "false_shapes": len(rows) - n_true}
     coefficients = np.asarray(model.coef_)[0, kept].astype(np.float32)
     return ShapeClassifier(kept.astype(np.int32), coefficients, float(np.ravel(model.intercept_)[0])), facts
 

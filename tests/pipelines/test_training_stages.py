@@ -37,7 +37,8 @@ COPIES = AugmentationSettings(copies=1, incomplete=0.0)
 FACES = {
     "assembly": AssemblySettings(ied=(24.0,)),
     "refinement": RefinementSettings(COPIES, 1, (20, 24), (5, 4), 60, 10),
-    "probabilities": ProbabilitySettings(20, COPIES, ied=(24.0,)),
+    # Some starts so far away that they end beside the face: false shapes to learn from.
+    "probabilities": ProbabilitySettings(20, replace(COPIES, shifted=0.6, scaled=0.3), ied=(24.0,)),
 }
 WHOLE = FaceSettings(0.25, SMALL, replace(SMALL, ied_low=7.07, ied_high=14.14, lost=0.05), GUIDE, NEAR, **FACES)
 LAYOUT = np.array(

@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.metrics import check_scoring
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from ..common.additive import AdditiveModel
 from ..common.validation import is_size
@@ -178,7 +178,7 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
 
     def _accuracies(self, X, y, sample_weight=None) -> np.ndarray:
         """Accuracies of all sizes: the rows are checked once, which takes longer than to predict them."""
-        X, y = self._models[0]._validate(X, reset=False), np.asarray(y)
+        X, y = self._models[0]._validate(X, reset=False), column_or_1d(y)
         check_consistent_length(X, y, sample_weight)
         found = []
         for model in self._models:

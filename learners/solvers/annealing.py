@@ -12,6 +12,8 @@ from ..objective.losses import Loss
 from ..objective.priors import Prior
 from .step_size import intercept_step
 
+_ROUNDING = 1e-12  # relative difference of strengths that says nothing
+
 
 @dataclass
 class Annealed:
@@ -52,6 +54,8 @@ def strengths(coef: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray:
 def strongest(strength: np.ndarray, count: int) -> np.ndarray:
     """Positions of exactly ``count`` greatest values, ascending; among equal ones the first come first.
 
+    Values that differ by a few roundings are equal: two copies of a column may be summed in another order.
+
     Examples
     --------
     >>> strongest(np.array([1.0, 3.0, 1.0, 2.0]), 3)
@@ -60,8 +64,9 @@ def strongest(strength: np.ndarray, count: int) -> np.ndarray:
     if count >= len(strength) or count <= 0:
         return np.arange(len(strength) if count > 0 else 0)
     threshold = np.partition(strength, len(strength) - count)[len(strength) - count]
-    above = strength > threshold
-    ties = np.flatnonzero(strength == threshold)[: count - np.count_nonzero(above)]
+    above = strength > threshold * (1.0 + _ROUNDING)
+    equal = (strength >= threshold * (1.0 - _ROUNDING)) & ~above
+    ties = np.flatnonzero(equal)[: count - np.count_nonzero(above)]
     above[ties] = True
     return np.flatnonzero(above)
 

@@ -289,7 +289,8 @@ def selector_table(
     elif sizes is not None:
         designs = [design for design in designs if (design.N, design.k) in [tuple(size) for size in sizes]]
         if not designs:
-            raise ValueError(f"sizes={sizes}: {name} has the lines (N, k) {[(d.N, d.k) for d in DESIGNS[table]]}")
+            lines = list(dict.fromkeys((d.N, d.k) for d in DESIGNS[table]))
+            raise ValueError(f"sizes={sizes}: {name} has the lines (N, k) {lines}")
     _check(runs, methods, list(_our_methods(designs[0])))
     cells = Checkpoint.of(checkpoint, {"table": name})
     rows: list[dict[str, Any]] = []

@@ -415,7 +415,7 @@ def test_ranking_errors(arguments, message):
 
 SHARED = {
     "n_features_to_select", "loss", "response", "feature_groups", "prior", "alpha", "scaling", "include",
-    "exclude", "bounds", "schedule", "n_steps", "learning_rate",
+    "exclude", "bounds", "missing", "schedule", "n_steps", "learning_rate",
     "momentum", "polish", "fit_intercept", "warm_start", "random_state", "n_jobs", "verbose",
 }  # fmt: skip
 

@@ -259,9 +259,8 @@ def train_detector(
         "background": [path.name for path in background],
         "stages": facts,
     }
-    detector = replace(detector, info=info)
-    detector.save(out)
-    return detector
+    replace(detector, info=info).save(out)
+    return KeypointDetector.load(out)  # numbers as the file holds them
 
 
 class _Seconds:

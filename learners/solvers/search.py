@@ -94,8 +94,12 @@ def search(
     """
     plan = _FEATURES_FEW if len(kept) <= _FEW else _FEATURES_MANY
     pool = _neighbours(design, sample_weight, kept, plan.pool)
-    run = _Run(design.keep(pool).matrix(), y[:, 0], sample_weight, n_rows, np.isin(pool, [] if fixed is None else fixed), plan)
-    return pool[np.sort(run.best(np.searchsorted(pool, kept)))]
+    Z = design.keep(pool).matrix()
+    # By strength: the noise of the rounds belongs to a column for what it holds, not for its place among the features.
+    order = np.argsort(-np.abs((sample_weight * y[:, 0]) @ Z), kind="stable")
+    pool, Z = pool[order], Z[:, order]
+    run = _Run(Z, y[:, 0], sample_weight, n_rows, np.isin(pool, [] if fixed is None else fixed), plan)
+    return np.sort(pool[run.best(np.flatnonzero(np.isin(pool, kept)))])
 
 
 def _neighbours(design, sample_weight, kept, n_pool):

@@ -233,27 +233,6 @@ class SegmentationRanker:
         number, probability = self.chooser.choose(mixed, self.function)
         return number, probability, mixed.only(mixed.n_motions == number)
 
-    def choose_n_motions(self, tracks: Tracks | np.ndarray) -> tuple[int, float]:
-        """Number of motions of the best candidate among all numbers in ``MOTIONS``.
-
-        Parameters
-        ----------
-        tracks : Tracks or ndarray of shape (F, P, 2)
-            Tracks in pixels.
-
-        Returns
-        -------
-        n_motions : int
-        probability : float
-            How sure it is.
-
-        Raises
-        ------
-        ValueError
-            If the model was not trained to choose, or the points are too few for two motions.
-        """
-        return self._choose(as_tracks(tracks))[:2]
-
     def selected_names(self) -> list[str]:
         """Names of the features that the ranking uses, the strongest first.
 

@@ -58,10 +58,6 @@ def markdown(rows: list[dict[str, Any]]) -> str:
     return text
 
 
-def _most_chosen(counts: dict[str, int], most: int) -> str:
-    return ", ".join(f"{name} ({n})" for name, n in list(counts.items())[:most])
-
-
 def _markdown(heads, lines) -> str:
     rows = [list(heads), ["---"] * len(heads), *lines]
     return "".join("| " + " | ".join(map(str, row)) + " |\n" for row in rows)

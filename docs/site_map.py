@@ -28,12 +28,13 @@ NAVIGATION: dict[str, dict[str | None, list[str]]] = {
         ]
     },
     "docs/howto": {
-        "Tables": ["docs/tables", "docs/scale", "docs/online", "docs/metric", "docs/kernels"],
-        "Photographs and videos": ["docs/faces", "docs/pets", "docs/motion"],
+        "Tables": ["docs/tables", "docs/responses", "docs/constraints", "docs/losses"],
+        "Data of other kinds": ["docs/scale", "docs/online", "docs/metric", "docs/kernels"],
+        "Photographs and videos": ["docs/faces", "docs/faces_train", "docs/faces_method", "docs/pets", "docs/motion"],
         "Sequences": ["docs/sensors"],
         "Running it": ["docs/datasets", "docs/serve", "docs/first_minute", "docs/reliability", "SECURITY"],
     },
-    "docs/benchmarks": {None: ["docs/selector_tables"]},
+    "docs/benchmarks": {None: ["docs/selector_tables", "docs/motion_results", "docs/sensors_results"]},
     "docs/reference": {
         None: ["docs/api", "docs/commands", "docs/glossary", "CHANGELOG"],
         "Model cards": ["models/weights/faces", "models/weights/motion", "models/weights/pets"],

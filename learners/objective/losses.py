@@ -184,7 +184,7 @@ class FlippedLogisticLoss(_Logistic):
     """Minus the log likelihood of labels of which a share was flipped: -ln(flip + (1 - 2 flip) / (1 + exp(-u))).
 
     Nearly the logistic loss for well-placed rows, and bounded by -ln(flip) for rows on the wrong side, so that a few wrong labels
-    cost little. It needs no knowledge of the noise: any small ``flip`` serves clean labels as well (see docs/learners.md).
+    cost little. It needs no knowledge of the noise: any small ``flip`` serves clean labels as well (see docs/losses.md).
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ NAVIGATION: dict[str, dict[str | None, list[str]]] = {
         ]
     },
     "docs/howto": {
-        "Tables": ["docs/tables", "docs/responses", "docs/constraints", "docs/losses"],
+        "Tables": ["docs/tables", "docs/responses", "docs/constraints", "docs/losses", "docs/ranking"],
         "Data of other kinds": ["docs/scale", "docs/online", "docs/metric", "docs/kernels"],
         "Photographs and videos": ["docs/faces", "docs/faces_train", "docs/faces_method", "docs/pets", "docs/motion"],
         "Sequences": ["docs/sensors"],

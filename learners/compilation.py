@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from pathlib import Path
 from typing import Any
 
@@ -306,7 +306,7 @@ def in_threads(kernel: Callable, n: int, *args) -> None:
         kernel(0, n, *args)
         return
     edges = [n * t // parts for t in range(parts + 1)]
-    others = [_workers().submit(kernel, edges[t], edges[t + 1], *args) for t in range(1, parts)]
+    others = [_workers().submit(copy_context().run, kernel, edges[t], edges[t + 1], *args) for t in range(1, parts)]
     kernel(0, edges[1], *args)
     for other in others:
         other.result()

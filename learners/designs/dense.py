@@ -78,7 +78,9 @@ class DenseDesign(FirstReadDesign):
         return self._stored
 
     def _row_blocks(self):
-        step = max(16, BLOCK_BYTES // max(1, self._stored.shape[1] * self._stored.itemsize))
+        step = 16 * CHUNK  # the rows of one column lie together
+        if self._by_rows:
+            step = max(16, BLOCK_BYTES // max(1, self._stored.shape[1] * self._stored.itemsize))
         return [slice(start, start + step) for start in range(0, self.n_samples, step)]
 
     def _spread(self, values):

@@ -44,7 +44,7 @@ def encode_knots(X, knots, sublevels, codes):
             codes[j, i] = np.uint8((b + part) * sublevels + 0.5)
 
 
-_TILE = 64
+_TILE = 512  # columns whose codes are made before they are turned, a multiple of eight
 
 
 def _encode_even(X, low, scale, top, codes):
@@ -54,49 +54,71 @@ def _encode_even(X, low, scale, top, codes):
     return missing.any()
 
 
+@jit
+def _exchange(words, distance, shift, mask):
+    for r in range(8):
+        if r & distance == 0:
+            part = ((words[r] >> shift) ^ words[r + distance]) & mask
+            words[r] ^= part << shift
+            words[r + distance] ^= part
+
+
+@jit
+def _turn(words):
+    """Turn eight rows of eight bytes: halves, quarters and eighths of the words change places."""
+    _exchange(words, 4, np.uint64(32), np.uint64(0x00000000FFFFFFFF))
+    _exchange(words, 2, np.uint64(16), np.uint64(0x0000FFFF0000FFFF))
+    _exchange(words, 1, np.uint64(8), np.uint64(0x00FF00FF00FF00FF))
+
+
 @jit(plain=_encode_even)
 def encode_even(X, low, scale, top, codes):
     """Codes of a block of rows (n, m) on equidistant knots, ``(x - low) * scale`` rounded and kept in 0..top; True if NaN was met.
 
-    Tiles of columns are encoded in the order of a row-major X and turned in the first-level cache.
+    ``codes`` (m, ROWS). Eight rows at once are encoded in the order of a row-major X, then turned, eight bytes in one word.
     """
     n, m = X.shape
-    tile = np.empty((n, _TILE), np.uint8)
-    missing = False
+    zero = top - top
+    half, nan = zero + X.dtype.type(0.5), zero + X.dtype.type(MISSING)  # in the precision of the data: a mixed loop is slower
+    tile, words, most = np.zeros((8, _TILE), np.uint8), np.empty(8, np.uint64), np.uint8(0)
+    wide, target = tile.view(np.uint64), codes.view(np.uint64)
     for first in range(0, m, _TILE):
         width = min(_TILE, m - first)
         a, s = low[first : first + width], scale[first : first + width]
-        for i in range(n):
-            x, row = X[i, first : first + width], tile[i]
-            for j in range(width):
-                p = (x[j] - a[j]) * s[j]
-                q = min(max(p, 0), top)
-                row[j] = np.uint8(q + 0.5) if p == p else np.uint8(MISSING)
-        for j in range(width):
-            code = codes[first + j]
-            most = np.uint8(0)
-            for i in range(n):
-                code[i] = tile[i, j]
-                most = max(most, tile[i, j])
-            missing |= most == MISSING
-    return missing
+        for i in range(0, n, 8):
+            if i + 8 > n:
+                tile[:] = 0
+            for r in range(min(8, n - i)):
+                x, row = X[i + r, first : first + width], tile[r]
+                for j in range(width):
+                    p = (x[j] - a[j]) * s[j]
+                    row[j] = np.uint8(np.int32(min(max(p, zero), top) + half if p == p else nan))
+                for j in range(width):
+                    most = max(most, row[j])
+            for j in range(0, width, 8):
+                for r in range(8):
+                    words[r] = wide[r, j >> 3]
+                _turn(words)
+                for r in range(min(8, width - j)):
+                    target[first + j + r, i >> 3] = words[r]
+    return most == MISSING
 
 
 @jit(plain=_encode_even)
 def encode_even_columns(X, low, scale, top, codes):
     """The same for a column-major X."""
     n, m = X.shape
-    missing = False
+    zero = top - top
+    half, nan = zero + X.dtype.type(0.5), zero + X.dtype.type(MISSING)
+    most = np.uint8(0)
     for j in range(m):
         x, code, a, s = X[:, j], codes[j], low[j], scale[j]
-        most = np.uint8(0)
         for i in range(n):
             p = (x[i] - a) * s
-            q = min(max(p, 0), top)
-            code[i] = np.uint8(q + 0.5) if p == p else np.uint8(MISSING)
+            code[i] = np.uint8(np.int32(min(max(p, zero), top) + half if p == p else nan))
+        for i in range(n):
             most = max(most, code[i])
-        missing |= most == MISSING
-    return missing
+    return most == MISSING
 
 
 @jit
@@ -116,36 +138,13 @@ def expand_codes(codes, features, table, out):
 @jit
 def table_scores(begin, end, codes, features, table, out):
     """Add ``sum_j table[j, c_ij]`` to ``out`` (n_blocks, ROWS), c_ij the code of row i and ``features[j]``."""
-    rows = codes.shape[2]
     for b in range(begin, end):
         score = out[b]
         for j in range(len(features)):
             response = table[j]
             code = codes[b, features[j]]
-            for i in range(rows):
+            for i in range(ROWS):
                 score[i] += response[code[i]]
-
-
-@jit
-def _two_histograms(codes, first, second, residual, out, other):
-    """Histograms of two features, each in four parts: equal codes in a row need not wait for each other."""
-    n_blocks, _, rows = codes.shape
-    h, g = np.zeros((4, 256)), np.zeros((4, 256))
-    for b in range(n_blocks):
-        c, d, r = codes[b, first], codes[b, second], residual[b]
-        for i in range(0, rows, 4):
-            r0, r1, r2, r3 = r[i], r[i + 1], r[i + 2], r[i + 3]
-            h[0, c[i]] += r0
-            h[1, c[i + 1]] += r1
-            h[2, c[i + 2]] += r2
-            h[3, c[i + 3]] += r3
-            g[0, d[i]] += r0
-            g[1, d[i + 1]] += r1
-            g[2, d[i + 2]] += r2
-            g[3, d[i + 3]] += r3
-    for c in range(256):
-        out[c] = h[0, c] + h[1, c] + h[2, c] + h[3, c]
-        other[c] = g[0, c] + g[1, c] + g[2, c] + g[3, c]
 
 
 def _table_histograms(begin, end, codes, features, residual, out):
@@ -160,10 +159,25 @@ def table_histograms(begin, end, codes, features, residual, out):
     ``residual`` (n_blocks, ROWS) in double precision, ``out`` (m, 256).
     """
     m = len(features)
-    for pair in range(begin, end):
-        j = 2 * pair
-        k = min(j + 1, m - 1)
-        _two_histograms(codes, features[j], features[k], residual, out[j], out[k])
+    h, g = np.empty((4, 256)), np.empty((4, 256))  # made once: threads that allocate wait for each other
+    for pair in range(begin, end):  # two features at once, in four parts each: equal codes in a row need not wait for each other
+        j, k = 2 * pair, min(2 * pair + 1, m - 1)
+        h[:], g[:] = 0.0, 0.0
+        for b in range(codes.shape[0]):
+            c, d, r = codes[b, features[j]], codes[b, features[k]], residual[b]
+            for i in range(0, ROWS, 4):
+                r0, r1, r2, r3 = r[i], r[i + 1], r[i + 2], r[i + 3]
+                h[0, c[i]] += r0
+                h[1, c[i + 1]] += r1
+                h[2, c[i + 2]] += r2
+                h[3, c[i + 3]] += r3
+                g[0, d[i]] += r0
+                g[1, d[i + 1]] += r1
+                g[2, d[i + 2]] += r2
+                g[3, d[i + 3]] += r3
+        for code in range(256):
+            out[j, code] = h[0, code] + h[1, code] + h[2, code] + h[3, code]
+            out[k, code] = g[0, code] + g[1, code] + g[2, code] + g[3, code]
 
 
 # -- dense matrices --------------------------------------------------------------------------------------------------------------
@@ -176,31 +190,31 @@ def table_histograms(begin, end, codes, features, residual, out):
 _FAST = {"reassoc", "contract", "nsz", "arcp"}  # reordering only: NaN and infinity stay what they are
 
 
+# Rows are read as X[i, j], not by names of their own: a view counts its references, which takes as long as fifty values.
+
+
 @jit(fastmath=_FAST, error_model="numpy")
 def _dot(X, shift, raw, i, rows, out):
     """Products of the centred rows i .. i + rows (at most 8) with ``raw``: eight at once read ``raw`` and ``shift`` once."""
     m = X.shape[1]
     if rows == 8:
-        x0, x1, x2, x3 = X[i], X[i + 1], X[i + 2], X[i + 3]
-        x4, x5, x6, x7 = X[i + 4], X[i + 5], X[i + 6], X[i + 7]
         s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = shift[0] * 0
         for j in range(m):
             b, c = raw[j], shift[j]
-            s0 += b * (x0[j] - c)
-            s1 += b * (x1[j] - c)
-            s2 += b * (x2[j] - c)
-            s3 += b * (x3[j] - c)
-            s4 += b * (x4[j] - c)
-            s5 += b * (x5[j] - c)
-            s6 += b * (x6[j] - c)
-            s7 += b * (x7[j] - c)
+            s0 += b * (X[i, j] - c)
+            s1 += b * (X[i + 1, j] - c)
+            s2 += b * (X[i + 2, j] - c)
+            s3 += b * (X[i + 3, j] - c)
+            s4 += b * (X[i + 4, j] - c)
+            s5 += b * (X[i + 5, j] - c)
+            s6 += b * (X[i + 6, j] - c)
+            s7 += b * (X[i + 7, j] - c)
         out[0], out[1], out[2], out[3], out[4], out[5], out[6], out[7] = s0, s1, s2, s3, s4, s5, s6, s7
     else:
         for a in range(rows):
-            x = X[i + a]
             s = shift[0] * 0
             for j in range(m):
-                s += raw[j] * (x[j] - shift[j])
+                s += raw[j] * (X[i + a, j] - shift[j])
             out[a] = s
 
 
@@ -211,32 +225,38 @@ def _accumulate(X, shift, residual, i, rows, out):
     if rows == 8:
         r0, r1, r2, r3 = residual[0], residual[1], residual[2], residual[3]
         r4, r5, r6, r7 = residual[4], residual[5], residual[6], residual[7]
-        x0, x1, x2, x3 = X[i], X[i + 1], X[i + 2], X[i + 3]
-        x4, x5, x6, x7 = X[i + 4], X[i + 5], X[i + 6], X[i + 7]
         total = r0 + r1 + r2 + r3 + r4 + r5 + r6 + r7
         for j in range(m):
-            s = r0 * x0[j] + r1 * x1[j] + r2 * x2[j] + r3 * x3[j] + r4 * x4[j] + r5 * x5[j] + r6 * x6[j] + r7 * x7[j]
-            out[j] += s - total * shift[j]
+            first = (r0 * X[i, j] + r1 * X[i + 1, j]) + (r2 * X[i + 2, j] + r3 * X[i + 3, j])
+            last = (r4 * X[i + 4, j] + r5 * X[i + 5, j]) + (r6 * X[i + 6, j] + r7 * X[i + 7, j])
+            out[j] += (first + last) - total * shift[j]
     else:
         for a in range(rows):
-            r, x = residual[a], X[i + a]
             for j in range(m):
-                out[j] += r * (x[j] - shift[j])
+                out[j] += residual[a] * (X[i + a, j] - shift[j])
+
+
+@jit
+def _gather(X, columns, out, i, rows):
+    """Copy columns of the rows i .. i + rows: four at once read each position once."""
+    for a in range(i, i + rows - 3, 4):
+        for j in range(len(columns)):
+            c = columns[j]
+            out[a, j], out[a + 1, j], out[a + 2, j], out[a + 3, j] = X[a, c], X[a + 1, c], X[a + 2, c], X[a + 3, c]
+    for a in range(i + rows // 4 * 4, i + rows):
+        for j in range(len(columns)):
+            out[a, j] = X[a, columns[j]]
 
 
 @jit(fastmath=_FAST, error_model="numpy")
 def _fused_chunk(source, columns, target, X, shift, raw, constant, y, weight, kind, parameter, start, stop, out, sums):
     """One chunk of rows: gather columns of ``source`` (where there are any), scores, loss, gradient, in one read."""
-    m = X.shape[1]
     scores = np.empty(8, X.dtype)
     value, total = 0.0, 0.0
     for i in range(start, stop, 8):
         rows = min(8, stop - i)
         if columns.shape[0]:
-            for a in range(rows):
-                x, wide = target[i + a], source[i + a]
-                for j in range(m):
-                    x[j] = wide[columns[j]]
+            _gather(source, columns, target, i, rows)
         _dot(X, shift, raw, i, rows, scores)
         for a in range(rows):
             v, slope = loss_terms(kind, parameter, y[i + a, 0], scores[a] + constant)
@@ -295,64 +315,74 @@ def first_rows(begin, end, X, shift, weight, residual, partial):
         _first_chunk(X, shift, weight, residual, c * CHUNK, min(X.shape[0], (c + 1) * CHUNK), partial[c])
 
 
+_TOGETHER = 4  # chunks of one column that are read one after the other: short stretches of a column-major matrix are slow
+
+
 @jit(fastmath=_FAST, error_model="numpy")
-def _first_columns_chunk(X, shift, weight, residual, start, stop, out):
-    for j in range(X.shape[1]):
-        x, c = X[start:stop, j], shift[j]
-        w, r = weight[start:stop], residual[start:stop]
-        first = second = product = c * 0
-        for i in range(len(x)):
-            d = x[i] - c
-            first += w[i] * d
-            second += w[i] * d * d
-            product += r[i] * d
-        out[0, j], out[1, j], out[2, j] = first, second, product
+def _first_stretch(x, c, w, r, out):
+    first = second = product = c * 0
+    for i in range(len(x)):
+        d = x[i] - c
+        e = w[i] * d
+        first += e
+        second += e * d
+        product += r[i] * d
+    out[0], out[1], out[2] = first, second, product
 
 
 @jit
 def first_columns(begin, end, X, shift, weight, residual, partial):
     """:func:`first_rows` for a column-major matrix."""
-    for c in range(begin, end):
-        _first_columns_chunk(X, shift, weight, residual, c * CHUNK, min(X.shape[0], (c + 1) * CHUNK), partial[c])
+    n, m = X.shape
+    for together in range(begin, end, _TOGETHER):
+        for j in range(m):
+            for c in range(together, min(end, together + _TOGETHER)):
+                rows = slice(c * CHUNK, min(n, (c + 1) * CHUNK))
+                _first_stretch(X[rows, j], shift[j], weight[rows], residual[rows], partial[c, :, j])
 
 
 @jit(fastmath=_FAST, error_model="numpy")
-def _fused_columns_chunk(X, shift, raw, constant, y, weight, kind, parameter, start, stop, out, sums):
-    n = stop - start
-    scores = np.zeros(n, X.dtype)
-    for j in range(X.shape[1]):
-        x, c, b = X[start:stop, j], shift[j], raw[j]
-        if b != 0:
-            for i in range(n):
-                scores[i] += b * (x[i] - c)
-    value, total = 0.0, 0.0
-    for i in range(n):
-        v, slope = loss_terms(kind, parameter, y[start + i, 0], scores[i] + constant)
-        value += weight[start + i] * v
-        slope *= weight[start + i]
-        total += slope
-        scores[i] = slope
-    for j in range(X.shape[1]):
-        x, c = X[start:stop, j], shift[j]
-        s = c * 0
-        for i in range(n):
-            s += scores[i] * (x[i] - c)
-        out[j] = s
-    sums[0], sums[1] = value, total
+def _add_scores(x, c, b, scores):
+    for i in range(len(x)):
+        scores[i] += b * (x[i] - c)
+
+
+@jit(fastmath=_FAST, error_model="numpy")
+def _product(x, c, slopes):
+    s = c * 0
+    for i in range(len(x)):
+        s += slopes[i] * (x[i] - c)
+    return s
 
 
 @jit
 def fused_columns(begin, end, X, shift, raw, constant, y, weight, kind, parameter, partial, sums):
     """:func:`fused_rows` for a column-major matrix: two reads, in stretches of a column."""
-    for c in range(begin, end):
-        stop = min(X.shape[0], (c + 1) * CHUNK)
-        _fused_columns_chunk(X, shift, raw, constant, y, weight, kind, parameter, c * CHUNK, stop, partial[c], sums[c])
+    n, m = X.shape
+    for together in range(begin, end, _TOGETHER):
+        last = min(end, together + _TOGETHER)
+        scores = np.zeros((_TOGETHER, CHUNK), X.dtype)
+        for j in range(m):
+            if raw[j] != 0:
+                for c in range(together, last):
+                    _add_scores(X[c * CHUNK : min(n, (c + 1) * CHUNK), j], shift[j], raw[j], scores[c - together])
+        for c in range(together, last):
+            value, total = 0.0, 0.0
+            slopes = scores[c - together]
+            for i in range(c * CHUNK, min(n, (c + 1) * CHUNK)):
+                v, slope = loss_terms(kind, parameter, y[i, 0], slopes[i - c * CHUNK] + constant)
+                value += weight[i] * v
+                slope *= weight[i]
+                total += slope
+                slopes[i - c * CHUNK] = slope
+            sums[c, 0], sums[c, 1] = value, total
+        for j in range(m):
+            for c in range(together, last):
+                partial[c, j] = _product(X[c * CHUNK : min(n, (c + 1) * CHUNK), j], shift[j], scores[c - together])
 
 
 @jit
 def gather_rows(begin, end, X, columns, out):
     """Copy the chosen columns (uint32: no check for negative positions) of a row-major matrix."""
-    for i in range(begin, end):
-        x, row = X[i], out[i]
-        for j in range(len(columns)):
-            row[j] = x[columns[j]]
+    for i in range(begin, end, 4):
+        _gather(X, columns, out, i, min(4, end - i))

@@ -176,22 +176,28 @@ def encode(X: np.ndarray, knots: np.ndarray, even: bool, codes: np.ndarray, star
     n_bins = knots.shape[1] - 1
     steps = sublevels(n_bins)
     span = knots[:, -1] - knots[:, 0]
-    low = knots[:, 0].astype(X.dtype)
-    scale = np.where(span > 0, n_bins * steps / np.where(span > 0, span, 1.0), 0.0).astype(X.dtype)
+    scale = np.where(span > 0, n_bins * steps / np.where(span > 0, span, 1.0), 0.0)
+    line = knots[:, 0].astype(X.dtype), scale.astype(X.dtype), X.dtype.type(n_bins * steps)
     run = kernels.encode_even_columns if X.flags.f_contiguous else kernels.encode_even
-    missing = False
-    first = 0
-    while first < len(X):
-        b, lane = divmod(start + first, kernels.ROWS)
-        rows = X[first : first + kernels.ROWS - lane]
-        out = codes[b, :, lane:]
-        if even:
-            missing |= bool(run(rows, low, scale, X.dtype.type(n_bins * steps), out))
-        else:
-            kernels.encode_knots(rows, knots, steps, out)
-            missing |= bool((out[:, : len(rows)] == kernels.MISSING).any())
-        first += len(rows)
-    return missing
+    first_block, end_block = start // kernels.ROWS, -(-(start + len(X)) // kernels.ROWS)
+    missing = np.zeros(end_block - first_block, bool)
+
+    def encode_blocks(begin, end):
+        for b in range(begin, end):
+            first, stop = (max(0, (first_block + i) * kernels.ROWS - start) for i in (b, b + 1))
+            rows, block = X[first:stop], codes[first_block + b]
+            lane = (start + first) % kernels.ROWS
+            out = np.zeros_like(block) if lane else block  # kernels write whole words from the first lane on
+            if even:
+                missing[b] = run(rows, *line, out)
+            else:
+                kernels.encode_knots(rows, knots, steps, out)
+                missing[b] = (out[:, : len(rows)] == kernels.MISSING).any()
+            if lane:
+                block[:, lane : lane + len(rows)] = out[:, : len(rows)]
+
+    in_threads(encode_blocks, len(missing))
+    return bool(missing.any())
 
 
 def hat_basis(n_bins: int, missing: bool = False) -> np.ndarray:

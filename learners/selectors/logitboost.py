@@ -19,7 +19,7 @@ from ..common.validation import check_integer, check_real, number_to_keep
 from ..compilation import in_threads, jit
 from ..designs import kernels
 from ..designs.factory import make_design
-from ..designs.piecewise_linear import hat_basis, sublevels
+from ..designs.piecewise_linear import encode, hat_basis
 from ..designs.responses import even_knots
 from ..designs.sparse import canonical
 from ..objective.losses import Loss, check_bounded, check_curvature
@@ -121,18 +121,21 @@ class TableLearners:
         self.n_samples = len(X)
         self.basis = np.eye(256, n_bins) if response == "constant" else hat_basis(n_bins)  # at every code
         self.products = (self.basis[:, :, None] * self.basis[:, None, :]).reshape(256, -1)
-        self.codes = np.zeros((1, X.shape[1], -(-len(X) // 4) * 4), np.uint8)
+        self.codes = np.zeros((-(-len(X) // kernels.ROWS), X.shape[1], kernels.ROWS), np.uint8)
         if response == "constant":
-            for knots, x, codes in zip(self.knots, X.T, self.codes[0]):
-                codes[: len(x)] = np.searchsorted(knots[1:-1], x, side="right")
+            for j, (knots, x) in enumerate(zip(self.knots, X.T, strict=True)):
+                self.codes[:, j] = self._in_blocks(np.searchsorted(knots[1:-1], x, side="right"))
         else:
-            kernels.encode_knots(np.asarray(X), self.knots, sublevels(n_bins), self.codes[0])
+            encode(np.asarray(X), self.knots, False, self.codes)
+
+    def _in_blocks(self, column):
+        padded = np.zeros((len(self.codes), kernels.ROWS))
+        padded.ravel()[: self.n_samples] = column
+        return padded
 
     def _histograms(self, column, features):
         out = np.empty((len(features), 256))
-        padded = np.zeros((1, self.codes.shape[2]))
-        padded[0, : self.n_samples] = column
-        in_threads(kernels.table_histograms, (len(features) + 1) // 2, self.codes, features, padded, out)
+        in_threads(kernels.table_histograms, (len(features) + 1) // 2, self.codes, features, self._in_blocks(column), out)
         return out
 
     def _solve(self, g, h, features):
@@ -150,7 +153,7 @@ class TableLearners:
     def step(self, g, h, feature):
         """Response of one feature: scores (n, q) to add, and its parameters (q, width)."""
         parameters = np.stack([self._solve(g[:, q], h[:, q], np.array([feature]))[0][0] for q in range(g.shape[1])])
-        return (self.basis @ parameters.T)[self.codes[0, feature, : self.n_samples]], parameters
+        return (self.basis @ parameters.T)[self.codes[:, feature].ravel()[: self.n_samples]], parameters
 
 
 class LogitBoostClassifier(SelectingClassifier):

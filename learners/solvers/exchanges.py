@@ -107,6 +107,8 @@ def unit_columns(offsets: np.ndarray, units: np.ndarray) -> np.ndarray:
     >>> unit_columns(np.array([0, 2, 3, 6]), np.array([2, 0]))
     array([3, 4, 5, 0, 1])
     """
+    if offsets[-1] == len(offsets) - 1:
+        return units
     return np.concatenate([np.arange(offsets[u], offsets[u + 1]) for u in units])
 
 

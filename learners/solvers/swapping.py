@@ -316,15 +316,14 @@ def polish(
 
 def columns_of(Z, offsets, units):
     """Columns of the units in double precision."""
-    columns = units if len(offsets) - 1 == Z.shape[1] else unit_columns(offsets, units)
-    return np.take(Z, columns, axis=1).astype(np.float64, copy=False)
+    return np.take(Z, unit_columns(offsets, units), axis=1).astype(np.float64, copy=False)
 
 
 def _move(theta, offsets, old, new):
     """Coefficients for the new support: those of the units that stay, zero for the others."""
-    blocks = dict(zip(old.tolist(), np.split(theta, np.cumsum(np.diff(offsets)[old])[:-1]), strict=True))
-    empty = theta[:0]
-    return np.concatenate([blocks.get(u, np.zeros((offsets[u + 1] - offsets[u], theta.shape[1]))) for u in new.tolist()] or [empty])
+    every = np.zeros((offsets[-1], theta.shape[1]))
+    every[unit_columns(offsets, old)] = theta
+    return every[unit_columns(offsets, new)]
 
 
 def _strongest(theta, offsets, units, count, fixed):

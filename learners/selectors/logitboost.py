@@ -7,6 +7,7 @@ wins. For the logistic loss that is the weighted least squares fit of the workin
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -113,29 +114,33 @@ class LinearLearners:
         return x * parameters[:, 1] + parameters[:, 0], parameters
 
 
-class TableLearners:
-    """f constant in each of ``n_bins`` bins, with the bins as codes, or linear between knots, with codes as in ``kernels``."""
+def in_blocks(column: np.ndarray) -> np.ndarray:
+    """A column (n,) in blocks of rows (n_blocks, ROWS), zeros behind it."""
+    padded = np.zeros((-(-len(column) // kernels.ROWS), kernels.ROWS), column.dtype)
+    padded.ravel()[: len(column)] = column
+    return padded
 
-    def __init__(self, X, n_bins: int, response: str):
-        self.knots = even_knots(X.min(axis=0), X.max(axis=0), n_bins)
-        self.n_samples = len(X)
-        self.basis = np.eye(256, n_bins) if response == "constant" else hat_basis(n_bins)  # at every code
-        self.products = (self.basis[:, :, None] * self.basis[:, None, :]).reshape(256, -1)
-        self.codes = np.zeros((-(-len(X) // kernels.ROWS), X.shape[1], kernels.ROWS), np.uint8)
-        if response == "constant":
-            for j, (knots, x) in enumerate(zip(self.knots, X.T, strict=True)):
-                self.codes[:, j] = self._in_blocks(np.searchsorted(knots[1:-1], x, side="right"))
-        else:
-            encode(np.asarray(X), self.knots, False, self.codes)
 
-    def _in_blocks(self, column):
-        padded = np.zeros((len(self.codes), kernels.ROWS))
-        padded.ravel()[: self.n_samples] = column
-        return padded
+class CodeLearners:
+    """Functions of the codes of features.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n_blocks, m, ROWS), uint8
+        Codes as in ``kernels``.
+    n_samples : int
+        Rows; the last block may have more places.
+    basis : ndarray of shape (256, width)
+        Values of the basis at every code: a weak learner is a sum of these.
+    """
+
+    def __init__(self, codes: np.ndarray, n_samples: int, basis: np.ndarray):
+        self.codes, self.n_samples, self.basis = codes, n_samples, basis
+        self.products = (basis[:, :, None] * basis[:, None, :]).reshape(256, -1)
 
     def _histograms(self, column, features):
         out = np.empty((len(features), 256))
-        in_threads(kernels.table_histograms, (len(features) + 1) // 2, self.codes, features, self._in_blocks(column), out)
+        in_threads(kernels.table_histograms, (len(features) + 1) // 2, self.codes, features, in_blocks(column), out)
         return out
 
     def _solve(self, g, h, features):
@@ -154,6 +159,92 @@ class TableLearners:
         """Response of one feature: scores (n, q) to add, and its parameters (q, width)."""
         parameters = np.stack([self._solve(g[:, q], h[:, q], np.array([feature]))[0][0] for q in range(g.shape[1])])
         return (self.basis @ parameters.T)[self.codes[:, feature].ravel()[: self.n_samples]], parameters
+
+
+class TableLearners(CodeLearners):
+    """f constant in each of ``n_bins`` bins, with the bins as codes, or linear between knots, with codes as in ``kernels``."""
+
+    def __init__(self, X, n_bins: int, response: str):
+        self.knots = even_knots(X.min(axis=0), X.max(axis=0), n_bins)
+        codes = np.zeros((-(-len(X) // kernels.ROWS), X.shape[1], kernels.ROWS), np.uint8)
+        if response == "constant":
+            for j, (knots, x) in enumerate(zip(self.knots, X.T, strict=True)):
+                codes[:, j] = in_blocks(np.searchsorted(knots[1:-1], x, side="right"))
+        else:
+            encode(np.asarray(X), self.knots, False, codes)
+        super().__init__(codes, len(X), np.eye(256, n_bins) if response == "constant" else hat_basis(n_bins))
+
+
+@dataclass(frozen=True)
+class Boosted:
+    """What :func:`boost` returns: the feature of each weak learner, the loss before and after each, the sum of the weak learners'
+    parameters by feature, and the constant (q,) that it started from.
+    """
+
+    rounds: list[int]
+    curve: list[float]
+    responses: dict[int, np.ndarray]
+    constant: np.ndarray
+
+
+def boost(
+    learners: Any,
+    n_features: int,
+    y: np.ndarray,
+    loss: Loss,
+    weight: np.ndarray,
+    *,
+    k: int,
+    n_rounds: int,
+    subsample: float = 1.0,
+    learning_rate: float = 1.0,
+    random_state=None,
+) -> Boosted:
+    """Boost: add the weak learner that lowers the quadratic model of the loss most, until a (k + 1)-th feature would come in.
+
+    Parameters
+    ----------
+    learners : object
+        ``gains(g, h, features)`` (f,) and ``step(g, h, feature)``, scores to add (n, q) and parameters, for gradients and
+        curvatures (n, q), as :class:`CodeLearners` has them.
+    n_features : int
+        Features that ``learners`` knows.
+    y, weight : ndarray of shape (n, q) and (n,)
+        Encoded targets, and sample weights with sum one.
+    loss : Loss
+        With a bounded curvature.
+    k, n_rounds, subsample, learning_rate, random_state
+        As in :class:`LogitBoostClassifier`.
+    """
+    rng = check_random_state(random_state)
+    everything = np.arange(n_features)
+    n_tried = max(1, round(subsample * n_features))
+    constant = loss.best_constant(y, weight)
+    scores = np.tile(constant, (len(y), 1))
+    value = loss.value(y, scores, weight)
+    curve, rounds = [value], []
+    responses: dict[int, Any] = {}
+    for _ in range(n_rounds):
+        g = loss.gradient(y, scores, weight)
+        h = np.maximum(loss.curvature(y, scores, weight), _LEAST_CURVATURE * loss.max_curvature * weight[:, None])
+        tried = everything if n_tried == len(everything) else np.sort(rng.choice(everything, n_tried, replace=False))
+        feature = int(tried[np.argmax(learners.gains(g, h, tried))])
+        if feature not in responses and len(responses) == k:
+            break
+        step, parameters = learners.step(g, h, feature)
+        rate = learning_rate
+        for _ in range(_HALVINGS):
+            new_value = loss.value(y, scores + rate * step, weight)
+            if new_value <= value:
+                break
+            rate *= 0.5
+        else:
+            break  # not even a small step goes downhill
+        scores, value = scores + rate * step, new_value
+        responses[feature] = responses.get(feature, 0.0) + rate * parameters
+        rounds.append(feature)
+        curve.append(value)
+    return Boosted(rounds, curve, responses, constant)
 
 
 class LogitBoostClassifier(SelectingClassifier):
@@ -251,40 +342,15 @@ class LogitBoostClassifier(SelectingClassifier):
         check_bounded(loss)
         check_curvature(loss)
         k = number_to_keep(self.n_features_to_select, X.shape[1])
-        rng = check_random_state(self.random_state)
         used = weight > 0
         if not used.all():  # rows without weight must not stretch the bins
             X, y, weight = X[used], y[used], weight[used]
         learners: Any = LinearLearners(X, weight) if self.response == "linear" else TableLearners(X, self.n_bins, self.response)
-        everything = np.arange(X.shape[1])
-        n_tried = max(1, round(self.subsample * X.shape[1]))
-        constant = loss.best_constant(y, weight)
-        scores = np.tile(constant, (len(y), 1))
-        value = loss.value(y, scores, weight)
-        curve, rounds = [value], []
-        responses: dict[int, Any] = {}
-        for _ in range(self.n_rounds):
-            g = loss.gradient(y, scores, weight)
-            h = np.maximum(loss.curvature(y, scores, weight), _LEAST_CURVATURE * loss.max_curvature * weight[:, None])
-            tried = everything if n_tried == len(everything) else np.sort(rng.choice(everything, n_tried, replace=False))
-            feature = int(tried[np.argmax(learners.gains(g, h, tried))])
-            if feature not in responses and len(responses) == k:
-                break
-            step, parameters = learners.step(g, h, feature)
-            rate = self.learning_rate
-            for _ in range(_HALVINGS):
-                new_value = loss.value(y, scores + rate * step, weight)
-                if new_value <= value:
-                    break
-                rate *= 0.5
-            else:
-                break  # not even a small step goes downhill
-            scores, value = scores + rate * step, new_value
-            responses[feature] = responses.get(feature, 0.0) + rate * parameters
-            rounds.append(feature)
-            curve.append(value)
+        limits = {"k": k, "n_rounds": self.n_rounds, "subsample": self.subsample, "learning_rate": self.learning_rate}
+        boosted = boost(learners, X.shape[1], y, loss, weight, **limits, random_state=self.random_state)
+        rounds, responses, constant = boosted.rounds, boosted.responses, boosted.constant
         self.rounds_ = np.array(rounds, dtype=int)
-        self.loss_curve_ = np.array(curve)
+        self.loss_curve_ = np.array(boosted.curve)
         self.n_iter_ = len(rounds)
         kept = np.array(sorted(responses), dtype=int)
         width = 2 if self.response == "linear" else learners.basis.shape[1]

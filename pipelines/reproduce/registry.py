@@ -34,6 +34,8 @@ TABLES: dict[str, tuple[str, str, str]] = {
     "kernel-simulated": ("kernels.tables", "kernel_simulated", "XOR, rings, parity: Ma (thesis), section 4.2, and other kernels"),
     "kernel-real": ("kernels.tables", "kernel_real", "Madelon, Ionosphere: Ma (thesis), section 4.2"),
     "motion-table": (".motion.paper_table", "motion_table", "motion segmentation: Barbu et al. (2014), Table 5"),
+    "faces-curves": ("faces.curves", "faces_curves", "five learners on the same windows: Barbu et al. (2017), Figure 7"),
+    "faces-modes": ("faces.curves", "faces_modes", "modes of search of face keypoints: Barbu et al. (2014), Table 4"),
     "online-tables": ("online", "online_tables", "sparse online learners: Ma (thesis), Tables 3.2 to 3.4"),
 }
 
@@ -61,6 +63,8 @@ FIGURES: dict[str, tuple[str, str, str]] = {
     "online-sparsity": ("online", "sparsity", "Ma (thesis), Figure 3.3"),
     "online-error": ("online", "error", "Ma (thesis), Figure 3.4"),
     "motion-table": ("motion", "cumulative", "Barbu et al. (2014), Figure 9"),
+    "faces-curves": ("faces", "learners", "Barbu et al. (2014), Figure 5; (2017), Figure 7"),
+    "faces-modes": ("faces", "modes", "Barbu et al. (2014), Figure 7"),
     "pets-keypoints": ("photographs", "keypoints", "Ma (thesis), Figures 4.4 and 4.5"),
 }
 

@@ -187,6 +187,15 @@ class ClassifierTraining:
         say(f"{keypoint}: done in {since(started)}")
         return detector
 
+    def mined_rows(self, keypoint: str) -> tuple[Windows, Windows, Windows, Windows]:
+        """Windows of a training that :meth:`train` has finished: positives, held-out positives, random and all negatives."""
+        path = self.job.checkpoint(f"{self.stage}.rows", keypoint)
+        kept = read_part(path, ROWS, {"keypoint": keypoint, **self.job.describe(self.stage)})
+        if kept is None:
+            raise ValueError(f"{path}: no such file; expected the checkpoint of a training")
+        positives, reference, ordinary = self._first_rows(keypoint)
+        return positives, reference, ordinary, self._read_rows(path, *kept)[0]
+
     def _first_rows(self, keypoint: str) -> tuple[Windows, Windows, Windows]:
         """Positives, held-out positives, and random negatives."""
         s, candidates = self.settings, self.candidates(keypoint)

@@ -1,0 +1,37 @@
+"""Figures 5 and 7 of Barbu et al. (2014), Figure 7 of Barbu et al. (2017): precision and recall of face keypoints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from ...faces.evaluate import TOLERANCES
+from ..faces.curves import curves_of, modes_of
+
+
+def learners(data_dir=None, **options: Any) -> Figure:
+    """Figure 5 of Barbu et al. (2014), Figure 7 of Barbu et al. (2017): learners on the same windows."""
+    return _curves(curves_of(data_dir, **options))
+
+
+def modes(data_dir=None, **options: Any) -> Figure:
+    """Figure 7 of Barbu et al. (2014): the modes of search."""
+    return _curves(modes_of(data_dir, **options))
+
+
+def _curves(cells: list[dict[str, Any]]) -> Figure:
+    """A row per keypoint, a column per tolerance."""
+    keypoints = list(dict.fromkeys(cell["data"] for cell in cells))
+    figure = Figure(figsize=(10, 4.5 * len(keypoints)), layout="constrained")
+    for axes, keypoint in zip(figure.subplots(len(keypoints), 2, squeeze=False), keypoints, strict=True):
+        for ax, at in zip(axes, TOLERANCES, strict=True):
+            for cell in cells:
+                curve = cell["curves"][str(at)]
+                if cell["data"] == keypoint:
+                    ax.plot([0.0, *curve["recall"]], [1.0, *curve["precision"]], label=f"{cell['method']}, AP {curve['ap']:.3f}")
+            ax.set(xlim=(0, 1), ylim=(0, 1.01), xlabel="recall", ylabel="precision")
+            ax.set_title(f"{keypoint}, within {100 * at:.0f}% of the inter-eye distance", fontsize=10)
+            ax.grid(alpha=0.3)
+            ax.legend(loc="lower left", fontsize=8)
+    return figure

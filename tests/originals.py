@@ -36,6 +36,27 @@ def write_ionosphere(folder, X, y):
     _parent(folder / "ionosphere.data").write_text("\n".join(rows) + "\n")
 
 
+def write_secom(folder, X, y):
+    """Missing numbers are NaN; the labels have times beside them."""
+    rows = [" ".join("NaN" if np.isnan(v) else f"{v:.4f}" for v in row) for row in X]
+    _parent(folder / "secom.data").write_text("\n".join(rows) + "\n")
+    labels = [f'{label} "19/07/2008 {i // 60 % 24:02d}:{i % 60:02d}:00"' for i, label in enumerate(y)]
+    (folder / "secom_labels.data").write_text("\n".join(labels) + "\n")
+
+
+def write_farm_ads(folder, X, y):
+    """Columns from 0, all values 1."""
+    dump_svmlight_file(X, y, str(_parent(folder / "farm-ads-vect")), zero_based=True)
+
+
+def write_newsgroups(folder, parts):
+    """Texts by part ("train", "test") and newsgroup."""
+    for part, groups in parts.items():
+        for group, texts in groups.items():
+            for number, text in enumerate(texts):
+                _parent(folder / f"20news-bydate-{part}" / group / f"{60_000 + number}").write_bytes(text.encode("latin-1"))
+
+
 def write_usps(folder, train, test):
     for part, (X, digits) in {"train": train, "test": test}.items():
         lines = [f"{d:.4f} " + " ".join(f"{v:.4f}" for v in row) + " \n" for row, d in zip(X, digits)]

@@ -48,6 +48,9 @@ DATA_SETS = {
     "ionosphere": DataSet(
         "tables.ionosphere", "UCI: ionosphere.data", "annealed reproduce sdist-real --data DATA --set ionosphere"
     ),
+    "secom": DataSet("tables.secom", "UCI: secom.data, secom_labels.data", "annealed reproduce sdist-real --data DATA --set secom"),
+    "farm_ads": DataSet("tables.farm_ads", "UCI: farm-ads-vect", "annealed reproduce mslr-real --data DATA --set farm_ads"),
+    "pcmac": DataSet("tables.pcmac", "20news-bydate.tar.gz, unpacked", "annealed reproduce online-tables --data DATA --set pcmac"),
     "usps": DataSet("tables.usps", "ESL's web page: zip.train.gz, zip.test.gz", f"{_TABLE} usps"),
     "leukemia": DataSet(
         "tables.leukemia", "ALLAML.mat of scikit-feature, or LIBSVM's leu and leu.t", "annealed reproduce mslr-leukemia --data DATA"

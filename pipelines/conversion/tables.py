@@ -1,4 +1,4 @@
-"""Tables of two classes or more: NIPS 2003, UCI, the digits of ESL, LIBSVM."""
+"""Tables of two classes or more: NIPS 2003, UCI, the digits of ESL, LIBSVM, newsgroups."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
-from sklearn.model_selection import train_test_split
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.model_selection import GroupShuffleSplit, train_test_split
 
 from ..reproduce.datasets import save_set
 from .files import find_file, numbers, open_file
@@ -17,6 +18,8 @@ _N_COLUMNS = {"arcene": 10_000, "dexter": 20_000, "dorothea": 100_000, "gisette"
 _SPARSE = {"dexter", "dorothea"}
 _LEUKEMIA_TRAIN = 38  # of 72 patients, the first in the published order
 _IONOSPHERE_TRAIN = 200  # of 351 rows, the first: the split of the authors
+_N_SECOM = 590
+_NEWSGROUPS = {1: "comp.sys.ibm.pc.hardware", -1: "comp.sys.mac.hardware"}
 
 
 def nips2003(source: Path, folder: Path, name: str) -> list[str]:
@@ -88,8 +91,57 @@ def ionosphere(source: Path, folder: Path, name: str) -> list[str]:
     return []
 
 
+def secom(source: Path, folder: Path, name: str) -> list[str]:
+    """590 measurements, some missing, and pass (-1) or fail (+1) with a time; divided by us, three quarters to train."""
+    X = numbers(find_file(source, "secom.data"), n_columns=_N_SECOM)
+    path = find_file(source, "secom_labels.data")
+    with open_file(path) as lines:
+        labels = [line.split()[0] for line in lines if line.strip()]
+    if len(labels) != len(X) or not set(labels) <= {"-1", "1"}:
+        raise ValueError(f"{path}: {len(labels)} labels {sorted(set(labels))[:5]}, expected -1 or 1 for {len(X)} rows")
+    y = np.array(labels, dtype=int)
+    train, test = (np.sort(part) for part in train_test_split(np.arange(len(y)), test_size=0.25, stratify=y, random_state=0))
+    save_set(folder, name, (X[train], y[train]), (X[test], y[test]))
+    return ["rows were divided by our own seed; sdist-real joins and divides them anew"]
+
+
+def farm_ads(source: Path, folder: Path, name: str) -> list[str]:
+    """Words of 4,143 advertisements, accepted (+1) or not; divided by us, rows with the same words on one side."""
+    path = source if source.is_file() else find_file(source, "farm-ads-vect")
+    X, y = _svmlight(path, zero_based="auto")
+    if set(np.unique(y)) != {-1, 1}:
+        raise ValueError(f"{path}: labels {np.unique(y)[:5].tolist()}, expected -1 and 1")
+    X.sort_indices()
+    _, same = np.unique([row.indices.tobytes() + row.data.tobytes() for row in X], return_inverse=True)
+    ((train, test),) = GroupShuffleSplit(n_splits=1, test_size=0.2, random_state=0).split(X, groups=same)
+    save_set(folder, name, (X[train], y[train]), (X[test], y[test]))
+    return [f"{len(train)} rows to train on, {len(test)} to test; {len(y) - same.max() - 1} rows have the words of another"]
+
+
+def pcmac(source: Path, folder: Path, name: str) -> list[str]:
+    """Word counts of two newsgroups on PC (+1) and Mac hardware, divided by date by their distributor."""
+    parts = {part: _newsgroups(source, f"20news-bydate-{part}") for part in ("train", "test")}
+    words = CountVectorizer(dtype=np.int16).fit(parts["train"][0])
+    save_set(folder, name, *((words.transform(texts), labels) for texts, labels in parts.values()))
+    return [f"{len(words.vocabulary_)} words of the training texts; the pages' copy has other ones (26,214)"]
+
+
+def _newsgroups(source: Path, part: str) -> tuple[list[str], np.ndarray]:
+    texts: list[str] = []
+    labels: list[int] = []
+    for label, group in _NEWSGROUPS.items():
+        below = [path for path in source.rglob(group) if path.is_dir() and path.parent.name == part]
+        files = sorted(path for folder in below for path in folder.iterdir() if path.is_file())
+        if not files:
+            raise ValueError(f"{source}: no {part}/{group} in it or below; expected the folders of 20news-bydate.tar.gz")
+        texts += [path.read_text(encoding="latin-1") for path in files]
+        labels += [label] * len(files)
+    return texts, np.array(labels)
+
+
 def usps(source: Path, folder: Path, name: str) -> list[str]:
     """A digit and 256 grey values in each row; 7 (-1) and 9 (+1) also by themselves."""
+
     def rows(part: str) -> tuple[np.ndarray, np.ndarray]:
         path = find_file(source, f"zip.{part}")
         table = numbers(path, n_columns=257)
@@ -174,9 +226,9 @@ def _libsvm_pair(path: Path):
     return (X, y), (X_test, y_test)
 
 
-def _svmlight(path: Path):
+def _svmlight(path: Path, zero_based: bool | str = False):
     try:
         with open_file(path, "rb") as lines:
-            return load_svmlight_file(lines, dtype=np.float32, zero_based=False)
+            return load_svmlight_file(lines, dtype=np.float32, zero_based=zero_based)
     except (ValueError, OSError, EOFError) as error:
         raise ValueError(f"{path}: not a LIBSVM file ({' '.join(str(error).split())[:100]})") from None

@@ -16,7 +16,7 @@ from ..common.data_folder import data_folder
 
 KNOWN_SETS = (
     "arcene", "dexter", "dorothea", "farm_ads", "gisette", "gisette_valid", "ionosphere", "leukemia", "madelon", "pcmac",
-    "secom_partial", "usps", "usps_7v9",
+    "secom", "secom_partial", "usps", "usps_7v9",
 )  # fmt: skip
 HALVES = ("train", "test")
 

@@ -13,12 +13,15 @@ from annealed.vision import read_sequences
 from helpers import rigid_motions, run
 from originals import (
     write_allaml,
+    write_farm_ads,
     write_ionosphere,
     write_letor,
     write_libsvm,
     write_lightgbm,
+    write_newsgroups,
     write_nips2003,
     write_ordonez,
+    write_secom,
     write_truth,
     write_usps,
     zip_tree,
@@ -79,6 +82,44 @@ def test_ionosphere(tmp_path):
     np.testing.assert_allclose(np.vstack([train_X, test_X]), X, atol=1e-6)
     np.testing.assert_array_equal(np.concatenate([train_y, test_y]), y)
     assert len(train_y) == 200
+
+
+def test_secom(tmp_path):
+    X = np.where(RNG.random((24, 590)) < 0.1, np.nan, RNG.normal(size=(24, 590)).round(3))
+    y = np.where(np.arange(24) % 4 == 0, 1, -1)
+    write_secom(tmp_path / "down", X, y)
+    convert("secom", tmp_path / "down", tmp_path / "data")
+    train_X, train_y, test_X, test_y = load_set("secom", tmp_path / "data")
+    assert len(train_y) == 18 and sorted({*train_y, *test_y}) == [-1, 1] and (test_y > 0).any()
+    found = np.vstack([train_X, test_X])
+    np.testing.assert_allclose(found[np.argsort(found[:, 1])], X[np.argsort(X[:, 1])], atol=1e-5)
+    (tmp_path / "down" / "secom_labels.data").write_text('0 "19/07/2008 11:55:00"\n')
+    with pytest.raises(ValueError, match=r"secom_labels\.data: 1 labels \['0'\], expected -1 or 1 for 24 rows"):
+        convert("secom", tmp_path / "down", tmp_path / "other")
+
+
+def test_farm_ads_keeps_equal_rows_together(tmp_path):
+    X = sparse(10, 60, ones=True)[0]
+    X, y = sp.vstack([X, X, X], format="csr"), np.tile(signs(10), 3)
+    write_farm_ads(tmp_path / "down", X, y)
+    _, notes = convert("farm_ads", tmp_path / "down", tmp_path / "data")
+    train_X, train_y, test_X, test_y = load_set("farm_ads", tmp_path / "data")
+    rows = [{row.tobytes() for row in part.toarray()} for part in (train_X, test_X)]
+    assert len(test_y) == 6 and len(train_y) == 24 and not rows[0] & rows[1] and "20 rows have" in notes[0]
+    assert rows[0] | rows[1] == {row.tobytes() for row in X.toarray()}
+
+
+def test_pcmac_of_the_newsgroups(tmp_path):
+    pc, mac = "comp.sys.ibm.pc.hardware", "comp.sys.mac.hardware"
+    train = {pc: ["ISA bus bus", "caf\xe9 isa"], mac: ["nubus", "Quadra nubus"], "rec.autos": ["car"]}
+    write_newsgroups(tmp_path / "down", {"train": train, "test": {pc: ["isa vesa"], mac: ["quadra"]}})
+    convert("pcmac", tmp_path / "down", tmp_path / "data")
+    X, y, X_test, y_test = load_set("pcmac", tmp_path / "data")
+    assert y.tolist() == [1, 1, -1, -1] and y_test.tolist() == [1, -1]
+    assert X.toarray().tolist() == [[2, 0, 1, 0, 0], [0, 1, 1, 0, 0], [0, 0, 0, 1, 0], [0, 0, 0, 1, 1]]
+    assert X_test.toarray().tolist() == [[0, 0, 1, 0, 0], [0, 0, 0, 0, 1]]
+    with pytest.raises(ValueError, match=r"no 20news-bydate-train/comp\.sys\.ibm\.pc\.hardware in it or below"):
+        convert("pcmac", tmp_path / "data", tmp_path / "other")
 
 
 def test_usps(tmp_path):

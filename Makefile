@@ -1,6 +1,8 @@
 # Two commands: `make demo` shows the main job, `make test` shows that it works.
 PYTHON ?= python3
 BIN := .venv/bin
+# Tests run in as many processes as there are cores, up to four; the tests of a file stay together and share what they made.
+IN_PARALLEL := -n auto --maxprocesses 4 --dist loadfile
 
 .PHONY: demo test docs test-torch test-oldest test-newest campaign release-check
 demo: .venv/installed
@@ -8,7 +10,7 @@ demo: .venv/installed
 	@echo "The picture with the keypoints: demo.png"
 
 test: .venv/installed-test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(IN_PARALLEL)
 
 # The documentation site: build/site/index.html. It runs the examples of the gallery.
 docs: .venv/installed-docs
@@ -27,13 +29,13 @@ test-oldest:
 	$(PYTHON) -m venv --clear .venv/oldest
 	$(PYTHON) .ci/oldest.py > .venv/oldest/constraints.txt
 	.venv/oldest/bin/python -m pip install --quiet --constraint .venv/oldest/constraints.txt ".[test]"
-	.venv/oldest/bin/python -m pytest
+	.venv/oldest/bin/python -m pytest $(IN_PARALLEL)
 
 # All tests on the newest releases that pip finds, pre-releases excepted. PYTHON names another Python.
 test-newest:
 	$(PYTHON) -m venv --clear .venv/newest
 	.venv/newest/bin/python -m pip install --quiet --upgrade --upgrade-strategy eager ".[test]"
-	.venv/newest/bin/python -m pytest
+	.venv/newest/bin/python -m pytest $(IN_PARALLEL)
 
 # The trials of docs/reliability.md: damaged files, killed commands, full disks, laws of the estimators. About 20 minutes.
 campaign: .venv/installed-test

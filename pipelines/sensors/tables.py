@@ -20,6 +20,7 @@ from .simulation import simulate_home
 from .train import SELECTION_KINDS
 
 N_TRUE = 10
+N_DAYS = 10  # of training, and as many of test
 
 
 def sensors_simulated(
@@ -65,7 +66,7 @@ def sensors_simulated(
                 pairs = [(home["objective"], rival["objective"]) for home, rival in zip(homes, found[other], strict=True)]
                 row[f"at_most_{other}"] = sum(own <= rival * (1 + 1e-6) for own, rival in pairs)
         rows.append(row)
-    settings = {"seeds": list(range(runs)), "training_days": 10, "test_days": 10, "minutes": 600, "k": N_TRUE}
+    settings = {"seeds": list(range(runs)), "training_days": N_DAYS, "test_days": N_DAYS, "minutes": 600, "k": N_TRUE}
     return {"name": "sensors-simulated", "settings": settings, "rows": rows}
 
 
@@ -108,8 +109,8 @@ def sensors(
 
 
 def _simulated_cell(method: str, seed: int) -> dict[str, Any]:
-    home = simulate_home(random_state=seed)
-    train, test = home.part(range(10)), home.part(range(10, 20))
+    home = simulate_home(2 * N_DAYS, random_state=seed)
+    train, test = home.part(range(N_DAYS)), home.part(range(N_DAYS, 2 * N_DAYS))
     n_sensors = home.on.shape[1]
     start = time.process_time()
     shrunk_error = None

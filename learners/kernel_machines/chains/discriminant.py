@@ -107,7 +107,7 @@ def _add(kernel, source, pair, sign):
 
 @jit
 def _run(XT, positive, atoms, prior, table, cumulative, n_iter, burn_in, rng, kept, trace, counts):
-    n_rows, size = XT.shape[1], 0
+    n_rows, size = XT.shape[1], np.int64(0)  # not a literal, for which all that is called would be compiled a second time
     columns, omega = np.zeros(prior.max_order, np.int64), np.zeros(prior.max_order)
     kernel, proposed = np.zeros((n_rows, n_rows)), np.zeros((n_rows, n_rows))
     phase, pair = np.zeros(n_rows), np.zeros((2, n_rows))

@@ -115,6 +115,7 @@ def run_chain(
     gram.target[:] = y - 0.5 if likelihood == LOGISTIC else y
     cumulative = np.cumsum(probabilities)
     mode = (likelihood, greedy, n_iter, burn_in)
+    y = np.ascontiguousarray(y)  # one memory layout: one variant to compile
     _run(mode, XT, y, atoms, size, prior, table, gram, precision, cumulative, rng, kept, trace, counts)
     return Chain(kept, trace, counts[:, 0], counts[:, 1])
 

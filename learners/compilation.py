@@ -156,7 +156,11 @@ def _dispatcher_of(function, options):
 
 def _keep_in_temporary_folder(dispatcher, config) -> None:
     global _kept_at
-    folder = Path(tempfile.gettempdir()) / f"annealed-numba-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
+    temporary = tempfile.gettempdir()
+    if temporary == os.path.abspath(os.curdir):  # Python's last resort is the folder of the user's own files
+        _kept_at = "nowhere: no folder can be written"
+        return
+    folder = Path(temporary) / f"annealed-numba-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         found = folder.lstat()

@@ -9,6 +9,10 @@ import numpy.typing as npt
 
 __all__ = ["Level", "gaussian_pyramid", "shrink"]
 
+# Of images with more pixels than LARGE, levels with more than KEPT are not kept but made again when they are needed. Choices: all
+# levels of a photograph take 10 bytes per pixel, and making one takes less than a hundredth of its search.
+LARGE, KEPT = 32_000_000, 4_000_000
+
 
 @dataclass(frozen=True)
 class Level:
@@ -56,6 +60,44 @@ class Level:
         return (np.asarray(xy, dtype=np.float64) + 0.5) / self.scale - 0.5
 
 
+class _Octaves:
+    """Makes levels of one image; keeps the first level of every octave and the last of the others."""
+
+    def __init__(self, image: npt.NDArray[np.uint8], scales_per_octave: int):
+        self.scales_per_octave = scales_per_octave
+        self.bases = [np.ascontiguousarray(image)]
+        self.last: tuple[int, npt.NDArray[np.uint8]] | None = None
+
+    def level(self, k: int) -> npt.NDArray[np.uint8]:
+        """Level of scale ``2 ** (-k / scales_per_octave)``."""
+        octave = max(k // self.scales_per_octave, 0)
+        while len(self.bases) <= octave:
+            self.bases.append(_shrink(self.bases[-1], 0.5))
+        base, within = self.bases[octave], 2.0 ** (octave - k / self.scales_per_octave)
+        if within > 1:
+            return np.asarray(cv2.resize(base, None, fx=within, fy=within, interpolation=cv2.INTER_LINEAR), np.uint8)
+        return base if k % self.scales_per_octave == 0 else _shrink(base, within)
+
+    def made_again(self, k: int) -> npt.NDArray[np.uint8]:
+        """The same; only the last one asked for is in memory."""
+        if self.last is None or self.last[0] != k:
+            self.last = None  # before the next one is made
+            self.last = k, self.level(k)
+        return self.last[1]
+
+
+class _LargeLevel(Level):
+    """A level that is made when its image is asked for."""
+
+    def __init__(self, octaves: _Octaves, k: int, scale: float):
+        for name, value in (("_octaves", octaves), ("_k", k), ("scale", scale)):
+            object.__setattr__(self, name, value)
+
+    @property
+    def image(self) -> npt.NDArray[np.uint8]:  # type: ignore[override]
+        return self._octaves.made_again(self._k)  # type: ignore[attr-defined]
+
+
 def gaussian_pyramid(
     image: npt.NDArray[np.uint8], scales_per_octave: int = 4, *, min_size: int = 12, min_scale: float = 0.0, max_scale: float = 1.0
 ) -> list[Level]:
@@ -98,23 +140,16 @@ def gaussian_pyramid(
         raise ValueError(f"min_size={min_size}, min_scale={min_scale}: expected min_size >= 1 and min_scale >= 0")
 
     levels: list[Level] = []
-    base, octave = np.ascontiguousarray(image), 0
+    octaves = _Octaves(image, scales_per_octave)
     k = math.ceil(-scales_per_octave * math.log2(max_scale) - 1e-9)
+    large = image.shape[0] * image.shape[1] * max(1.0, 4.0 ** (-k / scales_per_octave)) > LARGE
     while True:
         scale = 2.0 ** (-k / scales_per_octave)
         sides = [round(side * scale) for side in image.shape[:2]]
         if min(sides) < min_size or scale < min_scale * (1 - 1e-9):
             return levels
-        while octave < k // scales_per_octave:
-            base, octave = _shrink(base, 0.5), octave + 1
-        within = scale * 2.0**octave
-        if within > 1:
-            level = np.asarray(cv2.resize(base, None, fx=within, fy=within, interpolation=cv2.INTER_LINEAR), np.uint8)
-        elif k % scales_per_octave == 0:
-            level = base
-        else:
-            level = _shrink(base, within)
-        levels.append(Level(level, scale))
+        again = large and sides[0] * sides[1] > KEPT
+        levels.append(_LargeLevel(octaves, k, scale) if again else Level(octaves.level(k), scale))
         k += 1
 
 
@@ -136,9 +171,18 @@ def shrink(level: Level, scale: float) -> Level:
 
 
 def _shrink(image: npt.NDArray[np.uint8], scale: float) -> npt.NDArray[np.uint8]:
+    if image.ndim == 3 and image.shape[0] * image.shape[1] > LARGE:  # a channel at a time: the blurred image is never whole
+        found: npt.NDArray[np.uint8] | None = None
+        for c in range(3):
+            channel = _shrink(np.asarray(cv2.extractChannel(image, c), np.uint8), scale)
+            found = np.empty((*channel.shape, 3), np.uint8) if found is None else found
+            found[:, :, c] = channel
+        assert found is not None
+        return found
     blurred = cv2.GaussianBlur(image, (0, 0), 0.5 * math.sqrt(scale**-2 - 1), borderType=cv2.BORDER_REPLICATE)
     # With fx and fy given, the sampling positions follow the exact scale, not the ratio of the rounded sides.
     sides = [max(1, round(side * scale)) for side in image.shape[:2]]
+    del image
     if 1 in sides:  # OpenCV refuses to round a side to zero
         return np.asarray(cv2.resize(blurred, (sides[1], sides[0]), interpolation=cv2.INTER_LINEAR), np.uint8)
     return np.asarray(cv2.resize(blurred, None, fx=scale, fy=scale, interpolation=cv2.INTER_LINEAR), np.uint8)

@@ -368,6 +368,10 @@ def test_no_folder_can_be_written(tmp_path):
     assert len(first.stderr.splitlines()) == 1 and str(temporary) in first.stderr
     assert any(temporary.rglob("*.nbi"))
     assert python(COMPILE, "nowhere", TMPDIR=temporary).stderr == ""
+    work = tmp_path / "work"
+    work.mkdir()
+    code = f"import os, tempfile; os.chdir({str(work)!r}); tempfile.tempdir = {str(work)!r}\n{COMPILE}"
+    assert "nowhere" in python(code, "nowhere").stderr and not list(work.iterdir())  # where no temporary folder can be written
     for folder in temporary.iterdir():  # anyone may write to it: nothing is loaded from there
         folder.chmod(0o777)
     assert "nowhere" in python(COMPILE, "nowhere", TMPDIR=temporary).stderr

@@ -1,8 +1,10 @@
 """The pyramid's scales, positions and smoothing."""
 
+import weakref
+
 import numpy as np
 import pytest
-from annealed.vision import gaussian_pyramid
+from annealed.vision import gaussian_pyramid, pyramid
 from skimage.data import astronaut
 
 PHOTO = astronaut()
@@ -69,3 +71,18 @@ def test_bad_input():
         gaussian_pyramid(PHOTO, 0)
     with pytest.raises(ValueError, match="max_scale=0"):
         gaussian_pyramid(PHOTO, max_scale=0)
+
+
+@pytest.mark.parametrize("max_scale", [1.0, 2.0])
+def test_large_levels_are_made_again_and_are_the_same(monkeypatch, max_scale):
+    image = np.random.default_rng(0).integers(0, 256, (97, 131, 3), dtype=np.uint8)
+    expected = gaussian_pyramid(image, max_scale=max_scale)
+    monkeypatch.setattr(pyramid, "LARGE", 1000)
+    monkeypatch.setattr(pyramid, "KEPT", 2000)
+    levels = gaussian_pyramid(image, max_scale=max_scale)
+    assert [level.scale for level in levels] == [level.scale for level in expected]
+    for k in (*range(len(levels)), *reversed(range(len(levels)))):
+        np.testing.assert_array_equal(levels[k].image, expected[k].image)
+    first = weakref.ref(levels[1].image)
+    assert levels[1].image is first()
+    assert levels[2].image.size and first() is None, "two large levels in memory"

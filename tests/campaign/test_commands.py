@@ -4,10 +4,8 @@ import json
 import os
 import resource
 import shutil
-import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -127,39 +125,6 @@ def test_full_disk(tally, place):
     tally.check("disk full")
 
 
-def kill_and_resume(tally, kind, command, result, again, n, seed):
-    """Kill a command at random moments, let it go on, and compare the result with that of an uninterrupted run."""
-    rng = np.random.default_rng(seed)
-    again()
-    start = time.monotonic()
-    subprocess.run([*COMMAND, *command], check=True, capture_output=True, timeout=600)
-    seconds, first = time.monotonic() - start, result()
-    for i in range(n):
-        again()
-        for _ in range(2):
-            child = subprocess.Popen([*COMMAND, *command, "--resume"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            try:
-                child.wait(float(rng.uniform(0.2, 0.8)) * seconds)
-            except subprocess.TimeoutExpired:
-                child.send_signal(signal.SIGKILL)
-                child.wait()
-        done = subprocess.run([*COMMAND, *command, "--resume"], capture_output=True, text=True, timeout=600)
-        failure = done.stderr[-300:] if done.returncode else None if result() == first else "another result"
-        tally.note("killed and resumed", f"{kind} {i}", failure)
-
-
-def test_killed_motion_evaluate(tally, place):
-    report = place / "report"
-    command = ["motion", "evaluate", "--data", str(place / "sequences"), "--method", "fit", "--method", "fsa"]
-
-    def rows():
-        return json.loads(next(report.glob("*.json")).read_text())["rows"]
-
-    command += ["--partitions", "2", "--report", str(report)]
-    kill_and_resume(tally, "motion evaluate", command, rows, lambda: shutil.rmtree(report, ignore_errors=True), 3, 11)
-    tally.check("killed and resumed")
-
-
 @pytest.mark.skipif(os.name != "posix", reason="needs rights of files")
 def test_places_that_cannot_be_written(tally, place):
     data = (place / "tiny.safetensors").read_bytes()
@@ -181,25 +146,3 @@ def test_places_that_cannot_be_written(tally, place):
             tally.note("places that cannot be written", " ".join(map(str, command)), failure)
     assert (place / "tiny.safetensors").read_bytes() == data and read_header(place / "tiny.safetensors")
     tally.check("places that cannot be written")
-
-
-WRITER = """
-import sys
-from annealed.pipelines.common.checkpoints import Checkpoint
-cells = Checkpoint(sys.argv[1], {"a": 1})
-for i in range(200):
-    cells({"writer": sys.argv[2], "i": i}, lambda: {"x": [i] * 50})
-"""
-
-
-def test_two_writers(tally, tmp_path):
-    path = tmp_path / "cells"
-    children = [subprocess.Popen([sys.executable, "-c", WRITER, str(path), str(n)]) for n in range(3)]
-    codes = [child.wait(120) for child in children]
-    lines = path.read_text().splitlines()
-    cells = [json.loads(line) for line in lines[1:]]
-    for writer, code in enumerate(codes):
-        whole = sum(key["writer"] == str(writer) and value == {"x": [key["i"]] * 50} for key, value in cells)
-        failure = None if code == 0 and whole == 200 else f"exit code {code}, {whole} of 200 cells"
-        tally.note("writers at a time", str(writer), failure)
-    tally.check("writers at a time")

@@ -177,17 +177,36 @@ def test_damaged_annotations(tally, tmp_path):
     tally.check("annotations")
 
 
+def matrices(folder, X):
+    """The same matrix in every format that fits out of core read: name -> (what is opened, the file that is damaged)."""
+    import h5py
+    import pandas as pd
+    import zarr
+
+    np.save(folder / "a.npy", X)
+    with h5py.File(folder / "a.h5", "w") as file:
+        file.create_dataset("X", data=X, chunks=(20, 8), compression="gzip")
+    pd.DataFrame(X, columns=list("abcdefgh")).to_parquet(folder / "a.parquet")
+    stored = zarr.open_array(str(folder / "a.zarr"), mode="w", shape=X.shape, chunks=(20, 8), dtype="f4")
+    stored[:] = X
+    found = {name: (folder / name, folder / name) for name in ("a.npy", "a.h5", "a.parquet")}
+    for i, path in enumerate(sorted(path for path in (folder / "a.zarr").rglob("*") if path.is_file())):
+        found[f"a.zarr {i}"] = folder / "a.zarr", path
+    return found
+
+
 def test_damaged_data_on_disk(tally, tmp_path):
     rng = np.random.default_rng(7)
     X = rng.standard_normal((60, 8)).astype(np.float32)
     y = X[:, 2] + 0.1 * rng.standard_normal(60)
-    np.save(tmp_path / "a.npy", X)
-    data, path = (tmp_path / "a.npy").read_bytes(), tmp_path / "x.npy"
+    for name, (opened, file) in matrices(tmp_path, X).items():
+        data = file.read_bytes()
 
-    def fit():
-        return finite(FSARegressor(2).fit(on_disk(path), y).coef_)
+        def fit(opened=opened):
+            return finite(FSARegressor(2).fit(on_disk(opened), y).coef_)
 
-    for i in range(140):
-        path.write_bytes(damaged(data, rng))
-        tally.attempt("data on disk", str(i), fit)
+        for i in range(140 if name == "a.npy" else 30 if "zarr" in name else 100):
+            file.write_bytes(damaged(data, rng))
+            tally.attempt("data on disk", f"{name} {i}", fit, opened)
+        file.write_bytes(data)
     tally.check("data on disk")

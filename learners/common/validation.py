@@ -67,6 +67,32 @@ def check_finite(X) -> None:
     raise ValueError(f"X contains {what} (row {row}, column {column}); expected finite numbers")
 
 
+def check_squares(X) -> None:
+    """Complain about a column of a finite dense or CSR matrix whose values have no squares: too large, or small and not zero.
+
+    Raises
+    ------
+    ValueError
+        Names the first such column.
+
+    Examples
+    --------
+    >>> check_squares(np.array([[0.0, 1.0], [1e-200, 2.0]]))
+    Traceback (most recent call last):
+    ...
+    ValueError: column 0 of X holds values up to 1e-200, whose squares underflow; expected numbers of moderate size
+    """
+    most = abs(X).max(axis=0)
+    most = most.toarray().ravel() if sp.issparse(most) else most
+    wrong = (most > 1e150) | ((most < 1e-150) & (most > 0))
+    if wrong.any():
+        column = int(np.argmax(wrong))
+        what = "overflow" if most[column] > 1 else "underflow"
+        raise ValueError(
+            f"column {column} of X holds values up to {most[column]:g}, whose squares {what}; expected numbers of moderate size"
+        )
+
+
 def check_integer(name: str, value, least: int, most: int | None = None) -> None:
     """Complain unless ``value`` is an integer from ``least`` to ``most``."""
     _require(

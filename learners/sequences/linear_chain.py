@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..common.constructors import InheritsParameters
 from ..common.docstrings import fill_docstring
 from ..common.targets import class_codes
-from ..common.validation import check_choice, check_finite, check_integer, check_real, check_sample_weight
+from ..common.validation import check_choice, check_finite, check_integer, check_real, check_sample_weight, check_squares
 from ..objective.chain import ChainLoss, chain_terms
 from .problem import ChainFit, ChainProblem, minimise
 from .rows import Sequences, find_sequences, sequence_weights
@@ -128,6 +128,7 @@ class BaseCRF(InheritsParameters, ClassifierMixin, BaseEstimator):
         self._check_parameters()
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False)
         check_finite(X)
+        check_squares(X)
         sequences = find_sequences(X.shape[0], lengths, sequence)
         self.classes_, codes = class_codes(y)
         weight = sequences.ordered(check_sample_weight(sample_weight, X.shape[0]))

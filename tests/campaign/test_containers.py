@@ -14,7 +14,7 @@ from helpers import rigid_motions
 from PIL import Image
 
 pytestmark = pytest.mark.slow
-# In name spaces of its own: all of / once more, read-only, with /out writable; /tmp read-only too, no home. /dev stays: a container has its own.
+# In name spaces of its own: all of / once more, read-only (/tmp too) but for /out and what a container has of its own, /dev. No home.
 INSIDE = """
 set -e
 mount --rbind / {root}

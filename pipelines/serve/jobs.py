@@ -33,10 +33,12 @@ class Worker:
         theirs.close()
 
     def stop(self) -> None:
-        """End the process at once, whatever it does; nothing of it remains."""
+        """End the process at once, whatever it does; nothing of it remains.
+
+        The pipe closes with its last user: a thread may still read it, and a new pipe that took its number would lose messages.
+        """
         self.process.kill()
         self.process.join()
-        self._pipe.close()
         shutil.rmtree(self._home, ignore_errors=True)
 
     async def work(self, request: dict[str, Any], data: bytes, tell: Tell) -> bytes:

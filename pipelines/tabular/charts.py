@@ -8,6 +8,8 @@ from html import escape
 import numpy as np
 
 BLUE, GREY, ORANGE = "#2f6db3", "#8a8f98", "#d9822b"
+_OTHERS = (ORANGE, GREY)  # of other models
+_HALO = 'stroke="white" stroke-width="4" stroke-linejoin="round" paint-order="stroke"'  # words on lines
 _TEXT = 'font-family="system-ui, sans-serif" font-size="12" fill="#333"'
 
 
@@ -74,10 +76,8 @@ def score_chart(sizes, mean, error, chosen: int, lines: dict[str, float], measur
     values = [*(mean - error), *(mean + error), *lines.values()]
     axes = Axes((min(sizes), max(sizes)), (min(values), max(values)))
     axes.frame("number of columns", measure)
-    for (name, value), colour in zip(lines.items(), (ORANGE, GREY)):
+    for value, colour in zip(lines.values(), _OTHERS):
         axes.line([axes.x_range[0], axes.x_range[1]], [value, value], colour, "6 4")
-        across, down = axes.at(axes.x_range[1], value)
-        axes.add(_words(float(across) - 4, float(down) - 5, name, "end", colour))
     (_, low), (across, high) = axes.at(sizes, mean - error), axes.at(sizes, mean + error)
     for a, b, c in zip(across, low, high):
         axes.add(f'<line x1="{a:.1f}" x2="{a:.1f}" y1="{b:.1f}" y2="{c:.1f}" stroke="{BLUE}" stroke-width="1"/>')
@@ -85,8 +85,13 @@ def score_chart(sizes, mean, error, chosen: int, lines: dict[str, float], measur
     place = list(sizes).index(chosen)
     for i, (a, b) in enumerate(zip(*axes.at(sizes, mean))):
         axes.add(f'<circle cx="{a:.1f}" cy="{b:.1f}" r="{6 if i == place else 3}" fill="{BLUE}" stroke="white"/>')
+    axes.add(f"<g {_HALO}>")
+    for (name, value), colour in zip(lines.items(), _OTHERS):
+        across, down = axes.at(axes.x_range[1], value)
+        hidden = 0 <= down - axes.at(sizes[-1], mean[-1])[1] < 24  # above the line runs the curve
+        axes.add(_words(float(across) - 4, float(down) + (15 if hidden else -5), name, "end", colour))
     a, b = axes.at(chosen, mean[place])
-    axes.add(_words(float(a) + 8, float(b) + 18, f"{chosen} selected", "start", BLUE))
+    axes.add(_words(float(a) + 8, float(b) + 18, f"{chosen} selected", "start", BLUE) + "</g>")
     return axes.svg(f"{measure} against the number of columns")
 
 

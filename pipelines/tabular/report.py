@@ -25,7 +25,8 @@ _STYLE = """body{font:15px/1.5 system-ui,sans-serif;color:#222;max-width:960px;m
 h1{font-size:1.5em}h2{font-size:1.15em;margin-top:2em;border-bottom:1px solid #ddd}
 table{border-collapse:collapse;margin:.6em 0}td,th{padding:.25em .8em;text-align:left;border-bottom:1px solid #eee}
 td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}.small{color:#555;font-size:.9em}
-svg{max-width:100%;height:auto}.curves{display:flex;flex-wrap:wrap;gap:8px}.best{font-weight:600}"""
+svg{max-width:100%;height:auto}.curves{display:flex;flex-wrap:wrap;gap:8px}.best{font-weight:600}
+@media(max-width:520px){table{display:block;overflow-x:auto;font-size:.88em}td,th{padding:.25em .4em}}"""
 
 
 def write_report(folder: Path, found: Selection) -> None:

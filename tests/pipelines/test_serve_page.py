@@ -143,11 +143,17 @@ def test_tracks_without_a_video(page, tmp_path):
 
 
 def test_work_can_be_cancelled(page):
+    """The request is held back, so that the server is never faster than the click; test_serve_jobs.py ends work that runs."""
+    held = []
+    page.route("**/api/motion", lambda route: held.append(route))
     motion = panel(page, "motion")
-    motion.get_by_role("button", name="Use a sample").click()
+    with page.expect_request("**/api/motion"):
+        motion.get_by_role("button", name="Use a sample").click()
     motion.get_by_role("button", name="Cancel").click()
     expect(motion.locator(".note")).to_contain_text("Cancelled")
     expect(motion.locator(".working")).to_be_hidden()
+    assert len(held) == 1
+    page.unroute("**/api/motion")
     motion.get_by_role("button", name="Use a sample").click()
     expect(motion.locator(".facts")).to_contain_text("motions of")
 
@@ -222,6 +228,7 @@ def test_no_width_needs_scrolling_sideways(page):
 def photograph(page, name):
     """Keep pictures, light and dark: for docs/images, and for people to see."""
     page.evaluate("scrollTo(0, 0)")
+    page.wait_for_function("scrollY === 0")
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
         path = Path(os.environ["ANNEALED_SCREENSHOTS"]) / f"{name}_{scheme}.jpg"

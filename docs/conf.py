@@ -18,20 +18,20 @@ sys.path.insert(0, str(Path(__file__).parent))
 from site_map import NAVIGATION, SHORT
 
 ESCAPED = re.compile(r"`+[^`]+`+|(?<![\w*])(\w+)_(?=[,).:'\s]|$)|\|")
+ENDS = re.compile(r"(```python\n(?:(?!```).*\n)*?.*\S.*)\n\n```\n")
 PACKAGES = ("annealed.learners", "annealed.vision", "annealed.models")
 
 project = "annealed"
 author = copyright = "The annealed developers"
 version = release = annealed.__version__
 
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc", "myst_parser", "sphinx_gallery.gen_gallery"]
+extensions = ["sphinx.ext.autodoc", "numpydoc", "myst_parser", "sphinx_gallery.gen_gallery"]
 root_doc = "docs/index"
 include_patterns = ["docs/**", "models/weights/*.md", "CHANGELOG.md", "SECURITY.md", "CODE_OF_CONDUCT.md"]
 exclude_patterns = [".venv", "build", "docs/results", "docs/_static", "docs/site_root"]
 exclude_patterns += ["docs/gallery/GALLERY_HEADER.rst", "docs/gallery/**.ipynb"]
 myst_heading_anchors = 4
 
-autosummary_generate = False  # the pages of names are written below
 autodoc_default_options = {"members": True, "inherited-members": True}
 autodoc_typehints = "none"  # numpydoc says types
 numpydoc_show_class_members = False
@@ -43,10 +43,13 @@ html_css_files = ["site.css"]
 html_extra_path = ["site_root"]  # index.html, which leads to docs/index.html
 html_show_sourcelink = False
 html_copy_source = False
+toc_object_entries_show_parents = "hide"
 html_theme_options = {
     "show_prev_next": False,
     "secondary_sidebar_items": ["page-toc"],
-    "header_links_before_dropdown": 8,
+    "header_links_before_dropdown": 7,
+    "navbar_align": "left",
+    "navbar_persistent": ["search-button"],
     "footer_start": ["copyright"],
     "footer_end": [],
 }
@@ -71,7 +74,11 @@ warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive")
 
 
 def add_contents(app, docname, source) -> None:
-    """Append the tables of contents of the map to a page, and make tables of public names directives."""
+    """Append the tables of contents of the map to a page, and make links of the tables of public names.
+
+    The blank line that ends a tested example is for the reader of the source only.
+    """
+    source[0] = ENDS.sub(r"\1\n```\n", source[0])
     fence = "```{{toctree}}\n:hidden:\n{caption}\n{pages}\n```\n"
     for caption, pages in NAVIGATION.get(docname, {}).items():
         listed = "\n".join(f"{SHORT[page]} </{page}>" if page in SHORT else f"/{page}" for page in pages)
@@ -98,12 +105,11 @@ def write_name_pages(app) -> None:
 
 
 def _names(found: re.Match) -> str:
-    """Directives that list the public names of a package, in place of a table."""
-    listed = "\n".join(f"   {name}" for name in _public(found[1]))
-    return (
-        f"## {found[1]}\n\n{found[2]}\n\n```{{eval-rst}}\n.. currentmodule:: {found[1]}\n\n"
-        f".. autosummary::\n   :toctree: reference\n\n{listed}\n```\n"
-    )
+    """The table of a package with its names as links, and their pages in the navigation."""
+    package = found[1]
+    rows = re.sub(r"^\| `(\w+)` \|", rf"| {{py:obj}}`\1 <{package}.\1>` |", found[0], flags=re.M)
+    listed = "\n".join(f"reference/{package}.{name}" for name in _public(package))
+    return f"{rows}\n```{{toctree}}\n:hidden:\n:caption: {package}\n{listed}\n```\n"
 
 
 def leave_out_foreign_members(app, what, name, thing, skip, options) -> bool | None:

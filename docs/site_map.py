@@ -11,9 +11,9 @@ NAVIGATION: dict[str, dict[str | None, list[str]]] = {
             "docs/tutorials/index",
             "docs/howto",
             "docs/gallery/index",
+            "docs/reference",
             "docs/choosing",
             "docs/benchmarks",
-            "docs/reference",
             "docs/background",
             "docs/contributing",
         ]

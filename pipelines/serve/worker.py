@@ -5,6 +5,7 @@ Messages on the pipe are JSON and bytes, never pickles: what was decoded from a 
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import resource
@@ -109,7 +110,13 @@ def _answer(kind: str, path: Path, data: bytes, fields: dict[str, list[str]], te
 
 
 def _prepare(kind: str) -> None:
-    import_module(f".answers.{kind}", __package__).prepare()
+    """Load what a kind of request needs, one process at a time: what the first compiles is on disk for the others."""
+    folder = os.open(Path(__file__).parent, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        import_module(f".answers.{kind}", __package__).prepare()
+    finally:
+        os.close(folder)
 
 
 def _json(record: Any) -> bytes:

@@ -1,5 +1,7 @@
 """What each part of whole faces is worth: average precision of its positions and scores on photographs kept back from training.
 
+Also the median errors of assembled and of refined shapes, across and along the face.
+
 python benchmarks/faces_parts.py --data faces/train            # the tenth that calibrates
 python benchmarks/faces_parts.py --data faces/test --all       # every photograph of a folder
 """
@@ -68,6 +70,46 @@ def reported(faces):
     ]
 
 
+class Scores:
+    """Judged detections of named rows, photograph by photograph."""
+
+    def __init__(self):
+        self._judged = {}
+
+    def add(self, name, image, row):
+        """Add the detections of a photograph: positions (complex) and scores of each keypoint, the anchors alone or all."""
+        for k, (place, score) in enumerate(row):
+            place = np.asarray(place, complex)
+            xy = np.stack([place.real, place.imag], axis=1)
+            for tolerance in (0.05, 0.1):
+                one = judge(xy, score, image.faces[:, k], image.visible[:, k], image.ied, image.ignore, tolerance)
+                self._judged.setdefault((name, k, tolerance), []).append(one)
+
+    def cells(self, name):
+        """Average precision at 5% / 10% of each pair of keypoints, as text."""
+        cells = []
+        for pair in PAIRS.values():
+            if (name, pair[0], 0.05) not in self._judged:
+                cells.append("-")
+                continue
+            fine, coarse = (
+                np.mean([pooled(self._judged[name, k, tolerance]).average_precision for k in pair]) for tolerance in (0.05, 0.1)
+            )
+            cells.append(f"{fine:.3f} / {coarse:.3f}")
+        return cells
+
+
+def errors_in_frame(finder, image, shapes):
+    """Errors (m, n_keypoints), complex, x across an upright face, of the shape nearest to each annotated face, in IED."""
+    matrix, rows = finder.regressor.to_keypoints, []
+    for face, ied in zip(image.faces @ [1, 1j], image.ied, strict=True):
+        near = [abs(matrix @ points - face)[:6].mean() for points in shapes]
+        if near and min(near) < 0.35 * ied:
+            turn = finder.regressor.align(shapes[int(np.argmin(near))]).scale_rotation
+            rows.append((matrix @ shapes[int(np.argmin(near))] - face) / ied * abs(turn) / turn)
+    return rows
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
@@ -78,7 +120,7 @@ def main():
     finder, unit = detector.faces, detector.reference_ied
     n, mode = len(finder.anchors), detector.check_mode(None, finder.anchors, "none")
     images = [image for image in read_faces(options.data) if options.all or held_out(image, 0.1)]
-    judged = {}
+    scores, errors = Scores(), {"2-D assembly": [], "refined": []}
     for image in images:
         levels = detector.pyramid(read_image(image.path))
         maxima = detector.anchor_maxima(levels, finder.anchors, mode)
@@ -96,24 +138,16 @@ def main():
             "from the 3-D assembly": reported(finder.find(maxima, levels, unit, 0.0, "3d")),
         }
         for name, row in rows.items():
-            for k, (place, score) in enumerate(row):
-                place = np.asarray(place, complex)
-                xy = np.stack([place.real, place.imag], axis=1)
-                for tolerance in (0.05, 0.1):
-                    points, seen = image.faces[:, k], image.visible[:, k]
-                    one = judge(xy, score, points, seen, image.ied, image.ignore, tolerance)
-                    judged.setdefault((name, k, tolerance), []).append(one)
+            scores.add(name, image, row)
+        errors["2-D assembly"] += errors_in_frame(finder, image, [face.points[n:] for face in flat])
+        errors["refined"] += errors_in_frame(finder, image, [face.landmarks @ [1, 1j] for face in faces])
     print(f"AP at 5% / 10% of the IED, {len(images)} photographs\n\n| | " + " | ".join(PAIRS) + " |\n|---|" + "---|" * len(PAIRS))
     for name in rows:
-        cells = []
-        for pair in PAIRS.values():
-            if (name, pair[0], 0.05) not in judged:
-                cells.append("-")
-                continue
-            fine, coarse = (
-                np.mean([pooled(judged[name, k, tolerance]).average_precision for k in pair]) for tolerance in (0.05, 0.1)
-            )
-            cells.append(f"{fine:.3f} / {coarse:.3f}")
+        print(f"| {name} | " + " | ".join(scores.cells(name)) + " |")
+    print("\nMedian error across and along the upright face, IED\n")
+    for name, found in errors.items():
+        one = [np.array(found)[:, list(pair)] for pair in PAIRS.values()]
+        cells = [f"{np.nanmedian(abs(e.real)):.3f}, {np.nanmedian(abs(e.imag)):.3f}" for e in one]
         print(f"| {name} | " + " | ".join(cells) + " |")
 
 

@@ -105,10 +105,21 @@ def describe_runs(runs: Runs, regressor: ShapeRegressor, ied: int, cell: int) ->
     return values, units
 
 
+Selection = Callable[[np.ndarray, np.ndarray, RefinementSettings], np.ndarray]
+"""Chooses which of the values (n_rows, p) serve to predict targets (n_rows, q): positions (k,), ascending."""
+
+
 def train_regressor(
-    images: Sequence[FaceImage], shape: ShapeModel, settings: RefinementSettings, say: Callable[[str], None] = print
+    images: Sequence[FaceImage],
+    shape: ShapeModel,
+    settings: RefinementSettings,
+    say: Callable[[str], None] = print,
+    selection: Selection | None = None,
 ) -> tuple[ShapeRegressor, dict]:
-    """Train the cascade on photographs and their mirror images; returns it and what its stages reach on these."""
+    """Train the cascade on photographs and their mirror images; returns it and what its stages reach on these.
+
+    Values are selected by annealing unless another ``selection`` is given.
+    """
     s = settings
     runs = start_runs(images, shape, s.augmentation, s.starts, [s.seed, 40])
     n_anchors = len(shape.anchors)
@@ -121,7 +132,8 @@ def train_regressor(
     for number, (ied, cell) in enumerate(zip(s.ied, s.cell, strict=True)):
         values, units = describe_runs(runs, regressor, ied, cell)
         target = coefficients_of((runs.truth - runs.now) / units[:, None], regressor)
-        stage = fit_stage(values, target, ied, cell, s)
+        kept = (selection or annealed)(values, target, s)
+        stage = fit_stage(values, target, kept, ied, cell, s)
         moves = values[:, stage.features] @ stage.coefficients.astype(np.float32) + stage.intercept
         basis_of = regressor.basis[..., 0] + 1j * regressor.basis[..., 1]
         runs.now = runs.now + units[:, None] * (moves @ basis_of)
@@ -162,20 +174,22 @@ def coefficients_of(moves: np.ndarray, regressor: ShapeRegressor) -> np.ndarray:
     return flat @ regressor.basis.reshape(len(regressor.basis), -1).T.astype(float)
 
 
-def fit_stage(values: np.ndarray, target: np.ndarray, ied: int, cell: int, s: RefinementSettings) -> RegressionStage:
-    """Select histogram values by annealing with a squared loss on all outputs, then fit them by ridge regression."""
-    kept = select(values, target, s.n_features, s.n_steps, s.mu)
+def fit_stage(
+    values: np.ndarray, target: np.ndarray, kept: np.ndarray, ied: int, cell: int, s: RefinementSettings
+) -> RegressionStage:
+    """Fit the selected histogram values by ridge regression."""
     coefficients, intercept = ridge_fit(values[:, kept], target, s.ridge * len(values) / 1000)
     return RegressionStage(ied, cell, kept.astype(np.int32), coefficients.astype(np.float16), intercept.astype(np.float32))
 
 
-def select(values: np.ndarray, target: np.ndarray, k: int, n_steps: int, mu: float) -> np.ndarray:
-    """Positions (k,), ascending, of the values that annealing keeps; a value serves all outputs (Barbu et al. (2014), 7.2)."""
+def annealed(values: np.ndarray, target: np.ndarray, s: RefinementSettings) -> np.ndarray:
+    """The values that annealing with a squared loss keeps; a value serves all outputs (Barbu et al. (2014), 7.2)."""
+    k = s.n_features
     if k >= values.shape[1]:
         return np.arange(values.shape[1])
     loss, weight = get_loss("squared"), np.full(len(values), 1 / len(values))
     unit = np.sqrt((target**2).sum(axis=1).mean())
-    counts = as_schedule("inverse", mu)(values.shape[1], k, n_steps)
+    counts = as_schedule("inverse", s.mu)(values.shape[1], k, s.n_steps)
     counts = counts[: int(np.argmax(counts == k)) + 1]
     rate = annealing_step(loss, weight, 1.0)
     return anneal(DenseDesign(values, weight), target / unit, loss, counts, sample_weight=weight, learning_rate=rate).kept

@@ -1,0 +1,36 @@
+"""How exact the pose is: views of a model's rigid face with errors at every point, and the angles that come back.
+
+python benchmarks/faces_pose.py
+"""
+
+import argparse
+
+import numpy as np
+from annealed.models import load_model
+from annealed.models.faces.rigid_model import Pose, pose_of, rotation_of
+
+LARGEST = np.radians([45, 25, 40])  # yaw, pitch, roll
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", default="faces")
+    parser.add_argument("--errors", type=float, nargs="+", default=[0.03, 0.06], help="standard deviation in x and in y, in IED")
+    parser.add_argument("--views", type=int, default=1000)
+    args = parser.parse_args()
+    rigid = load_model(args.model).faces.rigid
+    print("| error of the points, IED | median of the largest angle's error, degrees | 95% |\n|---|---|---|")
+    for error in args.errors:
+        rng = np.random.default_rng(0)
+        found = []
+        for _ in range(args.views):
+            pose = Pose(*rng.uniform(-LARGEST, LARGEST))
+            noise = error * (rng.normal(size=len(rigid.points)) + 1j * rng.normal(size=len(rigid.points)))
+            seen = 40.0 * (rigid.project(rotation_of(pose), 1.0, 0j) + noise)
+            found.append(np.abs(np.subtract(pose_of(rigid.fit(seen)[0]), pose)).max())
+        middle, most = np.degrees(np.quantile(found, [0.5, 0.95]))
+        print(f"| {error:g} | {middle:.1f} | {most:.1f} |")
+
+
+if __name__ == "__main__":
+    main()

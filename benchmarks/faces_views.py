@@ -1,0 +1,93 @@
+"""Turned and small faces: photographs kept back from training, turned in the picture, and shrunk, at several ``--min-size``.
+
+Printed are the share of the faces that are found by default, the average precision at 5% / 10% of the inter-eye distance (IED), and
+the median of the processor time per photograph.
+
+    python benchmarks/faces_views.py --data DATA/faces/train --every 3
+"""
+
+import argparse
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import cv2
+import numpy as np
+from annealed.models import load_model
+from annealed.pipelines.faces.data import read_faces
+from annealed.pipelines.faces.training.views import held_out
+from annealed.vision.images import read_image
+from faces_parts import PAIRS, Scores, reported
+
+NOTHING = np.zeros((0, 4))
+FOUND = 0.2  # IED: mean distance of the anchors
+
+
+def shrunk(image, pixels, ied):
+    """The photograph with its first face at that IED in pixels, unless it is smaller."""
+    factor = min(1.0, ied / float(image.ied[0]))
+    small = cv2.resize(pixels, None, fx=factor, fy=factor, interpolation=cv2.INTER_AREA)
+    return replace(image, faces=(image.faces + 0.5) * factor - 0.5, ignore=NOTHING), small
+
+
+def turned(image, pixels, degrees):
+    """The photograph turned about its middle, nothing cut off."""
+    height, width = pixels.shape[:2]
+    matrix = cv2.getRotationMatrix2D(((width - 1) / 2, (height - 1) / 2), degrees, 1.0)
+    cosine, sine = abs(matrix[0, :2])
+    size = (int(height * sine + width * cosine) + 1, int(height * cosine + width * sine) + 1)
+    matrix[:, 2] += [(size[0] - width) / 2, (size[1] - height) / 2]
+    shown = cv2.warpAffine(pixels, matrix, size, borderMode=cv2.BORDER_REPLICATE)
+    return replace(image, faces=image.faces @ matrix[:, :2].T + matrix[:, 2]), shown
+
+
+def n_found(image, faces):
+    """Annotated faces that a reported one agrees with."""
+    places = [np.array([[p.x, p.y] for p in face.keypoints.values()])[:6] for face in faces if face.probability >= 0.5]
+    near = [
+        [np.nanmean(np.hypot(*(place - face[:6]).T)) < FOUND * ied for place in places] for face, ied in zip(image.faces, image.ied)
+    ]
+    return sum(any(row) for row in near)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--model", default="faces")
+    parser.add_argument("--every", type=int, default=1, help="take every so-many-th photograph")
+    parser.add_argument("--degrees", type=float, nargs="*", default=[0, 15, 25, 40])
+    parser.add_argument("--min-sizes", type=float, nargs="*", default=[24, 17, 12])
+    args = parser.parse_args()
+    detector = load_model(args.model)
+    images = [image for image in read_faces(args.data) if held_out(image, 0.1)][:: args.every]
+    scores, seconds, found, total = Scores(), {}, {}, sum(len(image.ied) for image in images)
+
+    def judge(name, image, pixels, min_size=None):
+        start = time.process_time()
+        faces = detector.find(pixels, min_probability=0.0, min_size=min_size).faces
+        seconds.setdefault(name, []).append(time.process_time() - start)
+        found[name] = found.get(name, 0) + n_found(image, faces)
+        scores.add(name, image, reported(faces))
+
+    for number, image in enumerate(images):
+        pixels = read_image(image.path)
+        for degrees in args.degrees:
+            judge(f"IED to 60, turned by {degrees:g} degrees", *turned(*shrunk(image, pixels, 60.0), degrees))
+        ied = float(np.exp(np.random.default_rng(number).uniform(*np.log([12, 20]))))
+        for min_size in args.min_sizes:
+            judge(f"IED to 100, --min-size {min_size:g}", *shrunk(image, pixels, 100.0), min_size)
+            judge(f"IED 12 to 20, --min-size {min_size:g}", *shrunk(image, pixels, ied), min_size)
+    print(
+        f"{len(images)} photographs, {total} faces\n\n| | found | "
+        + " | ".join(PAIRS)
+        + " | seconds |\n"
+        + "|---" * (3 + len(PAIRS))
+        + "|"
+    )
+    for name in sorted(found):
+        cells = " | ".join(scores.cells(name))
+        print(f"| {name} | {found[name] / total:.2f} | {cells} | {np.median(seconds[name]):.3f} |")
+
+
+if __name__ == "__main__":
+    main()

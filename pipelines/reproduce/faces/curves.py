@@ -30,7 +30,7 @@ from ...common.checkpoints import Checkpoint
 from ...common.data_folder import data_folder
 from ...common.image_folders import list_images
 from ...faces.average_precision import Curve
-from ...faces.data import read_faces
+from ...faces.data import FaceImage, read_faces
 from ...faces.evaluate import TOLERANCES, evaluate_detector
 from ...faces.training.calibration import calibrate
 from ...faces.training.classifier import ClassifierTraining, TrainingJob
@@ -40,8 +40,8 @@ from ..printed_values import printed
 from .learners import annealing, histogram_svm, logitboost
 
 # Ten rounds of mining and 1,500 features as printed; fewer windows per round, so that all learners can have the same.
-SETTINGS = TrainingSettings(first_rows=6_000, rounds=10, n_random=6_000, per_round=1_000, views_per_round=60)
-PHOTOGRAPHS, BACKGROUND = 160, 140  # of those with and without faces, for training
+SETTINGS = TrainingSettings(first_rows=4_000, rounds=10, n_random=4_000, per_round=600, views_per_round=20)
+PHOTOGRAPHS, BACKGROUND, TEST = 120, 140, 150  # with and without faces to train on, and to test on
 _POINTS = 400  # of a curve that are kept
 
 # Name -> (learner, what is chosen by the average precision on the kept-back photographs).
@@ -54,16 +54,20 @@ LEARNERS: dict[str, tuple[Callable[..., KeypointModel], dict[str, list[float]]]]
 }
 
 
+def some_of(images: list[FaceImage], n: int) -> list[FaceImage]:
+    """At most ``n`` photographs, evenly spaced."""
+    return [images[i] for i in np.unique(np.linspace(0, len(images) - 1, min(n, len(images))).astype(int))]
+
+
 class _Windows:
     """Windows of one keypoint, mined by annealing with the logistic loss; made when they are asked for."""
 
     def __init__(self, keypoint: str, folder: Path, data: Path, photographs: int, settings: TrainingSettings, pool: FeaturePool):
         self.keypoint, self.settings = keypoint, settings
-        images = read_faces(data / "train")
-        chosen = np.unique(np.linspace(0, len(images) - 1, min(photographs, len(images))).astype(int))
+        images = some_of(read_faces(data / "train"), photographs)
         background = list_images(data / "background")[:BACKGROUND]
         every = FaceSettings(scan=settings)
-        self.job = TrainingJob([images[i] for i in chosen], background, every, ["scan"], [keypoint], pool, folder, True, _silent)
+        self.job = TrainingJob(images, background, every, ["scan"], [keypoint], pool, folder, True, _silent)
         self.training = ClassifierTraining(self.job, settings)
 
     @cached_property
@@ -104,6 +108,7 @@ def curves_of(
     sets: Sequence[str] = ("left_eye",),
     methods: Sequence[str] | None = None,
     photographs: int = PHOTOGRAPHS,
+    test: int = TEST,
     settings: TrainingSettings = SETTINGS,
     pool: FeaturePool | None = None,
     checkpoint: str | Path | Checkpoint | None = None,
@@ -122,7 +127,7 @@ def curves_of(
             work = _Windows(keypoint, folder, data, photographs, settings, FeaturePool() if pool is None else pool)
             for name in methods or LEARNERS:
                 key = {"keypoint": keypoint, "method": name, "photographs": photographs, "settings": asdict(settings)}
-                key |= {"choices": LEARNERS[name][1]}
+                key |= {"choices": LEARNERS[name][1], "test": test}
                 found.append({"data": keypoint, "method": name} | cells(key, partial(_best, work, name, data, cells, key)))
     return found
 
@@ -140,7 +145,7 @@ def _best(work: _Windows, name: str, data: Path, cells: Checkpoint, key: dict[st
     value = max(values, key=lambda v: tried[v]["kept_back_ap_10"])
     model = models[value] if value in models else work.try_out(name, {parameter: value})[0]
     detector = work.training.detector(work.keypoint, model)
-    evaluation = evaluate_detector(detector, read_faces(data / "test"), [work.keypoint], mode=Mode.SCAN)
+    evaluation = evaluate_detector(detector, some_of(read_faces(data / "test"), key["test"]), [work.keypoint], mode=Mode.SCAN)
     curves = {str(at): _kept(evaluation.curves[work.keypoint, at]) for at in TOLERANCES}
     return {"chosen": f"{parameter} {value:g}", **tried[value], "curves": curves}
 
@@ -148,9 +153,9 @@ def _best(work: _Windows, name: str, data: Path, cells: Checkpoint, key: dict[st
 def faces_curves(runs: int = 1, data_dir=None, **options: Any) -> dict[str, Any]:
     """Figure 5 of Barbu et al. (2014), Figure 7 of Barbu et al. (2017): five learners on the same windows of one keypoint.
 
-    Windows of 160 photographs of ``faces/train``, a tenth of them kept back, are mined in ten rounds by annealing with the logistic
+    Windows of 120 photographs of ``faces/train``, a tenth of them kept back, are mined in ten rounds by annealing with the logistic
     loss. Every learner is fitted to all of them, gets its order and its rejection thresholds in the same way, and scans the
-    photographs of ``faces/test`` once. What is chosen is chosen by the average precision on the kept-back photographs.
+    150 photographs of ``faces/test`` once. What is chosen is chosen by the average precision on the kept-back photographs.
 
     The training is one, so ``runs`` is not used; ``options`` are those of :func:`curves_of`. Mined windows lie beside the
     checkpoint, in a folder ``NAME.parts``.
@@ -161,7 +166,11 @@ def faces_curves(runs: int = 1, data_dir=None, **options: Any) -> dict[str, Any]
         scores = {f"AP_{100 * at:.0f}": curves[str(at)]["ap"] for at in TOLERANCES}
         rows.append(cell | scores | {f"recall_at_90_{100 * at:.0f}": curves[str(at)]["at_90"] for at in TOLERANCES})
     settings = asdict(options.get("settings", SETTINGS))
-    return {"name": "faces-curves", "settings": {"photographs": options.get("photographs", PHOTOGRAPHS), **settings}, "rows": rows}
+    return {
+        "name": "faces-curves",
+        "settings": {"photographs": options.get("photographs", PHOTOGRAPHS), "test": options.get("test", TEST), **settings},
+        "rows": rows,
+    }
 
 
 MODES = {Mode.SCAN: "FSA-PL", Mode.REGRESS: "Reg+Clf", Mode.PRUNE: "Clf+Reg+Clf"}  # and their names in Table 4

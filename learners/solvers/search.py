@@ -24,7 +24,9 @@ _RIDGE = 1e-4
 _SEED = 0
 _FEW = 15  # features up to which the rounds of few features are made
 _LEAST_SCHUR = 1e-3
+_TOLERANCE = 0.02  # nats that the next Newton step of a fit may gain at most
 _PATIENCE = 3  # rounds in a row that grow back what they took out, after which the search ends: the support is alone in its valley
+_HOPE = 2.0  # times what a Newton step is predicted to gain: a trial that even so stays above the limit is given up: a choice
 _NEARLY = 5.0  # a whole Newton step that was predicted to gain less than so many tolerances leaves less than one: a choice
 
 
@@ -43,6 +45,39 @@ _FEATURES_FEW = _Plan(rounds=20, pool=400, growth_noise=1.0, tolerance=0.5, doub
 _FEATURES_MANY = _Plan(rounds=8, pool=600, growth_noise=0.5, tolerance=1.0, doubtful=False)
 
 
+@dataclass(frozen=True)
+class _Exchanges:
+    """The quadratic model of exchanges, see :func:`exchange_changes`; the intercept stands behind the support.
+
+    Attributes
+    ----------
+    changes : ndarray of shape (k, p)
+        Predicted change of the objective for every exchange.
+    inverse : ndarray of shape (k + 1, k + 1)
+        Of the Hessian.
+    C : ndarray of shape (k + 1, p)
+        How the coefficients move against that of a column that enters.
+    schur, step : ndarray of shape (p,)
+        Curvature along each column that enters, and minus its coefficient.
+    """
+
+    changes: np.ndarray
+    inverse: np.ndarray
+    C: np.ndarray
+    schur: np.ndarray
+    step: np.ndarray
+
+    def exchanged(self, theta: np.ndarray, out: int, entering: int) -> np.ndarray:
+        """Coefficients (k + 1,) predicted after the exchange; that of the column that enters stands in the other's place."""
+        C, schur, step = self.C[:, entering], self.schur[entering], self.step[entering]
+        moved = theta + C * step
+        spread = self.inverse[:, out] + C * (C[out] / schur)
+        share = moved[out] / spread[out]
+        moved -= share * spread
+        moved[out] = share * C[out] / schur - step
+        return moved
+
+
 @dataclass
 class _State:
     """A support with its fit."""
@@ -53,7 +88,7 @@ class _State:
     value: float
     residual: np.ndarray
     curvature: np.ndarray
-    changes: np.ndarray | None = None  # of all exchanges, once they were asked for
+    model: _Exchanges | None = None  # once it was asked for
 
 
 def is_searchable(loss: Loss, y: np.ndarray) -> bool:
@@ -139,15 +174,16 @@ class _Run:
                 current = new
         return best.support
 
-    def _fit(self, support, theta, intercept, n_iter=8, tol=0.02):
+    def _fit(self, support, theta, intercept, n_iter=8, limit=np.inf):
         At = self.signed[np.append(support, len(self.signed) - 1)]
-        found, value, slope, curvature = _newton(At, self.weight, np.append(theta, intercept), n_iter, tol / self.n_rows)
+        start = np.append(theta, intercept)
+        found, value, slope, curvature = _newton(At, self.weight, start, n_iter, _TOLERANCE / self.n_rows, limit)
         return _State(support, found[:-1], float(found[-1]), value, self.y * slope, curvature)
 
-    def _changes(self, state):
-        """Predicted change of the objective for every exchange, see :func:`exchange_changes`."""
-        if state.changes is not None:
-            return state.changes
+    def _exchanges(self, state):
+        """The model of all exchanges."""
+        if state.model is not None:
+            return state.model
         k, support = len(state.support), state.support
         weighted = np.empty((k + 2, len(self.Z)), np.float32)  # columns of the support, the intercept's, and the gradient
         weighted[k] = state.curvature
@@ -166,17 +202,22 @@ class _Run:
         single_changes(inverse[:k, :k], state.theta, C[:k], schur, gradient, change)
         change[:, state.support] = np.inf
         change[self.fixed[state.support]] = np.inf
-        state.changes = change
-        return change
+        state.model = _Exchanges(change, inverse, C, schur, gradient / schur)
+        return state.model
 
     def _exchanged(self, state):
         """Exchanges downhill, three tries each time."""
         for _ in range(100):
-            for trial in proposals(self._changes(state), 3):
-                support, theta = state.support.copy(), state.theta.copy()
-                for out, entering in trial:
-                    support[out], theta[out] = entering, 0.0
-                new = self._fit(support, theta, state.intercept)
+            model = self._exchanges(state)
+            for trial in proposals(model.changes, 3):
+                out, entering = map(list, zip(*trial, strict=True))
+                support, theta = state.support.copy(), np.append(state.theta, state.intercept)
+                support[out] = entering
+                if len(trial) == 1:
+                    theta = model.exchanged(theta, *trial[0])
+                else:
+                    theta[out] = 0.0
+                new = self._fit(support, theta[:-1], theta[-1], limit=state.value)
                 if new.value < state.value - 1e-6 * abs(state.value):
                     state = new
                     break
@@ -190,7 +231,7 @@ class _Run:
         free = np.flatnonzero(~self.fixed[state.support])
         if self.plan.doubtful:
             count = int(self.rng.integers(2, 7))
-            least = self._changes(state).min(axis=1)[free]
+            least = self._exchanges(state).changes.min(axis=1)[free]
             out = free[np.argsort(least * self.n_rows / 4.0 + self.rng.gumbel(size=len(free)) * -1.0)[: min(count, len(free))]]
         else:
             out = self.rng.permutation(free)[: max(1, int(len(free) * self.rng.uniform(0.25, 0.75)))]
@@ -209,10 +250,11 @@ class _Run:
         return state
 
 
-def _newton(At, weight, theta, n_iter, tol):
+def _newton(At, weight, theta, n_iter, tol, limit):
     """Newton's method for the loss of flipped labels, with the true curvature, or a fifth of the majorising one where that is more.
 
-    ``At`` (k + 1, n) holds columns times labels and ends with the row of the intercept, the last of ``theta``.
+    ``At`` (k + 1, n) holds columns times labels and ends with the row of the intercept, the last of ``theta``. It ends early
+    where the value would hardly come below ``limit``.
     """
     ridge = np.full(len(theta), 2.0 * _RIDGE)
     ridge[-1] = 1e-10
@@ -225,7 +267,7 @@ def _newton(At, weight, theta, n_iter, tol):
         g = At @ slope + ridge * theta
         direction = solve_positive(H, g)
         expected = 0.5 * (g @ direction)
-        if expected <= tol:
+        if expected <= tol or value - _HOPE * expected > limit:
             break
         move = direction @ At
         step = 1.0
@@ -248,14 +290,16 @@ def _newton(At, weight, theta, n_iter, tol):
 def _terms(margins, weight):
     """Value of the loss, its derivative and curvature over the margins."""
     right = expit(margins)
-    clean = (1.0 - 2.0 * FLIP) * right
-    seen = clean + FLIP
-    down = clean / seen
-    down *= 1.0 - right  # minus the derivative
-    true = down + right
-    true += right
-    true -= 1.0
-    true *= down
-    right *= down
+    seen = right + FLIP / (1.0 - 2.0 * FLIP)
+    down = 1.0 - right  # to be minus the derivative
+    down *= right
+    down /= seen
+    value = -(weight @ np.log(seen)) - np.log(1.0 - 2.0 * FLIP) * weight.sum()
+    curvature = right + right
+    curvature += down
+    curvature -= 1.0
     right *= 0.2
-    return -(weight @ np.log(seen)), -weight * down, weight * np.maximum(true, right, out=true)
+    np.maximum(curvature, right, out=curvature)
+    down *= weight
+    curvature *= down
+    return value, -down, curvature

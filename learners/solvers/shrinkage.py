@@ -87,17 +87,33 @@ def choose_ridge(
         ridge = 1e-3 if few_rows else SHRINKAGE
         return refit(replace(problem, shrinkage=ridge), A, theta, intercept), ridge
     solve = newton_of_all_outputs if q > 1 else refit
-    search = _RidgeSearch(problem, A, left_out, few_rows, Fit(theta, intercept, np.inf, theta, []))
-    if near is None:
-        search.walk(len(RIDGES) - 1 if few_rows else 0, -1 if few_rows else 1, _PATIENCE)
-    else:
+    start = len(RIDGES) - 1 if few_rows else 0
+    if near is not None:
         start = int(np.argmin(np.abs(np.log(RIDGES / near))))
+    begin = _nearer_start(replace(problem, shrinkage=float(RIDGES[start])), A, theta, intercept)
+    search = _RidgeSearch(problem, A, left_out, few_rows, begin)
+    if near is None:
+        search.walk(start, -1 if few_rows else 1, _PATIENCE)
+    else:
         search.walk(start, -1, 1)
         if search.best == start:
             search.walk(start + 1, 1, 1)
     ridge = float(RIDGES[search.best])
     fit = search.fit
     return solve(replace(problem, shrinkage=ridge), A, fit.theta, fit.intercept, tol=1e-12 if q > 1 else 1e-9), ridge
+
+
+def _nearer_start(problem: SupportProblem, A: np.ndarray, theta: np.ndarray, intercept: np.ndarray) -> Fit:
+    """Where to start: the coefficients at hand, or zero where that has the lower objective.
+
+    Newton's method does not come back from scores far out, where the loss is flat.
+    """
+    begin = Fit(theta, intercept, *problem.second_order(A @ theta + intercept, theta))
+    if not problem.fit_intercept:
+        return begin
+    zero, constant = np.zeros_like(theta), problem.loss.best_constant(problem.y, problem.sample_weight)
+    other = Fit(zero, constant, *problem.second_order(np.zeros_like(problem.y, dtype=float) + constant, zero))
+    return other if other.value < begin.value else begin
 
 
 class _RidgeSearch:

@@ -131,3 +131,12 @@ def test_the_best_of_a_range():
         fit, ridge = choose_ridge(problem, A, np.zeros((12, 1)), np.zeros(1), LeftOut(40.0), few_rows=few_rows)
         assert fit.theta.shape == (12, 1)
         assert brute_force(loss, y, A, ridge) <= 1.02 * min(brute_force(loss, y, A, s) for s in (1e-3, 1e-2, 3e-2, 0.1, 1.0))
+
+
+@pytest.mark.parametrize("k", [19, 20])
+def test_separable_classes_where_annealing_ends_at_once(k):
+    """One step leaves scores far out, where the loss is flat: Newton's method went nowhere, and two of three rows were wrong."""
+    rng = np.random.default_rng(0)
+    y = rng.choice(3, 90, p=[0.4, 0.5, 0.1])
+    X = rng.standard_normal((90, 20)) + 4.0 * np.eye(3)[y].repeat(7, axis=1)[:, :20]
+    assert FSAClassifier(k).fit(X, y).score(X, y) == 1.0

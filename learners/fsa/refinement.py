@@ -151,6 +151,15 @@ def other_annealing_ridges(problem: FitProblem) -> tuple[float, ...]:
     return (0.03,) if problem.loss.is_quadratic else (0.003, 0.03)
 
 
+class Refined(NamedTuple):
+    """The model of one size: columns ``kept``, ``coef``, ``intercept``, and the ``ridge`` of the fit."""
+
+    kept: np.ndarray
+    coef: np.ndarray
+    intercept: np.ndarray
+    ridge: float
+
+
 def refine(
     design: Design,
     state: Annealed,
@@ -158,7 +167,7 @@ def refine(
     settings: RefinementSettings,
     along_path: bool,
     near: tuple[bool, float] | None = None,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+) -> Refined:
     """Refine one size.
 
     Parameters
@@ -176,86 +185,124 @@ def refine(
 
     Returns
     -------
-    kept, coef, intercept : ndarray
-    ridge : float
-        Of the fit.
+    Refined
     """
-    y, loss, weight = problem.y, problem.loss, problem.sample_weight
-    n_columns = float(len(state.kept) * design.width)
-    cost = (design.n_samples + n_columns) * n_columns**2 * y.shape[1]
-    worth = POOL * cost <= _SWAP_COST and supported_coefficients(problem) >= n_columns
-    if problem.bounds is not None:
-        worth = False
+    how = _refinement_of(design, state, problem, settings, along_path)
+    found = Refined(state.kept, state.coef, state.intercept, settings.ridge)
+    if how == "none":
+        return found
+    if how == "gradient":
+        return _refined_by_gradient(state, problem, settings)
+    if how == "newton":
+        return _refined_by_newton(state.design, found, problem, settings, near)
+    found = _exchanged(design, state, problem, settings, along_path)
+    if not settings.chooses_ridge or _newton_cost(design, problem, len(found.kept)) > _NEWTON_COST:
+        return found
+    return _refined_by_newton(design.keep(found.kept), found, problem, settings, near)
+
+
+def _newton_cost(design: Design, problem: FitProblem, n_kept: int) -> float:
+    """Multiplications of one step of Newton's method on so many features."""
+    n_columns = float(n_kept * design.width)
+    return (design.n_samples + n_columns) * n_columns**2 * problem.y.shape[1]
+
+
+def _refinement_of(design: Design, state: Annealed, problem: FitProblem, settings: RefinementSettings, along_path: bool) -> str:
+    """:func:`choose_refinement` for one size; exchanges and long gradient steps know no bounds of coefficients."""
+    loss, n_kept = problem.loss, len(state.kept)
+    cost = _newton_cost(design, problem, n_kept)
+    enough_rows = supported_coefficients(problem) >= n_kept * design.width
     how = choose_refinement(
         settings.polish,
         has_curvature=loss.has_curvature,
-        worth_exchanging=worth,
+        worth_exchanging=POOL * cost <= _SWAP_COST and enough_rows and problem.bounds is None,
         newton_affordable=cost <= _NEWTON_COST or not np.isfinite(loss.max_curvature),  # else no step of one length is safe
         along_path=along_path,
     )
     if problem.bounds is not None and how in ("swap", "gradient"):
-        how = "newton" if loss.has_curvature else "none"  # exchanges and long gradient steps know no bounds
-    if how == "none":
-        return state.kept, state.coef, state.intercept, settings.ridge
-    kept, coef, intercept = state.kept, state.coef, state.intercept
-    small = state.design
-    if how == "swap":
-        kept, coef, intercept = polish(
-            design,
-            y,
-            loss,
-            weight,
-            state.kept,
-            state.coef,
-            state.intercept,
-            state.dropped_at,
-            fit_intercept=settings.fit_intercept,
-            prior=settings.penalty,
-            groups=problem.groups,
-            fixed=problem.included,
-            rounds=0 if along_path else 10,
-        )
-        if not along_path and _worth_searching(design, problem, settings, kept, coef, intercept):
-            fixed = None if problem.included is None else np.flatnonzero(problem.included)
-            found = search(design, y, weight, kept, n_rows=problem.n_rows, fixed=fixed)
-            if not np.array_equal(found, kept):
-                kept, coef, intercept = _refitted(design, problem, settings, found)
-        if not settings.chooses_ridge or cost > _NEWTON_COST:
-            return kept, coef, intercept, settings.ridge or SHRINKAGE
-        small = design.keep(kept)
-    if how != "gradient":
-        support = SupportProblem(y, loss, weight, settings.fit_intercept, settings.penalty, design.width, design.n_knots)
-        A, theta = small.matrix(), coef.reshape(-1, y.shape[1])
-        if settings.chooses_ridge:
-            few_rows = supported_coefficients(problem) < n_columns
-            left_out = LeftOut(copies(problem), loss.parts(problem.weight))
-            unit = np.ones(len(theta))
-            if settings.raw_units and sp.issparse(problem.X) and support.prior is None:
-                # Rare words would be loud: the ridge acts in raw units, relative to the mean variance of the columns.
-                unit = np.where(small.inv > 0, 1.0 / np.where(small.inv > 0, small.inv, 1.0), 1.0)
-                unit /= np.sqrt(np.mean(unit**2))
-            start = near[1] if near is not None and near[0] == few_rows else None
-            fit, ridge = choose_ridge(
-                support, A * unit, theta / unit[:, None], intercept, left_out, few_rows=few_rows, near=start
-            )
-            fit.theta = fit.theta * unit[:, None]
-        else:
-            fit, ridge = refit(support, A, theta, intercept), settings.ridge
-        if problem.bounds is not None:
-            bounds = problem.bounds.of(kept, small, float(np.ravel(problem.scale)[0]))
-            fit = bounded_fit(replace(support, shrinkage=max(ridge, SHRINKAGE)), A, theta, fit.intercept, bounds)
-        return kept, fit.theta.reshape(coef.shape), fit.intercept, ridge
+        return "newton" if loss.has_curvature else "none"
+    return how
+
+
+def _refined_by_gradient(state: Annealed, problem: FitProblem, settings: RefinementSettings) -> Refined:
     coef, intercept = accelerated_gradient(
         state.design,
-        y,
-        loss,
-        weight,
+        problem.y,
+        problem.loss,
+        problem.sample_weight,
         state.coef,
         state.intercept,
         prior=settings.penalty or Prior(shrinkage=SHRINKAGE),
         fit_intercept=settings.fit_intercept,
     )
-    return state.kept, coef, intercept, settings.ridge or SHRINKAGE
+    return Refined(state.kept, coef, intercept, settings.ridge or SHRINKAGE)
+
+
+def _exchanged(design: Design, state: Annealed, problem: FitProblem, settings: RefinementSettings, along_path: bool) -> Refined:
+    """Exchanges of features and, where labels look noisy, the longer search."""
+    ridge = settings.ridge or SHRINKAGE
+    kept, coef, intercept = polish(
+        design,
+        problem.y,
+        problem.loss,
+        problem.sample_weight,
+        state.kept,
+        state.coef,
+        state.intercept,
+        state.dropped_at,
+        fit_intercept=settings.fit_intercept,
+        prior=settings.penalty,
+        groups=problem.groups,
+        fixed=problem.included,
+        rounds=0 if along_path else 10,
+    )
+    if not along_path and _worth_searching(design, problem, settings, kept, coef, intercept):
+        fixed = None if problem.included is None else np.flatnonzero(problem.included)
+        found = search(design, problem.y, problem.sample_weight, kept, n_rows=problem.n_rows, fixed=fixed)
+        if not np.array_equal(found, kept):
+            kept, coef, intercept = _refitted(design, problem, settings, found)
+    return Refined(kept, coef, intercept, ridge)
+
+
+def _refined_by_newton(
+    small: Design, start: Refined, problem: FitProblem, settings: RefinementSettings, near: tuple[bool, float] | None
+) -> Refined:
+    """Newton's method on the columns ``small`` of a support, with the ridge that was named or that the data choose."""
+    kept, coef, intercept, _ = start
+    support = SupportProblem(
+        problem.y, problem.loss, problem.sample_weight, settings.fit_intercept, settings.penalty, small.width, small.n_knots
+    )
+    A, theta = small.matrix(), coef.reshape(-1, problem.y.shape[1])
+    if settings.chooses_ridge:
+        few_rows = supported_coefficients(problem) < len(kept) * small.width
+        unit = _ridge_units(small, problem, settings)
+        fit, ridge = choose_ridge(
+            support,
+            A * unit,
+            theta / unit[:, None],
+            intercept,
+            LeftOut(copies(problem), problem.loss.parts(problem.weight)),
+            few_rows=few_rows,
+            near=near[1] if near is not None and near[0] == few_rows else None,
+        )
+        fit.theta = fit.theta * unit[:, None]
+    else:
+        fit, ridge = refit(support, A, theta, intercept), settings.ridge
+    if problem.bounds is not None:
+        bounds = problem.bounds.of(kept, small, float(np.ravel(problem.scale)[0]))
+        fit = bounded_fit(replace(support, shrinkage=max(ridge, SHRINKAGE)), A, theta, fit.intercept, bounds)
+    return Refined(kept, fit.theta.reshape(coef.shape), fit.intercept, ridge)
+
+
+def _ridge_units(small: Design, problem: FitProblem, settings: RefinementSettings) -> np.ndarray:
+    """Length of each column's unit for the ridge.
+
+    With sparse columns it acts in raw units, relative to the mean variance of the columns: else rare words would be loud.
+    """
+    if not (settings.raw_units and sp.issparse(problem.X) and settings.penalty is None):
+        return np.ones(small.n_features * small.width)
+    unit = np.where(small.inv > 0, 1.0 / np.where(small.inv > 0, small.inv, 1.0), 1.0)
+    return unit / np.sqrt(np.mean(unit**2))
 
 
 def _worth_searching(design, problem, settings, kept, coef, intercept) -> bool:
@@ -305,9 +352,7 @@ def alternatives(
     fit = Fit(theta, solution.intercept, *support.second_order(A @ theta + solution.intercept, theta))
     found = nearly_as_good(exchange_changes(support, pool.Z, pool.offsets, place, A, fit), fit.value)
     first = units.of_feature if units.members is None else np.array([members.min() for members in units.members])
-    return {
-        int(first[i]): [(int(first[pool.units[j]]), share) for j, share in row] for i, row in zip(chosen, found, strict=True)
-    }
+    return {int(first[i]): [(int(first[pool.units[j]]), share) for j, share in row] for i, row in zip(chosen, found, strict=True)}
 
 
 def copies(problem: FitProblem) -> float:

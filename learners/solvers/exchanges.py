@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from ..objective.losses import HessianProduct
 from .newton import Fit, SupportProblem, gram
 
 _LEAST_SCHUR = 1e-3  # of a unit's own curvature: a unit that the support nearly spans promises no infinite gain
@@ -49,23 +50,39 @@ def exchange_changes(
         problem.add_penalty_curvature(H)
         inverse = np.linalg.inv(H)
         cross = (WA.astype(Z.dtype).T @ Z).astype(np.float64)
-        WZ = hessian_product(Z).astype(Z.dtype, copy=False)
-        pool_mean = WZ.sum(axis=0, dtype=np.float64) / total if total > 0 else np.zeros(Z.shape[1])
+        sums, own = _curvatures(Z, offsets, hessian_product)
+        pool_mean = sums / total if total > 0 else np.zeros(Z.shape[1])
         cross -= total * np.outer(mean, pool_mean)
         C = inverse @ cross
         if single:
-            diagonal = np.einsum("np,np->p", WZ, Z).astype(np.float64) - total * pool_mean**2 + block[0, 0]
+            diagonal = own[:, 0] - total * pool_mean**2 + block[0, 0]
             schur = np.maximum(diagonal - np.einsum("kp,kp->p", cross, C), _LEAST_SCHUR * diagonal)
             single_changes(inverse, fit.theta[:, q], C, schur, gradient[:, q], change)
             continue
-        schur = np.zeros((Z.shape[1], int(np.diff(offsets).max())))
+        schur = np.zeros(own.shape)
         for a, b in pairwise(offsets):
-            full = (Z[:, a:b].T @ WZ[:, a:b]).astype(np.float64) - total * np.outer(pool_mean[a:b], pool_mean[a:b])
+            full = own[a:b, : b - a] - total * np.outer(pool_mean[a:b], pool_mean[a:b])
             problem.add_penalty_curvature(full)
             schur[a:b, : b - a] = full - cross[:, a:b].T @ C[:, a:b] + _LEAST_SCHUR * np.trace(full) / (b - a) * np.eye(b - a)
         block_changes(inverse, fit.theta[:, q], C, schur, gradient[:, q], support_offsets, offsets, change)
     change[:, support] = np.inf
     return change
+
+
+def _curvatures(Z: np.ndarray, offsets: np.ndarray, hessian_product: HessianProduct) -> tuple[np.ndarray, np.ndarray]:
+    """Sums of W Z over the rows, and the products Z' W Z within each unit, (n_columns, widest).
+
+    Unit after unit where these have several columns: each product stays in the cache.
+    """
+    if len(offsets) - 1 == Z.shape[1]:
+        WZ = hessian_product(Z).astype(Z.dtype, copy=False)
+        return WZ.sum(axis=0, dtype=np.float64), np.einsum("np,np->p", WZ, Z).astype(np.float64)[:, None]
+    sums = (Z.T @ hessian_product(np.ones((len(Z), 1), Z.dtype)))[:, 0].astype(np.float64)
+    own = np.zeros((Z.shape[1], int(np.diff(offsets).max())))
+    for a, b in pairwise(offsets):
+        columns = np.ascontiguousarray(Z[:, a:b])
+        own[a:b, : b - a] = columns.T @ hessian_product(columns).astype(Z.dtype, copy=False)
+    return sums, own
 
 
 def nearly_as_good(change: np.ndarray, value: float, most: int = 5, share: float = 0.05) -> list[list[tuple[int, float]]]:

@@ -27,7 +27,7 @@ from ..sources.matrix import OutOfCoreMatrix
 from .callbacks import StepCallbacksMixin
 from .constraints import constrained
 from .input_data import check_data, check_finite, filled, medians
-from .parameters import check_parameters
+from .parameters import check_parameters, is_none
 from .path_solver import StepCallback, anneal_path, auto_size, without_features
 from .problem import FitProblem, Solution, fitted_attributes
 from .refinement import RefinementSettings, annealing_prior, refine_path, shrinks_while_annealing
@@ -162,7 +162,8 @@ class FSAEstimator(InheritsParameters, StepCallbacksMixin, SelectorMixin, BaseEs
 
     def _n_kept(self, problem: FitProblem) -> int:
         what = "features" if self.feature_groups is None else "groups"
-        k = number_to_keep(self.n_features_to_select, problem.n_units, what)  # type: ignore[arg-type]
+        wanted: Any = self.n_features_to_select
+        k = 0 if is_none(wanted) else number_to_keep(wanted, problem.n_units, what)
         if k < problem.n_included:
             raise ValueError(
                 f"include names {problem.n_included} {what}, but n_features_to_select is {k}; expected at most that many"

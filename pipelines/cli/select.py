@@ -94,7 +94,11 @@ def select(
         print_json(found.record())
         return
     rows = [(i + 1, c["name"], c["coefficient"], c["effect"], c["stability"]) for i, c in enumerate(found.columns)]
-    print_table(f"{found.task}, {len(found.table.y)} rows", ["", "column", "coefficient", "effect", "stability"], rows)
+    title = f"{found.task}, {len(found.table.y)} rows"
+    if rows:
+        print_table(title, ["", "column", "coefficient", "effect", "stability"], rows)
+    else:
+        typer.echo(f"{title}: no column selected; none predicts rows that were held out clearly better than a constant")
     scores = found.validation.scores
     if found.size_chosen:
         where = "anew in each fold that scores them" if found.validation.nested else "once, on the rows that score them too"

@@ -71,6 +71,8 @@ def _summary(found: Selection) -> str:
     k, total = len(found.columns), len(found.table.encoding.columns)
     chosen = "chosen by cross-validation" if found.size_chosen else "as asked for"
     words = f"<p><b>{k}</b> of {total} usable columns, {chosen}; {found.task} on {len(found.table.y)} rows."
+    if not k:
+        return f"{words} <b>No number of columns predicts rows that were held out clearly better than a constant.</b></p>"
     scores = found.validation.scores
     if scores:
         measure, score = next(iter(scores["selected"].items()))
@@ -115,6 +117,8 @@ def _columns(found: Selection) -> str:
         for c in found.columns
     ]
     shown = found.columns[:MOST_PICTURES]
+    if not shown:
+        return "<h2>The selected columns</h2><p>None.</p>"
     chart = effect_chart([c["name"] for c in shown], [c["effect"] for c in shown], [c["stability"] for c in shown])
     kappa = "" if found.kappa is None else f" Two halves agree with a kappa of {found.kappa:.2f} (1: the same columns, 0: chance)."
     words = (
@@ -133,6 +137,8 @@ def _coefficient(column: dict[str, Any]) -> str:
 
 
 def _responses(found: Selection) -> str:
+    if not found.columns:
+        return ""
     pictures = []
     shapes = [(c, *_shape(found, c)) for c in found.columns[:MOST_PICTURES]]
     values = [v for _, _, curves in shapes for curve in curves for v in curve]
@@ -189,6 +195,8 @@ def _alternatives(found: Selection) -> str:
         for c in found.columns
         if c["alternatives"]
     ]
+    if not found.columns:
+        return ""
     if not rows:
         return "<h2>Alternatives</h2><p>No other column could take the place of a selected one for less than 5% of the loss.</p>"
     return (

@@ -32,9 +32,9 @@ class Selection:
     model : FSAClassifier or FSARegressor
         Fitted to all rows.
     columns : list of dict
-        The selected columns, that of the largest effect first: ``name``, ``coefficient`` (None for response curves), ``effect``
-        (standard deviation of what it adds to the score), ``stability`` (share of the halves that select it), ``levels`` or
-        ``curve``, and ``alternatives``.
+        The selected columns, none where a constant is as good, that of the largest effect first: ``name``, ``coefficient`` (None
+        for response curves), ``effect`` (standard deviation of what it adds to the score), ``stability`` (share of the halves that
+        select it), ``levels`` or ``curve``, and ``alternatives``.
     validation : Validation
     kappa : float or None
         Agreement of the halves beyond chance.
@@ -129,10 +129,12 @@ def select_columns(
     validation = Validation(k or 1)
     if enough:
         sizes = _sizes(n_columns, len(y), k, response)
-        sizes = np.unique(np.maximum(sizes, max(least, 1)))
+        sizes = np.unique(np.maximum([0, *sizes] if k is None else sizes, least if k is None else max(least, 1)))
         validation = validate(X, y, task, model, k, sizes, table_folds, progress)
     model.set_params(n_features_to_select=validation.size).fit(X, y)
-    frequency, kappa = _stability(model, X, y, task, table.encoding.groups, progress)
+    frequency, kappa = np.full(n_columns, np.nan), None
+    if validation.size:
+        frequency, kappa = _stability(model, X, y, task, table.encoding.groups, progress)
     columns = _describe(table, model, frequency)
     return Selection(task, table, model, columns, validation, kappa, k is None)
 

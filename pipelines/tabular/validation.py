@@ -11,6 +11,7 @@ import numpy as np
 from ...learners import FSAPath
 
 N_FOLDS = 5
+_CLEAR_MARGIN = 2.0  # standard errors over the folds by which columns have to be better than a constant: a choice
 _ALPHAS = np.geomspace(1e-2, 1e4, 7)  # ridge of the model on all columns, by leave-one-out: a choice
 
 Progress = Callable[[Iterable, str], Iterable]
@@ -27,7 +28,7 @@ class Validation:
     size : int
         Number of columns, chosen or given.
     sizes : list of int
-        Ascending.
+        Ascending; 0 is a constant.
     path, losses : ndarray of shape (n_folds, n_sizes)
         Accuracy or R^2 of each size in each fold, and what the choice of the size goes by: the mean log loss or squared error.
     scores : dict of str to dict of str to float
@@ -96,18 +97,18 @@ def validate(
 ) -> Validation:
     """Score sizes along paths, choose one where ``size`` is None, and score it beside all columns and a baseline.
 
-    The size chosen is the smallest whose loss exceeds the least by no more than one standard error of their difference. The score
-    of a chosen size is that of the choice: in each fold a size is chosen by folds of its training rows.
+    ``sizes`` may begin with 0, a constant. The size is chosen by :func:`chosen_size`. The score of a chosen size is that of the
+    choice: in each fold a size is chosen by folds of its training rows.
     """
     splits = table_folds(np.arange(len(y)))
     path, losses = _path_scores(X, y, task, model, sizes, progress(splits, "sizes"))
-    chosen = int(sizes[smallest_good(losses)]) if size is None else size
+    chosen = chosen_size(sizes, losses) if size is None else size
     nested = []
     found: dict[str, list[dict[str, float]]] = {"selected": [], "all columns": [], "baseline": []}
     for train, test in progress(splits, "scores"):
         inner = _inner_folds(table_folds, train) if size is None else []
         nested.append(bool(inner))
-        own = int(sizes[smallest_good(_path_scores(X, y, task, model, sizes, inner)[1])]) if inner else chosen
+        own = chosen_size(sizes, _path_scores(X, y, task, model, sizes, inner)[1]) if inner else chosen
         fitted = _sized(model, own).fit(X[train], y[train])
         found["selected"].append(measures(task, y[test], fitted.predict(X[test])))
         found["all columns"].append(measures(task, y[test], all_columns(task, X[train], y[train], X[test])))
@@ -128,11 +129,28 @@ def _path_scores(X, y, task, model, sizes, splits) -> tuple[np.ndarray, np.ndarr
     """Score and loss (n_folds, n_sizes) of each size, along one path per fold."""
     path, losses = [], []
     for train, test in splits:
-        fitted = FSAPath(model, sizes).fit(X[train], y[train])
-        models = [fitted.get_estimator(int(k)) for k in sizes]
+        fitted = FSAPath(model, sizes[sizes > 0]).fit(X[train], y[train])
+        models = [fitted.get_estimator(int(k)) if k else _sized(model, 0).fit(X[train], y[train]) for k in sizes]
         path.append([_first(measures(task, y[test], one.predict(X[test]))) for one in models])
         losses.append([_loss(task, one, X[test], y[test]) for one in models])
     return np.array(path), np.array(losses)
+
+
+def chosen_size(sizes: np.ndarray, losses: np.ndarray) -> int:
+    """The smallest size that is as good as the best; 0, a constant, unless the best is better than that by a clear margin.
+
+    Examples
+    --------
+    >>> chosen_size(np.array([0, 1, 2]), np.array([[3.0, 2.9, 1.0], [3.1, 2.9, 1.0]]))
+    2
+    >>> chosen_size(np.array([0, 1, 2]), np.array([[3.0, 2.9, 2.0], [3.1, 3.2, 3.6]]))
+    0
+    """
+    if sizes[0]:
+        return int(sizes[smallest_good(losses)])
+    gain = losses[:, 0] - losses[:, 1:].T[int(np.argmin(losses[:, 1:].mean(axis=0)))]
+    error = gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else 0.0
+    return int(sizes[1 + smallest_good(losses[:, 1:])]) if gain.mean() > _CLEAR_MARGIN * error else 0
 
 
 def smallest_good(losses: np.ndarray) -> int:

@@ -141,3 +141,33 @@ def test_more_than_there_are(tmp_path):
     result = run("select", tmp_path / "t.csv", "--target", "y", "-k", 9, "--json")
     assert result.exit_code == 0 and "only 5 usable columns" in result.stderr
     assert len(json.loads(result.stdout)["selected"]) == 5
+
+
+def noise(tmp_path, y):
+    X, _, names, _ = planted(n=len(y), m=13)
+    frame_of(X, names, y=y).to_csv(tmp_path / "t.csv", index=False)
+    return "select", tmp_path / "t.csv", "--target", "y", "-k", "auto"
+
+
+def test_noise_gives_no_column_but_all_files(tmp_path):
+    y = np.where(np.random.default_rng(0).random(100) < 0.7, "yes", "no")
+    files = ["--out", tmp_path / "out.csv", "--save", tmp_path / "m.safetensors", "--report", tmp_path / "report"]
+    result = run(*noise(tmp_path, y), *files)
+    assert result.exit_code == 0, result.output
+    assert "no column selected; none predicts rows that were held out clearly better than a constant" in result.stdout
+    assert list(pd.read_csv(tmp_path / "out.csv").columns) == ["y"]
+    page = (tmp_path / "report" / "select.html").read_text()
+    assert "<b>0</b> of 13 usable columns" in page and "clearly better than a constant" in page
+    predicted = run("predict", tmp_path / "m.safetensors", tmp_path / "t.csv")
+    assert predicted.exit_code == 0, predicted.output
+    assert [line.split(",")[0] for line in predicted.stdout.splitlines()] == ["prediction"] + 100 * ["yes"]
+
+
+def test_noise_gives_no_column_of_curves(tmp_path):
+    y = np.random.default_rng(1).normal(5, 1, 60)
+    result = run(*noise(tmp_path, y), "--response", "piecewise", "--json", "--save", tmp_path / "m.safetensors")
+    record = json.loads(result.stdout)
+    assert record["selected"] == [] and record["n_columns"] == 0 and record["path"][0]["columns"] == 0
+    assert record["stability"] is None
+    predicted = run("predict", tmp_path / "m.safetensors", tmp_path / "t.csv")
+    assert np.allclose([float(line) for line in predicted.stdout.splitlines()[1:]], y.mean())

@@ -2,7 +2,7 @@
 # What `make release-check` does: docs/releasing.md. A line per combination goes to build/release/table.txt.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-PYTHONS=${PYTHONS:-$(for v in 3.11 3.12 3.13 3.14; do command -v python$v || true; done)}
+PYTHONS=${PYTHONS:-$(for v in 3.11 3.12 3.13 3.14; do ! "python$v" -c '' 2> /dev/null || command -v "python$v"; done)}  # those that start
 [ -n "$PYTHONS" ] || { echo "no Python found: name them, PYTHONS='python3.11 ...'"; exit 2; }
 OUT=build/release
 rm -rf dist $OUT && mkdir -p $OUT

@@ -4,6 +4,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 PYTHONS=${PYTHONS:-$(for v in 3.11 3.12 3.13 3.14; do ! "python$v" -c '' 2> /dev/null || command -v "python$v"; done)}  # those that start
 [ -n "$PYTHONS" ] || { echo "no Python found: name them, PYTHONS='python3.11 ...'"; exit 2; }
+unset PYTHONPATH PYTHONHOME  # an environment holds what was installed into it, and nothing else
 OUT=build/release
 rm -rf dist $OUT && mkdir -p $OUT
 : > $OUT/table.txt

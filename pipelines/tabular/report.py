@@ -104,7 +104,8 @@ def _scores(found: Selection) -> str:
     lines = {name: next(iter(v.scores[name].values())) for name in ("all columns", "baseline")}
     body += score_chart(v.sizes, mean, error, v.size, lines, measures[0].replace("R2", "R²"))
     rule = "log loss" if found.task == "classification" else "squared error"
-    chosen = f" The size is the smallest whose {rule} exceeds the least by at most one standard error of their difference." if found.size_chosen else ""
+    chosen = f" The size is the smallest whose {rule} exceeds the least by at most one standard error of their difference."
+    chosen = chosen if found.size_chosen else ""
     return (
         body
         + f'<p class="small">Score against the number of columns along one path per fold; bars are one standard error.{chosen}</p>'

@@ -94,7 +94,7 @@ def test_killed_faces_train(tally, tmp_path):
         shutil.rmtree(out.parent, ignore_errors=True)
         out.parent.mkdir()
 
-    kill_and_resume(tally, "faces train", command, ["--resume"], lambda _: out.read_bytes(), clear, 5, 12)
+    kill_and_resume(tally, "faces train", command, ["--resume"], lambda _: out.read_bytes(), clear, 3, 12)
 
 
 def test_killed_motion_evaluate(tally, tmp_path):
@@ -120,7 +120,7 @@ def test_killed_sensors_evaluate(tally, tmp_path):
         return json.loads((report / "results.json").read_text())["rows"]
 
     clear = lambda: shutil.rmtree(report, ignore_errors=True)  # noqa: E731
-    kill_and_resume(tally, "sensors evaluate", command, ["--resume"], rows, clear, 3, 13)
+    kill_and_resume(tally, "sensors evaluate", command, ["--resume"], rows, clear, 2, 13)
 
 
 def test_killed_reproduce(tally, tmp_path):
@@ -130,7 +130,7 @@ def test_killed_reproduce(tally, tmp_path):
     def rows(stdout):
         return [{key: value for key, value in row.items() if key != "seconds"} for row in json.loads(stdout)["rows"]]
 
-    kill_and_resume(tally, "reproduce", command, [], rows, lambda: cells.unlink(missing_ok=True), 5, 14)
+    kill_and_resume(tally, "reproduce", command, [], rows, lambda: cells.unlink(missing_ok=True), 3, 14)
 
 
 WRITER = """

@@ -1,0 +1,123 @@
+"""Peak resident memory of whole commands, each in a process of its own, on files that are made here.
+
+    python benchmarks/commands_memory.py [CASE ...] [--folder DIR] [--frames 60 240] [--rows 100000] [--columns 200]
+
+Cases: photograph (144 million pixels), video (640 x 480, two lengths: what a frame adds), motion (tracks of the same videos), csv and
+parquet (a table of numbers for `annealed select`). One thread; Python and libraries are part of the peak. Processor time is that of
+the command.
+"""
+
+import argparse
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+
+def photograph(folder, options):
+    from PIL import Image
+    from skimage.data import astronaut
+
+    path = folder / "photograph.jpg"
+    Image.fromarray(astronaut()).resize((12_000, 12_000)).save(path, quality=90)
+    yield "photograph of 144 million pixels", ["faces", "detect", path, "--json"]
+
+
+def videos(folder, options):
+    """A face that moves over noise."""
+    import cv2
+    from annealed.pipelines.common.video import write_video
+    from skimage.data import astronaut
+
+    face = astronaut()[20:260, 100:340]
+    ground = np.asarray(cv2.resize(np.random.default_rng(0).integers(0, 256, (60, 80, 3), dtype=np.uint8), (640, 480)))
+
+    def frames(n):
+        for i in range(n):
+            frame, x = ground.copy(), 200 + round(150 * np.sin(i / 30))
+            frame[120:360, x : x + 240] = face
+            yield frame
+
+    for n in options.frames:
+        path = folder / f"{n}.mp4"
+        write_video(path, frames(n), 25.0)
+        yield n, path
+
+
+def video(folder, options):
+    for n, path in videos(folder, options):
+        yield f"video of {n} frames, 640 x 480", ["faces", "detect", path, "--json"]
+
+
+def motion(folder, options):
+    for n, path in videos(folder, options):
+        yield f"tracks of {n} frames, 640 x 480", ["motion", "segment", path, "--motions", "2", "--json"]
+
+
+def table(folder, options, name):
+    import pandas as pd
+
+    path, n, m = folder / name, options.rows, options.columns
+    writer = None
+    rng, columns = np.random.default_rng(0), [f"c{j}" for j in range(m)]
+    for part in range(0, n, 100_000):
+        X = rng.standard_normal((min(100_000, n - part), m)).round(4)
+        frame = pd.DataFrame(X, columns=columns).assign(price=(X[:, 0] - X[:, 1] + rng.standard_normal(len(X))).round(4))
+        if name.endswith("csv"):
+            frame.to_csv(path, index=False, mode="a", header=part == 0)
+        else:
+            import pyarrow as pa
+            import pyarrow.parquet as pq
+
+            rows = pa.Table.from_pandas(frame)
+            writer = writer or pq.ParquetWriter(path, rows.schema)
+            writer.write_table(rows)
+    if writer is not None:
+        writer.close()
+    yield f"{n:,} x {m} numbers, {name}", ["select", path, "--target", "price", "-k", "10", "--json"]
+
+
+CASES = {
+    "photograph": photograph,
+    "video": video,
+    "motion": motion,
+    "csv": lambda folder, options: table(folder, options, "table.csv"),
+    "parquet": lambda folder, options: table(folder, options, "table.parquet"),
+}
+
+
+def measure(words):
+    """Peak in GiB and processor seconds of a command."""
+    one = dict.fromkeys(["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"], "1")
+    quiet = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
+    command = [sys.executable, "-m", "annealed.pipelines.cli", *map(str, words)]
+    pid = os.posix_spawn(sys.executable, command, {**os.environ, **one}, file_actions=quiet)
+    _, status, used = os.wait4(pid, 0)
+    if status:
+        raise SystemExit(f"{' '.join(command)}: failed")
+    return used.ru_maxrss / 2**20, used.ru_utime + used.ru_stime
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("cases", nargs="*", metavar="CASE", default=list(CASES), help=f"of: {', '.join(CASES)}")
+    parser.add_argument("--folder", type=Path, help="where the files are made; by default a temporary one")
+    parser.add_argument("--frames", type=int, nargs="+", default=[60, 240])
+    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--columns", type=int, default=200)
+    options = parser.parse_args()
+    print("| command | data | GiB | processor seconds |\n|---|---|---|---|")
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        for case in options.cases:
+            for data, words in CASES[case](Path(folder), options):
+                peak, seconds = measure(words)
+                print(
+                    f"| `{' '.join(words[:2] if words[0] != 'select' else words[:1])}` | {data} | {peak:.2f} | {seconds:.0f} |",
+                    flush=True,
+                )
+
+
+if __name__ == "__main__":
+    main()

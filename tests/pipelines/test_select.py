@@ -135,6 +135,27 @@ def test_bad_input_is_one_line(tmp_path, name, content, args, message):
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.parametrize(
+    "changed, message",
+    [
+        ({"names": np.array("abc")}, "t.npz: 1 names for 3 columns"),
+        ({"names": ["a", "a", "b"]}, "t.npz: two columns have the name 'a'"),
+        ({"y": np.arange(30) + 1j}, "t.npz: X is float64 (30, 3) and y complex128 (30,), expected numbers"),
+    ],
+)
+def test_bad_arrays_are_one_line(tmp_path, changed, message):
+    np.savez(tmp_path / "t.npz", **{"X": np.eye(30, 3), "y": np.arange(30.0), **changed})
+    result = run("select", tmp_path / "t.npz", "-k", 1)
+    assert result.exit_code == 2 and message in result.stderr and result.stderr.count("\n") == 1
+
+
+def test_a_folder_and_a_file_without_rows(tmp_path):
+    (tmp_path / "t.csv").mkdir()
+    (tmp_path / "t.svm").touch()
+    assert "t.csv: a folder, expected a table" in run("select", tmp_path / "t.csv", "--target", "y", "-k", 1).stderr
+    assert "t.svm: holds no row" in run("select", tmp_path / "t.svm", "-k", 1).stderr
+
+
 def test_more_than_there_are(tmp_path):
     X, score, names, _ = planted(m=5, true=(0, 1))
     frame_of(X[:, :5], names[:5], y=score).to_csv(tmp_path / "t.csv", index=False)

@@ -53,6 +53,7 @@ def bad_files(folder):
     (folder / "words.csv").write_text("frame,point,x,y\n1,1,1,left\n")
     (folder / "twice.csv").write_text("frame,point,x,y\n1,1,1,1\n1,1,2,2\n")
     (folder / "empty.csv").write_text("")
+    (folder / "head.csv").write_text("frame,point,x,y\n")
     (folder / "other.txt").write_text("")
 
 
@@ -76,6 +77,7 @@ def bad_files(folder):
         ("words.csv", "column 'y' holds text"),
         ("twice.csv", "point 1 appears twice in frame 1"),
         ("empty.csv", "not a readable table"),
+        ("head.csv", "no rows"),
         ("other.txt", "unknown kind of tracks"),
         ("missing.npz", "no such file"),
     ],

@@ -159,11 +159,13 @@ def _read_csv(path: Path):
     missing = [c for c in ("frame", "point", "x", "y") if c not in table]
     if missing:
         raise ValueError(f"{path}: lacks the column {missing[0]!r}; expected frame, point, x, y")
+    if table.empty:
+        raise ValueError(f"{path}: no rows")
     for column in ("frame", "x", "y"):
         if not pd.api.types.is_numeric_dtype(table[column]):
             raise ValueError(f"{path}: column {column!r} holds text; expected numbers")
-    if table.empty or table[["frame", "point"]].isna().any(axis=None):
-        raise ValueError(f"{path}: " + ("no rows" if table.empty else "a row without frame or point"))
+    if table[["frame", "point"]].isna().any(axis=None):
+        raise ValueError(f"{path}: a row without frame or point")
     twice = table.duplicated(["frame", "point"])
     if twice.any():
         row = table[twice].iloc[0]

@@ -185,6 +185,7 @@ class ParquetSource(Source):
     """
 
     order = "F"
+    name: str  # of the file, for errors
     names: list[str]
 
     def __init__(self, file, columns=None):
@@ -200,7 +201,7 @@ class ParquetSource(Source):
                 kinds.append(float_dtype(schema.field(name).type.to_pandas_dtype()))
             except (ValueError, TypeError, NotImplementedError):
                 raise ValueError(f"column {name!r} holds {schema.field(name).type}; expected numbers") from None
-        self.file = file
+        self.file, self.name = file, "the Parquet table"
         self.dtype = self.stored = np.result_type(*kinds)
         groups = [file.metadata.row_group(g).num_rows for g in range(file.metadata.num_row_groups)]
         self._edges = np.concatenate([[0], np.cumsum(groups)]).astype(int)
@@ -222,7 +223,7 @@ class ParquetSource(Source):
                 continue
             for first in range(0, len(columns), 256):  # few at a time: their values are in memory twice
                 part = columns[first : first + 256]
-                with _damage_named("the Parquet table"):
+                with _damage_named(self.name):
                     table = self.file.read_row_group(g, columns=[self.names[j] for j in part])
                 for j, name in enumerate(self.names[c] for c in part):
                     values = table.column(name).to_numpy()
@@ -304,6 +305,8 @@ def _of_path(path: Path, name: str | None, columns: list[str] | None) -> Source:
         raise
     except Exception as error:  # each library has its own exceptions for damaged files
         raise ValueError(f"{path}: {' '.join(str(error).split())}") from None
+    if isinstance(source, ChunkedSource | ParquetSource):
+        source.name = str(path)
     source._reopen = partial(_of_path, path.absolute(), name, columns)
     return source
 

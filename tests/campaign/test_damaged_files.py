@@ -206,8 +206,10 @@ def test_damaged_data_on_disk(tally, tmp_path):
             matrix = on_disk(opened)
             try:
                 return finite(FSARegressor(2).fit(matrix, y).coef_)
-            except ValueError as error:  # of the values: the column is named
-                return None if str(error).startswith("X contains") or "of X" in str(error) else f"{error}"
+            except ValueError as error:
+                if "X contains" in str(error) or " of X " in str(error):  # sound, but for the values: the column is named
+                    return None
+                raise
 
         for i in range(140 if name == "a.npy" else 30 if "zarr" in name else 100):
             file.write_bytes(damaged(data, rng))

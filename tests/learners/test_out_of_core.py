@@ -243,6 +243,16 @@ def test_files_are_read_where_the_system_lacks_preadv(files, monkeypatch):
         np.testing.assert_array_equal(on_disk(files[name])[:, np.array([3, 11, 40])], _matrix()[:, [3, 11, 40]])
 
 
+def test_damage_that_is_met_while_reading_is_named(files, tmp_path):
+    """The first pages of a Parquet table are spoiled; what describes them stands at the end."""
+    data = bytearray(Path(files["table.parquet"]).read_bytes())
+    data[4:2000] = bytes([255]) * 1996
+    (tmp_path / "pages.parquet").write_bytes(data)
+    source = on_disk(tmp_path / "pages.parquet")
+    with pytest.raises(ValueError, match=r"pages\.parquet: damaged or unreadable"):
+        source[:10]
+
+
 def test_damaged_files_are_named(files, tmp_path):
     for path in files.values():
         path = Path(path)

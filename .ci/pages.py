@@ -94,7 +94,8 @@ def walk(command, name="annealed"):
 
 def argument(parameter) -> str:
     """An argument in a synopsis."""
-    return parameter.metavar or (parameter.name.upper() if parameter.required else f"[{parameter.name.upper()}]")
+    text = (parameter.metavar or parameter.name.upper()) + (" ..." if parameter.nargs == -1 else "")
+    return text if parameter.required else f"[{text}]"
 
 
 def row(parameter) -> str:

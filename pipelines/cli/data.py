@@ -15,9 +15,9 @@ app = new_app(help="Public data in their original formats.")
 @app.command()
 @one_line_errors
 def convert(
-    name: Annotated[str, typer.Argument(help="Name of a data set; annealed data list shows them.")],
-    source: Annotated[Path, typer.Argument(help="What was downloaded: a folder or a file.")],
-    out: Annotated[Path, typer.Argument(help="Folder of the data sets, for --data or ANNEALED_DATA.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of a data set; annealed data list shows them.")],
+    source: Annotated[Path, typer.Argument(metavar="SOURCE", help="What was downloaded: a folder or a file.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder of the data sets, for --data or ANNEALED_DATA.")],
     as_json: AsJson = False,
 ) -> None:
     """Bring a public data set into the folder that the commands read."""

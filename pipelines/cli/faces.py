@@ -24,9 +24,9 @@ from ..console import (
     say,
 )
 
-app = new_app(help="Keypoints of faces: eyes, nose sides, mouth corners, ears, chin.")
+app = new_app(help="Keypoints of faces: eyes, nose, mouth, ears and chin.")
 
-Keypoints = Annotated[list[str] | None, typer.Option("--keypoint", help="Only this one (may be repeated).")]
+Keypoints = Annotated[list[str] | None, typer.Option("--keypoint", help="Only this one; may be repeated.")]
 Mode = Annotated[
     str | None, typer.Option(help="Windows to score: scan (all), regress, or prune+regress (fastest, the default if available).")
 ]
@@ -40,7 +40,7 @@ Assembly = Annotated[
 @one_line_errors
 def detect(
     images: Annotated[
-        list[str] | None, typer.Argument(metavar="[IMAGE ...]", help="Image files, a video, or: camera 0. None: a sample.")
+        list[str] | None, typer.Argument(metavar="IMAGE", help="Image files, a video, or: camera 0. None: a sample.")
     ] = None,
     model: Model = "faces",
     keypoint: Keypoints = None,

@@ -9,7 +9,7 @@ import typer
 
 from ..console import new_app, one_line_errors, print_json, print_table
 
-app = new_app(help="The models that ship with the package, and what is inside a model file.")
+app = new_app(help="The shipped models, and what is in a model file.")
 
 AsJson = Annotated[bool, typer.Option("--json", help="JSON instead of text.")]
 
@@ -36,7 +36,7 @@ def list_command(as_json: AsJson = False) -> None:
 @app.command("convert")
 @one_line_errors
 def convert(
-    model: Annotated[str, typer.Argument(help="Model file of an older format, or name of a shipped model.")],
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="Model file of an older format, or name of a shipped model.")],
     out: Annotated[Path | None, typer.Option(help="Model file to write; by default the same.")] = None,
 ) -> None:
     """Write a model in the present format, with a checksum: the same arrays, the same answers."""
@@ -57,7 +57,9 @@ def convert(
 
 @app.command("show")
 @one_line_errors
-def show(name: Annotated[str, typer.Argument(help="Name of a shipped model, or a model file.")], as_json: AsJson = False) -> None:
+def show(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of a shipped model, or a model file.")], as_json: AsJson = False
+) -> None:
     """Show the header of a model: settings, training, scores; and its card."""
     import json
 

@@ -30,7 +30,7 @@ Data = Annotated[Path, typer.Option(help="Folder: the official Hopkins155 tree, 
 @app.command()
 @one_line_errors
 def segment(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE ...", help="Tracks (.npz, .csv, _truth.mat) or videos.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Tracks (.npz, .csv, _truth.mat) or videos.")],
     motions: Annotated[str, typer.Option(help="Number of motions, or auto: 2 to 5.")] = "auto",
     model: Model = "motion",
     overlay: Annotated[Path | None, typer.Option(help="Video to write with coloured tracks (one FILE only).")] = None,

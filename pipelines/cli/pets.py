@@ -22,7 +22,7 @@ from ..console import (
     say,
 )
 
-app = new_app(help="Cats or dogs, or custom classes: visual words, chosen and shown.")
+app = new_app(help="Photographs in classes, cats or dogs, with evidence.")
 
 Data = Annotated[Path, typer.Option(help="Folder: one subfolder per class, cat.0.jpg ..., labels.csv, or the Oxford-IIIT tree.")]
 
@@ -86,7 +86,7 @@ def train(
 @app.command()
 @one_line_errors
 def classify(
-    images: Annotated[list[Path], typer.Argument(metavar="IMAGE ...", help="Image files.")],
+    images: Annotated[list[Path], typer.Argument(metavar="IMAGE", help="Image files.")],
     model: Model = "pets",
     overlay: Annotated[Path | None, typer.Option(help="Picture of the evidence to write; a folder for several images.")] = None,
     as_json: AsJson = False,

@@ -18,7 +18,7 @@ def register(app: typer.Typer) -> None:
 
 @one_line_errors
 def reproduce_command(
-    name: Annotated[str | None, typer.Argument(help="Name of a table (see --list).")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Name of a table (see --list).")] = None,
     list_tables: Annotated[bool, typer.Option("--list", help="Name the tables and leave.")] = False,
     runs: Annotated[int | None, typer.Option(help="Repetitions; by default the table's own number.")] = None,
     data: Annotated[Path | None, typer.Option(help="Folder of the real data sets; by default ANNEALED_DATA.")] = None,
@@ -32,7 +32,7 @@ def reproduce_command(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")] = False,
 ) -> None:
-    """Make one of the papers' tables, our numbers beside the printed ones, or draw its figures."""
+    """Make a table of the papers, our numbers beside theirs. Or draw its figures."""
     from tqdm import tqdm
 
     from ..common.checkpoints import Checkpoint

@@ -39,13 +39,13 @@ def register(app: typer.Typer) -> None:
 
 @one_line_errors
 def select(
-    table: Annotated[Path, typer.Argument(help="csv, tsv, parquet, npz (X, y, names) or svmlight file.")],
+    table: Annotated[Path, typer.Argument(metavar="TABLE", help="csv, tsv, parquet, npz (X, y, names) or svmlight file.")],
     k: Annotated[str, typer.Option("-k", help="How many columns to select; auto: chosen by cross-validation.")],
     target: Annotated[str | None, typer.Option(help="Column to predict (npz and svmlight bring their own).")] = None,
     task: Annotated[Task, typer.Option(help="auto: text and few whole numbers are classes.")] = Task.auto,
     response: Annotated[Response, typer.Option(help="piecewise: a curve for each column instead of a line.")] = Response.linear,
-    include: Annotated[list[str] | None, typer.Option(help="Column that is selected in any case; may be given again.")] = None,
-    exclude: Annotated[list[str] | None, typer.Option(help="Column that may not be selected; may be given again.")] = None,
+    include: Annotated[list[str] | None, typer.Option(help="Column that is selected in any case; may be repeated.")] = None,
+    exclude: Annotated[list[str] | None, typer.Option(help="Column that may not be selected; may be repeated.")] = None,
     row_groups: Annotated[str | None, typer.Option(help="Column that names rows which stay together in cross-validation.")] = None,
     sep: Separator = None,
     encoding: Encoding = None,
@@ -55,7 +55,7 @@ def select(
     as_json: AsJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Do not name columns that are left out or imputed.")] = False,
 ) -> None:
-    """Select the k columns of a table that predict its target best, and say how well they do."""
+    """Select the columns of a table that predict its target. Say how well they do."""
     from ..common.outputs import check_outputs, make_folder
     from ..tabular.report import REPORT_FILES, write_report
     from ..tabular.select_file import parse_size, select_file
@@ -110,14 +110,16 @@ def select(
 
 @one_line_errors
 def predict(
-    model: Annotated[Path, typer.Argument(help="Model file that annealed select --save wrote.")],
-    table: Annotated[Path, typer.Argument(help="csv, tsv, parquet, npz or svmlight file with the model's columns.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file that annealed select --save wrote.")],
+    table: Annotated[
+        Path, typer.Argument(metavar="TABLE", help="csv, tsv, parquet, npz or svmlight file with the model's columns.")
+    ],
     out: Annotated[Path | None, typer.Option(help="csv, tsv or parquet file to write instead of printing.")] = None,
     sep: Separator = None,
     encoding: Encoding = None,
     as_json: AsJson = False,
 ) -> None:
-    """Predict the target of each row of a table: one line per row, as csv."""
+    """Predict the target of each row of a table. One line per row, as csv."""
     from ..common.outputs import check_outputs
     from ..tabular.prediction import predict_table
     from ..tabular.tables import check_out, write_frame

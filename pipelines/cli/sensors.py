@@ -9,7 +9,7 @@ import typer
 
 from ..console import complain, new_app, one_line_errors, print_json, print_table, say
 
-app = new_app(help="Activities at home: what its inhabitant does, minute by minute, from binary sensors.")
+app = new_app(help="Activities at home, minute by minute, from sensors.")
 
 Data = Annotated[Path, typer.Option(help="Folder of homes: NAME_events.csv, or NAME-sensors.txt, and their activities.")]
 HomeName = Annotated[str | None, typer.Option("--home", help="Name of the home, where the folder holds several.")]

@@ -17,12 +17,12 @@ def register(app: typer.Typer) -> None:
 @one_line_errors
 def warmup(
     parts: Annotated[
-        list[str] | None, typer.Argument(metavar="[PART ...]", help="faces, motion, pets, learners; all by default.")
+        list[str] | None, typer.Argument(metavar="PART", help="faces, motion, pets, learners; all by default.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")] = False,
 ) -> None:
-    """Compile everything once, so that no later call waits for it: for container images and servers."""
+    """Compile everything once. No later call waits for it: for container images and servers."""
     import time
 
     from ...learners.compilation import seconds_compiling

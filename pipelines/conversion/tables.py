@@ -122,7 +122,8 @@ def pcmac(source: Path, folder: Path, name: str) -> list[str]:
     """Word counts of two newsgroups on PC (+1) and Mac hardware, divided by date by their distributor."""
     parts = {part: _newsgroups(source, f"20news-bydate-{part}") for part in ("train", "test")}
     words = CountVectorizer(dtype=np.int16).fit(parts["train"][0])
-    save_set(folder, name, *((words.transform(texts), labels) for texts, labels in parts.values()))
+    train, test = ((words.transform(texts), labels) for texts, labels in parts.values())
+    save_set(folder, name, train, test)
     return [f"{len(words.vocabulary_)} words of the training texts; the pages' copy has other ones (26,214)"]
 
 

@@ -99,7 +99,7 @@ def test_curves_are_resumed_and_drawn(data, tmp_path, monkeypatch):
         assert 0.0 <= row["AP_5"] <= row["AP_10"] + 1e-9 <= 1.0 + 1e-9 and row["chosen"] and row["windows"] > 100
     monkeypatch.setattr(curves._Windows, "try_out", None)  # nothing is fitted again
     assert curves.faces_curves(data_dir=data, **options) == made
-    assert draw("faces-curves", tmp_path, data, **options) == [tmp_path / "faces-curves.png"]
+    assert draw("faces-curves", tmp_path, data, runs=1, **options) == [tmp_path / "faces-curves.png"]
     with pytest.raises(ValueError, match="method 'LDA' is unknown; expected one of FSA, Lorenz loss, SVM"):
         curves.faces_curves(data_dir=data, methods=["LDA"])
 

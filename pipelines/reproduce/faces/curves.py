@@ -97,7 +97,8 @@ def _silent(line: str) -> None:
 
 def _kept(curve: Curve) -> dict[str, Any]:
     """A curve for the checkpoint: average precision, and some of its points."""
-    some = np.unique(np.linspace(0, len(curve.recall) - 1, _POINTS).astype(int)) if len(curve.recall) else []
+    n = len(curve.recall)
+    some = np.unique(np.linspace(0, max(n - 1, 0), _POINTS).astype(int))[:n]
     recall, precision = (np.round(part[some], 5).tolist() for part in (curve.recall, curve.precision))
     return {"ap": curve.average_precision, "recall": recall, "precision": precision, "at_90": curve.at_precision(0.9)[0]}
 
@@ -118,15 +119,23 @@ def curves_of(
         if name not in LEARNERS:
             raise ValueError(f"method {name!r} is unknown; expected one of {', '.join(LEARNERS)}")
     data = data_folder(data_dir) / "faces"
-    cells, found = Checkpoint.of(checkpoint, {"table": "faces-curves"}), []
+    cells = Checkpoint.of(checkpoint, {"table": "faces-curves"})
+    found: list[dict[str, Any]] = []
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory())) if cells.path is None else None
-        folder = cells.path.with_name(cells.path.name + ".parts") if folder is None else folder
-        folder.mkdir(exist_ok=True)
+        if cells.path is None:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        else:
+            folder = cells.path.with_name(cells.path.name + ".parts")
+            folder.mkdir(exist_ok=True)
         for keypoint in sets:
             work = _Windows(keypoint, folder, data, photographs, settings, FeaturePool() if pool is None else pool)
             for name in methods or LEARNERS:
-                key = {"keypoint": keypoint, "method": name, "photographs": photographs, "settings": asdict(settings)}
+                key: dict[str, Any] = {
+                    "keypoint": keypoint,
+                    "method": name,
+                    "photographs": photographs,
+                    "settings": asdict(settings),
+                }
                 key |= {"choices": LEARNERS[name][1], "test": test}
                 found.append({"data": keypoint, "method": name} | cells(key, partial(_best, work, name, data, cells, key)))
     return found

@@ -10,13 +10,13 @@ from ...faces.evaluate import TOLERANCES
 from ..faces.curves import curves_of, modes_of
 
 
-def learners(data_dir=None, **options: Any) -> Figure:
-    """Figure 5 of Barbu et al. (2014), Figure 7 of Barbu et al. (2017): learners on the same windows."""
+def learners(data_dir=None, *, runs: int = 1, **options: Any) -> Figure:
+    """Figure 5 of Barbu et al. (2014), Figure 7 of Barbu et al. (2017): learners on the same windows; ``runs`` is not used."""
     return _curves(curves_of(data_dir, **options))
 
 
-def modes(data_dir=None, **options: Any) -> Figure:
-    """Figure 7 of Barbu et al. (2014): the modes of search."""
+def modes(data_dir=None, *, runs: int = 1, **options: Any) -> Figure:
+    """Figure 7 of Barbu et al. (2014): the modes of search; ``runs`` is not used."""
     return _curves(modes_of(data_dir, **options))
 
 

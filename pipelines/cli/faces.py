@@ -235,7 +235,7 @@ def _detect_frames(answers, as_json: bool, quiet: bool) -> None:
                 print_json(answer.record())
             else:
                 best = {d.keypoint: f"{d.keypoint} {d.x:.0f},{d.y:.0f}" for d in reversed(answer.detections)}
-                typer.echo(f"{answer.time:8.3f} s  {1 / max(answer.seconds, 1e-9):5.1f}/s  {'  '.join(best.values())}")
+                typer.echo(f"{answer.time:8.3f} s  in {1000 * answer.seconds:6.1f} ms  {'  '.join(best.values()) or 'nothing'}")
     except KeyboardInterrupt:  # how one leaves a camera
         answers.close()
     elapsed = max(time.perf_counter() - start, 1e-9)

@@ -4,11 +4,13 @@ over a cardinality constraint", Algorithm 1), for every smooth loss and for grou
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..common.columns import included_and_excluded
 from ..common.docstrings import fill_docstring
 from ..common.targets import group_codes
 from ..common.validation import check_real, number_to_keep
@@ -124,6 +126,7 @@ def forward_backward(
     groups: np.ndarray | None = None,
     shrinkage: float = SHRINKAGE,
     fit_intercept: bool = True,
+    fixed: Sequence[int] = (),
 ) -> Greedy:
     """Algorithm 1 of the FoBa paper: the best feature enters, all are refitted, those no longer worth half of what came in leave.
 
@@ -150,6 +153,8 @@ def forward_backward(
         shrinkage * ||coef||^2 is part of the objective.
     fit_intercept : bool
         Whether there is a constant; it is neither shrunk nor dropped.
+    fixed : sequence of int, default ()
+        Features (groups, where given) that enter first and stay.
 
     Returns
     -------
@@ -165,6 +170,7 @@ def forward_backward(
         delta=delta,
         epsilon=epsilon,
         backward=backward,
+        fixed=fixed,
     )
     order = np.argsort(model.columns)
     return Greedy(model.columns[order], model.fit.coef[order], model.fit.intercept, path)
@@ -239,6 +245,8 @@ class _ForwardBackward(Selector):
         epsilon: float | None = None,
         backward: bool = True,
         feature_groups=None,
+        include=None,
+        exclude=None,
         ridge: float = 2.0 * SHRINKAGE,
         fit_intercept: bool = True,
     ):
@@ -249,6 +257,8 @@ class _ForwardBackward(Selector):
         self.epsilon = epsilon
         self.backward = backward
         self.feature_groups = feature_groups
+        self.include = include
+        self.exclude = exclude
         self.ridge = ridge
         self.fit_intercept = fit_intercept
 
@@ -264,15 +274,21 @@ class _ForwardBackward(Selector):
             raise ValueError("n_features_to_select=None needs a threshold; expected delta or epsilon")
         check_real("ridge", self.ridge, 0.0)
         check_curvature(loss)
+        included, excluded = included_and_excluded(self.include, self.exclude, X.shape[1], getattr(self, "feature_names_in_", None))
+        allowed = np.flatnonzero(~excluded)
         groups = group_codes(self.feature_groups, X.shape[1])
-        n = X.shape[1] if groups is None else int(groups.max()) + 1
+        numbers, groups = (allowed, None) if groups is None else np.unique(groups[allowed], return_inverse=True)
+        fixed = np.flatnonzero(included[allowed]) if groups is None else np.unique(groups[included[allowed]])
+        size = None if self.n_features_to_select is None else number_to_keep(self.n_features_to_select, len(numbers))
+        if size is not None and len(fixed) > size:
+            raise ValueError(f"include names {len(fixed)} features, but n_features_to_select is {size}; expected at most that many")
         design = make_design(X, weight)
         found = forward_backward(
-            design,
+            design.keep(allowed) if excluded.any() else design,
             y,
             loss,
             weight,
-            size=None if self.n_features_to_select is None else number_to_keep(self.n_features_to_select, n),
+            size=size,
             criterion=self.criterion,
             delta=self.delta,
             epsilon=self.epsilon,
@@ -280,10 +296,11 @@ class _ForwardBackward(Selector):
             groups=groups,
             shrinkage=0.5 * self.ridge,
             fit_intercept=self.fit_intercept,
+            fixed=fixed.tolist(),
         )
-        self.path_ = found.path
+        self.path_ = [step._replace(feature=int(numbers[step.feature])) for step in found.path]
         self.n_iter_ = len(found.path)
-        self._store(design, found.kept, found.coef, found.intercept)
+        self._store(design, allowed[found.kept], found.coef, found.intercept)
 
 
 _PARAMETERS = """
@@ -304,6 +321,8 @@ _PARAMETERS = """
         False: forward steps alone, which is orthogonal matching pursuit.
     feature_groups : array of shape (n_features,) or None, default None
         Label of each column's group; a group enters and leaves as a whole.
+    include, exclude : array of int or str, mask of shape (n_features,), or None, default None
+        Columns that enter first and stay (with their groups), and columns that may not enter: by number, by name, or as a mask.
     ridge : float, default 1e-4
         At least 0: ridge / 2 ||coef||^2 on standardised columns is part of the objective, so that separable data stay finite.
     fit_intercept : bool, default True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -55,6 +56,7 @@ def greedy_search(
     delta: float | None = None,
     epsilon: float | None = None,
     backward: bool = True,
+    fixed: Sequence[int] = (),
 ) -> tuple[list[int], list[Step]]:
     """The best unit enters, all are refitted, those no longer worth half of what came in leave.
 
@@ -72,6 +74,8 @@ def greedy_search(
         Stop when no unit lowers the objective by ``delta`` ("objective"), or has a gradient of ``epsilon`` ("gradient").
     backward : bool
         False leaves the backward steps out: orthogonal matching pursuit.
+    fixed : sequence of int, default ()
+        Units that enter first and stay; at most ``size``.
 
     Returns
     -------
@@ -82,6 +86,16 @@ def greedy_search(
     chosen: list[int] = []
     path: list[Step] = []
     gains = {0: np.inf}
+
+    def enter(unit: int) -> None:
+        before = model.value
+        model.add(unit)
+        chosen.append(unit)
+        gains[len(chosen)] = before - model.value
+        path.append(Step("enter", unit, model.value, len(chosen)))
+
+    for unit in fixed:
+        enter(unit)
     while len(chosen) < size:
         strength = model.strengths()
         strength[chosen] = 0.0
@@ -95,13 +109,9 @@ def greedy_search(
                 break
         if strength[entering] == 0.0:  # only constant columns, or none, are left
             break
-        before = model.value
-        model.add(entering)
-        chosen.append(entering)
-        gains[len(chosen)] = before - model.value
-        path.append(Step("enter", entering, model.value, len(chosen)))
+        enter(entering)
         while backward and len(chosen) > 1 and gains[len(chosen)] > _NEGLIGIBLE * abs(model.value):
-            worse = np.array([model.value_without(unit) for unit in chosen]) - model.value
+            worse = np.array([np.inf if unit in fixed else model.value_without(unit) for unit in chosen]) - model.value
             leaving = int(worse.argmin())
             if worse[leaving] >= 0.5 * gains[len(chosen)]:
                 break

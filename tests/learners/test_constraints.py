@@ -4,7 +4,16 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from annealed.learners import FSAClassifier, FSAClassifierCV, FSAPath, FSARegressor, FSARegressorCV, PiecewiseLinear
+from annealed.learners import (
+    ForwardBackwardClassifier,
+    ForwardBackwardRegressor,
+    FSAClassifier,
+    FSAClassifierCV,
+    FSAPath,
+    FSARegressor,
+    FSARegressorCV,
+    PiecewiseLinear,
+)
 from annealed.learners.designs.factory import row_length
 from scipy.optimize import lsq_linear
 
@@ -155,3 +164,23 @@ def test_alternatives_of_groups_of_columns():
     model = FSARegressor(2, feature_groups=np.arange(24) // 2).fit(X, y)
     twin = 4 if model.support_[4] else 20
     assert set(model.alternatives_) == {twin, 10} and model.alternatives_[twin][0][0] == 24 - twin
+
+
+@pytest.mark.parametrize("model", [ForwardBackwardClassifier, ForwardBackwardRegressor])
+def test_columns_in_and_out_of_forward_backward(model):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.standard_normal((200, 12)), columns=[f"c{j}" for j in range(12)])
+    signal = X["c3"] + X["c7"] - X["c9"] + 0.1 * rng.standard_normal(200)
+    y = signal > 0 if model is ForwardBackwardClassifier else signal
+    fitted = model(3, include=["c5"], exclude=[3]).fit(X, y)
+    assert fitted.get_support(indices=True).tolist() == [5, 7, 9]
+    assert fitted.path_[0].feature == 5 and {step.feature for step in fitted.path_} == {5, 7, 9}
+    plain = model(3).fit(X.drop(columns="c3"), y)
+    assert np.allclose(model(3, exclude="c3").fit(X, y).coef_.ravel()[[7, 9]], plain.coef_.ravel()[[6, 8]])
+    groups = np.arange(12) // 2  # columns 2 and 3, 6 and 7, ...
+    kept = model(2, feature_groups=groups, include=[0], exclude=[6]).fit(X, y).get_support(indices=True).tolist()
+    assert kept[:2] == [0, 1] and 6 not in kept
+    with pytest.raises(ValueError, match="include names 2 features, but n_features_to_select is 1; expected at most that many"):
+        model(1, include=[1, 2]).fit(X, y)
+    with pytest.raises(ValueError, match="column 'c4' is in include and in exclude; expected one of them"):
+        model(3, include=["c4"], exclude=[4]).fit(X, y)

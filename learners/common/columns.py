@@ -1,0 +1,64 @@
+"""Columns that a user names: by number, by name, or as a mask."""
+
+from __future__ import annotations
+
+from numbers import Integral
+
+import numpy as np
+
+
+def included_and_excluded(include, exclude, n_features: int, names) -> tuple[np.ndarray, np.ndarray]:
+    """Columns that stay and columns that may not come.
+
+    Parameters
+    ----------
+    include, exclude : int, str, array of these, or mask of shape (n_features,), or None
+    n_features : int
+    names : ndarray of shape (n_features,) or None
+        Of the columns.
+
+    Returns
+    -------
+    included, excluded : ndarray of shape (n_features,), bool
+
+    Raises
+    ------
+    ValueError
+        For columns that are not there, that are both in and out, and where all are out.
+    """
+    included, excluded = column_mask("include", include, n_features, names), column_mask("exclude", exclude, n_features, names)
+    both = np.flatnonzero(included & excluded)
+    if len(both):
+        name = str(both[0]) if names is None else repr(names[both[0]])
+        raise ValueError(f"column {name} is in include and in exclude; expected one of them")
+    if excluded.all():
+        raise ValueError(f"exclude={exclude!r} leaves no column; expected at least one")
+    return included, excluded
+
+
+def column_mask(parameter: str, which, n_features: int, names) -> np.ndarray:
+    """Columns given by index, by name or as a mask."""
+    mask = np.zeros(n_features, bool)
+    if which is None:
+        return mask
+    chosen = np.asarray([which] if isinstance(which, (str, Integral)) else which)
+    if chosen.dtype == bool:
+        if chosen.shape != (n_features,):
+            raise ValueError(f"{parameter} has shape {chosen.shape}; expected one entry for each of the {n_features} features")
+        return chosen.copy()
+    for column in chosen.ravel().tolist():
+        mask[column_position(parameter, column, n_features, names)] = True
+    return mask
+
+
+def column_position(parameter: str, column, n_features: int, names) -> int:
+    """Number of one column, given by number or by name."""
+    if isinstance(column, str):
+        found: np.ndarray = np.flatnonzero([] if names is None else names == column)
+        if not len(found):
+            known = "X has no column names" if names is None else "no column has that name"
+            raise ValueError(f"{parameter}: {column!r} is not a column ({known})")
+        return int(found[0])
+    if not isinstance(column, Integral) or not 0 <= int(column) < n_features:
+        raise ValueError(f"{parameter}: {column!r} is not a column; expected a name or a number from 0 to {n_features - 1}")
+    return int(column)

@@ -1,11 +1,13 @@
 """Real tables with many columns and few rows: error at equal numbers of columns and at each method's own, beside other selectors.
 
     python benchmarks/real_tables.py --data DIR --out real_tables.jsonl [--repeats 4] [--sizes 20 10 50] [--methods ...] [--summary]
+    python benchmarks/real_tables.py --data DIR --null 100
 
 DIR holds ``NAME.npz`` with ``X`` and ``y``. Stratified 5 folds, repeated; everything, standardisation included, sees the training
 part alone; classes with fewer than five rows are left out. Balanced error in percent; in regression the root mean square error in
 percent of that of the mean. One line per fit in the file of results: a broken run goes on where it stopped. Selectors without a
 model of their own get a ridge-penalised logistic or linear regression on their columns, its strength by cross-validation.
+``--null`` permutes the labels, so many times over the tables in turn, and counts the columns that "auto" selects.
 """
 
 import argparse
@@ -24,6 +26,7 @@ from sklearn.linear_model import (
     LassoCV,
     LogisticRegression,
     LogisticRegressionCV,
+    MultiTaskElasticNet,
     MultiTaskLasso,
     Ridge,
     RidgeCV,
@@ -109,8 +112,20 @@ def l1(A, y, k, several):
 
 
 def elastic_net(A, y, k, several):
-    model = ElasticNetCV(l1_ratio=0.5, cv=5, alphas=50).fit(A, y)
-    return model, int((model.coef_ != 0).sum())
+    """Half L1, half L2, by cross-validation; at k the largest model of at most k columns, refitted; of classes on 0/1 targets."""
+    if k is None:
+        model = ElasticNetCV(l1_ratio=0.5, cv=5, alphas=50).fit(A, y)
+        return model, int((model.coef_ != 0).sum())
+    targets = np.eye(int(y.max()) + 1)[y][:, np.unique(y)] if several else y[:, None]
+    targets = targets - targets.mean(axis=0)
+    most = 2 * np.sqrt(((A.T @ targets) ** 2).sum(axis=1)).max() / len(y)
+    model, columns = MultiTaskElasticNet(l1_ratio=0.5, warm_start=True, tol=1e-3, max_iter=300), np.arange(0)
+    for a in most * np.geomspace(0.95, 0.03, 40):
+        new = np.flatnonzero(model.set_params(alpha=a).fit(A, targets).coef_.any(axis=0))
+        if len(new) > k:
+            break
+        columns = new
+    return OnColumns(columns, ridge(A[:, columns], y, several)), len(columns)
 
 
 def rfe(A, y, k, several):
@@ -135,7 +150,7 @@ def abess(A, y, k, several):
 
 
 def mcp(A, y, k, several):
-    """The minimax concave penalty (skglm), regression only: the largest model of at most k columns, refitted."""
+    """The minimax concave penalty (skglm), numbers or two classes as 0 and 1: the largest model of at most k columns, refitted."""
     from skglm import MCPRegression
 
     A, target = np.asfortranarray(A, dtype=float), y - y.mean()
@@ -165,10 +180,13 @@ def boosting_all(A, y, k, several):
     return model.fit(A, y), A.shape[1]
 
 
-AT_SIZES = {"annealed": ours, "annealed, ridge refit": ours_ridge, "anova": anova, "l1": l1, "rfe": rfe, "abess": abess, "mcp": mcp}
+AT_SIZES = {
+    "annealed": ours, "annealed, ridge refit": ours_ridge, "anova": anova, "l1": l1, "elastic net": elastic_net, "rfe": rfe,
+    "abess": abess, "mcp": mcp,
+}  # fmt: skip
 OWN_SIZE = {"annealed": ours, "l1": l1, "elastic net": elastic_net, "abess": abess}
 ALL_COLUMNS = {"linear, all columns": svm_all, "lightgbm, all columns": boosting_all}
-TASKS = {"mcp": NUMBERS, "elastic net": NUMBERS}
+TASKS = {("mcp", None): TWO_CLASSES + NUMBERS, ("elastic net", "own"): NUMBERS}  # None: at all sizes
 
 
 def read(data, name):
@@ -212,8 +230,9 @@ def run(args):
             seen.add((row["table"], row["method"], row["k"], row["repeat"]))
     for repeat in range(args.first_repeat, args.repeats):
         for method, k in cells(args.sizes, args.methods):
-            for name in args.tables or TASKS.get(method, CLASSES + NUMBERS):
-                if (name, method, k, repeat) in seen or name not in TASKS.get(method, CLASSES + NUMBERS):
+            served = TASKS.get((method, None), TASKS.get((method, k), CLASSES + NUMBERS))
+            for name in args.tables or served:
+                if (name, method, k, repeat) in seen or name not in served:
                     continue
                 if method == "l1" and k == "own" and name in CLASSES and name not in TWO_CLASSES:
                     continue  # saga takes minutes a table
@@ -238,7 +257,7 @@ def summary(args):
     for title, names in (("classification", CLASSES), ("two classes", TWO_CLASSES), ("regression", NUMBERS)):
         for k in [*args.sizes, "own"]:
             own = {m for m, size in {(r["method"], r["k"]) for r in rows} if size == k}
-            shown = [m for m in [*AT_SIZES, "elastic net"] if m in own] + list(ALL_COLUMNS)
+            shown = [m for m in AT_SIZES if m in own] + list(ALL_COLUMNS)
             mean = {}
             for method in shown:
                 size = "all" if method in ALL_COLUMNS else k
@@ -276,6 +295,22 @@ def summary(args):
                 print(line)
 
 
+def null(args):
+    """Columns that "auto" selects where the labels are permuted."""
+    names, found = args.tables or CLASSES + NUMBERS, {}
+    for draw in range(args.null):
+        name = names[draw % len(names)]
+        X, y = read(args.data, name)
+        X = StandardScaler().fit_transform(np.where(np.isnan(X), np.nanmean(X, axis=0), X))
+        model = (FSAClassifier if name in CLASSES else FSARegressor)("auto")
+        model.fit(X, np.random.default_rng(draw).permutation(y))
+        found.setdefault(name, []).append(int(model.support_.sum()))
+        print(draw, name, found[name][-1], flush=True)
+    sizes = np.concatenate(list(found.values()))
+    few = np.count_nonzero(sizes <= 1)
+    print(f"no column {np.count_nonzero(sizes == 0)}, one {np.count_nonzero(sizes == 1)}: {few} of {len(sizes)}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
@@ -286,7 +321,13 @@ def main():
     parser.add_argument("--methods", nargs="+")
     parser.add_argument("--tables", nargs="+")
     parser.add_argument("--summary", action="store_true")
+    parser.add_argument("--null", type=int, default=0, metavar="DRAWS")
     args = parser.parse_args()
+    if args.null:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            null(args)
+        return
     if not args.summary:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

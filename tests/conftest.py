@@ -53,3 +53,11 @@ def pytest_terminal_summary(terminalreporter):
 @pytest.fixture(scope="session")
 def data_dir():
     return DATA
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_line_on_compiling():
+    """Commands run in this process: what they say does not depend on which test was the first to compile."""
+    from annealed.learners import compilation
+
+    compilation._watch.told = True

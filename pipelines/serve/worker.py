@@ -12,6 +12,7 @@ import resource
 import signal
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -113,7 +114,8 @@ def _prepare(kind: str) -> None:
     """Load what a kind of request needs, one process at a time: what the first compiles is on disk for the others."""
     folder = os.open(Path(__file__).parent, os.O_RDONLY)
     try:
-        fcntl.flock(folder, fcntl.LOCK_EX)
+        with suppress(OSError):  # a file system without locks: then several compile
+            fcntl.flock(folder, fcntl.LOCK_EX)
         import_module(f".answers.{kind}", __package__).prepare()
     finally:
         os.close(folder)

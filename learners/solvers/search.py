@@ -20,6 +20,7 @@ from .newton import solve_positive
 
 # Choices by detection on the simulated data of Barbu et al. (2017), one label in ten drawn at random, not on the tables' draws.
 FLIP = 0.1
+_SHIFT, _LOG_CLEAN = FLIP / (1.0 - 2.0 * FLIP), np.log(1.0 - 2.0 * FLIP)
 _RIDGE = 1e-4
 _SEED = 0
 _FEW = 15  # features up to which the rounds of few features are made
@@ -175,8 +176,8 @@ class _Run:
         return best.support
 
     def _fit(self, support, theta, intercept, n_iter=8, limit=np.inf):
-        At = self.signed[np.append(support, len(self.signed) - 1)]
-        start = np.append(theta, intercept)
+        At = self.signed[_with(support, len(self.signed) - 1)]
+        start = _with(theta, intercept)
         found, value, slope, curvature = _newton(At, self.weight, start, n_iter, _TOLERANCE / self.n_rows, limit)
         return _State(support, found[:-1], float(found[-1]), value, self.y * slope, curvature)
 
@@ -211,7 +212,7 @@ class _Run:
             model = self._exchanges(state)
             for trial in proposals(model.changes, 3):
                 out, entering = map(list, zip(*trial, strict=True))
-                support, theta = state.support.copy(), np.append(state.theta, state.intercept)
+                support, theta = state.support.copy(), _with(state.theta, state.intercept)
                 support[out] = entering
                 if len(trial) == 1:
                     theta = model.exchanged(theta, *trial[0])
@@ -245,9 +246,16 @@ class _Run:
             gain += self.plan.growth_noise * self.rng.gumbel(size=len(gain))
             gain[state.support] = -np.inf
             entering = int(np.argmax(gain))
-            support = np.append(state.support, entering)
-            state = self._fit(support, np.append(state.theta, 0.0), state.intercept, n_iter=2)
+            support = _with(state.support, entering)
+            state = self._fit(support, _with(state.theta, 0.0), state.intercept, n_iter=2)
         return state
+
+
+def _with(values, last):
+    """The values and one more; ``np.append`` takes several times as long."""
+    out = np.empty(len(values) + 1, values.dtype)
+    out[:-1], out[-1] = values, last
+    return out
 
 
 def _newton(At, weight, theta, n_iter, tol, limit):
@@ -263,7 +271,7 @@ def _newton(At, weight, theta, n_iter, tol, limit):
     value += 0.5 * (ridge * theta) @ theta
     for _ in range(n_iter):
         H = (At * curvature) @ At.T
-        H.flat[:: len(H) + 1] += ridge
+        H.ravel()[:: len(H) + 1] += ridge  # a view; in a third of the time of ``flat``
         g = At @ slope + ridge * theta
         direction = solve_positive(H, g)
         expected = 0.5 * (g @ direction)
@@ -290,11 +298,11 @@ def _newton(At, weight, theta, n_iter, tol, limit):
 def _terms(margins, weight):
     """Value of the loss, its derivative and curvature over the margins."""
     right = expit(margins)
-    seen = right + FLIP / (1.0 - 2.0 * FLIP)
+    seen = right + _SHIFT
     down = 1.0 - right  # to be minus the derivative
     down *= right
     down /= seen
-    value = -(weight @ np.log(seen)) - np.log(1.0 - 2.0 * FLIP) * weight.sum()
+    value = -(weight @ np.log(seen)) - _LOG_CLEAN
     curvature = right + right
     curvature += down
     curvature -= 1.0

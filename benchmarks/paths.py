@@ -1,0 +1,71 @@
+"""A number of columns chosen by five-fold cross-validation over ten sizes: annealing beside abess and the L1 path, in one run.
+
+    OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python benchmarks/paths.py [--runs 3]
+
+Data of Barbu et al. (2017), eq. (17), with random supports and signs. abess chooses among the same sizes, L1 among ten penalties.
+Seconds are processor time, the median over the runs; compiled code is warm.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import numpy as np
+from annealed.learners import FSAClassifierCV, FSARegressorCV
+from annealed.pipelines.reproduce.simulated import simulate
+from sklearn.linear_model import LassoCV, LogisticRegressionCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+DESIGNS = [("classification", 1000, 1000, 10), ("classification", 10_000, 1000, 10), ("regression", 100, 10_000, 5)]
+SIZES = {10: [1, 2, 5, 8, 10, 12, 15, 20, 30, 50], 5: [1, 2, 3, 4, 5, 6, 8, 10, 15, 20]}
+
+
+def annealed(X, y, task, sizes):
+    model = (FSARegressorCV if task == "regression" else FSAClassifierCV)(sizes, cv=5)
+    return model.fit(X, y).get_support(indices=True)
+
+
+def abess(X, y, task, sizes):
+    import abess as package
+
+    model = (package.LinearRegression if task == "regression" else package.LogisticRegression)(support_size=sizes, cv=5, thread=1)
+    model.fit(X.astype(np.float64), y if task == "regression" else (y > 0).astype(int))
+    return np.flatnonzero(model.coef_)
+
+
+def l1(X, y, task, sizes):
+    if task == "regression":
+        model = LassoCV(alphas=10, cv=5, max_iter=10_000)
+    else:
+        penalties = {"Cs": 10, "cv": 5, "l1_ratios": (1.0,), "solver": "liblinear", "scoring": "accuracy"}
+        model = LogisticRegressionCV(**penalties, use_legacy_attributes=False)
+    return np.flatnonzero(make_pipeline(StandardScaler(), model).fit(X, y)[-1].coef_)
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--large-runs", type=int, default=1, help="draws of 10,000 rows: abess takes minutes")
+    args = parser.parse_args(argv)
+    print("| task, N, M, k | method | columns found of k | others | seconds |\n|---|---|---|---|---|")
+    for task, n, m, k in DESIGNS:
+        for method in (annealed, abess, l1):
+            found, others, seconds = [], [], []
+            for seed in range(args.large_runs if n > 5000 else args.runs):
+                data = simulate(task, n, m, k, random_support=True, random_signs=True, random_state=seed)
+                if method is annealed and not seed:
+                    method(data.X, data.y, task, SIZES[k])
+                start = time.process_time()
+                kept = method(data.X, data.y, task, SIZES[k])
+                seconds.append(time.process_time() - start)
+                true = np.isin(kept, data.support).sum()
+                found.append(true)
+                others.append(len(kept) - true)
+            line = f"{np.mean(found):.1f} | {np.mean(others):.1f} | {np.median(seconds):.2f}"
+            print(f"| {task}, {n}, {m}, {k} | {method.__name__} | {line} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

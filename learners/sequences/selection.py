@@ -168,7 +168,7 @@ class ForwardBackwardCRF(SelectingCRF):
 
     def _search(self, problem, groups, size):
         model = UnitModel(problem, groups)
-        thresholds = {"delta": self.delta, "epsilon": self.epsilon}
+        thresholds: dict[str, Any] = {"delta": self.delta, "epsilon": self.epsilon}
         _, path = greedy_search(model, size, criterion=self.criterion, backward=self.backward, **thresholds)
         return model, path
 

@@ -7,6 +7,7 @@ that all of them scan photographs by the same code.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -85,7 +86,9 @@ def logitboost(patches, y, pool: FeaturePool, settings: FitSettings, shrinkage: 
     Weak learners are piecewise linear, where the paper has piecewise constants, so that the model has the responses of the others.
     """
     learners = WindowLearners(patches, y, pool, settings)
-    limits = {"k": settings.n_features, "n_rounds": settings.n_features, "subsample": SHARE_TRIED, "learning_rate": shrinkage}
+    limits: dict[str, Any] = {
+        "k": settings.n_features, "n_rounds": settings.n_features, "subsample": SHARE_TRIED, "learning_rate": shrinkage,
+    }  # fmt: skip
     n_features = learners.design.n_features
     made = boost(learners, n_features, y[:, None], get_loss("logistic"), balanced_weights(y), **limits, random_state=0)
     chosen = np.array(sorted(made.responses), dtype=int)

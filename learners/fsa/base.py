@@ -27,7 +27,7 @@ from ..sources.matrix import OutOfCoreMatrix
 from .callbacks import StepCallbacksMixin
 from .constraints import constrained
 from .input_data import check_data, check_finite, filled, medians
-from .parameters import check_parameters, is_none
+from .parameters import check_parameters
 from .path_solver import StepCallback, anneal_path, auto_size, without_features
 from .problem import FitProblem, Solution, fitted_attributes
 from .refinement import RefinementSettings, annealing_prior, refine_path, shrinks_while_annealing
@@ -41,6 +41,7 @@ class FSAEstimator(InheritsParameters, StepCallbacksMixin, SelectorMixin, BaseEs
     _momentum: float = 0.0
     _n_bins: int = 6
     _annealing_ridge: float | None = None  # with few rows; None is the default
+    _constant: bool = False  # fit the best constant, which "auto" may choose too
 
     support_: np.ndarray
     intercept_: Any
@@ -156,14 +157,15 @@ class FSAEstimator(InheritsParameters, StepCallbacksMixin, SelectorMixin, BaseEs
 
     def _sizes(self, problem: FitProblem, design: Design) -> np.ndarray:
         """The size to select, as the only one of a path; "auto" solves paths first to choose it."""
+        if self._constant:
+            return np.array([0])
         if self.n_features_to_select != "auto":
             return np.array([self._n_kept(problem)])
         return np.array([auto_size(self, problem, design)])
 
     def _n_kept(self, problem: FitProblem) -> int:
         what = "features" if self.feature_groups is None else "groups"
-        wanted: Any = self.n_features_to_select
-        k = 0 if is_none(wanted) else number_to_keep(wanted, problem.n_units, what)
+        k = number_to_keep(self.n_features_to_select, problem.n_units, what)  # type: ignore[arg-type]
         if k < problem.n_included:
             raise ValueError(
                 f"include names {problem.n_included} {what}, but n_features_to_select is {k}; expected at most that many"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Integral
-
 from sklearn.utils import check_random_state
 
 from ..common.validation import check_choice, check_integer, check_jobs, check_real, is_size
@@ -14,7 +12,7 @@ from ..solvers.schedules import as_schedule
 
 SIZE = """n_features_to_select : int, float or "auto", default 10
         k: how many features are selected, or which fraction of them, in (0, 1]; of groups where there are ``feature_groups``. More
-        than there are keeps all, with a warning; 0 fits the best constant. "auto" takes the size with the least extended Bayesian
+        than there are keeps all, with a warning. "auto" takes the size with the least extended Bayesian
         information criterion along one annealing path (see :class:`FSAPath`), with few rows that of the least loss of held-out
         rows; none where no size is better than a constant."""
 
@@ -135,8 +133,8 @@ def check_parameters(estimator) -> None:
     """
     e = estimator
     k = getattr(e, "n_features_to_select", "auto")
-    if not is_size(k) and not is_none(k) and not (isinstance(k, str) and k == "auto"):
-        raise ValueError(f"n_features_to_select={k!r} is not valid; expected an integer >= 0, a fraction in (0, 1] or 'auto'")
+    if not is_size(k) and not (isinstance(k, str) and k == "auto"):
+        raise ValueError(f"n_features_to_select={k!r} is not valid; expected an integer >= 1, a fraction in (0, 1] or 'auto'")
     as_response(e.response)
     as_schedule(e.schedule)
     check_choice("polish", e.polish, ("auto", "swap", "refit", None))
@@ -160,11 +158,6 @@ def check_parameters(estimator) -> None:
     known = e.loss in e._losses if isinstance(e.loss, str) else isinstance(e.loss, Loss)
     if not known:
         raise ValueError(f"loss={e.loss!r} is not valid; expected one of {sorted(e._losses)} or a Loss object")
-
-
-def is_none(k) -> bool:
-    """Whether no feature is asked for: the integer 0."""
-    return isinstance(k, Integral) and not isinstance(k, bool) and k == 0
 
 
 def _is_auto(value) -> bool:

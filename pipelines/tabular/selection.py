@@ -14,7 +14,7 @@ from ...models.tabular.encoding import CATEGORY, ColumnEncoding
 from ...models.tabular.model import TabularModel
 from .encoding import Table
 from .target import check_target
-from .validation import Progress, Validation, folds_of, validate
+from .validation import Progress, Validation, folds_of, sized, validate
 
 N_HALVES = 20  # random halves of the rows that tell how stable a column is
 MOST_SIZES = {"linear": 50, "piecewise": 20}  # the largest size tried: choices that keep 10,000 rows of 200 columns below 10 s
@@ -131,7 +131,7 @@ def select_columns(
         sizes = _sizes(n_columns, len(y), k, response)
         sizes = np.unique(np.maximum([0, *sizes] if k is None else sizes, least if k is None else max(least, 1)))
         validation = validate(X, y, task, model, k, sizes, table_folds, progress)
-    model.set_params(n_features_to_select=validation.size).fit(X, y)
+    model = sized(model, validation.size).fit(X, y)
     frequency, kappa = np.full(n_columns, np.nan), None
     if validation.size:
         frequency, kappa = _stability(model, X, y, task, table.encoding.groups, progress)

@@ -109,7 +109,7 @@ def validate(
         inner = _inner_folds(table_folds, train) if size is None else []
         nested.append(bool(inner))
         own = chosen_size(sizes, _path_scores(X, y, task, model, sizes, inner)[1]) if inner else chosen
-        fitted = _sized(model, own).fit(X[train], y[train])
+        fitted = sized(model, own).fit(X[train], y[train])
         found["selected"].append(measures(task, y[test], fitted.predict(X[test])))
         found["all columns"].append(measures(task, y[test], all_columns(task, X[train], y[train], X[test])))
         found["baseline"].append(measures(task, y[test], _constant(task, y[train], len(test))))
@@ -130,7 +130,7 @@ def _path_scores(X, y, task, model, sizes, splits) -> tuple[np.ndarray, np.ndarr
     path, losses = [], []
     for train, test in splits:
         fitted = FSAPath(model, sizes[sizes > 0]).fit(X[train], y[train])
-        models = [fitted.get_estimator(int(k)) if k else _sized(model, 0).fit(X[train], y[train]) for k in sizes]
+        models = [fitted.get_estimator(int(k)) if k else sized(model, 0).fit(X[train], y[train]) for k in sizes]
         path.append([_first(measures(task, y[test], one.predict(X[test]))) for one in models])
         losses.append([_loss(task, one, X[test], y[test]) for one in models])
     return np.array(path), np.array(losses)
@@ -177,10 +177,13 @@ def _first(found: dict[str, float]) -> float:
     return next(iter(found.values()))
 
 
-def _sized(model: Any, size: int) -> Any:
+def sized(model: Any, size: int) -> Any:
+    """The estimator for another size; 0 is a constant."""
     from sklearn.base import clone
 
-    return clone(model).set_params(n_features_to_select=size)
+    found = clone(model).set_params(n_features_to_select=max(size, 1))
+    found._constant = size == 0
+    return found
 
 
 def _constant(task: str, y: np.ndarray, n: int) -> np.ndarray:

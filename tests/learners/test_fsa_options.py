@@ -433,13 +433,3 @@ def test_gaps_of_linear_models_are_the_medians_of_training(family, tmp_path):
             FSARegressor(2, missing="median", response="piecewise").fit(X, y)
         with pytest.raises(ValueError, match="missing='mean' is unknown"):
             FSARegressor(2, missing="mean").fit(X, y)
-
-
-@pytest.mark.filterwarnings("ignore:No features were selected")
-@pytest.mark.parametrize("model", [FSAClassifier, FSARegressor])
-def test_no_feature_at_all_is_the_best_constant(model):
-    X, y = problem()
-    fitted = model(0).fit(X, y > 0 if model is FSAClassifier else y)
-    assert fitted.transform(X).shape == (len(X), 0) and len(set(fitted.predict(X).tolist())) == 1
-    with pytest.raises(ValueError, match="include names 1 features, but n_features_to_select is 0"):
-        model(0, include=[2]).fit(X, y > 0)

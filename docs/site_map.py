@@ -53,6 +53,7 @@ NAVIGATION: dict[str, dict[str | None, list[str]]] = {
             "docs/experiments/online",
             "docs/experiments/faces",
             "docs/experiments/faces_training",
+            "docs/experiments/paper_faces",
             "docs/experiments/motion",
             "docs/experiments/pets",
         ]

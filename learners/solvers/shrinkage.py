@@ -100,7 +100,7 @@ def choose_ridge(
             search.walk(start + 1, 1, 1)
     ridge = float(RIDGES[search.best])
     fit = search.fit
-    return solve(replace(problem, shrinkage=ridge), A, fit.theta, fit.intercept, tol=1e-12 if q > 1 else 1e-9), ridge
+    return solve(replace(problem, shrinkage=ridge), A, fit.theta, fit.intercept, tol=1e-14 if q > 1 else 1e-9), ridge
 
 
 def _nearer_start(problem: SupportProblem, A: np.ndarray, theta: np.ndarray, intercept: np.ndarray) -> Fit:

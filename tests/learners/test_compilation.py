@@ -39,7 +39,8 @@ def both(fit):
 
 
 def python(code, *arguments, **environment):
-    """Run code in a fresh interpreter."""
+    """Run code in a fresh interpreter, which says what it compiles: a test of --quiet may have silenced this process."""
+    environment = {"ANNEALED_QUIET": ""} | environment
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments],
         capture_output=True,

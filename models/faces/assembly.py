@@ -240,14 +240,23 @@ def _nearest(points: np.ndarray, radius: float, found: Candidates, strength: np.
     return np.array(rows, np.int64)
 
 
-@jit
 def _support(best, anchor, xy, strength, ied, template_x, template_y, most):
     """The best-supported hypotheses, different ones: rows of support, scale_rotation (2), translation (2), template.
 
     Pairs of candidates with all templates, and single candidates, upright, with the first.
     """
+    n = len(best)
+    found = np.empty((n + n * (n - 1) // 2 * len(template_x), 6))
+    found = found[: _score_pairs(best, anchor, xy, strength, ied, template_x, template_y, found)]
+    found = found[np.argsort(-found[:, 0], kind="stable")]
+    kept = np.empty(min(most, len(found)), np.int64)
+    return found[kept[: _first_different(found, kept)]]
+
+
+@jit
+def _score_pairs(best, anchor, xy, strength, ied, template_x, template_y, found):
+    """Write the hypotheses of :func:`_support` into ``found``; returns how many there are."""
     n, n_templates, n_anchors = len(best), len(template_x), template_x.shape[1]
-    found = np.empty((n + n * (n - 1) // 2 * n_templates, 6))
     count = 0
     for i in range(n):
         a = best[i]
@@ -287,22 +296,25 @@ def _support(best, anchor, xy, strength, ied, template_x, template_y, most):
                 found[count, 0], found[count, 1], found[count, 2] = total, sx, sy
                 found[count, 3], found[count, 4], found[count, 5] = tx, ty, t
                 count += 1
-    found = found[:count]
-    order = np.argsort(-found[:, 0], kind="mergesort")
-    kept = np.empty((min(most, count), 6))
+    return count
+
+
+@jit
+def _first_different(found, kept):
+    """Rows of ``found`` that differ from all kept before them, into ``kept`` until it is full; returns how many."""
     n_kept = 0
-    for row in order:
-        if n_kept == most:
+    for row in range(len(found)):
+        if n_kept == len(kept):
             break
         new = True
-        for r in range(n_kept):
-            size = np.sqrt(kept[r, 1] ** 2 + kept[r, 2] ** 2)
-            near = (found[row, 3] - kept[r, 3]) ** 2 + (found[row, 4] - kept[r, 4]) ** 2 < (0.25 * size) ** 2
-            alike = (found[row, 1] - kept[r, 1]) ** 2 + (found[row, 2] - kept[r, 2]) ** 2 < (0.25 * size) ** 2
+        for r in kept[:n_kept]:
+            reach = 0.0625 * (found[r, 1] ** 2 + found[r, 2] ** 2)  # a quarter of the size, squared
+            near = (found[row, 3] - found[r, 3]) ** 2 + (found[row, 4] - found[r, 4]) ** 2 < reach
+            alike = (found[row, 1] - found[r, 1]) ** 2 + (found[row, 2] - found[r, 2]) ** 2 < reach
             if near and alike:
                 new = False
                 break
         if new:
-            kept[n_kept] = found[row]
+            kept[n_kept] = row
             n_kept += 1
-    return kept[:n_kept]
+    return n_kept

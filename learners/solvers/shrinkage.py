@@ -100,7 +100,7 @@ def choose_ridge(
             search.walk(start + 1, 1, 1)
     ridge = float(RIDGES[search.best])
     fit = search.fit
-    return solve(replace(problem, shrinkage=ridge), A, fit.theta, fit.intercept, tol=1e-14 if q > 1 else 1e-9), ridge
+    return solve(replace(problem, shrinkage=ridge), A, fit.theta, fit.intercept, tol=1e-20 if q > 1 else 1e-9), ridge
 
 
 def _nearer_start(problem: SupportProblem, A: np.ndarray, theta: np.ndarray, intercept: np.ndarray) -> Fit:
@@ -272,7 +272,7 @@ def newton_of_all_outputs(
     intercept : ndarray of shape (n_outputs,)
     n_iter : int, default 15
     tol : float, default 1e-6
-        Ends where a step gains less than this share of the objective.
+        Ends after a step that was expected to gain less than this share of the objective.
 
     Returns
     -------
@@ -290,6 +290,7 @@ def newton_of_all_outputs(
         if problem.loss.redundant_outputs:
             direction -= direction.mean(axis=1, keepdims=True)  # a constant added to all scores changes nothing: it stays
         shift = direction[-1] if problem.fit_intercept else np.zeros(q)
+        expected = 0.5 * float(np.vdot(gradient, direction))  # told by the gradient: exact where the gain is lost in rounding
         step, limit = 1.0, value + 1e-14 * abs(value)  # the last steps gain less than rounding, and still make theta exact
         while True:
             new, moved = theta - step * direction[: len(theta)], intercept - step * shift
@@ -299,10 +300,9 @@ def newton_of_all_outputs(
             step *= 0.5
         if found[0] > limit:
             break
-        gain = value - found[0]
         theta, intercept = new, moved
         value, residual, products = found
-        if gain <= tol * abs(value):
+        if expected <= tol * abs(value):
             break
     return Fit(theta, intercept, value, residual, products)
 

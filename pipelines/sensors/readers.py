@@ -102,7 +102,8 @@ def make_home(name: str, events: pd.DataFrame, activities: pd.DataFrame | None) 
             raise ValueError(f"{name}: no {what}")
     tables = [events] if activities is None else [events, activities]
     begin = min(table.start.min() for table in tables).floor("min")
-    n = int((max(table.end.max() for table in tables).floor("min") - begin).total_seconds() // 60) + 1
+    end = max(table.end.max() for table in tables).floor("min")
+    n = int((end.to_pydatetime() - begin.to_pydatetime()).total_seconds() // 60) + 1  # pandas holds no more than 292 years
     if n > _MOST_MINUTES:
         raise ValueError(f"{name}: times from {begin} on span {n} minutes; expected one record without a mistyped year")
     sensors = sorted(events.sensor.unique())

@@ -79,7 +79,7 @@ class UploadReader:
             form = await asyncio.wait_for(parser.parse(), UPLOAD_SECONDS)
         except TimeoutError:
             raise Refused(408, f"the file did not arrive within {UPLOAD_SECONDS:.0f} seconds") from None
-        except (MultiPartException, KeyError) as error:
+        except (MultiPartException, KeyError, ValueError) as error:  # ValueError: of python-multipart itself, in older versions
             raise Refused(400, f"not a readable form: {getattr(error, 'message', error)}") from None
         file = form.get("file")
         if not isinstance(file, UploadFile):

@@ -99,7 +99,7 @@ def test_the_other_layout(tmp_path):
         ("activities", "2024-03-01 02:00:00,2024-03-01 03:00:00,", r"flat_activities.csv:2: no activity; expected its name"),
         ("activities", "2024-03-01 02:00:00,nan,Sleeping", r"flat_activities.csv:2: end 'nan' is no time"),
         ("activities", "2024-03-01 02:00:00,2024-03-01 01:00:00,Sleeping", r"flat_activities.csv:2: ends at .* before it starts"),
-        ("activities", "1024-03-01 02:00:00,2024-03-01 01:00:00,Sleeping", r"expected one record without a mistyped year"),
+        ("activities", "1724-03-01 02:00:00,2024-03-01 01:00:00,Sleeping", r"expected one record without a mistyped year"),
     ],
 )
 def test_bad_lines_are_named(flat, file, line, message):

@@ -77,6 +77,17 @@ def anova(A, y, k, several):
     return OnColumns(columns, ridge(A[:, columns], y, several)), k
 
 
+def largest_model(model, most, A, targets, k):
+    """Columns of the largest model of at most k along falling penalties, the greatest of which is ``most``."""
+    columns = np.arange(0)
+    for a in most * np.geomspace(0.95, 0.03, 40):
+        new = np.flatnonzero(model.set_params(alpha=a).fit(A, targets).coef_.any(axis=0))
+        if len(new) > k:
+            break
+        columns = new
+    return columns
+
+
 def l1(A, y, k, several):
     """The path; at k the largest model of at most k columns, refitted; of several classes on 0/1 targets, whole columns at a time."""
     if not several:
@@ -102,12 +113,7 @@ def l1(A, y, k, several):
         targets = targets[:, targets.any(axis=0)] - targets[:, targets.any(axis=0)].mean(axis=0)
         most = np.sqrt(((A.T @ targets) ** 2).sum(axis=1)).max() / len(y)
         model = MultiTaskLasso(warm_start=True, tol=1e-3, max_iter=300)
-        columns = np.arange(0)
-        for a in most * np.geomspace(0.95, 0.03, 40):
-            new = np.flatnonzero(model.set_params(alpha=a).fit(A, targets).coef_.any(axis=0))
-            if len(new) > k:
-                break
-            columns = new
+        columns = largest_model(model, most, A, targets, k)
     return OnColumns(columns, ridge(A[:, columns], y, several)), len(columns)
 
 
@@ -119,12 +125,7 @@ def elastic_net(A, y, k, several):
     targets = np.eye(int(y.max()) + 1)[y][:, np.unique(y)] if several else y[:, None]
     targets = targets - targets.mean(axis=0)
     most = 2 * np.sqrt(((A.T @ targets) ** 2).sum(axis=1)).max() / len(y)
-    model, columns = MultiTaskElasticNet(l1_ratio=0.5, warm_start=True, tol=1e-3, max_iter=300), np.arange(0)
-    for a in most * np.geomspace(0.95, 0.03, 40):
-        new = np.flatnonzero(model.set_params(alpha=a).fit(A, targets).coef_.any(axis=0))
-        if len(new) > k:
-            break
-        columns = new
+    columns = largest_model(MultiTaskElasticNet(l1_ratio=0.5, warm_start=True, tol=1e-3, max_iter=300), most, A, targets, k)
     return OnColumns(columns, ridge(A[:, columns], y, several)), len(columns)
 
 

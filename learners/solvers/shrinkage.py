@@ -290,7 +290,7 @@ def newton_of_all_outputs(
         if problem.loss.redundant_outputs:
             direction -= direction.mean(axis=1, keepdims=True)  # a constant added to all scores changes nothing: it stays
         shift = direction[-1] if problem.fit_intercept else np.zeros(q)
-        expected = 0.5 * float(np.vdot(gradient, direction))  # told by the gradient: exact where the gain is lost in rounding
+        expected = 0.5 * float(np.vdot(gradient, direction))  # from the gradient: the gain itself is lost in rounding
         step, limit = 1.0, value + 1e-14 * abs(value)  # the last steps gain less than rounding, and still make theta exact
         while True:
             new, moved = theta - step * direction[: len(theta)], intercept - step * shift

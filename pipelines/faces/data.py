@@ -179,13 +179,21 @@ def _read_csv(folder: Path) -> list[FaceImage]:
 
 
 def _read_ignore(folder: Path) -> dict[Path, list[list[float]]]:
-    """Boxes of each image that ``ignore.csv`` names, if the folder has such a file."""
+    """Boxes of each image that ``ignore.csv`` names, if the folder has such a file.
+
+    A box that no photograph has would be no box at all, so it is refused; a photograph without annotated faces may have boxes.
+    """
     boxes: dict[Path, list[list[float]]] = {}
     path = folder / "ignore.csv"
     if path.is_file():
         for line, row in read_rows(path, ("image", "x0", "y0", "x1", "y1")):
-            box = [_number(row, c, path, line) for c in ("x0", "y0", "x1", "y1")]
-            boxes.setdefault(folder / row["image"], []).append(box)
+            image = folder / row["image"]
+            if not image.is_file():
+                raise ValueError(f"{path}, line {line}: image={row['image']!r:.60} is not in this folder")
+            x0, y0, x1, y1 = box = [_number(row, c, path, line) for c in ("x0", "y0", "x1", "y1")]
+            if not (x0 < x1 and y0 < y1):
+                raise ValueError(f"{path}, line {line}: box ({x0:g}, {y0:g}, {x1:g}, {y1:g}), expected x0 < x1 and y0 < y1")
+            boxes.setdefault(image, []).append(box)
     return boxes
 
 
@@ -239,7 +247,8 @@ def _read_tree(folder: Path, paths: list[Path]) -> list[FaceImage]:
     """Photographs of ``.pts`` files, each with all its faces."""
     boxes: dict[Path, list[list[float]]] = {}
     for place in sorted({folder, *(path.parent for path in paths)}):
-        boxes |= _read_ignore(place)
+        for image, more in _read_ignore(place).items():
+            boxes.setdefault(image, []).extend(more)
     faces: dict[Path, list[Path]] = {}
     for path in paths:
         faces.setdefault(_image_beside(path), []).append(path)

@@ -34,6 +34,31 @@ def test_csv(tmp_path):
     np.testing.assert_allclose(image.ied, np.hypot(3, 1))
 
 
+@pytest.mark.parametrize(
+    "row, message",
+    [
+        ("b.png,1,2,3,4", r"ignore\.csv, line 2: image='b\.png' is not in this folder"),
+        (",1,2,3,4", "line 2: image='' is not in this folder"),
+        ("a_1.png,1,2,3,two", "line 2: y1='two', expected a number"),
+        ("a_1.png,3,2,1,4", r"line 2: box \(3, 2, 1, 4\), expected x0 < x1 and y0 < y1"),
+    ],
+)
+def test_boxes_that_would_hide_nothing_are_refused(tmp_path, row, message):
+    write_csv(tmp_path, rows())
+    (tmp_path / "ignore.csv").write_text(f"image,x0,y0,x1,y1\n{row}\n")
+    with pytest.raises(ValueError, match=message):
+        read_faces(tmp_path)
+
+
+def test_boxes_of_a_photograph_without_annotated_faces(tmp_path):
+    """They belong to it, although it is not read: what a converter writes for a photograph of one profile."""
+    write_csv(tmp_path, rows())
+    cv2.imwrite(str(tmp_path / "profile.png"), np.zeros((60, 80, 3), np.uint8))
+    (tmp_path / "ignore.csv").write_text("image,x0,y0,x1,y1\nprofile.png,1,2,3,4\n")
+    (image,) = read_faces(tmp_path)
+    assert image.name == "a_1.png" and len(image.ignore) == 0
+
+
 def test_mirror_names():
     assert MIRROR["left_eye"] == "right_eye" and MIRROR["right_ear"] == "left_ear" and MIRROR["chin"] == "chin"
 
@@ -130,6 +155,7 @@ def test_nested_300w(tmp_path):
     write_pts(tmp_path / "300W" / "01_Indoor" / "indoor_001_2.pts", landmarks() - 5)
     (tmp_path / "300W" / "01_Indoor" / "._indoor_001.pts").write_bytes(b"left by an archive")
     (tmp_path / "afw" / "ignore.csv").write_text("image,x0,y0,x1,y1\n7_2.jpg,1,2,3,4\n")
+    (tmp_path / "ignore.csv").write_text("image,x0,y0,x1,y1\nafw/7_2.jpg,5,6,7,8\n")  # of the outermost folder: both count
     images = read_faces(tmp_path)
     assert [(i.path.name, len(i.faces), i.source) for i in images] == [
         ("indoor_001.png", 2, "300W"),
@@ -138,7 +164,7 @@ def test_nested_300w(tmp_path):
         ("1_2.jpg", 1, "helen"),
     ]
     np.testing.assert_allclose(images[1].faces[1], images[1].faces[0] + 5)
-    np.testing.assert_array_equal(images[1].ignore, [[1, 2, 3, 4]])
+    np.testing.assert_array_equal(images[1].ignore, [[5, 6, 7, 8], [1, 2, 3, 4]])
     assert images[1].mirrored(200).source == "afw" and [i.source for i in read_faces(tmp_path / "helen")] == ["trainset"] * 2
 
 

@@ -18,23 +18,23 @@ TABLES: dict[str, tuple[str, str, str]] = {
     "fsa-regression": ("selectors", "fsa_regression", "simulated regression: Barbu et al. (2017), Table IV"),
     "fsa-wide": ("selectors", "fsa_wide", "other sizes, up to 10,000 columns: Barbu et al. (2014), Tables 1, 2 and 3"),
     "fsa-off-design": ("selectors", "fsa_off_design", "random supports and signs, equicorrelated columns"),
-    "fsa-large": ("selectors", "fsa_large", "up to 100,000 rows: Barbu et al. (2017), eq. (18), Figure 1"),
+    "fsa-large": ("selectors", "fsa_large", "up to 100,000 rows of equicorrelated columns: Barbu et al. (2017), eq. (18)"),
     "fsa-speed": ("annealing", "fsa_speed", "time against mu: Barbu et al. (2017), Table I"),
     "fsa-challenge": ("annealing", "fsa_challenge", "Dexter and a part of Gisette: Barbu et al. (2017), Tables V and VI"),
-    "fsa-stability": ("annealing", "fsa_stability", "AUC against rate, mu and steps: Barbu et al. (2017), Figure 6"),
+    "fsa-stability": ("annealing", "fsa_stability", "AUC against rate, mu and steps"),
     "public-tables": ("public_tables", "public_tables", "test error on public tables at equal numbers of features"),
     "ranking": ("public_tables", "ranking", "NDCG@10 of rankers on MQ2008"),
-    "mslr-synthetic": ("minimax", "mslr_synthetic", "minimax sparse logistic regression: Tan et al. (2013), Figures 1, 3, 4"),
-    "mslr-leukemia": ("minimax", "mslr_leukemia", "missed test samples by number of genes: Tan et al. (2013), Figure 6(a)"),
+    "mslr-synthetic": ("minimax", "mslr_synthetic", "minimax sparse logistic regression on simulated data"),
+    "mslr-leukemia": ("minimax", "mslr_leukemia", "missed test samples and seconds by number of genes"),
     "mslr-real": ("minimax", "mslr_real", "texts at equal numbers of columns: Tan et al. (2013), Tables II and III"),
     "sdist-simulated": ("metric", "sdist_simulated", "XOR and double rings: Ma (thesis), Tables 2.1 and 2.2"),
-    "sdist-real": ("metric", "sdist_real", "Madelon, Ionosphere, part of SECOM, USPS 7/9: Ma (thesis), Tables 2.3 and 2.4"),
+    "sdist-real": ("metric", "sdist_real", "Madelon, Ionosphere, part of SECOM, USPS 7/9: Ma (thesis), Table 2.4"),
     "sensors": (".sensors.tables", "sensors", "error by number of sensors, and which: Liu et al. (2014), Figure 2 and Table 2"),
     "sensors-simulated": (".sensors.tables", "sensors_simulated", "true sensors found in ten simulated homes"),
     "kernel-simulated": ("kernels.tables", "kernel_simulated", "XOR, rings, parity: Ma (thesis), section 4.2, and other kernels"),
     "kernel-real": ("kernels.tables", "kernel_real", "Madelon, Ionosphere: Ma (thesis), section 4.2"),
-    "motion-table": (".motion.paper_table", "motion_table", "motion segmentation: Barbu et al. (2014), Table 5"),
-    "faces-curves": ("faces.curves", "faces_curves", "five learners on the same windows: Barbu et al. (2017), Figure 7"),
+    "motion-table": (".motion.paper_table", "motion_table", "motion segmentation: Barbu et al. (2014), Table 5; (2017), Table VII"),
+    "faces-curves": ("faces.curves", "faces_curves", "five learners on the same windows of faces"),
     "faces-modes": ("faces.curves", "faces_modes", "modes of search of face keypoints: Barbu et al. (2014), Table 4"),
     "online-tables": ("online", "online_tables", "sparse online learners: Ma (thesis), Tables 3.2 to 3.4"),
 }
@@ -50,7 +50,7 @@ FIGURES: dict[str, tuple[str, str, str]] = {
     "fsa-stability": ("annealing", "stability", "Barbu et al. (2014), Figure 3; (2017), Figure 6"),
     "fsa-large": ("annealing", "large", "Barbu et al. (2017), Figure 1"),
     "mslr-synthetic": ("minimax", "recovery", "Tan et al. (2013), Figures 1, 3, 4"),
-    "mslr-leukemia": ("minimax", "leukemia", "Tan et al. (2013), Figure 6(a)"),
+    "mslr-leukemia": ("minimax", "leukemia", "Tan et al. (2013), Figures 6(a) and 7(a)"),
     "mslr-conditioning": ("minimax", "conditioning", "Tan et al. (2013), Figure 2"),
     "mslr-convergence": ("minimax", "convergence", "Tan et al. (2013), Figure 5"),
     "mslr-sensitivity": ("minimax", "sensitivity", "Tan et al. (2013), Figure 8, on news20"),
@@ -70,9 +70,11 @@ FIGURES: dict[str, tuple[str, str, str]] = {
 
 
 def entries() -> list[tuple[str, str]]:
-    """Every name and what it shows, tables first."""
+    """Every name and what it shows, tables first; after "--figures" what the figure of a table's name shows."""
     drawn = {name: shows for name, (_, _, shows) in FIGURES.items()}
-    tables = [(name, shows + ("; --figures" if name in drawn else "")) for name, (_, _, shows) in sorted(TABLES.items())]
+    tables = [
+        (name, shows + (f"; --figures: {drawn[name]}" if name in drawn else "")) for name, (_, _, shows) in sorted(TABLES.items())
+    ]
     return tables + [(name, f"figure only: {shows}") for name, shows in sorted(drawn.items()) if name not in TABLES]
 
 

@@ -152,9 +152,11 @@ def test_optional_packages_are_asked_for_by_their_names():
 
 @pytest.mark.data
 def test_leukemia_needs_few_features(data_dir):
-    rows = mslr_leukemia(data_dir=data_dir, sizes=[5])["rows"]
-    assert [row["selected"] for row in rows] == [5, 5, 5]
-    assert min(row["missed"] for row in rows) <= 5  # of 34; guessing the larger class misses 14
+    """The page has 1 of 34 missed with 6 genes and r = 2; one sample more is another library's rounding."""
+    rows = mslr_leukemia(data_dir=data_dir, sizes=[6])["rows"]
+    assert [row["selected"] for row in rows] == [6, 6, 6]
+    assert next(row["missed"] for row in rows if row["r"] == 2) <= 2  # guessing the larger class misses 14
+    assert all(row["seconds"] > 0 for row in rows)
 
 
 def test_leukemia_that_is_not_there(tmp_path):

@@ -85,7 +85,7 @@ def predict(
             {
                 "home": found.name,
                 "start": str(minutes.times[part[0]]).replace("T", " "),
-                "end": str(minutes.times[part[-1]] + 1).replace("T", " "),
+                "end": str(minutes.times[part[-1]] + np.timedelta64(1, "m")).replace("T", " "),
                 "activity": trained.activities[code],
                 "probability": float(probability[part, code].mean()),
             }

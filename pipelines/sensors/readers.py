@@ -114,7 +114,7 @@ def make_home(name: str, events: pd.DataFrame, activities: pd.DataFrame | None) 
     for column, a, b, second in zip(events.sensor.map(number), first, last, events.start.dt.second, strict=True):
         on[a : b + 1, column] = True
         started[a, column] = max(started[a, column], 1.0 + second)
-    times = np.datetime64(begin, "m") + np.arange(n)
+    times = np.datetime64(begin, "m") + np.arange(n, dtype="timedelta64[m]")
     labels, notes = (None, []) if activities is None else _labels(name, activities, begin, n)
     known = slice(None)
     if activities is not None:  # before the first activity and after the last one nobody kept a diary

@@ -174,7 +174,8 @@ def _support(estimator, X, y, resample, n_features, seed):
     else:
         classes, counts = np.unique(y, return_counts=True)
         halves = -(-counts // 2)
-        if halves.sum() <= 0.75 * n:  # half of each class; of numbers, which hardly repeat, half of all
+        fractions = y.dtype.kind == "f" and (y % 1.0 != 0.0).any()
+        if not fractions and halves.sum() <= 0.75 * n:  # half of each class; of numbers, which hardly repeat, half of all
             rows = np.concatenate([rng.permutation(np.flatnonzero(y == c))[:half] for c, half in zip(classes, halves)])
         else:
             rows = rng.permutation(n)[: n // 2]

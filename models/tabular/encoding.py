@@ -105,18 +105,14 @@ class TableEncoding:
         if gone:
             shown = ", ".join(map(repr, gone[:5])) + (", ..." if len(gone) > 5 else "")
             raise ValueError(f"the table has no column {shown}, which the model needs")
-        if not self.columns:
-            return np.empty((len(frame), 0))
-        blocks = [column.encode(frame[column.name]) for column in self.columns]
-        for column, block in zip(self.columns, blocks):
-            if (
-                column.kind != CATEGORY
-                and column.fill is None
-                and not len(frame[column.name].dropna()) == 0
-                and np.isnan(block).all()
-            ):
+        X, end = np.empty((len(frame), sum(column.width for column in self.columns))), 0
+        for column in self.columns:  # each into its place: a second copy of a large table would not fit
+            values, end = frame[column.name], end + column.width
+            block = X[:, end - column.width : end]
+            block[:] = column.encode(values)
+            if column.kind != CATEGORY and column.fill is None and values.notna().any() and np.isnan(block).all():
                 raise ValueError(f"column {column.name!r} holds no {column.kind}: expected {column.kind}s")
-        return np.hstack(blocks)
+        return X
 
     def header(self) -> list[dict[str, Any]]:
         """Return what :meth:`from_header` reads, for JSON."""

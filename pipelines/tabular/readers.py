@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -104,7 +105,7 @@ def read_frame(path: Path, sep: str | None = None, encoding: str | None = None, 
 
     if name.endswith(".parquet"):
         try:
-            frame = pd.read_parquet(path)
+            frame = _read_parquet(path)
         except ImportError:
             raise ValueError(f"{path}: reading parquet needs pyarrow (pip install annealed[parquet])") from None
         except (ValueError, OSError) as error:
@@ -114,6 +115,19 @@ def read_frame(path: Path, sep: str | None = None, encoding: str | None = None, 
         frame, header = _read_text(path, sep, encoding, [] if notes is None else notes)
     frame.columns = _different(path, header)
     return frame
+
+
+def _read_parquet(path: Path) -> pd.DataFrame:
+    """Read a parquet file; columns of numbers stay where pyarrow has put them."""
+    from pyarrow import parquet
+
+    return parquet.read_table(path, pre_buffer=False).to_pandas(split_blocks=True, self_destruct=True)
+
+
+def release_memory() -> None:
+    """Give the memory of frames that are gone back to the system: pyarrow keeps as much as a whole table."""
+    if "pyarrow" in sys.modules:
+        sys.modules["pyarrow"].default_memory_pool().release_unused()
 
 
 def _read_text(path: Path, sep: str | None, encoding: str | None, notes: list[str]) -> tuple[pd.DataFrame, list[str]]:

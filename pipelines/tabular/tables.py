@@ -11,7 +11,7 @@ import numpy as np
 from ...models.files import replacing
 from ...models.tabular.encoding import TableEncoding, as_words
 from .encoding import Table, encode_frame, encode_matrix
-from .readers import FRAMES, Matrix, brings_its_target, read_frame, read_matrix
+from .readers import FRAMES, Matrix, brings_its_target, read_frame, read_matrix, release_memory
 from .target import read_target
 
 if TYPE_CHECKING:
@@ -63,6 +63,8 @@ def read_table(
         notes: list[str] = []
         frame = read_frame(path, sep, encoding, notes)
         table = _from_frame(path, frame, target, include, exclude, row_groups, keep_missing, notes)
+        del frame
+        release_memory()
     if not table.encoding.columns:
         raise ValueError(f"{path}: no usable column is left ({'; '.join(table.notes) or 'there was none'})")
     return table
@@ -104,7 +106,8 @@ def _from_frame(path, frame, target, include, exclude, row_groups, keep_missing,
         groups = np.unique(np.array([word or "" for word in as_words(frame[row_groups].iloc[rows])]), return_inverse=True)[1]
     left = [name for name in names if name not in (target, row_groups)]
     _check_names(path, left, include, exclude)
-    used = frame[[name for name in left if name not in exclude]].iloc[rows]
+    used = frame[[name for name in left if name not in exclude]]
+    used = used if there.all() else used.iloc[rows]
     for name in [name for name in used.columns if _numbers_rows(name, used[name]) and name not in include]:
         used = used.drop(columns=name)
         notes.append(f"1 column left out, without a name and numbering the rows: {name}")

@@ -195,8 +195,10 @@ def test_halves_are_stratified_by_class_and_plain_for_numbers():
     y = np.repeat([0.0, 1.0], [30, 10])
     selection_stability(Rows(k=1), X, y, 2, resample="half")
     selection_stability(Rows(k=1), X, X[:, 0], 2, resample="half")
+    selection_stability(Rows(k=1), X, np.repeat(np.round(X[:20, 0], 9), 2), 2, resample="half")  # prices that occur twice
     assert [(len(v), v.sum()) for v in fitted[:2]] == [(20, 5)] * 2
-    assert [len(np.unique(v)) for v in fitted[2:]] == [20] * 2
+    assert [len(np.unique(v)) for v in fitted[2:4]] == [20] * 2
+    assert all(len(np.unique(v)) < 20 for v in fitted[4:])
 
 
 def test_the_size_is_searched_in_files_too(tmp_path):

@@ -101,8 +101,6 @@ def read_frame(path: Path, sep: str | None = None, encoding: str | None = None, 
         If it cannot be read, or two columns have the same name.
     """
     name = check_table(path)
-    import pandas as pd
-
     if name.endswith(".parquet"):
         try:
             frame = _read_parquet(path)

@@ -13,11 +13,12 @@ from annealed.pipelines.faces.data import KEYPOINTS
 from annealed.pipelines.faces.training.settings import TrainingSettings
 from annealed.pipelines.reproduce.faces import curves
 from annealed.pipelines.reproduce.faces.learners import WindowLearners, hat_columns, histogram_svm
-from annealed.pipelines.reproduce.registry import draw
+from annealed.pipelines.reproduce.registry import draw, has_cells
 from annealed.vision.windows.feature_layout import HAAR_KINDS
 from annealed.vision.windows.feature_pool import FeaturePool
 from annealed.vision.windows.patch_design import PatchDesign
 from annealed.vision.windows.responses import Responses
+from helpers import run
 
 POOL = FeaturePool(kinds={k: HAAR_KINDS[k] for k in ("2h", "centre")}, sides=(4, 6))
 SETTINGS = TrainingSettings(
@@ -102,6 +103,13 @@ def test_curves_are_resumed_and_drawn(data, tmp_path, monkeypatch):
     assert draw("faces-curves", tmp_path, data, runs=1, **options) == [tmp_path / "faces-curves.png"]
     with pytest.raises(ValueError, match="method 'LDA' is unknown; expected one of FSA, Lorenz loss, SVM"):
         curves.faces_curves(data_dir=data, methods=["LDA"])
+
+
+def test_the_command_knows_sets_and_checkpoints(data, tmp_path):
+    assert has_cells("faces-curves") and has_cells("faces-modes")
+    for name, known in (("faces-curves", "left_eye, right_eye"), ("faces-modes", "left_eye, right_eye")):
+        result = run("reproduce", name, "--data", data, "--set", "tail", "--checkpoint", tmp_path / name)
+        assert result.exit_code == 2 and f"set 'tail' is unknown; expected one of {known}" in result.stderr
 
 
 def test_modes_of_a_detector(data, tmp_path, monkeypatch):

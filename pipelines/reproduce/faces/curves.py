@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from functools import cached_property, partial
@@ -30,7 +30,7 @@ from ...common.checkpoints import Checkpoint
 from ...common.data_folder import data_folder
 from ...common.image_folders import list_images
 from ...faces.average_precision import Curve
-from ...faces.data import FaceImage, read_faces
+from ...faces.data import KEYPOINTS, FaceImage, read_faces
 from ...faces.evaluate import TOLERANCES, evaluate_detector
 from ...faces.training.calibration import calibrate
 from ...faces.training.classifier import ClassifierTraining, TrainingJob
@@ -103,6 +103,12 @@ def _kept(curve: Curve) -> dict[str, Any]:
     return {"ap": curve.average_precision, "recall": recall, "precision": precision, "at_90": curve.at_precision(0.9)[0]}
 
 
+def _check(what: str, names: Sequence[str], known: Collection[str]) -> None:
+    for name in names:
+        if name not in known:
+            raise ValueError(f"{what} {name!r} is unknown; expected one of {', '.join(known)}")
+
+
 def curves_of(
     data_dir=None,
     *,
@@ -115,9 +121,8 @@ def curves_of(
     checkpoint: str | Path | Checkpoint | None = None,
 ) -> list[dict[str, Any]]:
     """Cells of :func:`faces_curves` with their precision-recall curves: ``curves`` by tolerance."""
-    for name in methods or ():
-        if name not in LEARNERS:
-            raise ValueError(f"method {name!r} is unknown; expected one of {', '.join(LEARNERS)}")
+    _check("method", methods or (), LEARNERS)
+    _check("set", sets, KEYPOINTS)
     data = data_folder(data_dir) / "faces"
     cells = Checkpoint.of(checkpoint, {"table": "faces-curves"})
     found: list[dict[str, Any]] = []
@@ -159,18 +164,26 @@ def _best(work: _Windows, name: str, data: Path, cells: Checkpoint, key: dict[st
     return {"chosen": f"{parameter} {value:g}", **tried[value], "curves": curves}
 
 
-def faces_curves(runs: int = 1, data_dir=None, **options: Any) -> dict[str, Any]:
+def faces_curves(
+    runs: int = 1,
+    data_dir=None,
+    *,
+    sets: Sequence[str] = ("left_eye",),
+    methods: Sequence[str] | None = None,
+    checkpoint: str | Path | Checkpoint | None = None,
+    **options: Any,
+) -> dict[str, Any]:
     """Figure 5 of Barbu et al. (2014), Figure 7 of Barbu et al. (2017): five learners on the same windows of one keypoint.
 
     Windows of 120 photographs of ``faces/train``, a tenth of them kept back, are mined in ten rounds by annealing with the logistic
     loss. Every learner is fitted to all of them, gets its order and its rejection thresholds in the same way, and scans the
     150 photographs of ``faces/test`` once. What is chosen is chosen by the average precision on the kept-back photographs.
 
-    The training is one, so ``runs`` is not used; ``options`` are those of :func:`curves_of`. Mined windows lie beside the
+    ``sets`` are keypoints. The training is one, so ``runs`` is not used; other ``options`` are those of :func:`curves_of`. Mined windows lie beside the
     checkpoint, in a folder ``NAME.parts``.
     """
     rows = []
-    for cell in curves_of(data_dir, **options):
+    for cell in curves_of(data_dir, sets=sets, methods=methods, checkpoint=checkpoint, **options):
         curves = cell.pop("curves")
         scores = {f"AP_{100 * at:.0f}": curves[str(at)]["ap"] for at in TOLERANCES}
         rows.append(cell | scores | {f"recall_at_90_{100 * at:.0f}": curves[str(at)]["at_90"] for at in TOLERANCES})
@@ -195,6 +208,7 @@ def modes_of(
 ) -> list[dict[str, Any]]:
     """Cells of :func:`faces_modes` with their precision-recall curves: ``curves`` by tolerance."""
     detector = load_model("faces") if model is None else model
+    _check("set", sets, detector.models)
     cells = Checkpoint.of(checkpoint, {"table": "faces-modes"})
     images = read_faces(data_folder(data_dir) / "faces" / "test")
 
@@ -209,15 +223,22 @@ def modes_of(
     return [{"data": k, "method": m.value} | cells({"keypoint": k, "mode": m.value}, partial(measure, k, m)) for k, m in every]
 
 
-def faces_modes(runs: int = 1, data_dir=None, **options: Any) -> dict[str, Any]:
+def faces_modes(
+    runs: int = 1,
+    data_dir=None,
+    *,
+    sets: Sequence[str] = MODE_KEYPOINTS,
+    model: KeypointDetector | None = None,
+    checkpoint: str | Path | Checkpoint | None = None,
+) -> dict[str, Any]:
     """Table 4 of Barbu et al. (2014): seconds per photograph and average precision of the three modes of search.
 
     Of the shipped model on the photographs of ``faces/test``, without assembly of faces; the printed numbers are of LFPW, at 3
     pixels of a level. The classifier of the shipped model is trained for the windows of the last mode. The chin has no detector of
-    its own. The model is one, so ``runs`` is not used; ``options`` are those of :func:`modes_of`.
+    its own. ``sets`` are keypoints that have one. The model is one, so ``runs`` is not used.
     """
     rows = []
-    for cell in modes_of(data_dir, **options):
+    for cell in modes_of(data_dir, sets=sets, model=model, checkpoint=checkpoint):
         curves = cell.pop("curves")
         row = cell | {f"AP_{100 * at:.0f}": curves[str(at)]["ap"] for at in TOLERANCES}
         for what in ("seconds", "AP_10"):

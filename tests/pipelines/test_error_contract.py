@@ -83,3 +83,17 @@ def test_select_has_no_raw_warning(tmp_path):
     (tmp_path / "t.csv").write_text("a,y\n" + rows)
     result = run("select", tmp_path / "t.csv", "--target", "y", "-k", "1", "--task", "classification")
     assert "site-packages" not in result.stderr and "Warning" not in result.stderr
+
+
+REAL = ["fsa-challenge", "kernel-real", "motion-table", "mslr-leukemia", "mslr-real", "online-tables", "public-tables", "ranking"]
+REAL += ["sdist-real", "sensors", "faces-curves", "faces-modes"]
+REAL_FIGURES = ["mslr-convergence", "mslr-sensitivity", "online-error", "pets-keypoints", "sdist-sensitivity"]
+
+
+@pytest.mark.parametrize("name", REAL + REAL_FIGURES)
+def test_tables_of_real_data_have_no_folder_of_their_own(name, tmp_path, monkeypatch):
+    """Nothing falls back to a folder beside the checkout: one line names what to give."""
+    monkeypatch.delenv("ANNEALED_DATA", raising=False)
+    result = run("reproduce", name, *(["--figures", tmp_path] if name in REAL_FIGURES else []))
+    assert result.exit_code == 2 and result.stdout == "" and result.stderr.count("\n") == 1
+    assert "expected --data or the environment variable ANNEALED_DATA" in result.stderr and not list(tmp_path.iterdir())

@@ -1,0 +1,33 @@
+"""Error of the shipped motion ranking on 60 synthetic perspective sequences that it did not learn from, beside the best candidate.
+
+    python benchmarks/motion_perspective.py [SEQUENCES]          some minutes of processor time for all 60
+
+The numbers of the page docs/motion_results.md, "Strong perspective", and of the card of the model; the number of motions is given.
+"""
+
+import sys
+import time
+
+import numpy as np
+from annealed.models import load_model
+from annealed.pipelines.motion.synthetic import TEST_SEEDS, perspective_sequence
+from annealed.vision.tracks.tracks import Tracks
+
+
+def main(n_sequences: int) -> None:
+    ranker = load_model("motion")
+    started = time.process_time()
+    errors = []
+    for seed in TEST_SEEDS[:n_sequences]:
+        one = perspective_sequence(seed).shuffled(seed)  # they are sorted by body
+        found = ranker.candidate_set(Tracks.completed(one.tracks), one.n_motions, one)
+        scores = ranker.function.scores(found.features)
+        errors.append((found.known_errors[np.argmax(scores)], found.known_errors.min()))
+        print(f"{one.name}: {errors[-1][0]:.3f}, best candidate {errors[-1][1]:.3f}", flush=True)
+    ranking, best = 100 * np.mean(errors, axis=0)
+    seconds = time.process_time() - started
+    print(f"{len(errors)} sequences: {ranking:.1f} % wrong, best candidate {best:.1f} %; {seconds:.0f} s of processor time")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else len(TEST_SEEDS))

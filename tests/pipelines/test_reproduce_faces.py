@@ -9,6 +9,7 @@ from annealed.learners.designs.piecewise_linear import hat_basis
 from annealed.models.keypoints.detector import KeypointDetector
 from annealed.models.keypoints.guided_search import Mode
 from annealed.models.keypoints.window_models import KeypointModel
+from annealed.pipelines.faces.average_precision import Curve
 from annealed.pipelines.faces.data import KEYPOINTS
 from annealed.pipelines.faces.training.settings import TrainingSettings
 from annealed.pipelines.reproduce.faces import curves
@@ -110,6 +111,15 @@ def test_the_command_knows_sets_and_checkpoints(data, tmp_path):
     for name, known in (("faces-curves", "left_eye, right_eye"), ("faces-modes", "left_eye, right_eye")):
         result = run("reproduce", name, "--data", data, "--set", "tail", "--checkpoint", tmp_path / name)
         assert result.exit_code == 2 and f"set 'tail' is unknown; expected one of {known}" in result.stderr
+
+
+def test_kept_points_lie_where_the_curve_is_read():
+    """Ten hits among the first twenty of ten thousand detections."""
+    hit = np.zeros(10_000, bool)
+    hit[1:20:2] = True
+    found = np.cumsum(hit)
+    kept = curves._kept(Curve(-np.arange(10_000.0), found / np.arange(1, 10_001), found / 10, 10))
+    assert kept["recall"] == pytest.approx(np.arange(1, 11) / 10) and kept["precision"] == [0.5] * 10
 
 
 def test_modes_of_a_detector(data, tmp_path, monkeypatch):

@@ -10,8 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from annealed.models import load_model
+from annealed.pipelines.motion.synthetic import TEST_SEEDS, perspective_sequence
 from annealed.vision.tracks.io import read_tracks
 from annealed.vision.tracks.labels import misclassification
+from annealed.vision.tracks.tracks import Tracks
 from helpers import run
 
 CARDS = Path(__file__).resolve().parents[2] / "models" / "weights"
@@ -56,3 +58,19 @@ def test_the_shipped_motion_model_segments_what_it_was_trained_on(data_dir):
         n_motions = len(np.unique(sequence.labels))
         errors.append(misclassification(sequence.labels, ranker.segment(sequence.tracks, n_motions).labels))
     assert len(errors) >= 10 and np.mean(errors) < 0.01
+
+
+@pytest.mark.slow
+def test_the_shipped_motion_model_on_perspective_sequences():
+    """The line of the card that is of the shipped file: sequences that it did not learn from, and their best candidates."""
+    card = (CARDS / "motion.md").read_text()
+    pattern = r"^\| this file on (\d+) other synthetic sequences \(best candidate: ([\d.]+)%\) \| ([\d.]+)% \|$"
+    line = re.search(pattern, card, re.MULTILINE)
+    assert line is not None and int(line[1]) == len(TEST_SEEDS)
+    ranker = load_model("motion")
+    errors = []
+    for seed in TEST_SEEDS:
+        one = perspective_sequence(seed).shuffled(seed)
+        found = ranker.candidate_set(Tracks.completed(one.tracks), one.n_motions, one)
+        errors.append((found.known_errors.min(), found.known_errors[np.argmax(ranker.function.scores(found.features))]))
+    assert np.mean(errors, axis=0) == pytest.approx([float(line[2]) / 100, float(line[3]) / 100], abs=SHARE)

@@ -96,9 +96,12 @@ def _silent(line: str) -> None:
 
 
 def _kept(curve: Curve) -> dict[str, Any]:
-    """A curve for the checkpoint: average precision, and some of its points."""
-    n = len(curve.recall)
-    some = np.unique(np.linspace(0, max(n - 1, 0), _POINTS).astype(int))[:n]
+    """A curve for the checkpoint: average precision, and its points at detections that are hits, where it rises to the right.
+
+    Most detections lie in the tail of false ones: points at even ranks would leave few where the curve is read.
+    """
+    hits = np.flatnonzero(np.diff(curve.recall, prepend=0.0) > 0)
+    some = hits[np.unique(np.linspace(0, len(hits) - 1, _POINTS).astype(int))] if len(hits) else hits
     recall, precision = (np.round(part[some], 5).tolist() for part in (curve.recall, curve.precision))
     return {"ap": curve.average_precision, "recall": recall, "precision": precision, "at_90": curve.at_precision(0.9)[0]}
 

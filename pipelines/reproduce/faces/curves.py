@@ -182,8 +182,8 @@ def faces_curves(
     loss. Every learner is fitted to all of them, gets its order and its rejection thresholds in the same way, and scans the
     150 photographs of ``faces/test`` once. What is chosen is chosen by the average precision on the kept-back photographs.
 
-    ``sets`` are keypoints. The training is one, so ``runs`` is not used; other ``options`` are those of :func:`curves_of`. Mined windows lie beside the
-    checkpoint, in a folder ``NAME.parts``.
+    ``sets`` are keypoints. The training is one, so ``runs`` is not used; other ``options`` are those of :func:`curves_of`. Mined
+    windows lie beside the checkpoint, in a folder ``NAME.parts``.
     """
     rows = []
     for cell in curves_of(data_dir, sets=sets, methods=methods, checkpoint=checkpoint, **options):

@@ -71,6 +71,82 @@ def strongest(strength: np.ndarray, count: int) -> np.ndarray:
     return np.flatnonzero(above)
 
 
+@dataclass
+class _Remaining:
+    """What belongs to the features that are left, beside their coefficients; each may be None."""
+
+    groups: np.ndarray | None
+    fixed: np.ndarray | None
+    velocity: np.ndarray | None
+
+    def change(self, eta: float, gradient: np.ndarray, momentum: float) -> np.ndarray:
+        """The step of the coefficients."""
+        if self.velocity is None:
+            return -eta * gradient
+        self.velocity = momentum * self.velocity - eta * gradient
+        return self.velocity
+
+    def scale(self, factor: float) -> None:
+        """Scale the velocity."""
+        self.velocity = None if self.velocity is None else factor * self.velocity
+
+    def strengths(self, coef: np.ndarray) -> np.ndarray:
+        """Strength of each feature or group; fixed ones are infinitely strong."""
+        strength = strengths(coef, self.groups)
+        if self.fixed is not None:
+            strength[self.fixed if self.groups is None else self.groups[self.fixed]] = np.inf
+        return strength
+
+    def keep(self, stay: np.ndarray) -> None:
+        if self.groups is not None:
+            self.groups = np.unique(self.groups[stay], return_inverse=True)[1]  # numbers of the groups that stay
+        self.fixed = None if self.fixed is None else self.fixed[stay]
+        self.velocity = None if self.velocity is None else self.velocity[stay]
+
+
+def _keep_strongest(state: Annealed, rest: _Remaining, count: int, step: int) -> None:
+    """Drop all but the ``count`` strongest features or groups."""
+    strength = rest.strengths(state.coef)
+    if count >= len(strength):
+        return
+    stay = strongest(strength, count)
+    if rest.groups is not None:
+        stay = np.flatnonzero(np.isin(rest.groups, stay))
+    dropped = np.ones(len(state.kept), bool)
+    dropped[stay] = False
+    state.dropped_at[state.kept[dropped]] = step
+    state.design, state.coef, state.kept = state.design.keep(stay), state.coef[stay], state.kept[stay]
+    rest.keep(stay)
+
+
+class _StepSize:
+    """The learning rate eta: a number, or a function of the columns that are left.
+
+    The first step from zero selects by direction alone: its length may wait until fewer columns are left.
+    """
+
+    def __init__(self, rule: float | Callable[[Design, np.ndarray], float], state: Annealed, from_zero: bool):
+        self.rule = rule if callable(rule) else None
+        self.value = float(rule) if not callable(rule) else 1.0 if from_zero else rule(state.design, state.coef)
+        self.n_features, self.from_zero = len(state.kept), from_zero
+
+    def before_step(self, state: Annealed, rest: _Remaining) -> None:
+        """Ask the function again, and stop, where it missed a large curvature that by now dominates the coefficients."""
+        if self.rule is not None and self.from_zero and state.loss_curve[-1] > 2.0 * state.loss_curve[0]:
+            self.value = self.rule(state.design, state.coef)
+            rest.scale(0.0)
+
+    def after_cut(self, state: Annealed, rest: _Remaining, step: int) -> None:
+        """Ask the function again once half of the features are gone; the first step from zero gets its length now."""
+        first = step == 0 and self.from_zero
+        if self.rule is None or not (first or 2 * len(state.kept) < self.n_features):
+            return
+        self.value, self.n_features = self.rule(state.design, state.coef), len(state.kept)
+        if first:
+            state.coef = self.value * state.coef
+            rest.scale(self.value)
+
+
 def anneal(
     design: Design,
     y: np.ndarray,
@@ -131,64 +207,31 @@ def anneal(
     FloatingPointError
         If the loss overflows: the learning rate is too large.
     """
-    m = design.n_features
-    kept = np.arange(m)
-    from_zero = coef is None
+    m, from_zero = design.n_features, coef is None
     if coef is None:
         coef = np.zeros((m, design.width, y.shape[1]))
     if intercept is None:
         intercept = loss.best_constant(y, sample_weight) if fit_intercept else np.zeros(y.shape[1])
-    velocity = np.zeros_like(coef) if momentum else None
-    state = Annealed(design, kept, coef, np.array(intercept, dtype=float), np.full(m, len(counts)))
-    # The first step from zero selects by direction alone: its length may wait until fewer columns are left.
-    if not callable(learning_rate):
-        rate = float(learning_rate)
-    else:
-        rate = 1.0 if from_zero else learning_rate(design, state.coef)
-    n_at_rate = m
+    state = Annealed(design, np.arange(m), coef, np.array(intercept, dtype=float), np.full(m, len(counts)))
+    rest = _Remaining(groups, fixed, np.zeros_like(coef) if momentum else None)
+    eta = _StepSize(learning_rate, state, from_zero)
     bound = loss.curvature_bound(y)
 
     for step, count in enumerate(counts):
         gradient, residual_sum, value = state.design.scores_and_gradient(state.coef, state.intercept, loss, y, sample_weight)
         state.loss_curve.append(value)
-        if callable(learning_rate) and from_zero and value > 2.0 * state.loss_curve[0]:
-            # The estimate missed the direction of the largest curvature, which by now dominates the coefficients.
-            rate = learning_rate(state.design, state.coef)
-            velocity = None if velocity is None else np.zeros_like(velocity)
+        if not np.isfinite(value):
+            raise FloatingPointError(f"the loss became {value} in step {step + 1}; learning_rate={eta.value:g} is too large")
+        eta.before_step(state, rest)
         if prior is not None:
             gradient += prior.gradient(state.coef, state.design.n_knots)
-        if velocity is None:
-            state.coef = state.coef - rate * gradient
-        else:
-            velocity = momentum * velocity - rate * gradient
-            state.coef = state.coef + velocity
+        state.coef = state.coef + rest.change(eta.value, gradient, momentum)
         if fit_intercept:
             state.intercept = state.intercept - intercept_step(loss, residual_sum, sample_weight, bound)
-        if not np.isfinite(value):
-            raise FloatingPointError(f"the loss became {value} in step {step + 1}; learning_rate={rate:g} is too large")
-
         if project is not None:
             project(state)
-        strength = strengths(state.coef, groups)
-        if fixed is not None:
-            strength[fixed if groups is None else groups[fixed]] = np.inf
-        if count < len(strength):
-            stay = strongest(strength, count)
-            if groups is not None:
-                stay = np.flatnonzero(np.isin(groups, stay))
-                groups = np.unique(groups[stay], return_inverse=True)[1]  # numbers of the groups that stay
-            dropped = np.ones(len(state.kept), bool)
-            dropped[stay] = False
-            state.dropped_at[state.kept[dropped]] = step
-            state.design, state.coef, state.kept = state.design.keep(stay), state.coef[stay], state.kept[stay]
-            fixed = None if fixed is None else fixed[stay]
-            if velocity is not None:
-                velocity = velocity[stay]
-        if callable(learning_rate) and (2 * len(state.kept) < n_at_rate or (step == 0 and from_zero)):
-            rate, n_at_rate = learning_rate(state.design, state.coef), len(state.kept)
-            if step == 0 and from_zero:
-                state.coef = rate * state.coef
-                velocity = None if velocity is None else rate * velocity
+        _keep_strongest(state, rest, count, step)
+        eta.after_cut(state, rest, step)
         if callback is not None:
             callback(step, state)
     return state

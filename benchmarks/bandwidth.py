@@ -81,9 +81,14 @@ def main(argv=None):
         fastest, median = best(lambda model=model: model.fit(X, y), args.repeats, clock)
         rows_out.append({"what": name, "fastest": fastest, "median": median, "times_limit": fastest / limit})
         found = np.isin(np.arange(0, 100, 10), model.get_support(indices=True)).mean()
-        print(f"{name:30s} {fastest:.3f} s (median {median:.3f}), {fastest / limit:.2f} times the limit, found {found:.0%}", file=sys.stderr)
+        print(
+            f"{name:30s} {fastest:.3f} s (median {median:.3f}), {fastest / limit:.2f} times the limit, found {found:.0%}",
+            file=sys.stderr,
+        )
     head = {"one_read": once, "reads": reads, "limit": limit, "gigabytes_per_second": X.nbytes / once / 1e9}
-    print(f"one read {once:.4f} s ({head['gigabytes_per_second']:.1f} GB/s), {reads:.2f} reads, limit {limit:.3f} s", file=sys.stderr)
+    print(
+        f"one read {once:.4f} s ({head['gigabytes_per_second']:.1f} GB/s), {reads:.2f} reads, limit {limit:.3f} s", file=sys.stderr
+    )
     print(f"{platform.processor() or platform.machine()}; {', '.join(blas())}", file=sys.stderr)
     if args.json:
         settings = {**vars(args), **head, "blas": blas()}

@@ -47,7 +47,11 @@ CASES = {  # before the clock, the import, the call
     "import annealed": ("", "import annealed", "pass"),
     "import FSAClassifier": ("", LEARNER.format("FSAClassifier"), "pass"),
     "fit 200 x 50": (FIT, LEARNER.format("FSAClassifier"), "FSAClassifier(5).fit(X, y)"),
-    "fit breast_cancer": (FIT + "d = load_breast_cancer(return_X_y=True)", LEARNER.format("FSAClassifier"), "FSAClassifier(5).fit(*d)"),
+    "fit breast_cancer": (
+        FIT + "d = load_breast_cancer(return_X_y=True)",
+        LEARNER.format("FSAClassifier"),
+        "FSAClassifier(5).fit(*d)",
+    ),
     "fit diabetes": (FIT + "d = load_diabetes(return_X_y=True)", LEARNER.format("FSARegressor"), "FSARegressor(5).fit(*d)"),
     "fit 1000 x 1000, PAMI (17)": (FIT + PAMI.format(1000), LEARNER.format("FSAClassifier"), "FSAClassifier(10).fit(A, b)"),
     "fit 4000 x 1000": (FIT + PAMI.format(4000), LEARNER.format("FSAClassifier"), "FSAClassifier(10).fit(A, b)"),

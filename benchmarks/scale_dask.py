@@ -110,5 +110,7 @@ if __name__ == "__main__":
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--memory-limit")
     parser.add_argument("--folder", default="/dev/shm", help="where the data lie; they stay in memory")
-    parser.add_argument("--direct", action="store_true", help="the client asks the workers, not the scheduler, for the remaining columns")
+    parser.add_argument(
+        "--direct", action="store_true", help="the client asks the workers, not the scheduler, for the remaining columns"
+    )
     main(parser.parse_args())

@@ -45,5 +45,7 @@ if __name__ == "__main__":
                 model = FSAClassifier(a.k, random_state=seed, polish=polish)
                 found.append(data.found(model.fit(source, data.y).get_support(indices=True)))
                 read.append(source.bytes_read / data.X.nbytes)
-            print(f"{polish:6s} {share:4.2f} found {np.mean(found):.3f} all {np.sum(np.equal(found, 1))}/{a.runs} reads {np.mean(read):.2f}")
+            print(
+                f"{polish:6s} {share:4.2f} found {np.mean(found):.3f} all {np.sum(np.equal(found, 1))}/{a.runs} reads {np.mean(read):.2f}"
+            )
     path.unlink()

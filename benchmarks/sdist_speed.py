@@ -78,7 +78,9 @@ def lmnn(data, out, python, seconds):
     other = LMNN(python, seconds=seconds).fit(X, y)
     error = 1 - KNeighborsClassifier(3).fit(other.transform(X), y).score(other.transform(X_test), y_test)
     word = "finished" if other.finished_ else "not finished"
-    print(f"LMNN: {word} after {other.seconds_:.1f} s, error of 3 neighbours {error:.4f}; {other.seconds_ / np.median(times):.0f} times")
+    print(
+        f"LMNN: {word} after {other.seconds_:.1f} s, error of 3 neighbours {error:.4f}; {other.seconds_ / np.median(times):.0f} times"
+    )
 
 
 def pets_like(data, out, solvers=("power", "sgd")):

@@ -1,6 +1,8 @@
 """Learn to rank motion segmentations on the official Hopkins155 tree, and measure it on videos that were left out.
 
-    python examples/train_motion.py /path/to/Hopkins155            # folders NAME with NAME_truth.mat; some minutes
+    python examples/train_motion.py /path/to/Hopkins155
+
+Folders NAME with NAME_truth.mat; it takes some minutes.
 """
 
 import sys

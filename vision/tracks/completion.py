@@ -6,6 +6,7 @@ import numpy as np
 
 _FARTHEST = 1e9  # pixels, a choice: no image is so large, and squares of squares of it stay finite
 
+
 def complete_tracks(tracks: np.ndarray, rank: int = 8, n_iterations: int = 20) -> np.ndarray:
     """Fill the missing entries by low-rank completion; what is seen stays as it is.
 

@@ -34,12 +34,14 @@ def stability(data_dir=None, **options: Any) -> Figure:
 
 
 def schedules(data_dir=None) -> Figure:
-    """Figure 1 of Barbu et al. (2014) and Figure 3 of Barbu et al. (2017): features left after each step."""
+    """Figure 1 of Barbu et al. (2014), with mu = M / (k v), and Figure 3 of Barbu et al. (2017): features left after each step."""
     figure = Figure(figsize=(9, 3.2), layout="constrained")
     left, right = figure.subplots(1, 2)
-    for kind, mu in (("inverse_arxiv", 0.1), ("inverse_arxiv", 1.0), ("exponential", 0.02)):
-        plot_schedule(10_000, 10, mu=mu, schedule=kind, ax=left)
-        left.lines[-2].set_label(f"{kind}, mu = {mu:g}")
+    for v in (50, 100, 200):
+        plot_schedule(10_000, 10, mu=10_000 / (10 * v), schedule="inverse_arxiv", ax=left)
+        left.lines[-2].set_label(f"v = {v}")
+    plot_schedule(10_000, 10, mu=1.0, schedule="exponential", ax=left)
+    left.lines[-2].set_label("exponential")
     left.legend(frameon=False)
     left.set_title("Barbu et al. (2014): M = 10,000, k = 10")
     plot_schedule(1000, 10, mu=(0, 1, 10, 30, 100, 300), ax=right)

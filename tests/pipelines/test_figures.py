@@ -52,7 +52,6 @@ def test_the_figure_of_stability_is_drawn(tmp_path, monkeypatch):
         ("mslr-synthetic", {"shrink": 0.02, "setups": ["tall"]}),
         ("mslr-conditioning", {}),
         ("sdist-surfaces", {}),
-        ("sdist-base", {"runs": 1}),
         ("online-rejection", {}),
     ],
 )
@@ -71,6 +70,15 @@ def test_the_figure_of_rows_is_drawn_from_the_table(tmp_path):
 def test_figures_of_real_data_are_drawn(name, data_dir, tmp_path):
     draw(name, tmp_path, data_dir)
     assert (tmp_path / f"{name}.png").stat().st_size > 10_000
+
+
+@pytest.mark.data
+def test_mean_distances_against_votes_on_ionosphere(data_dir, tmp_path):
+    """With one neighbour of each kind both ask which is nearer; the page has f_W ahead for 3 to 9."""
+    sizes, (means, votes) = metric_figures.base_errors(data_dir, 3, (1, 5))
+    assert sizes == (1, 5) and means[0] == votes[0] and means[1] < votes[1] < 0.2
+    draw("sdist-base", tmp_path, data_dir, runs=1)
+    assert (tmp_path / "sdist-base.png").stat().st_size > 5_000
 
 
 @pytest.mark.data

@@ -124,7 +124,7 @@ class ImageClassifier:
         n_folds = min(N_FOLDS, int(np.bincount(y).min()))
         probabilities = np.zeros((len(y), len(self.classes)))
         scores = np.zeros_like(probabilities)
-        for train, held in StratifiedKFold(n_folds, shuffle=True, random_state=0).split(part_X, y):
+        for train, held in StratifiedKFold(n_folds, shuffle=True, random_state=0).split(y, y):  # of part_X it would keep a copy
             fold = self.settings.learn(part_X[train], y[train])
             probabilities[held] = mean_probabilities(fold, part_X[held])
             if isinstance(fold[0], AdditiveScorer):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Iterable
-from itertools import islice
 from typing import Any, Self
 
 import numpy as np
@@ -14,9 +13,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .dense_sift import N_VALUES, Descriptors
+from .sparse_rows import sparse_rows
 
 _BLOCK = 4096  # descriptors per matrix product
-_ROWS = 256  # images whose rows are joined at a time
 _CODE = 255.0  # words are stored as bytes: rooted descriptors lie in [0, 1]
 _COARSE_STEPS, _FINE_STEPS = 15, 8  # of k-means on the first and second level
 BINS = ("", "top left", "top right", "bottom left", "bottom right")
@@ -106,11 +105,7 @@ class ImageRows(TransformerMixin, BaseEstimator):
             For a head box outside its image.
         """
         check_is_fitted(self)
-        blocks = [sp.csr_matrix((0, len(self.get_feature_names_out())), dtype=np.float32)]
-        images = iter(X)
-        while rows := [sp.csr_matrix(self.row(image)) for image in islice(images, _ROWS)]:
-            blocks.append(sp.vstack(rows, format="csr"))  # the memory of many small arrays would not be given back
-        return sp.vstack(blocks, format="csr")
+        return sparse_rows((self.row(image) for image in X), len(self.get_feature_names_out()))
 
     def get_feature_names_out(self, input_features=None) -> np.ndarray:
         """Names of the columns: ``word 17``, ``word 17 top left``, ``head word 17``, ``colour 3 0 9`` (red, green, blue).

@@ -21,6 +21,9 @@ CELLS = 4
 """Cells in x and in y around a point."""
 VALUES_PER_POINT = CELLS * CELLS * DIRECTIONS
 
+MIRRORED_VALUES = np.arange(VALUES_PER_POINT).reshape(CELLS, CELLS, DIRECTIONS)[:, ::-1, (4 - np.arange(DIRECTIONS)) % 8].ravel()
+"""Which value of a point becomes which in the mirror image: cells and directions change sides."""
+
 _CLIP = 0.25  # largest value of a normalised histogram: one strong edge must not drown the others. A choice
 _FLOOR = 4.0  # added to the norm, in grey values of a cell: flat surroundings stay near zero. A choice
 

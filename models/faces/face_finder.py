@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from ...vision.pyramid import Level
-from .assembly import Assembler, Assembly, Candidates, Hypothesis
+from .assembly import Assembler, Assembly, Candidates
 from .probabilities import FaceProbabilities, ShapeClassifier, log_odds_of, point_inputs, probability_of
 from .rigid_model import Pose, RigidModel, pose_of
 from .shape_regression import ShapeRegressor
@@ -94,6 +94,8 @@ class Refined:
     support : float
         Sum of the anchors' log-odds above the least.
     ied : float
+    apart : ndarray of shape (n_keypoints,)
+        Distance of the keypoints in two refinements from different starts, in IED; None before the second one.
     """
 
     points: np.ndarray
@@ -101,6 +103,7 @@ class Refined:
     score: float
     support: float
     ied: float
+    apart: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -147,11 +150,18 @@ class FaceFinder:
         """The rigid model of the refined points."""
         return RigidModel(self.assembler.rigid.points[len(self.anchors) :])
 
-    def refine(self, hypothesis: Hypothesis, levels: Sequence[Level]) -> Refined:
-        """Refine all points of a hypothesis in a pyramid."""
-        points, histograms = self.regressor.refine(levels, hypothesis.points[len(self.anchors) :])
+    def refine(self, points: np.ndarray, support: float, levels: Sequence[Level]) -> Refined:
+        """Refine all points (n,), complex, of a face in a pyramid; ``support`` is the score of its hypothesis."""
+        points, histograms = self.regressor.refine(levels, points)
         score = 0.0 if self.classifier is None else self.classifier.score(histograms)
-        return Refined(points, histograms, score, hypothesis.score, self.regressor.align(points).ied)
+        return Refined(points, histograms, score, support, self.regressor.align(points).ied)
+
+    def refine_again(self, refined: Refined, levels: Sequence[Level]) -> Refined:
+        """Refine once more, from the mean shape in the same place: the mean of both answers, and how far they lie apart."""
+        start = self.regressor.align(refined.points).to_image(self.regressor.mean_points)
+        points, _ = self.regressor.refine(levels, start)
+        apart = abs(self.regressor.to_keypoints @ (points - refined.points)) / refined.ied
+        return replace(refined, points=(refined.points + points) / 2, apart=apart)
 
     def find(
         self,
@@ -196,7 +206,7 @@ class FaceFinder:
             anchors = hypothesis.points[:n]
             if any(log_odds > log_odds_of(_SURE) and self._near(anchors, other) for log_odds, other in faces):
                 continue
-            refined = self.refine(hypothesis, levels)
+            refined = self.refine(hypothesis.points[n:], hypothesis.score, levels)
             log_odds = self.probabilities.face_log_odds(refined.score, refined.support, refined.ied)
             if probability_of(log_odds) < min_probability:
                 continue
@@ -207,7 +217,7 @@ class FaceFinder:
             anchors = (self.regressor.to_keypoints @ refined.points)[:n]
             if not any(self._near(anchors, other) for _, other in kept):
                 kept.append((log_odds, refined))
-        return [self.report(refined, log_odds, found) for log_odds, refined in kept]
+        return [self.report(self.refine_again(refined, levels), log_odds, found) for log_odds, refined in kept]
 
     def _near(self, anchors: np.ndarray, other: Refined) -> bool:
         theirs = (self.regressor.to_keypoints @ other.points)[: len(anchors)]
@@ -232,11 +242,10 @@ class FaceFinder:
         return keypoints
 
     def report(self, refined: Refined, log_odds: float, found: Candidates) -> Face:
-        """The face with its pose and the probabilities of its points."""
+        """The face with its pose and the probabilities of its points, refined twice."""
         assert self.probabilities is not None
         own, own_log_odds = self.own_detections(refined, found)
-        keypoints = self.regressor.to_keypoints @ refined.points
-        inputs = point_inputs(log_odds, own_log_odds, abs(own - keypoints) / refined.ied, refined.ied)
+        inputs = self.point_inputs(refined, log_odds, own, own_log_odds)
         probability = float(probability_of(log_odds))
         within_10 = np.asarray(probability * probability_of((self.probabilities.within_10 * inputs).sum(axis=1)))
         within_5 = np.minimum(within_10, probability * probability_of((self.probabilities.within_5 * inputs).sum(axis=1)))
@@ -247,5 +256,14 @@ class FaceFinder:
         }
         xy = np.stack([refined.points.real, refined.points.imag], axis=1)
         box = (*xy.min(axis=0).tolist(), *xy.max(axis=0).tolist())
-        pose = pose_of(self.rigid.fit(refined.points)[0])
-        return Face(probability, pose, box, points, xy, refined.ied, refined.support)
+        return Face(probability, self.pose_of(refined), box, points, xy, refined.ied, refined.support)
+
+    def pose_of(self, refined: Refined) -> Pose:
+        """Yaw, pitch and roll."""
+        return pose_of(self.rigid.fit(refined.points)[0])
+
+    def point_inputs(self, refined: Refined, log_odds: float, own: np.ndarray, own_log_odds: np.ndarray) -> np.ndarray:
+        """Inputs (n_keypoints, 8) of the probabilities of the points of a face that is refined twice."""
+        assert refined.apart is not None, "refined once only"
+        distance = abs(own - self.regressor.to_keypoints @ refined.points) / refined.ied
+        return point_inputs(log_odds, own_log_odds, distance, refined.apart, self.pose_of(refined).yaw, refined.ied)

@@ -7,7 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
+POINT_INPUTS = 8
 _MOST = 30.0  # log-odds beyond this are cut: the exponential stays finite
+_EXACT = 0.003  # IED: answers that agree better than this are alike. A choice
 
 
 def probability_of(log_odds: float | np.ndarray) -> float | np.ndarray:
@@ -55,10 +57,10 @@ class FaceProbabilities:
     face : ndarray of shape (4,)
         Log-odds of a face: weights of the classifier's score, of the sum of the anchors' log-odds and of the logarithm of the IED,
         and a constant.
-    within_10, within_5 : ndarray of shape (n_keypoints, 6)
+    within_10, within_5 : ndarray of shape (n_keypoints, 8)
         Log-odds that a keypoint of a true face lies within 10 % and 5 % of the IED: weights of the face's log-odds, of the own
         detection's log-odds, whether there is one, its distance from the refined point in tenths of the IED, the logarithm of
-        the IED, and a constant.
+        the distance of two refinements, the face's turn to a side, the logarithm of the IED, and a constant.
     alone : float
         Added to the log-odds of a detection that belongs to no assembled face.
 
@@ -82,11 +84,22 @@ def face_inputs(score: float, support: float, ied: float) -> np.ndarray:
     return np.array([score, support, np.log(ied / 30.0), 1.0])
 
 
-def point_inputs(face_log_odds: float, own: np.ndarray, distance: np.ndarray, ied: float) -> np.ndarray:
-    """Inputs (n_keypoints, 6) of the regressions for the points of a face.
+def point_inputs(
+    face_log_odds: float, own: np.ndarray, distance: np.ndarray, apart: np.ndarray, yaw: float, ied: float
+) -> np.ndarray:
+    """Inputs (n_keypoints, 8) of the regressions for the points of a face.
 
-    ``own`` (n_keypoints,) are the log-odds of own detections, NaN where there is none; ``distance`` (n_keypoints,) from the refined
-    points in units of the IED.
+    Parameters
+    ----------
+    face_log_odds : float
+    own, distance : ndarray of shape (n_keypoints,)
+        Log-odds of own detections, NaN where there is none, and how far they lie from the refined points, in IED.
+    apart : ndarray of shape (n_keypoints,)
+        Distance of what two refinements from different starts give, in IED.
+    yaw : float
+        In radians.
+    ied : float
+        In pixels.
     """
     n = len(own)
     present = np.isfinite(own)
@@ -96,6 +109,8 @@ def point_inputs(face_log_odds: float, own: np.ndarray, distance: np.ndarray, ie
             np.where(present, np.clip(own, -6.0, 6.0), 0.0),
             present.astype(float),
             np.where(present, distance * 10, 0.0),
+            np.log(apart + _EXACT),
+            np.full(n, abs(yaw)),
             np.full(n, np.log(ied / 30.0)),
             np.ones(n),
         ],

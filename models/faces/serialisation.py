@@ -10,7 +10,7 @@ from ...vision.point_histograms import VALUES_PER_POINT
 from ..files import check_array, check_settings
 from .assembly import Assembler, Assembly
 from .face_finder import FaceFinder
-from .probabilities import FaceProbabilities, ShapeClassifier
+from .probabilities import POINT_INPUTS, FaceProbabilities, ShapeClassifier
 from .rigid_model import RigidModel
 from .shape_model import ShapeModel
 from .shape_regression import RegressionStage, ShapeRegressor
@@ -35,7 +35,7 @@ def write_faces(arrays: Arrays, finder: FaceFinder) -> dict[str, Any]:
     arrays["faces/shape/rigid"] = assembler.rigid.points
     arrays["faces/shape/templates"] = np.stack([assembler.templates.real, assembler.templates.imag], axis=2)
     arrays["faces/scores"] = np.stack([assembler.slope, assembler.offset])
-    arrays["faces/regression/offset"] = regressor.offset
+    arrays["faces/regression/offset"], arrays["faces/regression/mirror"] = regressor.offset, regressor.mirror
     arrays["faces/regression/basis"], arrays["faces/regression/keypoints"] = regressor.basis, regressor.to_keypoints
     for i, stage in enumerate(regressor.stages):
         arrays[f"faces/regression/{i}/features"] = stage.features
@@ -90,7 +90,10 @@ def read_faces(path, arrays: Arrays, described: dict[str, Any]) -> FaceFinder:
         intercept = check_array(path, arrays, f"faces/regression/{i}/intercept", np.float32, (len(basis),))
         stages.append(RegressionStage(sizes["ied"], sizes["cell"], features, coefficients, intercept))
     offset = check_array(path, arrays, "faces/regression/offset", np.float32, (n, 2))
-    regressor = ShapeRegressor(mean[n_anchors:], basis, tuple(stages), matrix, offset)
+    mirror = check_array(path, arrays, "faces/regression/mirror", np.int32, (n,))
+    if mirror.min() < 0 or mirror.max() >= n or (mirror[mirror] != np.arange(n)).any():
+        raise ValueError("faces/regression/mirror: expected pairs of points that change places")
+    regressor = ShapeRegressor(mean[n_anchors:], basis, tuple(stages), matrix, offset, mirror)
 
     classifier = probabilities = own_weight = None
     if "faces/classifier/features" in arrays:
@@ -100,7 +103,9 @@ def read_faces(path, arrays: Arrays, described: dict[str, Any]) -> FaceFinder:
         classifier = ShapeClassifier(features, weights, float(offset[0]))
     if "alone" in described:
         face = check_array(path, arrays, "faces/probabilities/face", np.float64, (4,))
-        within = [check_array(path, arrays, f"faces/probabilities/within_{t}", np.float64, (n_keypoints, 6)) for t in (10, 5)]
+        within = [
+            check_array(path, arrays, f"faces/probabilities/within_{t}", np.float64, (n_keypoints, POINT_INPUTS)) for t in (10, 5)
+        ]
         alone = check_settings({"alone": described["alone"]}, {"alone": 0.0})["alone"]
         probabilities = FaceProbabilities(face, within[0], within[1], float(alone))
     if "faces/own_weight" in arrays:

@@ -1,7 +1,8 @@
 """Cascaded shape regression: all points of a face are moved together, by what their surroundings show.
 
 A stage cuts the face out of the image, turned upright and to a fixed size, describes the surroundings of every point by gradient
-histograms, and predicts from the few of these that annealing selected how the whole shape has to move.
+histograms, and predicts from the few of these that annealing selected how the whole shape has to move. The mirror image of a face
+tells the same: both answers are averaged.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ...vision.point_histograms import cut_frame, point_histograms
+from ...vision.point_histograms import MIRRORED_VALUES, cut_frame, point_histograms
 from ...vision.pyramid import Level
 from .shape_model import SimilarityTransform
 
@@ -68,6 +69,8 @@ class ShapeRegressor:
     offset : ndarray of shape (n, 2), float32
         How much further the annotations lie in photographs, in units of the IED: stages that are trained on photographs and their
         mirror images cannot learn it.
+    mirror : ndarray of shape (n,), int32
+        Which point each point is in the mirror image of a face.
 
     References
     ----------
@@ -79,6 +82,7 @@ class ShapeRegressor:
     stages: tuple[RegressionStage, ...]
     to_keypoints: np.ndarray
     offset: np.ndarray
+    mirror: np.ndarray
 
     @cached_property
     def mean_points(self) -> np.ndarray:
@@ -107,8 +111,10 @@ class ShapeRegressor:
     def move(
         self, stage: RegressionStage, points: np.ndarray, histograms: np.ndarray, transform: SimilarityTransform
     ) -> np.ndarray:
-        """Image points (n,), complex, after one stage."""
-        return points + transform.scale_rotation * (stage.displacement(histograms) @ self._complex_basis)
+        """Image points (n,), complex, after one stage: the mean of what the face and its mirror image tell."""
+        move = stage.displacement(histograms) @ self._complex_basis
+        mirrored = stage.displacement(histograms[self.mirror][:, MIRRORED_VALUES]) @ self._complex_basis
+        return points + transform.scale_rotation * (move - np.conj(mirrored[self.mirror])) / 2
 
     def refine(self, levels: Sequence[Level], points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Apply all stages.

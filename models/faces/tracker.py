@@ -9,7 +9,7 @@ import numpy as np
 
 from ...vision.pyramid import gaussian_pyramid
 from .assembly import Candidates
-from .face_finder import Face, FaceFinder, Refined
+from .face_finder import Face, FaceFinder
 from .probabilities import probability_of
 
 _AROUND = 1.0  # IED around a face of the last frame that is looked through in the next one. A choice
@@ -93,14 +93,13 @@ class FaceTracker:
         # The smallest frame of the cascade has to find a level of its resolution, no smaller one is needed.
         least = min((stage.ied for stage in finder.regressor.stages), default=1) / face.ied
         levels = gaussian_pyramid(part, min_size=1, min_scale=min(1.0, 0.8 * least))
-        moved, histograms = finder.regressor.refine(levels, points - corner)
-        score = 0.0 if finder.classifier is None else finder.classifier.score(histograms)
-        refined = Refined(moved + corner, histograms, score, face.support, finder.regressor.align(moved).ied)
+        refined = finder.refine(points - corner, face.support, levels)
         assert finder.probabilities is not None
-        log_odds = finder.probabilities.face_log_odds(score, face.support, refined.ied)
+        log_odds = finder.probabilities.face_log_odds(refined.score, face.support, refined.ied)
         if probability_of(log_odds) < self.min_probability:
             return None
-        return finder.report(refined, log_odds, _NOTHING)
+        refined = finder.refine_again(refined, levels)
+        return finder.report(replace(refined, points=refined.points + corner), log_odds, _NOTHING)
 
     def _smoothed(self, face: Face) -> Face:
         """The face with its points moved towards those of the same face in the last frame."""

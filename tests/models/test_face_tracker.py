@@ -16,6 +16,7 @@ from annealed.vision.pyramid import Level
 HEAD = np.array(
     [[0.5, -0.5, 0], [-0.5, -0.5, 0], [0.2, 0.1, -0.4], [-0.2, 0.1, -0.4], [0.4, 0.5, 0], [-0.4, 0.5, 0], [0, 1.2, 0.1]]
 )
+MIRROR = np.array([1, 0, 3, 2, 5, 4, 6], np.int32)
 NO_CANDIDATES = Candidates(np.empty(0, np.int64), np.empty(0, complex), np.empty(0), np.empty(0))
 NAMES = ("left_eye", "right_eye", "left_nose", "right_nose", "left_mouth", "right_mouth", "chin")
 
@@ -47,10 +48,10 @@ def finder():
     shape = learn_shape(faces, np.ones((40, 13), bool), names, np.arange(6), 0.02)
     rigid = RigidModel(np.concatenate([HEAD[:6], HEAD]))
     assembler = Assembler(shape, shape.mean_points[None, :6], rigid, np.ones(6), np.zeros(6))
-    regressor = Blob(HEAD[:, :2], np.empty((0, 7, 2), np.float32), (), np.eye(7), np.zeros((7, 2), np.float32))
+    regressor = Blob(HEAD[:, :2], np.empty((0, 7, 2), np.float32), (), np.eye(7), np.zeros((7, 2), np.float32), MIRROR)
     classifier = ShapeClassifier(np.zeros(1, np.int32), np.full(1, 20.0, np.float32), -10.0)
-    weights = np.zeros((7, 6))
-    weights[:, 5] = 3.0
+    weights = np.zeros((7, 8))
+    weights[:, 7] = 3.0
     return FaceFinder(assembler, regressor, NAMES, classifier, FaceProbabilities(np.array([1.0, 0, 0, 0]), weights, weights, 0.0))
 
 
@@ -61,7 +62,8 @@ def searching(whole, searched):
         searched.append(pixels)
         points = 24 * (HEAD[:, 0] + 1j * HEAD[:, 1])
         points, histograms = whole.regressor.refine([Level(pixels, 1.0)], points)
-        return [whole.report(Refined(points, histograms, 10.0, 2.5, 24.0), 10.0, NO_CANDIDATES)] if histograms.any() else []
+        refined = Refined(points, histograms, 10.0, 2.5, 24.0, np.zeros(7))
+        return [whole.report(refined, 10.0, NO_CANDIDATES)] if histograms.any() else []
 
     return search
 

@@ -7,7 +7,7 @@ import pytest
 from annealed.models import KeypointDetector, load_model
 from annealed.models.faces.assembly import Assembler
 from annealed.models.faces.face_finder import FaceFinder
-from annealed.models.faces.probabilities import FaceProbabilities, ShapeClassifier, log_odds_of, probability_of
+from annealed.models.faces.probabilities import FaceProbabilities, ShapeClassifier, log_odds_of, point_inputs, probability_of
 from annealed.models.faces.rigid_model import Pose, RigidModel, factorise, pose_of, rotation_of
 from annealed.models.faces.shape_model import learn_shape
 from annealed.models.faces.shape_regression import RegressionStage, ShapeRegressor
@@ -109,6 +109,9 @@ def test_candidates_are_assembled_to_faces(assembly):
     assert model.assemble(model.candidates(nothing, 28.3), assembly) == []
 
 
+MIRROR = np.array([1, 0, 3, 2, 5, 4, 6], np.int32)
+
+
 def cascade(n=7, q=3, k=40, seed=0):
     rng = np.random.default_rng(seed)
     basis = rng.normal(size=(q, n, 2)).astype(np.float32)
@@ -119,14 +122,14 @@ def cascade(n=7, q=3, k=40, seed=0):
             RegressionStage(ied, cell, features, rng.normal(size=(k, q)).astype(np.float16) / 100, np.zeros(q, np.float32))
         )
     shape = assembler().shape
-    return ShapeRegressor(shape.mean[6:], basis, tuple(stages), np.eye(n), np.zeros((n, 2), np.float32))
+    return ShapeRegressor(shape.mean[6:], basis, tuple(stages), np.eye(n), np.zeros((n, 2), np.float32), MIRROR)
 
 
 def finder():
     rng = np.random.default_rng(5)
     classifier = ShapeClassifier(np.arange(50, dtype=np.int32), rng.normal(size=50).astype(np.float32), 1.0)
-    weights = np.tile([0.3, 0.2, 0.1, -0.5, 0.1, 1.0], (7, 1))
-    probabilities = FaceProbabilities(np.array([0.5, 0.2, 0.1, -2.0]), weights, weights - [0, 0, 0, 0, 0, 1.0], -3.0)
+    weights = np.tile([0.3, 0.2, 0.1, -0.5, -0.2, -0.3, 0.1, 1.0], (7, 1))
+    probabilities = FaceProbabilities(np.array([0.5, 0.2, 0.1, -2.0]), weights, weights - [0, 0, 0, 0, 0, 0, 0, 1.0], -3.0)
     return FaceFinder(assembler(), cascade(), KEYPOINTS, classifier, probabilities, np.full(6, 0.3))
 
 
@@ -139,6 +142,33 @@ def test_refinement_follows_the_face():
     assert histograms.shape == (7, VALUES_PER_POINT) and abs(moved - start).max() > 0.01
     shifted = np.roll(IMAGE, (16, 8), axis=(0, 1))
     np.testing.assert_allclose(regressor.refine(gaussian_pyramid(shifted), start + 8 + 16j)[0] - (8 + 16j), moved, atol=0.6)
+
+
+def test_the_mirror_image_is_refined_alike():
+    """A face and its mirror image give mirrored answers, however little the selected values are symmetric."""
+    regressor = cascade()
+    start = 40 * regressor.mean_points + 90 + 80j
+    width = IMAGE.shape[1]
+    there = width - 1 - np.conj(regressor.refine(gaussian_pyramid(IMAGE), start)[0])
+    mirrored = np.ascontiguousarray(IMAGE[:, ::-1])
+    found, _ = regressor.refine(gaussian_pyramid(mirrored), (width - 1 - np.conj(start))[MIRROR])
+    np.testing.assert_allclose(found, there[MIRROR], atol=0.3)
+
+
+def test_two_refinements_are_averaged():
+    model, levels = finder(), gaussian_pyramid(IMAGE)
+    once = model.refine(42 * model.regressor.mean_points + 93 + 78j, 2.0, levels)
+    assert once.apart is None
+    twice = model.refine_again(once, levels)
+    other, _ = model.regressor.refine(levels, model.regressor.align(once.points).to_image(model.regressor.mean_points))
+    np.testing.assert_allclose(twice.points, (once.points + other) / 2)
+    np.testing.assert_allclose(twice.apart, abs(other - once.points) / once.ied)
+
+
+def test_answers_that_lie_apart_and_turned_faces_count_by_their_logarithm_and_angle():
+    inputs = point_inputs(2.0, np.array([1.0, np.nan]), np.array([0.05, np.nan]), np.array([0.017, 0.0]), -0.5, 60.0)
+    np.testing.assert_allclose(inputs[0], [2, 1, 1, 0.5, np.log(0.02), 0.5, np.log(2), 1])
+    np.testing.assert_allclose(inputs[1], [2, 0, 0, 0, np.log(0.003), 0.5, np.log(2), 1])
 
 
 def test_faces_have_pose_box_and_probabilities():
@@ -209,6 +239,7 @@ def test_save_and_load(tmp_path):
     arrays, header = read_model(path, "keypoint detector")
     for name, change, message in (
         ("faces/regression/0/features", lambda a: a + 7 * VALUES_PER_POINT, "expected numbers from 0"),
+        ("faces/regression/mirror", lambda a: np.zeros_like(a), "expected pairs of points"),
         ("faces/shape/rigid", lambda a: a[:3], "faces/shape/rigid"),
         ("faces/probabilities/face", lambda a: a * np.nan, "no number"),
     ):

@@ -3,7 +3,10 @@
 from dataclasses import replace
 
 import numpy as np
-from annealed.pipelines.faces.training.assembly.refinement import RefinementSettings, annealed, fit_stage
+from annealed.models.faces.shape_model import SimilarityTransform
+from annealed.models.faces.shape_regression import RegressionStage, ShapeRegressor
+from annealed.pipelines.faces.training.assembly.points import mirror_order
+from annealed.pipelines.faces.training.assembly.refinement import RefinementSettings, Runs, annealed, fit_stage, move_runs
 
 
 def test_a_stage_selects_what_predicts_the_displacement():
@@ -22,3 +25,21 @@ def test_a_stage_selects_what_predicts_the_displacement():
 def test_all_values_are_kept_where_more_are_asked_for():
     values, target = np.random.default_rng(1).random((20, 8)), np.ones((20, 2))
     assert annealed(values, target, RefinementSettings()).tolist() == list(range(8))
+
+
+def test_all_runs_of_a_stage_move_as_single_ones():
+    rng = np.random.default_rng(2)
+    n, q, mirror = 9, 4, mirror_order(9)
+    features = np.sort(rng.choice(n * 128, 30, replace=False)).astype(np.int32)
+    stage = RegressionStage(24, 6, features, rng.normal(size=(30, q)).astype(np.float16), rng.random(q).astype(np.float32))
+    basis = rng.normal(size=(q, n, 2)).astype(np.float32)
+    regressor = ShapeRegressor(rng.random((n, 2)), basis, (stage,), np.eye(n), np.zeros((n, 2), np.float32), mirror)
+    values, units = rng.random((5, n * 128)).astype(np.float32), rng.normal(size=5) + 1j * rng.normal(size=5)
+    now = rng.normal(size=(5, n)) + 1j * rng.normal(size=(5, n))
+    runs = Runs([], np.zeros(5, int), now.copy(), now)
+    move_runs(runs, regressor, stage, values, units)
+    for row in range(5):
+        transform = SimilarityTransform(units[row], 0j)
+        np.testing.assert_allclose(
+            runs.now[row], regressor.move(stage, now[row], values[row].reshape(n, 128), transform), rtol=1e-4, atol=1e-5
+        )

@@ -35,7 +35,7 @@ def to_keypoints(n_points: int) -> np.ndarray:
 
 def mirror_order(n_points: int) -> np.ndarray:
     """Which point of the mirror image each point is (n_points,)."""
-    return np.array(MIRROR_ORDER if n_points == len(KEYPOINTS) else MIRROR_LANDMARKS)
+    return np.array(MIRROR_ORDER if n_points == len(KEYPOINTS) else MIRROR_LANDMARKS, np.int32)
 
 
 def mirrored_points(points: np.ndarray, width: int) -> np.ndarray:

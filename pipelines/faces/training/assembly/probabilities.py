@@ -11,11 +11,11 @@ from sklearn.linear_model import LogisticRegression
 from .....learners.fsa.estimators import FSAClassifier
 from .....models.faces.assembly import Candidates
 from .....models.faces.face_finder import FaceFinder, Refined
-from .....models.faces.probabilities import FaceProbabilities, ShapeClassifier, face_inputs, point_inputs
+from .....models.faces.probabilities import FaceProbabilities, ShapeClassifier, face_inputs
 from ...data import FaceImage
 from .augmentation import AugmentationSettings
 from .candidates import Searched
-from .refinement import describe_runs, start_runs
+from .refinement import describe_runs, move_runs, start_runs
 
 _TRUE, _FALSE = 0.15, 0.3  # IED: mean error of the keypoints below which a refined shape is a face, and above which it is none
 
@@ -92,12 +92,13 @@ class Judged:
 
 
 def judged_hypotheses(finder: FaceFinder, searched: Iterable[Searched], reference_ied: float, most: int) -> Iterator[list[Judged]]:
-    """The best hypotheses of each photograph, refined and compared with its annotations."""
+    """The best hypotheses of each photograph, refined twice and compared with its annotations."""
     for view in searched:
         found = finder.assembler.candidates(view.maxima, reference_ied)
         made = []
         for hypothesis in finder.assembler.assemble(found, finder.assembly, most):
-            refined = finder.refine(hypothesis, view.levels)
+            refined = finder.refine(hypothesis.points[len(finder.anchors) :], hypothesis.score, view.levels)
+            refined = finder.refine_again(refined, view.levels)
             if view.is_ignored(refined.points):
                 continue
             keypoints = finder.regressor.to_keypoints @ refined.points
@@ -122,8 +123,7 @@ def train_classifier(
     values = np.empty((0, 0), np.float32)
     for stage in regressor.stages:
         values, units = describe_runs(runs, regressor, stage.ied, stage.cell)
-        moves = values[:, stage.features] @ stage.coefficients.astype(np.float32) + stage.intercept
-        runs.now = runs.now + units[:, None] * (moves @ (regressor.basis[..., 0] + 1j * regressor.basis[..., 1]))
+        move_runs(runs, regressor, stage, values, units)
     errors = runs.errors(regressor.to_keypoints).mean(axis=1)
     rows = np.concatenate(
         [values[errors < _TRUE], values[errors > _FALSE], np.array(negatives, np.float32).reshape(-1, values.shape[1])]
@@ -170,9 +170,8 @@ def fit_probabilities(
         if shape.is_face:
             own, own_log_odds = finder.own_detections(shape.refined, shape.found)
             refined = shape.refined
-            points = finder.regressor.to_keypoints @ refined.points
             log_odds = float(face @ face_inputs(refined.score, refined.support, refined.ied))
-            rows.append(point_inputs(log_odds, own_log_odds, abs(own - points) / refined.ied, refined.ied))
+            rows.append(finder.point_inputs(refined, log_odds, own, own_log_odds))
             within.append(abs(finder.combined(refined, own) - shape.truth) / abs(shape.truth[0] - shape.truth[1]))
     all_inputs, errors = np.array(rows), np.array(within)
     fitted = {}

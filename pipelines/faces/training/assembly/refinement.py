@@ -15,10 +15,13 @@ from .....learners.solvers.schedules import as_schedule
 from .....learners.solvers.step_size import annealing_step
 from .....models.faces.shape_model import ShapeModel
 from .....models.faces.shape_regression import RegressionStage, ShapeRegressor
-from .....vision.point_histograms import VALUES_PER_POINT
+from .....vision.point_histograms import MIRRORED_VALUES, VALUES_PER_POINT
 from ...data import FaceImage
 from .augmentation import AugmentationSettings, FaceCopy, copies, start_of
-from .points import annotated, to_keypoints
+from .points import annotated, mirror_order, to_keypoints
+
+PLAIN = AugmentationSettings(copies=1, blurred=0.0, compressed=0.0, brightened=0.0)
+"""Photographs and their mirror images as they are."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,8 @@ class RefinementSettings:
     augmentation : AugmentationSettings
     starts : int
         Starts of the refinement from each copy of a face.
+    mean_starts : int
+        How many of them are the mean shape in that place, from which a face is refined again.
     ied : tuple of int
         IED in pixels of the frames of the stages.
     cell : tuple of int
@@ -48,8 +53,9 @@ class RefinementSettings:
         Seed of all random choices.
     """
 
-    augmentation: AugmentationSettings = field(default_factory=AugmentationSettings)
-    starts: int = 2
+    augmentation: AugmentationSettings = field(default_factory=lambda: PLAIN)
+    starts: int = 8
+    mean_starts: int = 3
     ied: tuple[int, ...] = (24, 28, 32, 40)
     cell: tuple[int, ...] = (6, 6, 5, 4)
     n_features: int = 1500
@@ -76,9 +82,14 @@ class Runs:
 
 
 def start_runs(
-    images: Sequence[FaceImage], shape: ShapeModel, settings: AugmentationSettings, starts: int, seed: Sequence[int]
+    images: Sequence[FaceImage],
+    shape: ShapeModel,
+    settings: AugmentationSettings,
+    starts: int,
+    seed: Sequence[int],
+    mean_starts: int = 0,
 ) -> Runs:
-    """Copies of the faces, and where the refinements of each start."""
+    """Copies of the faces, and where the refinements of each start; the last ``mean_starts`` from the mean shape."""
     faces = list(copies(annotated(images), settings, [*seed, 0]))
     n_anchors = len(shape.anchors)
     matrix = to_keypoints(len(faces[0].points))
@@ -87,7 +98,10 @@ def start_runs(
         anchors = (matrix @ face.points)[:n_anchors]
         for start in range(starts):
             rng = np.random.default_rng([*seed, 1, number, start])
-            now.append(start_of(anchors, shape, settings, rng)[n_anchors:])
+            points = start_of(anchors, shape, settings, rng)
+            if start >= starts - mean_starts:
+                points = shape.align(points, np.arange(len(points))).to_image(shape.mean_points)
+            now.append(points[n_anchors:])
     which = np.repeat(np.arange(len(faces)), starts)
     return Runs(faces, which, np.array(now), np.stack([face.points for face in faces])[which])
 
@@ -103,6 +117,18 @@ def describe_runs(runs: Runs, regressor: ShapeRegressor, ied: int, cell: int) ->
         histograms, transform = regressor.describe(levels, points, ied, cell)
         values[row], units[row] = histograms.ravel(), transform.scale_rotation
     return values, units
+
+
+def move_runs(runs: Runs, regressor: ShapeRegressor, stage: RegressionStage, values: np.ndarray, units: np.ndarray) -> None:
+    """Move all runs by one stage; values and units are those of :func:`describe_runs`. As `ShapeRegressor.move` for each."""
+    basis = regressor.basis[..., 0] + 1j * regressor.basis[..., 1]
+    n_points, mirror = len(regressor.mean), regressor.mirror
+    opposite = np.arange(values.shape[1]).reshape(n_points, VALUES_PER_POINT)[mirror][:, MIRRORED_VALUES].ravel()
+    coefficients = stage.coefficients.astype(np.float32)
+    here, there = (
+        (values[:, columns] @ coefficients + stage.intercept) @ basis for columns in (stage.features, opposite[stage.features])
+    )
+    runs.now = runs.now + units[:, None] * (here - np.conj(there[:, mirror])) / 2
 
 
 Selection = Callable[[np.ndarray, np.ndarray, RefinementSettings], np.ndarray]
@@ -121,11 +147,12 @@ def train_regressor(
     Values are selected by annealing unless another ``selection`` is given.
     """
     s = settings
-    runs = start_runs(images, shape, s.augmentation, s.starts, [s.seed, 40])
+    runs = start_runs(images, shape, s.augmentation, s.starts, [s.seed, 40], s.mean_starts)
     n_anchors = len(shape.anchors)
     matrix = to_keypoints(runs.now.shape[1])
     empty = np.empty((0, len(matrix.T), 2), np.float32)
-    regressor = ShapeRegressor(shape.mean[n_anchors:], empty, (), matrix, np.zeros((len(matrix.T), 2), np.float32))
+    offset, mirror = np.zeros((len(matrix.T), 2), np.float32), mirror_order(len(matrix.T))
+    regressor = ShapeRegressor(shape.mean[n_anchors:], empty, (), matrix, offset, mirror)
     regressor = replace(regressor, basis=principal_displacements(runs, regressor, s.n_components))
     facts: dict = {"runs": len(runs.now), "median_error": [float(np.median(runs.errors(matrix)))]}
     say(f"refinement: {len(runs.now)} starts, median error {facts['median_error'][0]:.4f} IED")
@@ -134,9 +161,7 @@ def train_regressor(
         target = coefficients_of((runs.truth - runs.now) / units[:, None], regressor)
         kept = (selection or annealed)(values, target, s)
         stage = fit_stage(values, target, kept, ied, cell, s)
-        moves = values[:, stage.features] @ stage.coefficients.astype(np.float32) + stage.intercept
-        basis_of = regressor.basis[..., 0] + 1j * regressor.basis[..., 1]
-        runs.now = runs.now + units[:, None] * (moves @ basis_of)
+        move_runs(runs, regressor, stage, values, units)
         regressor = replace(regressor, stages=(*regressor.stages, stage))
         facts["median_error"].append(float(np.median(runs.errors(matrix))))
         say(f"refinement: stage {number + 1}, median error {facts['median_error'][-1]:.4f} IED")

@@ -16,7 +16,7 @@ from ...average_precision import HIT, judge
 from ...data import KEYPOINTS, FaceImage
 from ..views import Split
 from .candidates import Searched, search_all
-from .points import ANCHORS, annotated, to_keypoints
+from .points import ANCHORS, annotated, mirror_order, to_keypoints
 from .probabilities import (
     ProbabilitySettings,
     choose_own_weights,
@@ -47,7 +47,7 @@ def train_assembly(job: Job, detector: KeypointDetector, settings: AssemblySetti
     assembler = replace(assembler, slope=slope, offset=offset)
     n = len(assembler.shape.mean) - len(ANCHORS)
     mean, nothing = assembler.shape.mean[len(ANCHORS) :], np.empty((0, n, 2), np.float32)
-    unrefined = ShapeRegressor(mean, nothing, (), to_keypoints(n), np.zeros((n, 2), np.float32))
+    unrefined = ShapeRegressor(mean, nothing, (), to_keypoints(n), np.zeros((n, 2), np.float32), mirror_order(n))
     finder = FaceFinder(assembler, unrefined, KEYPOINTS)
     job.say(f"assembly: shapes of {len(annotated(job.split.fitted))} photographs, {n} points")
     return replace(detector, faces=finder), {"points": n, "slope": slope.tolist(), "offset": offset.tolist()}

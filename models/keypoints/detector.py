@@ -20,6 +20,7 @@ from .detections import Detection, Found, best_of_each, of_faces
 from .guided_search import Mode
 from .non_maximum_suppression import DEFAULT_REFERENCE_IED
 from .serialisation import read_parts, write_parts
+from .turned_photographs import DEFAULT_ROLL, MAX_ROLL, turned_maxima
 from .window_search import WindowSearch
 
 KIND = "keypoint detector"
@@ -181,6 +182,7 @@ class KeypointDetector(WindowSearch):
         mode: str | None = None,
         assembly: str | None = None,
         min_probability: float | None = None,
+        roll: float = DEFAULT_ROLL,
     ) -> list[Detection]:
         """Find keypoints.
 
@@ -206,6 +208,8 @@ class KeypointDetector(WindowSearch):
             By default as the model says.
         min_probability : float, optional
             Least probability of a face whose keypoints are returned, 0.5 by default; 0 gives every candidate. Only with assembly.
+        roll : float, default 30.0
+            Degrees, at most 50: where no face is found, the image is searched again turned by so much to either side; 0: it is not.
 
         Returns
         -------
@@ -218,7 +222,7 @@ class KeypointDetector(WindowSearch):
             If the image is none, a keypoint, mode or assembly is unknown or missing in the model, or the numbers make no sense.
         """
         return self.find(
-            image, keypoints, threshold, min_size, max_size, max_detections, mode, assembly, min_probability
+            image, keypoints, threshold, min_size, max_size, max_detections, mode, assembly, min_probability, roll
         ).detections
 
     def find(
@@ -232,6 +236,7 @@ class KeypointDetector(WindowSearch):
         mode: str | None = None,
         assembly: str | None = None,
         min_probability: float | None = None,
+        roll: float = DEFAULT_ROLL,
     ) -> Found:
         """Find keypoints and faces.
 
@@ -239,7 +244,7 @@ class KeypointDetector(WindowSearch):
         ----------
         image : ndarray
             As in :meth:`detect`, and so are all others and the errors.
-        keypoints, threshold, min_size, max_size, max_detections, mode, assembly, min_probability : optional
+        keypoints, threshold, min_size, max_size, max_detections, mode, assembly, min_probability, roll : optional
             As in :meth:`detect`.
 
         Returns
@@ -256,15 +261,26 @@ class KeypointDetector(WindowSearch):
             raise ValueError(f"min_probability={min_probability}: expected a number from 0 to 1")
         if min_probability is not None and threshold is not None:
             raise ValueError(f"threshold={threshold} and min_probability={min_probability}: expected one of them")
-        levels = self.pyramid(as_rgb(image), min_size, max_size)
+        if not 0 <= roll <= MAX_ROLL:
+            raise ValueError(f"roll={roll}: expected degrees from 0 to {MAX_ROLL:g}")
+        pixels = as_rgb(image)
+        levels = self.pyramid(pixels, min_size, max_size)
         if assembly == Assembly.NONE or self.faces is None:
             if min_probability is not None:
                 raise ValueError(f"min_probability={min_probability}: expected an assembly of faces, or a threshold of the score")
             return Found(self._detect_alone(levels, names, mode, threshold, max_detections), [])
         if min_probability is None:
             min_probability = 0.5 if threshold is None else 0.0
-        maxima = self.anchor_maxima(levels, self.faces.anchors, mode, max_detections)
+        anchors = self.faces.anchors
+        maxima = self.anchor_maxima(levels, anchors, mode, max_detections)
         faces = self.faces.find(maxima, levels, self.reference_ied, min_probability, assembly)
+        if roll and not faces and min_probability > 0:
+
+            def search(turned: np.ndarray) -> dict[str, np.ndarray]:
+                return self.anchor_maxima(self.pyramid(turned, min_size, max_size), anchors, mode, max_detections)
+
+            maxima = turned_maxima(pixels, (-roll, roll), search)
+            faces = self.faces.find(maxima, levels, self.reference_ied, min_probability, assembly)
         found = of_faces(faces, names, self.pool.window / self.reference_ied)
         if min_probability == 0:
             found += self._candidates_alone(maxima, names, faces)

@@ -213,6 +213,22 @@ def test_the_detector_reports_keypoints_of_faces():
     assert all(d.probability is None for d in alone.detections)
 
 
+class Blind(KeypointDetector):
+    """Finds nothing, and notes in which sizes of photographs."""
+
+    def anchor_maxima(self, levels, anchors, *args):
+        self.info.setdefault("searched", []).append(levels[0].image.shape[:2])
+        return dict.fromkeys(anchors, np.empty((0, 4)))
+
+
+@pytest.mark.parametrize("options, n", [({}, 3), ({"roll": 0}, 1), ({"min_probability": 0.0}, 1)])
+def test_photographs_without_an_upright_face_are_searched_turned(options, n):
+    blind = Blind({name: random_classifier(i, 12) for i, name in enumerate(ANCHORS)}, POOL, faces=finder())
+    assert blind.find(IMAGE, mode="scan", **options).faces == []
+    searched, size = blind.info["searched"], IMAGE.shape[:2]
+    assert len(searched) == n and searched[0] == size and all(min(shape) > min(size) for shape in searched[1:])
+
+
 def test_nonsense_is_refused():
     model = detector()
     for options, message in (
@@ -221,6 +237,7 @@ def test_nonsense_is_refused():
         ({"min_probability": 1.5}, "min_probability=1.5: expected a number from 0 to 1"),
         ({"min_probability": 0.5, "threshold": 1.0}, "expected one of them"),
         ({"min_probability": 0.5, "assembly": "none"}, "expected an assembly of faces"),
+        ({"roll": 60}, "roll=60: expected degrees from 0 to 50"),
     ):
         with pytest.raises(ValueError, match=message):
             model.detect(IMAGE, **options)

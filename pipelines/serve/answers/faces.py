@@ -17,7 +17,7 @@ from .fields import Fields
 from .limits import LIMITS
 from .pictures import jpeg_url
 
-_OPTIONS = ("keypoint", "min_probability", "threshold", "min_size", "max_size", "mode", "assembly")
+_OPTIONS = ("keypoint", "min_probability", "threshold", "min_size", "max_size", "roll", "mode", "assembly")
 FIELDS = (*_OPTIONS, "landmarks", "picture")
 N_FEATURES = 11  # shown of each keypoint, the strongest
 
@@ -53,8 +53,10 @@ def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
 
 def _options(fields: Fields) -> dict[str, Any]:
     """Return the options of the detection; senseless ones are said without the name of the file."""
+    roll = fields.number("roll")
     options: dict[str, Any] = {
         "keypoints": fields.listed("keypoint") or None,
+        **({} if roll is None else {"roll": roll}),
         **{name: fields.number(name) for name in ("min_probability", "threshold", "min_size", "max_size")},
         **{name: fields.text(name) for name in ("mode", "assembly")},
     }

@@ -18,11 +18,16 @@ from annealed.pipelines.faces.data import read_faces
 from annealed.pipelines.faces.training.assembly.augmentation import AugmentationSettings
 from annealed.pipelines.faces.training.assembly.candidates import search_all
 from annealed.pipelines.faces.training.assembly.points import ANCHORS
-from annealed.pipelines.faces.training.assembly.refinement import RefinementSettings, describe_runs, start_runs, train_regressor
+from annealed.pipelines.faces.training.assembly.refinement import (
+    PLAIN,
+    RefinementSettings,
+    describe_runs,
+    move_runs,
+    start_runs,
+    train_regressor,
+)
 from annealed.pipelines.faces.training.views import held_out
 from faces_parts import PAIRS, Scores, refined
-
-PLAIN = AugmentationSettings(copies=1, blurred=0.0, compressed=0.0, brightened=0.0)
 
 
 def at_random(seed):
@@ -47,8 +52,7 @@ def errors_by_stage(regressor, images, shape, settings):
     errors = [float((abs(runs.now - runs.truth).mean(axis=1) / ied).mean())]
     for stage in regressor.stages:
         values, units = describe_runs(runs, regressor, stage.ied, stage.cell)
-        moves = values[:, stage.features] @ stage.coefficients.astype(np.float32) + stage.intercept
-        runs.now = runs.now + units[:, None] * (moves @ (regressor.basis @ [1, 1j]))
+        move_runs(runs, regressor, stage, values, units)
         errors.append(float((abs(runs.now - runs.truth).mean(axis=1) / ied).mean()))
     return errors
 
@@ -57,20 +61,22 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="photographs that the model was trained on")
     parser.add_argument("--model", default="faces")
-    parser.add_argument("--draws", type=int, default=1, help="random selections")
-    parser.add_argument("--copies", type=int, default=4, help="of each face and of its mirror image")
-    parser.add_argument("--starts", type=int, default=2, help="on each copy")
+    parser.add_argument("--draws", type=int, default=3, help="random selections")
+    parser.add_argument("--copies", type=int, default=2, help="varied ones of each face and of its mirror image")
+    parser.add_argument("--starts", type=int, default=2, help="on each copy, half of them the mean shape")
     args = parser.parse_args()
     images = read_faces(args.data)
     fitted = [image for image in images if not held_out(image, 0.1)]
     back = [image for image in images if held_out(image, 0.1)]
     detector, default = load_model(args.model), RefinementSettings()
-    settings = replace(default, augmentation=replace(default.augmentation, copies=args.copies), starts=args.starts)
+    varied = AugmentationSettings(copies=args.copies)
+    settings = replace(default, augmentation=varied, starts=args.starts, mean_starts=args.starts // 2)
     finder, unit = detector.faces, detector.reference_ied
     searched = list(search_all(detector, ANCHORS, back))
-    plain = replace(settings, augmentation=PLAIN, starts=args.starts * args.copies)
+    n_plain = args.starts * args.copies
+    plain = replace(settings, augmentation=PLAIN, starts=n_plain, mean_starts=n_plain // 2)
     selections = {"annealed": None, **{f"random, draw {i + 1}": at_random(i) for i in range(args.draws)}, "all": everything}
-    n_stages = len(settings.ied)
+    n_stages, tested = len(settings.ied), replace(settings, augmentation=AugmentationSettings(), starts=2)
     print(
         f"| values | augmentation | error after 0 to {n_stages} stages | "
         + " | ".join(PAIRS)
@@ -78,10 +84,10 @@ def main():
         + "|---" * (3 + len(PAIRS))
         + "|"
     )
-    for augmented, how in ((True, settings), (False, plain)):
+    for augmented, how in ((False, plain), (True, settings)):
         for name, selection in selections.items():
             regressor, _ = train_regressor(fitted, finder.assembler.shape, how, lambda line: None, selection)
-            errors = errors_by_stage(regressor, back, finder.assembler.shape, default)
+            errors = errors_by_stage(regressor, back, finder.assembler.shape, tested)
             trial, scores = replace(finder, regressor=regressor), Scores()
             for image, view in zip(back, searched, strict=True):
                 scores.add(name, image, refined(trial, trial.find(view.maxima, view.levels, unit, 0.0)))

@@ -51,7 +51,7 @@ def detect(
     min_size: Annotated[float | None, typer.Option(help="Smallest detection window, in image pixels.")] = None,
     max_size: Annotated[float | None, typer.Option(help="Largest detection window, in image pixels.")] = None,
     roll: Annotated[
-        float | None, typer.Option(help="Where no face is upright: search turned by so many degrees, 30 by default; video: 0.")
+        float | None, typer.Option(help="Where no face is upright: search turned by so many degrees, 30 by default (video: 0).")
     ] = None,
     mode: Mode = None,
     assembly: Assembly = None,
@@ -88,13 +88,13 @@ def detect(
         "assembly": assembly,
         "min_probability": min_probability,
     }
-    source = video_source(images)
-    if roll is not None or source is not None:  # in a video most frames without a face are no reason to search for long
-        options["roll"] = roll or 0.0
+    if roll is not None:
+        options["roll"] = roll
     detector.find(np.zeros((1, 1, 3), np.uint8), **options)  # senseless numbers: said once, not for every image
     if every < 1:
         raise ValueError(f"every={every}: expected a whole number of at least 1")
     alone = detector.check_assembly(assembly) == "none"
+    source = video_source(images)
     if source is not None:
         if overlay is not None:
             check_video_name(overlay)

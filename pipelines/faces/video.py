@@ -86,6 +86,7 @@ def video_source(images: Sequence[str]) -> str | int | None:
 
 def _processing(detector: KeypointDetector, smooth: float, options: dict[str, Any]) -> Callable[[np.ndarray], Found]:
     """What is done with each frame, in their order."""
+    options = {"roll": 0.0, **options}  # frames without a face are many: they are not searched thrice unless asked for
     finder, assembly, least = detector.faces, detector.check_assembly(options.get("assembly")), options.get("min_probability")
     if finder is None or assembly == Assembly.NONE or options.get("threshold") is not None or least == 0:
         if smooth:
@@ -112,8 +113,8 @@ def detect_video(
     """Detect keypoints in every N-th frame; stop the iteration to end early, the overlay is complete all the same.
 
     ``source`` is a video file or the number of a camera; the overlay (.mp4) shows all frames, each with the detections of the
-    last one that was processed. Options of :meth:`KeypointDetector.detect`. Faces are followed, and their points smoothed
-    (:class:`~annealed.models.faces.tracker.FaceTracker`), unless every candidate or no face is asked for.
+    last one that was processed. Options of :meth:`KeypointDetector.detect`, ``roll`` being 0 by default. Faces are followed, and
+    their points smoothed (:class:`~annealed.models.faces.tracker.FaceTracker`), unless every candidate or no face is asked for.
     """
     process = _processing(detector, smooth, options)
     name = f"camera {source}" if isinstance(source, int) else str(source)

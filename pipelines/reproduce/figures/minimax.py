@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from scipy.special import logsumexp, softmax, xlogy
 from sklearn.preprocessing import StandardScaler
 
@@ -92,6 +93,7 @@ def convergence(data_dir=None) -> Figure:
             np.arange(2, len(objective) + 1), np.maximum(change, 1e-12), marker="o", markersize=3, label=f"{label}, r = {r}"
         )
     ax.set_xlabel("cut")
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set_ylabel("relative change of the objective")
     ax.legend()
     return figure

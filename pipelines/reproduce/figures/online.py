@@ -23,7 +23,7 @@ def nonzeros(data_dir=None) -> Figure:
     for label, model in (
         ("annealed stages", StabilizedTruncatedSGDClassifier(300, loss="logistic", learning_rate=3.0, random_state=0)),
         (
-            "text, corrected",
+            "threshold",
             StabilizedTruncatedSGDClassifier(selection="threshold", rejection=0.7, annealing=-3.0, min_bursts=5, random_state=0),
         ),
     ):

@@ -28,7 +28,7 @@ from .callbacks import StepCallbacksMixin
 from .constraints import constrained
 from .input_data import check_data, check_finite, filled, medians
 from .parameters import check_parameters
-from .path_solver import StepCallback, anneal_path, auto_size, without_features
+from .path_solver import StepCallback, anneal_path, auto_size, settings_of_size, without_features
 from .problem import FitProblem, Solution, fitted_attributes
 from .refinement import RefinementSettings, annealing_prior, refine_path, shrinks_while_annealing
 
@@ -105,9 +105,10 @@ class FSAEstimator(InheritsParameters, StepCallbacksMixin, SelectorMixin, BaseEs
         problem = constrained(self, self._encode(X, y, **options))
         with self._solving(problem):
             design = self._make_design(problem)
-            sizes = self._sizes(problem, design)
-            if sizes[0]:
-                (solution,) = refine_path(design, self._anneal(problem, design, sizes), problem, self._refinement)
+            size, settings = self._choice(problem, design)
+            if size:
+                states = self._anneal(problem, design, np.array([size]), settings=settings)
+                (solution,) = refine_path(design, states, problem, settings)
             else:
                 solution = without_features(problem, design, self.fit_intercept)
         return self._set_attributes(problem, solution)
@@ -155,13 +156,14 @@ class FSAEstimator(InheritsParameters, StepCallbacksMixin, SelectorMixin, BaseEs
             design = rescaled(design, problem.X, self.scaling)
         return design if problem.allowed is None else design.keep(problem.allowed)
 
-    def _sizes(self, problem: FitProblem, design: Design) -> np.ndarray:
-        """The size to select, as the only one of a path; "auto" solves paths first to choose it."""
+    def _choice(self, problem: FitProblem, design: Design) -> tuple[int, RefinementSettings]:
+        """The size to select and how it is refined; "auto", and few rows, solve smaller problems first to choose them."""
         if self._constant:
-            return np.array([0])
-        if self.n_features_to_select != "auto":
-            return np.array([self._n_kept(problem)])
-        return np.array([auto_size(self, problem, design)])
+            return 0, self._refinement
+        if self.n_features_to_select == "auto":
+            return auto_size(self, problem, design)
+        k = self._n_kept(problem)
+        return k, settings_of_size(self, problem, design, k)
 
     def _n_kept(self, problem: FitProblem) -> int:
         what = "features" if self.feature_groups is None else "groups"

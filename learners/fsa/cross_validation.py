@@ -16,6 +16,7 @@ from .constraints import constrained, without_names
 from .estimators import CLASSIFIER_TEXTS, REGRESSOR_TEXTS, FSAClassifier, FSARegressor
 from .parameters import check_parameters
 from .path import FSAPath, check_sizes
+from .path_solver import settings_of_size
 from .refinement import other_annealing_ridges, shrinks_while_annealing
 
 _SIZES = """sizes : array of int or "auto", default "auto"
@@ -151,8 +152,9 @@ class _SizeSearch(FSAEstimator):
             raise ValueError(f"groups holds {n_folds} group of rows; expected at least two")
         return StratifiedGroupKFold(n_folds) if classification else GroupKFold(n_folds)
 
-    def _sizes(self, problem, design):
-        return np.array([min(self.n_features_, problem.n_units)])
+    def _choice(self, problem, design):
+        k = min(self.n_features_, problem.n_units)
+        return k, settings_of_size(self, problem, design, k)
 
 
 def _best(scores: np.ndarray, rule: str) -> int:

@@ -18,7 +18,7 @@ from ..solvers.schedules import Counts, step_counts
 from ..solvers.step_size import annealing_step
 from ..sources.matrix import OutOfCoreMatrix
 from .problem import FitProblem, Solution
-from .refinement import supported_coefficients
+from .refinement import RefinementSettings, exchanges, supported_coefficients
 
 _STEPS_PER_SIZE = 5  # gradient steps before each further cut along a path: a choice
 
@@ -26,6 +26,7 @@ _STEPS_PER_SIZE = 5  # gradient steps before each further cut along a path: a ch
 # and errs twice as often as twenty do. The simulated tables of Barbu et al. (2017), where it is right, support 14 and 60 or more.
 _FEW_COEFFICIENTS, _FEW_COEFFICIENTS_OF_NUMBERS = 10.0, 30.0
 _FOLDS = 5
+_MOST_ROWS = 500  # up to which folds choose how one size is refined: beyond, their fits take long and exchanges do not fail: a choice
 _CLEAR_MARGIN = 2.0  # standard errors by which held-out rows have to speak for a size that the criterion rejects: a choice
 
 StepCallback = Callable[[int, Annealed], None]
@@ -149,21 +150,34 @@ def anneal_path(
     return recorder.states
 
 
-def auto_size(estimator: Any, problem: FitProblem, design: Design) -> int:
+def auto_size(estimator: Any, problem: FitProblem, design: Design) -> tuple[int, RefinementSettings]:
     """The size of the least extended Bayesian information criterion; with few rows that of the least loss of held-out rows.
 
-    0 where no size is better than a constant: by the criterion, and with few rows on held-out rows either.
+    0 where no size is better than a constant: by the criterion, and with few rows on held-out rows either. With it how the size is
+    refined, which with few rows the held-out rows decide together with the size.
     """
     sizes = np.unique(np.clip(default_sizes(problem.n_units, round(problem.n_rows)), max(1, problem.n_included), None))
-    named = estimator._refinement._replace(alpha=0.0) if estimator._refinement.chooses_ridge else estimator._refinement
+    settings = estimator._refinement
+    named = settings._replace(alpha=0.0) if settings.chooses_ridge else settings
     tried = estimator._solve_path(problem, design, sizes, settings=named, patient=False)
     best = min(tried, key=lambda solution: solution.ebic)
     value = without_features(problem, design, estimator.fit_intercept).value
     none = ebic(value, problem.n_rows, 0, problem.n_units, 0, squared=problem.loss.is_quadratic)
     useless = best.ebic >= none and not problem.n_included
     if not _has_few(problem) or estimator._is_piecewise or _rarest(problem) < _FOLDS:
-        return 0 if useless else best.size  # rows enough, or too few of a class to hold some out
-    return _cross_validated(estimator, problem, sizes, doubtful=useless)
+        return 0 if useless else best.size, settings  # rows enough, or too few of a class to hold some out
+    return _cross_validated(estimator, problem, design, sizes, doubtful=useless)
+
+
+def settings_of_size(estimator: Any, problem: FitProblem, design: Design, k: int) -> RefinementSettings:
+    """How ``k`` features are refined: where rows are few, held-out rows decide whether exchanges or shrinkage serve."""
+    settings = estimator._refinement
+    if not _has_few(problem) or design.n_samples > _MOST_ROWS or estimator._is_piecewise or _rarest(problem) < _FOLDS:
+        return settings
+    if not exchanges(design, problem, settings, k) or not settings.chooses_ridge or settings.polish != "auto":
+        return settings
+    losses, _ = _held_out_losses(estimator, problem, _treatments(design, problem, settings, np.array([k])))
+    return settings._replace(few_rows=bool(losses[0].mean() < losses[1].mean()))
 
 
 def without_features(problem: FitProblem, design: Design, fit_intercept: bool) -> Solution:
@@ -198,31 +212,61 @@ def _has_few(problem: FitProblem) -> bool:
     return supported_coefficients(problem) < (_FEW_COEFFICIENTS if problem.classification else _FEW_COEFFICIENTS_OF_NUMBERS)
 
 
-def _cross_validated(estimator, problem: FitProblem, sizes: np.ndarray, doubtful: bool) -> int:
-    """Size of the least mean loss of held-out rows, one path per fold.
+def _treatments(
+    design: Design, problem: FitProblem, settings: RefinementSettings, sizes: np.ndarray
+) -> list[tuple[RefinementSettings, np.ndarray]]:
+    """Ways to refine, and the sizes to try each at: with shrinkage as for few rows, and with exchanges where these are made.
 
-    Where that is ``doubtful`` it has to be better than a constant by a clear margin; else one feature is selected, and none where
-    it is no better at all.
+    Both are the same in the folds and in the fit of all rows, however many coefficients the rows of either support.
     """
+    if not settings.chooses_ridge or settings.polish != "auto":
+        return [(settings, sizes)]
+    exchanged = np.array([exchanges(design, problem, settings, int(k)) for k in sizes])
+    return [(settings._replace(few_rows=True), sizes), (settings._replace(few_rows=False), sizes[exchanged])]
+
+
+def _held_out_losses(
+    estimator: Any, problem: FitProblem, treatments: list[tuple[RefinementSettings, np.ndarray]]
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """Mean loss of the held-out rows of each fold: (n_folds, n_sizes) for each treatment, and of a constant (n_folds,)."""
     from sklearn.model_selection import KFold, StratifiedKFold  # takes long to import
 
     present = np.flatnonzero(problem.weight > 0)
     splitter = (StratifiedKFold if problem.classification else KFold)(_FOLDS, shuffle=True, random_state=0)
-    sizes = sizes[sizes <= max(sizes[0], len(present) * (_FOLDS - 1) // (_FOLDS * 2))]
-    losses, constants = np.empty((_FOLDS, len(sizes))), np.empty(_FOLDS)
+    losses, constants = [np.empty((_FOLDS, len(own))) for _, own in treatments], np.empty(_FOLDS)
     for fold, (train, test) in enumerate(splitter.split(present, _labels(problem))):
         train, test = present[train], present[test]
         part = replace(problem, X=problem.X[train], y=problem.y[train], weight=problem.weight[train])
         design, weight = estimator._make_design(part), problem.sample_weight[test]
         constant = without_features(part, design, estimator.fit_intercept).intercept
         constants[fold] = problem.loss.value(problem.y[test], np.broadcast_to(constant, problem.y[test].shape), weight)
-        for i, solution in enumerate(estimator._solve_path(part, design, sizes)):
-            losses[fold, i] = problem.loss.value(problem.y[test], _scores(problem, solution, test), weight)
-    least = int(np.argmin(losses.mean(axis=0)))
-    gain = constants - losses[:, least]
+        for found, (settings, own) in zip(losses, treatments, strict=True):
+            # Exchanges are made from the end of a run of annealing: one run for each size.
+            runs = np.split(own, len(own)) if settings.few_rows is False else [own]
+            solutions = [s for sizes in runs if len(sizes) for s in estimator._solve_path(part, design, sizes, settings=settings)]
+            for i, solution in enumerate(solutions):
+                found[fold, i] = problem.loss.value(problem.y[test], _scores(problem, solution, test), weight)
+    return losses, constants
+
+
+def _cross_validated(
+    estimator: Any, problem: FitProblem, design: Design, sizes: np.ndarray, doubtful: bool
+) -> tuple[int, RefinementSettings]:
+    """Size and refinement of the least mean loss of held-out rows.
+
+    Where that is ``doubtful`` it has to be better than a constant by a clear margin; else one feature is selected, and none where
+    it is no better at all.
+    """
+    n_rows = np.count_nonzero(problem.weight > 0)
+    sizes = sizes[sizes <= max(sizes[0], n_rows * (_FOLDS - 1) // (_FOLDS * 2))]
+    treatments = _treatments(design, problem, estimator._refinement, sizes)
+    losses, constants = _held_out_losses(estimator, problem, treatments)
+    every, at = np.hstack(losses), [(int(k), settings) for settings, own in treatments for k in own]
+    least = int(np.argmin(every.mean(axis=0)))
+    gain = constants - every[:, least]
     if not doubtful or gain.mean() > _CLEAR_MARGIN * gain.std(ddof=1) / np.sqrt(_FOLDS):
-        return int(sizes[least])
-    return int(sizes[0]) if gain.mean() > 0 else 0
+        return at[least]
+    return (int(sizes[0]) if gain.mean() > 0 else 0), estimator._refinement
 
 
 def _scores(problem: FitProblem, solution: Solution, rows: np.ndarray) -> np.ndarray:

@@ -32,7 +32,21 @@ _FEW_ROWS_SHRINKAGE, _FEW_ROWS_SHRINKAGE_SQUARED = 0.01, 0.1
 
 
 class RefinementSettings(NamedTuple):
-    """The estimators' parameters that matter after annealing."""
+    """The estimators' parameters that matter after annealing.
+
+    Attributes
+    ----------
+    polish : {"auto", "swap", "refit", None}
+    prior : Prior or None
+    fit_intercept : bool
+    alpha : float or "auto"
+    annealing_ridge : float or None
+        Of annealing where rows count as few; None is the default.
+    raw_units : bool
+        Whether the ridge acts on sparse columns in their own units.
+    few_rows : bool or None
+        Whether rows count as few, as held-out rows have decided; None: by :func:`has_few_rows`.
+    """
 
     polish: str | None
     prior: Prior | None
@@ -40,6 +54,7 @@ class RefinementSettings(NamedTuple):
     alpha: float | str = "auto"
     annealing_ridge: float | None = None
     raw_units: bool = False
+    few_rows: bool | None = None
 
     @property
     def chooses_ridge(self) -> bool:
@@ -123,15 +138,15 @@ def supported_coefficients(problem: FitProblem) -> float:
     return float(min(counts.min(), problem.n_rows - counts.max())) / 10.0
 
 
-def has_few_rows(problem: FitProblem, k: int, width: int) -> bool:
-    """Whether the rows cannot tell the coefficients of ``k`` features (or groups) of ``width`` columns apart."""
-    return supported_coefficients(problem) < k * width * problem.n_features / problem.n_units
+def has_few_rows(problem: FitProblem, settings: RefinementSettings, n_columns: float) -> bool:
+    """Whether the rows cannot tell the coefficients of so many columns apart."""
+    return supported_coefficients(problem) < n_columns if settings.few_rows is None else settings.few_rows
 
 
 def shrinks_while_annealing(problem: FitProblem, settings: RefinementSettings, k: int, width: int) -> bool:
     """Whether annealing to ``k`` features has a ridge of its own: rows are few, and nobody named a ridge."""
     few = settings.chooses_ridge and settings.polish in ("auto", "refit") and problem.loss.pointwise and width == 1
-    return few and has_few_rows(problem, k, width)
+    return few and has_few_rows(problem, settings, k * width * problem.n_features / problem.n_units)
 
 
 def annealing_prior(problem: FitProblem, settings: RefinementSettings, k: int, width: int) -> Prior | None:
@@ -187,7 +202,7 @@ def refine(
     -------
     Refined
     """
-    how = _refinement_of(design, state, problem, settings, along_path)
+    how = _refinement_of(design, problem, settings, len(state.kept), along_path)
     found = Refined(state.kept, state.coef, state.intercept, settings.ridge)
     if how == "none":
         return found
@@ -207,11 +222,11 @@ def _newton_cost(design: Design, problem: FitProblem, n_kept: int) -> float:
     return (design.n_samples + n_columns) * n_columns**2 * problem.y.shape[1]
 
 
-def _refinement_of(design: Design, state: Annealed, problem: FitProblem, settings: RefinementSettings, along_path: bool) -> str:
+def _refinement_of(design: Design, problem: FitProblem, settings: RefinementSettings, n_kept: int, along_path: bool) -> str:
     """:func:`choose_refinement` for one size; exchanges and long gradient steps know no bounds of coefficients."""
-    loss, n_kept = problem.loss, len(state.kept)
+    loss = problem.loss
     cost = _newton_cost(design, problem, n_kept)
-    enough_rows = supported_coefficients(problem) >= n_kept * design.width
+    enough_rows = not has_few_rows(problem, settings, n_kept * design.width)
     how = choose_refinement(
         settings.polish,
         has_curvature=loss.has_curvature,
@@ -222,6 +237,12 @@ def _refinement_of(design: Design, state: Annealed, problem: FitProblem, setting
     if problem.bounds is not None and how in ("swap", "gradient"):
         return "newton" if loss.has_curvature else "none"
     return how
+
+
+def exchanges(design: Design, problem: FitProblem, settings: RefinementSettings, k: int) -> bool:
+    """Whether the fit of ``k`` features (or groups) alone makes exchanges."""
+    n_kept = round(k * problem.n_features / problem.n_units)
+    return k < problem.n_units and _refinement_of(design, problem, settings, n_kept, False) == "swap"
 
 
 def _refined_by_gradient(state: Annealed, problem: FitProblem, settings: RefinementSettings) -> Refined:
@@ -274,7 +295,7 @@ def _refined_by_newton(
     )
     A, theta = small.matrix(), coef.reshape(-1, problem.y.shape[1])
     if settings.chooses_ridge:
-        few_rows = supported_coefficients(problem) < len(kept) * small.width
+        few_rows = has_few_rows(problem, settings, len(kept) * small.width)
         unit = _ridge_units(small, problem, settings)
         fit, ridge = choose_ridge(
             support,
@@ -375,7 +396,7 @@ def refine_path(
         if not patient and solutions and k > 10 + 2 * min(solutions, key=lambda s: s.ebic).size:
             break
         kept, coef, intercept, alpha = refine(design, states[k], problem, settings, len(states) > 1, near)
-        near = supported_coefficients(problem) < len(kept) * design.width, alpha
+        near = has_few_rows(problem, settings, len(kept) * design.width), alpha
         small = design.keep(kept)
         value = problem.loss.value(problem.y, small.scores(coef) + intercept, problem.sample_weight)
         criterion = ebic(value, problem.n_rows, k, problem.n_units, _degrees(coef, problem.loss), squared=problem.loss.is_quadratic)

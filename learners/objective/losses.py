@@ -214,10 +214,12 @@ class FlippedLogisticLoss(_Logistic):
         return -(1.0 - 2.0 * self.flip) * p * (1.0 - p) / (self.flip + (1.0 - 2.0 * self.flip) * p)
 
     def margin_curvature(self, u):
-        # That of the clean likelihood times the chance that the label is not a coin toss (expectation-maximisation): it majorises.
+        # Not below a share of that of the clean likelihood times the chance that the label is not a coin toss, which majorises
+        # (expectation-maximisation): the true one is negative for rows on the wrong side.
         p = expit(u)
         clean = (1.0 - 2.0 * self.flip) * p
-        return clean / (self.flip + clean) * p * (1.0 - p)
+        part = clean / (self.flip + clean)
+        return part * (1.0 - p) * np.maximum(p - (1.0 - part) * (1.0 - p), kernels.LEAST_SHARE * p)
 
 
 class HingeLoss(MarginLoss):

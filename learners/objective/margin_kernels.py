@@ -13,6 +13,7 @@ from scipy.special import expit
 from ..compilation import jit
 
 SQUARED, LOGISTIC, HUBERISED_HINGE, LORENZ, HINGE, EXPONENTIAL = range(6)
+LEAST_SHARE = 0.2  # of the majorising curvature of flipped labels, where the true one is less or negative: a choice
 
 
 @jit(plain=True)
@@ -34,9 +35,11 @@ def _flipped_logistic_terms(y, scores, weight, flip, gradient, curvature):
         np.multiply(w, clean, out=curvature)
         curvature *= wrong
         value = -np.vdot(w, np.log(likelihood))
-    else:
-        np.multiply(w, wrong, out=curvature)
-        value = np.vdot(w, np.log1p(np.exp(-np.abs(u))) + np.maximum(-u, 0.0))
+        np.multiply(curvature, -y, out=gradient)
+        curvature *= np.maximum(right - (1.0 - clean) * wrong, LEAST_SHARE * right)
+        return float(value)
+    np.multiply(w, wrong, out=curvature)
+    value = np.vdot(w, np.log1p(np.exp(-np.abs(u))) + np.maximum(-u, 0.0))
     np.multiply(curvature, -y, out=gradient)
     curvature *= right
     return float(value)
@@ -61,7 +64,7 @@ def flipped_logistic_terms(y, scores, weight, flip, gradient, curvature):
             value += w * (-np.log(likelihood) if flip > 0 else np.log1p(e) + max(-u, 0.0))
             part = clean / likelihood if flip > 0 else 1.0
             gradient[i, q] = -w * y[i, q] * part * wrong
-            curvature[i, q] = w * part * right * wrong
+            curvature[i, q] = w * part * wrong * max(right - (1.0 - part) * wrong, LEAST_SHARE * right)
     return value
 
 

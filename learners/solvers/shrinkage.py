@@ -15,6 +15,7 @@ RIDGES = np.concatenate([[SHRINKAGE], np.geomspace(3e-4, 1.0, 8)])  # tried in t
 _GCV_RIDGES = np.concatenate([[SHRINKAGE], np.geomspace(1e-4, 10.0, 41)])  # the closed form costs nothing
 _PATIENCE = 2  # ridges without a gain after which the search ends
 _LEAST_GAIN = 1e-4  # share of the criterion that a greater ridge has to gain
+_MOST_OPTIMISM = 0.02  # share by which rows left out lose more than training rows, up to which no ridge is worth a search: a choice
 _TOLERANCE = 1e-3  # of the fits that are compared: a Newton step that gains less of the objective leaves less than a millionth
 _COST = 2e8  # multiplications for one Hessian of all outputs up to which several outputs are worth it: a choice
 
@@ -96,7 +97,7 @@ def choose_ridge(
         search.walk(start, -1 if few_rows else 1, _PATIENCE)
     else:
         search.walk(start, -1, 1)
-        if search.best == start:
+        if search.best == start and not search.settled:
             search.walk(start + 1, 1, 1)
     ridge = float(RIDGES[search.best])
     fit = search.fit
@@ -123,13 +124,14 @@ class _RidgeSearch:
         self.problem, self.A, self.left_out, self.few_rows = problem, A, left_out, few_rows
         self.last = self.fit = start
         self.best, self.least = -1, np.inf
+        self.settled = False  # no greater ridge can gain much: its rows left out lose no less than training rows with the least one
 
     def walk(self, first: int, direction: int, patience: int) -> None:
         """Try ridges from ``first`` on until so many in turn gain nothing."""
         worse = 0
         for i in range(first, len(RIDGES) if direction > 0 else -1, direction):
             worse = 0 if self._gains(i, direction) else worse + 1
-            if worse == patience:
+            if worse == patience or self.settled:
                 break
 
     def _gains(self, i: int, direction: int) -> bool:
@@ -143,6 +145,8 @@ class _RidgeSearch:
         if self.best >= 0 and not value < self.least + slack:
             return False
         self.best, self.least, self.fit = i, value, self.last
+        training = self.last.value - problem.penalty(self.last.theta)
+        self.settled = i == 0 and value - training <= _MOST_OPTIMISM * abs(value)
         return True
 
 

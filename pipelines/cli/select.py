@@ -101,7 +101,7 @@ def select(
         typer.echo(f"{title}: no column selected; none predicts rows that were held out clearly better than a constant")
     scores = found.validation.scores
     if found.size_chosen:
-        where = "anew in each fold that scores them" if found.validation.nested else "once, on the rows that score them too"
+        where = "for each fold by the others" if found.validation.nested else "once, on the rows that score them too"
         say(f"annealed: {len(rows)} columns; their number chosen by cross-validation, {where}", quiet)
     if scores:
         measures = list(scores["selected"])

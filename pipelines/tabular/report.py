@@ -94,7 +94,7 @@ def _scores(found: Selection) -> str:
     measures = list(v.scores["selected"])
     rows = [(name, *(f"{values[m]:.3f}" for m in measures)) for name, values in v.scores.items()]
     body = "<h2>Scores by cross-validation</h2>" + _table(["", *map(_long, measures)], rows, bold=0)
-    number = "" if not found.size_chosen else ", and so is their number" if v.nested else ", their number is not"
+    number = "" if not found.size_chosen else ", their number by the other folds" if v.nested else ", their number is not"
     constant = "the most frequent class" if found.task == "classification" else "the mean"
     body += _small(
         f'Mean over {len(v.path)} folds; the columns are selected anew in each{number}. "All columns" is a ridge model on every '

@@ -35,7 +35,7 @@ class Validation:
     scores : dict of str to dict of str to float
         "selected", "all columns" and "baseline": the mean over folds of each measure.
     nested : bool
-        Whether the size was chosen anew in each fold, by folds of its training rows.
+        Whether the size that is scored on a fold was chosen by the other folds.
     """
 
     size: int
@@ -99,31 +99,21 @@ def validate(
     """Score sizes along paths, choose one where ``size`` is None, and score it beside all columns and a baseline.
 
     ``sizes`` may begin with 0, a constant. The size is chosen by :func:`chosen_size`. The score of a chosen size is that of the
-    choice: in each fold a size is chosen by folds of its training rows.
+    choice: for each fold the size is chosen by the losses of the other folds. That takes no fits of its own, and its error is
+    smaller than that of a choice by folds within the training rows, which are fewer.
     """
     splits = table_folds(np.arange(len(y)))
     path, losses = _path_scores(X, y, task, model, sizes, progress(splits, "sizes"))
-    chosen = chosen_size(sizes, losses) if size is None else size
-    nested = []
+    chosen, nested = chosen_size(sizes, losses) if size is None else size, size is None and len(splits) > 1
     found: dict[str, list[dict[str, float]]] = {"selected": [], "all columns": [], "baseline": []}
-    for train, test in progress(splits, "scores"):
-        inner = _inner_folds(table_folds, train) if size is None else []
-        nested.append(bool(inner))
-        own = chosen_size(sizes, _path_scores(X, y, task, model, sizes, inner)[1]) if inner else chosen
+    for fold, (train, test) in enumerate(progress(splits, "scores")):
+        own = chosen_size(sizes, np.delete(losses, fold, axis=0)) if nested else chosen
         fitted = sized(model, own).fit(X[train], y[train])
         found["selected"].append(measures(task, y[test], fitted.predict(X[test])))
         found["all columns"].append(measures(task, y[test], all_columns(task, X[train], y[train], X[test])))
         found["baseline"].append(measures(task, y[test], _constant(task, y[train], len(test))))
     scores = {row: {name: float(np.mean([one[name] for one in ones])) for name in ones[0]} for row, ones in found.items() if ones}
-    return Validation(chosen, sizes.tolist(), path, losses, scores, all(nested))
-
-
-def _inner_folds(table_folds: Folds, rows: np.ndarray) -> list[Split]:
-    """Folds of training rows; none where they are too few, or of one group."""
-    try:
-        return table_folds(rows)
-    except ValueError:
-        return []
+    return Validation(chosen, sizes.tolist(), path, losses, scores, nested)
 
 
 def _path_scores(X, y, task, model, sizes, splits) -> tuple[np.ndarray, np.ndarray]:

@@ -61,20 +61,22 @@ def test_columns_that_say_nearly_the_same_are_alternatives():
 
 def test_the_score_of_a_chosen_size_is_that_of_the_choice(monkeypatch):
     seen = []
-    inner = validation._path_scores
+    choose = validation.chosen_size
 
-    def recorded(X, y, task, model, sizes, splits):
-        splits = list(splits)
-        seen.append({row for train, test in splits for row in (*train, *test)})
-        return inner(X, y, task, model, sizes, splits)
+    def recorded(sizes, losses):
+        seen.append(losses)
+        return choose(sizes, losses)
 
-    monkeypatch.setattr(validation, "_path_scores", recorded)
+    monkeypatch.setattr(validation, "chosen_size", recorded)
     y = X[:, 4] + X[:, 1] + np.random.default_rng(0).standard_normal(len(X))
-    found = select_columns(table(y), "regression", None)
-    assert found.validation.nested
-    assert seen == [set(range(len(y))), *(set(train) for train, _ in folds(y, "regression", None))]
+    found = select_columns(table(y), "regression", None).validation
+    assert found.nested
+    np.testing.assert_array_equal(seen[0], found.losses)
+    for fold, losses in enumerate(seen[1:]):  # without the fold that is scored
+        np.testing.assert_array_equal(losses, np.delete(found.losses, fold, axis=0))
+    assert len(seen) == 6
     seen.clear()
-    assert not select_columns(table(y), "regression", 2).validation.nested and len(seen) == 1
+    assert not select_columns(table(y), "regression", 2).validation.nested and not seen
 
 
 def test_groups_of_rows_stay_together():

@@ -41,6 +41,7 @@ class FSAEstimator(InheritsParameters, StepCallbacksMixin, SelectorMixin, BaseEs
     _momentum: float = 0.0
     _n_bins: int = 6
     _annealing_ridge: float | None = None  # with few rows; None is the default
+    _path_exchanges: bool = False  # along paths too, where that is cheap
     _constant: bool = False  # fit the best constant, which "auto" may choose too
 
     support_: np.ndarray
@@ -215,8 +216,9 @@ class FSAEstimator(InheritsParameters, StepCallbacksMixin, SelectorMixin, BaseEs
     @property
     def _refinement(self) -> RefinementSettings:
         return RefinementSettings(
-            self.polish, self.prior, self.fit_intercept, self.alpha, self._annealing_ridge, self.scaling == "auto"
-        )
+            self.polish, self.prior, self.fit_intercept, self.alpha, self._annealing_ridge, self.scaling == "auto",
+            path_exchanges=self._path_exchanges,
+        )  # fmt: skip
 
     def _attributes(self, problem: FitProblem, solution: Solution) -> dict[str, Any]:
         return fitted_attributes(problem, solution, self._is_piecewise)

@@ -76,6 +76,7 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
     """
 
     _annealing_ridge: float | None = None
+    _exchanges: bool = False  # as single fits make them, where that is cheap
 
     def __init__(self, estimator: FSAEstimator, sizes="auto", *, trajectory: bool = False):
         self.estimator = estimator
@@ -105,7 +106,7 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
         if not isinstance(self.estimator, FSAEstimator):
             raise ValueError(f"estimator={self.estimator!r} is not valid; expected FSAClassifier, FSARegressor or FSARanker")
         model = clone(self.estimator)
-        model._annealing_ridge = self._annealing_ridge
+        model._annealing_ridge, model._path_exchanges = self._annealing_ridge, self._exchanges
         check_parameters(model)
         problem = constrained(model, model._encode(X, y, **fit_params))
         self.sizes_ = check_sizes(self.sizes, problem.n_units, round(problem.n_rows), problem.n_included)

@@ -26,7 +26,8 @@ _STEPS_PER_SIZE = 5  # gradient steps before each further cut along a path: a ch
 # and errs twice as often as twenty do. The simulated tables of Barbu et al. (2017), where it is right, support 14 and 60 or more.
 _FEW_COEFFICIENTS, _FEW_COEFFICIENTS_OF_NUMBERS = 10.0, 30.0
 _FOLDS = 5
-_MOST_ROWS = 500  # up to which folds choose how one size is refined: beyond, their fits take long and exchanges do not fail: a choice
+_MOST_HELD_OUT = 50  # greatest size that held-out rows choose: several classes take seconds there, a choice
+_MOST_ROWS = 500  # up to which folds choose how one size is refined, beyond it takes long: a choice
 _CLEAR_MARGIN = 2.0  # standard errors by which held-out rows have to speak for a size that the criterion rejects: a choice
 
 StepCallback = Callable[[int, Annealed], None]
@@ -166,7 +167,7 @@ def auto_size(estimator: Any, problem: FitProblem, design: Design) -> tuple[int,
     useless = best.ebic >= none and not problem.n_included
     if not _has_few(problem) or estimator._is_piecewise or _rarest(problem) < _FOLDS:
         return 0 if useless else best.size, settings  # rows enough, or too few of a class to hold some out
-    return _cross_validated(estimator, problem, design, sizes, doubtful=useless)
+    return _cross_validated(estimator, problem, design, doubtful=useless)
 
 
 def settings_of_size(estimator: Any, problem: FitProblem, design: Design, k: int) -> RefinementSettings:
@@ -242,23 +243,22 @@ def _held_out_losses(
         constants[fold] = problem.loss.value(problem.y[test], np.broadcast_to(constant, problem.y[test].shape), weight)
         for found, (settings, own) in zip(losses, treatments, strict=True):
             # Exchanges are made from the end of a run of annealing: one run for each size.
-            runs = np.split(own, len(own)) if settings.few_rows is False else [own]
-            solutions = [s for sizes in runs if len(sizes) for s in estimator._solve_path(part, design, sizes, settings=settings)]
+            runs = own[:, None] if settings.few_rows is False else [own]
+            solutions = [s for sizes in runs for s in estimator._solve_path(part, design, sizes, settings=settings)]
             for i, solution in enumerate(solutions):
                 found[fold, i] = problem.loss.value(problem.y[test], _scores(problem, solution, test), weight)
     return losses, constants
 
 
-def _cross_validated(
-    estimator: Any, problem: FitProblem, design: Design, sizes: np.ndarray, doubtful: bool
-) -> tuple[int, RefinementSettings]:
+def _cross_validated(estimator: Any, problem: FitProblem, design: Design, doubtful: bool) -> tuple[int, RefinementSettings]:
     """Size and refinement of the least mean loss of held-out rows.
 
-    Where that is ``doubtful`` it has to be better than a constant by a clear margin; else one feature is selected, and none where
-    it is no better at all.
+    The sizes go up to the training rows of a fold, as shrinkage allows, and to 50 at most. Where the choice is ``doubtful`` it has
+    to be better than a constant by a clear margin; else one feature is selected, and none where it is no better at all.
     """
-    n_rows = np.count_nonzero(problem.weight > 0)
-    sizes = sizes[sizes <= max(sizes[0], n_rows * (_FOLDS - 1) // (_FOLDS * 2))]
+    n_training = np.count_nonzero(problem.weight > 0) * (_FOLDS - 1) // _FOLDS
+    sizes = default_sizes(problem.n_units, 3 * min(n_training, _MOST_HELD_OUT))
+    sizes = np.unique(np.maximum(sizes, max(1, problem.n_included)))
     treatments = _treatments(design, problem, estimator._refinement, sizes)
     losses, constants = _held_out_losses(estimator, problem, treatments)
     every, at = np.hstack(losses), [(int(k), settings) for settings, own in treatments for k in own]

@@ -23,6 +23,7 @@ from ..sources.matrix import OutOfCoreMatrix
 from .problem import FitProblem, Solution
 
 _SWAP_COST = 2e9  # multiplications per round of exchanges up to which polish="auto" makes them: about a second, a choice
+_PATH_SWAP_COST = 2e7  # the same for each size of a path: some ten milliseconds, a choice
 _MOST_ALTERNATIVES = 100  # features that may take the place of selected ones: a choice
 _FEW_WRONG = 0.01  # share of training rows on the wrong side up to which labels count as clean: a choice
 _NEWTON_COST = 2e8  # the same for one step of Newton's method along a path
@@ -46,6 +47,8 @@ class RefinementSettings(NamedTuple):
         Whether the ridge acts on sparse columns in their own units.
     few_rows : bool or None
         Whether rows count as few, as held-out rows have decided; None: by :func:`has_few_rows`.
+    path_exchanges : bool
+        Whether the sizes of a path are exchanged as single ones are, where that is cheap.
     """
 
     polish: str | None
@@ -55,6 +58,7 @@ class RefinementSettings(NamedTuple):
     annealing_ridge: float | None = None
     raw_units: bool = False
     few_rows: bool | None = None
+    path_exchanges: bool = False
 
     @property
     def chooses_ridge(self) -> bool:
@@ -232,7 +236,7 @@ def _refinement_of(design: Design, problem: FitProblem, settings: RefinementSett
         has_curvature=loss.has_curvature,
         worth_exchanging=POOL * cost <= _SWAP_COST and enough_rows and problem.bounds is None,
         newton_affordable=cost <= _NEWTON_COST or not np.isfinite(loss.max_curvature),  # else no step of one length is safe
-        along_path=along_path,
+        along_path=along_path and not (settings.path_exchanges and POOL * cost <= _PATH_SWAP_COST),
     )
     if problem.bounds is not None and how in ("swap", "gradient"):
         return "newton" if loss.has_curvature else "none"

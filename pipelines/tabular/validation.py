@@ -120,7 +120,9 @@ def _path_scores(X, y, task, model, sizes, splits) -> tuple[np.ndarray, np.ndarr
     """Score and loss (n_folds, n_sizes) of each size, along one path per fold."""
     path, losses = [], []
     for train, test in splits:
-        fitted = FSAPath(model, sizes[sizes > 0]).fit(X[train], y[train])
+        fitted = FSAPath(model, sizes[sizes > 0])
+        fitted._exchanges = True  # else small sizes look worse than the models that are fitted in the end
+        fitted.fit(X[train], y[train])
         models = [fitted.get_estimator(int(k)) if k else sized(model, 0).fit(X[train], y[train]) for k in sizes]
         path.append([_first(measures(task, y[test], one.predict(X[test]))) for one in models])
         losses.append([_loss(task, one, X[test], y[test]) for one in models])

@@ -167,6 +167,29 @@ def test_with_few_rows_held_out_rows_may_speak_against_the_criterion():
     assert max(sizes) <= 1
 
 
+def correlated(seed, n=90, m=80):
+    """Columns that share a few factors, which carry a weak signal."""
+    rng = np.random.default_rng(seed)
+    factors = rng.standard_normal((n + 2000, 5))
+    X = factors @ rng.standard_normal((5, m)) + rng.standard_normal((n + 2000, m))
+    y = factors.sum(axis=1) + 2.0 * rng.standard_normal(n + 2000)
+    return X[:n], y[:n], X[n:], y[n:]
+
+
+def test_with_few_rows_held_out_rows_choose_between_exchanges_and_shrinkage():
+    errors = []
+    for seed in range(4):
+        X, y, X_new, y_new = correlated(seed)
+        models = [FSARegressor(10), FSARegressor(10, polish="swap"), FSARegressor("auto")]
+        errors.append([np.mean((model.fit(X, y).predict(X_new) - y_new) ** 2) for model in models])
+    chosen, exchanged, automatic = np.mean(errors, axis=0)
+    assert chosen < 0.85 * exchanged and automatic < 0.85 * exchanged
+    X, y = problem(n=100, seed=1)
+    assert FSARegressor(4).fit(X, y).get_support(indices=True).tolist() == [3, 7, 11, 20]  # a few clear columns are exchanged
+    found = set(FSARegressor("auto").fit(X, y).get_support(indices=True))
+    assert found >= {3, 7, 11, 20} and len(found) <= 6
+
+
 def test_without_columns_the_best_constant_of_the_loss_is_left():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((500, 20)), rng.standard_normal(500)

@@ -5,6 +5,7 @@ import pytest
 from annealed.learners import FSAClassifier, FSARanker, FSARegressor, Prior
 from annealed.learners.objective.losses import FlippedLogisticLoss, LogisticLoss, MultinomialLoss, SquaredLoss, VapnikLoss
 from annealed.learners.objective.pairwise import PairwiseLogisticLoss, graded_pairs
+from annealed.learners.solvers import shrinkage
 from annealed.learners.solvers.newton import SupportProblem, refit
 from annealed.learners.solvers.shrinkage import LeftOut, choose_ridge, gcv_ridge, left_out_loss, newton_of_all_outputs
 from sklearn.linear_model import Ridge
@@ -121,6 +122,24 @@ def test_enough_rows_ask_for_no_ridge():
     weights = rng.random(2000) * 1e-3  # counts no copies: the effective number of rows
     again = FSARegressor(3).fit(X, X[:, :3].sum(axis=1), sample_weight=weights)
     assert again.alpha_ <= 1e-4
+
+
+def test_no_search_where_no_ridge_can_gain(monkeypatch):
+    seen = []
+    left_out = shrinkage.left_out_loss
+
+    def counted(*args):
+        seen.append(left_out(*args))
+        return seen[-1]
+
+    monkeypatch.setattr(shrinkage, "left_out_loss", counted)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3000, 8))
+    y = X[:, 0] - X[:, 1] + rng.standard_normal(3000) > 0
+    FSAClassifier(3).fit(X, y)
+    assert len(seen) == 1
+    FSAClassifier(8).fit(X[:80], y[:80])
+    assert len(seen) > 2
 
 
 def test_the_best_of_a_range():

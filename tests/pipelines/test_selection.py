@@ -79,6 +79,15 @@ def test_the_score_of_a_chosen_size_is_that_of_the_choice(monkeypatch):
     assert not select_columns(table(y), "regression", 2).validation.nested and not seen
 
 
+def test_small_sizes_are_scored_with_exchanges():
+    from sklearn.datasets import load_diabetes
+
+    X, y = load_diabetes(return_X_y=True)
+    encoding = TableEncoding(tuple(ColumnEncoding(f"c{j}", fill=0.0) for j in range(10)))
+    found = select_columns(Table(X, y, encoding), "regression", None)
+    assert 4 <= found.validation.size <= 7  # of ten: serum measurements stand in for each other
+
+
 def test_groups_of_rows_stay_together():
     groups = np.repeat(np.arange(10), 20)
     for task, y in (("regression", X[:, 0]), ("classification", (X[:, 0] > 0).astype(int))):

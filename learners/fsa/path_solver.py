@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -232,6 +233,8 @@ def _held_out_losses(
     """Mean loss of the held-out rows of each fold: (n_folds, n_sizes) for each treatment, and of a constant (n_folds,)."""
     from sklearn.model_selection import KFold, StratifiedKFold  # takes long to import
 
+    estimator = copy.copy(estimator)  # these fits report no steps, and start from nothing
+    estimator.verbose, estimator.warm_start, estimator._skl_callbacks = False, False, None
     present = np.flatnonzero(problem.weight > 0)
     splitter = (StratifiedKFold if problem.classification else KFold)(_FOLDS, shuffle=True, random_state=0)
     losses, constants = [np.empty((_FOLDS, len(own))) for _, own in treatments], np.empty(_FOLDS)

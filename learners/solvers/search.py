@@ -43,7 +43,7 @@ class _Plan:
 
 
 _FEATURES_FEW = _Plan(rounds=20, pool=400, growth_noise=1.0, tolerance=0.5, doubtful=True)
-_FEATURES_MANY = _Plan(rounds=8, pool=600, growth_noise=0.5, tolerance=1.0, doubtful=False)
+_FEATURES_MANY = _Plan(rounds=12, pool=1000, growth_noise=1.0, tolerance=1.0, doubtful=False)
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,8 @@ PARAMETERS = """
     polish : {"auto", "swap", "refit", None}, default "auto"
         After annealing: exchange features while the objective falls, search all columns again, and refit ("swap"); refit alone
         ("refit"); or nothing. "auto" exchanges where that is affordable and there are rows enough to tell supports apart: ten of
-        the rarest class for each coefficient, or five rows where targets are numbers; else it refits."""
+        the rarest class for each coefficient, or five rows where targets are numbers; else it refits. With less than 150 rows of
+        numbers, and with few rows where the size is "auto", folds decide whether exchanges or shrinkage without them serve."""
 
 FIT_INTERCEPT = """
     fit_intercept : bool, default True

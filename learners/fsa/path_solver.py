@@ -26,9 +26,8 @@ _STEPS_PER_SIZE = 5  # gradient steps before each further cut along a path: a ch
 # Coefficients that the rows support, below which held-out rows choose: the criterion then keeps one to six features on gene tables,
 # and errs twice as often as twenty do. The simulated tables of Barbu et al. (2017), where it is right, support 14 and 60 or more.
 _FEW_COEFFICIENTS, _FEW_COEFFICIENTS_OF_NUMBERS = 10.0, 30.0
-_FOLDS = 5
+_FOLDS, _LEAST_FOLDS = 5, 3  # as many as the rarest class has rows, if that is less: choices
 _MOST_HELD_OUT = 50  # greatest size that held-out rows choose: several classes take seconds there, a choice
-_MOST_ROWS = 500  # up to which folds choose how one size is refined, beyond it takes long: a choice
 _CLEAR_MARGIN = 2.0  # standard errors by which held-out rows have to speak for a size that the criterion rejects: a choice
 
 StepCallback = Callable[[int, Annealed], None]
@@ -166,15 +165,18 @@ def auto_size(estimator: Any, problem: FitProblem, design: Design) -> tuple[int,
     value = without_features(problem, design, estimator.fit_intercept).value
     none = ebic(value, problem.n_rows, 0, problem.n_units, 0, squared=problem.loss.is_quadratic)
     useless = best.ebic >= none and not problem.n_included
-    if not _has_few(problem) or estimator._is_piecewise or _rarest(problem) < _FOLDS:
+    if not _has_few(problem) or estimator._is_piecewise or _rarest(problem) < _LEAST_FOLDS:
         return 0 if useless else best.size, settings  # rows enough, or too few of a class to hold some out
     return _cross_validated(estimator, problem, design, doubtful=useless)
 
 
 def settings_of_size(estimator: Any, problem: FitProblem, design: Design, k: int) -> RefinementSettings:
-    """How ``k`` features are refined: where rows are few, held-out rows decide whether exchanges or shrinkage serve."""
+    """How ``k`` features are refined: where rows are few, held-out rows decide whether exchanges or shrinkage serve.
+
+    Of numbers alone: the rule by the rows of the rarest class is stricter, and did not fail.
+    """
     settings = estimator._refinement
-    if not _has_few(problem) or design.n_samples > _MOST_ROWS or estimator._is_piecewise or _rarest(problem) < _FOLDS:
+    if problem.classification or not _has_few(problem) or estimator._is_piecewise or _rarest(problem) < _LEAST_FOLDS:
         return settings
     if not exchanges(design, problem, settings, k) or not settings.chooses_ridge or settings.polish != "auto":
         return settings
@@ -236,8 +238,9 @@ def _held_out_losses(
     estimator = copy.copy(estimator)  # these fits report no steps, and start from nothing
     estimator.verbose, estimator.warm_start, estimator._skl_callbacks = False, False, None
     present = np.flatnonzero(problem.weight > 0)
-    splitter = (StratifiedKFold if problem.classification else KFold)(_FOLDS, shuffle=True, random_state=0)
-    losses, constants = [np.empty((_FOLDS, len(own))) for _, own in treatments], np.empty(_FOLDS)
+    n_folds = min(_FOLDS, _rarest(problem))
+    splitter = (StratifiedKFold if problem.classification else KFold)(n_folds, shuffle=True, random_state=0)
+    losses, constants = [np.empty((n_folds, len(own))) for _, own in treatments], np.empty(n_folds)
     for fold, (train, test) in enumerate(splitter.split(present, _labels(problem))):
         train, test = present[train], present[test]
         part = replace(problem, X=problem.X[train], y=problem.y[train], weight=problem.weight[train])
@@ -259,15 +262,15 @@ def _cross_validated(estimator: Any, problem: FitProblem, design: Design, doubtf
     The sizes go up to the training rows of a fold, as shrinkage allows, and to 50 at most. Where the choice is ``doubtful`` it has
     to be better than a constant by a clear margin; else one feature is selected, and none where it is no better at all.
     """
-    n_training = np.count_nonzero(problem.weight > 0) * (_FOLDS - 1) // _FOLDS
+    n_training = int(np.count_nonzero(problem.weight > 0)) * (_FOLDS - 1) // _FOLDS
     sizes = default_sizes(problem.n_units, 3 * min(n_training, _MOST_HELD_OUT))
-    sizes = np.unique(np.maximum(sizes, max(1, problem.n_included)))
+    sizes = np.unique(np.clip(sizes, max(1, problem.n_included), None))
     treatments = _treatments(design, problem, estimator._refinement, sizes)
     losses, constants = _held_out_losses(estimator, problem, treatments)
     every, at = np.hstack(losses), [(int(k), settings) for settings, own in treatments for k in own]
     least = int(np.argmin(every.mean(axis=0)))
     gain = constants - every[:, least]
-    if not doubtful or gain.mean() > _CLEAR_MARGIN * gain.std(ddof=1) / np.sqrt(_FOLDS):
+    if not doubtful or gain.mean() > _CLEAR_MARGIN * gain.std(ddof=1) / np.sqrt(len(gain)):
         return at[least]
     return (int(sizes[0]) if gain.mean() > 0 else 0), estimator._refinement
 

@@ -190,6 +190,16 @@ def test_with_few_rows_held_out_rows_choose_between_exchanges_and_shrinkage():
     assert found >= {3, 7, 11, 20} and len(found) <= 6
 
 
+def test_classes_of_four_rows_are_held_out_in_four_folds():
+    rng = np.random.default_rng(0)
+    y, rows = np.repeat(np.arange(6), 4), np.arange(24)
+    X = rng.standard_normal((24, 80))
+    X[rows, y] += 4.0
+    X[rows, 6 + y] += 4.0
+    model = FSAClassifier("auto").fit(X, y)  # the criterion stops at one
+    assert model.support_.sum() >= 6 and np.array_equal(model.predict(X), y)
+
+
 def test_without_columns_the_best_constant_of_the_loss_is_left():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((500, 20)), rng.standard_normal(500)

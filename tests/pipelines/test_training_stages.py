@@ -36,7 +36,7 @@ NEAR = replace(SMALL, negative_distance=0.15, negative_pixels=4.0)
 COPIES = AugmentationSettings(copies=1, incomplete=0.0)
 FACES = {
     "assembly": AssemblySettings(ied=(24.0,)),
-    "refinement": RefinementSettings(COPIES, 1, (20, 24), (5, 4), 60, 10),
+    "refinement": RefinementSettings(COPIES, 2, 1, (20, 24), (5, 4), 60, 10),
     # Some starts so far away that they end beside the face: false shapes to learn from.
     "probabilities": ProbabilitySettings(20, replace(COPIES, shifted=0.6, scaled=0.3), ied=(24.0,)),
 }

@@ -63,18 +63,17 @@ def main():
     parser.add_argument("--model", default="faces")
     parser.add_argument("--draws", type=int, default=3, help="random selections")
     parser.add_argument("--copies", type=int, default=2, help="varied ones of each face and of its mirror image")
-    parser.add_argument("--starts", type=int, default=2, help="on each copy, half of them the mean shape")
+    parser.add_argument("--starts", type=int, default=1, help="on each copy")
     args = parser.parse_args()
     images = read_faces(args.data)
     fitted = [image for image in images if not held_out(image, 0.1)]
     back = [image for image in images if held_out(image, 0.1)]
     detector, default = load_model(args.model), RefinementSettings()
     varied = AugmentationSettings(copies=args.copies)
-    settings = replace(default, augmentation=varied, starts=args.starts, mean_starts=args.starts // 2)
+    settings = replace(default, augmentation=varied, starts=args.starts, mean_starts=0)
     finder, unit = detector.faces, detector.reference_ied
     searched = list(search_all(detector, ANCHORS, back))
-    n_plain = args.starts * args.copies
-    plain = replace(settings, augmentation=PLAIN, starts=n_plain, mean_starts=n_plain // 2)
+    plain = replace(settings, augmentation=PLAIN, starts=args.starts * args.copies)
     selections = {"annealed": None, **{f"random, draw {i + 1}": at_random(i) for i in range(args.draws)}, "all": everything}
     n_stages, tested = len(settings.ied), replace(settings, augmentation=AugmentationSettings(), starts=2)
     print(

@@ -11,10 +11,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..common.constructors import InheritsParameters
 from ..common.targets import SparseClassifierMixin, unit_variance
-from ..common.validation import check_sample_weight
+from ..common.validation import check_choice, check_sample_weight
 from ..compilation import n_values, problem_of
 from ..designs.base import Design
+from ..designs.factory import make_design, rescaled, row_length
 from ..objective.losses import Loss, pointwise_loss
+
+SCALING = """
+    scaling : {"unit_variance", "none", "maximum", "row_length"}, default "unit_variance"
+        Units in which columns compete, and in which penalties act; see :class:`FSAClassifier`."""
 
 CLASS_WEIGHT = """
     class_weight : dict, "balanced" or None, default None
@@ -92,6 +97,25 @@ class Selector(InheritsParameters, SelectorMixin, BaseEstimator):
         """Scores (n, q) of raw rows; (n,) where ``coef_`` is 1-D."""
         check_is_fitted(self)
         return self._validate(X, reset=False) @ self.coef_.T + self.intercept_
+
+
+class ScaledSelector(Selector):
+    """A selector that depends on the units of the columns."""
+
+    def __init__(self, *, scaling: str = "unit_variance"):
+        self.scaling = scaling
+
+    def _validate(self, X, y: Any = "no_validation", **kwargs):
+        check_choice("scaling", self.scaling, ("unit_variance", "none", "maximum", "row_length"))
+        found = super()._validate(X, y, **kwargs)
+        if self.scaling != "row_length":
+            return found
+        return (row_length(found[0]), *found[1:]) if isinstance(found, tuple) else row_length(found)
+
+    def _make_design(self, X, weight: np.ndarray) -> Design:
+        """Linear responses in the units that ``scaling`` names; ``weight`` sums to one."""
+        design = make_design(X, weight)
+        return rescaled(design, X, self.scaling) if self.scaling in ("none", "maximum") else design
 
 
 class SelectingClassifier(SparseClassifierMixin, Selector):

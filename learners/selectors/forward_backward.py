@@ -15,12 +15,19 @@ from ..common.docstrings import fill_docstring
 from ..common.targets import group_codes
 from ..common.validation import check_real, number_to_keep
 from ..designs.base import Design
-from ..designs.factory import make_design
 from ..objective.losses import Loss, check_curvature
 from ..solvers.annealing import strengths
 from ..solvers.greedy import Step, greedy_search
 from ..solvers.newton import SHRINKAGE, SupportProblem, refit
-from .base import CLASS_WEIGHT, CLASSIFIER_ATTRIBUTES, REGRESSOR_ATTRIBUTES, SelectingClassifier, SelectingRegressor, Selector
+from .base import (
+    CLASS_WEIGHT,
+    CLASSIFIER_ATTRIBUTES,
+    REGRESSOR_ATTRIBUTES,
+    SCALING,
+    ScaledSelector,
+    SelectingClassifier,
+    SelectingRegressor,
+)
 
 _NEWTON_TOLERANCE = 1e-10  # relative; gains of different features are compared
 
@@ -229,7 +236,7 @@ class _DesignModel:
         return self.design.keep(columns).matrix().astype(np.float64)
 
 
-class _ForwardBackward(Selector):
+class _ForwardBackward(ScaledSelector):
     """Parameters and the fit that the two estimators share."""
 
     path_: list[Step]
@@ -249,7 +256,9 @@ class _ForwardBackward(Selector):
         exclude=None,
         ridge: float = 2.0 * SHRINKAGE,
         fit_intercept: bool = True,
+        **parameters: Any,
     ):
+        super().__init__(**parameters)
         self.n_features_to_select = n_features_to_select
         self.loss = loss
         self.criterion = criterion
@@ -282,7 +291,7 @@ class _ForwardBackward(Selector):
         size = None if self.n_features_to_select is None else number_to_keep(self.n_features_to_select, len(numbers))
         if size is not None and len(fixed) > size:
             raise ValueError(f"include names {len(fixed)} features, but n_features_to_select is {size}; expected at most that many")
-        design = make_design(X, weight)
+        design = self._make_design(X, weight)
         found = forward_backward(
             design.keep(allowed) if excluded.any() else design,
             y,
@@ -303,7 +312,8 @@ class _ForwardBackward(Selector):
         self._store(design, allowed[found.kept], found.coef, found.intercept)
 
 
-_PARAMETERS = """
+_PARAMETERS = (
+    """
     n_features_to_select : int, float or None, default 10
         k: end with that many features (groups), or that fraction of them; None to go by ``delta`` or ``epsilon`` alone.
     loss : str or Loss, default "auto"
@@ -327,6 +337,8 @@ _PARAMETERS = """
         At least 0: ridge / 2 ||coef||^2 on standardised columns is part of the objective, so that separable data stay finite.
     fit_intercept : bool, default True
         Whether the scores have a constant; it is not shrunk."""
+    + SCALING
+)
 
 _ATTRIBUTES = """
     path_ : list of (action, feature, objective, size)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from ..common.validation import check_integer, check_real, number_to_keep
 from ..compilation import n_values, problem_of
 from ..designs.base import Design
-from ..designs.factory import make_design
 from ..solvers.annealing import strongest
 from ..solvers.newton import SupportProblem, refit
-from .base import SelectingClassifier
+from .base import ScaledSelector, SelectingClassifier
 from .minimax_solvers import LOSS, ReducedProblem, WeightedGram, solve_newton, solve_smoothing
 
 
@@ -107,7 +106,7 @@ def cutting_planes(
     return Cuts(columns[order], reduced.coef[constant:][order], float(reduced.coef[:constant].sum()), objective, reduced.gap)
 
 
-class MinimaxSparseClassifier(SelectingClassifier):
+class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
     """Minimax sparse logistic regression: at most ``r * max_cuts`` features for two classes.
 
     Made for many more features than samples: all columns are read once per cut only, ``max_cuts`` times.
@@ -136,6 +135,8 @@ class MinimaxSparseClassifier(SelectingClassifier):
         Relative duality gap, above 0, of the reduced problems.
     class_weight : dict, "balanced" or None, default None
         Factors of the sample weights; "balanced" gives all classes the same total weight.
+    scaling : {"unit_variance", "none", "maximum", "row_length"}, default "unit_variance"
+        Units in which columns compete, and in which penalties act; see :class:`FSAClassifier`.
 
     Attributes
     ----------
@@ -181,7 +182,9 @@ class MinimaxSparseClassifier(SelectingClassifier):
         solver: str = "newton",
         tol: float = 1e-3,
         class_weight=None,
+        **parameters: Any,
     ):
+        super().__init__(**parameters)
         self.r = r
         self.C = C
         self.max_cuts = max_cuts
@@ -239,7 +242,7 @@ class MinimaxSparseClassifier(SelectingClassifier):
         total = weight.sum()
         size = None if self.n_features_to_select is None else number_to_keep(self.n_features_to_select, X.shape[1])
         with problem_of(n_values(X)):
-            design = make_design(X, weight / total)
+            design = self._make_design(X, weight / total)
         found = cutting_planes(
             design,
             encoded[:, 0],

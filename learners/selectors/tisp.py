@@ -9,12 +9,19 @@ import numpy as np
 from ..common.docstrings import fill_docstring
 from ..common.validation import check_integer, check_real, number_to_keep
 from ..designs.base import Design
-from ..designs.factory import make_design
 from ..objective.losses import Loss, check_bounded
 from ..objective.priors import Prior
 from ..solvers.annealing import anneal, strengths, strongest
 from ..solvers.step_size import intercept_step, safe_step, start_direction
-from .base import CLASS_WEIGHT, CLASSIFIER_ATTRIBUTES, REGRESSOR_ATTRIBUTES, SelectingClassifier, SelectingRegressor, Selector
+from .base import (
+    CLASS_WEIGHT,
+    CLASSIFIER_ATTRIBUTES,
+    REGRESSOR_ATTRIBUTES,
+    SCALING,
+    ScaledSelector,
+    SelectingClassifier,
+    SelectingRegressor,
+)
 
 
 def quantile_thresholding(
@@ -104,7 +111,7 @@ def quantile_thresholding(
     return kept, coef[kept], intercept, curve
 
 
-class _TISP(Selector):
+class _TISP(ScaledSelector):
     """Parameters and the fit that the two estimators share."""
 
     loss_curve_: np.ndarray
@@ -120,7 +127,9 @@ class _TISP(Selector):
         ridge: float = 0.0,
         learning_rate: float | str = "auto",
         fit_intercept: bool = True,
+        **parameters: Any,
     ):
+        super().__init__(**parameters)
         self.n_features_to_select = n_features_to_select
         self.loss = loss
         self.n_thresholdings = n_thresholdings
@@ -137,7 +146,7 @@ class _TISP(Selector):
             check_real("learning_rate", self.learning_rate, 0.0, above=True)
         check_bounded(loss)
         k = number_to_keep(self.n_features_to_select, X.shape[1])
-        design = make_design(X, weight)
+        design = self._make_design(X, weight)
         kept, coef, intercept, curve = quantile_thresholding(
             design,
             y,
@@ -155,7 +164,8 @@ class _TISP(Selector):
         self._store(design, kept, coef[:, 0], intercept)
 
 
-_PARAMETERS = """
+_PARAMETERS = (
+    """
     n_features_to_select : int or float, default 10
         k: how many features are selected, or which fraction of them. More than there are keeps all, with a warning.
     loss : str or Loss, default "auto"
@@ -170,6 +180,8 @@ _PARAMETERS = """
         Step size, above 0, on standardised columns and mean gradients; "auto" is one over the curvature along the features at hand.
     fit_intercept : bool, default True
         Whether the scores have a constant; it is not shrunk."""
+    + SCALING
+)
 
 _ATTRIBUTES = """
     loss_curve_ : ndarray of shape (n_thresholdings + n_steps,)

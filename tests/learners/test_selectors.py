@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from annealed.learners import (
     ForwardBackwardClassifier,
     ForwardBackwardRegressor,
@@ -18,6 +19,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import expit, logsumexp
+from sklearn.base import clone
 from sklearn.linear_model import orthogonal_mp
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -409,3 +411,24 @@ def test_one_rule_for_several_classes(loss):
         assert np.array_equal(model.predict(X), classes[scores.argmax(axis=1)])
         values[type(model).__name__] = found.value(targets, scores, np.full(150, 1 / 150))
     np.testing.assert_allclose(list(values.values()), min(values.values()), rtol=0.03)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [TISPClassifier(1, n_steps=50), ForwardBackwardClassifier(1), MinimaxSparseClassifier(r=1, max_cuts=1)],
+    ids=["tisp", "forward-backward", "minimax"],
+)
+def test_units_in_which_columns_compete(model):
+    rng = np.random.default_rng(0)
+    y = rng.random(300) > 0.5
+    X = np.where(y, 1.0, -1.0)[:, None] + rng.standard_normal((300, 2)) * [1.0, 1.5]
+    X[:, 1] *= 10.0  # the louder column says less
+    for scaling, expected in (("unit_variance", [True, False]), ("none", [False, True]), ("maximum", [True, False])):
+        fitted = clone(model).set_params(scaling=scaling).fit(X, y)
+        assert fitted.support_.tolist() == expected
+        assert fitted.score(X, y) > 0.7  # coefficients belong to raw columns in any case
+    counts = np.abs(np.round(X))
+    fitted = clone(model).set_params(scaling="row_length").fit(counts, y)
+    assert np.array_equal(fitted.predict(counts), fitted.predict(sp.csr_array(counts)))
+    with pytest.raises(ValueError, match=r"scaling='length'"):
+        clone(model).set_params(scaling="length").fit(X, y)

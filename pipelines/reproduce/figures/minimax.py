@@ -15,6 +15,7 @@ from ....learners import MinimaxSparseClassifier
 from ..datasets import load_set
 from ..minimax import STAND_INS, mslr_leukemia, mslr_synthetic
 
+_ACROSS = 5  # panels in a row
 # Constants of the example below the paper's Figure 2.
 _C1, _C2 = 0.09, 0.99
 _CUTS = {"a": [0.015, 0.040], "b": [-2.433, 1.380], "square_norms": [2406.148, 2403.345]}
@@ -24,15 +25,21 @@ def recovery(data_dir=None, **options: Any) -> Figure:
     """Figures 1, 3 and 4: relevant columns recovered against the number selected; options of :func:`mslr_synthetic`."""
     rows = mslr_synthetic(**options)["rows"]
     panels = list(dict.fromkeys((row["setup"], row["tau"]) for row in rows))
-    figure = Figure(figsize=(3.2 * len(panels), 3), layout="constrained")
-    for ax, (setup, tau) in zip(np.atleast_1d(figure.subplots(1, len(panels))), panels):
+    across = min(len(panels), _ACROSS)
+    down = -(-len(panels) // across)
+    figure = Figure(figsize=(3.2 * across, 3 * down), layout="constrained")
+    axes = figure.subplots(down, across, squeeze=False).ravel()
+    for ax in axes[len(panels) :]:
+        ax.remove()
+    for ax, (setup, tau) in zip(axes, panels):
         for method in dict.fromkeys(row["method"] for row in rows):
             points = [(r["selected"], r["recovered"]) for r in rows if (r["setup"], r["tau"], r["method"]) == (setup, tau, method)]
             ax.plot(*zip(*points), marker="o", markersize=3, label=method)
         ax.set_title(setup if tau is None else f"{setup}, tau = {tau:g}")
         ax.set_xlabel("selected")
-    figure.axes[0].set_ylabel("recovered")
-    figure.axes[0].legend()
+    for ax in axes[: len(panels) : across]:
+        ax.set_ylabel("recovered")
+    axes[0].legend()
     return figure
 
 

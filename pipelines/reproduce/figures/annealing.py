@@ -78,9 +78,9 @@ def large(data_dir=None, **options: Any) -> Figure:
     for ax, (what, label) in zip(
         figure.subplots(1, 3), {"seconds": "seconds", "PCD": "% of relevant columns found", "AUC": "AUC"}.items()
     ):
-        for method in dict.fromkeys(row["method"] for row in record["rows"]):
+        for order, method in enumerate(dict.fromkeys(row["method"] for row in record["rows"])):
             points = [(row["N"], row[what]) for row in record["rows"] if row["method"] == method]
-            ax.semilogx(*zip(*points), marker="o", markersize=4, label=method)
+            ax.semilogx(*zip(*points), marker="osD^"[order % 4], markersize=10 - 2 * (order % 4), label=method)  # equal ones: seen
         ax.set_xlabel("rows")
         ax.set_ylabel(label)
         ax.grid(alpha=0.3)

@@ -209,7 +209,8 @@ class KeypointDetector(WindowSearch):
         min_probability : float, optional
             Least probability of a face whose keypoints are returned, 0.5 by default; 0 gives every candidate. Only with assembly.
         roll : float, default 30.0
-            Degrees, at most 50: where no face is found, the image is searched again turned by so much to either side; 0: it is not.
+            Degrees, at most 50: where no face is found, the image, of at most 4 million pixels, is searched again turned by so
+            much to either side; 0: it is not.
 
         Returns
         -------
@@ -276,8 +277,9 @@ class KeypointDetector(WindowSearch):
         faces = self.faces.find(maxima, levels, self.reference_ied, min_probability, assembly)
         if roll and not faces and min_probability > 0:
 
-            def search(turned: np.ndarray) -> dict[str, np.ndarray]:
-                return self.anchor_maxima(self.pyramid(turned, min_size, max_size), anchors, mode, max_detections)
+            def search(turned: np.ndarray, factor: float) -> dict[str, np.ndarray]:
+                sizes = [None if size is None else max(size * factor, min(size, self.pool.window)) for size in (min_size, max_size)]
+                return self.anchor_maxima(self.pyramid(turned, *sizes), anchors, mode, max_detections)
 
             maxima = turned_maxima(pixels, (-roll, roll), search)
             faces = self.faces.find(maxima, levels, self.reference_ied, min_probability, assembly)

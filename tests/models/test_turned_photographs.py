@@ -2,7 +2,10 @@
 
 import numpy as np
 import pytest
+from annealed.models import load_model
+from annealed.models.keypoints import turned_photographs
 from annealed.models.keypoints.turned_photographs import turned, turned_maxima
+from annealed.pipelines.faces.detect import sample_photograph
 
 WIDTH, HEIGHT = 90, 50
 
@@ -13,7 +16,7 @@ def dot(x, y):
     return image
 
 
-def brightest(image):
+def brightest(image, factor=1.0):
     """One maximum: the middle of what is bright; its score is the width of the image."""
     ys, xs = np.nonzero(image[..., 0] > 120)
     return {"spot": np.array([[xs.mean(), ys.mean(), image.shape[1], 0.5]])}
@@ -32,3 +35,29 @@ def test_maxima_of_both_sides_lie_in_the_original():
     (rows,) = turned_maxima(dot(60, 20), (-30.0, 30.0), brightest).values()
     np.testing.assert_allclose(rows[:, :2], [[60, 20]] * 2, atol=0.4)
     assert (rows[:, 2] > WIDTH).all() and (rows[:, 3] == 0.5).all()
+
+
+def test_large_photographs_are_shrunk_first(monkeypatch):
+    monkeypatch.setattr(turned_photographs, "MOST_PIXELS", WIDTH * HEIGHT / 4)
+    factors = []
+
+    def search(pixels, factor):
+        factors.append(factor)
+        return brightest(pixels)
+
+    image = np.zeros((HEIGHT, WIDTH, 3), np.uint8)
+    image[16:24, 56:64] = 255  # its middle is 59.5, 19.5
+    (rows,) = turned_maxima(image, (30.0,), search).values()
+    assert factors == [0.5] and rows[0, 3] == 0.25
+    np.testing.assert_allclose(rows[:, :2], [[59.5, 19.5]], atol=0.8)
+
+
+def test_a_face_that_is_turned_far_is_found_in_its_place():
+    """The shipped model on a part of the sample photograph."""
+    shown, back = turned(sample_photograph()[20:220, 120:320], 48)
+    detector = load_model("faces")
+    assert detector.find(shown, roll=0).faces == []
+    (face,) = detector.find(shown).faces
+    assert face.probability > 0.9 and np.degrees(face.pose.roll) == pytest.approx(-46, abs=8)
+    places = np.array([[face.keypoints[name].x, face.keypoints[name].y] for name in ("left_eye", "right_eye")])
+    np.testing.assert_allclose(places @ back[:, :2].T + back[:, 2], [[127, 84], [83.5, 81.5]], atol=3)

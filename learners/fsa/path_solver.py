@@ -165,9 +165,10 @@ def auto_size(estimator: Any, problem: FitProblem, design: Design) -> tuple[int,
     value = without_features(problem, design, estimator.fit_intercept).value
     none = ebic(value, problem.n_rows, 0, problem.n_units, 0, squared=problem.loss.is_quadratic)
     useless = best.ebic >= none and not problem.n_included
-    if not _has_few(problem) or estimator._is_piecewise or _rarest(problem) < _LEAST_FOLDS:
-        return 0 if useless else best.size, settings  # rows enough, or too few of a class to hold some out
-    return _cross_validated(estimator, problem, design, doubtful=useless)
+    folds = [] if not _has_few(problem) or estimator._is_piecewise else _folds(problem, design)
+    if not folds:
+        return 0 if useless else best.size, settings
+    return _cross_validated(estimator, problem, design, folds, doubtful=useless)
 
 
 def settings_of_size(estimator: Any, problem: FitProblem, design: Design, k: int) -> RefinementSettings:
@@ -176,11 +177,14 @@ def settings_of_size(estimator: Any, problem: FitProblem, design: Design, k: int
     Of numbers alone: the rule by the rows of the rarest class is stricter, and did not fail.
     """
     settings = estimator._refinement
-    if problem.classification or not _has_few(problem) or estimator._is_piecewise or _rarest(problem) < _LEAST_FOLDS:
+    if problem.classification or not _has_few(problem) or estimator._is_piecewise:
         return settings
     if not exchanges(design, problem, settings, k) or not settings.chooses_ridge or settings.polish != "auto":
         return settings
-    losses, _ = _held_out_losses(estimator, problem, _treatments(design, problem, settings, np.array([k])))
+    folds = _folds(problem, design)
+    if not folds:
+        return settings
+    losses, _ = _held_out_losses(estimator, problem, folds, _treatments(design, problem, settings, np.array([k])))
     return settings._replace(few_rows=bool(losses[0].mean() < losses[1].mean()))
 
 
@@ -198,16 +202,26 @@ def without_features(problem: FitProblem, design: Design, fit_intercept: bool) -
     return Solution(np.zeros(0, int), coef, intercept, nothing, 0, value, np.nan, np.array([value]))
 
 
-def _rarest(problem: FitProblem) -> int:
-    """Rows of the rarest class; all rows where the targets are numbers."""
-    if not problem.classification:
-        return int(np.count_nonzero(problem.weight > 0))
-    return int(np.unique(_labels(problem), return_counts=True)[1].min())
+def _folds(problem: FitProblem, design: Design) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Rows to fit to and rows to hold out, five times, or as often as the rarest class has rows; none where that is too seldom.
+
+    Rows go to the folds in turn, by class (or target) and by the sum of their standardised values, equal ones together. So neither
+    the order of the rows matters, nor whether a row is repeated or has a weight.
+    """
+    present = np.flatnonzero(problem.weight > 0)
+    place = design.scores(np.ones((design.n_features, design.width, 1)))[present]
+    scale = max(float(np.abs(place).max(initial=0.0)), np.finfo(float).tiny)
+    place = np.round(place / scale, 9)  # sums of equal rows differ by rounding
+    target = _labels(problem)[present] if problem.classification else problem.y[present]
+    distinct, which = np.unique(np.column_stack([target, place]), axis=0, return_inverse=True)
+    rarest = np.unique(distinct[:, 0], return_counts=True)[1].min() if problem.classification else len(distinct)
+    n_folds = min(_FOLDS, int(rarest))
+    fold = which.ravel() % n_folds
+    return [(present[fold != i], present[fold == i]) for i in range(n_folds)] if n_folds >= _LEAST_FOLDS else []
 
 
 def _labels(problem: FitProblem) -> np.ndarray:
-    y = problem.y[problem.weight > 0]
-    return y.argmax(axis=1) if y.shape[1] > 1 else y[:, 0] > 0
+    return problem.y.argmax(axis=1) if problem.y.shape[1] > 1 else problem.y[:, 0] > 0
 
 
 def _has_few(problem: FitProblem) -> bool:
@@ -230,19 +244,16 @@ def _treatments(
 
 
 def _held_out_losses(
-    estimator: Any, problem: FitProblem, treatments: list[tuple[RefinementSettings, np.ndarray]]
+    estimator: Any,
+    problem: FitProblem,
+    folds: list[tuple[np.ndarray, np.ndarray]],
+    treatments: list[tuple[RefinementSettings, np.ndarray]],
 ) -> tuple[list[np.ndarray], np.ndarray]:
     """Mean loss of the held-out rows of each fold: (n_folds, n_sizes) for each treatment, and of a constant (n_folds,)."""
-    from sklearn.model_selection import KFold, StratifiedKFold  # takes long to import
-
     estimator = copy.copy(estimator)  # these fits report no steps, and start from nothing
     estimator.verbose, estimator.warm_start, estimator._skl_callbacks = False, False, None
-    present = np.flatnonzero(problem.weight > 0)
-    n_folds = min(_FOLDS, _rarest(problem))
-    splitter = (StratifiedKFold if problem.classification else KFold)(n_folds, shuffle=True, random_state=0)
-    losses, constants = [np.empty((n_folds, len(own))) for _, own in treatments], np.empty(n_folds)
-    for fold, (train, test) in enumerate(splitter.split(present, _labels(problem))):
-        train, test = present[train], present[test]
+    losses, constants = [np.empty((len(folds), len(own))) for _, own in treatments], np.empty(len(folds))
+    for fold, (train, test) in enumerate(folds):
         part = replace(problem, X=problem.X[train], y=problem.y[train], weight=problem.weight[train])
         design, weight = estimator._make_design(part), problem.sample_weight[test]
         constant = without_features(part, design, estimator.fit_intercept).intercept
@@ -256,17 +267,19 @@ def _held_out_losses(
     return losses, constants
 
 
-def _cross_validated(estimator: Any, problem: FitProblem, design: Design, doubtful: bool) -> tuple[int, RefinementSettings]:
+def _cross_validated(
+    estimator: Any, problem: FitProblem, design: Design, folds: list[tuple[np.ndarray, np.ndarray]], doubtful: bool
+) -> tuple[int, RefinementSettings]:
     """Size and refinement of the least mean loss of held-out rows.
 
     The sizes go up to the training rows of a fold, as shrinkage allows, and to 50 at most. Where the choice is ``doubtful`` it has
     to be better than a constant by a clear margin; else one feature is selected, and none where it is no better at all.
     """
-    n_training = int(np.count_nonzero(problem.weight > 0)) * (_FOLDS - 1) // _FOLDS
+    n_training = round(problem.n_rows) * (_FOLDS - 1) // _FOLDS
     sizes = default_sizes(problem.n_units, 3 * min(n_training, _MOST_HELD_OUT))
     sizes = np.unique(np.clip(sizes, max(1, problem.n_included), None))
     treatments = _treatments(design, problem, estimator._refinement, sizes)
-    losses, constants = _held_out_losses(estimator, problem, treatments)
+    losses, constants = _held_out_losses(estimator, problem, folds, treatments)
     every, at = np.hstack(losses), [(int(k), settings) for settings, own in treatments for k in own]
     least = int(np.argmin(every.mean(axis=0)))
     gain = constants - every[:, least]

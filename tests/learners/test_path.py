@@ -108,6 +108,7 @@ def test_one_standard_error_chooses_no_more():
     sparse = FSAClassifierCV(cv=4, rule="one_se").fit(X, y > 0)
     assert sparse.n_features_ <= best.n_features_
     assert best.support_.sum() == best.n_features_
+    X, y = problem(300, 30)  # rows enough for the criterion to choose
     assert FSAClassifierCV(criterion="ebic").fit(X, y > 0).n_features_ == FSAClassifier("auto").fit(X, y > 0).support_.sum()
 
 
@@ -223,3 +224,21 @@ def test_groups_of_rows_are_routed_to_the_choice_of_the_size(family):
         model = family(sizes=[1, 4], cv=Recorded(2)).set_fit_request(groups=True)
         scores = cross_validate(model, X, target, cv=GroupKFold(3), params={"groups": groups})["test_score"]
     assert len(scores) == 3 and all(len(part) == 8 for part in seen) and len(seen) == 3
+
+
+@pytest.mark.parametrize("size", [6, "auto"])
+@pytest.mark.parametrize("classes", [0, 2, 3])
+def test_folds_of_few_rows_know_neither_the_order_nor_repetitions(size, classes):
+    rng = np.random.default_rng(classes)
+    X = rng.standard_normal((60, 80))
+    y = X[:, :6].sum(axis=1) + rng.standard_normal(60)
+    y = np.argsort(np.argsort(y)) * classes // 60 if classes else y
+    make = FSAClassifier if classes else FSARegressor
+    weight = rng.integers(0, 3, 60)
+    order, copies = rng.permutation(60), rng.permutation(np.repeat(np.arange(60), weight))
+    plain, turned = make(size).fit(X, y), make(size).fit(X[order], y[order])
+    np.testing.assert_array_equal(plain.support_, turned.support_)
+    np.testing.assert_allclose(plain.coef_, turned.coef_, rtol=1e-6, atol=1e-9)
+    weighted, repeated = make(size).fit(X, y, sample_weight=weight), make(size).fit(X[copies], y[copies])
+    np.testing.assert_array_equal(weighted.support_, repeated.support_)
+    np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-6, atol=1e-9)

@@ -124,7 +124,7 @@ class _RidgeSearch:
         self.problem, self.A, self.left_out, self.few_rows = problem, A, left_out, few_rows
         self.last = self.fit = start
         self.best, self.least = -1, np.inf
-        self.settled = False  # no greater ridge can gain much: its rows left out lose no less than training rows with the least one
+        self.settled = False  # rows left out lose hardly more than training rows: no ridge can gain much
 
     def walk(self, first: int, direction: int, patience: int) -> None:
         """Try ridges from ``first`` on until so many in turn gain nothing."""

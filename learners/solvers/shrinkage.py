@@ -295,7 +295,8 @@ def newton_of_all_outputs(
             direction -= direction.mean(axis=1, keepdims=True)  # a constant added to all scores changes nothing: it stays
         shift = direction[-1] if problem.fit_intercept else np.zeros(q)
         expected = 0.5 * float(np.vdot(gradient, direction))  # from the gradient: the gain itself is lost in rounding
-        step, limit = 1.0, value + 1e-14 * abs(value)  # the last steps gain less than rounding, and still make theta exact
+        # The last steps gain less than rounding, which is that of the scores, and still make theta exact.
+        step, limit = 1.0, value + 1e-14 * (abs(value) + np.abs(A @ theta + intercept).max(initial=0.0))
         while True:
             new, moved = theta - step * direction[: len(theta)], intercept - step * shift
             found = problem.second_order(A @ new + moved, new)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from ..designs.factory import rowwise
 from ..objective.losses import FlippedLogisticLoss, Loss, MultinomialLoss, loss_of_several_classes, pointwise_loss
 from ..objective.regression_losses import weighted_quantile
 from .validation import check_sample_weight
+
+_MIN_ROWS_OF_CLASS = 10  # of a class that is rarer than a tenth, below which its probabilities are rough: a choice
 
 
 def class_codes(y) -> tuple[np.ndarray, np.ndarray]:
@@ -39,7 +42,7 @@ def class_codes(y) -> tuple[np.ndarray, np.ndarray]:
     return classes, codes
 
 
-def encode_classes(y, loss: str | Loss) -> tuple[np.ndarray, np.ndarray, Loss]:
+def encode_classes(y, loss: str | Loss, weight: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray, Loss]:
     """Classes, targets for the loss, and the loss that several classes need: one rule for all estimators.
 
     Two classes are -1 and +1 in one column. With more, ``"auto"`` and the logistic loss mean the multinomial loss, any other loss
@@ -52,6 +55,8 @@ def encode_classes(y, loss: str | Loss) -> tuple[np.ndarray, np.ndarray, Loss]:
         Labels of any type, two classes or more.
     loss : str or Loss
         ``"auto"`` is the flipped logistic loss for two classes and the multinomial loss for more.
+    weight : ndarray of shape (n_samples,) or None, default None
+        Of the rows: the share of flipped labels follows the weighted share of the rarest class, unless ``loss`` is an object.
 
     Returns
     -------
@@ -63,11 +68,12 @@ def encode_classes(y, loss: str | Loss) -> tuple[np.ndarray, np.ndarray, Loss]:
     """
     classes, codes = class_codes(y)
     several = len(classes) > 2
-    found: Loss
     if isinstance(loss, str) and loss == "auto":
-        found = MultinomialLoss() if several else FlippedLogisticLoss()
-    else:
-        found = pointwise_loss(loss)
+        loss = MultinomialLoss.name if several else FlippedLogisticLoss.name
+    found = pointwise_loss(loss)
+    if isinstance(loss, str) and isinstance(found, FlippedLogisticLoss):
+        counts = np.bincount(codes, weight)
+        found = FlippedLogisticLoss.of_shares(counts / max(counts.sum(), 1e-300))
     if several:
         found = loss_of_several_classes(found)
     if found.several_classes:
@@ -89,9 +95,11 @@ class SparseClassifierMixin(ClassifierMixin):
     def _encode_labels(self, y, loss: str | Loss, sample_weight, n_samples: int) -> tuple[np.ndarray, Loss, np.ndarray]:
         """Set ``classes_``; return targets, the loss that fits them, and weights (not normalised)."""
         weight = check_sample_weight(sample_weight, n_samples)
-        self.classes_, targets, found = encode_classes(y, loss)
         if self.class_weight is not None:
+            class_codes(y)  # says what is wrong with labels
             weight = weight * compute_sample_weight(self.class_weight, y)
+        self.classes_, targets, found = encode_classes(y, loss, weight)
+        _warn_of_rare_class(y, self.classes_, weight)
         return targets, found, weight
 
     def decision_function(self, X) -> np.ndarray:
@@ -132,6 +140,8 @@ class SparseClassifierMixin(ClassifierMixin):
     def predict_proba(self, X) -> np.ndarray:
         """Probabilities: of the model for logistic losses, a logistic squashing of the scores for others.
 
+        With the loss of flipped labels they are those of the labels as observed, flip + (1 - 2 flip) / (1 + exp(-score)).
+
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
@@ -143,12 +153,30 @@ class SparseClassifierMixin(ClassifierMixin):
         """
         return rowwise(self._probabilities, self.decision_function(X), len(self.classes_))
 
-    @staticmethod
-    def _probabilities(scores):
+    def _probabilities(self, scores):
         if scores.ndim == 1:
-            p = expit(scores)
+            p = observed_probability(expit(scores), getattr(getattr(self, "loss_", None), "flip", 0.0))
             return np.column_stack([1.0 - p, p])
         return softmax(scores, axis=1)
+
+
+def _warn_of_rare_class(y, classes: np.ndarray, weight: np.ndarray) -> None:
+    """Warn where the rarest class of many rows has too few for its probability to mean much."""
+    present = np.asarray(y)[weight > 0]
+    counts = np.array([np.count_nonzero(present == label) for label in classes])
+    rarest = int(counts.argmin())
+    if counts[rarest] < _MIN_ROWS_OF_CLASS and counts[rarest] < len(present) / _MIN_ROWS_OF_CLASS:
+        warnings.warn(
+            f"class {classes.tolist()[rarest]!r} has {counts[rarest]} of {len(present)} rows; its probabilities are rough: "
+            f"expected at least {_MIN_ROWS_OF_CLASS} rows",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+def observed_probability(p: np.ndarray, flip: float) -> np.ndarray:
+    """Probability that a label is observed as +1 where it is +1 with probability ``p``, and a share ``flip`` was flipped."""
+    return flip + (1.0 - 2.0 * flip) * p if flip else p
 
 
 def unit_variance(y, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -283,7 +283,7 @@ def _exchanged(design: Design, state: Annealed, problem: FitProblem, settings: R
     )
     if not along_path and _worth_searching(design, problem, settings, kept, coef, intercept):
         fixed = None if problem.included is None else np.flatnonzero(problem.included)
-        found = search(design, problem.y, problem.sample_weight, kept, n_rows=problem.n_rows, fixed=fixed)
+        found = search(design, problem.y, problem.sample_weight, kept, n_rows=problem.n_rows, flip=problem.loss.flip, fixed=fixed)
         if not np.array_equal(found, kept):
             kept, coef, intercept = _refitted(design, problem, settings, found)
     return Refined(kept, coef, intercept, ridge)

@@ -184,12 +184,14 @@ class FlippedLogisticLoss(_Logistic):
     """Minus the log likelihood of labels of which a share was flipped: -ln(flip + (1 - 2 flip) / (1 + exp(-u))).
 
     Nearly the logistic loss for well-placed rows, and bounded by -ln(flip) for rows on the wrong side, so that a few wrong labels
-    cost little. It needs no knowledge of the noise: any small ``flip`` serves clean labels as well (see docs/losses.md).
+    cost little. It needs no knowledge of the noise: any ``flip`` far below the share of the rarer class serves clean labels as well
+    (see docs/losses.md). Where ``flip`` is above that share, the whole class is cheaper as flipped labels.
 
     Parameters
     ----------
     flip : float, default 0.02
-        Share of flipped labels, in (0, 0.5).
+        Share of flipped labels, in (0, 0.5). Estimators that are given the name of the loss take at most a tenth of the rarest
+        class's share: :meth:`of_shares`.
 
     References
     ----------
@@ -201,6 +203,17 @@ class FlippedLogisticLoss(_Logistic):
 
     def __init__(self, flip: float = 0.02):
         self.flip = flip
+
+    @classmethod
+    def of_shares(cls, shares: np.ndarray) -> FlippedLogisticLoss:
+        """Return the loss for classes of these shares: ``flip`` is 0.02, and at most a tenth of the rarest share.
+
+        Parameters
+        ----------
+        shares : ndarray of shape (n_classes,)
+            Weighted, sum to one; a class without weight does not count.
+        """
+        return cls(min(0.02, float(shares[shares > 0].min()) / 10.0))
 
     @property
     def kernel_parameter(self) -> float:  # type: ignore[override]

@@ -236,9 +236,8 @@ class OnlineClassifier(InheritsParameters, SparseClassifierMixin, SelectorMixin,
         """
         return super().predict_proba(X)
 
-    @staticmethod
-    def _probabilities(scores):
+    def _probabilities(self, scores):
         if scores.ndim == 1:
-            return SparseClassifierMixin._probabilities(scores)
+            return super()._probabilities(scores)
         p = expit(scores)
         return p / np.maximum(p.sum(axis=1, keepdims=True), 1e-300)

@@ -2,8 +2,8 @@
 
 With wrong labels the objective has many local minima that no single exchange leaves. Here doubtful features are taken
 out several at a time and others grown back, in rounds, among the nearest neighbours of the chosen ones. The search
-judges by labels flipped with probability 0.1, more than most data have: a smaller rate lets a few rows decide, and the
-lowest objective then belongs to a wrong support more often.
+judges by labels flipped with probability 0.1 (less where a class is rare), more than most data have: a smaller rate lets a
+few rows decide, and the lowest objective then belongs to a wrong support more often.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from .exchanges import proposals, single_changes
 from .newton import solve_positive
 
 # Choices by detection on the simulated data of Barbu et al. (2017), one label in ten drawn at random, not on the tables' draws.
-FLIP = 0.1
-_SHIFT, _LOG_CLEAN = FLIP / (1.0 - 2.0 * FLIP), np.log(1.0 - 2.0 * FLIP)
+_MORE_FLIPS, _MOST_FLIPS = 5.0, 0.1  # times the share that the fit assumes, and at most
 _RIDGE = 1e-4
 _SEED = 0
 _FEW = 15  # features up to which the rounds of few features are made
@@ -104,6 +103,7 @@ def search(
     kept: np.ndarray,
     *,
     n_rows: float,
+    flip: float,
     fixed: np.ndarray | None = None,
 ) -> np.ndarray:
     """Search for a support of a lower objective of flipped labels.
@@ -120,6 +120,8 @@ def search(
         Where to start.
     n_rows : float
         Rows, each as often as its weight.
+    flip : float
+        Share of flipped labels that the fit assumes; the search assumes five times as many, which for classes of equal size is 0.1.
     fixed : ndarray of int or None, default None
         Features of ``kept`` that stay.
 
@@ -134,7 +136,7 @@ def search(
     # By strength: the noise of the rounds belongs to a column for what it holds, not for its place among the features.
     order = np.argsort(-np.abs((sample_weight * y[:, 0]) @ Z), kind="stable")
     pool, Z = pool[order], Z[:, order]
-    run = _Run(Z, y[:, 0], sample_weight, n_rows, np.isin(pool, [] if fixed is None else fixed), plan)
+    run = _Run(Z, y[:, 0], sample_weight, n_rows, np.isin(pool, [] if fixed is None else fixed), plan, flip)
     return np.sort(pool[run.best(np.flatnonzero(np.isin(pool, kept)))])
 
 
@@ -150,12 +152,13 @@ def _neighbours(design, sample_weight, kept, n_pool):
 class _Run:
     """One search in a pool of columns ``Z``."""
 
-    def __init__(self, Z, y, weight, n_rows, fixed, plan):
+    def __init__(self, Z, y, weight, n_rows, fixed, plan, flip):
         self.Z = np.ascontiguousarray(Z, dtype=np.float32)
         # The loss depends on label times score alone: rows of columns times labels, the last that of the intercept.
         self.signed = np.vstack([Z.T.astype(np.float64), np.ones(len(Z))]) * y
         self.square = self.Z**2
         self.y, self.weight, self.n_rows, self.fixed, self.plan = y, weight, n_rows, fixed, plan
+        self.flip = min(_MORE_FLIPS * flip, _MOST_FLIPS)
         self.rng = np.random.default_rng(_SEED)
 
     def best(self, support):
@@ -178,7 +181,7 @@ class _Run:
     def _fit(self, support, theta, intercept, n_iter=8, limit=np.inf):
         At = self.signed[_with(support, len(self.signed) - 1)]
         start = _with(theta, intercept)
-        found, value, slope, curvature = _newton(At, self.weight, start, n_iter, _TOLERANCE / self.n_rows, limit)
+        found, value, slope, curvature = _newton(At, self.weight, self.flip, start, n_iter, _TOLERANCE / self.n_rows, limit)
         return _State(support, found[:-1], float(found[-1]), value, self.y * slope, curvature)
 
     def _exchanges(self, state):
@@ -258,7 +261,7 @@ def _with(values, last):
     return out
 
 
-def _newton(At, weight, theta, n_iter, tol, limit):
+def _newton(At, weight, flip, theta, n_iter, tol, limit):
     """Newton's method for the loss of flipped labels, with the true curvature, or a fifth of the majorising one where that is more.
 
     ``At`` (k + 1, n) holds columns times labels and ends with the row of the intercept, the last of ``theta``. It ends early
@@ -267,7 +270,7 @@ def _newton(At, weight, theta, n_iter, tol, limit):
     ridge = np.full(len(theta), 2.0 * _RIDGE)
     ridge[-1] = 1e-10
     margins = theta @ At
-    value, slope, curvature = _terms(margins, weight)
+    value, slope, curvature = _terms(margins, weight, flip)
     value += 0.5 * (ridge * theta) @ theta
     for _ in range(n_iter):
         H = (At * curvature) @ At.T
@@ -281,7 +284,7 @@ def _newton(At, weight, theta, n_iter, tol, limit):
         step = 1.0
         while True:
             new, new_margins = theta - step * direction, margins - step * move
-            found = _terms(new_margins, weight)
+            found = _terms(new_margins, weight, flip)
             new_value = found[0] + 0.5 * (ridge * new) @ new
             if new_value <= value or step < 1e-3:
                 break
@@ -295,14 +298,14 @@ def _newton(At, weight, theta, n_iter, tol, limit):
     return theta, value, slope, curvature
 
 
-def _terms(margins, weight):
+def _terms(margins, weight, flip):
     """Value of the loss, its derivative and curvature over the margins."""
     right = expit(margins)
-    seen = right + _SHIFT
+    seen = right + flip / (1.0 - 2.0 * flip)
     down = 1.0 - right  # to be minus the derivative
     down *= right
     down /= seen
-    value = -(weight @ np.log(seen)) - _LOG_CLEAN
+    value = -(weight @ np.log(seen)) - np.log(1.0 - 2.0 * flip)
     curvature = right + right
     curvature += down
     curvature -= 1.0

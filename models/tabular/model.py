@@ -11,6 +11,7 @@ from scipy.special import expit, softmax
 
 from ... import __version__
 from ...learners.common.additive import AdditiveModel
+from ...learners.common.targets import observed_probability
 from ...learners.common.validation import feature_names
 from ..files import check_array, read_model, reading, write_model
 from .encoding import TableEncoding
@@ -46,6 +47,8 @@ class TabularModel:
         none, as with the hinge loss of the online learners.
     encoding : TableEncoding or None, default None
         How the columns of a table become numbers; None for a model of a matrix.
+    flip : float, default 0.0
+        Share of labels that the loss of two classes took for flipped: probabilities are those of the labels as observed.
     about : dict, optional
         What else the file says: the estimator, the version of the package, scores.
 
@@ -70,6 +73,7 @@ class TabularModel:
     link: str = "identity"
     probabilities: str | None = "softmax"
     encoding: TableEncoding | None = None
+    flip: float = 0.0
     about: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -109,9 +113,10 @@ class TabularModel:
             names = tuple(encoding.labels)
         classes = getattr(estimator, "classes_", None)
         task = "classification" if classes is not None else "regression" if hasattr(estimator, "score") else "ranking"
-        link = getattr(getattr(estimator, "loss_", None), "link", "identity")
+        loss = getattr(estimator, "loss_", None)
+        link, flip = getattr(loss, "link", "identity"), getattr(loss, "flip", 0.0)
         about = {"annealed": __version__, "estimator": type(estimator).__name__, **about}
-        return cls(additive, task, names, classes, link, _kind_of_probabilities(estimator), encoding, about)
+        return cls(additive, task, names, classes, link, _kind_of_probabilities(estimator), encoding, flip, about)
 
     # -- prediction -----------------------------------------------------------------------------------------------------
 
@@ -188,7 +193,7 @@ class TabularModel:
             raise ValueError(f"a model for {self.task} of {self.about.get('estimator')} has no probabilities")
         scores = self.decision_function(X)
         if scores.ndim == 1:
-            p = expit(scores)
+            p = observed_probability(expit(scores), self.flip)
             return np.column_stack([1.0 - p, p])
         if self.probabilities == "softmax":
             return softmax(scores, axis=1)
@@ -226,6 +231,7 @@ class TabularModel:
             "task": self.task,
             "link": self.link,
             "probabilities": self.probabilities,
+            "flip": self.flip,
             "columns": list(self.columns),
             "classes": None if self.classes is None else [_LABELS[self.classes.dtype.kind](label) for label in self.classes],
             "encoding": None if self.encoding is None else self.encoding.header(),
@@ -286,8 +292,10 @@ class TabularModel:
             if not fits:
                 raise ValueError(f"classes {classes} for {outputs} outputs")
             additive = AdditiveModel(selected, knots, responses, missing, intercept)
-            kinds = header["link"], header["probabilities"]
-            return cls(additive, header["task"], tuple(columns), labels, *kinds, encoding, dict(header["about"]))
+            kinds, flip = (header["link"], header["probabilities"]), float(header.get("flip", 0.0))
+            if not 0.0 <= flip < 0.5:
+                raise ValueError(f"flip {flip}: expected a share below 0.5")
+            return cls(additive, header["task"], tuple(columns), labels, *kinds, encoding, flip, dict(header["about"]))
 
 
 def _used(additive: AdditiveModel, encoding: TableEncoding) -> tuple[AdditiveModel, TableEncoding]:

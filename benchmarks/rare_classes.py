@@ -1,0 +1,54 @@
+"""Log loss of rare classes on new rows: the default loss beside the logistic loss on the same columns; see docs/losses.md."""
+
+import argparse
+import warnings
+
+import numpy as np
+from annealed.learners import FSAClassifier
+from sklearn.metrics import log_loss
+
+CASES = [(n, share) for n in (2000, 20_000) for share in (0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)]
+
+
+def draw(rng, n, share):
+    X, y = rng.standard_normal((n, 20)), np.zeros(n, int)
+    y[: round(n * share)] = 1
+    X[y == 1, 4] += 1.5
+    return X, y
+
+
+def trial(n, share, seed):
+    """Test log losses of both, the constant's, the mean probability over the share, and whether training is worse than a constant."""
+    rng = np.random.default_rng(seed)
+    (X, y), (X_test, y_test) = draw(rng, n, share), draw(rng, 5 * n, share)
+    model = FSAClassifier(3).fit(X, y)
+    columns = model.get_support(indices=True)
+    logistic = FSAClassifier(3, loss="logistic").fit(X[:, columns], y)
+    constant = -share * np.log(share) - (1 - share) * np.log(1 - share)
+    p = model.predict_proba(X)
+    return (
+        log_loss(y_test, model.predict_proba(X_test)) / constant,
+        log_loss(y_test, logistic.predict_proba(X_test[:, columns])) / constant,
+        p[:, 1].mean() / share,
+        log_loss(y, p) > constant,
+    )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=10)
+    seeds = parser.parse_args().seeds
+    warnings.simplefilter("ignore", UserWarning)
+    print(
+        "| rows | share | default | logistic | mean probability / share | training worse than a constant |\n|---|---|---|---|---|---|"
+    )
+    for n, share in CASES:
+        ours, theirs, ratio, worse = np.transpose([trial(n, share, seed) for seed in range(seeds)])
+        print(
+            f"| {n} | {share:.1%} | {ours.mean():.3f} | {theirs.mean():.3f} | {ratio.mean():.3f} | {worse.sum():.0f} of {seeds} |",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -17,6 +17,7 @@ LEVELS = {
         {"designs"},
         {"solvers"},
         {"common"},
+        {"model_selection"},
         {"fsa", "kernel_machines", "metric_learning", "online", "selectors", "sequences"},
         {"plots", "stability"},
     ],
@@ -25,6 +26,7 @@ LEVELS = {
     "pipelines": [
         {"console"},
         {"common"},
+        {"model_selection"},
         {"faces", "motion", "pets", "sensors", "tabular"},
         {"faces.training"},
         {"reproduce"},

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 from ..common.additive import AdditiveModel
 from ..common.validation import is_size
 from ..designs.factory import as_out_of_core
-from ..solvers.criteria import default_sizes
+from ..model_selection.size import default_sizes
 from .base import FSAEstimator
 from .constraints import constrained
 from .parameters import check_parameters

@@ -13,7 +13,7 @@ from ..common.progress import progress_bar
 from ..designs.base import Design
 from ..objective.priors import Prior
 from ..solvers.annealing import Annealed, anneal
-from ..solvers.criteria import default_sizes, ebic
+from ..model_selection.size import default_sizes, ebic
 from ..solvers.newton import SupportProblem, refit
 from ..solvers.schedules import Counts, step_counts
 from ..solvers.step_size import annealing_step

@@ -13,11 +13,11 @@ from ..objective.losses import Loss
 from ..objective.priors import Prior
 from ..solvers.accelerated_gradient import accelerated_gradient
 from ..solvers.annealing import Annealed
-from ..solvers.criteria import ebic
+from ..model_selection.size import ebic
 from ..solvers.exchanges import exchange_changes, nearly_as_good
 from ..solvers.newton import SHRINKAGE, Fit, SupportProblem, bounded_fit, refit
 from ..solvers.search import is_searchable, search
-from ..solvers.shrinkage import LeftOut, choose_ridge
+from ..model_selection.ridge import LeftOut, choose_ridge
 from ..solvers.swapping import POOL, Pool, Units, columns_of, polish
 from ..sources.matrix import OutOfCoreMatrix
 from .problem import FitProblem, Solution

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .newton import SHRINKAGE, Fit, SupportProblem, refit
+from ..solvers.newton import SHRINKAGE, Fit, SupportProblem, refit
 
 RIDGES = np.concatenate([[SHRINKAGE], np.geomspace(3e-4, 1.0, 8)])  # tried in turn: factors of about three, a choice
 _GCV_RIDGES = np.concatenate([[SHRINKAGE], np.geomspace(1e-4, 10.0, 41)])  # the closed form costs nothing

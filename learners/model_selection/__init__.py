@@ -1,0 +1,1 @@
+"""Choices by the data: the ridge of a fit and the number of features."""

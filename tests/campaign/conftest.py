@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from campaign.trials import Tally
+from trials import Tally
 
 TALLY = Tally()
 

@@ -12,9 +12,9 @@ import pytest
 from annealed.models.files import read_header
 from annealed.pipelines.cli.app import app
 from annealed.pipelines.common.video import write_video
-from campaign.trials import damaged
 from helpers import rigid_motions, run, save_tiny_detector
 from PIL import Image
+from trials import damaged
 from typer.main import get_command
 
 pytestmark = pytest.mark.slow

@@ -15,10 +15,10 @@ from annealed.pipelines.faces.data import KEYPOINTS, read_faces
 from annealed.vision import Photograph, read_image
 from annealed.vision.tracks.io import read_tracks
 from annealed.vision.tracks.video import read_frames
-from campaign.trials import altered, damaged
 from helpers import rigid_motions
 from PIL import Image
 from skimage.data import astronaut
+from trials import altered, damaged
 
 pytestmark = pytest.mark.slow
 PHOTO = astronaut()[:96, 180:300]

@@ -8,7 +8,7 @@ from annealed.pipelines.reproduce.registry import FIGURES, TABLES
 from annealed.pipelines.reproduce.render import VIEWS, render, render_page, update
 from helpers import run
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+DOCS = Path(__file__).resolve().parents[3] / "docs"
 ROW = {"N": 300, "M": 1000, "k": 10, "method": "FSA", "runs": 5, "DR": 44.0, "PCD": 99.96, "AUC": 0.9951, "seconds": 0.0123}
 RECORD = {"name": "fsa-classification", "settings": {"noisy": False}, "rows": [ROW | {"paper_DR": 29.0}]}
 

@@ -136,7 +136,7 @@ def test_official_tree(tmp_path):
 
 def test_digits_example(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["digits.py", str(tmp_path)])
-    runpy.run_path(str(Path(__file__).resolve().parents[2] / "examples" / "digits.py"))
+    runpy.run_path(str(Path(__file__).resolve().parents[3] / "examples" / "digits.py"))
     printed = capsys.readouterr().out
     assert "with 20 of 64 pixels" in printed
     assert {path.name for path in tmp_path.iterdir()} == {"digits_component.png", "digits_pixels.png"}

@@ -190,7 +190,7 @@ def test_other_sites_may_not_ask(client):
 def test_the_page_allows_nothing_from_elsewhere(client):
     answer = client.get("/")
     assert answer.status_code == 200 and "default-src 'none'" in answer.headers["Content-Security-Policy"]
-    static = Path(__file__).resolve().parents[2] / "pipelines" / "serve" / "static"
+    static = Path(__file__).resolve().parents[3] / "pipelines" / "serve" / "static"
     for path in static.iterdir():
         text = path.read_text()
         assert client.get(f"/{path.name}").text == text

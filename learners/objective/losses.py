@@ -49,8 +49,8 @@ __all__ = [
     "check_bounded",
     "check_curvature",
     "get_loss",
-    "losses_for",
     "loss_of_several_classes",
+    "losses_for",
     "pointwise_loss",
     "regression_loss",
 ]

@@ -44,7 +44,8 @@ def margin_code(loss):
     known = loss if isinstance(loss, Loss) else LOSSES[loss]() if isinstance(loss, str) and loss in LOSSES else None
     code = None if known is None else known.kernel_code
     if code is None:
-        raise ValueError(f"loss={loss!r} is not valid; expected one of {sorted(losses_for('online'))} or such a loss of annealed.learners")
+        names = sorted(losses_for("online"))
+        raise ValueError(f"loss={loss!r} is not valid; expected one of {names} or such a loss of annealed.learners")
     return code
 
 

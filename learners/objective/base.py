@@ -26,6 +26,10 @@ class Loss(BaseEstimator):
     ----------
     name : str
         Key in ``LOSSES``; empty for a custom loss.
+    tasks : frozenset of str
+        Estimators that accept the name of the loss: those for two classes ("binary"), for more
+        ("multiclass"), for "regression", for "ranking", and those that learn from one row at a time
+        ("online"). Empty for a custom loss, which is passed as an object.
     max_curvature : float
         Bound on the second derivative with respect to one score; infinite where there is none.
     default_step_size : float or None
@@ -52,6 +56,7 @@ class Loss(BaseEstimator):
     """
 
     name: str = ""
+    tasks: frozenset[str] = frozenset()
     max_curvature: float = 1.0
     default_step_size: float | None = None
     pointwise: bool = True

@@ -12,6 +12,7 @@ class MultinomialLoss(Loss):
     """Cross entropy of softmax scores; y has one column of 0 / 1 per class."""
 
     name = "multinomial"
+    tasks = frozenset({"binary", "multiclass"})
     max_curvature = 0.5
     default_step_size = 3.0
     several_classes = True

@@ -24,6 +24,7 @@ from scipy.special import expit
 from . import margin_kernels as kernels
 from .base import HessianProduct, Loss, MarginLoss, diagonal_products
 from .class_losses import MultinomialLoss, VapnikLoss
+from .pairwise import PairwiseLogisticLoss
 from .regression_losses import HuberLoss, PoissonLoss, QuantileLoss
 from .survival import CoxLoss
 
@@ -49,6 +50,7 @@ __all__ = [
     "check_curvature",
     "get_loss",
     "loss_of_several_classes",
+    "losses_for",
     "pointwise_loss",
     "regression_loss",
 ]
@@ -58,6 +60,7 @@ class SquaredLoss(Loss):
     """Half the squared error, Barbu et al. (2014), eq. (9); several outputs add up."""
 
     name = "squared"
+    tasks = frozenset({"binary", "multiclass", "regression", "online"})
     is_quadratic = True
     kernel = kernels.SQUARED
 
@@ -77,6 +80,7 @@ class SquaredLoss(Loss):
 class _Logistic(MarginLoss):
     """What the logistic losses share: everything in one compiled pass."""
 
+    tasks = frozenset({"binary", "multiclass", "online"})
     max_curvature = 0.25
     default_step_size = 3.0
     flip = 0.0
@@ -133,6 +137,7 @@ class HuberisedHingeLoss(MarginLoss):
     """
 
     name = "huberised_hinge"
+    tasks = frozenset({"binary", "multiclass", "online"})
     default_step_size = 1.0
     kernel = kernels.HUBERISED_HINGE
 
@@ -163,6 +168,7 @@ class LorenzLoss(MarginLoss):
     """ln(1 + (u - 1)^2) for u < 1 and 0 beyond: bounded influence, for noisy labels (Barbu et al., 2017, eq. (8))."""
 
     name = "lorenz"
+    tasks = frozenset({"binary", "multiclass", "online"})
     max_curvature = 2.0
     default_step_size = 1.0
     kernel = kernels.LORENZ
@@ -239,6 +245,7 @@ class HingeLoss(MarginLoss):
     """max(0, 1 - y f), the loss of support vector machines: for the online learners, which need no curvature."""
 
     name = "hinge"
+    tasks = frozenset({"online"})
     max_curvature = np.inf
     kernel = kernels.HINGE
 
@@ -257,6 +264,7 @@ class ExponentialLoss(MarginLoss):
     """exp(-y f), Ma (thesis), eq. (2.5): boosting's loss. Its curvature has no bound, so no fixed step size is safe."""
 
     name = "exponential"
+    tasks = frozenset({"online"})
     max_curvature = np.inf
     kernel = kernels.EXPONENTIAL
 
@@ -288,8 +296,28 @@ LOSSES: dict[str, type[Loss]] = {
         HuberLoss,
         QuantileLoss,
         CoxLoss,
+        PairwiseLogisticLoss,
     )
 }
+
+
+def losses_for(task: str) -> list[str]:
+    """Names of the losses that an estimator for a task accepts, in the order of ``LOSSES``.
+
+    Parameters
+    ----------
+    task : {"binary", "multiclass", "regression", "ranking", "online"}
+
+    Returns
+    -------
+    list of str
+
+    Examples
+    --------
+    >>> losses_for("multiclass")
+    ['squared', 'logistic', 'huberised_hinge', 'lorenz', 'flipped_logistic', 'multinomial']
+    """
+    return [name for name, loss in LOSSES.items() if task in loss.tasks]
 
 
 def get_loss(loss: str | Loss) -> Loss:

@@ -36,6 +36,7 @@ class PairwiseLogisticLoss(Loss):
     """
 
     name = "pairwise_logistic"
+    tasks = frozenset({"ranking"})
     max_curvature = 0.5
     default_step_size = 5.0
     pointwise = False

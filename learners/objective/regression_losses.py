@@ -22,6 +22,7 @@ class PoissonLoss(Loss):
     """
 
     name = "poisson"
+    tasks = frozenset({"regression"})
     max_curvature = np.inf
     target_scaling = None
     link = "log"
@@ -109,6 +110,7 @@ class HuberLoss(Loss):
     """
 
     name = "huber"
+    tasks = frozenset({"regression"})
     target_scaling = "median"
 
     def __init__(self, delta: float = 1.35):
@@ -147,6 +149,7 @@ class QuantileLoss(Loss):
     """
 
     name = "quantile"
+    tasks = frozenset({"regression"})
     default_step_size = 1.0
     target_scaling = "median"
 

@@ -24,6 +24,7 @@ class CoxLoss(Loss):
     """
 
     name = "cox"
+    tasks = frozenset({"regression"})
     max_curvature = np.inf
     default_step_size = 1.0
     pointwise = False

@@ -20,7 +20,7 @@ from ..common.targets import SparseClassifierMixin, class_codes
 from ..common.validation import check_integer, check_sample_weight
 from ..compilation import problem_of, values_of_rows
 from ..designs.sparse import canonical
-from ..objective.losses import LOSSES, Loss
+from ..objective.losses import LOSSES, Loss, losses_for
 
 
 def margin_code(loss):
@@ -44,7 +44,7 @@ def margin_code(loss):
     known = loss if isinstance(loss, Loss) else LOSSES[loss]() if isinstance(loss, str) and loss in LOSSES else None
     code = None if known is None else known.kernel_code
     if code is None:
-        names = sorted(name for name, cls in LOSSES.items() if cls().kernel_code is not None)
+        names = sorted(losses_for("online"))
         raise ValueError(f"loss={loss!r} is not valid; expected one of {names} or such a loss of annealed.learners")
     return code
 

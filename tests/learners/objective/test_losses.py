@@ -15,6 +15,8 @@ from annealed.learners.objective.losses import (
     SquaredLoss,
     VapnikLoss,
     get_loss,
+    losses_for,
+    pointwise_loss,
 )
 from annealed.learners.objective.margin_kernels import loss_terms, margin_slope
 from annealed.learners.objective.pairwise import PairwiseLogisticLoss
@@ -72,8 +74,19 @@ CURVED = [loss for loss in ALL if loss.has_curvature]
 COMPILED = [loss for loss in ALL if loss.kernel_code is not None]
 
 
-def test_the_table_holds_every_loss_that_needs_no_argument():
-    assert {cls.name: cls for cls in _concrete(Loss) if cls.name not in MADE} == LOSSES
+def test_the_table_holds_every_loss_of_rows():
+    assert {cls.name: cls for cls in _concrete(Loss) if cls is not ChainLoss} == LOSSES
+
+
+def test_each_loss_says_for_which_tasks_it_is():
+    tasks = {"binary", "multiclass", "regression", "ranking", "online"}
+    for name, loss in LOSSES.items():
+        assert loss.tasks and loss.tasks <= tasks, name
+        assert ("online" in loss.tasks) == (loss().kernel_code is not None), name
+        if loss.tasks & {"binary", "multiclass", "regression"} and not loss.censored:
+            assert pointwise_loss(name).pointwise, name
+    assert losses_for("ranking") == ["pairwise_logistic"]
+    assert not Loss().tasks  # a custom loss is passed as an object
 
 
 @pytest.mark.parametrize("loss", ALL, ids=IDS)

@@ -72,11 +72,11 @@ def main(argv=None):
     limit = reads * once
     rows_out = []
     for name, settings in {
-        "linear, annealing alone": {"polish": None},
+        "linear, annealing alone": {"refinement": None},
         "linear": {},
-        "piecewise, annealing alone": {"response": "piecewise", "polish": None},
+        "piecewise, annealing alone": {"response": "piecewise", "refinement": None},
     }.items():
-        model = FSAClassifier(10, n_steps=100, n_jobs=args.n_jobs, **settings)
+        model = FSAClassifier(10, n_jobs=args.n_jobs, **settings)
         model.fit(X[:1000, :500], y[:1000])
         fastest, median = best(lambda model=model: model.fit(X, y), args.repeats, clock)
         rows_out.append({"what": name, "fastest": fastest, "median": median, "times_limit": fastest / limit})

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from annealed.learners import FSAClassifier
+from annealed.learners import FSAClassifier, Refinement
 from annealed.learners.sources.files import RawSource
 from annealed.pipelines.reproduce.simulated import simulate
 
@@ -35,17 +35,17 @@ if __name__ == "__main__":
     parser.add_argument("--runs", type=int, default=6)
     a = parser.parse_args()
     path = Path(tempfile.mkdtemp()) / "X.bin"
-    for polish in ("refit", "swap"):
+    for name, exchange in (("refit", False), ("exchanges", True)):
         for share in (1.0, 0.5, 0.2, 0.1, 0.05):
             found, read = [], []
             for seed in range(a.runs):
                 data = simulate("classification", a.rows, a.features, a.k, columns=a.design, random_state=seed)
                 np.asfortranarray(data.X).ravel(order="K").tofile(path)
                 source = Counting(path, 0, data.X.shape, data.X.dtype, (4, 4 * a.rows)).set_limits(data.X.nbytes // 10, share)
-                model = FSAClassifier(a.k, random_state=seed, polish=polish)
+                model = FSAClassifier(a.k, random_state=seed, refinement=Refinement(exchange=exchange))
                 found.append(data.found(model.fit(source, data.y).get_support(indices=True)))
                 read.append(source.bytes_read / data.X.nbytes)
             print(
-                f"{polish:6s} {share:4.2f} found {np.mean(found):.3f} all {np.sum(np.equal(found, 1))}/{a.runs} reads {np.mean(read):.2f}"
+                f"{'exchanges' if exchange else 'refit':9s} {share:4.2f} found {np.mean(found):.3f} all {np.sum(np.equal(found, 1))}/{a.runs} reads {np.mean(read):.2f}"
             )
     path.unlink()

@@ -5,6 +5,7 @@ from .fsa.cross_validation import FSAClassifierCV, FSARegressorCV
 from .fsa.estimators import FSAClassifier, FSARegressor
 from .fsa.path import FSAPath
 from .fsa.ranker import FSARanker
+from .fsa.settings import Constraints, Refinement
 from .kernel_machines.estimators import SparseFourierClassifier, SparseFourierRegressor
 from .kernel_machines.features import SparseFourierFeatures
 from .metric_learning.cross_validation import SDistCV
@@ -45,6 +46,7 @@ from .stability import SelectionStability, selection_stability
 __all__ = [
     "FSACRF",
     "ChainLoss",
+    "Constraints",
     "CoxLoss",
     "ExponentialLoss",
     "FOBOSClassifier",
@@ -74,6 +76,7 @@ __all__ = [
     "QuantileLoss",
     "RDAClassifier",
     "RankBoost",
+    "Refinement",
     "SDist",
     "SDistCV",
     "Schedule",

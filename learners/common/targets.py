@@ -132,10 +132,13 @@ class SparseClassifierMixin(ClassifierMixin):
         -------
         ndarray of shape (n_samples,)
         """
-        return rowwise(self._labels, self.decision_function(X), dtype=self.classes_.dtype)
+        return rowwise(self.labels, self.decision_function(X), dtype=self.classes_.dtype)
 
-    def _labels(self, scores):
-        return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+    def labels(self, scores: np.ndarray) -> np.ndarray:
+        """Labels (n_samples,) of scores, one for each class or one alone."""
+        return self.classes_[
+            (scores > 0).ravel().astype(int) if scores.ndim == 1 or scores.shape[1] == 1 else scores.argmax(axis=1)
+        ]
 
     def predict_proba(self, X) -> np.ndarray:
         """Probabilities: of the model for logistic losses, a logistic squashing of the scores for others.

@@ -138,7 +138,7 @@ def row_length(X):
     return X
 
 
-def rescaled(design: Design, X, scaling: str) -> Design:
+def rescaled(design: Design, X, scaling: str = "none") -> Design:
     """The design with columns in other units: divided by their greatest absolute value, or by nothing ("none").
 
     All columns have one more factor in common, which makes their mean variance one: step sizes stay right.

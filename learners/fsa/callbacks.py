@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 
 from ..solvers.annealing import Annealed
-from .problem import FitProblem, Solution
+from .problem import FitProblem, Solution, fitted_attributes
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -27,9 +26,7 @@ class StepCallbacksMixin(CallbackSupportMixin):
     """Reports each step to the callbacks that were set."""
 
     @contextmanager
-    def _reported_steps(
-        self, problem: FitProblem, attributes: Callable[[FitProblem, Solution], dict[str, Any]]
-    ) -> Iterator[list[Callable[[int, Annealed], None]]]:
+    def _reported_steps(self, problem: FitProblem, piecewise: bool) -> Iterator[list[Callable[[int, Annealed], None]]]:
         """Functions to be called after each step; none without callbacks, whose contexts would only cost time."""
         if not getattr(self, "_skl_callbacks", None):
             yield []
@@ -41,8 +38,8 @@ class StepCallbacksMixin(CallbackSupportMixin):
         def report(_, state: Annealed) -> None:
             step = context.subcontext(task_name="step")
             step.call_on_fit_task_begin(**data)
-            so_far = Solution(state.kept, state.coef, state.intercept, state.design, 0, np.nan, np.nan, np.array(state.loss_curve))
-            step.call_on_fit_task_end(**data, reconstruction_attributes=lambda: attributes(problem, so_far))
+            so_far = Solution(state.kept, state.coef, state.intercept, state.design, 0, np.nan, np.array(state.loss_curve))
+            step.call_on_fit_task_end(**data, reconstruction_attributes=lambda: fitted_attributes(problem, so_far, piecewise))
 
         yield [report]
         context.call_on_fit_task_end(**data)

@@ -2,72 +2,44 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Callable
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import is_classifier
+from sklearn.metrics import check_scoring
 from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, check_cv
+from sklearn.utils import _safe_indexing
 
-from ..common.docstrings import fill_docstring
+from ..common.additive import AdditiveModel
 from ..common.validation import check_choice
-from .base import FSAEstimator
-from .constraints import constrained, without_names
-from .estimators import CLASSIFIER_TEXTS, REGRESSOR_TEXTS, FSAClassifier, FSARegressor
-from .parameters import check_parameters
-from .path import FSAPath, check_sizes
-from .path_solver import settings_of_size
-from .refinement import other_annealing_ridges, shrinks_while_annealing
-
-_SIZES = """sizes : array of int or "auto", default "auto"
-        Numbers of features to try; see :class:`FSAPath`."""
-
-_CHOICE = """
-    cv : int, splitter or None, default None
-        Folds: five by default.
-    scoring : str, function or None, default None
-        Any of scikit-learn's; {default_scoring} by default.
-    criterion : {"cv", "ebic"}, default "cv"
-        Cross-validation along one path per fold, or the extended Bayesian information criterion along a single path, which is
-        several times faster.
-    rule : {"best", "one_se"}, default "best"
-        The size of the best mean score, or the smallest within one standard error of it."""
-
-_ATTRIBUTES = """
-    n_features_ : int
-        The size chosen.
-    sizes_ : ndarray of shape (n_sizes,), int
-        The sizes tried, ascending.
-    cv_scores_ : ndarray of shape (n_folds, n_sizes)
-        With ``criterion="cv"``.
-    ebic_ : ndarray of shape (n_sizes,)
-        With ``criterion="ebic"``."""
+from ..designs.responses import PiecewiseLinear
+from ..model_selection.size import choose_size
+from ..objective.losses import Loss
+from ..objective.priors import Prior
+from ..solvers.schedules import Counts, Schedule
+from ..sources.matrix import OutOfCoreMatrix
+from .estimators import FSAClassifier, FSAEstimator, FSARegressor
+from .fit import anneals_with_ridge, solve_path
+from .path import check_sizes
+from .problem import FitProblem, Solution
+from .settings import Constraints, FitSettings, Refinement
+from .size_search import held_out
 
 
-class _SizeSearch(FSAEstimator):
+class _SizeChoice(FSAEstimator):
     """Choice of the size along paths, before the fit of the estimator that this is mixed into."""
 
-    _family: type[FSAEstimator]
+    sizes: Any
+    cv: Any
+    scoring: Any
+    criterion: str
+    rule: str
 
-    def __init__(
-        self,
-        sizes="auto",
-        *,
-        cv=None,
-        scoring=None,
-        criterion: str = "cv",
-        rule: str = "best",
-        **parameters: Any,
-    ):
-        super().__init__(None, **parameters)
-        del self.n_features_to_select  # chosen by ``fit``: no parameter of these estimators
-        self.sizes = sizes
-        self.cv = cv
-        self.scoring = scoring
-        self.criterion = criterion
-        self.rule = rule
-
-    def fit(self, X, y, sample_weight=None, groups=None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Choose the size, then select that many features of all rows and fit.
 
         Parameters
@@ -89,60 +61,63 @@ class _SizeSearch(FSAEstimator):
         ValueError
             What the estimators raise, and for sizes that are not positive integers.
         """
-        self._choose_size(X, y, sample_weight, groups)
-        return super().fit(X, y, sample_weight)  # type: ignore[misc]
-
-    def _choose_size(self, X, y, sample_weight, groups) -> None:
-        """Set ``n_features_`` and how it came about."""
         check_choice("criterion", self.criterion, ("cv", "ebic"))
         check_choice("rule", self.rule, ("best", "one_se"))
-        check_parameters(self)
-        self._annealing_ridge = None
-        problem = constrained(self, self._encode(X, y, sample_weight))  # all checks of the data
-        # Gaps are filled anew in each fold.
-        X = np.asarray(X, problem.X.dtype) if self.missing == "median" and isinstance(problem.X, np.ndarray) else problem.X
-        y = np.asarray(y)
-        own = self.get_params(deep=False)
-        model = self._family(**{name: own[name] for name in self._family._get_param_names() if name in own})
-        model.set_params(**without_names(problem))
+        settings = self.fit_settings()
+        problem = self.encode(X, y, sample_weight=sample_weight)
         if self.criterion == "ebic":
-            path = FSAPath(model, self.sizes).fit(X, y, sample_weight=sample_weight)
-            self.sizes_, self.ebic_, self.n_features_ = path.sizes_, path.ebic_, path.best_size_
-            return
-        splits = list(self._splitter(y, groups).split(X, y, groups))
-        self.sizes_ = check_sizes(self.sizes, problem.n_units, min(len(train) for train, _ in splits), problem.n_included)
+            self.sizes_ = check_sizes(self.sizes, problem.n_units, round(problem.n_rows), problem.n_included)
+            self.ebic_ = np.array([solution.ebic for solution in solve_path(problem, settings, self.sizes_)])
+            self.n_features_ = int(self.sizes_[np.argmin(self.ebic_)])
+        else:
+            settings = self._cross_validated(problem, settings, X, np.asarray(y), sample_weight, groups)
+        return self._solve(problem, replace(settings, size=min(self.n_features_, problem.n_units)))
 
-        def scores_of(ridge, known=None):
-            """Scores of all folds and sizes; beside ``known`` ones only where annealing has the ridge."""
-            scores = np.empty((len(splits), len(self.sizes_))) if known is None else known.copy()
-            shrunken = np.ones(scores.shape, bool) if known is None else own_ridge
-            found = np.zeros(scores.shape, bool)
-            for fold, (train, test) in enumerate(splits):
-                if not shrunken[fold].any():
-                    continue
-                on_train, on_test = {}, {}
-                if sample_weight is not None:
-                    weight = np.asarray(sample_weight)
-                    on_train, on_test = {"sample_weight": weight[train]}, {"sample_weight": weight[test]}
-                path = FSAPath(model, self.sizes_[shrunken[fold]])
-                path._annealing_ridge = ridge
-                path.fit(X[train], y[train], **on_train)
-                scores[fold, shrunken[fold]] = path.score_path(X[test], y[test], self.scoring, **on_test)
-                found[fold, shrunken[fold]] = path._shrunken
-            return scores, found
-
-        self.cv_scores_, own_ridge = scores_of(None)
-        at = _best(self.cv_scores_, self.rule)
-        # Other ridges of annealing where the best size has one.
-        if shrinks_while_annealing(problem, self._refinement, int(self.sizes_[at]), 1 + self._is_piecewise):
-            for ridge in other_annealing_ridges(problem):
-                scores, _ = scores_of(ridge, self.cv_scores_)
-                new = _best(scores, self.rule)
+    def _cross_validated(
+        self, problem: FitProblem, settings: FitSettings, X: Any, y: np.ndarray, sample_weight: Any, groups: Any
+    ) -> FitSettings:
+        """Set ``n_features_`` and how it came about; return the settings of the best fits."""
+        splits = list(self._splitter(y, groups).split(np.zeros((len(y), 1)), y, groups))
+        n_training = min(len(train) for train, _ in splits)
+        self.sizes_ = check_sizes(self.sizes, problem.n_units, n_training, problem.n_included)
+        score = self._score_of(problem, X, y, None if sample_weight is None else np.asarray(sample_weight))
+        self.cv_scores_ = held_out(problem, settings, splits, self.sizes_, score)
+        at = self._best(self.cv_scores_)
+        if anneals_with_ridge(problem, settings, int(self.sizes_[at])):  # other ridges of annealing, at the sizes that have one
+            own = np.array([anneals_with_ridge(problem.rows(splits[0][0]), settings, int(k)) for k in self.sizes_])
+            for ridge in other_annealing_ridges(problem) if own.any() else ():
+                tried, scores = replace(settings, annealing_ridge=ridge), self.cv_scores_.copy()
+                scores[:, own] = held_out(problem, tried, splits, self.sizes_[own], score)
+                new = self._best(scores)
                 if scores[:, new].mean() > self.cv_scores_[:, at].mean():
-                    at, self.cv_scores_, self._annealing_ridge = new, scores, ridge
+                    at, self.cv_scores_, settings = new, scores, tried
         self.n_features_ = int(self.sizes_[at])
+        return settings
 
-    def _splitter(self, y, groups):
+    def _best(self, scores: np.ndarray) -> int:
+        return choose_size(-scores, self.rule) or 0
+
+    def _score_of(
+        self, problem: FitProblem, X: Any, y: np.ndarray, weight: np.ndarray | None
+    ) -> Callable[[FitProblem, Solution, np.ndarray], float]:
+        """The score of the rows that are held out by a solution."""
+        scorer = check_scoring(self, self.scoring)
+        model = copy.copy(self)  # takes one solution after the other
+        rows_of = problem.X if isinstance(problem.X, OutOfCoreMatrix) else X
+
+        def score(part: FitProblem, solution: Solution, rows: np.ndarray) -> float:
+            model.take_solution(part, solution)
+            weighted = {} if weight is None else {"sample_weight": weight[rows]}
+            if self.scoring is None and is_classifier(
+                self
+            ):  # the rows are checked already, which takes longer than to predict them
+                labels = model.labels(AdditiveModel.from_estimator(model).scores(problem.X[rows]))  # type: ignore[attr-defined]
+                return float(np.average(labels == y[rows], weights=weighted.get("sample_weight")))
+            return scorer(model, _safe_indexing(rows_of, rows), y[rows], **weighted)
+
+        return score
+
+    def _splitter(self, y: np.ndarray, groups: Any) -> Any:
         """Folds; by groups of rows where these are given."""
         classification = is_classifier(self)
         if groups is None or not (self.cv is None or isinstance(self.cv, Integral)):
@@ -152,40 +127,50 @@ class _SizeSearch(FSAEstimator):
             raise ValueError(f"groups holds {n_folds} group of rows; expected at least two")
         return StratifiedGroupKFold(n_folds) if classification else GroupKFold(n_folds)
 
-    def _choice(self, problem, design):
-        k = min(self.n_features_, problem.n_units)
-        return k, settings_of_size(self, problem, design, k)
+
+def other_annealing_ridges(problem: FitProblem) -> tuple[float, ...]:
+    """Ridges of annealing beside the default to choose from by cross-validation."""
+    return (0.03,) if problem.loss.is_quadratic else (0.003, 0.03)
 
 
-def _best(scores: np.ndarray, rule: str) -> int:
-    """Position of the greatest mean over folds, or the first within one standard error of it."""
-    mean = scores.mean(axis=0)
-    best = int(np.argmax(mean))
-    if rule == "one_se" and len(scores) > 1:
-        best = int(np.argmax(mean >= mean[best] - scores[:, best].std(ddof=1) / np.sqrt(len(scores))))
-    return best
-
-
-@fill_docstring(size=_SIZES, choice=_CHOICE, default_scoring="accuracy", own_attributes=_ATTRIBUTES, **CLASSIFIER_TEXTS)
-class FSAClassifierCV(_SizeSearch, FSAClassifier):
+class FSAClassifierCV(_SizeChoice, FSAClassifier):
     """Classifier on features found by annealing ([1]_), their number by cross-validation or by an information criterion.
 
     Parameters
     ----------
-    {size}
-    {parameters}
-    {choice}
+    sizes : array of int or "auto", default "auto"
+        Numbers of features to try; see :class:`FSAPath`.
+    cv : int, splitter or None, default None
+        Folds: five by default.
+    scoring : str, function or None, default None
+        Any of scikit-learn's; accuracy by default.
+    criterion : {"cv", "ebic"}, default "cv"
+        Cross-validation along one path per fold, or the extended Bayesian information criterion along a single path, which is
+        several times faster.
+    rule : {"best", "one_se"}, default "best"
+        The size of the best mean score, or the smallest that is as good but for one standard error of their difference.
+    loss, response, constraints, prior, scaling, schedule, learning_rate, momentum, refinement
+        As in :class:`FSAClassifier`.
+    fit_intercept, warm_start, class_weight, random_state, n_jobs, verbose
+        As in :class:`FSAClassifier`.
 
     Attributes
     ----------
-    {own_attributes}
-    classes_ : ndarray of shape (n_classes,)
-        Labels in ascending order.
-    loss_ : Loss
-        The loss that was minimised.
-    {attributes}
+    n_features_ : int
+        The size chosen.
+    sizes_ : ndarray of shape (n_sizes,), int
+        The sizes tried, ascending.
+    cv_scores_ : ndarray of shape (n_folds, n_sizes)
+        With ``criterion="cv"``.
+    ebic_ : ndarray of shape (n_sizes,)
+        With ``criterion="ebic"``.
+    classes_, loss_, support_, coef_, intercept_, ridge_, refinement_
+        As in :class:`FSAClassifier`.
 
-    {references}
+    References
+    ----------
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer Vision and Big Data Learning",
+       IEEE Transactions on Pattern Analysis and Machine Intelligence 39 (2017).
 
     Examples
     --------
@@ -198,27 +183,93 @@ class FSAClassifierCV(_SizeSearch, FSAClassifier):
     array([3, 7])
     """
 
-    _family = FSAClassifier
+    def __init__(
+        self,
+        sizes: Any = "auto",
+        *,
+        cv: Any = None,
+        scoring: str | Callable | None = None,
+        criterion: str = "cv",
+        rule: str = "best",
+        loss: str | Loss = "auto",
+        response: str | PiecewiseLinear = "linear",
+        constraints: Constraints | None = None,
+        prior: Prior | None = None,
+        scaling: str = "standardize",
+        schedule: str | Schedule | Counts = "inverse",
+        learning_rate: float | str = "auto",
+        momentum: float | str = "auto",
+        refinement: str | Refinement | None = "auto",
+        fit_intercept: bool = True,
+        warm_start: bool = False,
+        class_weight: dict | str | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ):
+        super().__init__(
+            loss=loss,
+            response=response,
+            constraints=constraints,
+            prior=prior,
+            scaling=scaling,
+            schedule=schedule,
+            learning_rate=learning_rate,
+            momentum=momentum,
+            refinement=refinement,
+            fit_intercept=fit_intercept,
+            warm_start=warm_start,
+            class_weight=class_weight,
+            random_state=random_state,
+            n_jobs=n_jobs,
+            verbose=verbose,
+        )
+        del self.n_features_to_select  # chosen by ``fit``: no parameter of this estimator
+        self.sizes = sizes
+        self.cv = cv
+        self.scoring = scoring
+        self.criterion = criterion
+        self.rule = rule
 
 
-@fill_docstring(size=_SIZES, choice=_CHOICE, default_scoring="R^2", own_attributes=_ATTRIBUTES, **REGRESSOR_TEXTS)
-class FSARegressorCV(_SizeSearch, FSARegressor):
+class FSARegressorCV(_SizeChoice, FSARegressor):
     """Regression on features found by annealing ([1]_), their number by cross-validation or by an information criterion.
 
     Parameters
     ----------
-    {size}
-    {parameters}
-    {choice}
+    sizes : array of int or "auto", default "auto"
+        Numbers of features to try; see :class:`FSAPath`.
+    cv : int, splitter or None, default None
+        Folds: five by default.
+    scoring : str, function or None, default None
+        Any of scikit-learn's; R^2 by default.
+    criterion : {"cv", "ebic"}, default "cv"
+        Cross-validation along one path per fold, or the extended Bayesian information criterion along a single path, which is
+        several times faster.
+    rule : {"best", "one_se"}, default "best"
+        The size of the best mean score, or the smallest that is as good but for one standard error of their difference.
+    loss, response, constraints, prior, scaling, schedule, learning_rate, momentum, refinement
+        As in :class:`FSARegressor`.
+    fit_intercept, warm_start, random_state, n_jobs, verbose
+        As in :class:`FSARegressor`.
 
     Attributes
     ----------
-    {own_attributes}
-    loss_ : Loss
-        The loss that was minimised.
-    {attributes}
+    n_features_ : int
+        The size chosen.
+    sizes_ : ndarray of shape (n_sizes,), int
+        The sizes tried, ascending.
+    cv_scores_ : ndarray of shape (n_folds, n_sizes)
+        With ``criterion="cv"``.
+    ebic_ : ndarray of shape (n_sizes,)
+        With ``criterion="ebic"``.
+    loss_, support_, coef_, intercept_, ridge_, refinement_
+        As in :class:`FSARegressor`.
 
-    {references}
+    References
+    ----------
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer Vision and Big Data Learning",
+       IEEE Transactions on Pattern Analysis and Machine Intelligence 39 (2017).
 
     Examples
     --------
@@ -231,4 +282,48 @@ class FSARegressorCV(_SizeSearch, FSARegressor):
     array([3, 7])
     """
 
-    _family = FSARegressor
+    def __init__(
+        self,
+        sizes: Any = "auto",
+        *,
+        cv: Any = None,
+        scoring: str | Callable | None = None,
+        criterion: str = "cv",
+        rule: str = "best",
+        loss: str | Loss = "auto",
+        response: str | PiecewiseLinear = "linear",
+        constraints: Constraints | None = None,
+        prior: Prior | None = None,
+        scaling: str = "standardize",
+        schedule: str | Schedule | Counts = "inverse",
+        learning_rate: float | str = "auto",
+        momentum: float | str = "auto",
+        refinement: str | Refinement | None = "auto",
+        fit_intercept: bool = True,
+        warm_start: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ):
+        super().__init__(
+            loss=loss,
+            response=response,
+            constraints=constraints,
+            prior=prior,
+            scaling=scaling,
+            schedule=schedule,
+            learning_rate=learning_rate,
+            momentum=momentum,
+            refinement=refinement,
+            fit_intercept=fit_intercept,
+            warm_start=warm_start,
+            random_state=random_state,
+            n_jobs=n_jobs,
+            verbose=verbose,
+        )
+        del self.n_features_to_select  # chosen by ``fit``: no parameter of this estimator
+        self.sizes = sizes
+        self.cv = cv
+        self.scoring = scoring
+        self.criterion = criterion
+        self.rule = rule

@@ -2,57 +2,230 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import RegressorMixin
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils.validation import check_is_fitted
 
-from ..common.docstrings import fill_docstring
+from ..common.additive import AdditiveModel
 from ..common.targets import SparseClassifierMixin, scaled_targets
 from ..common.validation import check_sample_weight
-from ..objective.losses import regression_loss
-from .base import FSAEstimator
-from .callbacks import with_callbacks
-from .parameters import ATTRIBUTES, CLASS_WEIGHT, FIT_INTERCEPT, LAST, PARAMETERS, REFERENCES, SIZE
-from .problem import FitProblem
-
-CLASSIFIER_TEXTS = {
-    "parameters": PARAMETERS + FIT_INTERCEPT + LAST + CLASS_WEIGHT,
-    "losses": """"auto" (flipped_logistic for two classes, multinomial for more), "logistic", "flipped_logistic" (some labels may be
-        wrong), "huberised_hinge", "lorenz" (noisy labels), "multinomial", "squared" (on -1 / +1), or an object. With more than two
-        classes "logistic" means "multinomial", and any other loss of the margin acts on the differences of the classes' scores
-        (:class:`VapnikLoss`); one support serves all classes.""",
-    "n_bins": "6",
-    "mu": "100",
-    "momentum": "0",
-    "attributes": ATTRIBUTES,
-    "coef_shape": "(1, n_features) or (n_classes, n_features)",
-    "intercept_shape": "ndarray of shape (1,) or (n_classes,)",
-    "outputs": " or n_classes",
-    "references": REFERENCES,
-}
-REGRESSOR_TEXTS = CLASSIFIER_TEXTS | {
-    "parameters": PARAMETERS + FIT_INTERCEPT + LAST,
-    "losses": """"auto" is "squared", on targets of mean 0 and variance 1. "huber" (outliers count little) and "quantile" (the
-        median; ``QuantileLoss(0.9)`` for another) see targets of median 0 and robust scale 1 (1.4826 times the median absolute
-        deviation), "poisson" the counts themselves. With "cox" (survival times) ``y`` is a structured array of a boolean event
-        and a time, or two columns: the time, and 1 for an event or 0 where it is censored. Or an object.""",
-    "mu": "30",
-    "momentum": "0.9, and 0 for the quantile and Cox losses",
-    "coef_shape": "(n_features,) or (n_outputs, n_features)",
-    "intercept_shape": "float or ndarray of shape (n_outputs,)",
-    "outputs": " for one target",
-}
+from ..designs.factory import as_out_of_core
+from ..designs.responses import PiecewiseLinear
+from ..objective.losses import Loss, regression_loss
+from ..objective.priors import Prior
+from ..solvers.schedules import Counts, Schedule
+from ..sources.matrix import OutOfCoreMatrix
+from .callbacks import StepCallbacksMixin, with_callbacks
+from .fit import Start, solve
+from .problem import FitProblem, Solution, check_data, fitted_attributes
+from .settings import Constraints, FitSettings, Refinement
+from .size_search import decided
 
 
-@fill_docstring(size=SIZE, **CLASSIFIER_TEXTS)
+class FSAEstimator(StepCallbacksMixin, SelectorMixin, BaseEstimator):
+    """What the FSA estimators share: the fit, the fitted attributes, and scores.
+
+    All of them minimise, over the coefficients theta and the intercept,
+
+        mean loss + prior(theta) + ridge ||theta||^2   subject to exactly k features with theta_j != 0
+
+    by annealing: start with all features, alternate a gradient step with dropping the weakest on a schedule (Algorithm 1 of [1]_),
+    then refine what remains. Features are standardised inside; ``coef_`` is in the units of the raw columns.
+
+    Attributes
+    ----------
+    support_ : ndarray of shape (n_features,), bool
+        Selected columns.
+    coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
+        For linear responses; 0 where not selected. The first for regression with one target and for ranking, else (1, n_features)
+        for two classes and one row for each of several classes or targets.
+    intercept_ : float or ndarray of shape (n_outputs,)
+    ridge_ : float
+        Ridge of the fit.
+    refinement_ : str
+        What was done after annealing, what was decided, and by what.
+    alternatives_ : dict of int to list of (int, float)
+        For each selected column up to five that could take its place, and the share of the objective that this is predicted to
+        cost (below 0.05; negative where it would gain), least first; among the columns that were dropped late. Groups stand as
+        wholes, each by its first column. Empty along paths, out of core, and where the fit is too large for Newton's method.
+    knots_ : ndarray of shape (k, n_bins + 1)
+        For piecewise-linear responses: ascending knots of each selected column.
+    responses_ : ndarray of shape (k, n_bins + 1, n_outputs)
+        Values at the knots; the mean of each curve over the training rows is zero.
+    missing_responses_ : ndarray of shape (k, n_outputs)
+        Response to NaN; 0 where the column had none in training.
+    feature_importances_ : ndarray of shape (n_features,)
+        Root mean square of each feature's standardised coefficients; 0 where not selected.
+    loss_curve_ : ndarray of shape (n_iter_,)
+        Mean training loss before each step.
+    n_iter_ : int
+        Steps of annealing: with a refinement they end when k is reached.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Where X has column names.
+
+    References
+    ----------
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer Vision and Big Data Learning",
+       IEEE Transactions on Pattern Analysis and Machine Intelligence 39 (2017).
+    """
+
+    _tasks: tuple[str, ...] = ()
+    _mu: float = 100.0
+    _momentum: float = 0.0
+    _n_bins: int = 6
+
+    response: str | PiecewiseLinear
+    constraints: Constraints | None
+    warm_start: bool
+    support_: np.ndarray
+    intercept_: Any
+    _last: Start | None = None  # the last solution, with ``warm_start``
+    loss_: Loss
+
+    def encode(self, X: Any, y: Any = None, **data: Any) -> FitProblem:
+        """Check the data, encode the targets, and set what is known before the fit; the arguments are those of ``fit``."""
+        raise NotImplementedError
+
+    def fit_settings(self) -> FitSettings:
+        """The parameters, checked.
+
+        Raises
+        ------
+        ValueError
+            Naming the parameter, its value and what was expected.
+        """
+        return FitSettings.of(self.get_params(deep=False), self._tasks, self._mu, self._momentum, self._n_bins, type(self).__name__)
+
+    def _problem(self, X: Any, y: np.ndarray, loss: Loss, weight: np.ndarray, **facts: Any) -> FitProblem:
+        """The problem under the constraints."""
+        self.loss_ = loss
+        problem = FitProblem(X, y, loss, weight, names=getattr(self, "feature_names_in_", None), **facts)
+        return problem if self.constraints is None else problem.constrained(self.constraints, self._is_piecewise)
+
+    def _solve(self, problem: FitProblem, settings: FitSettings) -> Self:
+        """Decide what is left to the data, anneal, refine, and take the solution."""
+        settings, why = decided(problem, settings) if settings.leaves_decisions else (settings, "")
+        with self._reported_steps(problem, self._is_piecewise) as reports:
+            solution = solve(problem, settings, start=self._last if self.warm_start else None, callbacks=reports)
+        self.take_solution(problem, replace(solution, how=why + solution.how) if why else solution)
+        if self.warm_start:
+            self._last = solution.kept, solution.coef, solution.intercept
+        return self
+
+    def take_solution(self, problem: FitProblem, solution: Solution) -> Self:
+        """Set the fitted attributes of a solution."""
+        for name, value in fitted_attributes(problem, solution, self._is_piecewise).items():
+            setattr(self, name, value)
+        return self
+
+    # -- what scikit-learn asks -----------------------------------------------------------------------------------------
+
+    @property
+    def _is_piecewise(self) -> bool:
+        return not (isinstance(self.response, str) and self.response == "linear")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = not self._is_piecewise
+        tags.input_tags.allow_nan = self._is_piecewise
+        tags.target_tags.required = True
+        return tags
+
+    def _get_support_mask(self) -> np.ndarray:
+        check_is_fitted(self)
+        return self.support_
+
+    def transform(self, X: Any) -> Any:
+        """Return the selected columns.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data out of core of shape (n_samples, n_features)
+            Out of core the selected columns alone are read, on Dask lazily.
+
+        Returns
+        -------
+        array or sparse matrix of shape (n_samples, k)
+        """
+        source = as_out_of_core(X)
+        if source is None:
+            return super().transform(X)
+        check_is_fitted(self)
+        return check_data(self, source, piecewise=self._is_piecewise, reset=False).chosen(np.flatnonzero(self.support_))
+
+    def _scores(self, X: Any) -> np.ndarray:
+        """Scores (n_samples, n_outputs) of raw rows."""
+        check_is_fitted(self)
+        X = check_data(self, X, piecewise=self._is_piecewise, reset=False)
+        model = AdditiveModel.from_estimator(self)
+        if isinstance(X, OutOfCoreMatrix):
+            return X.scores(model.scores_of_selected, model.selected, np.size(self.intercept_))
+        return model.scores(X)
+
+
 class FSAClassifier(SparseClassifierMixin, FSAEstimator):
-    """Classifier on exactly k features, found by annealing (Algorithm 1 of Barbu et al. (2017) [1]_).
+    """Classifier on exactly k features, found by feature selection with annealing (Algorithm 1 of [1]_).
+
+    Minimises mean loss + prior(theta) + ridge ||theta||^2 subject to k features with theta_j != 0.
 
     Parameters
     ----------
-    {size}
-    {parameters}
+    n_features_to_select : int, float or "auto", default 10
+        k: how many features are selected, or which fraction of them, in (0, 1]; of groups where the constraints have them. More
+        than there are keeps all, with a warning. "auto": the size of the least extended Bayesian information criterion along one
+        path; where the rows support fewer than ten coefficients, that of the least loss in five folds. "auto" may select none.
+    loss : str or Loss, default "auto"
+        With more than two classes a loss of the margin acts on the differences of the classes' scores; one support serves all.
+
+        * "auto": "flipped_logistic" for two classes, "multinomial" for more;
+        * "logistic": eq. (5) of [2]_; with more than two classes the multinomial loss;
+        * "flipped_logistic": logistic, of labels of which a small share may be wrong;
+        * "huberised_hinge": the smooth hinge of a support vector machine, eq. (8) of [2]_;
+        * "lorenz": bounded influence, for noisy labels, eq. (8) of [1]_;
+        * "multinomial": of several classes;
+        * "squared": on labels -1 and +1;
+        * a :class:`Loss`.
+    response : {"linear", "piecewise"} or PiecewiseLinear, default "linear"
+        Whether a feature acts through a coefficient or through a piecewise-linear function of its value ([2]_, section 4.1).
+        "piecewise" is ``PiecewiseLinear(n_bins=6)``; it accepts NaN, which has a response of its own.
+    constraints : Constraints or None, default None
+        Groups of columns, columns that stay or may not come, bounds of coefficients.
+    prior : Prior or None, default None
+        Shrinkage and smoothness of the responses, in annealing and in the fit.
+    scaling : {"standardize", "none"}, default "standardize"
+        Units in which features compete: columns of variance one, or as they are: then large columns win. The ridge of the fit acts
+        in the raw units of a sparse matrix, where rare words would dominate.
+    schedule : str, Schedule or function, default "inverse"
+        How many features are left after each step.
+
+        * "inverse": eq. (3) of [1]_; "inverse_arxiv": eq. (3) of [2]_; "exponential"; "linear"; each with mu = 100 and 100 steps;
+        * ``Schedule("inverse", mu=..., n_steps=...)``: the greater mu, the sooner features are dropped;
+        * a function of (n_features, k, n_steps) that gives the numbers, never rising, the last one k.
+    learning_rate : float or "auto", default "auto"
+        Step size > 0 on standardised columns and mean gradients. "auto" is that of the loss (``default_step_size``), or one over
+        the Lipschitz constant of the gradient, by power iteration on the columns that remain.
+    momentum : float or "auto", default "auto"
+        In [0, 1): part of the last step that is added to each step; it is dropped with the features. "auto" is 0.
+    refinement : "auto", None or Refinement, default "auto"
+        What follows annealing. None is the paper's algorithm: nothing. "auto" is ``Refinement()``: exchanges of features where the
+        rows can tell supports apart, a longer search where labels look noisy, and a fit with a ridge that the data choose.
+    fit_intercept : bool, default True
+        Whether the scores have a constant; it is neither dropped nor shrunk.
+    warm_start : bool, default False
+        Start the next call of ``fit`` from the coefficients of the last one, where its shapes agree.
+    class_weight : dict, "balanced" or None, default None
+        Factor of the weights of each class's rows; "balanced" gives all classes the same total weight.
+    random_state : int, RandomState or None, default None
+        Which rows are read of data that are subsampled (see :func:`on_disk`, :func:`on_dask`). All else is deterministic.
+    n_jobs : int or None, default None
+        Threads, -1 for all; None is one. The result does not depend on it.
+    verbose : bool, default False
+        Show a progress bar.
 
     Attributes
     ----------
@@ -60,9 +233,15 @@ class FSAClassifier(SparseClassifierMixin, FSAEstimator):
         Labels in ascending order.
     loss_ : Loss
         The loss that was minimised.
-    {attributes}
+    support_, coef_, intercept_, ridge_, refinement_, alternatives_
+        And the others that all FSA estimators have: see `FSAEstimator`.
 
-    {references}
+    References
+    ----------
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer Vision and Big Data Learning",
+       IEEE Transactions on Pattern Analysis and Machine Intelligence 39 (2017).
+    .. [2] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression, Classification and Ranking",
+       arXiv:1310.2880v2 (2014).
 
     Examples
     --------
@@ -74,14 +253,47 @@ class FSAClassifier(SparseClassifierMixin, FSAEstimator):
     array([3, 7])
     """
 
-    _losses = ("auto", "logistic", "flipped_logistic", "huberised_hinge", "lorenz", "multinomial", "squared")
+    _tasks = ("binary", "multiclass")
 
-    def __init__(self, *args: Any, class_weight=None, **parameters: Any):
-        super().__init__(*args, **parameters)
+    def __init__(
+        self,
+        n_features_to_select: int | float | str = 10,
+        *,
+        loss: str | Loss = "auto",
+        response: str | PiecewiseLinear = "linear",
+        constraints: Constraints | None = None,
+        prior: Prior | None = None,
+        scaling: str = "standardize",
+        schedule: str | Schedule | Counts = "inverse",
+        learning_rate: float | str = "auto",
+        momentum: float | str = "auto",
+        refinement: str | Refinement | None = "auto",
+        fit_intercept: bool = True,
+        warm_start: bool = False,
+        class_weight: dict | str | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ):
+        self.n_features_to_select = n_features_to_select
+        self.loss = loss
+        self.response = response
+        self.constraints = constraints
+        self.prior = prior
+        self.scaling = scaling
+        self.schedule = schedule
+        self.learning_rate = learning_rate
+        self.momentum = momentum
+        self.refinement = refinement
+        self.fit_intercept = fit_intercept
+        self.warm_start = warm_start
         self.class_weight = class_weight
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X, y, sample_weight=None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Select features and fit.
 
         Parameters
@@ -101,30 +313,54 @@ class FSAClassifier(SparseClassifierMixin, FSAEstimator):
         ValueError
             One class only, NaN with linear responses, a parameter out of range.
         """
-        return self._fit(X, y, sample_weight=sample_weight)
+        settings = self.fit_settings()
+        return self._solve(self.encode(X, y, sample_weight=sample_weight), settings)
 
-    def _encode(self, X, y=None, sample_weight=None) -> FitProblem:
-        X, y = self._validate(X, y)
-        targets, self.loss_, weight = self._encode_labels(y, self.loss, sample_weight, X.shape[0])
-        return FitProblem(X, targets, self.loss_, weight, self._groups(X.shape[1]), classification=True)
+    def encode(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> FitProblem:
+        X, y = check_data(self, X, y, piecewise=self._is_piecewise)
+        targets, loss, weight = self._encode_labels(y, self.loss, sample_weight, X.shape[0])
+        return self._problem(X, targets, loss, weight, classification=True)
 
 
-@fill_docstring(size=SIZE, **REGRESSOR_TEXTS)
 class FSARegressor(RegressorMixin, FSAEstimator):
     """Regression on exactly k features, found by annealing (Algorithm 1 of [1]_); several outputs share one support.
 
+    Minimises mean loss + prior(theta) + ridge ||theta||^2 subject to k features with theta_j != 0.
+
     Parameters
     ----------
-    {size}
-    {parameters}
+    n_features_to_select : int, float or "auto", default 10
+        As in :class:`FSAClassifier`; "auto" asks five folds where the rows support fewer than 30 coefficients.
+    loss : str or Loss, default "auto"
+        * "auto", "squared": on targets of mean 0 and variance 1;
+        * "huber" (outliers count little), "quantile" (the median; ``QuantileLoss(0.9)`` for another): on targets of median 0 and
+          robust scale 1 (1.4826 times the median absolute deviation);
+        * "poisson": counts;
+        * "cox": survival times; ``y`` is a structured array of a boolean event and a time, or two columns: the time, and 1 for an
+          event or 0 where it is censored;
+        * a :class:`Loss`.
+    response, constraints, prior, scaling
+        As in :class:`FSAClassifier`.
+    schedule : str, Schedule or function, default "inverse"
+        As in :class:`FSAClassifier`; a name has mu = 30.
+    learning_rate : float or "auto", default "auto"
+        As in :class:`FSAClassifier`.
+    momentum : float or "auto", default "auto"
+        As in :class:`FSAClassifier`; "auto" is 0.9, and 0 for the quantile and Cox losses.
+    refinement, fit_intercept, warm_start, random_state, n_jobs, verbose
+        As in :class:`FSAClassifier`.
 
     Attributes
     ----------
     loss_ : Loss
         The loss that was minimised.
-    {attributes}
+    support_, coef_, intercept_, ridge_, refinement_, alternatives_
+        And the others that all FSA estimators have: see `FSAEstimator`.
 
-    {references}
+    References
+    ----------
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer Vision and Big Data Learning",
+       IEEE Transactions on Pattern Analysis and Machine Intelligence 39 (2017).
 
     Examples
     --------
@@ -135,12 +371,47 @@ class FSARegressor(RegressorMixin, FSAEstimator):
     array([4, 9])
     """
 
-    _losses = ("auto", "squared", "huber", "quantile", "poisson", "cox")
+    _tasks = ("regression",)
     _mu = 30.0
     _momentum = 0.9
 
+    def __init__(
+        self,
+        n_features_to_select: int | float | str = 10,
+        *,
+        loss: str | Loss = "auto",
+        response: str | PiecewiseLinear = "linear",
+        constraints: Constraints | None = None,
+        prior: Prior | None = None,
+        scaling: str = "standardize",
+        schedule: str | Schedule | Counts = "inverse",
+        learning_rate: float | str = "auto",
+        momentum: float | str = "auto",
+        refinement: str | Refinement | None = "auto",
+        fit_intercept: bool = True,
+        warm_start: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ):
+        self.n_features_to_select = n_features_to_select
+        self.loss = loss
+        self.response = response
+        self.constraints = constraints
+        self.prior = prior
+        self.scaling = scaling
+        self.schedule = schedule
+        self.learning_rate = learning_rate
+        self.momentum = momentum
+        self.refinement = refinement
+        self.fit_intercept = fit_intercept
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
     @with_callbacks
-    def fit(self, X, y, sample_weight=None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Select features and fit.
 
         Parameters
@@ -159,16 +430,17 @@ class FSARegressor(RegressorMixin, FSAEstimator):
         ValueError
             NaN with linear responses, a parameter out of range.
         """
-        return self._fit(X, y, sample_weight=sample_weight)
+        settings = self.fit_settings()
+        return self._solve(self.encode(X, y, sample_weight=sample_weight), settings)
 
-    def _encode(self, X, y=None, sample_weight=None) -> FitProblem:
-        self.loss_ = regression_loss("squared" if isinstance(self.loss, str) and self.loss == "auto" else self.loss)
-        X, y = self._validate(X, self.loss_.encode_targets(y), multi_output=True, y_numeric=True)
+    def encode(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> FitProblem:
+        loss = regression_loss("squared" if isinstance(self.loss, str) and self.loss == "auto" else self.loss)
+        X, y = check_data(self, X, loss.encode_targets(y), piecewise=self._is_piecewise, multi_output=True, y_numeric=True)
         weight = check_sample_weight(sample_weight, len(y))
-        targets, shift, scale = scaled_targets(y, weight / max(weight.sum(), 1e-300), self.loss_.target_scaling)
-        return FitProblem(X, targets, self.loss_, weight, self._groups(X.shape[1]), shift=shift, scale=scale, flat=y.ndim == 1)
+        targets, shift, scale = scaled_targets(y, weight / max(weight.sum(), 1e-300), loss.target_scaling)
+        return self._problem(X, targets, loss, weight, shift=shift, scale=scale, flat=y.ndim == 1)
 
-    def predict(self, X) -> np.ndarray:
+    def predict(self, X: Any) -> np.ndarray:
         """Predict.
 
         Parameters
@@ -180,11 +452,10 @@ class FSARegressor(RegressorMixin, FSAEstimator):
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
             Shaped like the ``y`` of :meth:`fit`. With the Poisson loss the mean, with Cox's the logarithm of the relative hazard.
         """
-        scores = self._scores(X)
-        predicted = self.loss_.inverse_link(scores)
-        return predicted[:, 0] if self._flat else predicted
+        predicted = self.loss_.inverse_link(self._scores(X))
+        return predicted[:, 0] if np.ndim(self.intercept_) == 0 else predicted
 
-    def score(self, X, y, sample_weight=None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R^2; with the Poisson loss the explained share of the deviance, with Cox's the index of concordance.
 
         Parameters
@@ -199,10 +470,9 @@ class FSARegressor(RegressorMixin, FSAEstimator):
         float
             The greater the better.
         """
-        predicted = self.predict(X)
-        return self.loss_.quality(y, predicted, sample_weight)
+        return self.loss_.quality(y, self.predict(X), sample_weight)
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags

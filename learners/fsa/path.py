@@ -4,37 +4,35 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import Self
+from dataclasses import replace
+from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.metrics import check_scoring
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
-from ..common.additive import AdditiveModel
-from ..common.validation import is_size
-from ..designs.factory import as_out_of_core
 from ..model_selection.size import default_sizes
-from .base import FSAEstimator
-from .constraints import constrained
-from .parameters import check_parameters
-from .problem import FitProblem, Solution
-from .refinement import shrinks_while_annealing
+from ..solvers.annealing import Annealed
+from .estimators import FSAEstimator
+from .fit import solve_path
 
 
 class FSAPath(MetaEstimatorMixin, BaseEstimator):
     """The models of many sizes from one annealing run.
 
     Annealing passes through every size on its way down, so a path costs little more than one fit. At each size in ``sizes`` the
-    remaining features are refitted; with the estimator's ``polish="swap"`` also exchanged with others that were dropped late.
+    remaining features are refitted; with ``Refinement(exchange=True)`` also exchanged with others that were dropped late.
 
     Parameters
     ----------
     estimator : FSAClassifier, FSARegressor or FSARanker
         Its ``n_features_to_select`` is not used.
     sizes : array of int or "auto", default "auto"
-        Numbers of features (of groups, where the estimator has them), each at least 1. "auto": every one up to 8, then in steps of
-        about a fifth, up to a third of the rows and at most 300.
+        Numbers of features (of groups, where the constraints have them); 0 is the best constant. "auto": every one up to 8, then
+        in steps of about a fifth, up to a third of the rows and at most 300.
+    exchange : bool, default False
+        Exchange features at each size as a fit of that size alone does, where that takes some ten milliseconds.
     trajectory : bool, default False
         Keep the coefficients of every step, for ``plot_path``.
 
@@ -75,15 +73,13 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
     3
     """
 
-    _annealing_ridge: float | None = None
-    _exchanges: bool = False  # as single fits make them, where that is cheap
-
-    def __init__(self, estimator: FSAEstimator, sizes="auto", *, trajectory: bool = False):
+    def __init__(self, estimator: FSAEstimator, sizes: Any = "auto", *, exchange: bool = False, trajectory: bool = False):
         self.estimator = estimator
         self.sizes = sizes
+        self.exchange = exchange
         self.trajectory = trajectory
 
-    def fit(self, X, y=None, **fit_params) -> Self:
+    def fit(self, X: Any, y: Any = None, **fit_params: Any) -> Self:
         """Solve the path.
 
         Parameters
@@ -101,22 +97,20 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            What the estimator raises, and for sizes that are not positive integers.
+            What the estimator raises, and for sizes that are no integers >= 0.
         """
         if not isinstance(self.estimator, FSAEstimator):
             raise ValueError(f"estimator={self.estimator!r} is not valid; expected FSAClassifier, FSARegressor or FSARanker")
         model = clone(self.estimator)
-        model._annealing_ridge, model._path_exchanges = self._annealing_ridge, self._exchanges
-        check_parameters(model)
-        problem = constrained(model, model._encode(X, y, **fit_params))
+        settings = replace(model.fit_settings(), exchange_along_path=self.exchange)
+        problem = model.encode(X, y, **fit_params)
         self.sizes_ = check_sizes(self.sizes, problem.n_units, round(problem.n_rows), problem.n_included)
         self.trajectory_: list[tuple[np.ndarray, np.ndarray]] = []
 
-        def record(step, state):
+        def record(step: int, state: Annealed) -> None:
             self.trajectory_.append((state.kept.copy(), state.coef.copy()))
 
-        solutions = model._fit_path(problem, self.sizes_, [record] if self.trajectory else [])
-        self._shrunken = np.array([shrinks_while_annealing(problem, model._refinement, s.size, s.design.width) for s in solutions])
+        solutions = solve_path(problem, settings, self.sizes_, callbacks=[record] if self.trajectory else [])
         self.n_features_in_ = problem.X.shape[1]
         if hasattr(model, "feature_names_in_"):
             self.feature_names_in_ = model.feature_names_in_
@@ -128,7 +122,8 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
         self._models = []
         for row, solution in zip(self.supports_, solutions):
             row[problem.columns(solution.kept)] = True
-            self._models.append(_fitted(model, problem, solution))
+            fitted = copy.copy(model).set_params(n_features_to_select=max(solution.size, 1))
+            self._models.append(fitted.take_solution(problem, solution))
         return self
 
     def get_estimator(self, k: int) -> FSAEstimator:
@@ -154,7 +149,7 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
             raise ValueError(f"k={k!r} is not on the path; expected one of {self.sizes_.tolist()}")
         return self._models[where[0]]
 
-    def score_path(self, X, y, scoring: str | Callable | None = None, **score_params) -> np.ndarray:
+    def score_path(self, X: Any, y: Any, scoring: str | Callable | None = None, **score_params: Any) -> np.ndarray:
         """Score the models of all sizes on other data.
 
         Parameters
@@ -171,42 +166,21 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
         ndarray of shape (n_sizes,)
         """
         check_is_fitted(self, "sizes_")
-        plain = scoring is None and is_classifier(self.estimator) and score_params.keys() <= {"sample_weight"}
-        if plain and as_out_of_core(X) is None:
-            return self._accuracies(X, y, **score_params)
         scorer = check_scoring(self.estimator, scoring)
         return np.array([scorer(model, X, y, **score_params) for model in self._models])
 
-    def _accuracies(self, X, y, sample_weight=None) -> np.ndarray:
-        """Accuracies of all sizes: the rows are checked once, which takes longer than to predict them."""
-        X, y = self._models[0]._validate(X, reset=False), column_or_1d(y)
-        check_consistent_length(X, y, sample_weight)
-        found = []
-        for model in self._models:
-            labels = model._labels(model._decisions(AdditiveModel.from_estimator(model).scores(X)))
-            found.append(np.average(labels == y, weights=sample_weight))
-        return np.array(found)
 
-
-def _fitted(model: FSAEstimator, problem: FitProblem, solution: Solution) -> FSAEstimator:
-    new = copy.copy(model)
-    new.n_features_to_select = solution.size
-    for name, value in model._attributes(problem, solution).items():
-        setattr(new, name, value)
-    return new
-
-
-def check_sizes(sizes, n_units: int, n_samples: int, n_included: int = 0) -> np.ndarray:
+def check_sizes(sizes: Any, n_units: int, n_samples: int, n_included: int = 0) -> np.ndarray:
     """Ascending different sizes, at most ``n_units`` and at least ``n_included``; see :class:`FSAPath`.
 
     Raises
     ------
     ValueError
-        If one of them is not a positive integer.
+        If one of them is no integer >= 0.
     """
     if isinstance(sizes, str) and sizes == "auto":
         return np.unique(np.clip(default_sizes(n_units, n_samples), n_included, None))
     values = np.asarray(sizes)
-    if values.ndim != 1 or not len(values) or values.dtype.kind not in "iu" or not all(is_size(int(v)) for v in values):
-        raise ValueError(f"sizes={sizes!r} is not valid; expected 'auto' or positive integers")
-    return np.unique(np.clip(values, n_included, n_units))
+    if values.ndim != 1 or not len(values) or values.dtype.kind not in "iu" or (values < 0).any():
+        raise ValueError(f"sizes={sizes!r} is not valid; expected 'auto' or integers >= 0")
+    return np.unique(np.where(values > 0, np.clip(values, n_included, n_units), 0))

@@ -1,16 +1,36 @@
-"""What passes between the stages of ``fit``: the problem, its solution, and the attributes that the estimators get from them."""
+"""What one call of ``fit`` has to solve, what solves it, and the fitted attributes that the estimators get from both."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import validate_data
 
+from ..common.columns import column_position, included_and_excluded
+from ..common.targets import group_codes
 from ..designs.base import Design
+from ..designs.factory import as_out_of_core, local
 from ..objective.losses import Loss
 from ..solvers.annealing import strengths
+from ..sources.matrix import OutOfCoreMatrix
+from .settings import Constraints
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Bounds (n_features,) of the coefficients of raw columns."""
+
+    lower: np.ndarray
+    upper: np.ndarray
+
+    def of(self, kept: np.ndarray, design: Design, scale: float) -> tuple[np.ndarray, np.ndarray]:
+        """Bounds (k, 1, 1) of the standardised coefficients of the features ``kept`` of a design that holds these alone."""
+        unit = np.where(design.inv > 0, design.inv, 1.0) * scale
+        return (self.lower[kept] / unit)[:, None, None], (self.upper[kept] / unit)[:, None, None]
 
 
 @dataclass
@@ -25,13 +45,15 @@ class FitProblem:
     loss : Loss
     weight : ndarray of shape (n_samples,)
         Weights as given: a row of weight two counts as two rows.
-    groups : ndarray of shape (n_features,), int, or None
-        Number of each column's group.
     shift, scale : ndarray of shape (n_outputs,) or float
         Scores times ``scale`` plus ``shift`` are in the units of the user's targets.
     flat : bool
         Whether the user's targets were 1-D, so that ``coef_`` is too.
     classification : bool
+    names : ndarray of shape (n_features,) or None
+        Of the columns.
+    groups : ndarray of shape (n_features,), int, or None
+        Number of each feature's group.
     allowed : ndarray of int or None
         Columns that may be selected; None are all. Features are numbered among these.
     included : ndarray of shape (n_features,), bool, or None
@@ -44,16 +66,17 @@ class FitProblem:
     y: np.ndarray
     loss: Loss
     weight: np.ndarray
-    groups: np.ndarray | None = None
     shift: np.ndarray | float = 0.0
     scale: np.ndarray | float = 1.0
     flat: bool = False
     classification: bool = False
+    names: np.ndarray | None = None
+    groups: np.ndarray | None = None
     allowed: np.ndarray | None = None
     included: np.ndarray | None = None
-    bounds: Any = None
+    bounds: Bounds | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not self.weight.sum() > 0:
             raise ValueError("sample_weight is zero everywhere; expected at least one row with a positive weight")
 
@@ -68,13 +91,19 @@ class FitProblem:
         return float(self.weight.sum())
 
     @property
+    def n_copies(self) -> float:
+        """Rows, each as often as its weight; of weights that are all below one, which count no copies, the effective number."""
+        return self.n_rows if self.weight.max() >= 1.0 else float(1.0 / np.sum(self.sample_weight**2))
+
+    @property
     def n_features(self) -> int:
         """Columns that may be selected."""
         return self.X.shape[1] if self.allowed is None else len(self.allowed)
 
-    def columns(self, kept: np.ndarray) -> np.ndarray:
-        """Columns of X behind features."""
-        return kept if self.allowed is None else self.allowed[kept]
+    @property
+    def n_units(self) -> int:
+        """Features to select from; groups of them, where there are any."""
+        return self.n_features if self.groups is None else int(self.groups.max()) + 1
 
     @property
     def n_included(self) -> int:
@@ -84,14 +113,80 @@ class FitProblem:
         return int(self.included.sum()) if self.groups is None else len(np.unique(self.groups[self.included]))
 
     @property
-    def n_units(self) -> int:
-        """Features to select from; groups of them, where there are any."""
-        return self.n_features if self.groups is None else int(self.groups.max()) + 1
+    def supported_coefficients(self) -> float:
+        """How many coefficients the rows can tell apart, by rules of thumb: beyond, a lower training loss says little.
+
+        Ten rows of the rarest class for each coefficient (P. Peduzzi et al., Journal of Clinical Epidemiology 49, 1996), or five
+        rows where the targets are numbers.
+        """
+        if not self.classification:
+            return self.loss.n_informative(self.y, self.weight) / 5.0
+        counts = self.weight @ (self.y > 0)
+        return float(min(counts.min(), self.n_rows - counts.max())) / 10.0
+
+    def columns(self, kept: np.ndarray) -> np.ndarray:
+        """Columns of X behind features."""
+        return kept if self.allowed is None else self.allowed[kept]
+
+    def rows(self, which: np.ndarray) -> Self:
+        """The problem of some rows."""
+        return replace(self, X=self.X[which], y=self.y[which], weight=self.weight[which])
+
+    def constrained(self, constraints: Constraints, piecewise: bool) -> Self:
+        """The problem under constraints.
+
+        Raises
+        ------
+        ValueError
+            For columns that are not there, that are both in and out, and for bounds that cannot be met.
+        """
+        c, n = constraints, self.X.shape[1]
+        groups = group_codes(c.groups, n)
+        included, excluded = included_and_excluded(c.include, c.exclude, n, self.names)
+        bounds = None if c.bounds is None else _bounds(c.bounds, n, self.names)
+        if bounds is not None and (piecewise or self.y.shape[1] > 1):
+            raise ValueError(
+                f"bounds={c.bounds!r} is not valid here; expected None with several outputs or piecewise-linear responses"
+            )
+        allowed = None
+        if excluded.any():
+            allowed = np.flatnonzero(~excluded)
+            included = included[allowed]
+            bounds = None if bounds is None else Bounds(bounds.lower[allowed], bounds.upper[allowed])
+            groups = None if groups is None else np.unique(groups[allowed], return_inverse=True)[1]
+        return replace(self, groups=groups, allowed=allowed, included=included if included.any() else None, bounds=bounds)
+
+
+def _bounds(bounds: Any, n_features: int, names: np.ndarray | None) -> Bounds:
+    """Bounds as one pair for all, a pair per column, or pairs of some columns."""
+    lower, upper = np.full(n_features, -np.inf), np.full(n_features, np.inf)
+    if isinstance(bounds, dict):
+        pairs = {column_position("bounds", column, n_features, names): pair for column, pair in bounds.items()}
+    elif np.shape(bounds) == (n_features, 2) and n_features != 1:
+        pairs = dict(enumerate(bounds))
+    else:
+        lower[:], upper[:] = _pair(bounds)
+        pairs = {}
+    for column, pair in pairs.items():
+        lower[column], upper[column] = _pair(pair)
+    return Bounds(lower, upper)
+
+
+def _pair(pair: Any) -> tuple[float, float]:
+    try:
+        low, high = (np.inf * sign if end is None else float(end) for end, sign in zip(pair, (-1, 1), strict=True))
+    except (TypeError, ValueError):
+        low = high = np.nan
+    if not low <= 0 <= high:
+        raise ValueError(
+            f"bounds: {pair!r} is not valid; expected (least, greatest) with least <= 0 <= greatest, None for no bound"
+        )
+    return low, high
 
 
 @dataclass
 class Solution:
-    """A model of one size: the selected columns (ascending), their standardised coefficients and what they reach."""
+    """A model of one size: the selected features (ascending), their standardised coefficients and what they reach."""
 
     kept: np.ndarray
     coef: np.ndarray
@@ -99,10 +194,17 @@ class Solution:
     design: Design
     size: int
     value: float
-    ebic: float
     loss_curve: np.ndarray
-    alpha: float = 0.0
+    ebic: float = np.nan
+    ridge: float = 0.0
+    few_rows: bool = False
+    how: str = ""
     alternatives: dict[int, list[tuple[int, float]]] = field(default_factory=dict)
+
+    def scores(self, problem: FitProblem, rows: np.ndarray) -> np.ndarray:
+        """Scores of rows of X with linear responses."""
+        raw, offset = self.design.unstandardise(self.coef, self.intercept)
+        return problem.X[rows][:, problem.columns(self.kept)] @ raw[:, 0] + offset
 
 
 def fitted_attributes(problem: FitProblem, solution: Solution, piecewise: bool) -> dict[str, Any]:
@@ -115,31 +217,89 @@ def fitted_attributes(problem: FitProblem, solution: Solution, piecewise: bool) 
     support[kept] = True
     importance = np.zeros(m)
     importance[kept] = strengths(solution.coef)
-    found = {
+    columns = np.arange(problem.n_features) if problem.allowed is None else problem.allowed
+    attributes = {
         "support_": support,
         "feature_importances_": importance,
-        "alpha_": solution.alpha,
+        "ridge_": solution.ridge,
+        "refinement_": solution.how,
         "alternatives_": {
-            int(problem.columns(np.array(i))): [(int(problem.columns(np.array(j))), share) for j, share in others]
-            for i, others in solution.alternatives.items()
+            int(columns[i]): [(int(columns[j]), share) for j, share in others] for i, others in solution.alternatives.items()
         },
         "intercept_": offset[0] if problem.flat else offset,
         "loss_curve_": solution.loss_curve,
         "n_iter_": len(solution.loss_curve),
-        "_flat": problem.flat,
     }
-    if piecewise:
-        found["knots_"] = design.knots  # type: ignore[attr-defined]
-        # The hat functions add up to one, so a curve's level is free: its mean over the training rows becomes zero.
-        level = np.einsum("kw,kwq->kq", design.mean, raw)
-        raw = raw - level[:, None]
-        found["intercept_"] = offset[0] + level.sum() if problem.flat else offset + level.sum(axis=0)
-        found["responses_"] = raw[:, : design.n_knots]
-        # Where training saw no NaN in a column, one met later says nothing.
-        seen = design.has_missing(problem.weight > 0)
-        found["missing_responses_"] = np.where(seen[:, None], raw[:, -1], 0.0)
-    else:
+    if not piecewise:
         coef = np.zeros((q, m))
         coef[:, kept] = raw[:, 0].T
-        found["coef_"] = coef[0] if problem.flat else coef
-    return found
+        return attributes | {"coef_": coef[0] if problem.flat else coef}
+    # The hat functions add up to one, so a curve's level is free: its mean over the training rows becomes zero.
+    level = np.einsum("kw,kwq->kq", design.mean, raw)
+    raw = raw - level[:, None]
+    # Where training saw no NaN in a column, one met later says nothing.
+    seen = design.has_missing(problem.weight > 0)
+    return (
+        attributes
+        | {
+            "knots_": design.knots,  # type: ignore[attr-defined]
+            "intercept_": offset[0] + level.sum() if problem.flat else offset + level.sum(axis=0),
+            "responses_": raw[:, : design.n_knots],
+            "missing_responses_": np.where(seen[:, None], raw[:, -1], 0.0),
+        }
+    )
+
+
+# -- checks of X: arrays and sparse matrices as scikit-learn does it, data out of core without reading them ---------------------
+
+
+def check_data(estimator: Any, X: Any, y: Any = "no_validation", *, piecewise: bool, reset: bool = True, **options: Any) -> Any:
+    """X, or X and y, checked; sets ``n_features_in_`` and ``feature_names_in_`` where ``reset``; NaN in dense matrices alone."""
+    out_of_core = as_out_of_core(X)
+    if out_of_core is not None:
+        return _check_out_of_core(estimator, out_of_core, y, reset=reset, **options)
+    checked = validate_data(
+        estimator,
+        X,
+        y,
+        reset=reset,
+        accept_sparse=False if piecewise else ("csr", "csc"),
+        dtype=[np.float64, np.float32],
+        ensure_all_finite="allow-nan" if piecewise and not reset else False,
+        **options,
+    )
+    matrix = checked[0] if isinstance(checked, tuple) else checked
+    # A dense matrix to fit is checked by the first read that is made of it.
+    if sp.issparse(matrix) or not (piecewise or reset):
+        check_finite(matrix, getattr(estimator, "feature_names_in_", None))
+    return checked
+
+
+def _check_out_of_core(estimator: Any, X: OutOfCoreMatrix, y: Any, *, reset: bool, **options: Any) -> Any:
+    """The checks that need no values: shapes, names and targets."""
+    like = np.broadcast_to(np.zeros((), X.dtype), X.shape)
+    if not reset:
+        named = like
+        if X.names is not None:
+            import pandas as pd
+
+            named = pd.DataFrame(columns=X.names)
+        validate_data(estimator, named, reset=False, skip_check_array=True)
+        return X
+    checked = validate_data(estimator, like, local(y), dtype=X.dtype, ensure_all_finite=False, **options)
+    if X.names is not None:
+        estimator.feature_names_in_ = np.asarray(X.names, dtype=object)
+    return (X, checked[1]) if isinstance(checked, tuple) else X
+
+
+def check_finite(X: Any, names: np.ndarray | None) -> None:
+    """Raise a ValueError that says where X holds NaN or infinity."""
+    values = X.data if sp.issparse(X) else X
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum()) or np.isfinite(values).all():  # the sum is cheap and nearly always enough
+            return
+    rows, columns = (a[0] for a in np.nonzero(~np.isfinite(X.toarray() if sp.issparse(X) else X)))
+    raise ValueError(
+        f"X contains NaN or infinity (first in row {rows}, column {columns if names is None else names[columns]}); "
+        "response='linear' needs finite numbers, response='piecewise' accepts NaN; SimpleImputer fills it"
+    )

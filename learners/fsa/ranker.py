@@ -6,39 +6,50 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..common.docstrings import fill_docstring
 from ..common.validation import check_sample_weight
+from ..designs.responses import PiecewiseLinear
+from ..objective.losses import Loss
 from ..objective.pairwise import PairwiseLogisticLoss, check_pairs, graded_pairs
-from .base import FSAEstimator
+from ..objective.priors import Prior
+from ..solvers.schedules import Counts, Schedule
 from .callbacks import with_callbacks
-from .estimators import CLASSIFIER_TEXTS
-from .parameters import LAST, PARAMETERS, SIZE
-from .problem import FitProblem
-
-_TEXTS = CLASSIFIER_TEXTS | {
-    "parameters": PARAMETERS + LAST,
-    "losses": '"auto" and "pairwise_logistic" are eq. (17) of [2]_.',
-    "n_bins": "4",
-    "coef_shape": "(n_features,)",
-    "intercept_shape": "float",
-    "outputs": "",
-}
+from .estimators import FSAEstimator
+from .problem import FitProblem, check_data
+from .settings import Constraints, Refinement
 
 
-@fill_docstring(size=SIZE, **_TEXTS)
-class FSARanker(FSAEstimator, without=("fit_intercept",)):
-    """Learning to rank on exactly k features, by annealing (section 5 of Barbu et al. (2014) [2]_; Algorithm 1 of [1]_).
+class FSARanker(FSAEstimator):
+    """Learning to rank on exactly k features, by annealing (section 5 of [2]_; Algorithm 1 of [1]_).
+
+    Minimises mean loss of pairs + prior(theta) + ridge ||theta||^2 subject to k features with theta_j != 0. There is no intercept:
+    a constant orders nothing.
 
     Parameters
     ----------
-    {size}
-    {parameters}
+    n_features_to_select : int, float or "auto", default 10
+        As in :class:`FSAClassifier`.
+    loss : {"auto", "pairwise_logistic"} or Loss, default "auto"
+        Eq. (17) of [2]_.
+    response : {"linear", "piecewise"} or PiecewiseLinear, default "linear"
+        As in :class:`FSAClassifier`; "piecewise" is ``PiecewiseLinear(n_bins=4)``.
+    constraints, prior, scaling, schedule
+        As in :class:`FSAClassifier`.
+    learning_rate : float or "auto", default "auto"
+        As in :class:`FSAClassifier`; "auto" is 5.
+    momentum, refinement, warm_start, random_state, n_jobs, verbose
+        As in :class:`FSAClassifier`.
 
     Attributes
     ----------
-    {attributes}
+    support_, coef_, intercept_, ridge_, refinement_, alternatives_
+        And the others that all FSA estimators have: see `FSAEstimator`.
 
-    {references}
+    References
+    ----------
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer Vision and Big Data Learning",
+       IEEE Transactions on Pattern Analysis and Machine Intelligence 39 (2017).
+    .. [2] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression, Classification and Ranking",
+       arXiv:1310.2880v2 (2014).
 
     Examples
     --------
@@ -49,14 +60,44 @@ class FSARanker(FSAEstimator, without=("fit_intercept",)):
     array([4, 9])
     """
 
-    _losses = ("auto", "pairwise_logistic")
+    _tasks = ("ranking",)
     _n_bins = 4
 
-    def __init__(self, *args: Any, **parameters: Any):
-        super().__init__(*args, fit_intercept=False, **parameters)  # a constant orders nothing
+    def __init__(
+        self,
+        n_features_to_select: int | float | str = 10,
+        *,
+        loss: str | Loss = "auto",
+        response: str | PiecewiseLinear = "linear",
+        constraints: Constraints | None = None,
+        prior: Prior | None = None,
+        scaling: str = "standardize",
+        schedule: str | Schedule | Counts = "inverse",
+        learning_rate: float | str = "auto",
+        momentum: float | str = "auto",
+        refinement: str | Refinement | None = "auto",
+        warm_start: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ):
+        self.n_features_to_select = n_features_to_select
+        self.loss = loss
+        self.response = response
+        self.constraints = constraints
+        self.prior = prior
+        self.scaling = scaling
+        self.schedule = schedule
+        self.learning_rate = learning_rate
+        self.momentum = momentum
+        self.refinement = refinement
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X, y=None, *, qid=None, pairs=None, sample_weight=None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, qid: Any = None, pairs: Any = None, sample_weight: Any = None) -> Self:
         """Select features and fit.
 
         Parameters
@@ -81,17 +122,18 @@ class FSARanker(FSAEstimator, without=("fit_intercept",)):
         ValueError
             If no pair has a preference, NaN with linear responses, or a parameter out of range.
         """
-        return self._fit(X, y, qid=qid, pairs=pairs, sample_weight=sample_weight)
+        settings = self.fit_settings()
+        return self._solve(self.encode(X, y, qid=qid, pairs=pairs, sample_weight=sample_weight), settings)
 
-    def _encode(self, X, y=None, *, qid=None, pairs=None, sample_weight=None) -> FitProblem:
+    def encode(self, X: Any, y: Any = None, *, qid: Any = None, pairs: Any = None, sample_weight: Any = None) -> FitProblem:
         if not isinstance(self.loss, str) and self.loss.name != "pairwise_logistic":
-            raise ValueError(f"loss={self.loss!r} does not compare rows; expected one of {sorted(self._losses)}")
+            raise ValueError(f"loss={self.loss!r} does not compare rows; expected 'auto', 'pairwise_logistic' or a loss of pairs")
         if pairs is None:
-            X, y = self._validate(X, y, y_numeric=True)
+            X, y = check_data(self, X, y, piecewise=self._is_piecewise, y_numeric=True)
             ij = graded_pairs(y, qid)
             r = np.ones(len(ij))
         else:
-            X = self._validate(X)
+            X = check_data(self, X, piecewise=self._is_piecewise)
             ij, r = check_pairs(pairs, X.shape[0])
         if not len(ij):
             raise ValueError(f"no two items of a query differ in grade (n_samples={X.shape[0]}); nothing can be learnt")
@@ -100,9 +142,9 @@ class FSARanker(FSAEstimator, without=("fit_intercept",)):
         if not pair_weight.sum() > 0:
             raise ValueError("sample_weight is zero in every pair; expected at least one pair of rows with positive weights")
         loss = PairwiseLogisticLoss(ij, r, pair_weight)
-        return FitProblem(X, np.zeros((X.shape[0], 1)), loss, weight, self._groups(X.shape[1]), flat=True)
+        return self._problem(X, np.zeros((X.shape[0], 1)), loss, weight, flat=True)
 
-    def decision_function(self, X) -> np.ndarray:
+    def decision_function(self, X: Any) -> np.ndarray:
         """Score items.
 
         Parameters
@@ -116,7 +158,7 @@ class FSARanker(FSAEstimator, without=("fit_intercept",)):
         """
         return self._scores(X)[:, 0]
 
-    def predict(self, X) -> np.ndarray:
+    def predict(self, X: Any) -> np.ndarray:
         """Score items, as :meth:`decision_function` does.
 
         Parameters

@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..solvers.newton import SHRINKAGE, Fit, SupportProblem, refit
+from ..solvers.newton import SHRINKAGE, Fit, SupportProblem, inverse_hessian, refit
 
 RIDGES = np.concatenate([[SHRINKAGE], np.geomspace(3e-4, 1.0, 8)])  # tried in turn: factors of about three, a choice
 _GCV_RIDGES = np.concatenate([[SHRINKAGE], np.geomspace(1e-4, 10.0, 41)])  # the closed form costs nothing
 _PATIENCE = 2  # ridges without a gain after which the search ends
-_LEAST_GAIN = 1e-4  # share of the criterion that a greater ridge has to gain
-_MOST_OPTIMISM = 0.02  # share by which rows left out lose more than training rows, up to which no ridge is worth a search: a choice
+_MIN_GAIN = 1e-4  # share of the criterion that a greater ridge has to gain
+_MAX_OPTIMISM = 0.02  # share by which rows left out lose more than training rows, up to which no ridge is worth a search: a choice
 _TOLERANCE = 1e-3  # of the fits that are compared: a Newton step that gains less of the objective leaves less than a millionth
 _COST = 2e8  # multiplications for one Hessian of all outputs up to which several outputs are worth it: a choice
 
@@ -45,7 +45,7 @@ def choose_ridge(
     *,
     few_rows: bool,
     near: float | None = None,
-) -> tuple[Fit, float]:
+) -> tuple[Fit, float, str]:
     """Fit with the ridge of the least estimated error on new rows.
 
     Generalised cross-validation in closed form for the squared loss without a prior [1]_; otherwise the deviance of rows (of
@@ -71,6 +71,8 @@ def choose_ridge(
     -------
     fit : Fit
     ridge : float
+    how : str
+        In words: how it was chosen, empty where it was not.
 
     References
     ----------
@@ -81,13 +83,13 @@ def choose_ridge(
     """
     if problem.loss.is_quadratic and problem.prior is None and problem.offset is None:
         ridge = gcv_ridge(problem, A, left_out.n_rows)
-        return refit(replace(problem, shrinkage=ridge), A, theta, intercept, tol=1e-9), ridge
+        fit = refit(replace(problem, shrinkage=ridge), A, theta, intercept, tol=1e-9)
+        return fit, ridge, " by generalised cross-validation"
     n, q = len(A), theta.shape[1]
     affordable = q == 1 or (problem.loss.exact_curvature and n * (A.shape[1] * q) ** 2 <= _COST)
     if not affordable or not (problem.loss.pointwise or left_out.parts):
         ridge = 1e-3 if few_rows else SHRINKAGE
-        return refit(replace(problem, shrinkage=ridge), A, theta, intercept), ridge
-    solve = newton_of_all_outputs if q > 1 else refit
+        return refit(replace(problem, shrinkage=ridge), A, theta, intercept), ridge, ""
     start = len(RIDGES) - 1 if few_rows else 0
     if near is not None:
         start = int(np.argmin(np.abs(np.log(RIDGES / near))))
@@ -99,9 +101,9 @@ def choose_ridge(
         search.walk(start, -1, 1)
         if search.best == start and not search.settled:
             search.walk(start + 1, 1, 1)
-    ridge = float(RIDGES[search.best])
-    fit = search.fit
-    return solve(replace(problem, shrinkage=ridge), A, fit.theta, fit.intercept, tol=1e-20 if q > 1 else 1e-9), ridge
+    ridge, fit = float(RIDGES[search.best]), search.fit
+    fit = refit(replace(problem, shrinkage=ridge), A, fit.theta, fit.intercept, n_iter=100, joint=q > 1, to_the_end=True)
+    return fit, ridge, " by approximate leave-one-out"
 
 
 def _nearer_start(problem: SupportProblem, A: np.ndarray, theta: np.ndarray, intercept: np.ndarray) -> Fit:
@@ -136,17 +138,15 @@ class _RidgeSearch:
 
     def _gains(self, i: int, direction: int) -> bool:
         problem, last = replace(self.problem, shrinkage=float(RIDGES[i])), self.last
-        if last.theta.shape[1] > 1:
-            self.last = newton_of_all_outputs(problem, self.A, last.theta, last.intercept)
-        else:
-            self.last = refit(problem, self.A, last.theta, last.intercept, tol=_TOLERANCE)
+        joint = last.theta.shape[1] > 1
+        self.last = refit(problem, self.A, last.theta, last.intercept, tol=1e-6 if joint else _TOLERANCE, joint=joint)
         value = left_out_loss(problem, self.A, self.last, self.left_out)
-        slack = 0.0 if self.few_rows else -direction * _LEAST_GAIN * abs(self.least)
+        slack = 0.0 if self.few_rows else -direction * _MIN_GAIN * abs(self.least)
         if self.best >= 0 and not value < self.least + slack:
             return False
         self.best, self.least, self.fit = i, value, self.last
         training = self.last.value - problem.penalty(self.last.theta)
-        self.settled = i == 0 and value - training <= _MOST_OPTIMISM * abs(value)
+        self.settled = i == 0 and value - training <= _MAX_OPTIMISM * abs(value)
         return True
 
 
@@ -203,7 +203,7 @@ def left_out_loss(problem: SupportProblem, A: np.ndarray, fit: Fit, left_out: Le
     if scores.shape[1] == 1:
         return _rows_left_out(problem, A, scores, left_out.n_rows)
     curvature = loss.row_hessians(y, scores, weight)
-    inverse = _inverse_hessian(problem, A, curvature)
+    inverse = inverse_hessian(problem, A, curvature)
     one = np.full(len(A), 1.0 / left_out.n_rows)  # the weight of one copy of a row
     gradient, curvature = loss.gradient(y, scores, one), loss.row_hessians(y, scores, one)
     A1 = np.column_stack([A, np.ones(len(A))]) if problem.fit_intercept else A
@@ -231,25 +231,6 @@ def _rows_left_out(problem, A, scores, n_rows):
     return loss.value(y, scores + moved, weight)
 
 
-def _inverse_hessian(problem, A, curvature):
-    """Inverse Hessian over (columns and intercept) x outputs, ordered by column."""
-    n, q = curvature.shape[:2]
-    A1 = np.column_stack([A, np.ones(n)]) if problem.fit_intercept else A
-    p = A1.shape[1]
-    H = np.empty((p, q, p, q))
-    for a in range(q):
-        for b in range(a, q):
-            H[:, a, :, b] = A1.T @ (curvature[:, a, b, None] * A1)
-            H[:, b, :, a] = H[:, a, :, b]
-    penalty = np.zeros((A.shape[1], A.shape[1]))
-    problem.add_penalty_curvature(penalty)
-    for a in range(q):
-        H[: len(penalty), a, : len(penalty), a] += penalty
-    H = H.reshape(p * q, p * q)
-    H.flat[:: len(H) + 1] += 1e-10 * np.trace(H) / len(H)  # a constant added to all classes' scores changes nothing
-    return np.linalg.inv(H)
-
-
 def _row_products(A1, inverse, q):
     """x_i' H^-1 x_i for each row, (n, q, q)."""
     n, p = A1.shape
@@ -260,56 +241,6 @@ def _row_products(A1, inverse, q):
         rows = A1[i : i + step]
         out[i : i + step] = np.einsum("napb,np->nab", (rows @ blocks).reshape(-1, q, p, q), rows)
     return out
-
-
-def newton_of_all_outputs(
-    problem: SupportProblem, A: np.ndarray, theta: np.ndarray, intercept: np.ndarray, *, n_iter: int = 15, tol: float = 1e-6
-) -> Fit:
-    """Newton's method with the Hessian of all outputs together: few steps, each as dear as the square of their number.
-
-    Parameters
-    ----------
-    problem : SupportProblem
-    A : ndarray of shape (n_samples, p)
-    theta : ndarray of shape (p, n_outputs)
-        Where to start.
-    intercept : ndarray of shape (n_outputs,)
-    n_iter : int, default 15
-    tol : float, default 1e-6
-        Ends after a step that was expected to gain less than this share of the objective.
-
-    Returns
-    -------
-    Fit
-    """
-    q = theta.shape[1]
-    value, residual, products = problem.second_order(A @ theta + intercept, theta)
-    for _ in range(n_iter):
-        offset = 0.0 if problem.offset is None else problem.offset
-        curvature = problem.loss.row_hessians(problem.y, A @ theta + intercept + offset, problem.sample_weight)
-        gradient = A.T @ residual + problem.penalty_gradient(theta)
-        if problem.fit_intercept:
-            gradient = np.vstack([gradient, residual.sum(axis=0)])
-        direction = (_inverse_hessian(problem, A, curvature) @ gradient.ravel()).reshape(-1, q)
-        if problem.loss.redundant_outputs:
-            direction -= direction.mean(axis=1, keepdims=True)  # a constant added to all scores changes nothing: it stays
-        shift = direction[-1] if problem.fit_intercept else np.zeros(q)
-        expected = 0.5 * float(np.vdot(gradient, direction))  # from the gradient: the gain itself is lost in rounding
-        # The last steps gain less than rounding, which is that of the scores, and still make theta exact.
-        step, limit = 1.0, value + 1e-14 * (abs(value) + np.abs(A @ theta + intercept).max(initial=0.0))
-        while True:
-            new, moved = theta - step * direction[: len(theta)], intercept - step * shift
-            found = problem.second_order(A @ new + moved, new)
-            if found[0] <= limit or step < 1e-3:
-                break
-            step *= 0.5
-        if found[0] > limit:
-            break
-        theta, intercept = new, moved
-        value, residual, products = found
-        if expected <= tol * abs(value):
-            break
-    return Fit(theta, intercept, value, residual, products)
 
 
 def _pairs_left_out(problem, A, fit, parts):

@@ -1,11 +1,13 @@
-"""How many features: candidate sizes and the extended Bayesian information criterion."""
+"""How many features: candidate sizes, the extended Bayesian information criterion, and the choice by held-out rows."""
 
 from __future__ import annotations
 
 import numpy as np
 from scipy.special import gammaln
 
-MOST = 300  # greatest size tried by default
+MAX_SIZE = 300  # largest size tried by default
+CLEAR_MARGIN = 2.0  # standard errors over the folds by which a size has to be better than a constant: a choice
+_N_FOLDS, _MIN_FOLDS = 5, 3  # as many as the rarest class has rows, if that is less: choices
 
 
 def default_sizes(n_units: int, n_samples: int) -> np.ndarray:
@@ -26,7 +28,7 @@ def default_sizes(n_units: int, n_samples: int) -> np.ndarray:
     >>> default_sizes(1000, 100)
     array([ 1,  2,  3,  4,  5,  6,  7,  8, 10, 12, 14, 17, 20, 24, 29, 33])
     """
-    most = min(n_units, max(10, n_samples // 3), MOST)
+    most = min(n_units, max(10, n_samples // 3), MAX_SIZE)
     sizes = [1]
     while sizes[-1] < most:
         sizes.append(min(most, max(sizes[-1] + 1, round(1.2 * sizes[-1]))))
@@ -64,3 +66,75 @@ def ebic(value: float, n_samples: float, k: int, n_units: int, degrees: int, *, 
     fit = n_samples * np.log(max(2.0 * value, 1e-300)) if squared else 2.0 * n_samples * value
     ways = gammaln(n_units + 1) - gammaln(k + 1) - gammaln(n_units - k + 1)
     return float(fit + degrees * np.log(max(n_samples, 2.0)) + 2.0 * gamma * ways)
+
+
+def choose_size(losses: np.ndarray, rule: str = "best", constant: np.ndarray | None = None) -> int | None:
+    """Position of the size that held-out rows choose: the one rule of all estimators and commands.
+
+    Parameters
+    ----------
+    losses : ndarray of shape (n_folds, n_sizes)
+        Mean loss of the held-out rows of each fold (or minus a score), sizes ascending.
+    rule : {"best", "one_se"}, default "best"
+        The size of the least mean loss, or the smallest that is as good but for one standard error of their difference over the
+        folds.
+    constant : ndarray of shape (n_folds,) or None, default None
+        Losses of a constant. The best size then has to be better by ``CLEAR_MARGIN`` standard errors of the difference.
+
+    Returns
+    -------
+    int or None
+        None where no size is clearly better than the constant.
+
+    Examples
+    --------
+    >>> choose_size(np.array([[1.1, 1.0], [1.0, 1.0]]), rule="one_se")
+    0
+    >>> choose_size(np.array([[2.9, 1.0], [2.9, 1.0]]), constant=np.array([3.0, 3.1]))
+    1
+    >>> choose_size(np.array([[2.9, 2.0], [3.2, 3.6]]), constant=np.array([3.0, 3.1])) is None
+    True
+    """
+    best = int(np.argmin(losses.mean(axis=0)))
+    if constant is not None:
+        gain = constant - losses[:, best]
+        if not gain.mean() > CLEAR_MARGIN * _standard_error(gain):
+            return None
+    if rule == "best":
+        return best
+    difference = losses - losses[:, [best]]
+    return int(np.argmax(difference.mean(axis=0) <= _standard_error(difference)))
+
+
+def _standard_error(values: np.ndarray) -> np.ndarray | float:
+    """Of the mean over the first axis; 0 of a single value."""
+    return values.std(axis=0, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0
+
+
+def folds_by_content(target: np.ndarray, content: np.ndarray, stratify: bool) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Rows to fit to and rows to hold out, five times, or as often as the rarest class has rows; none where that is too seldom.
+
+    Rows go to the folds in turn, by class (or target) and by their content, equal ones together. So neither the order of the rows
+    matters, nor whether a row is repeated or has a weight.
+
+    Parameters
+    ----------
+    target : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+        Classes or numbers.
+    content : ndarray of shape (n_samples, 1)
+        A number for what each row holds, such as the sum of its standardised values.
+    stratify : bool
+        Whether the targets are classes.
+
+    Returns
+    -------
+    list of (ndarray of int, ndarray of int)
+    """
+    scale = max(float(np.abs(content).max(initial=0.0)), np.finfo(float).tiny)
+    content = np.round(content / scale, 9)  # sums of equal rows differ by rounding
+    distinct, which = np.unique(np.column_stack([target, content]), axis=0, return_inverse=True)
+    rarest = np.unique(distinct[:, 0], return_counts=True)[1].min() if stratify else len(distinct)
+    n_folds = min(_N_FOLDS, int(rarest))
+    fold = which.ravel() % n_folds
+    rows = np.arange(len(fold))
+    return [(rows[fold != i], rows[fold == i]) for i in range(n_folds)] if n_folds >= _MIN_FOLDS else []

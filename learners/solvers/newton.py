@@ -14,7 +14,8 @@ from scipy.optimize import minimize
 from ..objective.losses import HessianProduct, Loss
 from ..objective.priors import Prior
 
-_LEAST_CURVATURE = 1e-12  # share of the loss' greatest one below which an intercept has none to fit it by
+_MIN_CURVATURE = 1e-12  # share of the loss' greatest one below which an intercept has none to fit it by
+_ROUNDING = 1e-15  # of the gradient, as a share of the sum of its parts
 SHRINKAGE = 5e-5  # a choice: keeps separable data finite; the same for every comparison of supports
 
 
@@ -114,7 +115,15 @@ class Fit:
 
 
 def refit(
-    problem: SupportProblem, A: np.ndarray, theta: np.ndarray, intercept: np.ndarray, *, n_iter: int = 30, tol: float = 1e-5
+    problem: SupportProblem,
+    A: np.ndarray,
+    theta: np.ndarray,
+    intercept: np.ndarray,
+    *,
+    n_iter: int = 30,
+    tol: float = 1e-5,
+    joint: bool = False,
+    to_the_end: bool = False,
 ) -> Fit:
     """Newton's method with step halving, in double precision.
 
@@ -132,50 +141,114 @@ def refit(
         Most steps.
     tol : float, default 1e-5
         Ends where a step gains less than this share of the objective.
+    joint : bool, default False
+        Use the Hessian of all outputs together: fewer steps, each as expensive as the square of their number.
+    to_the_end : bool, default False
+        Go on until the gradient is zero to rounding, whatever a step gains: the answer then does not depend on where it started.
 
     Returns
     -------
     Fit
     """
     scores = A @ theta + intercept
-    value, residual, hessian_products = problem.second_order(scores, theta)
-    A1 = np.column_stack([A, np.ones(len(A))]) if problem.fit_intercept else A
+    value, residual, products = problem.second_order(scores, theta)
+    last_norm = np.inf
     for _ in range(n_iter):
         gradient = A.T @ residual + problem.penalty_gradient(theta)
-        direction = np.empty_like(theta)
-        shift = np.zeros_like(intercept)
-        for q, hessian_product in enumerate(hessian_products):
-            H, mean, total = _projected(problem, A1.T @ hessian_product(A1), A.shape[1])
-            problem.add_penalty_curvature(H)
-            slope = residual[:, q].sum() / total if total > 0 else 0.0
-            direction[:, q] = solve_positive(H, gradient[:, q] - total * slope * mean)
-            shift[q] = slope - mean @ direction[:, q] if total > 0 else 0.0
+        step_of = _joint_step if joint else _step
+        direction, shift = step_of(problem, A, scores, gradient, residual, products)
         expected = 0.5 * (float(np.vdot(gradient, direction)) + float(residual.sum(axis=0) @ shift))
-        if expected <= min(1e-12, 1e-3 * tol) * abs(value):
+        # The last steps gain less than rounding, which is that of the scores, and still make theta exact.
+        rounding = 1e-14 * (abs(value) + np.abs(scores).max(initial=0.0)) if to_the_end else 0.0
+        if to_the_end:
+            norm = np.abs(gradient).max(initial=0.0) + problem.fit_intercept * np.abs(residual.sum(axis=0)).max(initial=0.0)
+            if norm <= _ROUNDING * np.abs(residual).sum() or (expected <= rounding and norm >= 0.5 * last_norm):
+                break
+            last_norm = norm
+        elif expected <= min(1e-12, 1e-3 * tol) * abs(value):
             break
         move = A @ direction + shift
         step = 1.0
         while True:
             new = theta - step * direction
             new_scores = scores - step * move
-            new_value, new_residual, new_hessian_products = problem.second_order(new_scores, new)
-            if new_value <= value or step < 1e-3:
+            new_value, new_residual, new_products = problem.second_order(new_scores, new)
+            if new_value <= value + rounding or step < 1e-3:
                 break
             step *= 0.5
-        if new_value > value:
+        if new_value > value + rounding:
             break
         gain = value - new_value
         theta, intercept, scores = new, intercept - step * shift, new_scores
-        value, residual, hessian_products = new_value, new_residual, new_hessian_products
-        if problem.quadratic or max(gain, expected) <= tol * abs(value):
+        value, residual, products = new_value, new_residual, new_products
+        if not to_the_end and (problem.quadratic or max(gain, expected) <= tol * abs(value)):
             break
-    return Fit(theta, intercept, value, residual, hessian_products)
+    return Fit(theta, intercept, value, residual, products)
+
+
+def _step(
+    problem: SupportProblem,
+    A: np.ndarray,
+    scores: np.ndarray,
+    gradient: np.ndarray,
+    residual: np.ndarray,
+    products: list[HessianProduct],
+) -> tuple[np.ndarray, np.ndarray]:
+    """Newton direction of the coefficients and of the intercept, output by output."""
+    A1 = np.column_stack([A, np.ones(len(A))]) if problem.fit_intercept else A
+    direction, shift = np.empty_like(gradient), np.zeros(gradient.shape[1])
+    for q, product in enumerate(products):
+        H, mean, total = _projected(problem, A1.T @ product(A1), A.shape[1])
+        problem.add_penalty_curvature(H)
+        slope = residual[:, q].sum() / total if total > 0 else 0.0
+        direction[:, q] = solve_positive(H, gradient[:, q] - total * slope * mean)
+        shift[q] = slope - mean @ direction[:, q] if total > 0 else 0.0
+    return direction, shift
+
+
+def _joint_step(
+    problem: SupportProblem,
+    A: np.ndarray,
+    scores: np.ndarray,
+    gradient: np.ndarray,
+    residual: np.ndarray,
+    products: list[HessianProduct],
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same with the Hessian of all outputs together."""
+    q = gradient.shape[1]
+    offset = 0.0 if problem.offset is None else problem.offset
+    curvature = problem.loss.row_hessians(problem.y, scores + offset, problem.sample_weight)
+    if problem.fit_intercept:
+        gradient = np.vstack([gradient, residual.sum(axis=0)])
+    direction = (inverse_hessian(problem, A, curvature) @ gradient.ravel()).reshape(-1, q)
+    if problem.loss.redundant_outputs:
+        direction -= direction.mean(axis=1, keepdims=True)  # a constant added to all scores changes nothing: it stays
+    return (direction[:-1], direction[-1]) if problem.fit_intercept else (direction, np.zeros(q))
+
+
+def inverse_hessian(problem: SupportProblem, A: np.ndarray, curvature: np.ndarray) -> np.ndarray:
+    """Inverse Hessian over (columns and intercept) x outputs, ordered by column, from those of the rows (n, q, q)."""
+    n, q = curvature.shape[:2]
+    A1 = np.column_stack([A, np.ones(n)]) if problem.fit_intercept else A
+    p = A1.shape[1]
+    H = np.empty((p, q, p, q))
+    for a in range(q):
+        for b in range(a, q):
+            H[:, a, :, b] = A1.T @ (curvature[:, a, b, None] * A1)
+            H[:, b, :, a] = H[:, a, :, b]
+    penalty = np.zeros((A.shape[1], A.shape[1]))
+    problem.add_penalty_curvature(penalty)
+    for a in range(q):
+        H[: len(penalty), a, : len(penalty), a] += penalty
+    H = H.reshape(p * q, p * q)
+    H.flat[:: len(H) + 1] += 1e-10 * np.trace(H) / len(H)  # a constant added to all classes' scores changes nothing
+    return np.linalg.inv(H)
 
 
 def _projected(problem: SupportProblem, G: np.ndarray, p: int) -> tuple[np.ndarray, np.ndarray, float]:
     """What :func:`gram` returns, from the weighted products of the p columns and, where one is fitted, the intercept's."""
     total = float(G[-1, -1]) if problem.fit_intercept else 0.0
-    if total > _LEAST_CURVATURE * min(problem.loss.max_curvature, 1.0):  # infinite for the exponential loss
+    if total > _MIN_CURVATURE * min(problem.loss.max_curvature, 1.0):  # infinite for the exponential loss
         mean = G[-1, :p] / total
         return G[:p, :p] - total * np.outer(mean, mean), mean, total
     return G[:p, :p].copy(), np.zeros(p), 0.0
@@ -235,7 +308,7 @@ def gram(
     H = A.T @ WA
     if problem.fit_intercept:
         total = float(hessian_product(np.ones((len(A), 1))).sum())
-        if total > _LEAST_CURVATURE * min(problem.loss.max_curvature, 1.0):  # infinite for the exponential loss
+        if total > _MIN_CURVATURE * min(problem.loss.max_curvature, 1.0):  # infinite for the exponential loss
             mean = WA.sum(axis=0) / total
             H -= total * np.outer(mean, mean)
             return H, mean, total

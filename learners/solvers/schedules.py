@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Real
+from numbers import Integral, Real
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 Counts = Callable[[int, int, int], np.ndarray]
+N_STEPS = 100  # by default
 
 
 def inverse(n_features: int, k: int, n_steps: int, mu: float) -> np.ndarray:
@@ -68,6 +69,8 @@ class Schedule(BaseEstimator):
         Speed, at least 0. The greater it is, the more features leave in the first steps: less time, and less time for each feature
         to prove itself. With 0 "inverse" falls on a straight line. "auto" is the default of the estimator: 100 for classification
         and ranking, 30 for regression, 0.3 for :class:`StabilizedTruncatedSGDClassifier`; 100 where the object is called by itself.
+    n_steps : int, default 100
+        E, at least 1: steps of the FSA estimators. More steps drop fewer features at a time and take longer.
 
     References
     ----------
@@ -83,9 +86,10 @@ class Schedule(BaseEstimator):
     array([670, 434, 257, 120,  10,  10,  10,  10,  10,  10])
     """
 
-    def __init__(self, kind: str = "inverse", mu: float | str = "auto"):
+    def __init__(self, kind: str = "inverse", mu: float | str = "auto", n_steps: int = N_STEPS):
         self.kind = kind
         self.mu = mu
+        self.n_steps = n_steps
 
     def __call__(self, n_features: int, k: int, n_steps: int) -> np.ndarray:
         """Return the number of features left after each step.
@@ -111,6 +115,8 @@ class Schedule(BaseEstimator):
         """
         if not isinstance(self.kind, str) or self.kind not in SCHEDULES:
             raise ValueError(f"schedule={self.kind!r} is unknown; expected one of {sorted(SCHEDULES)}, a Schedule or a function")
+        if not isinstance(self.n_steps, Integral) or isinstance(self.n_steps, bool) or self.n_steps < 1:
+            raise ValueError(f"n_steps={self.n_steps!r} is not valid; expected an integer >= 1")
         mu = 100.0 if isinstance(self.mu, str) and self.mu == "auto" else self.mu
         if not isinstance(mu, Real) or isinstance(mu, bool) or not 0.0 <= float(mu) < np.inf:
             raise ValueError(f"mu={self.mu!r} is not valid; expected 'auto' or a number >= 0")
@@ -137,8 +143,8 @@ def as_schedule(schedule: str | Schedule | Counts, mu: float = 100.0) -> Counts:
     """
     if not isinstance(schedule, Schedule) and callable(schedule):
         return schedule
-    kind, speed = (schedule.kind, schedule.mu) if isinstance(schedule, Schedule) else (schedule, "auto")
-    found = Schedule(kind, mu if isinstance(speed, str) and speed == "auto" else speed)  # type: ignore[arg-type]
+    given = schedule if isinstance(schedule, Schedule) else Schedule(schedule)
+    found = Schedule(given.kind, mu if isinstance(given.mu, str) and given.mu == "auto" else given.mu, given.n_steps)
     found(1, 1, 1)  # checks
     return found
 

@@ -84,9 +84,8 @@ class ClassifierSettings:
             min(self.n_features_to_select, X.shape[1]),
             response="piecewise" if self.method == "piecewise" else "linear",
             prior=Prior(shrinkage=self.shrinkage),
-            schedule=Schedule(mu=self.mu),
-            n_steps=self.n_steps,
-            polish=None,
+            schedule=Schedule(mu=self.mu, n_steps=self.n_steps),
+            refinement=None,
         ).fit(X.toarray() if self.method == "piecewise" else X, y)
         additive = AdditiveScorer.of(fsa)
         if self.method in ("fsa", "piecewise"):

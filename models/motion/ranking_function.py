@@ -104,10 +104,9 @@ class RankingFunction:
             min(settings.n_features_to_select, len(columns)),
             response=settings.response if settings.response == "linear" else PiecewiseLinear(settings.n_bins),
             prior=Prior(shrinkage=settings.shrinkage),
-            n_steps=settings.n_steps,
             learning_rate=settings.learning_rate,
-            schedule=Schedule(settings.schedule, settings.mu),
-            polish=None,
+            schedule=Schedule(settings.schedule, settings.mu, settings.n_steps),
+            refinement=None,
         )
         weights = None
         if settings.balance:

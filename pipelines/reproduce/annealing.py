@@ -17,13 +17,14 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.feature_selection import RFE
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ...learners import FSAClassifier, PiecewiseLinear, Schedule
+from ...learners import FSAClassifier, PiecewiseLinear, Refinement, Schedule
 from ...learners.solvers.schedules import step_counts
 from ..common.checkpoints import Checkpoint
 from .competitors import search_strength
@@ -63,7 +64,7 @@ def fsa_stability(
     def measure(settings):
         results = []
         for train, test in pairs():
-            model = FSAClassifier(k, polish="refit", **settings).fit(train.X, train.y)
+            model = FSAClassifier(k, refinement=Refinement(exchange=False), **settings).fit(train.X, train.y)
             auc = roc_auc_score(test.y, model.decision_function(test.X))
             results.append((auc, train.found(model.get_support(indices=True))))
         return np.mean(results, axis=0).tolist()
@@ -74,8 +75,9 @@ def fsa_stability(
             for name, settings in FSA.items():
                 point = {"parameter": parameter, "value": value, "method": name}
                 key = {"table": "stability", "N": n_samples, "k": k, "runs": runs, "seed": random_state, **point}
-                changed = {"schedule": Schedule(mu=value)} if parameter == "mu" else {parameter: value}
-                fit = {"n_steps": 500, **settings, **changed}
+                fit = settings | {parameter: value}
+                if parameter in ("mu", "n_steps"):
+                    fit = settings | {"schedule": clone(settings["schedule"]).set_params(**{parameter: value})}
                 auc, share = cells(key, functools.partial(measure, fit))
                 rows.append({**point, "AUC": auc, "PCD": 100.0 * share})
     settings = {"runs": runs, "N": n_samples, "M": 1000, "k": k, "random_state": random_state}
@@ -95,7 +97,7 @@ def fsa_speed(runs: int = 5, data_dir=None, *, n_samples: int = 10_000, random_s
     draws = [Design("classification", n_samples, 1000, 10).draw(seed) for seed in range(random_state, random_state + runs)]
     rows = []
     for mu in SPEEDS:
-        model = FSAClassifier(10, n_steps=500, polish=None, **FSA["FSA"] | {"schedule": Schedule(mu=mu)})
+        model = FSAClassifier(10, refinement=None, **FSA["FSA"] | {"schedule": Schedule(mu=mu, n_steps=500)})
         seconds, found = [], []
         for draw in draws:
             started = time.process_time()
@@ -109,7 +111,7 @@ def fsa_speed(runs: int = 5, data_dir=None, *, n_samples: int = 10_000, random_s
 
 
 def _lorenz(k: int, **settings: Any) -> Callable[[], Any]:
-    return lambda: FSAClassifier(k, n_steps=500, polish="refit", **FSA["FSL"] | settings)
+    return lambda: FSAClassifier(k, refinement=Refinement(exchange=False), **FSA["FSL"] | settings)
 
 
 def _l1(k: int) -> Callable[[], Any]:

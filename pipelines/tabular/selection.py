@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ...learners import FSAClassifier, FSARegressor, selection_stability
+from ...learners import Constraints, FSAClassifier, FSARegressor, selection_stability
 from ...learners.common.additive import AdditiveModel
 from ...models.tabular.encoding import CATEGORY, ColumnEncoding
 from ...models.tabular.model import TabularModel
 from .encoding import Table
 from .target import check_target
-from .validation import Progress, Validation, folds_of, sized, validate
+from .validation import Progress, Validation, fitted, folds_of, validate
 
 N_HALVES = 20  # random halves of the rows that tell how stable a column is
 MOST_SIZES = {"linear": 50, "piecewise": 20}  # the largest size tried: choices that keep 10,000 rows of 200 columns below 10 s
@@ -121,7 +121,8 @@ def select_columns(
     if k is not None and least > k:
         raise ValueError(f"-k {k}: --include names {least} columns; expected at most as many as are selected")
     wanted = np.isin(table.encoding.groups, [table.names.index(name) for name in include]) if least else None
-    model = estimator(k or max(least, 1), response=response, feature_groups=groups, include=wanted)
+    constraints = Constraints(groups, wanted)
+    model = estimator(k or max(least, 1), response=response, constraints=constraints)
     table_folds = folds_of(y, task, table.row_groups)
     enough = bool(table_folds(np.arange(len(y))))
     if k is None and not enough:
@@ -131,7 +132,7 @@ def select_columns(
         sizes = _sizes(n_columns, len(y), k, response)
         sizes = np.unique(np.maximum([0, *sizes] if k is None else sizes, least if k is None else max(least, 1)))
         validation = validate(X, y, task, model, k, sizes, table_folds, progress)
-    model = sized(model, validation.size).fit(X, y)
+    model = fitted(model, validation.size, X, y)
     frequency, kappa = np.full(n_columns, np.nan), None
     if validation.size:
         frequency, kappa = _stability(model, X, y, task, table.encoding.groups, progress)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from ...learners import FSAPath
+from ...learners.model_selection.size import choose_size
 
 N_FOLDS = 5
-_CLEAR_MARGIN = 2.0  # standard errors over the folds by which columns have to be better than a constant: a choice
 _ALPHAS = np.geomspace(1e-2, 1e4, 7)  # ridge of the model on all columns, by leave-one-out: a choice
 _MOST_ROWS = 5_000  # that this ridge is chosen by: leave-one-out costs as much as twenty fits
 
@@ -108,8 +108,7 @@ def validate(
     found: dict[str, list[dict[str, float]]] = {"selected": [], "all columns": [], "baseline": []}
     for fold, (train, test) in enumerate(progress(splits, "scores")):
         own = chosen_size(sizes, np.delete(losses, fold, axis=0)) if nested else chosen
-        fitted = sized(model, own).fit(X[train], y[train])
-        found["selected"].append(measures(task, y[test], fitted.predict(X[test])))
+        found["selected"].append(measures(task, y[test], fitted(model, own, X[train], y[train]).predict(X[test])))
         found["all columns"].append(measures(task, y[test], all_columns(task, X[train], y[train], X[test])))
         found["baseline"].append(measures(task, y[test], _constant(task, y[train], len(test))))
     scores = {row: {name: float(np.mean([one[name] for one in ones])) for name in ones[0]} for row, ones in found.items() if ones}
@@ -120,10 +119,9 @@ def _path_scores(X, y, task, model, sizes, splits) -> tuple[np.ndarray, np.ndarr
     """Score and loss (n_folds, n_sizes) of each size, along one path per fold."""
     path, losses = [], []
     for train, test in splits:
-        fitted = FSAPath(model, sizes[sizes > 0])
-        fitted._exchanges = True  # else small sizes look worse than the models that are fitted in the end
-        fitted.fit(X[train], y[train])
-        models = [fitted.get_estimator(int(k)) if k else sized(model, 0).fit(X[train], y[train]) for k in sizes]
+        # Exchanges: else small sizes look worse than the models that are fitted in the end.
+        along = FSAPath(model, sizes, exchange=True).fit(X[train], y[train])
+        models = [along.get_estimator(int(k)) for k in sizes]
         path.append([_first(measures(task, y[test], one.predict(X[test]))) for one in models])
         losses.append([_loss(task, one, X[test], y[test]) for one in models])
     return np.array(path), np.array(losses)
@@ -136,27 +134,11 @@ def chosen_size(sizes: np.ndarray, losses: np.ndarray) -> int:
     --------
     >>> chosen_size(np.array([0, 1, 2]), np.array([[3.0, 2.9, 1.0], [3.1, 2.9, 1.0]]))
     2
-    >>> chosen_size(np.array([0, 1, 2]), np.array([[3.0, 2.9, 2.0], [3.1, 3.2, 3.6]]))
-    0
     """
     if sizes[0]:
-        return int(sizes[smallest_good(losses)])
-    gain = losses[:, 0] - losses[:, 1:].T[int(np.argmin(losses[:, 1:].mean(axis=0)))]
-    error = gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else 0.0
-    return int(sizes[1 + smallest_good(losses[:, 1:])]) if gain.mean() > _CLEAR_MARGIN * error else 0
-
-
-def smallest_good(losses: np.ndarray) -> int:
-    """Position of the first size that is as good as the best but for one standard error of their difference over the folds.
-
-    Examples
-    --------
-    >>> smallest_good(np.array([[3.0, 1.1, 1.0], [3.1, 1.0, 1.0]]))
-    1
-    """
-    difference = losses - losses[:, [int(np.argmin(losses.mean(axis=0)))]]
-    error = difference.std(axis=0, ddof=1) / np.sqrt(len(losses)) if len(losses) > 1 else 0.0
-    return int(np.argmax(difference.mean(axis=0) <= error))
+        return int(sizes[choose_size(losses, "one_se") or 0])
+    at = choose_size(losses[:, 1:], "one_se", losses[:, 0])
+    return 0 if at is None else int(sizes[1 + at])
 
 
 def _loss(task: str, model: Any, X: Any, y: np.ndarray) -> float:
@@ -170,13 +152,13 @@ def _first(found: dict[str, float]) -> float:
     return next(iter(found.values()))
 
 
-def sized(model: Any, size: int) -> Any:
-    """The estimator for another size; 0 is a constant."""
+def fitted(model: Any, size: int, X: Any, y: np.ndarray) -> Any:
+    """The estimator fitted for another size; 0 is a constant."""
     from sklearn.base import clone
 
-    found = clone(model).set_params(n_features_to_select=max(size, 1))
-    found._constant = size == 0
-    return found
+    if size:
+        return clone(model).set_params(n_features_to_select=size).fit(X, y)
+    return FSAPath(model, [0]).fit(X, y).get_estimator(0)
 
 
 def _constant(task: str, y: np.ndarray, n: int) -> np.ndarray:

@@ -65,7 +65,7 @@ def losses(data_dir=None) -> Figure:
 def coefficients(data_dir=None) -> Figure:
     """Figure 2 of both papers: coefficients along the path from all columns to k, N = M = 1000, k = 10."""
     draw = Design("classification", 1000, 1000, 10).draw(0)
-    path = FSAPath(FSAClassifier(10, n_steps=500, polish=None, **FSA["FSA"]), sizes=[10, 20, 50, 100, 200, 500, 1000])
+    path = FSAPath(FSAClassifier(10, refinement=None, **FSA["FSA"]), sizes=[10, 20, 50, 100, 200, 500, 1000])
     figure = Figure(figsize=(5, 3.2), layout="constrained")
     plot_path(path.fit(draw.X, draw.y), ax=figure.subplots())
     return figure

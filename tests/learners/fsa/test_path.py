@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 from annealed.learners import FSAClassifier, FSAClassifierCV, FSAPath, FSARanker, FSARegressor, FSARegressorCV
 from annealed.learners.fsa import path_solver
+from annealed.learners.model_selection.size import default_sizes, ebic
 from annealed.learners.objective.regression_losses import QuantileLoss
 from annealed.learners.solvers.annealing import anneal
-from annealed.learners.model_selection.size import default_sizes, ebic
 from sklearn import config_context
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold, KFold, cross_validate

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 from annealed.learners import FSAClassifier, FSARanker, FSARegressor, Prior
+from annealed.learners.model_selection import ridge as shrinkage
+from annealed.learners.model_selection.ridge import LeftOut, choose_ridge, gcv_ridge, left_out_loss, newton_of_all_outputs
 from annealed.learners.objective.losses import FlippedLogisticLoss, LogisticLoss, MultinomialLoss, SquaredLoss, VapnikLoss
 from annealed.learners.objective.pairwise import PairwiseLogisticLoss, graded_pairs
-from annealed.learners.solvers import shrinkage
 from annealed.learners.solvers.newton import SupportProblem, refit
-from annealed.learners.model_selection.ridge import LeftOut, choose_ridge, gcv_ridge, left_out_loss, newton_of_all_outputs
 from sklearn.linear_model import Ridge
 
 

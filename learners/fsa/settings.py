@@ -1,0 +1,244 @@
+"""What the FSA estimators are asked for: their parameters, checked once, as one record of plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+
+from ..common.validation import check_choice, check_jobs, check_real, is_size, n_threads
+from ..designs.responses import PiecewiseLinear, as_response
+from ..objective.losses import Loss, losses_for
+from ..objective.priors import Prior
+from ..solvers.schedules import N_STEPS, Counts, Schedule, as_schedule
+
+
+class Constraints(BaseEstimator):
+    """What a selection has to respect.
+
+    Parameters
+    ----------
+    groups : array of shape (n_features,) or None, default None
+        Label of each column's group, of any type: the columns of a group are selected or dropped together, by the root mean
+        square of their coefficients.
+    include, exclude : array of int, str or bool, or None, default None
+        Columns that stay, and columns that cannot be selected: by number, by name, or as a mask. Included columns count in k.
+    bounds : pair, dict or array of shape (n_features, 2), or None, default None
+        Smallest and largest coefficient in units of the raw columns, of all columns, of some (``{column: pair}``) or of each;
+        None in a pair is no bound, and 0 lies between. ``(0, None)`` is non-negative. One output and linear responses only;
+        features are then not exchanged.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from annealed.learners import Constraints, FSARegressor
+    >>> X = np.random.default_rng(0).standard_normal((100, 30))
+    >>> FSARegressor(2, constraints=Constraints(exclude=[9])).fit(X, X[:, 4] + 2 * X[:, 9]).get_support(indices=True)
+    array([ 4, 17])
+    """
+
+    def __init__(self, groups: Any = None, include: Any = None, exclude: Any = None, bounds: Any = None):
+        self.groups = groups
+        self.include = include
+        self.exclude = exclude
+        self.bounds = bounds
+
+
+class Refinement(BaseEstimator):
+    """What follows annealing: exchanges of features, a longer search where labels are noisy, and the ridge of the final fit.
+
+    Parameters
+    ----------
+    exchange : {"auto", True, False, "cv"}, default "auto"
+        Whether remaining features are exchanged for others while the objective falls:
+
+        * "auto": where that takes about a second at most and the rows can tell supports apart: for each coefficient ten rows of
+          the rarest class, or five where targets are numbers. With fewer rows annealing has a ridge instead (0.01, 0.1 for the
+          squared loss), so that what correlated columns have in common is selected;
+        * True, False: always, never;
+        * "cv": as "auto", and where rows are few five folds choose between exchanges and shrinkage without them.
+    ridge : float or "auto", default "auto"
+        s >= 0 of the term ``s * ||theta||^2`` that the final fit adds to the mean loss, on standardised coefficients. "auto" lets
+        the data choose: generalised cross-validation for the squared loss, else the approximate deviance of rows (in ranking: of
+        queries) left out. A prior with a shrinkage takes the place of "auto".
+    search : {"auto", False}, default "auto"
+        With two classes and labels that look noisy, search longer: features are taken out and grown back in rounds.
+    """
+
+    def __init__(self, exchange: bool | str = "auto", ridge: float | str = "auto", search: bool | str = "auto"):
+        self.exchange = exchange
+        self.ridge = ridge
+        self.search = search
+
+    def check(self) -> None:
+        """Check the parameters.
+
+        Raises
+        ------
+        ValueError
+            Naming the parameter, its value and what was expected.
+        """
+        check_choice("exchange", self.exchange, ("auto", "cv", True, False))
+        check_choice("search", self.search, ("auto", False))
+        if not _is_auto(self.ridge):
+            check_real("ridge", self.ridge, 0.0)
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """The parameters of one fit; see the estimators.
+
+    Attributes
+    ----------
+    size : int, float or "auto"
+        Features to select; 0 is the best constant.
+    response : PiecewiseLinear or None
+        None is linear.
+    constraints : Constraints
+    prior : Prior or None
+    standardize : bool
+    schedule : function
+        Of the numbers of features, of those to keep, and of steps.
+    n_steps : int
+    learning_rate : float or None
+        None is the loss' own.
+    momentum, auto_momentum : float or None, float
+        Where the first is None it is the second, and 0 with a loss whose steps are longer than the curvature allows.
+    refinement : Refinement or None
+        None is the paper's algorithm alone.
+    fit_intercept : bool
+    random_state : int, RandomState or None
+    n_threads : int
+    title : str or None
+        Of a progress bar.
+    few_rows : bool or None
+        Whether rows count as few, as held-out rows have decided; None: by the rule of ``Refinement``.
+    annealing_ridge : float or None
+        Of annealing where rows are few; None is the default.
+    exchange_along_path : bool
+        Whether the sizes of a path are exchanged as single ones are, where that takes some ten milliseconds.
+    """
+
+    size: int | float | str
+    response: PiecewiseLinear | None
+    constraints: Constraints
+    prior: Prior | None
+    standardize: bool
+    schedule: Counts
+    n_steps: int
+    learning_rate: float | None
+    momentum: float | None
+    auto_momentum: float
+    refinement: Refinement | None
+    fit_intercept: bool
+    random_state: Any
+    n_threads: int
+    title: str | None
+    few_rows: bool | None = None
+    annealing_ridge: float | None = None
+    exchange_along_path: bool = False
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, Any], tasks: tuple[str, ...], mu: float, momentum: float, n_bins: int, title: str) -> Self:
+        """Check the parameters of an estimator.
+
+        Parameters
+        ----------
+        parameters : mapping
+            As the constructor takes them; a missing size counts as "auto".
+        tasks : tuple of str
+            Those whose losses are allowed.
+        mu, momentum, n_bins
+            What "auto" and names stand for.
+        title : str
+            Of the progress bar of a verbose fit.
+
+        Raises
+        ------
+        ValueError
+            Naming the parameter, its value and what was expected.
+        """
+        p = parameters
+        size = p.get("n_features_to_select", "auto")
+        if not is_size(size) and not _is_auto(size):
+            raise ValueError(
+                f"n_features_to_select={size!r} is not valid; expected an integer >= 1, a fraction in (0, 1] or 'auto'"
+            )
+        names = sorted({"auto", *(name for task in tasks for name in losses_for(task))})
+        if not (p["loss"] in names if isinstance(p["loss"], str) else isinstance(p["loss"], Loss)):
+            raise ValueError(f"loss={p['loss']!r} is not valid; expected one of {names} or a Loss object")
+        check_choice("scaling", p["scaling"], ("standardize", "none"))
+        for name, kind in (("constraints", Constraints), ("refinement", Refinement), ("prior", Prior)):
+            allowed = p[name] is None or isinstance(p[name], kind) or (name == "refinement" and _is_auto(p[name]))
+            if not allowed:
+                raise ValueError(f"{name}={p[name]!r} is not valid; expected a {kind.__name__} or None")
+        refinement = Refinement() if _is_auto(p["refinement"]) else p["refinement"]
+        for part in (refinement, p["prior"]):
+            if part is not None:
+                part.check()
+        if not _is_auto(p["learning_rate"]):
+            check_real("learning_rate", p["learning_rate"], 0.0, above=True)
+        if not _is_auto(p["momentum"]):
+            check_real("momentum", p["momentum"], 0.0, 1.0, below=True)
+        check_jobs(p["n_jobs"])
+        check_random_state(p["random_state"])
+        return cls(
+            size=size,
+            response=None if _is_linear(p["response"]) else as_response(p["response"], n_bins),
+            constraints=p["constraints"] or Constraints(),
+            prior=p["prior"],
+            standardize=p["scaling"] == "standardize",
+            schedule=as_schedule(p["schedule"], mu),
+            n_steps=p["schedule"].n_steps if isinstance(p["schedule"], Schedule) else N_STEPS,
+            learning_rate=None if _is_auto(p["learning_rate"]) else p["learning_rate"],
+            momentum=None if _is_auto(p["momentum"]) else p["momentum"],
+            auto_momentum=momentum,
+            refinement=refinement,
+            fit_intercept=p.get("fit_intercept", False),
+            random_state=p["random_state"],
+            n_threads=n_threads(p["n_jobs"]),
+            title=title if p["verbose"] else None,
+        )
+
+    @property
+    def leaves_decisions(self) -> bool:
+        """Whether the size, or how it is refined, is left to cross-validation or a criterion."""
+        return _is_auto(self.size) or (self.refinement is not None and self.refinement.exchange == "cv")
+
+    @property
+    def chooses_ridge(self) -> bool:
+        """Whether the data choose the ridge of the fit: the user gave none."""
+        given = self.prior is not None and self.prior.shrinkage
+        return self.refinement is not None and _is_auto(self.refinement.ridge) and not given
+
+    @property
+    def fit_prior(self) -> Prior | None:
+        """Prior of the final fit: with the ridge that the user gave."""
+        ridge = 0.0 if self.refinement is None or _is_auto(self.refinement.ridge) else float(self.refinement.ridge)
+        return with_ridge(self.prior, ridge)
+
+    @property
+    def ridge(self) -> float:
+        """Ridge of the final fit that the user gave."""
+        prior = self.fit_prior
+        return 0.0 if prior is None else prior.shrinkage
+
+
+def with_ridge(prior: Prior | None, ridge: float) -> Prior | None:
+    """A prior with ``ridge`` added to its shrinkage."""
+    if not ridge:
+        return prior
+    if prior is None:
+        return Prior(shrinkage=ridge)
+    return Prior(prior.shrinkage + ridge, prior.second_order, prior.total_variation, prior.huber)
+
+
+def _is_auto(value: Any) -> bool:
+    return isinstance(value, str) and value == "auto"
+
+
+def _is_linear(response: Any) -> bool:
+    return isinstance(response, str) and response == "linear"

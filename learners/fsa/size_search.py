@@ -1,0 +1,163 @@
+"""How many features, and with few rows how they are refined: by an information criterion, or by held-out rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ..designs.factory import make_design
+from ..model_selection.size import choose_size, default_sizes, ebic, folds_by_content
+from ..sources.matrix import OutOfCoreMatrix
+from .fit import best_constant, size_of, solve_path, solving
+from .problem import FitProblem, Solution
+from .refinement import method_of
+from .settings import FitSettings, Refinement
+
+# Coefficients that the rows support, below which held-out rows choose: the criterion then keeps one to six features on gene tables,
+# and errs twice as often as twenty do. The simulated tables of Barbu et al. (2017), where it is right, support 14 and 60 or more.
+_FEW_COEFFICIENTS, _FEW_COEFFICIENTS_OF_NUMBERS = 10.0, 30.0
+_N_FOLDS = 5
+_MAX_HELD_OUT = 50  # largest size that held-out rows choose: several classes take seconds there, a choice
+
+Split = tuple[np.ndarray, np.ndarray]
+Score = Callable[[FitProblem, Solution, np.ndarray], float]  # of the rows that are held out
+
+
+def decided(problem: FitProblem, settings: FitSettings) -> tuple[FitSettings, str]:
+    """The settings with a number for "auto", and with what ``Refinement(exchange="cv")`` leaves to the folds.
+
+    Returns
+    -------
+    settings : FitSettings
+    why : str
+        In words, to stand before what the refinement says; empty where nothing was left to decide.
+    """
+    with solving(problem, settings):
+        if settings.size == "auto":
+            return _size_by_criterion(problem, settings)
+        if settings.refinement is not None and settings.refinement.exchange == "cv":
+            return _refinement_by_folds(problem, settings)
+    return settings, ""
+
+
+def _size_by_criterion(problem: FitProblem, settings: FitSettings) -> tuple[FitSettings, str]:
+    """The size of the least extended Bayesian information criterion; with few rows that of the least loss of held-out rows.
+
+    0 where no size is better than a constant: by the criterion, and with few rows on held-out rows either.
+    """
+    sizes = np.unique(np.clip(default_sizes(problem.n_units, round(problem.n_rows)), max(1, problem.n_included), None))
+    plain = settings
+    if settings.chooses_ridge:  # the criterion compares maxima of the likelihood
+        plain = replace(settings, refinement=Refinement(settings.refinement.exchange, 0.0))  # type: ignore[union-attr]
+    best = min(solve_path(problem, plain, sizes, patient=False), key=lambda solution: solution.ebic)
+    design = make_design(problem.X, problem.sample_weight)
+    value = best_constant(problem, settings, design).value
+    constant = ebic(value, problem.n_rows, 0, problem.n_units, 0, squared=problem.loss.is_quadratic)
+    rejected = best.ebic >= constant and not problem.n_included
+    folds = _folds(problem) if _has_few(problem, settings) else []
+    if folds:
+        return _size_by_folds(problem, settings, folds, rejected)
+    size = 0 if rejected else best.size
+    return replace(settings, size=size), f"size {size} by the extended Bayesian information criterion: "
+
+
+def _size_by_folds(
+    problem: FitProblem, settings: FitSettings, folds: list[Split], criterion_rejects: bool
+) -> tuple[FitSettings, str]:
+    """Size and refinement of the least mean loss of held-out rows.
+
+    The sizes go up to the training rows of a fold, as shrinkage allows, and to 50 at most. Where the criterion rejects all sizes
+    the best has to be better than a constant by a clear margin; else one feature is selected, and none where it is no better.
+    """
+    n_training = round(problem.n_rows) * (_N_FOLDS - 1) // _N_FOLDS
+    sizes = default_sizes(problem.n_units, 3 * min(n_training, _MAX_HELD_OUT))
+    sizes = np.unique(np.clip(sizes, max(1, problem.n_included), None))
+    choices, score = _treatments(problem, settings, sizes), _minus_loss(problem)
+    losses = np.hstack([held_out(problem, one, folds, own, score) for one, own in choices]) * -1.0
+    constant = -held_out(problem, settings, folds, np.array([0]), score)[:, 0]
+    tried = [replace(one, size=int(k)) for one, own in choices for k in own]
+    best = choose_size(losses, constant=constant if criterion_rejects else None)
+    if best is None:
+        gain = constant - losses[:, int(np.argmin(losses.mean(axis=0)))]
+        size = int(sizes[0]) if gain.mean() > 0 else 0
+        return replace(settings, size=size), f"size {size}: no size predicts held-out rows clearly better than a constant: "
+    return tried[best], f"size {tried[best].size} by {len(folds)}-fold cross-validation: "
+
+
+def _refinement_by_folds(problem: FitProblem, settings: FitSettings) -> tuple[FitSettings, str]:
+    """Whether exchanges or shrinkage without them serve a given size, where rows are few."""
+    sizes = np.array([size_of(problem, settings)])
+    choices, score = _treatments(problem, settings, sizes), _minus_loss(problem)
+    folds = _folds(problem) if _has_few(problem, settings) else []
+    if not folds or sum(len(own) for _, own in choices) < 2:
+        return settings, ""
+    losses = -np.hstack([held_out(problem, one, folds, own, score) for one, own in choices])
+    chosen = choices[choose_size(losses) or 0][0]
+    what = "shrinkage" if chosen.few_rows else "exchanges"
+    return chosen, f"{len(folds)}-fold cross-validation chose {what}: "
+
+
+def _has_few(problem: FitProblem, settings: FitSettings) -> bool:
+    if not problem.loss.pointwise or isinstance(problem.X, OutOfCoreMatrix) or settings.response is not None:
+        return False
+    return problem.supported_coefficients < (_FEW_COEFFICIENTS if problem.classification else _FEW_COEFFICIENTS_OF_NUMBERS)
+
+
+def _treatments(problem: FitProblem, settings: FitSettings, sizes: np.ndarray) -> list[tuple[FitSettings, np.ndarray]]:
+    """Ways to refine, and the sizes to try each at: with shrinkage as for few rows, and with exchanges where these are made.
+
+    Both are the same in the folds and in the fit of all rows, however many coefficients the rows of either support.
+    """
+    if not settings.chooses_ridge or settings.refinement.exchange not in ("auto", "cv"):  # type: ignore[union-attr]
+        return [(settings, sizes)]
+    n, per_unit = len(problem.y), problem.n_features / problem.n_units
+    exchanged = np.array(
+        [k < problem.n_units and method_of(problem, settings, n, round(k * per_unit), 1, False) == "exchange" for k in sizes]
+    )
+    return [(replace(settings, few_rows=True), sizes), (replace(settings, few_rows=False), sizes[exchanged])]
+
+
+def _folds(problem: FitProblem) -> list[Split]:
+    present = np.flatnonzero(problem.weight > 0)
+    design = make_design(problem.X, problem.sample_weight)
+    content = design.scores(np.ones((design.n_features, 1, 1)))[present]
+    target = problem.y[present]
+    if problem.classification:
+        target = target.argmax(axis=1) if target.shape[1] > 1 else target[:, 0] > 0
+    return [(present[train], present[test]) for train, test in folds_by_content(target, content, problem.classification)]
+
+
+def held_out(problem: FitProblem, settings: FitSettings, splits: Sequence[Split], sizes: np.ndarray, score: Score) -> np.ndarray:
+    """Score (n_folds, n_sizes) of held-out rows along the ascending ``sizes``.
+
+    Parameters
+    ----------
+    problem : FitProblem
+    settings : FitSettings
+        Exchanges that held-out rows have decided for are made from the end of a run of annealing of their own for each size.
+    splits : sequence of (ndarray of int, ndarray of int)
+        Rows to fit to and rows to score.
+    sizes : ndarray of int
+    score : function
+        Of the problem of the training rows, a solution, and the rows to score.
+    """
+    scores = np.empty((len(splits), len(sizes)))
+    silent = replace(settings, title=None)
+    for fold, (train, test) in enumerate(splits):
+        part = problem.rows(train)
+        runs = sizes[:, None] if settings.few_rows is False else [sizes]
+        solutions = [solution for run in runs if len(run) for solution in solve_path(part, silent, run)]
+        scores[fold] = [score(part, solution, test) for solution in solutions]
+    return scores
+
+
+def _minus_loss(problem: FitProblem) -> Score:
+    """Minus the mean loss of held-out rows; responses are linear."""
+
+    def score(part: FitProblem, solution: Solution, rows: np.ndarray) -> float:
+        scores = solution.scores(problem, rows)
+        return -problem.loss.value(problem.y[rows], scores, problem.sample_weight[rows])
+
+    return score

@@ -14,6 +14,7 @@ from ..compilation import n_values, problem_of, threads
 from ..designs.base import Design, NotFiniteError
 from ..designs.factory import make_design, rescaled
 from ..designs.responses import width_of
+from ..model_selection.size import deviance, support_price
 from ..objective.priors import Prior
 from ..solvers.annealing import Annealed, anneal
 from ..solvers.newton import SupportProblem, refit
@@ -21,7 +22,7 @@ from ..solvers.schedules import step_counts
 from ..solvers.step_size import annealing_step
 from ..sources.matrix import OutOfCoreMatrix
 from .problem import FitProblem, Solution, check_finite
-from .refinement import few_rows, refine
+from .refinement import exchanges_doubtful, few_rows, refine
 from .settings import FitSettings, with_ridge
 
 _STEPS_PER_SIZE = 5  # gradient steps before each further cut along a path: a choice
@@ -48,8 +49,14 @@ def solve(
     callbacks : sequence of functions
         Called as ``callback(step, state)`` after each step.
     """
-    (solution,) = solve_path(problem, settings, np.array([size_of(problem, settings)]), start=start, callbacks=callbacks)
-    return solution
+    size = size_of(problem, settings)
+    (solution,) = solve_path(problem, settings, np.array([size]), start=start, callbacks=callbacks)
+    if not exchanges_doubtful(problem, settings, solution):
+        return solution
+    (shrunken,) = solve_path(problem, replace(settings, few_rows=True, title=None), np.array([size]), start=start)
+    squared, n_rows = problem.loss.is_quadratic, problem.n_rows
+    gain = deviance(shrunken.value, n_rows, squared) - deviance(solution.value, n_rows, squared)
+    return solution if gain > support_price(size, problem.n_units) else shrunken
 
 
 def solve_path(

@@ -24,12 +24,23 @@ from .settings import FitSettings
 _SWAP_COST = 2e9  # multiplications per round of exchanges up to which "auto" makes them: about a second, a choice
 _PATH_SWAP_COST = 2e7  # the same for each size of a path: some ten milliseconds, a choice
 _NEWTON_COST = 2e8  # the same for one step of Newton's method
+_MAX_DOUBTFUL = 30.0  # coefficients that the rows support, from which on exchanges need no further reason: 150 rows, a choice
 _MIN_WRONG = 0.01  # share of training rows on the wrong side above which labels look noisy: a choice
 
 
 def few_rows(problem: FitProblem, settings: FitSettings, n_columns: float) -> bool:
     """Whether the rows cannot tell the coefficients of so many columns apart."""
     return problem.supported_coefficients < n_columns if settings.few_rows is None else settings.few_rows
+
+
+def exchanges_doubtful(problem: FitProblem, settings: FitSettings, solution: Solution) -> bool:
+    """Whether exchanges have to gain what the choice of a support costs: few rows of numbers, and less than ten per coefficient.
+
+    Between five and ten rows exchanges find true columns, and overfit where many correlated ones have a weak signal.
+    """
+    free = settings.few_rows is None and settings.chooses_ridge and settings.refinement.exchange is not True  # type: ignore[union-attr]
+    supported = problem.supported_coefficients if free and not problem.classification and problem.loss.pointwise else np.inf
+    return solution.how.startswith("exchanges") and supported < min(_MAX_DOUBTFUL, 2 * len(solution.kept) * solution.design.width)
 
 
 def choose_method(

@@ -56,8 +56,10 @@ class Refinement(BaseEstimator):
         Whether remaining features are exchanged for others while the objective falls:
 
         * "auto": where that takes about a second at most and the rows can tell supports apart: for each coefficient ten rows of
-          the rarest class, or five where targets are numbers. With fewer rows annealing has a ridge instead (0.01, 0.1 for the
-          squared loss), so that what correlated columns have in common is selected;
+          the rarest class, or five where targets are numbers (with less than 150 rows and less than ten for each coefficient
+          only where they gain more than the extended Bayesian information criterion charges for a support). With fewer rows
+          annealing has a ridge instead (0.01, 0.1 for the squared loss), so that what correlated columns have in common is
+          selected;
         * True, False: always, never;
         * "cv": as "auto", and where rows are few five folds choose between exchanges and shrinkage without them.
     ridge : float or "auto", default "auto"

@@ -63,9 +63,17 @@ def ebic(value: float, n_samples: float, k: int, n_units: int, degrees: int, *, 
     .. [1] J. Chen, Z. Chen, "Extended Bayesian information criteria for model selection with large model spaces", Biometrika 95
        (2008).
     """
-    fit = n_samples * np.log(max(2.0 * value, 1e-300)) if squared else 2.0 * n_samples * value
-    ways = gammaln(n_units + 1) - gammaln(k + 1) - gammaln(n_units - k + 1)
-    return float(fit + degrees * np.log(max(n_samples, 2.0)) + 2.0 * gamma * ways)
+    return deviance(value, n_samples, squared) + degrees * float(np.log(max(n_samples, 2.0))) + gamma * support_price(k, n_units)
+
+
+def deviance(value: float, n_samples: float, squared: bool) -> float:
+    """-2 log likelihood from the mean loss, see :func:`ebic`."""
+    return float(n_samples * np.log(max(2.0 * value, 1e-300)) if squared else 2.0 * n_samples * value)
+
+
+def support_price(k: int, n_units: int) -> float:
+    """2 ln C(M, k): what the extended criterion charges for the choice among all supports of one size."""
+    return float(2.0 * (gammaln(n_units + 1) - gammaln(k + 1) - gammaln(n_units - k + 1)))
 
 
 def choose_size(losses: np.ndarray, rule: str = "best", constant: np.ndarray | None = None) -> int | None:

@@ -74,6 +74,48 @@ class NotFiniteError(ValueError):
     """The data hold NaN or infinity: found in the first read that is made of them."""
 
 
+def moments(total: np.ndarray, square: np.ndarray, shift: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Means and inverse scales from the first two of :func:`first_sums`, of weights that sum to one.
+
+    Parameters
+    ----------
+    total, square : ndarray of shape (m,)
+        Sums of w d and w d^2.
+    shift : ndarray of shape (m,)
+        What was subtracted.
+
+    Returns
+    -------
+    mean : ndarray of shape (m, 1)
+        Of each column.
+    inv : ndarray of shape (m,)
+        Inverse standard deviations, 0 for constant columns.
+
+    Raises
+    ------
+    NotFiniteError
+        If the data were not finite, or their squares.
+    """
+    if not (np.isfinite(total).all() and np.isfinite(square).all()):
+        column = np.flatnonzero(~np.isfinite(total + square))[0]
+        raise NotFiniteError(
+            f"X contains NaN or infinity, or values whose squares overflow {shift.dtype} (first in column {column}); "
+            "expected finite numbers of moderate size"
+        )
+    check_underflow(total, square, shift.dtype)
+    variance = np.maximum(square - total**2, 0.0)
+    mean = total + shift
+    return mean[:, None], inverse_scale(variance, variance + mean**2, (4.0 * np.finfo(shift.dtype).eps) ** 2)
+
+
+def moments_of(X: np.ndarray, sample_weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """:func:`moments` of a dense matrix (n, m), about its first row: no digits are lost to a large common offset."""
+    shift = X[0].copy()
+    with np.errstate(over="ignore", invalid="ignore"):
+        centred = X - shift
+        return moments(sample_weight @ centred, sample_weight @ (centred * centred), shift)
+
+
 class Design:
     """Base of all designs.
 
@@ -97,6 +139,7 @@ class Design:
     n_knots: int = 1
     mean: np.ndarray
     inv: np.ndarray
+    per_feature: tuple[str, ...] = ("mean", "inv")  # arrays whose first axis is the features, for :meth:`keep`
 
     def scores(self, coef: np.ndarray) -> np.ndarray:
         """Scores of standardised coefficients.
@@ -145,7 +188,12 @@ class Design:
         Design
             Features outside ``kept`` are dropped; how the others are standardised stays the same.
         """
-        raise NotImplementedError
+        new = copy(self)
+        new.n_features = len(kept)
+        for name in self.per_feature:
+            values = getattr(self, name)
+            setattr(new, name, None if values is None else values[kept])
+        return new
 
     def rescale(self, inv: np.ndarray) -> None:
         """Change the inverse scales, in place.
@@ -156,12 +204,6 @@ class Design:
             At least 0.
         """
         self.inv = inv
-
-    def _subset(self, kept: np.ndarray) -> Self:
-        """A shallow copy whose number of features is that of ``kept``: what :meth:`keep` narrows further."""
-        new = copy(self)
-        new.n_features = len(kept)
-        return new
 
     def has_missing(self, rows: np.ndarray) -> np.ndarray:
         """Whether each feature is NaN in one of the rows of a mask (n_samples,): never where responses are linear."""
@@ -228,6 +270,7 @@ class Design:
 class FirstReadDesign(Design):
     """A design whose moments are found in the first read of the data, together with the first gradient."""
 
+    per_feature = ()
     _moments: tuple[np.ndarray, np.ndarray] | None = None
 
     @property

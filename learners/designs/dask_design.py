@@ -20,9 +20,8 @@ from sklearn.utils import check_random_state
 
 from ..sources.dask_matrix import DaskMatrix
 from . import dask_tasks as tasks
-from .base import COMPACT_RATIO
+from .base import COMPACT_RATIO, moments
 from .dask_tasks import Coding, reduced, shared, task
-from .dense import moments
 from .kernels import ROWS
 from .out_of_core import OutOfCoreDesign
 from .piecewise_linear import block_moments, evenly_spaced, hat_basis

@@ -9,7 +9,7 @@ import numpy as np
 from ..compilation import in_threads
 from ..sources.matrix import CHUNK
 from . import kernels
-from .base import COMPACT_RATIO, FirstReadDesign, NotFiniteError, check_underflow, inverse_scale
+from .base import COMPACT_RATIO, FirstReadDesign, moments
 
 BLOCK_BYTES = 1 << 20  # rows read at once: scores and gradient find them in the second-level cache
 
@@ -143,7 +143,7 @@ class DenseDesign(FirstReadDesign):
 
     def keep(self, kept):
         stored = self._gathered()
-        new = self._subset(kept)
+        new = super().keep(kept)
         new._moments = self.mean[kept], self.inv[kept]
         columns = np.asarray(kept) if self._columns is None else self._columns[kept]
         if COMPACT_RATIO * len(kept) >= stored.shape[1]:
@@ -192,37 +192,3 @@ def first_sums(X: np.ndarray, shift: np.ndarray, sample_weight: np.ndarray, resi
     run = kernels.first_rows if X.flags.c_contiguous else kernels.first_columns
     in_threads(run, len(partial), X, shift, sample_weight.astype(X.dtype), residual.astype(X.dtype), partial)
     return partial.sum(axis=0, dtype=np.float64)
-
-
-def moments(total: np.ndarray, square: np.ndarray, shift: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Means and inverse scales from the first two of :func:`first_sums`, of weights that sum to one.
-
-    Parameters
-    ----------
-    total, square : ndarray of shape (m,)
-        Sums of w d and w d^2.
-    shift : ndarray of shape (m,)
-        What was subtracted.
-
-    Returns
-    -------
-    mean : ndarray of shape (m, 1)
-        Of each column.
-    inv : ndarray of shape (m,)
-        Inverse standard deviations, 0 for constant columns.
-
-    Raises
-    ------
-    NotFiniteError
-        If the data were not finite, or their squares.
-    """
-    if not (np.isfinite(total).all() and np.isfinite(square).all()):
-        column = np.flatnonzero(~np.isfinite(total + square))[0]
-        raise NotFiniteError(
-            f"X contains NaN or infinity, or values whose squares overflow {shift.dtype} (first in column {column}); "
-            "expected finite numbers of moderate size"
-        )
-    check_underflow(total, square, shift.dtype)
-    variance = np.maximum(square - total**2, 0.0)
-    mean = total + shift
-    return mean[:, None], inverse_scale(variance, variance + mean**2, (4.0 * np.finfo(shift.dtype).eps) ** 2)

@@ -8,7 +8,6 @@ import numpy as np
 
 from . import kernels
 from .base import Design, inverse_scale
-from .dense import moments
 from .piecewise_linear import encode, evenly_spaced, hat_basis
 
 
@@ -30,18 +29,17 @@ class ExplicitDesign(Design):
         Where the data were NaN.
     """
 
+    per_feature = ("columns", "mean", "inv", "knots", "missing")
+
     def __init__(self, columns, mean, inv, n_knots: int = 1, knots=None, missing=None):
         self.n_features, self.width, self.n_samples = columns.shape
         self.columns, self.mean, self.inv = columns, mean, inv
         self.n_knots, self.knots, self.missing = n_knots, knots, missing
 
     @classmethod
-    def linear(cls, X: np.ndarray, sample_weight: np.ndarray) -> Self:
-        """Linear responses on a dense matrix (n, m)."""
-        shift = X[0].copy()  # moments about the first row: no digits are lost to a large common offset
+    def linear(cls, X: np.ndarray, mean: np.ndarray, inv: np.ndarray) -> Self:
+        """Linear responses on a dense matrix (n, m) with these moments."""
         with np.errstate(over="ignore", invalid="ignore"):
-            centred = X - shift
-            mean, inv = moments(sample_weight @ centred, sample_weight @ (centred * centred), shift)
             columns = X.T - mean.astype(X.dtype)
         columns *= inv.astype(X.dtype)[:, None]
         return cls(np.ascontiguousarray(columns)[:, None], mean, inv)
@@ -76,16 +74,14 @@ class ExplicitDesign(Design):
         flat = coef.reshape(-1, coef.shape[2]).astype(self.columns.dtype)
         return (self._flat().T @ flat).astype(np.float64)
 
+    def scores_and_gradient(self, coef, intercept, loss, y, sample_weight):
+        value, residual = loss.value_and_gradient(y, self.scores(coef) + intercept, sample_weight)
+        product = self._flat() @ residual.astype(self.columns.dtype)
+        return product.astype(np.float64).reshape(coef.shape), residual.sum(axis=0), value
+
     def gradient(self, residual):
         product = self._flat() @ residual.astype(self.columns.dtype)
         return product.astype(np.float64).reshape(self.n_features, self.width, -1)
-
-    def keep(self, kept):
-        new = self._subset(kept)
-        new.columns, new.mean, new.inv = self.columns[kept], self.mean[kept], self.inv[kept]
-        new.knots = None if self.knots is None else self.knots[kept]
-        new.missing = None if self.missing is None else self.missing[kept]
-        return new
 
     def has_missing(self, rows):
         return np.zeros(self.n_features, bool) if self.missing is None else self.missing[:, rows].any(axis=1)

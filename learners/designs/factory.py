@@ -6,11 +6,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..compilation import is_small
-from ..sources.dask_matrix import DaskMatrix, is_dask
+from ..sources.dask_matrix import DaskMatrix
 from ..sources.files import on_disk
 from ..sources.matrix import OutOfCoreMatrix, Source
 from ..sources.torch_matrix import TorchMatrix
-from .base import Design
+from .base import Design, moments_of
 from .dense import DenseDesign
 from .explicit import ExplicitDesign
 from .out_of_core import BlockDesign, PiecewiseBlockDesign
@@ -39,7 +39,7 @@ def as_out_of_core(X) -> OutOfCoreMatrix | None:
         return TorchMatrix(X)
     if module in ("h5py", "zarr") or type(X).__name__ == "ParquetFile":
         return on_disk(X)
-    return DaskMatrix(X) if is_dask(X) else None
+    return DaskMatrix(X) if module in ("dask", "dask_expr") else None
 
 
 def make_design(X, sample_weight: np.ndarray, response: str | PiecewiseLinear = "linear", random_state=None) -> Design:
@@ -66,7 +66,7 @@ def make_design(X, sample_weight: np.ndarray, response: str | PiecewiseLinear = 
     ValueError
         For other responses; for NaN or infinity where the response does not take them.
     """
-    piecewise = as_response(response)
+    piecewise = as_response(response) if response != "linear" else None  # type: ignore[comparison-overlap]
     if isinstance(X, Source):
         if piecewise is None:
             return BlockDesign(X, sample_weight, random_state)
@@ -83,11 +83,12 @@ def make_design(X, sample_weight: np.ndarray, response: str | PiecewiseLinear = 
         return TorchPiecewiseDesign.of(X.tensor, sample_weight, piecewise)
     if sp.issparse(X):
         return SparseDesign(X, sample_weight)
-    small = is_small(X.size * width_of(piecewise))
     if piecewise is not None:
+        small = is_small(X.size * width_of(piecewise))
         make = ExplicitDesign.piecewise_linear if small else PiecewiseDesign.from_matrix
         return make(X, piecewise.knots(X, sample_weight), sample_weight)
-    return ExplicitDesign.linear(X, sample_weight) if small else DenseDesign(X, sample_weight)
+    small = is_small(X.size)
+    return ExplicitDesign.linear(X, *moments_of(X, sample_weight)) if small else DenseDesign(X, sample_weight)
 
 
 def local(values):

@@ -14,8 +14,8 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from ..sources.matrix import Source
-from .base import Design, FirstReadDesign
-from .dense import DenseDesign, first_sums, moments
+from .base import Design, FirstReadDesign, moments
+from .dense import DenseDesign, first_sums
 from .kernels import ROWS
 from .piecewise_linear import PiecewiseDesign, block_moments, encode, evenly_spaced, hat_basis
 from .responses import PiecewiseLinear, add_ranges, even_knots
@@ -126,7 +126,7 @@ class OutOfCoreDesign(FirstReadDesign):
 
     def keep(self, kept):
         kept = np.asarray(kept)
-        new = self._subset(kept)
+        new = super().keep(kept)
         new.columns = self.columns[kept]
         new._moments = self.mean[kept], self.inv[kept]
         new._narrow(kept)

@@ -43,6 +43,8 @@ class PiecewiseDesign(Design):
        arXiv:1310.2880v2 (2014), section 4.1.
     """
 
+    per_feature = ("mean", "inv", "features", "knots")
+
     def __init__(
         self,
         codes: np.ndarray,
@@ -96,13 +98,10 @@ class PiecewiseDesign(Design):
         return self._standardised(np.stack(columns, axis=2), residual)
 
     def keep(self, kept):
-        new = self._subset(kept)
-        new.features = self.features[kept]
+        new = super().keep(kept)
         if COMPACT_RATIO * len(kept) < self.codes.shape[1]:
             new.codes = np.take(self.codes, new.features, axis=1)
             new.features = np.arange(len(kept))
-        new.mean, new.inv = self.mean[kept], self.inv[kept]
-        new.knots = None if self.knots is None else self.knots[kept]
         return new
 
     def stored_columns(self, positions):

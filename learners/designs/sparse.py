@@ -45,6 +45,8 @@ class SparseDesign(Design):
         Sums to one.
     """
 
+    per_feature = ("mean", "inv", "stored")
+
     def __init__(self, X, sample_weight: np.ndarray):
         self.X = canonical(sp.csc_array(X))  # all stored columns
         self.n_samples, self.n_features = self.X.shape
@@ -74,11 +76,9 @@ class SparseDesign(Design):
         return self._standardised(product[self.stored][:, None], residual)
 
     def keep(self, kept):
-        new = self._subset(kept)
-        new.stored = self.stored[kept]
+        new = super().keep(kept)
         if len(kept) * COMPACT_RATIO < self.X.shape[1]:
             new.X, new.stored = self.X[:, new.stored], np.arange(len(kept))
-        new.mean, new.inv = self.mean[kept], self.inv[kept]
         return new
 
     def matrix(self):

@@ -8,8 +8,7 @@ import numpy as np
 import torch
 
 from ..sources.matrix import CHUNK
-from .base import Design
-from .dense import moments
+from .base import Design, moments
 from .kernels import ROWS
 from .piecewise_linear import block_moments, encode, evenly_spaced, hat_basis
 from .responses import PiecewiseLinear
@@ -63,9 +62,8 @@ class TorchDesign(Design):
         return self._standardised(product[:, None], residual)
 
     def keep(self, kept):
-        new = self._subset(kept)
+        new = super().keep(kept)
         new.X = self.X[:, torch.from_numpy(np.asarray(kept)).to(self.X.device)]
-        new.mean, new.inv = self.mean[kept], self.inv[kept]
         return new
 
     def matrix(self):
@@ -89,6 +87,8 @@ class TorchPiecewiseDesign(Design):
     sample_weight : ndarray of shape (n_samples,)
         Sums to one.
     """
+
+    per_feature = ("mean", "inv", "knots")
 
     def __init__(self, codes: torch.Tensor, lines: np.ndarray, missing: bool, sample_weight: np.ndarray):
         self.codes, self.knots = codes, lines
@@ -150,9 +150,8 @@ class TorchPiecewiseDesign(Design):
         return self._standardised(np.stack(columns, axis=2), residual)
 
     def keep(self, kept):
-        new = self._subset(kept)
+        new = super().keep(kept)
         new.codes = self.codes[torch.from_numpy(np.asarray(kept)).to(self.codes.device)]
-        new.knots, new.mean, new.inv = self.knots[kept], self.mean[kept], self.inv[kept]
         return new
 
     def matrix(self):

@@ -23,9 +23,10 @@ from ..objective.priors import Prior
 from ..solvers.schedules import Counts, Schedule
 from ..sources.matrix import OutOfCoreMatrix
 from .estimators import FSAClassifier, FSAEstimator, FSARegressor
-from .fit import anneals_with_ridge, solve_path
+from .fit import solve_path
 from .path import check_sizes
 from .problem import FitProblem, Solution
+from .refinement import anneals_with_ridge
 from .settings import Constraints, FitSettings, Refinement
 from .size_search import held_out
 
@@ -63,15 +64,18 @@ class _SizeChoice(FSAEstimator):
         """
         check_choice("criterion", self.criterion, ("cv", "ebic"))
         check_choice("rule", self.rule, ("best", "one_se"))
-        settings = self.fit_settings()
-        problem = self.encode(X, y, sample_weight=sample_weight)
-        if self.criterion == "ebic":
-            self.sizes_ = check_sizes(self.sizes, problem.n_units, round(problem.n_rows), problem.n_included)
-            self.ebic_ = np.array([solution.ebic for solution in solve_path(problem, settings, self.sizes_)])
-            self.n_features_ = int(self.sizes_[np.argmin(self.ebic_)])
-        else:
-            settings = self._cross_validated(problem, settings, X, np.asarray(y), sample_weight, groups)
-        return self._solve(problem, replace(settings, size=min(self.n_features_, problem.n_units)))
+
+        def decide(problem: FitProblem, settings: FitSettings) -> tuple[FitSettings, str]:
+            if self.criterion == "ebic":
+                self.sizes_ = check_sizes(self.sizes, problem.n_units, round(problem.n_rows), problem.n_included)
+                self.ebic_ = np.array([solution.ebic for solution in solve_path(problem, settings, self.sizes_)])
+                self.n_features_, how = int(self.sizes_[np.argmin(self.ebic_)]), "the extended Bayesian information criterion"
+            else:
+                settings = self._cross_validated(problem, settings, X, np.asarray(y), sample_weight, groups)
+                how = "cross-validation"
+            return replace(settings, size=min(self.n_features_, problem.n_units)), f"size {self.n_features_} by {how}: "
+
+        return self._fit(X, y, decide=decide, sample_weight=sample_weight)
 
     def _cross_validated(
         self, problem: FitProblem, settings: FitSettings, X: Any, y: np.ndarray, sample_weight: Any, groups: Any

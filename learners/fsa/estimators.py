@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from contextlib import nullcontext
 from typing import Any, Self
 
 import numpy as np
@@ -19,14 +19,14 @@ from ..objective.losses import Loss, regression_loss
 from ..objective.priors import Prior
 from ..solvers.schedules import Counts, Schedule
 from ..sources.matrix import OutOfCoreMatrix
-from .callbacks import StepCallbacksMixin, with_callbacks
+from .callbacks import CallbackSupportMixin, reported_steps, with_callbacks
 from .fit import Start, solve
 from .problem import FitProblem, Solution, check_data, fitted_attributes
 from .settings import Constraints, FitSettings, Refinement
-from .size_search import decided
+from .size_search import Decide, decided
 
 
-class FSAEstimator(StepCallbacksMixin, SelectorMixin, BaseEstimator):
+class FSAEstimator(CallbackSupportMixin, SelectorMixin, BaseEstimator):
     """What the FSA estimators share: the fit, the fitted attributes, and scores.
 
     All of them minimise, over the coefficients theta and the intercept,
@@ -101,21 +101,18 @@ class FSAEstimator(StepCallbacksMixin, SelectorMixin, BaseEstimator):
         """
         return FitSettings.of(self.get_params(deep=False), self._tasks, self._mu, self._momentum, self._n_bins, type(self).__name__)
 
-    def _problem(self, X: Any, y: np.ndarray, loss: Loss, weight: np.ndarray, **facts: Any) -> FitProblem:
-        """The problem under the constraints."""
-        self.loss_ = loss
-        problem = FitProblem(X, y, loss, weight, names=getattr(self, "feature_names_in_", None), **facts)
-        return problem if self.constraints is None else problem.constrained(self.constraints, self._is_piecewise)
-
-    def _solve(self, problem: FitProblem, settings: FitSettings) -> Self:
-        """Decide what is left to the data, anneal, refine, and take the solution."""
-        settings, why = decided(problem, settings) if settings.leaves_decisions else (settings, "")
-        with self._reported_steps(problem, self._is_piecewise) as reports:
-            solution = solve(problem, settings, start=self._last if self.warm_start else None, callbacks=reports)
-        self.take_solution(problem, replace(solution, how=why + solution.how) if why else solution)
-        if self.warm_start:
-            self._last = solution.kept, solution.coef, solution.intercept
-        return self
+    def _fit(self, X: Any, y: Any = None, *, decide: Decide = decided, **data: Any) -> Self:
+        """Encode, decide what is left to the data, anneal, refine, and take the solution."""
+        settings = self.fit_settings()
+        problem, why = self.encode(X, y, **data), ""
+        if settings.undecided:
+            settings, why = decide(problem, settings)
+        reported = reported_steps(self, problem, settings) if getattr(self, "_skl_callbacks", None) else nullcontext(())
+        with reported as callbacks:
+            solution = solve(problem, settings, start=self._last if self.warm_start else None, callbacks=callbacks)
+        solution.how = why + solution.how
+        self._last = (solution.kept, solution.coef, solution.intercept) if self.warm_start else None
+        return self.take_solution(problem, solution)
 
     def take_solution(self, problem: FitProblem, solution: Solution) -> Self:
         """Set the fitted attributes of a solution."""
@@ -313,13 +310,14 @@ class FSAClassifier(SparseClassifierMixin, FSAEstimator):
         ValueError
             One class only, NaN with linear responses, a parameter out of range.
         """
-        settings = self.fit_settings()
-        return self._solve(self.encode(X, y, sample_weight=sample_weight), settings)
+        return self._fit(X, y, sample_weight=sample_weight)
 
     def encode(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> FitProblem:
         X, y = check_data(self, X, y, piecewise=self._is_piecewise)
-        targets, loss, weight = self._encode_labels(y, self.loss, sample_weight, X.shape[0])
-        return self._problem(X, targets, loss, weight, classification=True)
+        targets, self.loss_, weight = self._encode_labels(y, self.loss, sample_weight, X.shape[0])
+        names = getattr(self, "feature_names_in_", None)
+        problem = FitProblem(X, targets, self.loss_, weight, classification=True, names=names)
+        return problem.constrained(self.constraints, self._is_piecewise)
 
 
 class FSARegressor(RegressorMixin, FSAEstimator):
@@ -430,15 +428,16 @@ class FSARegressor(RegressorMixin, FSAEstimator):
         ValueError
             NaN with linear responses, a parameter out of range.
         """
-        settings = self.fit_settings()
-        return self._solve(self.encode(X, y, sample_weight=sample_weight), settings)
+        return self._fit(X, y, sample_weight=sample_weight)
 
     def encode(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> FitProblem:
         loss = regression_loss("squared" if isinstance(self.loss, str) and self.loss == "auto" else self.loss)
         X, y = check_data(self, X, loss.encode_targets(y), piecewise=self._is_piecewise, multi_output=True, y_numeric=True)
         weight = check_sample_weight(sample_weight, len(y))
         targets, shift, scale = scaled_targets(y, weight / max(weight.sum(), 1e-300), loss.target_scaling)
-        return self._problem(X, targets, loss, weight, shift=shift, scale=scale, flat=y.ndim == 1)
+        self.loss_, names = loss, getattr(self, "feature_names_in_", None)
+        problem = FitProblem(X, targets, loss, weight, shift=shift, scale=scale, flat=y.ndim == 1, names=names)
+        return problem.constrained(self.constraints, self._is_piecewise)
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict.

@@ -15,14 +15,13 @@ from ..designs.base import Design, NotFiniteError
 from ..designs.factory import make_design, rescaled
 from ..designs.responses import width_of
 from ..model_selection.size import deviance, support_price
-from ..objective.priors import Prior
 from ..solvers.annealing import Annealed, anneal
 from ..solvers.newton import SupportProblem, refit
 from ..solvers.schedules import step_counts
-from ..solvers.step_size import annealing_step
+from ..solvers.step_size import AdaptiveStep, annealing_step
 from ..sources.matrix import OutOfCoreMatrix
 from .problem import FitProblem, Solution, check_finite
-from .refinement import exchanges_doubtful, few_rows, refine
+from .refinement import anneals_with_ridge, refine
 from .settings import FitSettings, with_ridge
 
 _STEPS_PER_SIZE = 5  # gradient steps before each further cut along a path: a choice
@@ -51,7 +50,7 @@ def solve(
     """
     size = size_of(problem, settings)
     (solution,) = solve_path(problem, settings, np.array([size]), start=start, callbacks=callbacks)
-    if not exchanges_doubtful(problem, settings, solution):
+    if not solution.doubtful:
         return solution
     (shrunken,) = solve_path(problem, replace(settings, few_rows=True, title=None), np.array([size]), start=start)
     squared, n_rows = problem.loss.is_quadratic, problem.n_rows
@@ -73,44 +72,52 @@ def solve_path(
     Unless ``patient``, the path ends with sizes beyond twice that of the least information criterion so far (plus ten).
     """
     with solving(problem, settings):
-        design = _design_of(problem, settings)
-        solutions = [best_constant(problem, settings, design)] if sizes[0] == 0 else []
+        design = make_design(problem.X, problem.sample_weight, settings.response or "linear", settings.random_state)
+        if not settings.standardize:
+            design = rescaled(design, problem.X)
+        if problem.allowed is not None:
+            design = design.keep(problem.allowed)
+        solutions = [] if sizes[0] else [best_constant(problem, settings, design)]
         sizes = sizes[sizes > 0]
-        if not len(sizes):
-            return solutions
         # Where rows are few for the greater sizes alone these have a run of their own, with a ridge; callbacks follow the other.
-        few = np.array([anneals_with_ridge(problem, settings, int(k)) for k in sizes])
-        states = {}
-        if few.any() and not few.all():
-            states = _anneal(design, problem, settings, sizes[few], None, ())
-        states |= _anneal(design, problem, settings, sizes[few] if few.all() else sizes[~few], start, callbacks)
+        few = np.array([anneals_with_ridge(problem, settings, int(k)) for k in sizes], bool)
+        states: dict[int, Annealed] = {}
+        for run, few_rows in ((sizes[few], True), (sizes[~few], False)):
+            if len(run):
+                follow = not few_rows or bool(few.all())
+                states |= _anneal(design, problem, settings, run, few_rows, *((start, callbacks) if follow else ()))
         previous = None
         for k in sorted(states):
             if not patient and solutions and k > 10 + 2 * min(solutions, key=lambda s: s.ebic).size:
                 break
-            previous = refine(design, states[k], problem, settings, k, along_path=len(sizes) > 1, previous=previous)
+            if settings.refinement is None:
+                previous = _unrefined(problem, settings, states[k], k)
+            else:
+                previous = refine(design, states[k], problem, settings, k, along_path=len(states) > 1, previous=previous)
             solutions.append(previous)
     return solutions
+
+
+def _unrefined(problem: FitProblem, settings: FitSettings, state: Annealed, size: int) -> Solution:
+    """What annealing left, as it is: the paper's algorithm."""
+    value = problem.loss.value(problem.y, state.design.scores(state.coef) + state.intercept, problem.sample_weight)
+    return Solution(
+        state.kept, state.coef, state.intercept, state.design, size, value, np.array(state.loss_curve), ridge=settings.ridge,
+        how="annealing alone",
+    )  # fmt: skip
 
 
 @contextmanager
 def solving(problem: FitProblem, settings: FitSettings) -> Iterator[None]:
     """Threads as asked for, and an error that says where X is not finite."""
     try:
-        with threads(settings.n_threads), problem_of(n_values(problem.X) * width_of(settings.response)):
+        width = 1 if settings.response is None else width_of(settings.response)
+        with threads(settings.n_threads), problem_of(n_values(problem.X) * width):
             yield
     except NotFiniteError as error:
         if not isinstance(problem.X, OutOfCoreMatrix):
             check_finite(problem.X, problem.names)  # says where
         raise ValueError(f"{error} (response='piecewise' accepts NaN)") from None
-
-
-def _design_of(problem: FitProblem, settings: FitSettings) -> Design:
-    """All features that may be selected."""
-    design = make_design(problem.X, problem.sample_weight, settings.response or "linear", settings.random_state)
-    if not settings.standardize:
-        design = rescaled(design, problem.X)
-    return design if problem.allowed is None else design.keep(problem.allowed)
 
 
 def size_of(problem: FitProblem, settings: FitSettings) -> int:
@@ -142,25 +149,6 @@ def best_constant(problem: FitProblem, settings: FitSettings, design: Design) ->
     return Solution(nothing, coef, intercept, design.keep(nothing), 0, value, np.array([value]), how="the best constant")
 
 
-def anneals_with_ridge(problem: FitProblem, settings: FitSettings, k: int) -> bool:
-    """Whether annealing to ``k`` features has a ridge of its own: rows are few, and the user gave none.
-
-    With few rows the best subset of the training rows says little: a ridge makes correlated columns share their weight, so that
-    what is common to them is selected. With enough rows it would blur which of them is the right one, and exchanges do better.
-    """
-    if not settings.chooses_ridge or settings.refinement.exchange is True:  # type: ignore[union-attr]
-        return False
-    linear = settings.response is None and problem.loss.pointwise
-    return linear and few_rows(problem, settings, k * problem.n_features / problem.n_units)
-
-
-def _annealing_prior(problem: FitProblem, settings: FitSettings, k: int) -> Prior | None:
-    if not anneals_with_ridge(problem, settings, k):
-        return settings.prior
-    default = _FEW_ROWS_RIDGE_SQUARED if problem.loss.is_quadratic else _FEW_ROWS_RIDGE
-    return with_ridge(settings.prior, default if settings.annealing_ridge is None else settings.annealing_ridge)
-
-
 def _counts(settings: FitSettings, n_units: int, sizes: np.ndarray) -> np.ndarray:
     """Number of features after each step: down to the greatest size by the schedule, then on through the others.
 
@@ -187,49 +175,70 @@ def _anneal(
     problem: FitProblem,
     settings: FitSettings,
     sizes: np.ndarray,
-    start: Start | None,
-    callbacks: Sequence[StepCallback],
+    few_rows: bool,
+    start: Start | None = None,
+    callbacks: Sequence[StepCallback] = (),
 ) -> dict[int, Annealed]:
-    """State of the loop at each of the ascending ``sizes``, from one run."""
-    loss, weight = problem.loss.surrogate(problem.y, problem.sample_weight), problem.sample_weight
-    counts = _counts(settings, problem.n_units, sizes)
-    size_after = {int(np.flatnonzero(counts == k)[-1]): int(k) for k in sizes}
-    states: dict[int, Annealed] = {}
-    coef, intercept = _start(design, problem, start)
+    """State of the loop at each of the ascending ``sizes``, from one run; where rows are few with a ridge."""
+    loss, weight, prior = problem.loss, problem.sample_weight, settings.prior
+    if loss.has_surrogate:
+        loss = loss.surrogate(problem.y, weight)
+    if few_rows:
+        default = _FEW_ROWS_RIDGE_SQUARED if loss.is_quadratic else _FEW_ROWS_RIDGE
+        prior = with_ridge(prior, default if settings.annealing_ridge is None else settings.annealing_ridge)
+    rate: float | AdaptiveStep | None = settings.learning_rate or loss.default_step_size
+    if rate is None:
+        rate = annealing_step(loss, weight, bound=loss.curvature_bound(problem.y))
     momentum = settings.momentum
-    if momentum is None:
+    if momentum is None:  # steps longer than the curvature allows leave no room for it
         momentum = settings.auto_momentum if loss.default_step_size is None else 0.0
-
-    def project(state: Annealed) -> None:
-        np.clip(state.coef, *problem.bounds.of(state.kept, state.design, float(np.ravel(problem.scale)[0])), out=state.coef)  # type: ignore[union-attr]
-
-    with progress_bar(title=settings.title, total=len(counts), shown=settings.title is not None) as bar:
-
-        def after_step(step: int, state: Annealed) -> None:
-            bar.update()
-            if step in size_after:
-                states[size_after[step]] = replace(
-                    state, coef=state.coef.copy(), intercept=state.intercept.copy(), dropped_at=state.dropped_at.copy(),
-                    loss_curve=list(state.loss_curve),
-                )  # fmt: skip
-            for callback in callbacks:
-                callback(step, state)
-
+    counts = _counts(settings, problem.n_units, sizes)
+    coef, intercept = _start(design, problem, start)
+    steps = _Steps(counts, sizes, callbacks)
+    with steps.shown(settings.title):
         anneal(
             design,
             problem.y,
             loss,
             counts,
             sample_weight=weight,
-            learning_rate=settings.learning_rate or annealing_step(loss, weight, bound=loss.curvature_bound(problem.y)),
-            prior=_annealing_prior(problem, settings, int(sizes[-1])),
+            learning_rate=rate,
+            prior=prior,
             momentum=momentum,
             fit_intercept=settings.fit_intercept,
             groups=problem.groups,
             fixed=problem.included,
-            project=None if problem.bounds is None else project,
+            project=None if problem.bounds is None else problem.project,
             coef=coef,
             intercept=intercept,
-            callback=after_step,
+            callback=steps,
         )
-    return states
+    return steps.states
+
+
+class _Steps:
+    """Callback of the loop: keeps a copy of the state after the last step of each size, and passes each step on."""
+
+    def __init__(self, counts: np.ndarray, sizes: np.ndarray, callbacks: Sequence[StepCallback]):
+        self.size_after = {int(np.flatnonzero(counts == k)[-1]): int(k) for k in sizes}
+        self.n_steps, self.callbacks = len(counts), list(callbacks)
+        self.states: dict[int, Annealed] = {}
+
+    @contextmanager
+    def shown(self, title: str | None) -> Iterator[None]:
+        """A progress bar with this title, if there is one."""
+        if title is None:
+            yield
+            return
+        with progress_bar(title=title, total=self.n_steps, shown=True) as bar:
+            self.callbacks.append(lambda step, state: bar.update())
+            yield
+
+    def __call__(self, step: int, state: Annealed) -> None:
+        if step in self.size_after:
+            self.states[self.size_after[step]] = replace(
+                state, coef=state.coef.copy(), intercept=state.intercept.copy(), dropped_at=state.dropped_at.copy(),
+                loss_curve=list(state.loss_curve),
+            )  # fmt: skip
+        for callback in self.callbacks:
+            callback(step, state)

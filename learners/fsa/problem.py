@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -15,7 +14,7 @@ from ..common.targets import group_codes
 from ..designs.base import Design
 from ..designs.factory import as_out_of_core, local
 from ..objective.losses import Loss
-from ..solvers.annealing import strengths
+from ..solvers.annealing import Annealed, strengths
 from ..sources.matrix import OutOfCoreMatrix
 from .settings import Constraints
 
@@ -60,6 +59,12 @@ class FitProblem:
         Features that stay.
     bounds : Bounds or None
         Of the coefficients, for each feature.
+    sample_weight : ndarray of shape (n_samples,)
+        Weights that sum to one.
+    n_rows : float
+        Rows, each as often as its weight.
+    n_features, n_units : int
+        Columns that may be selected; groups of them, where there are any.
     """
 
     X: Any
@@ -76,34 +81,23 @@ class FitProblem:
     included: np.ndarray | None = None
     bounds: Bounds | None = None
 
+    sample_weight: np.ndarray = field(init=False)
+    n_rows: float = field(init=False)
+    n_features: int = field(init=False)
+    n_units: int = field(init=False)
+
     def __post_init__(self) -> None:
-        if not self.weight.sum() > 0:
+        self.n_rows = float(self.weight.sum())
+        if not self.n_rows > 0:
             raise ValueError("sample_weight is zero everywhere; expected at least one row with a positive weight")
-
-    @cached_property
-    def sample_weight(self) -> np.ndarray:
-        """Weights (n_samples,) that sum to one."""
-        return self.weight / self.weight.sum()
-
-    @property
-    def n_rows(self) -> float:
-        """Rows, each as often as its weight."""
-        return float(self.weight.sum())
+        self.sample_weight = self.weight / self.n_rows
+        self.n_features = self.X.shape[1] if self.allowed is None else len(self.allowed)
+        self.n_units = self.n_features if self.groups is None else int(self.groups.max()) + 1
 
     @property
     def n_copies(self) -> float:
         """Rows, each as often as its weight; of weights that are all below one, which count no copies, the effective number."""
         return self.n_rows if self.weight.max() >= 1.0 else float(1.0 / np.sum(self.sample_weight**2))
-
-    @property
-    def n_features(self) -> int:
-        """Columns that may be selected."""
-        return self.X.shape[1] if self.allowed is None else len(self.allowed)
-
-    @property
-    def n_units(self) -> int:
-        """Features to select from; groups of them, where there are any."""
-        return self.n_features if self.groups is None else int(self.groups.max()) + 1
 
     @property
     def n_included(self) -> int:
@@ -132,7 +126,12 @@ class FitProblem:
         """The problem of some rows."""
         return replace(self, X=self.X[which], y=self.y[which], weight=self.weight[which])
 
-    def constrained(self, constraints: Constraints, piecewise: bool) -> Self:
+    def project(self, state: Annealed) -> None:
+        """Move coefficients to the nearest that respect the bounds."""
+        assert self.bounds is not None
+        np.clip(state.coef, *self.bounds.of(state.kept, state.design, float(np.ravel(self.scale)[0])), out=state.coef)
+
+    def constrained(self, constraints: Constraints | None, piecewise: bool) -> Self:
         """The problem under constraints.
 
         Raises
@@ -140,6 +139,8 @@ class FitProblem:
         ValueError
             For columns that are not there, that are both in and out, and for bounds that cannot be met.
         """
+        if constraints is None:
+            return self
         c, n = constraints, self.X.shape[1]
         groups = group_codes(c.groups, n)
         included, excluded = included_and_excluded(c.include, c.exclude, n, self.names)
@@ -199,6 +200,7 @@ class Solution:
     ridge: float = 0.0
     few_rows: bool = False
     how: str = ""
+    doubtful: bool = False  # between five and ten rows of numbers for each coefficient, where exchanges may overfit
     alternatives: dict[int, list[tuple[int, float]]] = field(default_factory=dict)
 
     def scores(self, problem: FitProblem, rows: np.ndarray) -> np.ndarray:

@@ -122,8 +122,7 @@ class FSARanker(FSAEstimator):
         ValueError
             If no pair has a preference, NaN with linear responses, or a parameter out of range.
         """
-        settings = self.fit_settings()
-        return self._solve(self.encode(X, y, qid=qid, pairs=pairs, sample_weight=sample_weight), settings)
+        return self._fit(X, y, qid=qid, pairs=pairs, sample_weight=sample_weight)
 
     def encode(self, X: Any, y: Any = None, *, qid: Any = None, pairs: Any = None, sample_weight: Any = None) -> FitProblem:
         if not isinstance(self.loss, str) and self.loss.name != "pairwise_logistic":
@@ -141,8 +140,9 @@ class FSARanker(FSAEstimator):
         pair_weight = weight[ij[:, 0]] * weight[ij[:, 1]]
         if not pair_weight.sum() > 0:
             raise ValueError("sample_weight is zero in every pair; expected at least one pair of rows with positive weights")
-        loss = PairwiseLogisticLoss(ij, r, pair_weight)
-        return self._problem(X, np.zeros((X.shape[0], 1)), loss, weight, flat=True)
+        self.loss_, names = PairwiseLogisticLoss(ij, r, pair_weight), getattr(self, "feature_names_in_", None)
+        problem = FitProblem(X, np.zeros((X.shape[0], 1)), self.loss_, weight, flat=True, names=names)
+        return problem.constrained(self.constraints, self._is_piecewise)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Score items.

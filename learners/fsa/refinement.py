@@ -33,14 +33,16 @@ def few_rows(problem: FitProblem, settings: FitSettings, n_columns: float) -> bo
     return problem.supported_coefficients < n_columns if settings.few_rows is None else settings.few_rows
 
 
-def exchanges_doubtful(problem: FitProblem, settings: FitSettings, solution: Solution) -> bool:
-    """Whether exchanges have to gain what the choice of a support costs: few rows of numbers, and less than ten per coefficient.
+def anneals_with_ridge(problem: FitProblem, settings: FitSettings, k: int) -> bool:
+    """Whether annealing to ``k`` features has a ridge of its own: rows are few, and the user gave none.
 
-    Between five and ten rows exchanges find true columns, and overfit where many correlated ones have a weak signal.
+    With few rows the best subset of the training rows says little: a ridge makes correlated columns share their weight, so that
+    what is common to them is selected. With enough rows it would blur which of them is the right one, and exchanges do better.
     """
-    free = settings.few_rows is None and settings.chooses_ridge and settings.refinement.exchange is not True  # type: ignore[union-attr]
-    supported = problem.supported_coefficients if free and not problem.classification and problem.loss.pointwise else np.inf
-    return solution.how.startswith("exchanges") and supported < min(_MAX_DOUBTFUL, 2 * len(solution.kept) * solution.design.width)
+    if not settings.chooses_ridge or settings.refinement.exchange is True:  # type: ignore[union-attr]
+        return False
+    linear = settings.response is None and problem.loss.pointwise
+    return linear and few_rows(problem, settings, k * problem.n_features / problem.n_units)
 
 
 def choose_method(
@@ -136,6 +138,7 @@ def refine(
         Of the size before, whose ridge is a good guess.
     """
     few = few_rows(problem, settings, len(state.kept) * design.width)
+    numbers = not problem.classification and problem.loss.pointwise and settings.few_rows is None
     method = method_of(problem, settings, design.n_samples, len(state.kept), design.width, along_path)
     solution = Solution(
         state.kept, state.coef, state.intercept, state.design, size, np.nan, np.array(state.loss_curve),
@@ -146,26 +149,22 @@ def refine(
     elif method == "exchange":
         solution = _exchanged(design, state, problem, settings, solution, along_path)
     n_columns = len(solution.kept) * design.width
-    ridge_affordable = settings.chooses_ridge and _newton_cost(problem, design.n_samples, n_columns) <= _NEWTON_COST
-    if method == "newton" or (method == "exchange" and ridge_affordable):
+    cost = _newton_cost(problem, design.n_samples, n_columns)
+    if method == "newton" or (method == "exchange" and settings.chooses_ridge and cost <= _NEWTON_COST):
         solution = _refined_by_newton(problem, settings, solution, previous)
     scores = solution.design.scores(solution.coef) + solution.intercept
     solution.value = problem.loss.value(problem.y, scores, problem.sample_weight)
     if along_path:
         degrees = _degrees(solution.coef, problem.loss)
         solution.ebic = ebic(solution.value, problem.n_rows, size, problem.n_units, degrees, squared=problem.loss.is_quadratic)
-    elif method != "none" and _alternatives_affordable(problem, design.n_samples, n_columns):
+    elif method != "none" and problem.loss.has_curvature and cost <= _NEWTON_COST and not isinstance(problem.X, OutOfCoreMatrix):
         support = _support_problem(problem, settings, design, max(solution.ridge - settings.ridge, SHRINKAGE))
         solution.alternatives = alternatives(
             support, design, solution.kept, solution.coef, solution.intercept, state.dropped_at, problem.groups
         )
+    if method == "exchange" and numbers and settings.chooses_ridge and settings.refinement.exchange is not True:  # type: ignore[union-attr]
+        solution.doubtful = problem.supported_coefficients < min(_MAX_DOUBTFUL, 2 * n_columns)
     return solution
-
-
-def _alternatives_affordable(problem: FitProblem, n_samples: int, n_columns: int) -> bool:
-    """Whether the model of exchanges is cheap; data out of core would be read once more."""
-    affordable = _newton_cost(problem, n_samples, n_columns) <= _NEWTON_COST
-    return affordable and problem.loss.has_curvature and not isinstance(problem.X, OutOfCoreMatrix)
 
 
 def _support_problem(problem: FitProblem, settings: FitSettings, design: Design, shrinkage: float = SHRINKAGE) -> SupportProblem:

@@ -99,7 +99,6 @@ class FitSettings:
         Features to select; 0 is the best constant.
     response : PiecewiseLinear or None
         None is linear.
-    constraints : Constraints
     prior : Prior or None
     standardize : bool
     schedule : function
@@ -116,6 +115,8 @@ class FitSettings:
     n_threads : int
     title : str or None
         Of a progress bar.
+    undecided : bool
+        Whether the size, or how it is refined, is left to a criterion or to cross-validation.
     few_rows : bool or None
         Whether rows count as few, as held-out rows have decided; None: by the rule of ``Refinement``.
     annealing_ridge : float or None
@@ -126,7 +127,6 @@ class FitSettings:
 
     size: int | float | str
     response: PiecewiseLinear | None
-    constraints: Constraints
     prior: Prior | None
     standardize: bool
     schedule: Counts
@@ -139,6 +139,7 @@ class FitSettings:
     random_state: Any
     n_threads: int
     title: str | None
+    undecided: bool = False
     few_rows: bool | None = None
     annealing_ridge: float | None = None
     exchange_along_path: bool = False
@@ -163,52 +164,49 @@ class FitSettings:
         ValueError
             Naming the parameter, its value and what was expected.
         """
-        p = parameters
-        size = p.get("n_features_to_select", "auto")
-        if not is_size(size) and not _is_auto(size):
-            raise ValueError(
-                f"n_features_to_select={size!r} is not valid; expected an integer >= 1, a fraction in (0, 1] or 'auto'"
-            )
-        names = sorted({"auto", *(name for task in tasks for name in losses_for(task))})
-        if not (p["loss"] in names if isinstance(p["loss"], str) else isinstance(p["loss"], Loss)):
-            raise ValueError(f"loss={p['loss']!r} is not valid; expected one of {names} or a Loss object")
-        check_choice("scaling", p["scaling"], ("standardize", "none"))
+        p, auto = parameters, {name: _is_auto(value) for name, value in parameters.items()}
+        refinement = Refinement() if auto["refinement"] else p["refinement"]
         for name, kind in (("constraints", Constraints), ("refinement", Refinement), ("prior", Prior)):
-            allowed = p[name] is None or isinstance(p[name], kind) or (name == "refinement" and _is_auto(p[name]))
-            if not allowed:
+            value = refinement if name == "refinement" else p[name]
+            if not (value is None or isinstance(value, kind)):
                 raise ValueError(f"{name}={p[name]!r} is not valid; expected a {kind.__name__} or None")
-        refinement = Refinement() if _is_auto(p["refinement"]) else p["refinement"]
-        for part in (refinement, p["prior"]):
-            if part is not None:
-                part.check()
-        if not _is_auto(p["learning_rate"]):
+        if refinement is not None:
+            refinement.check()
+        if p["prior"] is not None:
+            p["prior"].check()
+        check_choice("scaling", p["scaling"], ("standardize", "none"))
+        if not auto["learning_rate"]:
             check_real("learning_rate", p["learning_rate"], 0.0, above=True)
-        if not _is_auto(p["momentum"]):
+        if not auto["momentum"]:
             check_real("momentum", p["momentum"], 0.0, 1.0, below=True)
         check_jobs(p["n_jobs"])
         check_random_state(p["random_state"])
+        size = p.get("n_features_to_select", "auto")
+        if not is_size(size) and size != "auto":
+            expected = "an integer >= 1, a fraction in (0, 1] or 'auto'"
+            raise ValueError(f"n_features_to_select={size!r} is not valid; expected {expected}")
+        n_jobs = n_threads(p["n_jobs"])
+        if not auto["loss"] and not isinstance(p["loss"], Loss):
+            names = sorted({"auto", *(name for task in tasks for name in losses_for(task))})
+            if p["loss"] not in names:
+                raise ValueError(f"loss={p['loss']!r} is not valid; expected one of {names} or a Loss object")
         return cls(
             size=size,
-            response=None if _is_linear(p["response"]) else as_response(p["response"], n_bins),
-            constraints=p["constraints"] or Constraints(),
+            response=None if isinstance(p["response"], str) and p["response"] == "linear" else as_response(p["response"], n_bins),
             prior=p["prior"],
             standardize=p["scaling"] == "standardize",
             schedule=as_schedule(p["schedule"], mu),
             n_steps=p["schedule"].n_steps if isinstance(p["schedule"], Schedule) else N_STEPS,
-            learning_rate=None if _is_auto(p["learning_rate"]) else p["learning_rate"],
-            momentum=None if _is_auto(p["momentum"]) else p["momentum"],
+            learning_rate=None if auto["learning_rate"] else p["learning_rate"],
+            momentum=None if auto["momentum"] else p["momentum"],
             auto_momentum=momentum,
             refinement=refinement,
             fit_intercept=p.get("fit_intercept", False),
             random_state=p["random_state"],
-            n_threads=n_threads(p["n_jobs"]),
+            n_threads=n_jobs,
             title=title if p["verbose"] else None,
+            undecided=size == "auto" or (refinement is not None and refinement.exchange == "cv"),
         )
-
-    @property
-    def leaves_decisions(self) -> bool:
-        """Whether the size, or how it is refined, is left to cross-validation or a criterion."""
-        return _is_auto(self.size) or (self.refinement is not None and self.refinement.exchange == "cv")
 
     @property
     def chooses_ridge(self) -> bool:
@@ -240,7 +238,3 @@ def with_ridge(prior: Prior | None, ridge: float) -> Prior | None:
 
 def _is_auto(value: Any) -> bool:
     return isinstance(value, str) and value == "auto"
-
-
-def _is_linear(response: Any) -> bool:
-    return isinstance(response, str) and response == "linear"

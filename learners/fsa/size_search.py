@@ -22,6 +22,7 @@ _N_FOLDS = 5
 _MAX_HELD_OUT = 50  # largest size that held-out rows choose: several classes take seconds there, a choice
 
 Split = tuple[np.ndarray, np.ndarray]
+Decide = Callable[[FitProblem, FitSettings], tuple[FitSettings, str]]
 Score = Callable[[FitProblem, Solution, np.ndarray], float]  # of the rows that are held out
 
 
@@ -35,11 +36,7 @@ def decided(problem: FitProblem, settings: FitSettings) -> tuple[FitSettings, st
         In words, to stand before what the refinement says; empty where nothing was left to decide.
     """
     with solving(problem, settings):
-        if settings.size == "auto":
-            return _size_by_criterion(problem, settings)
-        if settings.refinement is not None and settings.refinement.exchange == "cv":
-            return _refinement_by_folds(problem, settings)
-    return settings, ""
+        return _size_by_criterion(problem, settings) if settings.size == "auto" else _refinement_by_folds(problem, settings)
 
 
 def _size_by_criterion(problem: FitProblem, settings: FitSettings) -> tuple[FitSettings, str]:

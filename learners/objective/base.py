@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -67,13 +68,18 @@ class Loss(BaseEstimator):
     censored: bool = False
     target_scaling: str | None = "variance"
     link: str = "identity"
+    has_curvature: bool = False  # second derivatives, for Newton's method; these three follow from the methods of the class
+    has_surrogate: bool = False
+    bounds_rows: bool = False
     kernel: int  # number for the compiled loops, see margin_kernels; only where the class itself sets it
     kernel_parameter: float = 0.0
 
-    @property
-    def has_curvature(self) -> bool:
-        """Whether there are second derivatives: Newton's method and exchanges of features need them."""
-        return type(self).curvature is not Loss.curvature or type(self).second_order is not Loss.second_order
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "has_curvature" not in vars(cls):
+            cls.has_curvature = cls.curvature is not Loss.curvature or cls.second_order is not Loss.second_order
+        cls.has_surrogate = cls.surrogate is not Loss.surrogate
+        cls.bounds_rows = cls.curvature_bound is not Loss.curvature_bound
 
     @property
     def kernel_code(self) -> tuple[int, float] | None:
@@ -351,10 +357,9 @@ class Loss(BaseEstimator):
 class MarginLoss(Loss):
     """A loss of the margin u = y f with y in {-1, +1}; several columns add up, and y = 0 leaves a score out."""
 
-    @property
-    def has_curvature(self) -> bool:
-        """Whether :meth:`margin_curvature` is there."""
-        return type(self).margin_curvature is not MarginLoss.margin_curvature
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.has_curvature = cls.margin_curvature is not MarginLoss.margin_curvature
 
     def margin_value(self, u: np.ndarray) -> np.ndarray:
         """Loss of the margin.

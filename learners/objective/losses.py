@@ -92,12 +92,22 @@ class _Logistic(MarginLoss):
         )
         return value, gradient, curvature
 
+    def value(self, y, scores, sample_weight) -> float:
+        return self._terms(y, scores, sample_weight)[0]
+
     def value_and_gradient(self, y, scores, sample_weight):
         return self._terms(y, scores, sample_weight)[:2]
 
     def second_order(self, y, scores, sample_weight):
         value, gradient, curvature = self._terms(y, scores, sample_weight)
         return value, gradient, diagonal_products(curvature)
+
+    def best_constant(self, y, sample_weight):
+        positive, negative = sample_weight @ (y > 0), sample_weight @ (y < 0)
+        flipped = self.flip * (positive + negative)
+        positive, negative = positive - flipped, negative - flipped
+        both = (positive > 0) & (negative > 0)
+        return np.where(both, np.log(np.where(both, positive, 1.0) / np.where(both, negative, 1.0)), 0.0)
 
 
 class LogisticLoss(_Logistic):
@@ -115,12 +125,6 @@ class LogisticLoss(_Logistic):
     def margin_curvature(self, u):
         p = expit(-u)
         return p * (1.0 - p)
-
-    def best_constant(self, y, sample_weight):
-        positive = sample_weight @ (y > 0)
-        negative = sample_weight @ (y < 0)
-        both = (positive > 0) & (negative > 0)
-        return np.where(both, np.log(np.where(both, positive, 1.0) / np.where(both, negative, 1.0)), 0.0)
 
 
 class HuberisedHingeLoss(MarginLoss):

@@ -10,7 +10,6 @@ import numpy as np
 from ..designs.base import Design
 from ..objective.losses import Loss
 from ..objective.priors import Prior
-from .step_size import intercept_step
 
 _ROUNDING = 1e-12  # relative difference of strengths that says nothing
 
@@ -210,12 +209,13 @@ def anneal(
     m, from_zero = design.n_features, coef is None
     if coef is None:
         coef = np.zeros((m, design.width, y.shape[1]))
+    # The intercept's column is constant: the loss' curvature alone bounds the curvature along it.
+    intercept_curvature = sample_weight @ loss.curvature_bound(y) if loss.bounds_rows else loss.max_curvature
     if intercept is None:
         intercept = loss.best_constant(y, sample_weight) if fit_intercept else np.zeros(y.shape[1])
     state = Annealed(design, np.arange(m), coef, np.array(intercept, dtype=float), np.full(m, len(counts)))
     rest = _Remaining(groups, fixed, np.zeros_like(coef) if momentum else None)
     eta = _StepSize(learning_rate, state, from_zero)
-    bound = loss.curvature_bound(y)
 
     for step, count in enumerate(counts):
         gradient, residual_sum, value = state.design.scores_and_gradient(state.coef, state.intercept, loss, y, sample_weight)
@@ -227,7 +227,7 @@ def anneal(
             gradient += prior.gradient(state.coef, state.design.n_knots)
         state.coef = state.coef + rest.change(eta.value, gradient, momentum)
         if fit_intercept:
-            state.intercept = state.intercept - intercept_step(loss, residual_sum, sample_weight, bound)
+            state.intercept = state.intercept - residual_sum / intercept_curvature
         if project is not None:
             project(state)
         _keep_strongest(state, rest, count, step)

@@ -87,8 +87,8 @@ class _SizeChoice(FSAEstimator):
         score = self._score_of(problem, X, y, None if sample_weight is None else np.asarray(sample_weight))
         self.cv_scores_ = held_out(problem, settings, splits, self.sizes_, score)
         at = self._best(self.cv_scores_)
-        if anneals_with_ridge(problem, settings, int(self.sizes_[at])):  # other ridges of annealing, at the sizes that have one
-            own = np.array([anneals_with_ridge(problem.rows(splits[0][0]), settings, int(k)) for k in self.sizes_])
+        if anneals_with_ridge(problem, settings, self.sizes_)[at]:  # other ridges of annealing, at the sizes that have one
+            own = anneals_with_ridge(problem.rows(splits[0][0]), settings, self.sizes_)
             for ridge in other_annealing_ridges(problem) if own.any() else ():
                 tried, scores = replace(settings, annealing_ridge=ridge), self.cv_scores_.copy()
                 scores[:, own] = held_out(problem, tried, splits, self.sizes_[own], score)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -80,7 +80,9 @@ def solve_path(
         solutions = [] if sizes[0] else [best_constant(problem, settings, design)]
         sizes = sizes[sizes > 0]
         # Where rows are few for the greater sizes alone these have a run of their own, with a ridge; callbacks follow the other.
-        few = np.array([anneals_with_ridge(problem, settings, int(k)) for k in sizes], bool)
+        few = np.zeros(len(sizes), bool)
+        if settings.chooses_ridge:
+            few[:] = anneals_with_ridge(problem, settings, sizes)
         states: dict[int, Annealed] = {}
         for run, few_rows in ((sizes[few], True), (sizes[~few], False)):
             if len(run):
@@ -100,7 +102,8 @@ def solve_path(
 
 def _unrefined(problem: FitProblem, settings: FitSettings, state: Annealed, size: int) -> Solution:
     """What annealing left, as it is: the paper's algorithm."""
-    value = problem.loss.value(problem.y, state.design.scores(state.coef) + state.intercept, problem.sample_weight)
+    scores = state.design.scores(state.coef) + state.intercept
+    value, _ = problem.loss.value_and_gradient(problem.y, scores, problem.sample_weight)
     return Solution(
         state.kept, state.coef, state.intercept, state.design, size, value, np.array(state.loss_curve), ridge=settings.ridge,
         how="annealing alone",
@@ -149,17 +152,6 @@ def best_constant(problem: FitProblem, settings: FitSettings, design: Design) ->
     return Solution(nothing, coef, intercept, design.keep(nothing), 0, value, np.array([value]), how="the best constant")
 
 
-def _counts(settings: FitSettings, n_units: int, sizes: np.ndarray) -> np.ndarray:
-    """Number of features after each step: down to the greatest size by the schedule, then on through the others.
-
-    With a refinement the schedule ends with the step that reaches the greatest size: a refit does better than gradient steps.
-    """
-    counts = step_counts(settings.schedule, n_units, int(sizes[-1]), settings.n_steps)
-    if settings.refinement is not None:
-        counts = counts[: int(np.argmax(counts == sizes[-1])) + 1]
-    return np.concatenate([counts, np.repeat(sizes[-2::-1], _STEPS_PER_SIZE)])
-
-
 def _start(design: Design, problem: FitProblem, start: Start | None) -> tuple[np.ndarray | None, np.ndarray | None]:
     """Coefficients of all features, and the intercept."""
     shape = design.n_features, design.width, problem.y.shape[1]
@@ -192,15 +184,17 @@ def _anneal(
     momentum = settings.momentum
     if momentum is None:  # steps longer than the curvature allows leave no room for it
         momentum = settings.auto_momentum if loss.default_step_size is None else 0.0
-    counts = _counts(settings, problem.n_units, sizes)
     coef, intercept = _start(design, problem, start)
-    steps = _Steps(counts, sizes, callbacks)
-    with steps.shown(settings.title):
+    steps = _Steps(problem, settings, sizes, callbacks)
+    bar = nullcontext() if settings.title is None else progress_bar(title=settings.title, total=len(steps.counts), shown=True)
+    with bar as shown:
+        if shown is not None:
+            steps.callbacks.append(lambda step, state: shown.update())
         anneal(
             design,
             problem.y,
             loss,
-            counts,
+            steps.counts,
             sample_weight=weight,
             learning_rate=rate,
             prior=prior,
@@ -217,22 +211,24 @@ def _anneal(
 
 
 class _Steps:
-    """Callback of the loop: keeps a copy of the state after the last step of each size, and passes each step on."""
+    """Callback of the loop: keeps a copy of the state after the last step of each size, and passes each step on.
 
-    def __init__(self, counts: np.ndarray, sizes: np.ndarray, callbacks: Sequence[StepCallback]):
-        self.size_after = {int(np.flatnonzero(counts == k)[-1]): int(k) for k in sizes}
-        self.n_steps, self.callbacks = len(counts), list(callbacks)
+    Attributes
+    ----------
+    counts : ndarray of int
+        Number of features after each step: down to the greatest size by the schedule, then on through the others. With a refinement
+        the schedule ends with the step that reaches the greatest size: a refit does better than gradient steps.
+    """
+
+    def __init__(self, problem: FitProblem, settings: FitSettings, sizes: np.ndarray, callbacks: Sequence[StepCallback]):
+        self.callbacks = list(callbacks)
         self.states: dict[int, Annealed] = {}
-
-    @contextmanager
-    def shown(self, title: str | None) -> Iterator[None]:
-        """A progress bar with this title, if there is one."""
-        if title is None:
-            yield
-            return
-        with progress_bar(title=title, total=self.n_steps, shown=True) as bar:
-            self.callbacks.append(lambda step, state: bar.update())
-            yield
+        counts = step_counts(settings.schedule, problem.n_units, int(sizes[-1]), settings.n_steps)
+        if settings.refinement is not None:
+            counts = counts[: int(np.argmax(counts == sizes[-1])) + 1]
+        self.counts = np.concatenate([counts, np.repeat(sizes[-2::-1], _STEPS_PER_SIZE)])
+        last = len(self.counts) - 1 - np.argmax(self.counts[::-1] == sizes[:, None], axis=1)
+        self.size_after = dict(zip(last.tolist(), sizes.tolist(), strict=True))
 
     def __call__(self, step: int, state: Annealed) -> None:
         if step in self.size_after:

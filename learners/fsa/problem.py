@@ -61,10 +61,13 @@ class FitProblem:
         Of the coefficients, for each feature.
     sample_weight : ndarray of shape (n_samples,)
         Weights that sum to one.
-    n_rows : float
-        Rows, each as often as its weight.
-    n_features, n_units : int
-        Columns that may be selected; groups of them, where there are any.
+    n_rows, n_copies : float
+        Rows, each as often as its weight; the effective number where weights count no copies.
+    n_features, n_units, n_included : int
+        Columns that may be selected; groups of them, where there are any; how many of these stay.
+    supported_coefficients : float
+        How many coefficients the rows can tell apart, by rules of thumb: beyond, a lower training loss says little. Ten rows of the
+        rarest class for each (P. Peduzzi et al., Journal of Clinical Epidemiology 49, 1996), or five where targets are numbers.
     """
 
     X: Any
@@ -83,40 +86,28 @@ class FitProblem:
 
     sample_weight: np.ndarray = field(init=False)
     n_rows: float = field(init=False)
+    n_copies: float = field(init=False)
     n_features: int = field(init=False)
     n_units: int = field(init=False)
+    n_included: int = field(init=False)
+    supported_coefficients: float = field(init=False)
 
     def __post_init__(self) -> None:
         self.n_rows = float(self.weight.sum())
         if not self.n_rows > 0:
             raise ValueError("sample_weight is zero everywhere; expected at least one row with a positive weight")
         self.sample_weight = self.weight / self.n_rows
+        # Weights that are all below one count no copies: the effective number of rows stands in.
+        self.n_copies = self.n_rows if self.weight.max() >= 1.0 else float(1.0 / np.sum(self.sample_weight**2))
         self.n_features = self.X.shape[1] if self.allowed is None else len(self.allowed)
         self.n_units = self.n_features if self.groups is None else int(self.groups.max()) + 1
-
-    @property
-    def n_copies(self) -> float:
-        """Rows, each as often as its weight; of weights that are all below one, which count no copies, the effective number."""
-        return self.n_rows if self.weight.max() >= 1.0 else float(1.0 / np.sum(self.sample_weight**2))
-
-    @property
-    def n_included(self) -> int:
-        """Features (or groups) that stay."""
-        if self.included is None:
-            return 0
-        return int(self.included.sum()) if self.groups is None else len(np.unique(self.groups[self.included]))
-
-    @property
-    def supported_coefficients(self) -> float:
-        """How many coefficients the rows can tell apart, by rules of thumb: beyond, a lower training loss says little.
-
-        Ten rows of the rarest class for each coefficient (P. Peduzzi et al., Journal of Clinical Epidemiology 49, 1996), or five
-        rows where the targets are numbers.
-        """
-        if not self.classification:
-            return self.loss.n_informative(self.y, self.weight) / 5.0
-        counts = self.weight @ (self.y > 0)
-        return float(min(counts.min(), self.n_rows - counts.max())) / 10.0
+        included = np.zeros(0, int) if self.included is None else np.flatnonzero(self.included)
+        self.n_included = len(included if self.groups is None else np.unique(self.groups[included]))
+        if self.classification:
+            counts = self.weight @ (self.y > 0)
+            self.supported_coefficients = float(min(counts.min(), self.n_rows - counts.max())) / 10.0
+        else:
+            self.supported_coefficients = self.loss.n_informative(self.y, self.weight) / 5.0
 
     def columns(self, kept: np.ndarray) -> np.ndarray:
         """Columns of X behind features."""
@@ -212,22 +203,23 @@ class Solution:
 def fitted_attributes(problem: FitProblem, solution: Solution, piecewise: bool) -> dict[str, Any]:
     """The fitted attributes of one solution by their names."""
     m, q = problem.X.shape[1], problem.y.shape[1]
-    kept, design = problem.columns(solution.kept), solution.design
+    columns = np.arange(problem.n_features) if problem.allowed is None else problem.allowed
+    alternatives = {
+        int(columns[i]): [(int(columns[j]), share) for j, share in others] for i, others in solution.alternatives.items()
+    }
+    kept, design = columns[solution.kept], solution.design
     raw, offset = design.unstandardise(solution.coef, solution.intercept)
     raw, offset = raw * problem.scale, offset * problem.scale + problem.shift
     support = np.zeros(m, bool)
     support[kept] = True
     importance = np.zeros(m)
     importance[kept] = strengths(solution.coef)
-    columns = np.arange(problem.n_features) if problem.allowed is None else problem.allowed
     attributes = {
         "support_": support,
         "feature_importances_": importance,
         "ridge_": solution.ridge,
         "refinement_": solution.how,
-        "alternatives_": {
-            int(columns[i]): [(int(columns[j]), share) for j, share in others] for i, others in solution.alternatives.items()
-        },
+        "alternatives_": alternatives,
         "intercept_": offset[0] if problem.flat else offset,
         "loss_curve_": solution.loss_curve,
         "n_iter_": len(solution.loss_curve),

@@ -10,13 +10,13 @@ import scipy.sparse as sp
 from ..designs.base import Design
 from ..model_selection.ridge import LeftOut, choose_ridge
 from ..model_selection.size import ebic
-from ..objective.losses import Loss
+from ..objective.losses import FlippedLogisticLoss, Loss
 from ..objective.priors import Prior
 from ..solvers.accelerated_gradient import accelerated_gradient
 from ..solvers.annealing import Annealed
 from ..solvers.exchanges import POOL, alternatives, exchange
 from ..solvers.newton import SHRINKAGE, SupportProblem, bounded_fit, refit
-from ..solvers.search import is_searchable, search
+from ..solvers.search import search
 from ..sources.matrix import OutOfCoreMatrix
 from .problem import FitProblem, Solution
 from .settings import FitSettings
@@ -33,16 +33,17 @@ def few_rows(problem: FitProblem, settings: FitSettings, n_columns: float) -> bo
     return problem.supported_coefficients < n_columns if settings.few_rows is None else settings.few_rows
 
 
-def anneals_with_ridge(problem: FitProblem, settings: FitSettings, k: int) -> bool:
-    """Whether annealing to ``k`` features has a ridge of its own: rows are few, and the user gave none.
+def anneals_with_ridge(problem: FitProblem, settings: FitSettings, sizes: np.ndarray) -> np.ndarray:
+    """Whether annealing to each of the sizes has a ridge of its own: rows are few, and the user gave none.
 
     With few rows the best subset of the training rows says little: a ridge makes correlated columns share their weight, so that
     what is common to them is selected. With enough rows it would blur which of them is the right one, and exchanges do better.
     """
-    if not settings.chooses_ridge or settings.refinement.exchange is True:  # type: ignore[union-attr]
-        return False
-    linear = settings.response is None and problem.loss.pointwise
-    return linear and few_rows(problem, settings, k * problem.n_features / problem.n_units)
+    wanted = settings.refinement is not None and settings.refinement.exchange is not True and settings.chooses_ridge
+    if not wanted or settings.response is not None or not problem.loss.pointwise:
+        return np.zeros(len(sizes), bool)
+    n_columns = sizes * (problem.n_features / problem.n_units)
+    return n_columns > problem.supported_coefficients if settings.few_rows is None else np.full(len(sizes), settings.few_rows)
 
 
 def choose_method(
@@ -153,7 +154,7 @@ def refine(
     if method == "newton" or (method == "exchange" and settings.chooses_ridge and cost <= _NEWTON_COST):
         solution = _refined_by_newton(problem, settings, solution, previous)
     scores = solution.design.scores(solution.coef) + solution.intercept
-    solution.value = problem.loss.value(problem.y, scores, problem.sample_weight)
+    solution.value, _ = problem.loss.value_and_gradient(problem.y, scores, problem.sample_weight)
     if along_path:
         degrees = _degrees(solution.coef, problem.loss)
         solution.ebic = ebic(solution.value, problem.n_rows, size, problem.n_units, degrees, squared=problem.loss.is_quadratic)
@@ -230,9 +231,9 @@ def _worth_searching(
     """Whether labels are noisy, as far as the fit knows, in a problem that the longer search is made for."""
     plain = settings.fit_prior is None and settings.fit_intercept and design.width == 1 and problem.groups is None
     wanted = plain and settings.refinement is not None and settings.refinement.search == "auto"
-    if not (wanted and is_searchable(problem.loss, problem.y)) or not 1 < len(kept) < design.n_features:
+    if not wanted or not isinstance(problem.loss, FlippedLogisticLoss) or problem.y.shape[1] > 1:
         return False
-    if float(design.n_samples) * design.n_features * len(kept) > _SWAP_COST:
+    if not 1 < len(kept) < design.n_features or float(design.n_samples) * design.n_features * len(kept) > _SWAP_COST:
         return False
     wrong = problem.y * (design.keep(kept).scores(coef) + intercept) <= 0
     return bool(problem.sample_weight @ wrong[:, 0] > _MIN_WRONG)

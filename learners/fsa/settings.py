@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 from sklearn.base import BaseEstimator
@@ -89,7 +89,7 @@ class Refinement(BaseEstimator):
             check_real("ridge", self.ridge, 0.0)
 
 
-@dataclass(frozen=True)
+@dataclass
 class FitSettings:
     """The parameters of one fit; see the estimators.
 
@@ -123,6 +123,10 @@ class FitSettings:
         Of annealing where rows are few; None is the default.
     exchange_along_path : bool
         Whether the sizes of a path are exchanged as single ones are, where that takes some ten milliseconds.
+    chooses_ridge : bool
+        Whether the data choose the ridge of the fit: the user gave none.
+    fit_prior, ridge : Prior or None, float
+        Prior of the final fit, with the ridge that the user gave; the whole ridge.
     """
 
     size: int | float | str
@@ -143,6 +147,15 @@ class FitSettings:
     few_rows: bool | None = None
     annealing_ridge: float | None = None
     exchange_along_path: bool = False
+    chooses_ridge: bool = field(init=False)
+    fit_prior: Prior | None = field(init=False)
+    ridge: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        given = None if self.refinement is None or _is_auto(self.refinement.ridge) else float(self.refinement.ridge)
+        self.fit_prior = with_ridge(self.prior, given or 0.0)
+        self.ridge = 0.0 if self.fit_prior is None else self.fit_prior.shrinkage
+        self.chooses_ridge = self.refinement is not None and given is None and not self.ridge
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any], tasks: tuple[str, ...], mu: float, momentum: float, n_bins: int, title: str) -> Self:
@@ -207,24 +220,6 @@ class FitSettings:
             title=title if p["verbose"] else None,
             undecided=size == "auto" or (refinement is not None and refinement.exchange == "cv"),
         )
-
-    @property
-    def chooses_ridge(self) -> bool:
-        """Whether the data choose the ridge of the fit: the user gave none."""
-        given = self.prior is not None and self.prior.shrinkage
-        return self.refinement is not None and _is_auto(self.refinement.ridge) and not given
-
-    @property
-    def fit_prior(self) -> Prior | None:
-        """Prior of the final fit: with the ridge that the user gave."""
-        ridge = 0.0 if self.refinement is None or _is_auto(self.refinement.ridge) else float(self.refinement.ridge)
-        return with_ridge(self.prior, ridge)
-
-    @property
-    def ridge(self) -> float:
-        """Ridge of the final fit that the user gave."""
-        prior = self.fit_prior
-        return 0.0 if prior is None else prior.shrinkage
 
 
 def with_ridge(prior: Prior | None, ridge: float) -> Prior | None:

@@ -212,7 +212,7 @@ def left_out_loss(problem: SupportProblem, A: np.ndarray, fit: Fit, left_out: Le
     eye = np.eye(scores.shape[1])
     inner = eye - np.matmul(curvature, spread)
     moved = np.matmul(spread, np.linalg.solve(inner + 1e-9 * eye, gradient[:, :, None]))[:, :, 0]
-    return loss.value(y, scores + moved, weight)
+    return loss.value_and_gradient(y, scores + moved, weight)[0]
 
 
 def _rows_left_out(problem, A, scores, n_rows):
@@ -228,7 +228,7 @@ def _rows_left_out(problem, A, scores, n_rows):
     H.flat[:: len(H) + 1] += 1e-10 * np.trace(H) / len(H)
     spread = np.einsum("np,np->n", A1 @ np.linalg.inv(H), A1)[:, None] / n_rows
     moved = spread * gradient / np.maximum(1.0 - curvature * spread, 1e-3)
-    return loss.value(y, scores + moved, weight)
+    return loss.value_and_gradient(y, scores + moved, weight)[0]
 
 
 def _row_products(A1, inverse, q):

@@ -92,9 +92,6 @@ class _Logistic(MarginLoss):
         )
         return value, gradient, curvature
 
-    def value(self, y, scores, sample_weight) -> float:
-        return self._terms(y, scores, sample_weight)[0]
-
     def value_and_gradient(self, y, scores, sample_weight):
         return self._terms(y, scores, sample_weight)[:2]
 

@@ -152,7 +152,7 @@ def refine(
     n_columns = len(solution.kept) * design.width
     cost = _newton_cost(problem, design.n_samples, n_columns)
     if method == "newton" or (method == "exchange" and settings.chooses_ridge and cost <= _NEWTON_COST):
-        solution = _refined_by_newton(problem, settings, solution, previous)
+        solution = _refined_by_newton(problem, settings, solution, previous, along_path)
     scores = solution.design.scores(solution.coef) + solution.intercept
     solution.value, _ = problem.loss.value_and_gradient(problem.y, scores, problem.sample_weight)
     if along_path:
@@ -239,7 +239,9 @@ def _worth_searching(
     return bool(problem.sample_weight @ wrong[:, 0] > _MIN_WRONG)
 
 
-def _refined_by_newton(problem: FitProblem, settings: FitSettings, solution: Solution, previous: Solution | None) -> Solution:
+def _refined_by_newton(
+    problem: FitProblem, settings: FitSettings, solution: Solution, previous: Solution | None, along_path: bool
+) -> Solution:
     """Newton's method on the support, with the ridge that the user gave or that the data choose."""
     small, coef = solution.design, solution.coef
     support = _support_problem(problem, settings, small)
@@ -256,6 +258,7 @@ def _refined_by_newton(problem: FitProblem, settings: FitSettings, solution: Sol
             LeftOut(problem.n_copies, problem.loss.parts(problem.weight) if not problem.loss.pointwise else None),
             few_rows=solution.few_rows,
             near=previous.ridge if previous is not None and alike else None,
+            to_the_end=not along_path,
         )
         fit.theta = fit.theta * unit[:, None]
     else:

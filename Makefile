@@ -10,7 +10,7 @@ demo: .venv/installed
 	@echo "The picture with the keypoints: demo.png"
 
 test: .venv/installed-test
-	$(BIN)/python -m pytest $(IN_PARALLEL)
+	$(BIN)/python -m pytest $(IN_PARALLEL) --durations=20
 
 # The documentation site: build/site/index.html. It runs the examples of the gallery.
 docs: .venv/installed-docs

@@ -4,13 +4,17 @@ BIN := .venv/bin
 # Tests run in as many processes as there are cores, up to four; the tests of a file stay together and share what they made.
 IN_PARALLEL := -n auto --maxprocesses 4 --dist loadfile
 
-.PHONY: demo test docs test-torch test-oldest test-newest campaign release-check
+.PHONY: demo test test-processors docs test-torch test-oldest test-newest campaign release-check
 demo: .venv/installed
 	$(BIN)/annealed faces detect --overlay demo.png
 	@echo "The picture with the keypoints: demo.png"
 
 test: .venv/installed-test
-	$(BIN)/python -m pytest $(IN_PARALLEL)
+	$(BIN)/python -m pytest $(IN_PARALLEL) --durations=20
+
+# The tests of learners, vision and models under other processors, simulated; with one thread and two. About an hour on two cores.
+test-processors: .venv/installed-test
+	$(BIN)/python .ci/processors.py
 
 # The documentation site: build/site/index.html. It runs the examples of the gallery.
 docs: .venv/installed-docs

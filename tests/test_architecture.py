@@ -5,10 +5,11 @@ from pathlib import Path
 
 import annealed
 import pytest
+from rules import assert_no_offenders
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("learners", "vision", "models", "pipelines")  # from the bottom up
-MOST_MODULES = 12
+MAX_MODULES = 12
 # Inside a package: levels from the bottom up. A part imports parts of lower levels only, never one of its own level.
 LEVELS = {
     "learners": [
@@ -106,10 +107,18 @@ def test_deeper_relative_imports_are_seen():
     assert ("models", "files") in {t for t, _ in imports_in("from ..models.files import x", ("vision",), True)}
 
 
-@pytest.mark.parametrize("path", python_files(), ids=lambda path: "/".join(dotted(path)))
-def test_imports_only_go_down(path):
-    for target, line in imports_of(path):
-        assert PACKAGES.index(target[0]) <= PACKAGES.index(dotted(path)[0]), f"{path}:{line} imports {'.'.join(target)} above it"
+def offending_imports(forbidden):
+    """Imports of ours that a rule forbids, as lines to click on; the rule gets the importing module and the imported one."""
+    return [
+        f"{path.relative_to(ROOT)}:{line} imports {'.'.join(target)}"
+        for path in python_files()
+        for target, line in imports_of(path)
+        if forbidden(dotted(path), target)
+    ]
+
+
+def test_imports_only_go_down():
+    assert_no_offenders(offending_imports(lambda module, target: PACKAGES.index(target[0]) > PACKAGES.index(module[0])))
 
 
 def part_of(module: tuple[str, ...]) -> str:
@@ -127,13 +136,24 @@ def level_of(module: tuple[str, ...]) -> int:
     return next((i for i, level in enumerate(LEVELS[module[0]]) if part in level), -1)
 
 
-@pytest.mark.parametrize("path", python_files(), ids=lambda path: "/".join(dotted(path)))
-def test_parts_import_lower_parts(path):
-    module = dotted(path)
-    assert level_of(module) >= 0, f"{path} is in no part of the table above: add its part"
-    for target, line in imports_of(path):
-        if target[0] == module[0] and part_of(target) != part_of(module):
-            assert level_of(target) < level_of(module), f"{path}:{line} imports {'.'.join(target)}"
+def test_every_module_is_in_a_part():
+    """Of the table above: a new part is added there."""
+    assert_no_offenders(".".join(module) for module in MODULES if level_of(module) < 0)
+
+
+def climbs(module, target):
+    """Whether an import within a package reaches another part that is not lower."""
+    return target[0] == module[0] and part_of(target) != part_of(module) and level_of(target) >= level_of(module)
+
+
+def test_parts_import_lower_parts():
+    assert_no_offenders(offending_imports(climbs))
+
+
+def test_offenders_would_be_found():
+    assert climbs(("learners", "solvers", "annealing"), ("learners", "fsa", "path"))
+    assert not climbs(("learners", "fsa", "path"), ("learners", "solvers", "annealing"))
+    assert "learners/solvers/annealing.py:" in "".join(offending_imports(lambda module, target: True))
 
 
 def circles(graph):
@@ -167,16 +187,13 @@ def test_a_circle_would_be_found():
 
 
 def test_no_circles():
-    assert circles(GRAPH) == []
+    assert_no_offenders(" <-> ".join(group) for group in circles(GRAPH))
 
 
 def test_folders_are_small():
-    full = {}
-    for folder in {path.parent for path in python_files()}:
-        modules = [path for path in folder.glob("*.py") if path.name != "__init__.py"]
-        if len(modules) > MOST_MODULES:
-            full[str(folder.relative_to(ROOT))] = len(modules)
-    assert not full
+    folders = sorted({path.parent for path in python_files()})
+    modules = {folder: [path for path in folder.glob("*.py") if path.name != "__init__.py"] for folder in folders}
+    assert_no_offenders((folder, len(found)) for folder, found in modules.items() if len(found) > MAX_MODULES)
 
 
 def test_every_module_is_installed():

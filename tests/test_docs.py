@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import typer
 from annealed.pipelines.cli.app import app
+from rules import assert_no_offenders
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / name for name in ("README.md", "CHANGELOG.md")]
@@ -63,15 +64,23 @@ def anchors(page):
     return {*found, *re.findall(r'<a (?:id|name)="([^"]+)"', text)}
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if LINK.search(page.read_text())], ids=name_of)
-def test_links(page):
+def broken_links(page):
     broken = []
     for target in LINK.findall(re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)):
         file, _, anchor = target.partition("#")
         there = page if not file else (page.parent / file)
         if not there.exists() or (anchor and there.suffix == ".md" and anchor not in anchors(there)):
             broken.append(target)
-    assert not broken
+    return broken
+
+
+def test_links():
+    assert_no_offenders((name_of(page), link) for page in PAGES for link in broken_links(page))
+
+
+def test_a_broken_link_is_found(tmp_path):
+    (tmp_path / "a.md").write_text("# One\n[here](#one) [gone](#two) [no file](b.md)")
+    assert broken_links(tmp_path / "a.md") == ["#two", "b.md"]
 
 
 def commands(page):
@@ -97,15 +106,18 @@ def parse(line, whole=True):
         command.make_context(" ".join(path), values, resilient_parsing=len(values) < len(words))
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if any(commands(page))], ids=name_of)
-def test_commands_parse(page):
+def wrong_commands(page):
     wrong = []
     for line, whole in commands(page):
         try:
             parse(line, whole)
         except Exception as error:  # typer brings a click of its own, or not, with its own classes of errors
             wrong.append(f"{line}: {getattr(error, 'format_message', error.__str__)()}")
-    assert not wrong
+    return wrong
+
+
+def test_commands_parse():
+    assert_no_offenders((name_of(page), line) for page in PAGES for line in wrong_commands(page))
 
 
 def test_a_wrong_command_is_found():

@@ -4,7 +4,7 @@ import ast
 import re
 from pathlib import Path
 
-import pytest
+from rules import assert_no_offenders
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / name for name in ("README.md", "CHANGELOG.md")]
@@ -48,9 +48,8 @@ def private_words(path):
     return found
 
 
-@pytest.mark.parametrize("path", [*SOURCES, *PAGES], ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_words_of_the_field(path):
-    assert not private_words(path)
+def test_words_of_the_field():
+    assert_no_offenders((path.relative_to(ROOT), word) for path in (*SOURCES, *PAGES) for word in private_words(path))
 
 
 def test_private_words_are_found(tmp_path):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from annealed.pipelines.cli.app import app
+from rules import assert_no_offenders
 from typer.main import get_command
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -17,15 +18,18 @@ def commands(command, name="annealed"):
         yield from commands(below, f"{name} {part}")
 
 
-@pytest.mark.parametrize("name, command", list(commands(get_command(app))))
-def test_the_page_names_the_command_and_its_options(name, command):
+def test_the_page_names_every_command_and_its_options():
     page = (DOCS / "commands.md").read_text()
     sections = dict(re.findall(r"^#+ (annealed .*)\n((?:(?!^#).*\n)*)", page, re.MULTILINE))
-    assert name in sections, f"docs/commands.md has no section {name!r}"
-    named = [option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)]
-    options = {option for option in named if option.startswith("-")}
-    cells = re.findall(r"^\| (`-[^|]*)\|", sections[name], re.MULTILINE)
-    assert options == {option for cell in cells for option in re.findall(r"`(-+[a-z-]+)`", cell)}
+    offenders = []
+    for name, command in commands(get_command(app)):
+        named = [option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)]
+        options = {option for option in named if option.startswith("-")}
+        cells = re.findall(r"^\| (`-[^|]*)\|", sections.get(name, ""), re.MULTILINE)
+        on_page = {option for cell in cells for option in re.findall(r"`(-+[a-z-]+)`", cell)}
+        if name not in sections or options != on_page:
+            offenders.append((name, f"has {sorted(options)}, docs/commands.md {sorted(on_page)}"))
+    assert_no_offenders(offenders)
 
 
 @pytest.mark.parametrize("package", ["learners", "vision", "models"])
@@ -38,11 +42,11 @@ def test_the_page_names_every_public_name(package):
 PAGES = [DOCS.parent / "README.md", *sorted(DOCS.rglob("*.md")), *sorted((DOCS.parent / "models").rglob("*.md"))]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS.parent).as_posix())
-def test_files_that_a_page_names_are_there(page):
+def test_files_that_a_page_names_are_there():
     folders = "benchmarks|tests|examples|docs|learners|vision|models|pipelines"
-    named = re.findall(rf"`(?:python )?((?:{folders})/[\w/]+\.\w+)", page.read_text())
-    assert not [name for name in named if not (DOCS.parent / name).exists()]
+    file_name = re.compile(rf"`(?:python )?((?:{folders})/[\w/]+\.\w+)")
+    named = [(page.relative_to(DOCS.parent), file) for page in PAGES for file in file_name.findall(page.read_text())]
+    assert_no_offenders((page, file) for page, file in named if not (DOCS.parent / file).exists())
 
 
 def test_the_citation_has_the_version():

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
+from rules import assert_no_offenders
 
 ROOT = Path(__file__).resolve().parents[1]
 NAVIGATION = runpy.run_path(str(ROOT / "docs" / "site_map.py"))["NAVIGATION"]
@@ -25,13 +25,17 @@ def test_the_map_names_every_page_once():
     assert set(NAVIGATION) <= {*ON_THE_MAP, "docs/index"}
 
 
-@pytest.mark.parametrize("page", NAVIGATION)
-def test_a_page_links_those_below_it(page):
+def pages_without_link(page):
+    """Pages below a page that it does not link."""
     path = ROOT / f"{page}.md"
     targets = re.findall(r"\]\(([\w/.]+\.md)", path.read_text())
     linked = {(path.parent / target).resolve() for target in targets}
     below = {(ROOT / f"{child}.md").resolve() for pages in NAVIGATION[page].values() for child in pages if child != GENERATED}
-    assert not below - linked
+    return sorted(below - linked)
+
+
+def test_a_page_links_those_below_it():
+    assert_no_offenders((page, child) for page in NAVIGATION for child in pages_without_link(page))
 
 
 def test_the_numbers_of_the_readme_stand_on_their_pages():
@@ -41,10 +45,10 @@ def test_the_numbers_of_the_readme_stand_on_their_pages():
         assert re.search(rf"(?<![\d.]){re.escape(number)}(?![\d.])", (ROOT / page).read_text()), f"{page} has no {number}"
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
-def test_examples_have_a_heading(example):
-    title, line = example.read_text().split("\n")[1:3]
-    assert title and line == "=" * len(title), "a title, and a line of as many equals signs below it"
+def test_examples_have_a_heading():
+    """A title, and a line of as many equals signs below it."""
+    heads = [(example.name, *example.read_text().split("\n")[1:3]) for example in EXAMPLES]
+    assert_no_offenders(head for head in heads if not head[1] or head[2] != "=" * len(head[1]))
 
 
 def test_examples_run(tmp_path):

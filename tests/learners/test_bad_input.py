@@ -1,9 +1,5 @@
 """What users hand in: bad input is told in one line that names the value and the expectation; odd but good input is taken."""
 
-import inspect
-import re
-
-import annealed.learners
 import numpy as np
 import pandas as pd
 import pytest
@@ -206,17 +202,6 @@ def test_the_size_is_searched_in_files_too(tmp_path):
     np.save(tmp_path / "X.npy", X)
     model = FSARegressorCV([1, 2, 3], cv=3).fit(on_disk(tmp_path / "X.npy", memory_limit="1KB"), y)
     np.testing.assert_allclose(model.coef_, FSARegressorCV([1, 2, 3], cv=3).fit(X, y).coef_, rtol=1e-6)
-
-
-@pytest.mark.parametrize("name", [n for n in annealed.learners.__all__ if inspect.isclass(getattr(annealed.learners, n))])
-def test_docstrings_name_the_parameters_that_there_are(name):
-    cls = getattr(annealed.learners, name)
-    section = re.search(r"\nParameters\n-+\n(.*?)(\n\n[A-Z][a-z]+\n---|\Z)", inspect.getdoc(cls) or "", re.S)
-    if section is None:
-        return
-    lines = [line.split(" :")[0] for line in section[1].splitlines() if line and not line.startswith(" ")]
-    documented = {word.strip() for line in lines for word in line.split(",")}
-    assert documented == set(inspect.signature(cls).parameters)
 
 
 def untidy(A):

@@ -10,7 +10,6 @@ import numpy as np
 
 from ..solvers.annealing import Annealed
 from .problem import FitProblem, Solution, fitted_attributes
-from .settings import FitSettings
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -25,20 +24,17 @@ except ImportError:  # scikit-learn before 1.9
 
 
 @contextmanager
-def reported_steps(
-    estimator: Any, problem: FitProblem, settings: FitSettings
-) -> Iterator[tuple[Callable[[int, Annealed], None], ...]]:
-    """Functions to be called after each step, for the callbacks that were set on the estimator."""
-    data = {"estimator": estimator, "X": problem.X, "y": problem.y}
-    context = estimator._init_callback_context(max_subtasks=None)
+def reported_steps(estimator: Any, problem: FitProblem) -> Iterator[tuple[Callable[[int, Annealed], None], ...]]:
+    """Functions to be called after each step, for the callbacks that were set on the estimator ``reporter``."""
+    data = {"estimator": reporter, "X": problem.X, "y": problem.y}
+    context = reporter._init_callback_context(max_subtasks=None)
     context.call_on_fit_task_begin(**data)
-    piecewise = settings.response is not None
 
     def report(_: int, state: Annealed) -> None:
         step = context.subcontext(task_name="step")
         step.call_on_fit_task_begin(**data)
         so_far = Solution(state.kept, state.coef, state.intercept, state.design, 0, np.nan, np.array(state.loss_curve))
-        step.call_on_fit_task_end(**data, reconstruction_attributes=lambda: fitted_attributes(problem, so_far, piecewise))
+        step.call_on_fit_task_end(**data, reconstruction_attributes=lambda: fitted_attributes(problem, so_far))
 
     yield (report,)
     context.call_on_fit_task_end(**data)

@@ -25,7 +25,7 @@ from ..sources.matrix import OutOfCoreMatrix
 from .estimators import FSAClassifier, FSAEstimator, FSARegressor
 from .fit import solve_path
 from .path import check_sizes
-from .problem import FitProblem, Solution
+from .problem import FitProblem, Solution, fitted_attributes
 from .refinement import anneals_with_ridge
 from .settings import Constraints, FitSettings, Refinement
 from .size_search import held_out
@@ -64,18 +64,16 @@ class _SizeChoice(FSAEstimator):
         """
         check_choice("criterion", self.criterion, ("cv", "ebic"))
         check_choice("rule", self.rule, ("best", "one_se"))
-
-        def decide(problem: FitProblem, settings: FitSettings) -> tuple[FitSettings, str]:
-            if self.criterion == "ebic":
-                self.sizes_ = check_sizes(self.sizes, problem.n_units, round(problem.n_rows), problem.n_included)
-                self.ebic_ = np.array([solution.ebic for solution in solve_path(problem, settings, self.sizes_)])
-                self.n_features_, how = int(self.sizes_[np.argmin(self.ebic_)]), "the extended Bayesian information criterion"
-            else:
-                settings = self._cross_validated(problem, settings, X, np.asarray(y), sample_weight, groups)
-                how = "cross-validation"
-            return replace(settings, size=min(self.n_features_, problem.n_units)), f"size {self.n_features_} by {how}: "
-
-        return self._fit(X, y, decide=decide, sample_weight=sample_weight)
+        settings = self.fit_settings()
+        problem = self.encode(X, y, sample_weight=sample_weight)
+        if self.criterion == "ebic":
+            self.sizes_ = check_sizes(self.sizes, problem.n_units, round(problem.n_rows), problem.n_included)
+            self.ebic_ = np.array([solution.ebic for solution in solve_path(problem, settings, self.sizes_)])
+            self.n_features_, how = int(self.sizes_[np.argmin(self.ebic_)]), "the extended Bayesian information criterion"
+        else:
+            settings, how = self._cross_validated(problem, settings, X, np.asarray(y), sample_weight, groups), "cross-validation"
+        settings = replace(settings, size=min(self.n_features_, problem.n_units), undecided=False)
+        return self._solve(problem, settings, f"size {self.n_features_} by {how}: ")
 
     def _cross_validated(
         self, problem: FitProblem, settings: FitSettings, X: Any, y: np.ndarray, sample_weight: Any, groups: Any
@@ -110,7 +108,7 @@ class _SizeChoice(FSAEstimator):
         rows_of = problem.X if isinstance(problem.X, OutOfCoreMatrix) else X
 
         def score(part: FitProblem, solution: Solution, rows: np.ndarray) -> float:
-            model.take_solution(part, solution)
+            model.__dict__.update(fitted_attributes(part, solution))
             weighted = {} if weight is None else {"sample_weight": weight[rows]}
             if self.scoring is None and is_classifier(
                 self

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any, Self
 
@@ -21,9 +22,9 @@ from ..solvers.schedules import Counts, Schedule
 from ..sources.matrix import OutOfCoreMatrix
 from .callbacks import CallbackSupportMixin, reported_steps, with_callbacks
 from .fit import Start, solve
-from .problem import FitProblem, Solution, check_data, fitted_attributes
+from .problem import FitProblem, check_data, fitted_attributes
 from .settings import Constraints, FitSettings, Refinement
-from .size_search import Decide, decided
+from .size_search import decided
 
 
 class FSAEstimator(CallbackSupportMixin, SelectorMixin, BaseEstimator):
@@ -86,10 +87,7 @@ class FSAEstimator(CallbackSupportMixin, SelectorMixin, BaseEstimator):
     intercept_: Any
     _last: Start | None = None  # the last solution, with ``warm_start``
     loss_: Loss
-
-    def encode(self, X: Any, y: Any = None, **data: Any) -> FitProblem:
-        """Check the data, encode the targets, and set what is known before the fit; the arguments are those of ``fit``."""
-        raise NotImplementedError
+    encode: Callable[..., FitProblem]  # checks the data of ``fit``, encodes the targets, sets what is known before the fit
 
     def fit_settings(self) -> FitSettings:
         """The parameters, checked.
@@ -101,23 +99,16 @@ class FSAEstimator(CallbackSupportMixin, SelectorMixin, BaseEstimator):
         """
         return FitSettings.of(self.get_params(deep=False), self._tasks, self._mu, self._momentum, self._n_bins, type(self).__name__)
 
-    def _fit(self, X: Any, y: Any = None, *, decide: Decide = decided, **data: Any) -> Self:
-        """Encode, decide what is left to the data, anneal, refine, and take the solution."""
-        settings = self.fit_settings()
-        problem, why = self.encode(X, y, **data), ""
+    def _solve(self, problem: FitProblem, settings: FitSettings, why: str = "") -> Self:
+        """Decide what is left to the data, anneal, refine, and set the fitted attributes."""
         if settings.undecided:
-            settings, why = decide(problem, settings)
-        reported = reported_steps(self, problem, settings) if getattr(self, "_skl_callbacks", None) else nullcontext(())
+            settings, why = decided(problem, settings)
+        reported = reported_steps(self, problem) if getattr(self, "_skl_callbacks", None) else nullcontext(())
         with reported as callbacks:
             solution = solve(problem, settings, start=self._last if self.warm_start else None, callbacks=callbacks)
         solution.how = why + solution.how
         self._last = (solution.kept, solution.coef, solution.intercept) if self.warm_start else None
-        return self.take_solution(problem, solution)
-
-    def take_solution(self, problem: FitProblem, solution: Solution) -> Self:
-        """Set the fitted attributes of a solution."""
-        for name, value in fitted_attributes(problem, solution, self._is_piecewise).items():
-            setattr(self, name, value)
+        self.__dict__.update(fitted_attributes(problem, solution))
         return self
 
     # -- what scikit-learn asks -----------------------------------------------------------------------------------------
@@ -310,7 +301,8 @@ class FSAClassifier(SparseClassifierMixin, FSAEstimator):
         ValueError
             One class only, NaN with linear responses, a parameter out of range.
         """
-        return self._fit(X, y, sample_weight=sample_weight)
+        settings = self.fit_settings()
+        return self._solve(self.encode(X, y, sample_weight=sample_weight), settings)
 
     def encode(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> FitProblem:
         X, y = check_data(self, X, y, piecewise=self._is_piecewise)
@@ -428,7 +420,8 @@ class FSARegressor(RegressorMixin, FSAEstimator):
         ValueError
             NaN with linear responses, a parameter out of range.
         """
-        return self._fit(X, y, sample_weight=sample_weight)
+        settings = self.fit_settings()
+        return self._solve(self.encode(X, y, sample_weight=sample_weight), settings)
 
     def encode(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> FitProblem:
         loss = regression_loss("squared" if isinstance(self.loss, str) and self.loss == "auto" else self.loss)

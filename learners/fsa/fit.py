@@ -185,16 +185,28 @@ def _anneal(
     if momentum is None:  # steps longer than the curvature allows leave no room for it
         momentum = settings.auto_momentum if loss.default_step_size is None else 0.0
     coef, intercept = _start(design, problem, start)
-    steps = _Steps(problem, settings, sizes, callbacks)
-    bar = nullcontext() if settings.title is None else progress_bar(title=settings.title, total=len(steps.counts), shown=True)
-    with bar as shown:
+    counts = _counts(problem, settings, sizes)
+    last = len(counts) - 1 - np.argmax(counts[::-1] == sizes[:, None], axis=1)
+    size_after, states = dict(zip(last.tolist(), sizes.tolist(), strict=True)), {}
+
+    def after_step(step: int, state: Annealed) -> None:
+        if step in size_after:  # the loop goes on with its arrays
+            states[size_after[step]] = replace(
+                state, coef=state.coef.copy(), intercept=state.intercept.copy(), dropped_at=state.dropped_at.copy(),
+                loss_curve=list(state.loss_curve),
+            )  # fmt: skip
         if shown is not None:
-            steps.callbacks.append(lambda step, state: shown.update())
+            shown.update()
+        for callback in callbacks:
+            callback(step, state)
+
+    bar = nullcontext() if settings.title is None else progress_bar(title=settings.title, total=len(counts), shown=True)
+    with bar as shown:
         anneal(
             design,
             problem.y,
             loss,
-            steps.counts,
+            counts,
             sample_weight=weight,
             learning_rate=rate,
             prior=prior,
@@ -205,36 +217,17 @@ def _anneal(
             project=None if problem.bounds is None else problem.project,
             coef=coef,
             intercept=intercept,
-            callback=steps,
+            callback=after_step,
         )
-    return steps.states
+    return states
 
 
-class _Steps:
-    """Callback of the loop: keeps a copy of the state after the last step of each size, and passes each step on.
+def _counts(problem: FitProblem, settings: FitSettings, sizes: np.ndarray) -> np.ndarray:
+    """Number of features after each step: down to the greatest size by the schedule, then on through the others.
 
-    Attributes
-    ----------
-    counts : ndarray of int
-        Number of features after each step: down to the greatest size by the schedule, then on through the others. With a refinement
-        the schedule ends with the step that reaches the greatest size: a refit does better than gradient steps.
+    With a refinement the schedule ends with the step that reaches the greatest size: a refit does better than gradient steps.
     """
-
-    def __init__(self, problem: FitProblem, settings: FitSettings, sizes: np.ndarray, callbacks: Sequence[StepCallback]):
-        self.callbacks = list(callbacks)
-        self.states: dict[int, Annealed] = {}
-        counts = step_counts(settings.schedule, problem.n_units, int(sizes[-1]), settings.n_steps)
-        if settings.refinement is not None:
-            counts = counts[: int(np.argmax(counts == sizes[-1])) + 1]
-        self.counts = np.concatenate([counts, np.repeat(sizes[-2::-1], _STEPS_PER_SIZE)])
-        last = len(self.counts) - 1 - np.argmax(self.counts[::-1] == sizes[:, None], axis=1)
-        self.size_after = dict(zip(last.tolist(), sizes.tolist(), strict=True))
-
-    def __call__(self, step: int, state: Annealed) -> None:
-        if step in self.size_after:
-            self.states[self.size_after[step]] = replace(
-                state, coef=state.coef.copy(), intercept=state.intercept.copy(), dropped_at=state.dropped_at.copy(),
-                loss_curve=list(state.loss_curve),
-            )  # fmt: skip
-        for callback in self.callbacks:
-            callback(step, state)
+    counts = step_counts(settings.schedule, problem.n_units, int(sizes[-1]), settings.n_steps)
+    if settings.refinement is not None:
+        counts = counts[: int(np.argmax(counts == sizes[-1])) + 1]
+    return np.concatenate([counts, np.repeat(sizes[-2::-1], _STEPS_PER_SIZE)])

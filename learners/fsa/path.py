@@ -16,6 +16,7 @@ from ..model_selection.size import default_sizes
 from ..solvers.annealing import Annealed
 from .estimators import FSAEstimator
 from .fit import solve_path
+from .problem import fitted_attributes
 
 
 class FSAPath(MetaEstimatorMixin, BaseEstimator):
@@ -123,7 +124,8 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
         for row, solution in zip(self.supports_, solutions):
             row[problem.columns(solution.kept)] = True
             fitted = copy.copy(model).set_params(n_features_to_select=max(solution.size, 1))
-            self._models.append(fitted.take_solution(problem, solution))
+            fitted.__dict__.update(fitted_attributes(problem, solution))
+            self._models.append(fitted)
         return self
 
     def get_estimator(self, k: int) -> FSAEstimator:

@@ -200,7 +200,7 @@ class Solution:
         return problem.X[rows][:, problem.columns(self.kept)] @ raw[:, 0] + offset
 
 
-def fitted_attributes(problem: FitProblem, solution: Solution, piecewise: bool) -> dict[str, Any]:
+def fitted_attributes(problem: FitProblem, solution: Solution) -> dict[str, Any]:
     """The fitted attributes of one solution by their names."""
     m, q = problem.X.shape[1], problem.y.shape[1]
     columns = np.arange(problem.n_features) if problem.allowed is None else problem.allowed
@@ -224,7 +224,7 @@ def fitted_attributes(problem: FitProblem, solution: Solution, piecewise: bool) 
         "loss_curve_": solution.loss_curve,
         "n_iter_": len(solution.loss_curve),
     }
-    if not piecewise:
+    if design.width == 1:
         coef = np.zeros((q, m))
         coef[:, kept] = raw[:, 0].T
         return attributes | {"coef_": coef[0] if problem.flat else coef}

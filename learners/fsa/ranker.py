@@ -122,7 +122,8 @@ class FSARanker(FSAEstimator):
         ValueError
             If no pair has a preference, NaN with linear responses, or a parameter out of range.
         """
-        return self._fit(X, y, qid=qid, pairs=pairs, sample_weight=sample_weight)
+        settings = self.fit_settings()
+        return self._solve(self.encode(X, y, qid=qid, pairs=pairs, sample_weight=sample_weight), settings)
 
     def encode(self, X: Any, y: Any = None, *, qid: Any = None, pairs: Any = None, sample_weight: Any = None) -> FitProblem:
         if not isinstance(self.loss, str) and self.loss.name != "pairwise_logistic":

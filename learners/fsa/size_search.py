@@ -22,7 +22,6 @@ _N_FOLDS = 5
 _MAX_HELD_OUT = 50  # largest size that held-out rows choose: several classes take seconds there, a choice
 
 Split = tuple[np.ndarray, np.ndarray]
-Decide = Callable[[FitProblem, FitSettings], tuple[FitSettings, str]]
 Score = Callable[[FitProblem, Solution, np.ndarray], float]  # of the rows that are held out
 
 
@@ -32,6 +31,7 @@ def decided(problem: FitProblem, settings: FitSettings) -> tuple[FitSettings, st
     Returns
     -------
     settings : FitSettings
+        Not ``undecided``.
     why : str
         In words, to stand before what the refinement says; empty where nothing was left to decide.
     """

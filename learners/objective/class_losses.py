@@ -68,7 +68,7 @@ class VapnikLoss(Loss):
         return self.base.default_step_size
 
     @property
-    def has_curvature(self) -> bool:
+    def has_curvature(self) -> bool:  # type: ignore[override]
         return self.base.has_curvature
 
     @property

@@ -240,9 +240,9 @@ def inverse_hessian(problem: SupportProblem, A: np.ndarray, curvature: np.ndarra
     problem.add_penalty_curvature(penalty)
     for a in range(q):
         H[: len(penalty), a, : len(penalty), a] += penalty
-    H = H.reshape(p * q, p * q)
-    H.flat[:: len(H) + 1] += 1e-10 * np.trace(H) / len(H)  # a constant added to all classes' scores changes nothing
-    return np.linalg.inv(H)
+    flat = H.reshape(p * q, p * q)
+    flat.flat[:: len(flat) + 1] += 1e-10 * np.trace(flat) / len(flat)  # a constant added to all classes' scores changes nothing
+    return np.linalg.inv(flat)
 
 
 def _projected(problem: SupportProblem, G: np.ndarray, p: int) -> tuple[np.ndarray, np.ndarray, float]:

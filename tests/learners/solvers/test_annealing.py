@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from annealed.learners import FSAClassifier, FSARegressor, Refinement, Schedule
 from annealed.learners.designs.dense import DenseDesign
 from annealed.learners.designs.sparse import SparseDesign
-from annealed.learners.objective.losses import LOSSES, LogisticLoss, SquaredLoss, get_loss
+from annealed.learners.objective.losses import LOSSES, LogisticLoss, SquaredLoss, get_loss, losses_for
 from annealed.learners.objective.priors import Prior
 from annealed.learners.solvers.annealing import anneal, strengths, strongest
 from annealed.learners.solvers.schedules import SCHEDULES, inverse
@@ -109,7 +109,7 @@ def test_scaling_and_shifting_columns_does_not_change_the_support(seed):
     np.testing.assert_allclose(model.predict(X), scaled.predict(X * scale + shift * scale), atol=1e-6)
 
 
-@pytest.mark.parametrize("name", [n for n in FSAClassifier._losses if n in LOSSES and not LOSSES[n].several_classes])
+@pytest.mark.parametrize("name", [name for name in losses_for("binary") if not LOSSES[name].several_classes])
 def test_swapping_the_labels_mirrors_the_model(name):
     data = simulate("classification", 300, 100, 5, random_state=1)
     X = data.X.astype(np.float64)

@@ -149,9 +149,9 @@ class FSAClassifierCV(_SizeChoice, FSAClassifier):
         several times faster.
     rule : {"best", "one_se"}, default "best"
         The size of the best mean score, or the smallest that is as good but for one standard error of their difference.
-    loss, response, constraints, prior, scaling, schedule, learning_rate, momentum, refinement
+    loss, response, constraints, prior, scaling, schedule, learning_rate, momentum, refinement : object
         As in :class:`FSAClassifier`.
-    fit_intercept, warm_start, class_weight, random_state, n_jobs, verbose
+    fit_intercept, warm_start, class_weight, random_state, n_jobs, verbose : object
         As in :class:`FSAClassifier`.
 
     Attributes
@@ -248,9 +248,9 @@ class FSARegressorCV(_SizeChoice, FSARegressor):
         several times faster.
     rule : {"best", "one_se"}, default "best"
         The size of the best mean score, or the smallest that is as good but for one standard error of their difference.
-    loss, response, constraints, prior, scaling, schedule, learning_rate, momentum, refinement
+    loss, response, constraints, prior, scaling, schedule, learning_rate, momentum, refinement : object
         As in :class:`FSARegressor`.
-    fit_intercept, warm_start, random_state, n_jobs, verbose
+    fit_intercept, warm_start, random_state, n_jobs, verbose : object
         As in :class:`FSARegressor`.
 
     Attributes

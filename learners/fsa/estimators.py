@@ -94,6 +94,10 @@ class FSAEstimator(StepCallbacksMixin, SelectorMixin, BaseEstimator):
     def fit_settings(self) -> FitSettings:
         """The parameters, checked.
 
+        Returns
+        -------
+        FitSettings
+
         Raises
         ------
         ValueError
@@ -118,7 +122,19 @@ class FSAEstimator(StepCallbacksMixin, SelectorMixin, BaseEstimator):
         return self
 
     def take_solution(self, problem: FitProblem, solution: Solution) -> Self:
-        """Set the fitted attributes of a solution."""
+        """Set the fitted attributes of a solution.
+
+        Parameters
+        ----------
+        problem : FitProblem
+        solution : Solution
+            Of this problem.
+
+        Returns
+        -------
+        FSAClassifier, FSARegressor or FSARanker
+            The estimator itself.
+        """
         for name, value in fitted_attributes(problem, solution, self._is_piecewise).items():
             setattr(self, name, value)
         return self
@@ -339,7 +355,7 @@ class FSARegressor(RegressorMixin, FSAEstimator):
         * "cox": survival times; ``y`` is a structured array of a boolean event and a time, or two columns: the time, and 1 for an
           event or 0 where it is censored;
         * a :class:`Loss`.
-    response, constraints, prior, scaling
+    response, constraints, prior, scaling : object
         As in :class:`FSAClassifier`.
     schedule : str, Schedule or function, default "inverse"
         As in :class:`FSAClassifier`; a name has mu = 30.
@@ -347,7 +363,7 @@ class FSARegressor(RegressorMixin, FSAEstimator):
         As in :class:`FSAClassifier`.
     momentum : float or "auto", default "auto"
         As in :class:`FSAClassifier`; "auto" is 0.9, and 0 for the quantile and Cox losses.
-    refinement, fit_intercept, warm_start, random_state, n_jobs, verbose
+    refinement, fit_intercept, warm_start, random_state, n_jobs, verbose : object
         As in :class:`FSAClassifier`.
 
     Attributes

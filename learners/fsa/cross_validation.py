@@ -13,6 +13,7 @@ from sklearn.base import is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, check_cv
 from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import column_or_1d
 
 from ..common.additive import AdditiveModel
 from ..common.validation import check_choice
@@ -70,7 +71,8 @@ class _SizeChoice(FSAEstimator):
             self.ebic_ = np.array([solution.ebic for solution in solve_path(problem, settings, self.sizes_)])
             self.n_features_ = int(self.sizes_[np.argmin(self.ebic_)])
         else:
-            settings = self._cross_validated(problem, settings, X, np.asarray(y), sample_weight, groups)
+            y = column_or_1d(y) if is_classifier(self) else np.asarray(y)
+            settings = self._cross_validated(problem, settings, X, y, sample_weight, groups)
         return self._solve(problem, replace(settings, size=min(self.n_features_, problem.n_units)))
 
     def _cross_validated(
@@ -103,7 +105,8 @@ class _SizeChoice(FSAEstimator):
         """The score of the rows that are held out by a solution."""
         scorer = check_scoring(self, self.scoring)
         model = copy.copy(self)  # takes one solution after the other
-        rows_of = problem.X if isinstance(problem.X, OutOfCoreMatrix) else X
+        named = problem.names is not None and not isinstance(problem.X, OutOfCoreMatrix)
+        rows_of = X if named else problem.X  # a frame keeps its names
 
         def score(part: FitProblem, solution: Solution, rows: np.ndarray) -> float:
             model.take_solution(part, solution)

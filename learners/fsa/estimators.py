@@ -103,7 +103,7 @@ class FSAEstimator(StepCallbacksMixin, SelectorMixin, BaseEstimator):
         ValueError
             Naming the parameter, its value and what was expected.
         """
-        return FitSettings.of(self.get_params(deep=False), self._tasks, self._mu, self._momentum, self._n_bins, type(self).__name__)
+        return FitSettings.of(vars(self), self._tasks, self._mu, self._momentum, self._n_bins, type(self).__name__)
 
     def _problem(self, X: Any, y: np.ndarray, loss: Loss, weight: np.ndarray, **facts: Any) -> FitProblem:
         """The problem under the constraints."""
@@ -127,6 +127,7 @@ class FSAEstimator(StepCallbacksMixin, SelectorMixin, BaseEstimator):
         Parameters
         ----------
         problem : FitProblem
+            As :meth:`encode` returns it.
         solution : Solution
             Of this problem.
 
@@ -468,7 +469,8 @@ class FSARegressor(RegressorMixin, FSAEstimator):
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
             Shaped like the ``y`` of :meth:`fit`. With the Poisson loss the mean, with Cox's the logarithm of the relative hazard.
         """
-        predicted = self.loss_.inverse_link(self._scores(X))
+        scores = self._scores(X)
+        predicted = self.loss_.inverse_link(scores)
         return predicted[:, 0] if np.ndim(self.intercept_) == 0 else predicted
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

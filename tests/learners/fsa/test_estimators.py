@@ -137,12 +137,14 @@ def test_several_outputs_share_one_support():
 
 
 @pytest.mark.parametrize("form", [sp.csr_array, sp.csc_array, sp.csr_matrix])
-@pytest.mark.parametrize("model", [FSAClassifier(5), FSARegressor(5)])
-def test_sparse_equals_dense(form, model):
+@pytest.mark.parametrize("ridge", [0.0, 0.01])  # that of the data acts in the raw units of a sparse matrix
+@pytest.mark.parametrize("family", [FSAClassifier, FSARegressor])
+def test_sparse_equals_dense(form, family, ridge):
     X = np.where(np.random.default_rng(2).random((200, 40)) < 0.3, problem(200, 40)[0], 0)
     y = X[:, 3] - X[:, 7] + X[:, 20]
-    y = y > 0 if isinstance(model, FSAClassifier) else y
-    dense, sparse = clone(model).fit(X, y), clone(model).set_params(scaling="unit_variance").fit(form(X), y)
+    y = y > 0 if family is FSAClassifier else y
+    dense, sparse = (family(5, refinement=Refinement(ridge=ridge)).fit(kind(X), y) for kind in (np.asarray, form))
+    assert np.array_equal(family(5).fit(form(X), y).support_, family(5).fit(X, y).support_)
     assert np.array_equal(dense.support_, sparse.support_)
     assert np.allclose(dense.coef_, sparse.coef_, atol=1e-6)
     assert np.allclose(dense.predict(X), sparse.predict(form(X)))

@@ -97,9 +97,7 @@ class AdditiveModel:
                 intercept,
             )
         coef = np.atleast_2d(estimator.coef_)[:, selected].T
-        medians = getattr(estimator, "medians_", None)
-        missing = None if medians is None else coef * medians[selected, None]
-        return cls(selected, np.empty((len(selected), 0)), coef[:, None], missing, intercept)
+        return cls(selected, np.empty((len(selected), 0)), coef[:, None], None, intercept)
 
     def scores(self, X: Any) -> npt.NDArray[np.floating]:
         """Scores of rows.

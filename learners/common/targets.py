@@ -135,7 +135,17 @@ class SparseClassifierMixin(ClassifierMixin):
         return rowwise(self.labels, self.decision_function(X), dtype=self.classes_.dtype)
 
     def labels(self, scores: np.ndarray) -> np.ndarray:
-        """Labels (n_samples,) of scores, one for each class or one alone."""
+        """Labels of scores.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            One for each class, or one alone.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
         return self.classes_[
             (scores > 0).ravel().astype(int) if scores.ndim == 1 or scores.shape[1] == 1 else scores.argmax(axis=1)
         ]

@@ -161,9 +161,7 @@ def rescaled(design: Design, X, scaling: str = "none") -> Design:
         For other data.
     """
     if isinstance(X, OutOfCoreMatrix) or design.width > 1:
-        raise ValueError(
-            f"scaling={scaling!r} is for linear responses on arrays and sparse matrices; expected 'unit_variance' here"
-        )
+        raise ValueError(f"scaling={scaling!r} is for linear responses on arrays and sparse matrices; expected the default here")
     moving = design.inv > 0
     deviation = np.where(moving, 1.0 / np.where(moving, design.inv, 1.0), 0.0)
     inverse = moving.astype(float)

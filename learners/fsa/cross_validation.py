@@ -13,6 +13,7 @@ from sklearn.base import is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, check_cv
 from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import column_or_1d
 
 from ..common.additive import AdditiveModel
 from ..common.validation import check_choice
@@ -71,7 +72,8 @@ class _SizeChoice(FSAEstimator):
             self.ebic_ = np.array([solution.ebic for solution in solve_path(problem, settings, self.sizes_)])
             self.n_features_, how = int(self.sizes_[np.argmin(self.ebic_)]), "the extended Bayesian information criterion"
         else:
-            settings, how = self._cross_validated(problem, settings, X, np.asarray(y), sample_weight, groups), "cross-validation"
+            labels = column_or_1d(y) if is_classifier(self) else np.asarray(y)
+            settings, how = self._cross_validated(problem, settings, X, labels, sample_weight, groups), "cross-validation"
         settings = replace(settings, size=min(self.n_features_, problem.n_units), undecided=False)
         return self._solve(problem, settings, f"size {self.n_features_} by {how}: ")
 
@@ -105,7 +107,8 @@ class _SizeChoice(FSAEstimator):
         """The score of the rows that are held out by a solution."""
         scorer = check_scoring(self, self.scoring)
         model = copy.copy(self)  # takes one solution after the other
-        rows_of = problem.X if isinstance(problem.X, OutOfCoreMatrix) else X
+        named = problem.names is not None and not isinstance(problem.X, OutOfCoreMatrix)
+        rows_of = X if named else problem.X  # a frame keeps its names
 
         def score(part: FitProblem, solution: Solution, rows: np.ndarray) -> float:
             model.__dict__.update(fitted_attributes(part, solution))
@@ -151,9 +154,9 @@ class FSAClassifierCV(_SizeChoice, FSAClassifier):
         several times faster.
     rule : {"best", "one_se"}, default "best"
         The size of the best mean score, or the smallest that is as good but for one standard error of their difference.
-    loss, response, constraints, prior, scaling, schedule, learning_rate, momentum, refinement
+    loss, response, constraints, prior, scaling, schedule, learning_rate, momentum, refinement : object
         As in :class:`FSAClassifier`.
-    fit_intercept, warm_start, class_weight, random_state, n_jobs, verbose
+    fit_intercept, warm_start, class_weight, random_state, n_jobs, verbose : object
         As in :class:`FSAClassifier`.
 
     Attributes
@@ -250,9 +253,9 @@ class FSARegressorCV(_SizeChoice, FSARegressor):
         several times faster.
     rule : {"best", "one_se"}, default "best"
         The size of the best mean score, or the smallest that is as good but for one standard error of their difference.
-    loss, response, constraints, prior, scaling, schedule, learning_rate, momentum, refinement
+    loss, response, constraints, prior, scaling, schedule, learning_rate, momentum, refinement : object
         As in :class:`FSARegressor`.
-    fit_intercept, warm_start, random_state, n_jobs, verbose
+    fit_intercept, warm_start, random_state, n_jobs, verbose : object
         As in :class:`FSARegressor`.
 
     Attributes

@@ -92,12 +92,16 @@ class FSAEstimator(CallbackSupportMixin, SelectorMixin, BaseEstimator):
     def fit_settings(self) -> FitSettings:
         """The parameters, checked.
 
+        Returns
+        -------
+        FitSettings
+
         Raises
         ------
         ValueError
             Naming the parameter, its value and what was expected.
         """
-        return FitSettings.of(self.get_params(deep=False), self._tasks, self._mu, self._momentum, self._n_bins, type(self).__name__)
+        return FitSettings.of(vars(self), self._tasks, self._mu, self._momentum, self._n_bins, type(self).__name__)
 
     def _solve(self, problem: FitProblem, settings: FitSettings, why: str = "") -> Self:
         """Decide what is left to the data, anneal, refine, and set the fitted attributes."""
@@ -329,7 +333,7 @@ class FSARegressor(RegressorMixin, FSAEstimator):
         * "cox": survival times; ``y`` is a structured array of a boolean event and a time, or two columns: the time, and 1 for an
           event or 0 where it is censored;
         * a :class:`Loss`.
-    response, constraints, prior, scaling
+    response, constraints, prior, scaling : object
         As in :class:`FSAClassifier`.
     schedule : str, Schedule or function, default "inverse"
         As in :class:`FSAClassifier`; a name has mu = 30.
@@ -337,7 +341,7 @@ class FSARegressor(RegressorMixin, FSAEstimator):
         As in :class:`FSAClassifier`.
     momentum : float or "auto", default "auto"
         As in :class:`FSAClassifier`; "auto" is 0.9, and 0 for the quantile and Cox losses.
-    refinement, fit_intercept, warm_start, random_state, n_jobs, verbose
+    refinement, fit_intercept, warm_start, random_state, n_jobs, verbose : object
         As in :class:`FSAClassifier`.
 
     Attributes
@@ -444,7 +448,8 @@ class FSARegressor(RegressorMixin, FSAEstimator):
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
             Shaped like the ``y`` of :meth:`fit`. With the Poisson loss the mean, with Cox's the logarithm of the relative hazard.
         """
-        predicted = self.loss_.inverse_link(self._scores(X))
+        scores = self._scores(X)
+        predicted = self.loss_.inverse_link(scores)
         return predicted[:, 0] if np.ndim(self.intercept_) == 0 else predicted
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

@@ -32,11 +32,11 @@ class FSARanker(FSAEstimator):
         Eq. (17) of [2]_.
     response : {"linear", "piecewise"} or PiecewiseLinear, default "linear"
         As in :class:`FSAClassifier`; "piecewise" is ``PiecewiseLinear(n_bins=4)``.
-    constraints, prior, scaling, schedule
+    constraints, prior, scaling, schedule : object
         As in :class:`FSAClassifier`.
     learning_rate : float or "auto", default "auto"
         As in :class:`FSAClassifier`; "auto" is 5.
-    momentum, refinement, warm_start, random_state, n_jobs, verbose
+    momentum, refinement, warm_start, random_state, n_jobs, verbose : object
         As in :class:`FSAClassifier`.
 
     Attributes

@@ -268,7 +268,7 @@ def _refined_by_newton(
         fit = bounded_fit(replace(support, shrinkage=max(ridge, SHRINKAGE)), A, theta, fit.intercept, bounds)
     exchanges = solution.how.split(", ridge")[0] if solution.how.startswith("exchanges") else "no exchanges"
     how = f"{exchanges}, ridge {ridge:.2g}{chosen}"
-    if exchanges == "no exchanges" and solution.few_rows:
+    if exchanges == "no exchanges" and solution.few_rows and settings.few_rows is None:
         how += f"; {problem.n_rows:g} rows support {problem.supported_coefficients:.3g} coefficients"
     return replace(solution, coef=fit.theta.reshape(coef.shape), intercept=fit.intercept, ridge=ridge, how=how)
 

@@ -221,9 +221,11 @@ def _joint_step(
     if problem.fit_intercept:
         gradient = np.vstack([gradient, residual.sum(axis=0)])
     direction = (inverse_hessian(problem, A, curvature) @ gradient.ravel()).reshape(-1, q)
+    if not problem.fit_intercept:
+        return direction, np.zeros(q)
     if problem.loss.redundant_outputs:
-        direction -= direction.mean(axis=1, keepdims=True)  # a constant added to all scores changes nothing: it stays
-    return (direction[:-1], direction[-1]) if problem.fit_intercept else (direction, np.zeros(q))
+        direction[-1] -= direction[-1].mean()  # a constant added to all intercepts changes nothing: it stays
+    return direction[:-1], direction[-1]
 
 
 def inverse_hessian(problem: SupportProblem, A: np.ndarray, curvature: np.ndarray) -> np.ndarray:

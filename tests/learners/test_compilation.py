@@ -126,16 +126,16 @@ def test_the_stubs_list_what_there_is():
 @given(
     loss=st.sampled_from(LOSSES),
     response=st.sampled_from(["linear", "piecewise", "quantile"]),
-    polish=st.sampled_from(["auto", "refit", None]),
+    exchange=st.sampled_from(["auto", False, None]),
     weighted=st.booleans(),
     sparse=st.booleans(),
     classes=st.sampled_from([2, 3]),
-    alpha=st.sampled_from([0.0, "auto"]),
+    ridge=st.sampled_from([0.0, "auto"]),
     offset=st.sampled_from([0.0, 100.0]),
     order=st.sampled_from("CF"),
     seed=st.integers(0, 3),
 )
-def test_classifiers(loss, response, polish, weighted, sparse, classes, alpha, offset, order, seed):
+def test_classifiers(loss, response, exchange, weighted, sparse, classes, ridge, offset, order, seed):
     X, f = table(120, 12, seed)
     X = np.asarray(X + offset, order=order)
     y = f > 0 if classes == 2 else np.digitize(f, [-0.7, 0.7])
@@ -145,13 +145,14 @@ def test_classifiers(loss, response, polish, weighted, sparse, classes, alpha, o
     else:
         X = np.where(np.abs(X - offset) > 2.0, np.nan, X) if sparse else X  # dense, with gaps
         response = learners.PiecewiseLinear(4, bins="range" if response == "piecewise" else "quantile")
-    settings = {"loss": loss, "response": response, "polish": polish, "alpha": alpha}
+    refinement = None if exchange is None else learners.Refinement(exchange, ridge)
+    settings = {"loss": loss, "response": response, "refinement": refinement}
     plain, compiled = both(lambda: learners.FSAClassifier(3, **settings).fit(X, y, weight))
     assert np.array_equal(plain.support_, compiled.support_)
     scores = compiled.decision_function(X)
     # The ridge of several classes is chosen by fits that end where a step gains no more: with the majorising curvature of some
     # losses the last steps differ by the rounding of the objective.
-    tolerance = 1e-8 if classes == 3 and alpha == "auto" else 1e-10
+    tolerance = 1e-8 if classes == 3 and ridge == "auto" else 1e-10
     assert np.abs(plain.decision_function(X) - scores).max() <= tolerance * max(1.0, np.abs(scores).max())
 
 

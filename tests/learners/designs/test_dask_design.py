@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from annealed.learners import FSAClassifier, FSARegressor, PiecewiseLinear, on_dask
+from annealed.learners import FSAClassifier, FSARegressor, PiecewiseLinear, Schedule, on_dask
+from annealed.learners.fsa.fit import solve
 from annealed.learners.objective.losses import LogisticLoss
 from equal_fits import CASES, ESTIMATORS, assert_same_fit, correlated_matrix, targets
 from hypothesis import Phase, given, settings
@@ -43,7 +44,7 @@ def test_any_loss_response_and_chunks(case, response, rows, columns, limit, bins
     X, y = _data(task)
     chunks = tuple(tuple(np.diff([0, *sorted(cuts), size]).tolist()) for cuts, size in ((rows, N), (columns, M)))
     response = response if response == "linear" else PiecewiseLinear(bins=bins)
-    settings = {"response": response, "n_steps": 10} | ({} if loss is None else {"loss": loss})
+    settings = {"response": response, "schedule": Schedule(n_steps=10)} | ({} if loss is None else {"loss": loss})
     kind = ESTIMATORS.get(task, FSAClassifier)
     with dask.config.set(scheduler="synchronous"):
         there = kind(3, **settings).fit(on_dask(da.from_array(X, chunks=chunks), memory_limit=limit), y)
@@ -162,28 +163,28 @@ def test_first_rows_far_from_each_other():
 class _Killing(FSAClassifier):
     """Kills a worker after the third step."""
 
-    def _anneal(self, problem, design, sizes, callbacks=()):
+    def _solve(self, problem, settings):
         def kill(step, state):
             if step == 2:
                 os.kill(self.victim, signal.SIGKILL)
 
-        return super()._anneal(problem, design, sizes, [kill])
+        return self.take_solution(problem, solve(problem, settings, callbacks=[kill]))
 
 
 @pytest.mark.slow
 def test_a_cluster_of_processes_and_a_killed_worker():
     distributed = pytest.importorskip("distributed", reason="needs annealed[dask]")
     X, y = _data()
-    settings = {"n_steps": 20}
+    schedule = Schedule(n_steps=20)
     with (
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
         distributed.Client(cluster) as client,
     ):
         D = on_dask(da.from_array(X, chunks=((300, 1, 399), (7, 33))), memory_limit="2KB")  # nothing comes to the client early
-        whole = FSAClassifier(3, **settings).fit(D, y)
-        model = _Killing(3, **settings)
+        whole = FSAClassifier(3, schedule=schedule).fit(D, y)
+        model = _Killing(3, schedule=schedule)
         model.victim = next(iter(client.run(os.getpid).values()))
         model.fit(D, y)
         assert model.victim not in client.run(os.getpid).values()
     assert_same_fit(model, whole, 0)
-    assert_same_fit(model, FSAClassifier(3, n_steps=20).fit(X, y))
+    assert_same_fit(model, FSAClassifier(3, schedule=schedule).fit(X, y))

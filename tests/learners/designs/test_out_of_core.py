@@ -9,7 +9,7 @@ import annealed.learners
 import numpy as np
 import pandas as pd
 import pytest
-from annealed.learners import FSAClassifier, FSAClassifierCV, FSAPath, PiecewiseLinear, on_disk
+from annealed.learners import Constraints, FSAClassifier, FSAClassifierCV, FSAPath, PiecewiseLinear, Refinement, Schedule, on_disk
 from annealed.learners.common.additive import AdditiveModel
 from annealed.learners.designs.out_of_core import BlockDesign
 from annealed.learners.objective.pairwise import PairwiseLogisticLoss
@@ -18,6 +18,7 @@ from annealed.learners.sources.matrix import parse_bytes
 from equal_fits import CASES, ESTIMATORS, assert_same_fit, correlated_matrix, targets
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -84,15 +85,17 @@ def test_every_layout(files, name, response, limit):
     name=st.sampled_from(["rows.npy", "columns.npy"]),
     limit=st.integers(40_000, 400_000),
     bins=st.sampled_from(["range", "quantile"]),
-    polish=st.sampled_from(["auto", None]),
+    refinement=st.sampled_from(["auto", None]),
 )
-def test_any_loss_response_and_block_size(files, case, response, name, limit, bins, polish):
+def test_any_loss_response_and_block_size(files, case, response, name, limit, bins, refinement):
     task, loss = case
     X, source = _matrix(), on_disk(files[name])
     y = targets(X, task)
     kind = ESTIMATORS.get(task, FSAClassifier)
     response = response if response == "linear" else PiecewiseLinear(bins=bins)
-    settings = {"response": response, "polish": polish, "n_steps": 20} | ({} if loss is None else {"loss": loss})
+    settings = {"response": response, "refinement": refinement, "schedule": Schedule(n_steps=20)} | (
+        {} if loss is None else {"loss": loss}
+    )
     if task == "grades":
         X, y = X[:200], y[:200]
         mapped = np.load(files[name], mmap_mode="r")[:200]
@@ -132,7 +135,8 @@ def test_groups_paths_and_sizes(files):
     X, source = _matrix(), on_disk(files["columns.npy"], memory_limit="40KB")
     y = targets(X, "binary")
     groups = np.arange(M) // 2
-    assert_same_fit(FSAClassifier(2, feature_groups=groups).fit(source, y), FSAClassifier(2, feature_groups=groups).fit(X, y))
+    grouped = FSAClassifier(2, constraints=Constraints(groups))
+    assert_same_fit(clone(grouped).fit(source, y), grouped.fit(X, y))
     there = FSAPath(FSAClassifier(), [2, 3, 5]).fit(source, y)
     here = FSAPath(FSAClassifier(), [2, 3, 5]).fit(X, y)
     np.testing.assert_array_equal(there.supports_, here.supports_)
@@ -156,7 +160,7 @@ def test_bytes_read_are_those_of_the_schedule(tmp_path, order):
     path = tmp_path / "X.bin"
     X.ravel(order="K").tofile(path)
     source = _Counting(path, 0, X.shape, X.dtype, X.strides)
-    model = FSAClassifier(3, polish="refit").fit(source.set_limits("200KB", 1.0), y)
+    model = FSAClassifier(3, refinement=Refinement(exchange=False)).fit(source.set_limits("200KB", 1.0), y)
     assert model.get_support(indices=True).tolist() == [9, 19, 29]
     from annealed.learners.solvers.schedules import inverse
 
@@ -171,17 +175,17 @@ def test_bytes_read_are_those_of_the_schedule(tmp_path, order):
     assert source.bytes_read <= expected
 
 
-def test_remaining_columns_stay_in_memory_for_polishing(tmp_path):
+def test_remaining_columns_stay_in_memory_for_exchanges(tmp_path):
     rng = np.random.default_rng(0)
     X = np.asfortranarray(rng.standard_normal((2000, 300)), dtype=np.float32)
     y = X[:, [9, 19, 29]].sum(axis=1) > 0
     X.ravel(order="K").tofile(tmp_path / "X.bin")
     read = {}
-    for polish in ("refit", "swap"):
+    for exchange in (False, True):
         source = _Counting(tmp_path / "X.bin", 0, X.shape, X.dtype, X.strides)
-        FSAClassifier(3, polish=polish).fit(source.set_limits("1MB", 1.0), y)
-        read[polish] = source.bytes_read
-    rounds, rest = divmod(read["swap"] - read["refit"], X.nbytes)
+        FSAClassifier(3, refinement=Refinement(exchange)).fit(source.set_limits("1MB", 1.0), y)
+        read[exchange] = source.bytes_read
+    rounds, rest = divmod(read[True] - read[False], X.nbytes)
     assert 1 <= rounds <= 5 and rest <= 15 * rounds * 2000 * 4  # passes over everything, and the columns that joined the pool
 
 

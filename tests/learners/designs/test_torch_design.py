@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 import pytest
-from annealed.learners import FSAClassifier, FSARanker
+from annealed.learners import FSAClassifier, FSARanker, Schedule
 from equal_fits import CASES, ESTIMATORS, assert_same_fit, correlated_matrix, targets
 
 N, M = 700, 40
@@ -30,7 +30,7 @@ def test_every_loss_and_response_on_tensors(case, response):
     torch = pytest.importorskip("torch", reason="needs annealed[torch]")
     task, loss = case
     X, y = _data(task)
-    settings = {"response": response, "n_steps": 20} | ({} if loss is None else {"loss": loss})
+    settings = {"response": response, "schedule": Schedule(n_steps=20)} | ({} if loss is None else {"loss": loss})
     kind = ESTIMATORS.get(task, FSAClassifier)
     here = kind(3, **settings).fit(X, y)
     tensor = torch.from_numpy(X)

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from annealed.learners import (
+    Constraints,
     ForwardBackwardClassifier,
     ForwardBackwardRegressor,
     FSAClassifier,
@@ -13,9 +14,11 @@ from annealed.learners import (
     FSARegressor,
     FSARegressorCV,
     PiecewiseLinear,
+    Refinement,
 )
-from annealed.learners.designs.factory import row_length
 from scipy.optimize import lsq_linear
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, Normalizer
 
 
 def data(n=200, m=60):
@@ -24,12 +27,12 @@ def data(n=200, m=60):
     return X, 2 * X[:, 3] - X[:, 7] + X[:, 9] + 0.5 * rng.standard_normal(n)
 
 
-@pytest.mark.parametrize("polish", ["auto", "swap", "refit", None])
+@pytest.mark.parametrize("refinement", ["auto", Refinement(exchange=True), Refinement(exchange=False), None])
 @pytest.mark.parametrize("classify", [False, True])
-def test_columns_that_stay_and_that_may_not_come(polish, classify):
+def test_columns_that_stay_and_that_may_not_come(refinement, classify):
     X, y = data()
     family, target = (FSAClassifier, y > 0) if classify else (FSARegressor, y)
-    model = family(5, include=[50, 51], exclude=[3], polish=polish).fit(X, target)
+    model = family(5, constraints=Constraints(include=[50, 51], exclude=[3]), refinement=refinement).fit(X, target)
     found = set(model.get_support(indices=True).tolist())
     assert {50, 51, 7, 9} < found and 3 not in found and len(found) == 5
     assert model.coef_.ravel()[50] != 0
@@ -38,19 +41,19 @@ def test_columns_that_stay_and_that_may_not_come(polish, classify):
 def test_names_masks_groups_and_paths():
     X, y = data()
     frame = pd.DataFrame(X, columns=[f"c{i}" for i in range(60)])
-    by_name = FSARegressor(4, include="c50", exclude=["c3"]).fit(frame, y)
-    by_mask = FSARegressor(4, include=np.arange(60) == 50, exclude=np.arange(60) == 3).fit(X, y)
+    by_name = FSARegressor(4, constraints=Constraints(include="c50", exclude=["c3"])).fit(frame, y)
+    by_mask = FSARegressor(4, constraints=Constraints(include=np.arange(60) == 50, exclude=np.arange(60) == 3)).fit(X, y)
     assert np.array_equal(by_name.support_, by_mask.support_)
     assert np.allclose(by_name.predict(frame), by_mask.predict(X))
-    grouped = FSARegressor(3, feature_groups=np.arange(60) // 2, include=[50], exclude=[9]).fit(X, y)
+    grouped = FSARegressor(3, constraints=Constraints(np.arange(60) // 2, include=[50], exclude=[9])).fit(X, y)
     assert grouped.support_[[50, 51]].all() and not grouped.support_[9]
-    path = FSAPath(FSARegressor(include=[1, 2], exclude=[3]), sizes=[1, 2, 3, 5]).fit(X, y)
+    path = FSAPath(FSARegressor(constraints=Constraints(include=[1, 2], exclude=[3])), sizes=[1, 2, 3, 5]).fit(X, y)
     assert path.supports_.sum(axis=1).tolist() == [2, 3, 5] and path.supports_[:, [1, 2]].all() and not path.supports_[:, 3].any()
-    chosen = FSARegressorCV([2, 4], include=["c50"], exclude="c3").fit(frame, y)
+    chosen = FSARegressorCV([2, 4], constraints=Constraints(include=["c50"], exclude="c3")).fit(frame, y)
     assert chosen.support_[50] and not chosen.support_[3]
-    piecewise = FSARegressor(3, include=[50], exclude=[3], response=PiecewiseLinear(2)).fit(X, y)
+    piecewise = FSARegressor(3, constraints=Constraints(include=[50], exclude=[3]), response=PiecewiseLinear(2)).fit(X, y)
     assert piecewise.support_[[50, 7]].all() and np.isfinite(piecewise.predict(X)).all()
-    sparse = FSARegressor(4, include=[50], exclude=[3]).fit(sp.csr_array(X), y)
+    sparse = FSARegressor(4, constraints=Constraints(include=[50], exclude=[3])).fit(sp.csr_array(X), y)
     assert np.array_equal(sparse.support_, by_mask.support_)
 
 
@@ -66,27 +69,29 @@ def test_names_masks_groups_and_paths():
         ({"bounds": (1, 2)}, "least <= 0 <= greatest"),
         ({"bounds": 3}, "bounds: 3 is not valid"),
         ({"bounds": {"a": (0, 1)}}, "'a' is not a column"),
-        ({"bounds": (0, None), "response": "piecewise"}, "piecewise-linear responses"),
-        ({"scaling": "length"}, "scaling='length' is unknown"),
+        ({"bounds": (0, None)}, "piecewise-linear responses"),
     ],
 )
 def test_bad_demands(parameters, message):
     X, y = data()
+    response = "piecewise" if "piecewise" in message else "linear"
     with pytest.raises(ValueError, match=message) as caught:
-        FSARegressor(4, **parameters).fit(X, y)
+        FSARegressor(4, constraints=Constraints(**parameters), response=response).fit(X, y)
     assert "\n" not in str(caught.value)
 
 
 def test_bounded_coefficients_are_those_of_the_bounded_least_squares():
     X, y = data()
-    model = FSARegressor(4, bounds={3: (None, 5.0), 7: (-2.5, 2.5)}, alpha=0.0).fit(X, 3 * y)
+    model = FSARegressor(4, constraints=Constraints(bounds={3: (None, 5.0), 7: (-2.5, 2.5)}), refinement=Refinement(ridge=0.0)).fit(
+        X, 3 * y
+    )
     support = model.get_support(indices=True)
     assert {3, 7, 9} < set(support.tolist()) and model.coef_[3] <= 5 + 1e-9 and model.coef_[7] >= -2.5 - 1e-9
     A, target = X[:, support] - X[:, support].mean(axis=0), 3 * y - 3 * y.mean()
     lower, upper = np.full(4, -np.inf), np.full(4, np.inf)
     upper[support == 3], lower[support == 7], upper[support == 7] = 5.0, -2.5, 2.5
     assert np.allclose(model.coef_[support], lsq_linear(A, target, (lower, upper), tol=1e-12).x, atol=2e-3)
-    positive = FSAClassifier(4, bounds=(0, None)).fit(X, y > 0)
+    positive = FSAClassifier(4, constraints=Constraints(bounds=(0, None))).fit(X, y > 0)
     assert (positive.coef_ >= 0).all() and positive.support_[[3, 9]].all() and not positive.support_[7]
 
 
@@ -97,14 +102,26 @@ def test_scaling(kind):
     X[:, 20] = 1000 * np.random.default_rng(1).standard_normal(200)
     X[:, 9] *= 0.01
     assert not FSARegressor(3).fit(kind(X), y).support_[20]
-    for scaling in ("none", "maximum", "unit_variance"):
-        model = FSARegressor(3, scaling=scaling, polish="refit").fit(kind(X), y)  # exchanges know no units
+    for scaling in ("none", "standardize"):
+        model = FSARegressor(3, scaling=scaling, refinement=Refinement(exchange=False)).fit(kind(X), y)  # exchanges know no units
         assert model.support_.sum() == 3 and (scaling == "none" or (model.score(kind(X), y) > 0.5 and not model.support_[20]))
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_units_of_pipelines(kind):
+    """Greatest value one, and counts as logarithms in rows of length one, for which the estimator has no words of its own."""
+    X, y = data()
+    X = X.copy()
+    X[:, 20] = 1000 * np.random.default_rng(1).standard_normal(200)
+    plain = FSARegressor(3, scaling="none", refinement=Refinement(exchange=False))
+    model = make_pipeline(MaxAbsScaler(), plain).fit(kind(X), y)
+    assert model.score(kind(X), y) > 0.5 and model[-1].support_.sum() == 3 and not model[-1].support_[20]
     counts = kind(np.random.default_rng(2).poisson(0.5, (200, 60)).astype(float))
-    model = FSAClassifier(3, scaling="row_length").fit(counts, y > 0)
-    changed = row_length(counts)
-    assert np.allclose(model.decision_function(counts), (changed @ model.coef_.T + model.intercept_)[:, 0])
-    assert np.allclose(model.transform(counts).shape, (200, 3))
+    words = make_pipeline(FunctionTransformer(np.log1p, accept_sparse=True), Normalizer(), FSAClassifier(3)).fit(counts, y > 0)
+    changed = np.log1p(counts.toarray() if sp.issparse(counts) else counts)
+    changed /= np.maximum(np.linalg.norm(changed, axis=1, keepdims=True), 1e-300)
+    assert np.allclose(words.decision_function(counts), (changed @ words[-1].coef_.T + words[-1].intercept_)[:, 0])
+    assert words[:-1].transform(counts).shape == (200, 60) and words.transform(counts).shape == (200, 3)
 
 
 def test_groups_of_rows_stay_together():
@@ -137,23 +154,23 @@ def test_alternatives_are_columns_that_say_the_same(family):
     X, y = data()
     X = np.column_stack([X, X[:, 3] + 0.02 * np.random.default_rng(5).standard_normal(200)])
     target = y > 0 if family is FSAClassifier else y
-    model = family(3, exclude=[0]).fit(X, target)
+    model = family(3, constraints=Constraints(exclude=[0])).fit(X, target)
     support = set(model.get_support(indices=True).tolist())
     assert set(model.alternatives_) == support
     twin = (support & {3, 60}).pop()
     others = [j for j, _ in model.alternatives_[twin]]
     assert others[0] == 63 - twin and all(share < 0.05 for row in model.alternatives_.values() for _, share in row)
     assert not support & {j for row in model.alternatives_.values() for j, _ in row}
-    assert family(3, polish=None).fit(X, target).alternatives_ == {}
+    assert family(3, refinement=None).fit(X, target).alternatives_ == {}
 
 
 def test_polars_frames():
     polars = pytest.importorskip("polars")
     X, y = data()
     frame = polars.DataFrame({f"c{i}": X[:, i] for i in range(60)})
-    model = FSARegressor(3, include=["c50"]).fit(frame, polars.Series(y)).set_output(transform="polars")
+    model = FSARegressor(3, constraints=Constraints(include=["c50"])).fit(frame, polars.Series(y)).set_output(transform="polars")
     assert model.feature_names_in_[50] == "c50" and model.transform(frame).columns == list(model.get_feature_names_out())
-    assert np.allclose(model.predict(frame), FSARegressor(3, include=[50]).fit(X, y).predict(X))
+    assert np.allclose(model.predict(frame), FSARegressor(3, constraints=Constraints(include=[50])).fit(X, y).predict(X))
 
 
 def test_alternatives_of_groups_of_columns():
@@ -161,7 +178,7 @@ def test_alternatives_of_groups_of_columns():
     X = rng.standard_normal((400, 24))
     X[:, 20:22] = X[:, 4:6] + 0.2 * rng.standard_normal((400, 2))
     y = X[:, 4] + X[:, 5] + X[:, 10] + 2.0 * rng.standard_normal(400)
-    model = FSARegressor(2, feature_groups=np.arange(24) // 2).fit(X, y)
+    model = FSARegressor(2, constraints=Constraints(groups=np.arange(24) // 2)).fit(X, y)
     twin = 4 if model.support_[4] else 20
     assert set(model.alternatives_) == {twin, 10} and model.alternatives_[twin][0][0] == 24 - twin
 

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from annealed.learners import (
+    Constraints,
     FSAClassifier,
     FSAClassifierCV,
     FSARanker,
@@ -13,6 +14,8 @@ from annealed.learners import (
     LogisticLoss,
     PiecewiseLinear,
     Prior,
+    Refinement,
+    Schedule,
     VapnikLoss,
 )
 from hypothesis import example, given, settings
@@ -63,12 +66,35 @@ def test_pipeline_grid_search_and_names():
 
 
 def test_clone_keeps_every_parameter():
-    model = FSAClassifier(4, loss=VapnikLoss(LogisticLoss()), prior=Prior(shrinkage=0.1), feature_groups=np.arange(30) // 2)
+    X, y = problem()
+    parts = {
+        "constraints": Constraints(np.arange(30) // 2, include=[6], bounds=(None, 5.0)),
+        "prior": Prior(second_order=0.1),
+        "refinement": Refinement(exchange=True, ridge=0.02, search=False),
+        "schedule": Schedule("exponential", mu=2.0, n_steps=30),
+    }
+    model = FSAClassifier(4, loss="logistic", **parts)
     copy = clone(model)
     assert copy.get_params().keys() == model.get_params().keys()
-    assert copy.prior.shrinkage == 0.1 and copy.prior is not model.prior
-    model.set_params(prior__shrinkage=0.5)
-    assert model.prior.shrinkage == 0.5
+    for name, part in parts.items():
+        other = getattr(copy, name)
+        assert other is not part and repr(other.get_params()) == repr(part.get_params())
+    fitted, again = model.fit(X, y > 0), copy.fit(X, y > 0)
+    assert np.array_equal(fitted.coef_, again.coef_) and fitted.intercept_ == again.intercept_
+    assert fitted.refinement_ == again.refinement_ and fitted.ridge_ == again.ridge_ == 0.02
+    assert isinstance(clone(FSAClassifier(loss=VapnikLoss(LogisticLoss()))).loss, VapnikLoss)
+
+
+def test_parameters_of_the_objects_are_reached_by_name():
+    X, y = problem()
+    model = FSARegressor(3, constraints=Constraints(), refinement=Refinement(), schedule=Schedule(), prior=Prior())
+    names = model.get_params()
+    assert names["refinement__ridge"] == "auto" and names["constraints__bounds"] is None and names["schedule__n_steps"] == 100
+    model.set_params(refinement__ridge=0.3, constraints__bounds=(0, None), schedule__n_steps=7, prior__shrinkage=0.5)
+    assert model.refinement.ridge == 0.3 and model.schedule.n_steps == 7 and model.prior.shrinkage == 0.5
+    assert (model.fit(X, y).coef_ >= 0).all() and model.ridge_ == 0.8 and model.n_iter_ <= 7
+    search = GridSearchCV(FSARegressor(3, refinement=Refinement()), {"refinement__ridge": [1e-4, 10.0]}, cv=2).fit(X, y)
+    assert search.best_params_ == {"refinement__ridge": 1e-4}
 
 
 def test_string_labels_and_renaming():
@@ -100,7 +126,7 @@ def test_several_outputs_share_one_support():
     rng = np.random.default_rng(1)
     X = rng.standard_normal((200, 30))
     Y = np.column_stack([X[:, 2] + X[:, 5], 1000 * (X[:, 5] - X[:, 8])]) + rng.standard_normal((200, 2))
-    model = FSARegressor(3, alpha=0.0).fit(X, Y)
+    model = FSARegressor(3, refinement=Refinement(ridge=0.0)).fit(X, Y)
     assert list(model.get_support(indices=True)) == [2, 5, 8]
     assert model.coef_.shape == (2, 30) and model.predict(X).shape == (200, 2)
     least = np.linalg.lstsq(np.column_stack([X[:, [2, 5, 8]], np.ones(200)]), Y, rcond=None)[0]
@@ -111,12 +137,14 @@ def test_several_outputs_share_one_support():
 
 
 @pytest.mark.parametrize("form", [sp.csr_array, sp.csc_array, sp.csr_matrix])
-@pytest.mark.parametrize("model", [FSAClassifier(5), FSARegressor(5)])
-def test_sparse_equals_dense(form, model):
+@pytest.mark.parametrize("ridge", [0.0, 0.01])  # that of the data acts in the raw units of a sparse matrix
+@pytest.mark.parametrize("family", [FSAClassifier, FSARegressor])
+def test_sparse_equals_dense(form, family, ridge):
     X = np.where(np.random.default_rng(2).random((200, 40)) < 0.3, problem(200, 40)[0], 0)
     y = X[:, 3] - X[:, 7] + X[:, 20]
-    y = y > 0 if isinstance(model, FSAClassifier) else y
-    dense, sparse = clone(model).fit(X, y), clone(model).set_params(scaling="unit_variance").fit(form(X), y)
+    y = y > 0 if family is FSAClassifier else y
+    dense, sparse = (family(5, refinement=Refinement(ridge=ridge)).fit(kind(X), y) for kind in (np.asarray, form))
+    assert np.array_equal(family(5).fit(form(X), y).support_, family(5).fit(X, y).support_)
     assert np.array_equal(dense.support_, sparse.support_)
     assert np.allclose(dense.coef_, sparse.coef_, atol=1e-6)
     assert np.allclose(dense.predict(X), sparse.predict(form(X)))
@@ -166,8 +194,8 @@ def test_exactly_k_with_ties():
     X = np.tile(X, 4)  # every column four times
     y = X[:, 0] > 0
     for k in (1, 2, 3, 7, 19, 20):
-        for polish in ("auto", "refit", None):
-            assert FSAClassifier(k, polish=polish).fit(X, y).support_.sum() == k
+        for refinement in ("auto", Refinement(exchange=False), None):
+            assert FSAClassifier(k, refinement=refinement).fit(X, y).support_.sum() == k
 
 
 def test_edges_of_k():
@@ -176,7 +204,7 @@ def test_edges_of_k():
     assert FSARegressor(0.1).fit(X, y).support_.sum() == 3
     with pytest.warns(UserWarning, match="n_features_to_select=31 is more than the 30 features; all are kept"):
         assert FSARegressor(31).fit(X, y).support_.all()
-    all_of_them = FSARegressor(30, alpha=0.0).fit(X, y)
+    all_of_them = FSARegressor(30, refinement=Refinement(ridge=0.0)).fit(X, y)
     assert np.allclose(all_of_them.coef_, LinearRegression().fit(X, y).coef_, atol=2e-3)
 
 

@@ -1,14 +1,13 @@
 """What the options of the FSA estimators do: variants, ranking, parameters and refusals."""
 
-import ast
-from pathlib import Path
+import inspect
 
-import annealed.learners
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
 from annealed.learners import (
+    Constraints,
     FSAClassifier,
     FSAClassifierCV,
     FSAPath,
@@ -20,13 +19,15 @@ from annealed.learners import (
     MarginLoss,
     PiecewiseLinear,
     Prior,
+    Refinement,
     Schedule,
 )
-from annealed.learners.fsa.refinement import choose_refinement
+from annealed.learners.fsa.refinement import choose_method
 from annealed.learners.objective.pairwise import graded_pairs
-from annealed.models import TabularModel, load_model
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
+from sklearn.impute import SimpleImputer
 from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
 from small_problems import classes, problem
 
 # -- variants -----------------------------------------------------------------------------------------------------------
@@ -36,19 +37,21 @@ def test_groups_stay_or_fall_together():
     X, y = problem(300)
     groups = np.repeat([f"g{j:02d}" for j in range(10)], 3)  # the informative columns 3, 7, 11 lie in g01, g02, g03
     order = np.random.default_rng(0).permutation(30)
-    model = FSARegressor(3, feature_groups=groups[order]).fit(X[:, order], y)
+    model = FSARegressor(3, constraints=Constraints(groups=groups[order])).fit(X[:, order], y)
     assert set(groups[order][model.support_]) == {"g01", "g02", "g03"}
     assert model.support_.sum() == 9
     assert model.score(X[:, order], y) > 0.9
-    assert FSARegressor("auto", feature_groups=groups).fit(X, y).support_.sum() == 9
-    with pytest.raises(ValueError, match=r"feature_groups has shape \(3,\); expected one label for each of the 30 features"):
-        FSARegressor(3, feature_groups=[1, 2, 3]).fit(X, y)
+    assert FSARegressor("auto", constraints=Constraints(groups=groups)).fit(X, y).support_.sum() == 9
+    with pytest.raises(ValueError, match=r"groups has shape \(3,\); expected one label for each of the 30 features"):
+        FSARegressor(3, constraints=Constraints(groups=[1, 2, 3])).fit(X, y)
 
 
 def test_groups_with_ties_keep_exactly_k():
     X = np.zeros((40, 12))
     X[:, 9] = np.arange(40)
-    model = FSARegressor(3, feature_groups=np.repeat([5, 2, 8, 1], 3), n_steps=20).fit(X, X[:, 9])
+    model = FSARegressor(3, constraints=Constraints(groups=np.repeat([5, 2, 8, 1], 3)), schedule=Schedule(n_steps=20)).fit(
+        X, X[:, 9]
+    )
     assert model.support_.sum() == 9 and model.support_[9]
 
 
@@ -81,7 +84,11 @@ class Exponential(MarginLoss):
 def test_a_loss_of_ones_own():
     X, y = problem()
     outliers = y + 10 * (np.arange(200) % 25 == 0)
-    assert list(FSARegressor(3, loss=Huber(), n_steps=200).fit(X, outliers).get_support(indices=True)) == [3, 7, 11]
+    assert list(FSARegressor(3, loss=Huber(), schedule=Schedule(n_steps=200)).fit(X, outliers).get_support(indices=True)) == [
+        3,
+        7,
+        11,
+    ]
     assert list(FSAClassifier(3, loss=Exponential()).fit(X, y > 0).get_support(indices=True)) == [3, 7, 11]
     X, label = classes()
     assert list(FSAClassifier(2, loss=Exponential()).fit(X, label).get_support(indices=True)) == [4, 9]
@@ -133,8 +140,8 @@ def test_quantile_knots_on_many_equal_values():
 
 def test_warm_start_goes_on_from_the_last_fit():
     X, y = problem(400, 60)
-    cold = FSAClassifier(3, polish=None, n_steps=60).fit(X, y > 0)
-    warm = FSAClassifier(3, polish=None, n_steps=60, warm_start=True).fit(X, y > 0)
+    cold = FSAClassifier(3, refinement=None, schedule=Schedule(n_steps=60)).fit(X, y > 0)
+    warm = FSAClassifier(3, refinement=None, schedule=Schedule(n_steps=60), warm_start=True).fit(X, y > 0)
     assert np.array_equal(cold.coef_, warm.coef_)
     warm.fit(X, y > 0)
     assert warm.loss_curve_[0] < cold.loss_curve_[0] - 0.1  # starts where the first ended
@@ -187,8 +194,8 @@ def test_pair_weight_is_the_product_of_its_items():
     ij = graded_pairs(np.round(y))
     weight = np.random.default_rng(0).integers(0, 3, 60)
     copies = np.repeat(np.arange(len(ij)), weight[ij[:, 0]] * weight[ij[:, 1]])
-    repeated = FSARanker(2, polish=None).fit(X, pairs=np.column_stack([ij[copies], np.ones(len(copies))]))
-    weighted = FSARanker(2, polish=None).fit(X, np.round(y), sample_weight=weight)
+    repeated = FSARanker(2, refinement=None).fit(X, pairs=np.column_stack([ij[copies], np.ones(len(copies))]))
+    weighted = FSARanker(2, refinement=None).fit(X, np.round(y), sample_weight=weight)
     assert np.array_equal(weighted.support_, repeated.support_)
 
 
@@ -213,15 +220,14 @@ def test_ranking_errors(arguments, message):
 # -- parameters ---------------------------------------------------------------------------------------------------------
 
 SHARED = {
-    "n_features_to_select", "loss", "response", "feature_groups", "prior", "alpha", "scaling", "include",
-    "exclude", "bounds", "missing", "schedule", "n_steps", "learning_rate",
-    "momentum", "polish", "fit_intercept", "warm_start", "random_state", "n_jobs", "verbose",
+    "n_features_to_select", "loss", "response", "constraints", "prior", "scaling", "schedule", "learning_rate", "momentum",
+    "refinement", "fit_intercept", "warm_start", "random_state", "n_jobs", "verbose",
 }  # fmt: skip
 
 
 def test_parameters():
     search = {"sizes", "cv", "scoring", "criterion", "rule"}
-    assert set(FSAClassifier().get_params(deep=False)) == SHARED | {"class_weight"} and len(SHARED) <= 21
+    assert set(FSAClassifier().get_params(deep=False)) == SHARED | {"class_weight"} and len(SHARED) == 15
     assert set(FSARegressor().get_params(deep=False)) == SHARED
     assert set(FSARanker().get_params(deep=False)) == SHARED - {"fit_intercept"}
     assert set(FSAClassifierCV().get_params(deep=False)) == SHARED - {"n_features_to_select"} | {"class_weight"} | search
@@ -240,14 +246,20 @@ def test_parameters():
 
 
 def test_a_subclass_keeps_the_parameters():
-    class Verbose(FSAClassifier):
-        def __init__(self, n_features_to_select=3, *, title="", **parameters):
-            super().__init__(n_features_to_select, **parameters)
+    class Same(FSAClassifier):
+        pass
+
+    class Titled(FSAClassifier):
+        def __init__(self, n_features_to_select=3, *, title="", loss="logistic"):
+            super().__init__(n_features_to_select, loss=loss)
             self.title = title
 
-    model = clone(Verbose(2, title="t", loss="lorenz"))
-    assert set(model.get_params()) == SHARED | {"class_weight", "title"}
-    assert model.n_features_to_select == 2 and model.loss == "lorenz" and model.title == "t"
+    X, y = problem()
+    assert set(clone(Same(2, loss="lorenz")).get_params()) == SHARED | {"class_weight"}
+    assert clone(Same(2, loss="lorenz")).loss == "lorenz"
+    model = clone(Titled(2, title="t", loss="lorenz"))
+    assert model.get_params() == {"n_features_to_select": 2, "title": "t", "loss": "lorenz"}
+    assert np.array_equal(model.fit(X, y > 0).coef_, FSAClassifier(2, loss="lorenz").fit(X, y > 0).coef_)
 
 
 def test_defaults_that_differ():
@@ -257,8 +269,10 @@ def test_defaults_that_differ():
         (FSARegressor, y, 30.0, 0.9, 6),
         (FSARanker, np.round(y), 100.0, 0.0, 4),
     ):
-        named = kind(3, response="piecewise", polish=None).fit(X, target)
-        spelt = kind(3, response=PiecewiseLinear(n_bins), schedule=Schedule(mu=mu), momentum=momentum, polish=None).fit(X, target)
+        named = kind(3, response="piecewise", refinement=None).fit(X, target)
+        spelt = kind(3, response=PiecewiseLinear(n_bins), schedule=Schedule(mu=mu), momentum=momentum, refinement=None).fit(
+            X, target
+        )
         np.testing.assert_array_equal(named.responses_, spelt.responses_)
         assert np.array_equal(kind(3, schedule=Schedule()).fit(X, target).coef_, kind(3).fit(X, target).coef_)
 
@@ -266,7 +280,7 @@ def test_defaults_that_differ():
 def test_objects_in_grids():
     X, y = problem(200)
     grid = {"schedule__mu": [1.0, 100.0], "response__n_bins": [2, 4]}
-    model = FSAClassifier(3, schedule=Schedule(), response=PiecewiseLinear(), n_steps=20)
+    model = FSAClassifier(3, schedule=Schedule(n_steps=20), response=PiecewiseLinear())
     search = GridSearchCV(model, grid, cv=2).fit(X, y > 0)
     assert set(search.best_params_) == set(grid)
     assert model.schedule.mu == "auto" and search.best_estimator_.knots_.shape[1] == search.best_params_["response__n_bins"] + 1
@@ -274,8 +288,8 @@ def test_objects_in_grids():
 
 def test_annealing_ends_when_k_is_reached():
     X, y = problem(200)
-    assert FSAClassifier(3, n_steps=100).fit(X, y > 0).n_iter_ <= 50
-    assert FSAClassifier(3, n_steps=100, polish=None).fit(X, y > 0).n_iter_ == 100
+    assert FSAClassifier(3).fit(X, y > 0).n_iter_ <= 50
+    assert FSAClassifier(3, refinement=None).fit(X, y > 0).n_iter_ == 100
 
 
 # -- errors -------------------------------------------------------------------------------------------------------------
@@ -291,7 +305,10 @@ BAD = [
     ("response", PiecewiseLinear(0)),
     ("response", PiecewiseLinear(127)),
     ("response", PiecewiseLinear(bins="uniform")),
-    ("feature_groups", [1]),
+    ("constraints", [1]),
+    ("constraints", Constraints(groups=[1])),
+    ("constraints", Constraints(include=[30])),
+    ("constraints", Constraints(bounds=(1, 2))),
     ("prior", 0.1),
     ("prior", Prior(shrinkage=-1)),
     ("prior", Prior(huber=0)),
@@ -301,12 +318,20 @@ BAD = [
     ("schedule", Schedule(mu=-1)),
     ("schedule", Schedule(mu=np.nan)),
     ("schedule", Schedule(kind="cosine")),
-    ("n_steps", 0),
-    ("n_steps", 2.5),
+    ("schedule", Schedule(n_steps=0)),
+    ("schedule", Schedule(n_steps=2.5)),
     ("learning_rate", "fast"),
     ("learning_rate", 0),
     ("momentum", 1.0),
-    ("polish", "shine"),
+    ("scaling", "unit_variance"),
+    ("refinement", "shine"),
+    ("refinement", True),
+    ("refinement", Refinement(exchange="swap")),
+    ("refinement", Refinement(exchange=None)),
+    ("refinement", Refinement(ridge=-1.0)),
+    ("refinement", Refinement(ridge="none")),
+    ("refinement", Refinement(ridge=True)),
+    ("refinement", Refinement(search=True)),
     ("n_jobs", 0),
     ("random_state", "seed"),
 ]
@@ -320,7 +345,7 @@ def test_bad_parameters_in_one_line(name, value):
             model.set_params(**{name: value}).fit(X, target)
         assert "\n" not in str(caught.value)
         if name != "random_state":
-            names = [name, *value.get_params()] if isinstance(value, (Prior, PiecewiseLinear, Schedule)) else [name]
+            names = [name, *value.get_params()] if isinstance(value, BaseEstimator) else [name]
             assert any(one in str(caught.value) for one in names)
 
 
@@ -372,64 +397,62 @@ def test_path_of_one_size_is_the_fit():
     assert np.array_equal(FSAPath(FSARegressor(), [3]).fit(X, y).get_estimator(3).coef_, direct.coef_)
 
 
-def test_no_two_constructors_repeat_a_list():
-    folder = Path(annealed.learners.__file__).parent
-    lists = {}
-    for path in folder.rglob("*.py"):
-        for cls in (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef)):
-            for method in cls.body:
-                if isinstance(method, ast.FunctionDef) and method.name == "__init__":
-                    lists[f"{path.stem}.{cls.name}"] = {a.arg for a in method.args.args[1:] + method.args.kwonlyargs}
-    repeated = {(a, b): lists[a] & lists[b] for a in lists for b in lists if a < b and len(lists[a] & lists[b]) > 6}
-    assert len(lists) > 10 and not repeated
+def test_the_lists_of_the_constructors_agree():
+    """They are written out in every class: one name has one default and one place."""
+    lists = [
+        {name: one.default for name, one in list(inspect.signature(kind).parameters.items())}
+        for kind in (FSAClassifier, FSARegressor, FSARanker, FSAClassifierCV, FSARegressorCV)
+    ]
+    order = list(lists[0])
+    for one in lists:
+        shared = [name for name in one if name in lists[0]]
+        assert shared == [name for name in order if name in one]
+        assert all(one[name] == lists[0][name] for name in shared)
 
 
 @pytest.mark.parametrize(
-    "polish, curvature, worth, affordable, along, expected",
+    "refinement, curvature, worth, affordable, bounded, expected",
     [
         (None, True, True, True, False, "none"),
-        ("swap", False, True, True, False, "gradient"),
-        ("swap", True, False, False, True, "swap"),
-        ("auto", True, True, True, False, "swap"),
-        ("auto", True, True, True, True, "newton"),
-        ("auto", True, False, True, False, "newton"),
-        ("refit", True, True, True, False, "newton"),
-        ("refit", True, True, False, False, "gradient"),
+        (Refinement(True), False, True, True, False, "gradient"),
+        (Refinement(True), False, True, True, True, "none"),
+        (Refinement(True), True, False, False, False, "exchange"),
+        (Refinement(True), True, True, True, True, "newton"),
+        (Refinement(), True, True, True, False, "exchange"),
+        (Refinement("cv"), True, True, True, False, "exchange"),
+        (Refinement(), True, False, True, False, "newton"),
+        (Refinement(False), True, True, True, False, "newton"),
+        (Refinement(False), True, True, False, False, "gradient"),
     ],
 )
-def test_how_a_size_is_refined(polish, curvature, worth, affordable, along, expected):
-    facts = {"has_curvature": curvature, "worth_exchanging": worth, "newton_affordable": affordable, "along_path": along}
-    assert choose_refinement(polish, **facts) == expected
+def test_how_a_size_is_refined(refinement, curvature, worth, affordable, bounded, expected):
+    settings = FSARegressor(refinement=refinement).fit_settings()
+    facts = {"has_curvature": curvature, "worth_exchanging": worth, "newton_affordable": affordable, "bounded": bounded}
+    assert choose_method(settings, **facts) == expected
 
 
 def test_a_ranker_needs_a_loss_of_pairs():
     X, y = problem(40)
-    with pytest.raises(ValueError, match=r"^loss=LogisticLoss\(\) does not compare rows; expected one of"):
+    with pytest.raises(
+        ValueError, match=r"^loss=LogisticLoss\(\) does not compare rows; expected 'auto', 'pairwise_logistic' or a loss of pairs"
+    ):
         FSARanker(2, loss=LogisticLoss()).fit(X, y)
 
 
 @pytest.mark.parametrize("family", [FSAClassifier, FSARegressor, FSAClassifierCV, FSARegressorCV])
-def test_gaps_of_linear_models_are_the_medians_of_training(family, tmp_path):
+def test_gaps_of_linear_models_are_filled_in_a_pipeline(family):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((200, 12)) + 3.0
     y = X[:, 3] - X[:, 7] + 0.3 * rng.standard_normal(200)
     y = y if "Regressor" in family.__name__ else y > 0
     holes = np.where(rng.random(X.shape) < 0.1, np.nan, X)
-    holes[:, 11] = np.nan
     size = {"sizes": [1, 2, 4]} if "CV" in family.__name__ else {"n_features_to_select": 2}
-    with pytest.raises(ValueError, match="missing='median'"):
+    with pytest.raises(ValueError, match="SimpleImputer fills it"):
         family(**size).fit(holes, y)
-    model = family(**size, missing="median").fit(holes, y)
-    assert {3, 7} <= set(model.get_support(indices=True)) and model.medians_[11] == 0.0
-    filled = np.where(np.isnan(holes), model.medians_, holes)
-    assert np.array_equal(model.medians_[:11], np.nanmedian(holes[:, :11], axis=0))
-    assert np.array_equal(model.predict(holes), model.predict(filled)) and np.isnan(model.transform(holes)).any()
-    TabularModel.from_estimator(model).save(tmp_path / "m.safetensors")
-    assert np.allclose(load_model(tmp_path / "m.safetensors").predict(holes), model.predict(filled))
-    if family is FSARegressor:
-        plain = FSARegressor(2).fit(filled, y)
-        assert np.array_equal(model.coef_, plain.coef_)
-        with pytest.raises(ValueError, match="missing='median' is not valid with response='piecewise'"):
-            FSARegressor(2, missing="median", response="piecewise").fit(X, y)
-        with pytest.raises(ValueError, match="missing='mean' is unknown"):
-            FSARegressor(2, missing="mean").fit(X, y)
+    model = make_pipeline(SimpleImputer(strategy="median"), family(**size)).fit(holes, y)
+    assert {3, 7} <= set(model[-1].get_support(indices=True))
+    filled = np.where(np.isnan(holes), np.nanmedian(holes, axis=0), holes)
+    plain = family(**size).fit(filled, y)
+    assert np.array_equal(model[-1].coef_, plain.coef_) and np.array_equal(model.predict(holes), plain.predict(filled))
+    with pytest.raises(ValueError, match="SimpleImputer fills it"):
+        plain.predict(holes)

@@ -3,8 +3,17 @@
 import numpy as np
 import pandas as pd
 import pytest
-from annealed.learners import FSAClassifier, FSAClassifierCV, FSAPath, FSARanker, FSARegressor, FSARegressorCV
-from annealed.learners.fsa import path_solver
+from annealed.learners import (
+    Constraints,
+    FSAClassifier,
+    FSAClassifierCV,
+    FSAPath,
+    FSARanker,
+    FSARegressor,
+    FSARegressorCV,
+    Refinement,
+)
+from annealed.learners.fsa import fit as fit_module
 from annealed.learners.model_selection.size import default_sizes, ebic
 from annealed.learners.objective.regression_losses import QuantileLoss
 from annealed.learners.solvers.annealing import anneal
@@ -21,7 +30,7 @@ def problem(n=300, m=60, seed=0, noise=1.0):
 
 def test_sizes_supports_and_models_agree():
     X, y = problem()
-    path = FSAPath(FSARegressor(alpha=0.0), sizes=[2, 4, 9, 4]).fit(X, y)
+    path = FSAPath(FSARegressor(refinement=Refinement(ridge=0.0)), sizes=[2, 4, 9, 4]).fit(X, y)
     assert path.sizes_.tolist() == [2, 4, 9]
     assert path.supports_.sum(axis=1).tolist() == [2, 4, 9]
     assert (np.diff(path.losses_) < 0).all()
@@ -43,7 +52,7 @@ def LinearRegressionOn(X, y, support):
 
 def test_swap_makes_the_path_as_good_as_single_fits():
     X, y = problem(150, 100, seed=3)
-    path = FSAPath(FSARegressor(polish="swap"), sizes=range(1, 11)).fit(X, y)
+    path = FSAPath(FSARegressor(refinement=Refinement(exchange=True)), sizes=range(1, 11)).fit(X, y)
     for k, loss in zip(path.sizes_, path.losses_):
         alone = FSAPath(FSARegressor(), sizes=[k]).fit(X, y).losses_[0]
         assert loss <= alone * 1.05
@@ -71,10 +80,10 @@ def test_path_names_groups_and_errors():
     frame = pd.DataFrame(X, columns=[f"f{j}" for j in range(60)])
     path = FSAPath(FSARegressor(), sizes=[4]).fit(frame, y)
     assert list(path.get_estimator(4).get_feature_names_out()) == ["f3", "f7", "f11", "f20"]
-    grouped = FSAPath(FSARegressor(feature_groups=np.arange(60) // 2), sizes=[3, 100]).fit(X, y)
+    grouped = FSAPath(FSARegressor(constraints=Constraints(groups=np.arange(60) // 2)), sizes=[3, 100]).fit(X, y)
     assert grouped.sizes_.tolist() == [3, 30] and grouped.supports_.sum(axis=1).tolist() == [6, 60]
-    for bad in ([], [0], [1.5], "all", [[1]]):
-        with pytest.raises(ValueError, match="expected 'auto' or positive integers"):
+    for bad in ([], [-1], [1.5], "all", [[1]]):
+        with pytest.raises(ValueError, match="expected 'auto' or integers >= 0"):
             FSAPath(FSARegressor(), sizes=bad).fit(X, y)
     with pytest.raises(ValueError, match="expected FSAClassifier, FSARegressor or FSARanker"):
         FSAPath(LogisticRegression()).fit(X, y > 0)
@@ -141,9 +150,9 @@ def test_a_path_costs_little_more_than_a_fit(monkeypatch):
         read.append(design.n_features + int(np.sum(counts)))
         return anneal(design, y, loss, counts, **settings)
 
-    monkeypatch.setattr(path_solver, "anneal", counted)
-    FSARegressor(20, polish="refit").fit(X, y)
-    FSAPath(FSARegressor(polish="refit"), sizes=range(1, 21)).fit(X, y)
+    monkeypatch.setattr(fit_module, "anneal", counted)
+    FSARegressor(20, refinement=Refinement(exchange=False)).fit(X, y)
+    FSAPath(FSARegressor(refinement=Refinement(exchange=False)), sizes=range(1, 21)).fit(X, y)
     fit, path = read  # one run each
     assert path < 1.5 * fit
 
@@ -158,7 +167,9 @@ def test_auto_selects_nothing_where_no_column_says_anything(response):
         assert len(np.unique(fitted.predict(X))) == 1
         with pytest.warns(UserWarning, match="No features were selected"):
             assert fitted.transform(X).shape == (400, 0)
-    assert FSARegressor("auto", response=response, include=[3]).fit(X, y).get_support(indices=True).tolist() == [3]
+    assert FSARegressor("auto", response=response, constraints=Constraints(include=[3])).fit(X, y).get_support(
+        indices=True
+    ).tolist() == [3]
 
 
 def test_with_few_rows_held_out_rows_may_speak_against_the_criterion():
@@ -181,12 +192,16 @@ def test_with_few_rows_held_out_rows_choose_between_exchanges_and_shrinkage():
     errors = []
     for seed in range(4):
         X, y, X_new, y_new = correlated(seed)
-        models = [FSARegressor(10), FSARegressor(10, polish="swap"), FSARegressor("auto")]
+        chosen = FSARegressor(10, refinement=Refinement(exchange="cv"))
+        models = [chosen, FSARegressor(10, refinement=Refinement(exchange=True)), FSARegressor("auto")]
         errors.append([np.mean((model.fit(X, y).predict(X_new) - y_new) ** 2) for model in models])
+        assert chosen.refinement_.startswith("5-fold cross-validation chose shrinkage: no exchanges, ridge 0.1")
     chosen, exchanged, automatic = np.mean(errors, axis=0)
     assert chosen < 0.85 * exchanged and automatic < 0.85 * exchanged
     X, y = problem(n=100, seed=1)
-    assert FSARegressor(4).fit(X, y).get_support(indices=True).tolist() == [3, 7, 11, 20]  # a few clear columns are exchanged
+    for refinement in ("auto", Refinement(exchange="cv")):  # a few clear columns are found in any case
+        found = FSARegressor(4, refinement=refinement).fit(X, y)
+        assert found.get_support(indices=True).tolist() == [3, 7, 11, 20]
     found = set(FSARegressor("auto").fit(X, y).get_support(indices=True))
     assert found >= {3, 7, 11, 20} and len(found) <= 6
 
@@ -242,3 +257,64 @@ def test_folds_of_few_rows_know_neither_the_order_nor_repetitions(size, classes)
     weighted, repeated = make(size).fit(X, y, sample_weight=weight), make(size).fit(X[copies], y[copies])
     np.testing.assert_array_equal(weighted.support_, repeated.support_)
     np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("response", ["linear", "piecewise"])
+def test_size_zero_is_the_best_constant(response):
+    X, y = problem()
+    with_zero = FSAPath(FSARegressor(response=response), sizes=[0, 2, 5]).fit(X, y)
+    without = FSAPath(FSARegressor(response=response), sizes=[2, 5]).fit(X, y)
+    assert with_zero.sizes_.tolist() == [0, 2, 5] and with_zero.supports_.sum(axis=1).tolist() == [0, 2, 5]
+    constant = with_zero.get_estimator(0)
+    assert np.allclose(constant.predict(X), y.mean()) and constant.refinement_ == "the best constant"
+    assert with_zero.losses_[0] == pytest.approx(0.5)  # of targets of variance one
+    for k in (2, 5):
+        assert np.array_equal(with_zero.get_estimator(k).predict(X), without.get_estimator(k).predict(X))
+    assert np.allclose(with_zero.score_path(X, y), [constant.score(X, y), *without.score_path(X, y)])
+
+
+def test_size_zero_of_classes_is_their_share():
+    X, y = problem()
+    for target in (y > 1.0, np.digitize(y, [-1, 1])):
+        path = FSAPath(FSAClassifier(loss="logistic"), sizes=[0, 3]).fit(X, target)
+        share = np.unique(target, return_counts=True)[1] / len(target)
+        assert np.allclose(path.get_estimator(0).predict_proba(X[:2]), share, atol=1e-5)
+    assert FSAPath(FSAClassifier(), sizes=[0]).fit(X, y > 0).supports_.sum() == 0
+    included = FSAPath(FSARegressor(constraints=Constraints(include=[1, 2])), sizes=[0, 1]).fit(X, y)
+    assert included.sizes_.tolist() == [0, 2]
+
+
+def test_the_refinement_says_what_it_did():
+    X, y = problem()
+    assert FSARegressor(4, refinement=None).fit(X, y).refinement_ == "annealing alone"
+    assert FSARegressor(4).fit(X, y).refinement_.startswith("exchanges, ridge ")
+    assert FSARegressor(4).fit(X, y).refinement_.endswith("by generalised cross-validation")
+    assert FSARegressor(4, refinement=Refinement(exchange=False, ridge=0.5)).fit(X, y).refinement_ == "no exchanges, ridge 0.5"
+    assert FSAClassifier(4, loss="logistic").fit(X, y > 0).refinement_.startswith("exchanges, ridge ")
+    several = FSAClassifier(4).fit(X, np.digitize(y, [-1, 1]))
+    assert several.refinement_.startswith("exchanges, ridge ") and several.refinement_.endswith("approximate leave-one-out")
+    rng = np.random.default_rng(0)
+    flipped = np.where(rng.random(300) < 0.1, y <= 0, y > 0)
+    assert FSAClassifier(4).fit(X, flipped).refinement_.startswith("exchanges and the longer search, ridge ")
+    few = FSARegressor(20).fit(X[:50], y[:50])
+    assert few.refinement_.startswith("no exchanges, ridge ") and few.refinement_.endswith("; 50 rows support 10 coefficients")
+    by_criterion = FSARegressor("auto").fit(X, y).refinement_
+    assert by_criterion.startswith("size 4 by the extended Bayesian information criterion: exchanges, ridge ")
+    by_folds = FSARegressor("auto").fit(X[:60], y[:60])
+    assert by_folds.refinement_.startswith(f"size {by_folds.support_.sum()} by 5-fold cross-validation: ")
+    assert "support" not in by_folds.refinement_  # the folds have decided, not the number of rows
+    noise = FSARegressor("auto").fit(X, rng.standard_normal(300))
+    assert noise.refinement_ == "size 0 by the extended Bayesian information criterion: the best constant"
+    gradient = FSARegressor(4, loss=QuantileLoss(0.5)).fit(X, y)
+    assert gradient.refinement_.startswith(("gradient steps with ridge", "exchanges", "no exchanges"))
+
+
+def test_cross_validation_of_the_refinement_is_left_out_where_rows_are_enough():
+    X, y = problem()
+    asked, plain = FSARegressor(4, refinement=Refinement(exchange="cv")).fit(X, y), FSARegressor(4).fit(X, y)
+    assert np.array_equal(asked.coef_, plain.coef_) and asked.refinement_ == plain.refinement_
+    labels = y[:120] > 0
+    few = FSAClassifier(3, refinement=Refinement(exchange="cv")).fit(X[:120], labels)
+    assert few.refinement_.startswith("5-fold cross-validation chose ")
+    again = FSAClassifier(3, refinement=Refinement(exchange="cv")).fit(X[:120][::-1], labels[::-1])
+    assert again.refinement_ == few.refinement_ and np.array_equal(again.support_, few.support_)

@@ -10,6 +10,7 @@ from annealed.learners import (
     LogitBoostClassifier,
     LorenzLoss,
     MinimaxSparseClassifier,
+    Refinement,
     TISPClassifier,
     TISPRegressor,
 )
@@ -401,7 +402,7 @@ def test_one_rule_for_several_classes(loss):
     # All eight features stay, so that every selector minimises the same objective: the values that they reach agree.
     values = {}
     for model in (
-        FSAClassifier(8, loss=loss, polish="refit", alpha=0.0),
+        FSAClassifier(8, loss=loss, refinement=Refinement(exchange=False, ridge=0.0)),
         TISPClassifier(8, loss=loss, n_steps=3000),
         ForwardBackwardClassifier(8, loss=loss, ridge=0.0),
         LogitBoostClassifier(8, loss=loss, n_rounds=2000),

@@ -132,7 +132,7 @@ def test_sparse_columns_are_fitted_as_dense_ones_in_double_precision(table):
     X, y = table
     settings = ClassifierSettings(n_features_to_select=8)
     dense = FSAClassifier(
-        8, prior=Prior(shrinkage=settings.shrinkage), schedule=Schedule(mu=settings.mu), n_steps=settings.n_steps, polish=None
+        8, prior=Prior(shrinkage=settings.shrinkage), schedule=Schedule(mu=settings.mu, n_steps=settings.n_steps), refinement=None
     ).fit(X.toarray().astype(np.float64), y)
     for columns in (X, X.tocsc(), X.astype(np.float32)):
         (scorer,) = settings.learn(columns, y)

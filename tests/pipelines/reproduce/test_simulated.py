@@ -35,7 +35,7 @@ def test_all_variables_are_found_in_regression(runs):
 )
 def test_annealing_alone_finds_them_too(loss, rate, mu):
     """The papers' loop, 500 steps, nothing after it."""
-    settings = {"loss": loss, "learning_rate": rate, "schedule": Schedule(mu=mu), "n_steps": 500, "polish": None}
+    settings = {"loss": loss, "learning_rate": rate, "schedule": Schedule(mu=mu, n_steps=500), "refinement": None}
     found = _detection("classification", 1000, 1000, 10, 10, **settings)
     assert found == 1.0
 

@@ -18,11 +18,10 @@ from annealed.learners.objective.losses import (
 )
 from annealed.learners.objective.pairwise import PairwiseLogisticLoss
 from annealed.learners.objective.priors import Prior
-from annealed.learners.solvers.annealing import anneal
-from annealed.learners.solvers.exchanges import exchange_changes, unit_columns
+from annealed.learners.solvers.annealing import Annealed, anneal
+from annealed.learners.solvers.exchanges import exchange, exchange_changes, swap, unit_columns
 from annealed.learners.solvers.newton import SupportProblem, refit
 from annealed.learners.solvers.schedules import inverse
-from annealed.learners.solvers.swapping import polish, swap
 from annealed.pipelines.reproduce.simulated import simulate
 from scipy.optimize import minimize
 
@@ -138,7 +137,14 @@ def _annealed(design, y, loss, k, rate, groups=None, steps=60):
     weight = np.full(len(y), 1 / len(y))
     counts = inverse(n_units, k, steps, 100.0)
     state = anneal(design, y, loss, counts, sample_weight=weight, learning_rate=rate, groups=groups, fit_intercept=loss.pointwise)
-    return weight, (state.kept, state.coef, state.intercept, state.dropped_at)
+    return SupportProblem(y, loss, weight, loss.pointwise), state
+
+
+def _start(design, kept, y):
+    """What annealing would leave, had it kept these features to the end."""
+    dropped_at = np.where(np.isin(np.arange(design.n_features), kept), 5, 0)
+    coef = np.zeros((len(kept), design.width, y.shape[1]))
+    return Annealed(design.keep(kept), kept, coef, np.zeros(y.shape[1]), dropped_at)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -149,10 +155,10 @@ def test_rounds_find_what_marginal_screening_loses(seed):
     y = data.y[:, None].astype(float)
     weight = np.full(len(y), 1 / len(y))
     design = DenseDesign(data.X, weight)
-    weight, state = _annealed(design, y, FlippedLogisticLoss(), 10, 3.0)
-    kept, coef, _ = polish(design, y, FlippedLogisticLoss(), weight, *state)
+    problem, state = _annealed(design, y, FlippedLogisticLoss(), 10, 3.0)
+    kept, coef, _ = exchange(problem, design, state)
     assert data.found(kept) == 1.0
-    assert data.found(state[0]) < 1.0
+    assert data.found(state.kept) < 1.0
     assert (np.sign(coef[:, 0, 0]) == data.coef).all()
 
 
@@ -167,8 +173,8 @@ def test_groups_are_exchanged_whole():
     y /= y.std()
     weight = np.full(300, 1 / 300)
     design = DenseDesign(X, weight)
-    weight, state = _annealed(design, y, SquaredLoss(), 4, 0.02, groups, steps=10)
-    kept, coef, intercept = polish(design, y, SquaredLoss(), weight, *state, groups=groups)
+    problem, state = _annealed(design, y, SquaredLoss(), 4, 0.02, groups, steps=10)
+    kept, coef, intercept = exchange(problem, design, state, groups=groups)
     assert set(groups[kept]) == {3, 11, 17, 26}
     assert len(kept) == 12
     raw, offset = design.keep(kept).unstandardise(coef, intercept)
@@ -183,14 +189,13 @@ def test_piecewise_blocks_are_exchanged():
     weight = np.full(500, 1 / 500)
     design = PiecewiseDesign.from_matrix(X, even_knots(X.min(axis=0), X.max(axis=0), 8), weight)
     loss = SquaredLoss()
-    kept = np.array([1, 2, 40])
-    state = kept, np.zeros((3, design.width, 1)), np.zeros(1), np.where(np.isin(np.arange(60), kept), 5, 0)
-    found, coef, intercept = polish(design, y, loss, weight, *state, prior=Prior(1e-4, 1e-3))
+    problem = SupportProblem(y, loss, weight, prior=Prior(1e-4, 1e-3), width=design.width, n_knots=design.n_knots)
+    found, coef, intercept = exchange(problem, design, _start(design, np.array([1, 2, 40]), y))
     assert found.tolist() == [5, 20, 40]
     assert loss.value(y, design.keep(found).scores(coef) + intercept, weight) < 0.1
 
 
-def test_pairwise_losses_are_polished():
+def test_pairwise_losses_are_exchanged():
     rng = np.random.default_rng(5)
     X = rng.standard_normal((200, 1)) + rng.standard_normal((200, 100))
     signal = X[:, [7, 30]] @ [1.0, -1.0] + X[:, 60]
@@ -199,8 +204,8 @@ def test_pairwise_losses_are_polished():
     loss = PairwiseLogisticLoss(np.column_stack([i, j]), np.ones(len(i)))
     weight = np.full(200, 1 / 200)
     design = DenseDesign(X, weight)
-    state = np.array([0, 1, 60]), np.zeros((3, 1, 1)), np.zeros(1), np.where(np.isin(np.arange(100), [0, 1, 60]), 5, 0)
-    found, coef, _ = polish(design, np.zeros((200, 1)), loss, weight, *state, fit_intercept=False)
+    y = np.zeros((200, 1))
+    found, coef, _ = exchange(SupportProblem(y, loss, weight, False), design, _start(design, np.array([0, 1, 60]), y))
     assert found.tolist() == [7, 30, 60]
     assert np.sign(coef[:, 0, 0]).tolist() == [1, -1, 1]
 
@@ -211,8 +216,8 @@ def test_several_classes_share_one_support():
     y = np.eye(3)[np.argmax(X[:, [3, 33, 66]], axis=1)]
     weight = np.full(400, 1 / 400)
     design = DenseDesign(X, weight)
-    state = np.array([0, 1, 2]), np.zeros((3, 1, 3)), np.zeros(3), np.where(np.arange(80) < 3, 5, 0)
-    assert polish(design, y, MultinomialLoss(), weight, *state)[0].tolist() == [3, 33, 66]
+    problem = SupportProblem(y, MultinomialLoss(), weight)
+    assert exchange(problem, design, _start(design, np.arange(3), y))[0].tolist() == [3, 33, 66]
 
 
 @pytest.mark.parametrize("seed", [60, 103])

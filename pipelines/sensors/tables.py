@@ -13,7 +13,6 @@ from ...learners import LinearChainCRF
 from ..common.checkpoints import Checkpoint
 from ..common.data_folder import data_folder
 from .evaluate import evaluate_baselines, evaluate_selection, table_rows
-from .problems import chain_problem, with_parameters
 from .readers import read_home
 from .selection import METHODS, check_methods, select_sensors
 from .simulation import simulate_home
@@ -119,15 +118,13 @@ def _simulated_cell(method: str, seed: int) -> dict[str, Any]:
     elif method == "true sensors":
         units = home.true.tolist()
     else:
-        problem, classes = chain_problem(train.on, train.activities, train.days)
-        by_size = select_sensors(method, problem, np.arange(n_sensors), range(N_TRUE, N_TRUE + 1))
-        if not by_size:  # the path of a penalty misses sizes: the greatest below
-            by_size = select_sensors(method, problem, np.arange(n_sensors), range(1, N_TRUE + 1))
+        select = partial(select_sensors, method, train.on, train.activities, train.days, np.arange(n_sensors))
+        # The path of a penalty misses sizes: then the greatest below.
+        by_size = select(range(N_TRUE, N_TRUE + 1)) or select(range(1, N_TRUE + 1))
         selection = by_size[max(by_size)]
-        units = selection.units
+        units = selection.sensors
         if selection.shrunk is not None:
-            shrunk = with_parameters(selection.shrunk, classes)
-            shrunk_error = 1.0 - shrunk.score(test.on, test.activities, sequence=test.days)
+            shrunk_error = 1.0 - selection.shrunk.score(test.on, test.activities, sequence=test.days)
     seconds = time.process_time() - start
     model = LinearChainCRF().fit(train.on[:, units], train.activities, sequence=train.days)
     return {

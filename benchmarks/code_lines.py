@@ -7,7 +7,6 @@ Files that git ignores are left out. Expressions of a string alone count as docs
 
 from __future__ import annotations
 
-import argparse
 import ast
 import io
 import json
@@ -15,6 +14,8 @@ import subprocess
 import tokenize
 from collections import Counter
 from pathlib import Path
+
+from common import new_parser
 
 PACKAGES = ("learners", "models", "pipelines", "vision")
 NO_CODE = {
@@ -60,7 +61,7 @@ def count(root: Path) -> Counter[str]:
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = new_parser(__doc__)
     parser.add_argument("root", nargs="?", type=Path, default=Path(__file__).resolve().parents[1], help="of a checkout")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
     arguments = parser.parse_args(argv)

@@ -9,7 +9,6 @@ exits with 1 where a journey is longer than allowed.
 
 from __future__ import annotations
 
-import argparse
 import inspect
 import json
 import os
@@ -24,6 +23,7 @@ from typing import Any
 
 import numpy as np
 from annealed.learners import FSAClassifier, FSARegressor
+from common import new_parser
 
 # Journey -> the most modules, stays, and entries of one module.
 LIMITS: dict[str, dict[str, int]] = {
@@ -160,14 +160,16 @@ def broken(name: str, row: dict[str, Any]) -> list[str]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = new_parser(__doc__)
     parser.add_argument("--only", nargs="+", choices=JOURNEYS, default=list(JOURNEYS), help="these journeys")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
     parser.add_argument("--limits", action="store_true", help="exit with 1 where a journey is longer than allowed")
     arguments = parser.parse_args(argv)
     rows = {name: measure(JOURNEYS[name]) for name in arguments.only}
     if arguments.json:
-        print(json.dumps({"name": "journeys", "settings": {"limits": LIMITS}, "rows": [{"journey": n, **r} for n, r in rows.items()]}))
+        print(
+            json.dumps({"name": "journeys", "settings": {"limits": LIMITS}, "rows": [{"journey": n, **r} for n, r in rows.items()]})
+        )
     else:
         print("| journey | modules | functions | stays | returns | calls in all | most entered |\n|---|---|---|---|---|---|---|")
         for name, row in rows.items():

@@ -19,7 +19,7 @@ def register(app: typer.Typer) -> None:
 @one_line_errors
 def reproduce_command(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="Name of a table (see --list).")] = None,
-    list_tables: Annotated[bool, typer.Option("--list", help="Name the tables and leave.")] = False,
+    list_tables: Annotated[bool, typer.Option("--list", help="List the tables and exit.")] = False,
     runs: Annotated[int | None, typer.Option(help="Repetitions; by default the table's own number.")] = None,
     data: Annotated[Path | None, typer.Option(help="Folder of the real data sets; by default ANNEALED_DATA.")] = None,
     noisy: Annotated[bool, typer.Option("--noisy", help="fsa-classification: one label in ten drawn at random.")] = False,

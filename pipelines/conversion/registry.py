@@ -104,7 +104,7 @@ def convert(name: str, source: str | Path, out: str | Path) -> tuple[Path, list[
     Raises
     ------
     ValueError
-        If the name is unknown, a file is missing or holds something else, or the folder is there already. Nothing half-written
+        If the name is unknown, a file is missing or holds something else, or the folder already exists. Nothing half-written
         stays behind.
     """
     if name not in DATA_SETS:
@@ -114,7 +114,7 @@ def convert(name: str, source: str | Path, out: str | Path) -> tuple[Path, list[
         raise ValueError(f"{source}: no such file or folder; expected {DATA_SETS[name].source}")
     folder = out / (DATA_SETS[name].folder or (source.name.split(".")[0] if name == "libsvm" else name))
     if folder.exists():
-        raise ValueError(f"{folder}: is there already; expected another OUT, or remove it first")
+        raise ValueError(f"{folder}: already exists; expected another OUT, or remove it first")
     make_folder(out)
     module, function = DATA_SETS[name].converter.split(".")
     make: Callable[[Path, Path, str], list[str]] = getattr(import_module(f".{module}", __package__), function)

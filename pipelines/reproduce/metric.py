@@ -40,7 +40,7 @@ SIMULATED = {
 TENTH = {**SIMULATED, "kappa": 0.1, "n_features_to_select": None, "seed_interactions": 100}
 DESIGNS: list[dict[str, Any]] = [{"noise_scale": NOISE_SCALE}, {"noise_scale": 1.0}, {"noise_scale": 1.0, "tenth": True}]
 _SIZES = [(n, p) for n in (100, 500, 5000) for p in (50, 500, 1000)]
-MOST_WORK = 2e9  # rows squared times columns up to which NCA is run: half a minute
+MAX_WORK = 2e9  # rows squared times columns up to which NCA is run: half a minute
 COMPETITOR_RUNS = 3
 
 # What cross-validation chooses from, per real set.
@@ -164,7 +164,7 @@ def _competitors(n: int, p: int, votes: int, standardize: bool) -> dict[str, Any
         return make_pipeline(*([StandardScaler()] if standardize else []), *steps, KNeighborsClassifier(votes))
 
     found = {"kNN": behind()}
-    if float(n) ** 2 * p <= MOST_WORK:
+    if float(n) ** 2 * p <= MAX_WORK:
         found["NCA"] = behind(NeighborhoodComponentsAnalysis(n_components=min(p, 10), max_iter=50, random_state=0))
     python = os.environ.get("ANNEALED_LMNN_PYTHON")
     return found | {"LMNN": behind(LMNN(python)) if python else None}

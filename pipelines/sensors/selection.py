@@ -8,19 +8,21 @@ from functools import partial
 
 import numpy as np
 
-from ...learners import FSACRF, ForwardBackwardCRF, LinearChainCRF
+from ...learners import FSACRF, ForwardBackwardCRF, LinearChainCRF, Schedule
 from ...learners.sequences.lasso import lasso_path
 from ...learners.sequences.problem import ChainProblem
 from ...learners.solvers.greedy import Step
 
+# One sensor is dropped at a time; few steps fit all sensors, and those after each cut converge.
+_ANNEALED = partial(FSACRF, schedule=Schedule("linear", mu=1.0), steps_per_cut=100)
 # Name -> estimator; "+swap" adds exchanges at each size.
 _ESTIMATORS: dict[str, Callable[..., FSACRF | ForwardBackwardCRF]] = {
     "FoBa": ForwardBackwardCRF,
     "forward": partial(ForwardBackwardCRF, backward=False),
     "FoBa+swap": partial(ForwardBackwardCRF, polish="swap"),
-    "annealed": partial(FSACRF, criterion="norm", polish=None),
-    "annealed-objective": partial(FSACRF, polish=None),
-    "annealed+swap": FSACRF,
+    "annealed": partial(_ANNEALED, criterion="norm", polish=None),
+    "annealed-objective": partial(_ANNEALED, polish=None),
+    "annealed+swap": _ANNEALED,
 }
 _PENALTIES = ("group lasso", "L1")  # on the norm of each sensor's coefficients, and on single coefficients (L1-CRF)
 METHODS = (*_ESTIMATORS, *_PENALTIES)
@@ -93,7 +95,7 @@ def select_sensors(
         return {k: SensorSelection(estimator(k).fit(X, y, sequence=days).selected_groups_.tolist()) for k in sizes}
     n_sensors = int(groups.max()) + 1
     if method.startswith("annealed"):
-        steps = 2 * max(1, n_sensors - min(sizes))  # the schedule is linear in the first half: one sensor at a time
+        steps = 2 * max(1, n_sensors - min(sizes))  # the schedule ends at half of them
         path, start = estimator(min(sizes), n_steps=steps).fit(X, y, sequence=days).path_, range(n_sensors)
     else:
         path, start = estimator(max(sizes)).fit(X, y, sequence=days).path_, range(0)

@@ -20,7 +20,7 @@ from .pictures import jpeg_url, smaller
 
 FIELDS = ("motions", "outliers", "frames")
 N_SHOWN = 60  # frames, at most
-LONGEST_SIDE = 720  # of a frame that is shown, in pixels
+MAX_SIDE = 720  # of a frame that is shown, in pixels
 MAX_POINTS = 1500  # that are shown
 _MARGIN = 10.0  # around tracks without a video, in pixels
 
@@ -110,4 +110,4 @@ def _shown(found: FileSegmentation, video: Path | None) -> dict[str, Any]:
 def _shrunk(video: Path):
     """Frames as they are shown, with their true width and height."""
     for frame in read_frames(video):
-        yield smaller(frame, LONGEST_SIDE), (frame.shape[1], frame.shape[0])
+        yield smaller(frame, MAX_SIDE), (frame.shape[1], frame.shape[0])

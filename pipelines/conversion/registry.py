@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
+from ..common.config import check_names
 from ..common.outputs import make_folder
 
 
@@ -107,8 +108,7 @@ def convert(name: str, source: str | Path, out: str | Path) -> tuple[Path, list[
         If the name is unknown, a file is missing or holds something else, or the folder already exists. Nothing half-written
         stays behind.
     """
-    if name not in DATA_SETS:
-        raise ValueError(f"data set {name!r} is unknown; expected one of {', '.join(DATA_SETS)}")
+    check_names("data set", [name], DATA_SETS)
     source, out = Path(source), Path(out)
     if not source.exists():
         raise ValueError(f"{source}: no such file or folder; expected {DATA_SETS[name].source}")

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import time
-import warnings
 from functools import partial
 from typing import Any
 
@@ -26,7 +25,7 @@ from sklearn.preprocessing import StandardScaler
 
 from ...learners import SDist, SDistCV
 from ..common.checkpoints import Checkpoint
-from .competitors import LMNN
+from .competitors import LMNN, measured_fit
 from .datasets import load_set, random_split
 from .printed_values import printed
 from .simulated import NOISE_SCALE, VOTES, bayes_error, simulated_case
@@ -183,23 +182,18 @@ def _measure(model, X, y, X_test, y_test) -> dict[str, Any] | None:
     None for LMNN that was stopped.
     """
     model = clone(model)
-    measured = {}
+    measured: dict[str, Any] = {}
     if isinstance(model, SDistCV):
         start = time.process_time()
         search = model.fit(X, y)
         measured = {"search_seconds": time.process_time() - start, "chosen": search.best_params_}
         model = clone(search.best_estimator_)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a competitor that stops at its limit of iterations is measured as it is
-        start = time.process_time()
-        model.fit(X, y)
-        seconds = time.process_time() - start
+    measured |= measured_fit(model, X, y, X_test, y_test)
     for step in getattr(model, "named_steps", {}).values():
         if isinstance(step, LMNN):
             if not step.finished_:
                 return None
-            seconds = step.seconds_
-    measured |= {"error": float(np.mean(model.predict(X_test) != y_test)), "seconds": seconds}
+            measured["seconds"] = step.seconds_
     if isinstance(model, SDist):
         measured["variables"] = len(model.selected_features_)
     return measured

@@ -12,6 +12,7 @@ from ...learners import FSACRF, ForwardBackwardCRF, LinearChainCRF, Schedule
 from ...learners.sequences.lasso import lasso_path
 from ...learners.sequences.problem import ChainProblem
 from ...learners.solvers.greedy import Step
+from ..common.config import check_names
 
 # One sensor is dropped at a time; few steps fit all sensors, and those after each cut converge.
 _ANNEALED = partial(FSACRF, schedule=Schedule("linear", mu=1.0), steps_per_cut=100)
@@ -44,19 +45,6 @@ class SensorSelection:
     shrunk: LinearChainCRF | None = None
 
 
-def check_methods(methods: Iterable[str]) -> None:
-    """Complain unless all are in ``METHODS``; called before long work.
-
-    Raises
-    ------
-    ValueError
-        Names the first that is not.
-    """
-    for method in methods:
-        if method not in METHODS:
-            raise ValueError(f"method {method!r} is unknown; expected one of {', '.join(METHODS)}")
-
-
 def select_sensors(
     method: str, X: np.ndarray, y: np.ndarray, days: np.ndarray, groups: np.ndarray, sizes: range, alpha: float = 1.0
 ) -> dict[int, SensorSelection]:
@@ -87,7 +75,7 @@ def select_sensors(
     ValueError
         For an unknown method.
     """
-    check_methods([method])
+    check_names("method", [method], METHODS)
     if method in _PENALTIES:
         return _penalised(X, y, days, groups, sizes, alpha, grouped=method == "group lasso")
     estimator = partial(_ESTIMATORS[method], feature_groups=groups, alpha=alpha)

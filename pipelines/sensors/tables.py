@@ -11,10 +11,11 @@ import numpy as np
 
 from ...learners import LinearChainCRF
 from ..common.checkpoints import Checkpoint
+from ..common.config import check_names
 from ..common.data_folder import data_folder
 from .evaluate import evaluate_baselines, evaluate_selection, table_rows
 from .readers import read_home
-from .selection import METHODS, check_methods, select_sensors
+from .selection import METHODS, select_sensors
 from .simulation import simulate_home
 from .train import SELECTION_KINDS
 
@@ -44,7 +45,7 @@ def sensors_simulated(
         ``name``, ``settings`` and ``rows``: the mean over the homes, and how each method's objective compares with that of the
         forward steps and of FoBa.
     """
-    check_methods(methods or ())
+    check_names("method", methods, METHODS)
     cells = Checkpoint.of(checkpoint, {"table": "sensors-simulated"})
     chosen = ["all sensors", "true sensors", *(methods or METHODS)]
     found: dict[str, list[dict[str, Any]]] = {
@@ -97,7 +98,7 @@ def sensors(
     dict
         ``name``, ``settings`` and ``rows``: one for each method and number of sensors.
     """
-    check_methods(methods or ())
+    check_names("method", methods, METHODS)
     minutes = read_home(data_folder(data_dir) / "sensors_adl", home).minutes
     cells = Checkpoint.of(checkpoint, {"table": "sensors"})
     found = evaluate_baselines(minutes, SELECTION_KINDS, runs, cells)

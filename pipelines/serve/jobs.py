@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
 import multiprocessing
 import os
@@ -168,6 +169,8 @@ class WorkerPool:
 
 # What follows runs in the worker processes.
 
+_progress: Connection  # to the server
+
 
 def _start(progress: Connection, folder: str, memory: int) -> None:
     """Set the limits of this process; it ends with the server."""
@@ -189,9 +192,15 @@ def _end_with_server() -> None:
 
 
 def _prepare(kind: str) -> None:
-    """Load what a tab needs."""
+    """Load what a tab needs, one process at a time: what the first compiles is on disk for the others."""
     if kind in TABS:
-        import_module(f".answers.{kind}", __package__).prepare()
+        folder = os.open(Path(__file__).parent, os.O_RDONLY)
+        try:
+            with suppress(OSError):  # a file system without locks: then several compile
+                fcntl.flock(folder, fcntl.LOCK_EX)
+            import_module(f".answers.{kind}", __package__).prepare()
+        finally:
+            os.close(folder)
 
 
 def _answer(kind: str, name: str, fields: dict[str, list[str]]) -> bytes:

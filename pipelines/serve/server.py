@@ -18,13 +18,9 @@ def listening(host: str, port: int) -> socket.socket:
         If the port is taken, or the host is none of this computer.
     """
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        server = socket.socket(family, kind, protocol)
-        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        server.bind(address)
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except (OSError, OverflowError) as error:
         raise ValueError(f"{host}, port {port}: cannot listen there ({error}); expected a free port, or 0 for any") from None
-    return server
 
 
 def serve(host: str, port: int, workers: int, open_page: bool, say: Callable[[str], object]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -60,7 +60,7 @@ async def read_upload(request: Request, limit: Limit) -> Upload:
         If it is no such form, too large, or too slow.
     """
 
-    async def stream() -> AsyncIterator[bytes]:
+    async def stream() -> AsyncGenerator[bytes, None]:
         n_bytes = 0
         async for part in request.stream():
             n_bytes += len(part)

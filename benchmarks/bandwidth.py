@@ -8,7 +8,6 @@ measured in the same run as the fastest of a sum over it and a product with a ve
 
 from __future__ import annotations
 
-import argparse
 import json
 import platform
 import sys
@@ -17,6 +16,7 @@ import time
 import numpy as np
 from annealed.learners import FSAClassifier
 from annealed.learners.solvers.schedules import inverse
+from common import new_parser
 from numba import njit, prange
 
 
@@ -49,7 +49,7 @@ def blas():
 
 
 def main(argv=None):
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = new_parser(__doc__)
     parser.add_argument("--samples", type=int, default=10_000)
     parser.add_argument("--features", type=int, default=10_000)
     parser.add_argument("--repeats", type=int, default=5)

@@ -7,13 +7,13 @@ parquet (a table of numbers for `annealed select`). One thread; Python and libra
 the command.
 """
 
-import argparse
 import os
 import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
+from common import new_parser
 
 
 def photograph(folder, options):
@@ -100,14 +100,14 @@ def measure(words):
     return used.ru_maxrss / 2**20, used.ru_utime + used.ru_stime
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+def main(argv=None):
+    parser = new_parser(__doc__)
     parser.add_argument("cases", nargs="*", metavar="CASE", default=list(CASES), help=f"of: {', '.join(CASES)}")
     parser.add_argument("--folder", type=Path, help="where the files are made; by default a temporary one")
     parser.add_argument("--frames", type=int, nargs="+", default=[60, 240])
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--columns", type=int, default=200)
-    options = parser.parse_args()
+    options = parser.parse_args(argv)
     print("| command | data | GiB | processor seconds |\n|---|---|---|---|")
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         for case in options.cases:

@@ -4,7 +4,6 @@ python benchmarks/crf.py [DATA]          DATA holds sensors_adl, for crfsuite (p
 """
 
 import resource
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -14,6 +13,7 @@ from annealed.learners import LinearChainCRF
 from annealed.learners.sequences.problem import ChainProblem
 from annealed.models.sensors.features import minute_features
 from annealed.pipelines.sensors.readers import read_home
+from common import new_parser, timed
 
 EVERY = {"feature.possible_states": True, "feature.possible_transitions": True}
 STRICT = {"c1": 0.0, "c2": 1.0, "max_iterations": 100_000, "epsilon": 1e-7, "delta": 1e-9, "period": 10}
@@ -25,9 +25,7 @@ def compare(home):
     minutes, days = home.minutes, home.minutes.days
     first = np.r_[True, days[1:] != days[:-1]]
     X = np.c_[minute_features(minutes, ("on", "start", "last"))[0], np.ones(len(days)), first]
-    start = time.process_time()
-    ours = LinearChainCRF(1.0, fit_intercept=False).fit(X, minutes.activities, sequence=days)
-    seconds = time.process_time() - start
+    ours, seconds = timed(lambda: LinearChainCRF(1.0, fit_intercept=False).fit(X, minutes.activities, sequence=days))
     named = [[f"x{j}" for j in np.flatnonzero(row)] for row in X]
     chunks = np.split(np.arange(len(days)), np.flatnonzero(first)[1:])
     trainer = pycrfsuite.Trainer(algorithm="lbfgs", verbose=False)
@@ -69,9 +67,7 @@ def paper_size(n_columns):
         problem.value_and_gradient(fit)
         seconds.append(time.process_time() - start)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    start = time.process_time()
-    model = LinearChainCRF(tol=1e-6).fit(X, y, lengths=np.diff(offsets))
-    fitted = time.process_time() - start
+    model, fitted = timed(lambda: LinearChainCRF(tol=1e-6).fit(X, y, lengths=np.diff(offsets)))
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(f"270,000 x 14, {n_columns} columns: one gradient {min(seconds):.2f} s; a fit {fitted:.0f} s, {model.n_iter_} iterations")
     print(
@@ -80,8 +76,15 @@ def paper_size(n_columns):
     )
 
 
-if __name__ == "__main__":
+def main(argv=None):
+    parser = new_parser(__doc__)
+    parser.add_argument("data", nargs="?", type=Path, help="folder that holds sensors_adl, for crfsuite (python-crfsuite)")
+    data = parser.parse_args(argv).data
     for n_columns in (40, 560):
         paper_size(n_columns)
-    for name in ("ordonezA", "ordonezB") if len(sys.argv) > 1 else ():
-        compare(read_home(Path(sys.argv[1]) / "sensors_adl", name))
+    for name in () if data is None else ("ordonezA", "ordonezB"):
+        compare(read_home(data / "sensors_adl", name))
+
+
+if __name__ == "__main__":
+    main()

@@ -6,11 +6,10 @@ One thread, process time, the median over photographs. A point is right within 5
 at its own default operating point. A cascade's eye may be any eye. ``--others``: an interpreter as in ``faces_others.py``.
 """
 
-import argparse
 import json
 import subprocess
 import tempfile
-import time
+from functools import partial
 from pathlib import Path
 
 import cv2
@@ -19,6 +18,7 @@ from annealed.models import load_model
 from annealed.pipelines.faces.average_precision import judge
 from annealed.pipelines.faces.data import KEYPOINTS, read_faces
 from annealed.vision.images import read_image
+from common import new_parser, timed
 
 SHARED = ("left_eye", "right_eye", "left_mouth", "right_mouth")  # what MTCNN finds too
 
@@ -48,13 +48,13 @@ def row(name, points, images, seconds, names):
     print(f"{name}: {'; '.join(cells)}; {np.median(seconds):.3f} s", flush=True)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+def main(argv=None):
+    parser = new_parser(__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--others", help="interpreter with MTCNN and OpenCV before version 5")
     parser.add_argument("--model", default="faces")
     parser.add_argument("--every", type=int, default=1, help="every N-th photograph")
-    options = parser.parse_args()
+    options = parser.parse_args(argv)
     cv2.setNumThreads(1)
     images = read_faces(options.data)[:: options.every]
     pixels = [read_image(image.path) for image in images]
@@ -64,9 +64,8 @@ def main():
     for picture in pixels:
         times = []
         for _ in range(2):
-            start = time.process_time()
-            found = detector.detect(picture)
-            times.append(time.process_time() - start)
+            found, took = timed(partial(detector.detect, picture))
+            times.append(took)
         points.append([[d.keypoint, d.x, d.y] for d in found])
         seconds.append(min(times))
     print(f"{len(images)} photographs: recall within 5 % / 10 %, false points per photograph and pair, seconds per photograph")

@@ -10,10 +10,10 @@ import argparse
 import resource
 import subprocess
 import sys
-import time
 
 import cv2
 import numpy as np
+from common import new_parser, timed
 
 MEGAPIXELS = (0.3, 1.5, 3, 6, 12, 24)
 
@@ -30,21 +30,19 @@ def measure(megapixels, keypoint, mode, model):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     height = round((megapixels * 1e6 / 1.5) ** 0.5)
     image = np.asarray(cv2.resize(image, (round(1.5 * height), height), interpolation=cv2.INTER_CUBIC))
-    start = time.process_time()
-    found = detector.detect(image, names, mode=mode)
-    took = time.process_time() - start
+    found, took = timed(lambda: detector.detect(image, names, mode=mode))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(f"{image.size / 3e6:.2f} {took:.3f} {peak / 1024:.0f} {before / 1024:.0f} {len(found)}")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+def main(argv=None):
+    parser = new_parser(__doc__)
     parser.add_argument("--keypoint", default="left_eye", help="or: all")
     parser.add_argument("--mode", default="scan")
     parser.add_argument("--model", default="faces")
     parser.add_argument("--plot")
     parser.add_argument("--only", type=float, help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    options = parser.parse_args(argv)
     if options.only:
         measure(options.only, options.keypoint, options.mode, options.model)
         return

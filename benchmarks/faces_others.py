@@ -12,10 +12,11 @@ import contextlib
 import json
 import os
 import sys
-import time
+from functools import partial
 
 import cv2
 import numpy as np
+from common import new_parser, timed
 
 CASCADES = ("haarcascade_eye.xml", "haarcascade_eye_tree_eyeglasses.xml")
 SETTINGS = [(1.1, 3), (1.1, 10), (1.2, 3)]  # scale factor, neighbours
@@ -29,9 +30,8 @@ def measured(name, images, detect):
     for image in images:
         times = []
         for _ in range(2):
-            start = time.process_time()
-            found = detect(image)
-            times.append(time.process_time() - start)
+            found, took = timed(partial(detect, image))
+            times.append(took)
         seconds.append(min(times))
         points.append(found)
     print(json.dumps({"name": name, "seconds": seconds, "points": points}), flush=True)
@@ -68,9 +68,11 @@ def mtcnn():
     return detect
 
 
-def main():
+def main(argv=None):
+    parser = new_parser(__doc__)
+    parser.add_argument("photographs", help="an .npz file")
+    archive = np.load(parser.parse_args(argv).photographs)
     cv2.setNumThreads(1)
-    archive = np.load(sys.argv[1])
     images = [archive[name] for name in archive.files]
     network = mtcnn()
     if network is not None:

@@ -6,7 +6,6 @@ python benchmarks/faces_parts.py --data faces/train            # the tenth that 
 python benchmarks/faces_parts.py --data faces/test --all       # every photograph of a folder
 """
 
-import argparse
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +14,7 @@ from annealed.pipelines.faces.average_precision import judge, pooled
 from annealed.pipelines.faces.data import KEYPOINTS, read_faces
 from annealed.pipelines.faces.training.views import held_out
 from annealed.vision.images import read_image
+from common import new_parser
 
 PAIRS = {"eyes": (0, 1), "nose": (2, 3), "mouth": (4, 5), "ears": (6, 7), "chin": (8,)}
 PRUNED = 0.5  # IED: Barbu et al. (2017), section 3.3.1
@@ -110,12 +110,12 @@ def errors_in_frame(finder, image, shapes):
     return rows
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main(argv=None):
+    parser = new_parser(__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--model", default="faces")
     parser.add_argument("--all", action="store_true", help="every photograph, not the tenth that is kept back")
-    options = parser.parse_args()
+    options = parser.parse_args(argv)
     detector = load_model(options.model)
     finder, unit = detector.faces, detector.reference_ied
     n, mode = len(finder.anchors), detector.check_mode(None, finder.anchors, "none")

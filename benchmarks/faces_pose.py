@@ -3,21 +3,20 @@
 python benchmarks/faces_pose.py
 """
 
-import argparse
-
 import numpy as np
 from annealed.models import load_model
 from annealed.models.faces.rigid_model import Pose, pose_of, rotation_of
+from common import new_parser
 
 LARGEST = np.radians([45, 25, 40])  # yaw, pitch, roll
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main(argv=None):
+    parser = new_parser(__doc__)
     parser.add_argument("--model", default="faces")
     parser.add_argument("--errors", type=float, nargs="+", default=[0.03, 0.06], help="standard deviation in x and in y, in IED")
     parser.add_argument("--views", type=int, default=1000)
-    args = parser.parse_args()
+    args = parser.parse_args(argv)
     rigid = load_model(args.model).faces.rigid
     print("| error of the points, IED | median of the largest angle's error, degrees | 95% |\n|---|---|---|")
     for error in args.errors:

@@ -8,7 +8,6 @@ inter-eye distances, from simulated starts, and the average precision at 5% / 10
     python benchmarks/faces_refinement.py --data DATA/faces/train
 """
 
-import argparse
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,6 +26,7 @@ from annealed.pipelines.faces.training.assembly.refinement import (
     train_regressor,
 )
 from annealed.pipelines.faces.training.views import held_out
+from common import new_parser
 from faces_parts import PAIRS, Scores, refined
 
 
@@ -57,14 +57,14 @@ def errors_by_stage(regressor, images, shape, settings):
     return errors
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main(argv=None):
+    parser = new_parser(__doc__)
     parser.add_argument("--data", type=Path, required=True, help="photographs that the model was trained on")
     parser.add_argument("--model", default="faces")
     parser.add_argument("--draws", type=int, default=3, help="random selections")
     parser.add_argument("--copies", type=int, default=2, help="varied ones of each face and of its mirror image")
     parser.add_argument("--starts", type=int, default=1, help="on each copy")
-    args = parser.parse_args()
+    args = parser.parse_args(argv)
     images = read_faces(args.data)
     fitted = [image for image in images if not held_out(image, 0.1)]
     back = [image for image in images if held_out(image, 0.1)]

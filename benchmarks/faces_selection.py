@@ -7,7 +7,6 @@ and the difference to annealing with a 95% interval from a paired bootstrap over
     python benchmarks/faces_selection.py --data DATA/faces --model MODEL --keypoint left_eye
 """
 
-import argparse
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +28,7 @@ from annealed.pipelines.faces.training.fitting import fit_rows
 from annealed.pipelines.faces.training.guided_search import GuidedTraining
 from annealed.pipelines.faces.training.stages import FaceSettings, stages_of
 from annealed.vision.windows.feature_pool import FeaturePool
+from common import new_parser
 
 
 def bootstrap(ours, theirs, n=2000, seed=0):
@@ -42,8 +42,8 @@ def bootstrap(ours, theirs, n=2000, seed=0):
     return np.quantile(differences, [0.025, 0.975])
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main(argv=None):
+    parser = new_parser(__doc__)
     parser.add_argument("--data", type=Path, required=True, help="folder with train, test and background")
     parser.add_argument("--model", type=Path, required=True, help="model file, with its checkpoints beside it")
     parser.add_argument("--config", type=Path, help="settings of its training")
@@ -51,7 +51,7 @@ def main():
     parser.add_argument("--keypoint", default="left_eye")
     parser.add_argument("--seeds", type=int, default=3, help="draws of random features")
     parser.add_argument("--sizes", type=int, nargs="+", default=[300, 1500])
-    args = parser.parse_args()
+    args = parser.parse_args(argv)
 
     train, test = read_faces(args.data / "train"), read_faces(args.data / "test")
     whole, pool, settings = load_model(args.model), FeaturePool(), read_config(args.config, FaceSettings())

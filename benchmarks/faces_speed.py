@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import cv2
@@ -20,6 +21,7 @@ from annealed.pipelines.faces.average_precision import judge
 from annealed.pipelines.faces.data import read_faces
 from annealed.pipelines.faces.parallel import detect_many
 from annealed.vision.images import read_image
+from common import new_parser, seconds_of, timed
 
 SIZE = (640, 480)
 
@@ -38,11 +40,7 @@ def fitted(image):
 def seconds(work, images):
     best = []
     for image in images:
-        times = []
-        for _ in range(2):
-            start = time.process_time()
-            work(image)
-            times.append(time.process_time() - start)
+        times = seconds_of(partial(work, image), 2)
         best.append(min(times))
     return float(np.median(best))
 
@@ -59,18 +57,16 @@ def eyes(found, photographs, faces):
     return hits / points, false / len(found)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+def main(argv=None):
+    parser = new_parser(__doc__)
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("ANNEALED_DATA", ".")) / "faces")
     parser.add_argument("--model", default="faces")
     parser.add_argument("--cold", action="store_true", help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    options = parser.parse_args(argv)
     cv2.setNumThreads(1)
     images = read_faces(options.data / "test")
     images = images[:: len(images) // 20][:20]
-    start = time.process_time()
-    detector = load_model(options.model)
-    loading = time.process_time() - start
+    detector, loading = timed(lambda: load_model(options.model))
     photographs = [fitted(image) for image in (images[:1] if options.cold else images)]
     pixels = [photograph[0] for photograph in photographs]
     if options.cold:

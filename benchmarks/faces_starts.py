@@ -9,7 +9,6 @@ annotators' and taken out by its median.
     python benchmarks/faces_starts.py --data DATA/faces/train
 """
 
-import argparse
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,6 +25,7 @@ from annealed.pipelines.faces.training.assembly.refinement import (
     start_runs,
     train_regressor,
 )
+from common import new_parser
 from faces_parts import PAIRS
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold, cross_val_predict
@@ -59,12 +59,12 @@ def average_precision(score, error, tolerance):
     return float((np.cumsum(hit) / np.arange(1, len(hit) + 1))[hit].sum() / len(error))
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main(argv=None):
+    parser = new_parser(__doc__)
     parser.add_argument("--data", type=Path, required=True, help="photographs that the model was trained on")
     parser.add_argument("--model", default="faces", help="for its shapes only")
     parser.add_argument("--starts", type=int, default=3)
-    args = parser.parse_args()
+    args = parser.parse_args(argv)
     images, finder = read_faces(args.data), load_model(args.model).faces
     shape = finder.assembler.shape
     fitted, tested = [image for i, image in enumerate(images) if i % 3], images[::3]

@@ -6,7 +6,6 @@ in inter-eye distances, and the processor time per frame with reading: followed 
     python benchmarks/faces_video.py --data DATA/faces/train
 """
 
-import argparse
 import tempfile
 import time
 from pathlib import Path
@@ -19,6 +18,7 @@ from annealed.pipelines.faces.data import read_faces
 from annealed.pipelines.faces.training.views import held_out
 from annealed.pipelines.faces.video import detect_video
 from annealed.vision.images import read_image
+from common import new_parser
 
 SIZE = (640, 480)
 RATE = 25.0
@@ -77,13 +77,13 @@ def errors_of(found, image, matrices):
     return errors
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main(argv=None):
+    parser = new_parser(__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--model", default="faces")
     parser.add_argument("--videos", type=int, default=12)
     parser.add_argument("--frames", type=int, default=60)
-    args = parser.parse_args()
+    args = parser.parse_args(argv)
     cv2.setNumThreads(1)
     detector = load_model(args.model)
     images = [image for image in read_faces(args.data) if held_out(image, 0.1) and len(image.ied) == 1]

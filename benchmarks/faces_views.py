@@ -7,7 +7,6 @@ and with the search of turned photographs; also the faces reported in photograph
     python benchmarks/faces_views.py --data DATA/faces/train --background DATA/faces/background --skip-background 140
 """
 
-import argparse
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from annealed.pipelines.common.image_folders import list_images
 from annealed.pipelines.faces.data import read_faces
 from annealed.pipelines.faces.training.views import held_out
 from annealed.vision.images import read_image
+from common import new_parser
 from faces_parts import PAIRS, Scores, reported
 
 NOTHING = np.zeros((0, 4))
@@ -52,8 +52,8 @@ def n_found(image, faces):
     return sum(any(row) for row in near)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main(argv=None):
+    parser = new_parser(__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--model", default="faces")
     parser.add_argument("--background", type=Path, help="photographs without faces")
@@ -62,7 +62,7 @@ def main():
     parser.add_argument("--degrees", type=float, nargs="*", default=[0, 15, 25, 40])
     parser.add_argument("--rolls", type=float, nargs="*", default=[0, 30])
     parser.add_argument("--min-sizes", type=float, nargs="*", default=[24, 17, 12])
-    args = parser.parse_args()
+    args = parser.parse_args(argv)
     detector = load_model(args.model)
     images = [image for image in read_faces(args.data) if held_out(image, 0.1)][:: args.every]
     scores, seconds, found, total = Scores(), {}, {}, sum(len(image.ied) for image in images)

@@ -3,13 +3,14 @@
 python benchmarks/first_minute.py [--runs 5] [--python OTHER/bin/python] [CASE ...]
 """
 
-import argparse
 import json
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
+
+from common import new_parser
 
 FIT = """
 import numpy as np
@@ -99,12 +100,12 @@ def measure(python, case):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+def main(argv=None):
+    parser = new_parser(__doc__)
     parser.add_argument("cases", nargs="*", metavar="CASE", help=f"of: {'; '.join(CASES)}")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--python", default=sys.executable, help="interpreter of another installation, to compare")
-    options = parser.parse_args()
+    options = parser.parse_args(argv)
     print("| processor seconds, median | import | first call | second call |\n|---|---|---|---|")
     for case in options.cases or CASES:
         runs = [measure(options.python, case) for _ in range(options.runs)]

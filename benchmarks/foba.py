@@ -10,13 +10,13 @@ those in which that is the true one. Set OMP_NUM_THREADS=1 to time one thread.
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
 
 import numpy as np
 from annealed.learners import ForwardBackwardClassifier
 from annealed.pipelines.reproduce.simulated import simulate
+from common import new_parser
 
 COLUMNS = 1000
 ROWS = [("independent", 1000, 5), ("independent", 1000, 10), ("independent", 3000, 20), ("ar1", 300, 10), ("ar1", 1000, 10)]
@@ -56,11 +56,11 @@ def compare(design, n, k, runs):
     return {**row, "ratio": ratio, "equal": equal, "true": true}
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main(argv=None):
+    parser = new_parser(__doc__)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--json", action="store_true")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(argv)
     for design, n, k in ROWS:
         row = compare(design, n, k, arguments.runs)
         if arguments.json:

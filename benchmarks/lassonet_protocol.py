@@ -11,7 +11,6 @@ by ``--path-multiplier`` a step (the package's default of 1.02 takes five times 
 seconds of the selection alone, one thread.
 """
 
-import argparse
 import contextlib
 import time
 import warnings
@@ -19,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 from annealed.learners import FSAClassifier
+from common import new_parser
 from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
@@ -75,14 +75,14 @@ def splits(data, name, count):
         yield scaler.transform(train), label, scaler.transform(test), truth
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main(argv=None):
+    parser = new_parser(__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--tables", nargs="+", default=["usps", "warpAR10P"])
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--path-multiplier", type=float, default=1.1)
-    args = parser.parse_args()
+    args = parser.parse_args(argv)
     for name in args.tables:
         for method in args.methods:
             errors, columns, seconds = [], [], []

@@ -6,7 +6,6 @@ The number of motions is given. Rankings learn from the complete sequences of ni
 sequences of the tenth. Settings are those of the table in docs/motion_results.md, fixed before.
 """
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +14,7 @@ from annealed.pipelines.motion.cross_validation import folds, picked_errors
 from annealed.pipelines.motion.methods import GRID, HINDSIGHT, fit_fsa
 from annealed.pipelines.motion.synthetic import without_runs
 from annealed.vision.tracks.io import read_sequences
+from common import new_parser
 
 SHARES = (0.0, 0.1, 0.2, 0.3)
 ROWS = {
@@ -36,8 +36,12 @@ def errors(complete, damaged, family, part, settings, partition):
     return found
 
 
-def main(data, partitions):
-    sequences = read_sequences(Path(data) / "hopkins155")
+def main(argv=None):
+    parser = new_parser(__doc__)
+    parser.add_argument("data", type=Path, help="folder that holds hopkins155")
+    parser.add_argument("partitions", type=int, nargs="?", default=3)
+    data, partitions = vars(parser.parse_args(argv)).values()
+    sequences = read_sequences(data / "hopkins155")
     families = tuple(dict.fromkeys(family for family, _, _ in ROWS.values()))
     complete = prepare(sequences, families)
     for share in SHARES:
@@ -56,4 +60,4 @@ def main(data, partitions):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 3)
+    main()

@@ -5,7 +5,6 @@ python benchmarks/motion_paper.py DATA [PARTITIONS]          DATA holds hopkins1
 The changes are readings of the text, and the filter of small motions, which was found on the benchmark. None is a default.
 """
 
-import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,6 +16,7 @@ from annealed.pipelines.motion.cross_validation import cross_validate, folds
 from annealed.pipelines.motion.methods import PAPER, fit_fsa
 from annealed.vision.tracks.features import PAPER_FEATURES
 from annealed.vision.tracks.io import read_sequences
+from common import new_parser
 
 # Algorithm 2 projects on singular vectors that are not scaled; more thresholds and neighbours make up for the scaled ones.
 UNSCALED = replace(PAPER_FEATURES, scaled=(False,), n_thresholds=64, neighbours=tuple(range(2, 22)))
@@ -33,8 +33,12 @@ def report(name, benchmark, settings, partitions):
     print(f"{name}: {test.mean():.3f} (sd {spread:.3f}; train {train.mean():.3f}; {by_number}); {worst}", flush=True)
 
 
-def main(data, partitions):
-    sequences = read_sequences(Path(data) / "hopkins155")
+def main(argv=None):
+    parser = new_parser(__doc__)
+    parser.add_argument("data", type=Path, help="folder that holds hopkins155")
+    parser.add_argument("partitions", type=int, nargs="?", default=10)
+    data, partitions = vars(parser.parse_args(argv)).values()
+    sequences = read_sequences(data / "hopkins155")
     paper, unscaled = (prepare(sequences, ("paper",), features) for features in (PAPER_FEATURES, UNSCALED))
     sets = paper.sets["paper"]
     best = [100 * one.known_errors.min() for one in sets]
@@ -61,4 +65,4 @@ def main(data, partitions):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 10)
+    main()

@@ -5,16 +5,19 @@
 The numbers of the page docs/motion_results.md, "Strong perspective", and of the card of the model; the number of motions is given.
 """
 
-import sys
 import time
 
 import numpy as np
 from annealed.models import load_model
 from annealed.pipelines.motion.synthetic import TEST_SEEDS, perspective_sequence
 from annealed.vision.tracks.tracks import Tracks
+from common import new_parser
 
 
-def main(n_sequences: int) -> None:
+def main(argv=None):
+    parser = new_parser(__doc__)
+    parser.add_argument("sequences", type=int, nargs="?", default=len(TEST_SEEDS))
+    n_sequences = parser.parse_args(argv).sequences
     ranker = load_model("motion")
     started = time.process_time()
     errors = []
@@ -30,4 +33,4 @@ def main(n_sequences: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else len(TEST_SEEDS))
+    main()

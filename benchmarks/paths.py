@@ -8,12 +8,12 @@ Seconds are processor time, the median over the runs; compiled code is warm.
 
 from __future__ import annotations
 
-import argparse
 import time
 
 import numpy as np
 from annealed.learners import FSAClassifierCV, FSARegressorCV
 from annealed.pipelines.reproduce.simulated import simulate
+from common import new_parser
 from sklearn.linear_model import LassoCV, LogisticRegressionCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -45,7 +45,7 @@ def l1(X, y, task, sizes):
 
 
 def main(argv=None):
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = new_parser(__doc__)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--large-runs", type=int, default=1, help="draws of 10,000 rows: abess takes minutes")
     args = parser.parse_args(argv)

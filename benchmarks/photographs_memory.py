@@ -6,13 +6,13 @@ The columns are those of 5,000 visual words without head boxes (26,000); as many
 vocabulary needs little (300 descriptors of each photograph, 0.13 MB) and is left out. Prints the peak resident memory.
 """
 
-import argparse
 import resource
 import time
 
 import numpy as np
 from annealed.models import ClassifierSettings, ImageClassifier
 from annealed.vision import PetFeatures, VisualWords
+from common import new_parser
 
 
 class SyntheticFeatures(PetFeatures):
@@ -38,7 +38,7 @@ def peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 
-def main(n: int, density: float) -> None:
+def measure(n: int, density: float) -> None:
     features = SyntheticFeatures(heads=False)
     features.density = density
     labels = np.arange(n) % 2
@@ -50,9 +50,13 @@ def main(n: int, density: float) -> None:
     print(f"peak {peak():.2f} GiB, {time.process_time() - start:.0f} s of processor time; {model.info['whole']}")
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
+def main(argv=None):
+    parser = new_parser(__doc__)
     parser.add_argument("--photographs", type=int, default=25_000)
     parser.add_argument("--density", type=float, default=0.25)
-    options = parser.parse_args()
-    main(options.photographs, options.density)
+    options = parser.parse_args(argv)
+    measure(options.photographs, options.density)
+
+
+if __name__ == "__main__":
+    main()

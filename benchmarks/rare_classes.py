@@ -1,10 +1,10 @@
 """Log loss of rare classes on new rows: the default loss beside the logistic loss on the same columns; see docs/losses.md."""
 
-import argparse
 import warnings
 
 import numpy as np
 from annealed.learners import FSAClassifier
+from common import new_parser
 from sklearn.metrics import log_loss
 
 CASES = [(n, share) for n in (2000, 20_000) for share in (0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)]
@@ -34,10 +34,10 @@ def trial(n, share, seed):
     )
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+def main(argv=None):
+    parser = new_parser(__doc__)
     parser.add_argument("--seeds", type=int, default=10)
-    seeds = parser.parse_args().seeds
+    seeds = parser.parse_args(argv).seeds
     warnings.simplefilter("ignore", UserWarning)
     print(
         "| rows | share | default | logistic | mean probability / share | training worse than a constant |\n|---|---|---|---|---|---|"

@@ -10,7 +10,6 @@ model of their own get a ridge-penalised logistic or linear regression on their 
 ``--null`` permutes the labels, so many times over the tables in turn, and counts the columns that "auto" selects.
 """
 
-import argparse
 import json
 import time
 import warnings
@@ -18,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 from annealed.learners import FSAClassifier, FSARegressor
+from common import new_parser
 from scipy.stats import rankdata
 from scipy.stats import t as student
 from sklearn.feature_selection import RFE, f_classif, f_regression
@@ -312,8 +312,8 @@ def null(args):
     print(f"no column {np.count_nonzero(sizes == 0)}, one {np.count_nonzero(sizes == 1)}: {few} of {len(sizes)}")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main(argv=None):
+    parser = new_parser(__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--out", type=Path, default=Path("real_tables.jsonl"))
     parser.add_argument("--repeats", type=int, default=4)
@@ -323,7 +323,7 @@ def main():
     parser.add_argument("--tables", nargs="+")
     parser.add_argument("--summary", action="store_true")
     parser.add_argument("--null", type=int, default=0, metavar="DRAWS")
-    args = parser.parse_args()
+    args = parser.parse_args(argv)
     if args.null:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -8,7 +8,6 @@ and from the disk (/proc/self/io; the file's pages are dropped before each pass)
 largest anonymous memory (RssAnon) and the disk's and the memory's bandwidth, measured on the same machine in the same run.
 """
 
-import argparse
 import json
 import os
 import threading
@@ -19,6 +18,7 @@ import numpy as np
 from annealed.learners import FSAClassifier, on_disk
 from annealed.learners.designs.out_of_core import BlockDesign, Reader
 from annealed.learners.solvers.schedules import inverse
+from common import new_parser
 
 NAMES = {"columns": "columns.npy", "rows": "rows.npy", "hdf5": "chunks.h5", "zarr": "chunks.zarr", "parquet": "table.parquet"}
 
@@ -203,8 +203,8 @@ def fit(path: Path, k: int, limit: str, subsample: float, cold: bool, seed: int)
     }  # fmt: skip
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main(argv=None):
+    parser = new_parser(__doc__)
     parser.add_argument("what", choices=["write", "fit"])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--layout", choices=list(NAMES), default="columns")
@@ -216,9 +216,13 @@ if __name__ == "__main__":
     parser.add_argument("--subsample", type=float, default=1.0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--warm", action="store_true", help="let the system keep the file's pages in memory")
-    a = parser.parse_args()
+    a = parser.parse_args(argv)
     path = a.folder / NAMES[a.layout]
     if a.what == "write":
         write(path, a.layout, a.rows, a.columns, a.k, tuple(a.chunks))
     else:
         print(json.dumps(fit(path, a.k, a.memory_limit, a.subsample, not a.warm, a.seed)))
+
+
+if __name__ == "__main__":
+    main()

@@ -6,7 +6,6 @@ Both find the data in memory: in pages of one file that all processes map, so th
 the ratio is the median of those of neighbours. Prints one line of JSON for each number of rows.
 """
 
-import argparse
 import json
 import os
 import statistics
@@ -17,6 +16,7 @@ from pathlib import Path
 import dask.array as da
 import numpy as np
 from annealed.learners import FSAClassifier, on_dask
+from common import new_parser
 from dask.distributed import Client, LocalCluster, wait
 from distributed.diagnostics.plugin import SchedulerPlugin
 
@@ -90,18 +90,8 @@ def compare(a, n: int, folder: Path, client, cluster) -> dict:
     }  # fmt: skip
 
 
-def main(a) -> None:
-    with (
-        tempfile.TemporaryDirectory(dir=a.folder) as folder,
-        LocalCluster(n_workers=a.workers, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit=0) as cluster,
-        Client(cluster, direct_to_workers=a.direct) as client,
-    ):
-        for n in a.rows:
-            print(json.dumps(compare(a, n, Path(folder), client, cluster)), flush=True)
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main(argv=None):
+    parser = new_parser(__doc__)
     parser.add_argument("--rows", type=int, nargs="+", default=[100_000])
     parser.add_argument("--columns", type=int, default=10_000)
     parser.add_argument("-k", type=int, default=30)
@@ -113,4 +103,15 @@ if __name__ == "__main__":
     parser.add_argument(
         "--direct", action="store_true", help="the client asks the workers, not the scheduler, for the remaining columns"
     )
-    main(parser.parse_args())
+    a = parser.parse_args(argv)
+    with (
+        tempfile.TemporaryDirectory(dir=a.folder) as folder,
+        LocalCluster(n_workers=a.workers, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit=0) as cluster,
+        Client(cluster, direct_to_workers=a.direct) as client,
+    ):
+        for n in a.rows:
+            print(json.dumps(compare(a, n, Path(folder), client, cluster)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -5,11 +5,11 @@ python benchmarks/scale_dask.py --rows ... > dask.jsonl
 python benchmarks/scale_figures.py files.jsonl dask.jsonl docs/images/scale.png
 """
 
-import argparse
 import json
 from pathlib import Path
 
 import matplotlib.pyplot as plt
+from common import new_parser
 
 LAYOUTS = {
     "columns.npy": "column-major",
@@ -24,7 +24,7 @@ def lines(path: Path) -> list[dict]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def main(files: Path, dask: Path, out: Path) -> None:
+def draw(files: Path, dask: Path, out: Path) -> None:
     figure, (volume, seconds, overhead) = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained")
     found = lines(files)
     for i, (name, label) in enumerate(LAYOUTS.items()):
@@ -46,9 +46,13 @@ def main(files: Path, dask: Path, out: Path) -> None:
     figure.savefig(out, dpi=80)
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main(argv=None):
+    parser = new_parser(__doc__)
     for name in ("files", "dask", "out"):
         parser.add_argument(name, type=Path)
-    a = parser.parse_args()
-    main(a.files, a.dask, a.out)
+    a = parser.parse_args(argv)
+    draw(a.files, a.dask, a.out)
+
+
+if __name__ == "__main__":
+    main()

@@ -6,7 +6,6 @@ Simulated data of the papers in a column-major file, a memory limit of a tenth o
 all, and bytes read over the file's size.
 """
 
-import argparse
 import tempfile
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import numpy as np
 from annealed.learners import FSAClassifier, Refinement
 from annealed.learners.sources.files import RawSource
 from annealed.pipelines.reproduce.simulated import simulate
+from common import new_parser
 
 
 class Counting(RawSource):
@@ -26,14 +26,14 @@ class Counting(RawSource):
         super().read(rows, columns, out)
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main(argv=None):
+    parser = new_parser(__doc__)
     parser.add_argument("--rows", type=int, default=3000)
     parser.add_argument("--features", type=int, default=1000)
     parser.add_argument("-k", type=int, default=30)
     parser.add_argument("--design", choices=["ar1", "equicorrelated"], default="ar1")
     parser.add_argument("--runs", type=int, default=6)
-    a = parser.parse_args()
+    a = parser.parse_args(argv)
     path = Path(tempfile.mkdtemp()) / "X.bin"
     for name, exchange in (("refit", False), ("exchanges", True)):
         for share in (1.0, 0.5, 0.2, 0.1, 0.05):
@@ -49,3 +49,7 @@ if __name__ == "__main__":
                 f"{name:9s} {share:4.2f} found {np.mean(found):.3f} all {np.sum(np.equal(found, 1))}/{a.runs} reads {np.mean(read):.2f}"
             )
     path.unlink()
+
+
+if __name__ == "__main__":
+    main()

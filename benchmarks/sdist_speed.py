@@ -6,11 +6,12 @@ scaling: seconds against p and N; lmnn: sDist against LMNN on Madelon in one run
 --lmnn-python); pets_like: 31,000 sparse columns and 280 rows, both solvers.
 """
 
-import argparse
 import time
+from functools import partial
 from pathlib import Path
 
 import matplotlib
+from common import new_parser, seconds_of, timed
 
 matplotlib.use("Agg")
 
@@ -35,11 +36,7 @@ def scaling(data, out):
         for value in values:
             n, p = (500, value) if name == "p" else (value, 200)
             X, y, _, _ = simulated_case("xor", n, p, 0, n_test=10)
-            times = []
-            for _ in range(3):
-                start = time.process_time()
-                SDist(**settings).fit(X, y)
-                times.append(time.process_time() - start)
+            times = seconds_of(partial(SDist(**settings).fit, X, y), 3)
             seconds.append(float(np.median(times)))
         slope = np.polyfit(np.log(values[2:]), np.log(seconds[2:]), 1)[0]
         print(name, dict(zip(values, np.round(seconds, 3).tolist())), "slope of the last three", round(float(slope), 2))
@@ -70,9 +67,8 @@ def lmnn(data, out, python, seconds):
     SDist(**settings, n_steps=2).fit(X[:100], y[:100])  # compiles
     times = []
     for _ in range(3):
-        start = time.process_time()
-        model = SDist(**settings, n_steps=200).fit(X, y)
-        times.append(time.process_time() - start)
+        model, took = timed(lambda: SDist(**settings, n_steps=200).fit(X, y))
+        times.append(took)
     error = 1 - model.score(X_test, y_test)
     print(f"sDist: {np.median(times):.2f} s (median of 3), error of 3 neighbours {error:.4f}", flush=True)
     other = LMNN(python, seconds=seconds).fit(X, y)
@@ -107,14 +103,18 @@ def pets_like(data, out, solvers=("power", "sgd")):
         )
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main(argv=None):
+    parser = new_parser(__doc__)
     parser.add_argument("what", choices=["scaling", "lmnn", "pets_like"])
     parser.add_argument("--data", help="folder of the real data")
     parser.add_argument("--out", type=Path, default=Path("docs/images"))
     parser.add_argument("--lmnn-python", help="lmnn: python of an environment with metric-learn and scikit-learn < 1.6")
     parser.add_argument("--seconds", type=float, default=60.0, help="lmnn: stop it after so many processor seconds")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(argv)
     arguments.out.mkdir(parents=True, exist_ok=True)
     more = (arguments.lmnn_python, arguments.seconds) if arguments.what == "lmnn" else ()
     globals()[arguments.what](arguments.data, arguments.out, *more)
+
+
+if __name__ == "__main__":
+    main()

@@ -19,7 +19,7 @@ def register(app: typer.Typer) -> None:
 @one_line_errors
 def reproduce_command(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="Name of a table (see --list).")] = None,
-    list_tables: Annotated[bool, typer.Option("--list", help="Name the tables and leave.")] = False,
+    list_tables: Annotated[bool, typer.Option("--list", help="List the tables and exit.")] = False,
     runs: Annotated[int | None, typer.Option(help="Repetitions; by default the table's own number.")] = None,
     data: Annotated[Path | None, typer.Option(help="Folder of the real data sets; by default ANNEALED_DATA.")] = None,
     noisy: Annotated[bool, typer.Option("--noisy", help="fsa-classification: one label in ten drawn at random.")] = False,
@@ -33,11 +33,8 @@ def reproduce_command(
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")] = False,
 ) -> None:
     """Make a table of the papers, our numbers beside theirs. Or draw its figures."""
-    from tqdm import tqdm
-
-    from ..common.checkpoints import Checkpoint
-    from ..common.outputs import check_outputs, make_folder
-    from ..reproduce.registry import draw, entries, has_cells, reproduce
+    from ..common.outputs import check_outputs
+    from ..reproduce.registry import entries
 
     if render is not None:
         from ..reproduce.render import render as render_pages
@@ -55,29 +52,11 @@ def reproduce_command(
         raise ValueError(f"--noisy: only for fsa-classification, not for {name}")
     check_outputs([data], [checkpoint, results])
     if figures is not None:
-        if name is None and checkpoint is not None:
-            raise ValueError(f"--checkpoint {checkpoint}: belongs to one NAME, and none is given")
-        make_folder(figures)
-        # The cells of a table serve its figure.
-        given = {"runs": runs, "checkpoint": None if checkpoint is None else Checkpoint(checkpoint, {"table": name})}
-        for path in draw(name, figures, data, **{key: value for key, value in given.items() if value is not None}):
-            typer.echo(path)
+        _draw(name, figures, data, runs, checkpoint)
         return
     assert name is not None
-    options: dict[str, Any] = {"noisy": True} if noisy else {}
-    if method:
-        options["methods"] = method
-    if sets:
-        options["sets"] = sets
-    with tqdm(desc=name, unit=" cells", disable=quiet or not sys.stderr.isatty(), leave=False) as bar:
-
-        def watch(key):
-            bar.set_postfix_str(" ".join(map(str, key.values()))[:60])
-            bar.update()
-
-        if checkpoint is not None or has_cells(name):
-            options["checkpoint"] = Checkpoint(checkpoint, {"table": name}, watch)
-        record = reproduce(name, runs=runs, data_dir=data, **options)
+    options = {"noisy": noisy, "methods": method, "sets": sets}
+    record = _make(name, runs, data, {key: value for key, value in options.items() if value}, checkpoint, quiet)
     if results is not None:
         from ..reproduce.render import update
 
@@ -89,3 +68,37 @@ def reproduce_command(
     print_table(record["name"], columns, [[row.get(key) for key in columns] for row in record["rows"]])
     for key, value in record["settings"].items():
         typer.echo(f"{key}: {value}")
+
+
+def _draw(name: str | None, folder: Path, data: Path | None, runs: int | None, checkpoint: Path | None) -> None:
+    """Draw the figure of a name, or all; the cells of a table serve its figure."""
+    from ..common.checkpoints import Checkpoint
+    from ..common.outputs import make_folder
+    from ..reproduce.registry import draw
+
+    if name is None and checkpoint is not None:
+        raise ValueError(f"--checkpoint {checkpoint}: belongs to one NAME, and none is given")
+    make_folder(folder)
+    given = {"runs": runs, "checkpoint": None if checkpoint is None else Checkpoint(checkpoint, {"table": name})}
+    for path in draw(name, folder, data, **{key: value for key, value in given.items() if value is not None}):
+        typer.echo(path)
+
+
+def _make(
+    name: str, runs: int | None, data: Path | None, options: dict[str, Any], checkpoint: Path | None, quiet: bool
+) -> dict[str, Any]:
+    """Make a table, with a bar that names its cells."""
+    from tqdm import tqdm
+
+    from ..common.checkpoints import Checkpoint
+    from ..reproduce.registry import has_cells, reproduce
+
+    with tqdm(desc=name, unit=" cells", disable=quiet or not sys.stderr.isatty(), leave=False) as bar:
+
+        def watch(key):
+            bar.set_postfix_str(" ".join(map(str, key.values()))[:60])
+            bar.update()
+
+        if checkpoint is not None or has_cells(name):
+            options["checkpoint"] = Checkpoint(checkpoint, {"table": name}, watch)
+        return reproduce(name, runs=runs, data_dir=data, **options)

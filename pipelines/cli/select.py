@@ -55,7 +55,7 @@ def select(
     as_json: AsJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Do not name columns that are left out or imputed.")] = False,
 ) -> None:
-    """Select the columns of a table that predict its target. Say how well they do."""
+    """Select the columns of a table that predict its target, and report their cross-validated score."""
     from ..common.outputs import check_outputs, make_folder
     from ..tabular.report import REPORT_FILES, write_report
     from ..tabular.select_file import parse_size, select_file

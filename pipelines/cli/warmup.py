@@ -26,11 +26,10 @@ def warmup(
     import time
 
     from ...learners.compilation import seconds_compiling
+    from ..common.config import check_names
     from ..warmup import PARTS
 
-    unknown = [part for part in parts or [] if part not in PARTS]
-    if unknown:
-        raise ValueError(f"part {unknown[0]!r} is unknown; expected one of {', '.join(PARTS)}")
+    check_names("part", parts, PARTS)
     rows = []
     for part in progress(parts or list(PARTS), quiet, "parts", len(parts or PARTS)):
         start, compiled = time.perf_counter(), seconds_compiling()

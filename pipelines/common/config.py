@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import json
 import tomllib
+from collections.abc import Iterable
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 Settings = TypeVar("Settings")
+
+
+def check_names(what: str, names: Iterable[str] | None, known: Iterable[str]) -> None:
+    """Raise a ValueError for the first name that is not known; None: no names."""
+    known = list(known)
+    for name in names or ():
+        if name not in known:
+            raise ValueError(f"{what} {name!r} is unknown; expected one of {', '.join(known)}")
 
 
 def read_config(path: Path | None, defaults: Settings) -> Settings:

@@ -47,7 +47,7 @@ def check_outputs(
         try:
             read_header(model)
         except ValueError:
-            raise ValueError(f"{model}: is there and is no model of annealed; expected another name") from None
+            raise ValueError(f"{model}: exists and is not an annealed model; expected another name") from None
     if report is not None:
         _check_report(report, read, report_files)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
+from ..common.config import check_names
 from ..common.outputs import make_folder
 
 
@@ -104,17 +105,16 @@ def convert(name: str, source: str | Path, out: str | Path) -> tuple[Path, list[
     Raises
     ------
     ValueError
-        If the name is unknown, a file is missing or holds something else, or the folder is there already. Nothing half-written
+        If the name is unknown, a file is missing or holds something else, or the folder already exists. Nothing half-written
         stays behind.
     """
-    if name not in DATA_SETS:
-        raise ValueError(f"data set {name!r} is unknown; expected one of {', '.join(DATA_SETS)}")
+    check_names("data set", [name], DATA_SETS)
     source, out = Path(source), Path(out)
     if not source.exists():
         raise ValueError(f"{source}: no such file or folder; expected {DATA_SETS[name].source}")
     folder = out / (DATA_SETS[name].folder or (source.name.split(".")[0] if name == "libsvm" else name))
     if folder.exists():
-        raise ValueError(f"{folder}: is there already; expected another OUT, or remove it first")
+        raise ValueError(f"{folder}: already exists; expected another OUT, or remove it first")
     make_folder(out)
     module, function = DATA_SETS[name].converter.split(".")
     make: Callable[[Path, Path, str], list[str]] = getattr(import_module(f".{module}", __package__), function)

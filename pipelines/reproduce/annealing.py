@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import time
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,10 +26,10 @@ from sklearn.preprocessing import StandardScaler
 from ...learners import FSAClassifier, PiecewiseLinear, Refinement, Schedule
 from ...learners.solvers.schedules import step_counts
 from ..common.checkpoints import Checkpoint
-from .competitors import search_strength
+from .competitors import l1_columns, measured_fit
 from .datasets import load_set
 from .printed_values import printed
-from .selectors import FSA, Design, check_runs
+from .selectors import FSA, Design
 
 STABILITY: dict[str, list[float]] = {
     "learning_rate": [0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0],
@@ -53,7 +52,6 @@ def fsa_stability(
     M = 1000 columns and clean labels; the paper has 10 runs per point. Rows: ``parameter``, ``value``, ``method``, ``AUC`` and
     ``PCD`` (percent).
     """
-    check_runs(runs)
     cells = Checkpoint.of(checkpoint, {"table": "fsa-stability"})
 
     @functools.cache
@@ -93,7 +91,6 @@ def fsa_speed(runs: int = 5, data_dir=None, *, n_samples: int = 10_000, random_s
     The time is proportional to the area under the schedule: ``passes`` is that area, in reads of the whole matrix. ``seconds`` is
     the median processor time of a fit without refit or exchanges. The printed numbers are not legible in our copy of the paper.
     """
-    check_runs(runs)
     draws = [Design("classification", n_samples, 1000, 10).draw(seed) for seed in range(random_state, random_state + runs)]
     rows = []
     for mu in SPEEDS:
@@ -114,10 +111,6 @@ def _lorenz(k: int, **settings: Any) -> Callable[[], Any]:
     return lambda: FSAClassifier(k, refinement=Refinement(exchange=False), **FSA["FSL"] | settings)
 
 
-def _l1(k: int) -> Callable[[], Any]:
-    return functools.partial(_L1, k)
-
-
 class _L1:
     """L1-penalised logistic regression with the penalty at which k columns are left, refitted on them."""
 
@@ -127,11 +120,7 @@ class _L1:
     def fit(self, X, y):
         self.scaler = StandardScaler(with_mean=not sp.issparse(X)).fit(X)
         Z = self.scaler.transform(X)
-
-        def coef(C):
-            return LogisticRegression(l1_ratio=1.0, C=1.0 / C, solver="liblinear", random_state=0).fit(Z, y).coef_[0]
-
-        self.columns = search_strength(coef, self.k, 1e-3, 1e3)
+        self.columns = l1_columns(Z, y, self.k, 1e-3, 1e3, random_state=0)
         self.model = LogisticRegression(C=1.0).fit(Z[:, self.columns], y)
         return self
 
@@ -139,15 +128,11 @@ class _L1:
         return self.model.predict(self.scaler.transform(X)[:, self.columns])
 
 
-def _rfe(k: int) -> Callable[[], Any]:
-    base = LogisticRegression(solver="liblinear")
-    return lambda: make_pipeline(StandardScaler(), RFE(base, n_features_to_select=k, step=0.2))
-
-
+_RIDGE = LogisticRegression(solver="liblinear")
 # Lines of Table V that our data allow, by set: label, number of features, model. FSA has the Lorenz loss.
 CHALLENGE: dict[str, list[tuple[str, int, Callable[[], Any]]]] = {
     "gisette_valid": [
-        ("RFE", 700, _rfe(700)),
+        ("RFE", 700, lambda: make_pipeline(StandardScaler(), RFE(_RIDGE, n_features_to_select=700, step=0.2))),
         ("FSA", 500, _lorenz(500)),
         ("FSA, 2 bins", 320, _lorenz(320, response=PiecewiseLinear(2))),
         ("FSA, 5 bins", 200, _lorenz(200, response=PiecewiseLinear(5))),
@@ -156,7 +141,7 @@ CHALLENGE: dict[str, list[tuple[str, int, Callable[[], Any]]]] = {
     "dexter": [
         ("FSA", 93, _lorenz(93)),
         ("FSA", 300, _lorenz(300)),
-        ("L1", 93, _l1(93)),
+        ("L1", 93, functools.partial(_L1, 93)),
         ("annealed", 93, lambda: FSAClassifier(93)),
         ("annealed", 300, lambda: FSAClassifier(300)),
     ],
@@ -186,10 +171,7 @@ def fsa_challenge(runs: int = 1, data_dir=None, *, checkpoint: str | Path | Chec
 def _errors(name: str, data_dir, make: Callable[[], Any]) -> dict[str, float]:
     X, y, X_valid, y_valid = load_set(name, data_dir)
     X, X_valid = X.astype(np.float32), X_valid.astype(np.float32)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a solver that stops at its limit of iterations is measured as it is
-        started = time.process_time()
-        model = make().fit(X, y)
-        seconds = time.process_time() - started
-    errors = {what: 100.0 * float(np.mean(model.predict(Z) != t)) for what, Z, t in (("train", X, y), ("valid", X_valid, y_valid))}
-    return errors | {"seconds": seconds}
+    model = make()
+    found = measured_fit(model, X, y, X_valid, y_valid)
+    errors = {"train": 100.0 * float(np.mean(model.predict(X) != y)), "valid": 100.0 * found["error"]}
+    return errors | {"seconds": found["seconds"]}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
+import time
 import warnings
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -19,6 +20,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_selection import RFE
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, SGDClassifier, enet_path, lars_path
 from sklearn.preprocessing import StandardScaler
+
+from ..common.config import check_names
 
 _SEARCH_STEPS = 14
 
@@ -61,18 +64,22 @@ def _from_path(coefs: np.ndarray, k: int) -> np.ndarray:
     return strongest_columns(coefs[:, np.argmax(sizes >= min(k, sizes.max()))], k)
 
 
+def l1_columns(X, y, k: int, low: float, high: float, **settings) -> np.ndarray:
+    """Columns (k,), ascending, of L1-penalised logistic regression by liblinear; 1 / C is between ``low`` and ``high``."""
+
+    def fit(strength):
+        return LogisticRegression(l1_ratio=1.0, C=1.0 / strength, solver="liblinear", **settings).fit(X, y).coef_[0]
+
+    return search_strength(fit, k, low, high)
+
+
 def _l1(X, y, k, task, random_state=None):
     """The lasso: LARS for regression; liblinear with a search for the penalty for classification."""
     X = StandardScaler().fit_transform(X)
     if task == "regression":
         return _from_path(lars_path(X, y - y.mean(), method="lasso", max_iter=8 * k)[2], k)
-    top = _null_gradient(X, y)
-
-    def fit(penalty):
-        C = 1.0 / (len(y) * penalty)
-        return LogisticRegression(l1_ratio=1.0, C=C, solver="liblinear", tol=1e-3, random_state=random_state).fit(X, y).coef_[0]
-
-    return search_strength(fit, k, 1e-3 * top, top)
+    top = len(y) * _null_gradient(X, y)
+    return l1_columns(X, y, k, 1e-3 * top, top, tol=1e-3, random_state=random_state)
 
 
 def _elastic_net(X, y, k, task, random_state=None):
@@ -186,14 +193,26 @@ def available() -> list[str]:
 
 def select(name: str, X, y, k: int, task: str, random_state=None) -> np.ndarray:
     """Columns (k,), ascending, that a competitor selects; its warnings about convergence are not shown."""
-    if name not in COMPETITORS:
-        raise ValueError(f"competitor {name!r} is unknown; expected one of {', '.join(COMPETITORS)}")
+    check_names("competitor", [name], COMPETITORS)
     if name not in available():
         raise ValueError(f"competitor {name!r} needs the package {_NEEDS[name]}; install annealed[bench]")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("ignore", RuntimeWarning)
         return np.asarray(COMPETITORS[name](X, y, k, task, random_state))
+
+
+def measured_fit(model, X, y, X_test, y_test) -> dict[str, float]:
+    """Fit a model in place: its error on the test rows, and processor seconds of the fit.
+
+    A model that stops at its limit of iterations is measured as it is, without a warning.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        start = time.process_time()
+        model.fit(X, y)
+        seconds = time.process_time() - start
+        return {"error": float(np.mean(model.predict(X_test) != y_test)), "seconds": seconds}
 
 
 def ridge_scores(X, y, task: str, X_new) -> np.ndarray:

@@ -26,9 +26,9 @@ from sklearn.preprocessing import StandardScaler
 
 from ...learners import FSAClassifier, MinimaxSparseClassifier
 from ..common.checkpoints import Checkpoint
+from ..common.config import check_names
 from . import competitors
 from .datasets import data_folder, load_set, random_split
-from .selectors import check_runs
 
 _TAUS = [0.0, 0.1, 0.5, 1.0, 2.0, 3.0, 5.0]
 _SETUPS = {  # rows, test rows, columns, relevant ones, numbers selected
@@ -132,10 +132,7 @@ def mslr_synthetic(
     tau >= 1 in "scales". All methods select the same numbers of columns and are retrained alike. The seconds are those of one
     number alone: for L1 of the search for its penalty.
     """
-    check_runs(runs)
-    for setup in setups:
-        if setup not in _SETUPS:
-            raise ValueError(f"setup {setup!r} is unknown; expected one of {', '.join(_SETUPS)}")
+    check_names("setup", setups, _SETUPS)
     cells = Checkpoint.of(checkpoint, {"table": "mslr-synthetic"})
     rows = []
     for setup in setups:
@@ -250,12 +247,10 @@ def mslr_real(
     As there: ``runs`` random divisions, 70% of the rows to train; the C of L1 gives a number of columns, and MSLR gets the same,
     r = number / 10; both are retrained by logistic regression with C = 5; Wilcoxon's test of the accuracies.
     """
-    check_runs(runs)
     cells = Checkpoint.of(checkpoint, {"table": "mslr-real"})
     rows = []
+    check_names("set", sets, STAND_INS)
     for name in sets:
-        if name not in STAND_INS:
-            raise ValueError(f"set {name!r} is unknown; expected one of {', '.join(STAND_INS)}")
         data = functools.cache(functools.partial(STAND_INS[name], data_dir))
         for C in _L1_STRENGTHS:
             found = [cells({"data": name, "C": C, "seed": s}, functools.partial(_compared, data, C, s)) for s in range(runs)]

@@ -42,6 +42,7 @@ from ...learners import (
 )
 from ...learners.solvers.newton import SupportProblem, refit
 from ..common.checkpoints import Checkpoint
+from ..common.config import check_names
 from . import competitors
 from .printed_values import printed
 from .simulated import Simulated, simulate
@@ -303,7 +304,7 @@ def selector_table(
         if not designs:
             lines = list(dict.fromkeys((d.N, d.k) for d in DESIGNS[table]))
             raise ValueError(f"sizes={sizes}: {name} has the lines (N, k) {lines}")
-    _check(runs, methods, list(_our_methods(designs[0])))
+    check_names("method", methods, [*_our_methods(designs[0]), *competitors.COMPETITORS, "L2"])
     cells = Checkpoint.of(checkpoint, {"table": name})
     rows: list[dict[str, Any]] = []
     warm: set[str] = set()
@@ -324,20 +325,6 @@ def selector_table(
         rows += [table_row(table, design, method, results) for method, results in found.items()]
     settings = {"runs": runs, "noisy": noisy, "sizes": [(d.N, d.k) for d in designs], "random_state": random_state}
     return {"name": name, "settings": settings, "rows": rows}
-
-
-def check_runs(runs: int) -> None:
-    """Raise a ValueError for fewer than one run."""
-    if runs < 1:
-        raise ValueError(f"runs={runs} is not valid; expected at least 1")
-
-
-def _check(runs: int, methods: Sequence[str] | None, known: Sequence[str]) -> None:
-    check_runs(runs)
-    known = [*known, *competitors.COMPETITORS, "L2"]
-    for name in methods or ():
-        if name not in known:
-            raise ValueError(f"method {name!r} is unknown; expected one of {', '.join(known)}")
 
 
 fsa_classification = functools.partial(selector_table, "fsa-classification")

@@ -12,7 +12,6 @@ import numpy as np
 from ...learners import ChainLoss, LinearChainCRF
 from ...models.sensors.features import SensorMinutes, minute_features
 from ..common.checkpoints import Checkpoint
-from .problems import chain_problem, with_parameters
 from .readers import IDLE
 from .selection import METHODS, select_sensors
 
@@ -198,16 +197,16 @@ def evaluate_selection(
 
 
 def _selection_fold(method: str, X, groups, y, days, test, sizes: range) -> list[dict[str, Any]]:
-    problem, classes = chain_problem(X[~test], y[~test], days[~test], ALPHA)
+    by_size = select_sensors(method, X[~test], y[~test], days[~test], groups, sizes, ALPHA)
     parts = []
-    for k, selection in sorted(select_sensors(method, problem, groups, sizes).items()):
-        columns = np.isin(groups, selection.units)
+    for k, selection in sorted(by_size.items()):
+        columns = np.isin(groups, selection.sensors)
         model = LinearChainCRF(ALPHA, tol=_TOLERANCE).fit(X[~test][:, columns], y[~test], sequence=days[~test])
         labels = model.predict(X[test][:, columns], sequence=days[test])
-        parts.append({"method": method, "k": k, "units": selection.units, "labels": labels.tolist()})
+        parts.append({"method": method, "k": k, "units": selection.sensors, "labels": labels.tolist()})
         if selection.shrunk is not None:
-            labels = with_parameters(selection.shrunk, classes).predict(X[test], sequence=days[test])
-            parts.append({"method": f"{method}, shrunk", "k": k, "units": selection.units, "labels": labels.tolist()})
+            labels = selection.shrunk.predict(X[test], sequence=days[test])
+            parts.append({"method": f"{method}, shrunk", "k": k, "units": selection.sensors, "labels": labels.tolist()})
     return parts
 
 

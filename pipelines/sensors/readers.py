@@ -16,7 +16,7 @@ import pandas as pd
 from ...models.sensors.features import SensorMinutes
 
 IDLE = "Idle"
-_MOST_MINUTES = 2_000_000  # nearly four years: more is a year that was mistyped
+_MAX_MINUTES = 2_000_000  # nearly four years: more is a year that was mistyped
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def make_home(name: str, events: pd.DataFrame, activities: pd.DataFrame | None) 
     begin = min(table.start.min() for table in tables).floor("min")
     end = max(table.end.max() for table in tables).floor("min")
     n = int((end.to_pydatetime() - begin.to_pydatetime()).total_seconds() // 60) + 1  # pandas holds no more than 292 years
-    if n > _MOST_MINUTES:
+    if n > _MAX_MINUTES:
         raise ValueError(f"{name}: times from {begin} on span {n} minutes; expected one record without a mistyped year")
     sensors = sorted(events.sensor.unique())
     places = events.drop_duplicates("sensor").set_index("sensor").place

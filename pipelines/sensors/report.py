@@ -11,7 +11,7 @@ import numpy as np
 from ...models.files import replacing
 from ...models.sensors.features import SensorMinutes
 from ..common.outputs import make_folder
-from ..console import print_table
+from ..console import markdown_table, print_table
 from .evaluate import Prediction
 
 REPORT_FILES = ("results.json", "table.md", "sensors.png", "day_*.png")
@@ -35,9 +35,9 @@ def print_results(title: str, rows: list[dict[str, Any]]) -> None:
 
 def markdown(rows: list[dict[str, Any]]) -> str:
     """The table, the errors per activity, and the sensors chosen at each size."""
-    text = _markdown(_HEADS, table_lines(rows))
+    text = markdown_table(_HEADS, table_lines(rows))
     names = sorted({name for row in rows for name in row["per_activity"]})
-    text += "\nErrors per activity, percent:\n\n" + _markdown(
+    text += "\nErrors per activity, percent:\n\n" + markdown_table(
         ["method", "sensors", *names],
         [
             [row["method"], row["sensors"] or "all", *(f"{100 * row['per_activity'].get(name, np.nan):.0f}" for name in names)]
@@ -54,13 +54,8 @@ def markdown(rows: list[dict[str, Any]]) -> str:
             ]
             for row in chosen
         ]
-        text += "\nSensors, and in how many folds they were selected:\n\n" + _markdown(["method", "sensors", "chosen"], lines)
+        text += "\nSensors, and in how many folds they were selected:\n\n" + markdown_table(["method", "sensors", "chosen"], lines)
     return text
-
-
-def _markdown(heads, lines) -> str:
-    rows = [list(heads), ["---"] * len(heads), *lines]
-    return "".join("| " + " | ".join(map(str, row)) + " |\n" for row in rows)
 
 
 def write_report(

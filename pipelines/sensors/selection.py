@@ -2,138 +2,122 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
+from ...learners import FSACRF, ForwardBackwardCRF, LinearChainCRF, Schedule
 from ...learners.sequences.lasso import lasso_path
-from ...learners.sequences.problem import ChainFit, ChainProblem
-from ...learners.sequences.units import UnitModel, exchange
-from ...learners.solvers.greedy import Step, greedy_search
+from ...learners.sequences.problem import ChainProblem
+from ...learners.solvers.greedy import Step
+from ..common.config import check_names
 
-# Name -> what it is; "+swap" adds exchanges at each size.
-METHODS = {
-    "FoBa": "forward-backward by the gradient (FoBa-gdt-CRF)",
-    "forward": "forward by the gradient (Forward-gdt-CRF)",
-    "FoBa+swap": "FoBa, then exchanges",
-    "annealed": "annealing, the smallest coefficients are dropped",
-    "annealed-objective": "annealing, what raises the objective least is dropped",
-    "annealed+swap": "annealed-objective, then exchanges: the default of FSACRF",
-    "group lasso": "penalty on the norm of each sensor's coefficients",
-    "L1": "penalty on single coefficients (L1-CRF)",
+# One sensor is dropped at a time; few steps fit all sensors, and those after each cut converge.
+_ANNEALED = partial(FSACRF, schedule=Schedule("linear", mu=1.0), steps_per_cut=100)
+# Name -> estimator; "+swap" adds exchanges at each size.
+_ESTIMATORS: dict[str, Callable[..., FSACRF | ForwardBackwardCRF]] = {
+    "FoBa": ForwardBackwardCRF,
+    "forward": partial(ForwardBackwardCRF, backward=False),
+    "FoBa+swap": partial(ForwardBackwardCRF, polish="swap"),
+    "annealed": partial(_ANNEALED, criterion="norm", polish=None),
+    "annealed-objective": partial(_ANNEALED, polish=None),
+    "annealed+swap": _ANNEALED,
 }
-_STEPS_PER_CUT = 100  # of the fit of all sensors; those after each cut converge
+_PENALTIES = ("group lasso", "L1")  # on the norm of each sensor's coefficients, and on single coefficients (L1-CRF)
+METHODS = (*_ESTIMATORS, *_PENALTIES)
 
 
 @dataclass(frozen=True)
-class Selection:
+class SensorSelection:
     """Sensors of one size.
 
     Attributes
     ----------
-    units : list of int
+    sensors : list of int
         Ascending.
-    shrunk : ChainFit or None
+    shrunk : LinearChainCRF or None
         The penalised fit of all columns; only of the methods that have a penalty.
-    objective : float
-        Of the refitted model on these units, where the search has it; else NaN.
     """
 
-    units: list[int]
-    shrunk: ChainFit | None = None
-    objective: float = float("nan")
+    sensors: list[int]
+    shrunk: LinearChainCRF | None = None
 
 
-def check_methods(methods: Iterable[str]) -> None:
-    """Complain unless all are in ``METHODS``; called before long work.
-
-    Raises
-    ------
-    ValueError
-        Names the first that is not.
-    """
-    for method in methods:
-        if method not in METHODS:
-            raise ValueError(f"method {method!r} is unknown; expected one of {', '.join(METHODS)}")
-
-
-def select_sensors(method: str, problem: ChainProblem, groups: np.ndarray, sizes: range) -> dict[int, Selection]:
-    """Run a method once and return its selections of the given sizes.
+def select_sensors(
+    method: str, X: np.ndarray, y: np.ndarray, days: np.ndarray, groups: np.ndarray, sizes: range, alpha: float = 1.0
+) -> dict[int, SensorSelection]:
+    """Select sensors of the given sizes; a method with exchanges is run for each size, the others once.
 
     Parameters
     ----------
     method : str
-        A key of ``METHODS``.
-    problem : ChainProblem
-        Of all columns.
-    groups : ndarray of shape (n_features,), int
-        Sensor of each column.
+        One of ``METHODS``.
+    X : ndarray of shape (n_minutes, n_columns)
+    y : ndarray of shape (n_minutes,), str
+        Activities.
+    days : ndarray of shape (n_minutes,), str
+        Minutes of one day lie one under the other.
+    groups : ndarray of shape (n_columns,), int
+        Sensor of each column, ascending.
     sizes : range
         Sizes wanted; a penalty may miss some.
+    alpha : float, default 1.0
+        L2 penalty of the fits.
 
     Returns
     -------
-    dict of int to Selection
+    dict of int to SensorSelection
 
     Raises
     ------
     ValueError
         For an unknown method.
     """
-    check_methods([method])
-    name, _, swap = method.partition("+")
-    if name in ("group lasso", "L1"):
-        found: dict[int, Selection] = {}
-        for step in lasso_path(problem, groups, grouped=name == "group lasso", most_units=max(sizes)):
-            if len(step.units) in sizes:
-                found[len(step.units)] = Selection(step.units, step.fit)
-        return found
-    if name.startswith("annealed"):
-        by_size = _annealed(problem, groups, "objective" if swap or name == "annealed-objective" else "norm", sizes)
+    check_names("method", [method], METHODS)
+    if method in _PENALTIES:
+        return _penalised(X, y, days, groups, sizes, alpha, grouped=method == "group lasso")
+    estimator = partial(_ESTIMATORS[method], feature_groups=groups, alpha=alpha)
+    if method.endswith("+swap"):
+        return {k: SensorSelection(estimator(k).fit(X, y, sequence=days).selected_groups_.tolist()) for k in sizes}
+    n_sensors = int(groups.max()) + 1
+    if method.startswith("annealed"):
+        steps = 2 * max(1, n_sensors - min(sizes))  # the schedule ends at half of them
+        path, start = estimator(min(sizes), n_steps=steps).fit(X, y, sequence=days).path_, range(n_sensors)
     else:
-        _, path = greedy_search(UnitModel(problem, groups), max(sizes), backward=name == "FoBa")
-        by_size = visited(path)
-    return {size: _finished(problem, groups, units, bool(swap)) for size, units in by_size.items() if size in sizes}
+        path, start = estimator(max(sizes)).fit(X, y, sequence=days).path_, range(0)
+    return {k: SensorSelection(sensors) for k, sensors in visited(path, start).items() if k in sizes}
 
 
-def visited(path: list[Step]) -> dict[int, list[int]]:
-    """Units at the last visit to each size, from a path that starts empty.
+def visited(path: list[Step], start: Iterable[int] = ()) -> dict[int, list[int]]:
+    """Units at the last visit to each size, from a path and the units that it starts with.
 
     Examples
     --------
     >>> visited([Step("enter", 4, 9.0, 1), Step("enter", 2, 5.0, 2), Step("leave", 4, 6.0, 1), Step("enter", 3, 4.0, 2)])
-    {1: [2], 2: [2, 3]}
+    {0: [], 1: [2], 2: [2, 3]}
     """
-    units: set[int] = set()
-    found = {}
+    units = set(start)
+    by_size = {len(units): sorted(units)}
     for step in path:
         if step.action == "enter":
             units.add(step.feature)
         else:
             units.remove(step.feature)
-        found[step.size] = sorted(units)
-    return dict(sorted(found.items()))
+        by_size[step.size] = sorted(units)
+    return dict(sorted(by_size.items()))
 
 
-def _annealed(problem: ChainProblem, groups: np.ndarray, criterion: str, sizes: range) -> dict[int, list[int]]:
-    """One unit is dropped at a time, from all to the least size."""
-    n_units = int(groups.max()) + 1
-    model = UnitModel(problem, groups, list(range(n_units)), problem.start())
-    model.keep(model.units, max_iter=_STEPS_PER_CUT)
-    found = {}
-    while len(model.units) >= min(sizes):
-        found[len(model.units)] = sorted(model.units)
-        if len(model.units) == 1:
-            break
-        weak = model.costs() if criterion == "objective" else model.sizes()
-        model.remove(model.units[int(weak.argmin())])
-    return found
-
-
-def _finished(problem: ChainProblem, groups: np.ndarray, units: list[int], swap: bool) -> Selection:
-    if not swap:
-        return Selection(units)
-    model = UnitModel(problem, groups, units)
-    exchange(model)
-    return Selection(sorted(model.units), objective=model.value)
+def _penalised(X, y, days, groups, sizes: range, alpha: float, grouped: bool) -> dict[int, SensorSelection]:
+    classes, codes = np.unique(y, return_inverse=True)
+    begins = np.flatnonzero(np.r_[True, days[1:] != days[:-1]])
+    problem = ChainProblem(X, codes, len(classes), np.r_[begins, len(y)], np.ones(len(begins)), alpha)
+    by_size = {}
+    for step in lasso_path(problem, groups, grouped=grouped, most_units=max(sizes)):
+        if len(step.units) in sizes:
+            model = LinearChainCRF()
+            model.classes_, model.n_features_in_ = classes, X.shape[1]
+            model.coef_, model.transitions_, model.intercept_ = step.fit.coef.T, step.fit.transitions, step.fit.intercept
+            by_size[len(step.units)] = SensorSelection(step.units, model)
+    return by_size

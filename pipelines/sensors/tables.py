@@ -11,11 +11,11 @@ import numpy as np
 
 from ...learners import LinearChainCRF
 from ..common.checkpoints import Checkpoint
+from ..common.config import check_names
 from ..common.data_folder import data_folder
 from .evaluate import evaluate_baselines, evaluate_selection, table_rows
-from .problems import chain_problem, with_parameters
 from .readers import read_home
-from .selection import METHODS, check_methods, select_sensors
+from .selection import METHODS, select_sensors
 from .simulation import simulate_home
 from .train import SELECTION_KINDS
 
@@ -45,7 +45,7 @@ def sensors_simulated(
         ``name``, ``settings`` and ``rows``: the mean over the homes, and how each method's objective compares with that of the
         forward steps and of FoBa.
     """
-    check_methods(methods or ())
+    check_names("method", methods, METHODS)
     cells = Checkpoint.of(checkpoint, {"table": "sensors-simulated"})
     chosen = ["all sensors", "true sensors", *(methods or METHODS)]
     found: dict[str, list[dict[str, Any]]] = {
@@ -98,7 +98,7 @@ def sensors(
     dict
         ``name``, ``settings`` and ``rows``: one for each method and number of sensors.
     """
-    check_methods(methods or ())
+    check_names("method", methods, METHODS)
     minutes = read_home(data_folder(data_dir) / "sensors_adl", home).minutes
     cells = Checkpoint.of(checkpoint, {"table": "sensors"})
     found = evaluate_baselines(minutes, SELECTION_KINDS, runs, cells)
@@ -119,15 +119,13 @@ def _simulated_cell(method: str, seed: int) -> dict[str, Any]:
     elif method == "true sensors":
         units = home.true.tolist()
     else:
-        problem, classes = chain_problem(train.on, train.activities, train.days)
-        by_size = select_sensors(method, problem, np.arange(n_sensors), range(N_TRUE, N_TRUE + 1))
-        if not by_size:  # the path of a penalty misses sizes: the greatest below
-            by_size = select_sensors(method, problem, np.arange(n_sensors), range(1, N_TRUE + 1))
+        select = partial(select_sensors, method, train.on, train.activities, train.days, np.arange(n_sensors))
+        # The path of a penalty misses sizes: then the greatest below.
+        by_size = select(range(N_TRUE, N_TRUE + 1)) or select(range(1, N_TRUE + 1))
         selection = by_size[max(by_size)]
-        units = selection.units
+        units = selection.sensors
         if selection.shrunk is not None:
-            shrunk = with_parameters(selection.shrunk, classes)
-            shrunk_error = 1.0 - shrunk.score(test.on, test.activities, sequence=test.days)
+            shrunk_error = 1.0 - selection.shrunk.score(test.on, test.activities, sequence=test.days)
     seconds = time.process_time() - start
     model = LinearChainCRF().fit(train.on[:, units], train.activities, sequence=train.days)
     return {

@@ -6,13 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from ...learners import FSACRF, ForwardBackwardCRF, LinearChainCRF
+from ...learners import LinearChainCRF
 from ...models.sensors.activity_model import ActivityModel
 from ...models.sensors.features import minute_features
+from ..common.config import check_names
 from .evaluate import ALPHA
 from .readers import Home
+from .selection import select_sensors
 
-METHODS = ("annealed", "foba", "forward")
+METHODS = {"annealed": "annealed+swap", "foba": "FoBa", "forward": "forward"}  # and their names in the tables
 FULL_KINDS = ("on", "start", "last")
 SELECTION_KINDS = ("on", "start", "history")
 
@@ -41,8 +43,7 @@ def train_model(home: Home, n_sensors: int | None, kinds: tuple[str, ...] | None
         For an unknown method, a number of sensors that the home does not have, or features that tell of other sensors.
     """
     minutes = home.minutes
-    if method not in METHODS:
-        raise ValueError(f"method {method!r} is unknown; expected one of {', '.join(METHODS)}")
+    check_names("method", [method], METHODS)
     if n_sensors is not None and not 1 <= n_sensors <= len(minutes.sensors):
         raise ValueError(f"{n_sensors} sensors: expected 1 to the {len(minutes.sensors)} of {home.name}")
     kinds = kinds or (FULL_KINDS if n_sensors is None else SELECTION_KINDS)
@@ -69,10 +70,7 @@ def _selected(home: Home, n_sensors: int, kinds: tuple[str, ...], method: str) -
         raise ValueError("features last: depend on all sensors, so that a part would see the others; expected history instead")
     minutes = home.minutes
     X, groups = minute_features(minutes, kinds)
-    names = np.array(minutes.sensors)[groups]
-    selector: FSACRF | ForwardBackwardCRF
-    if method == "annealed":
-        selector = FSACRF(n_sensors, names, alpha=ALPHA)
-    else:
-        selector = ForwardBackwardCRF(n_sensors, names, backward=method == "foba", alpha=ALPHA)
-    return selector.fit(X, minutes.activities, sequence=minutes.days).selected_groups_.tolist()
+    assert minutes.activities is not None
+    sizes = range(n_sensors, n_sensors + 1)
+    selection = select_sensors(METHODS[method], X, minutes.activities, minutes.days, groups, sizes, ALPHA)[n_sensors]
+    return [minutes.sensors[i] for i in selection.sensors]

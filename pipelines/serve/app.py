@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,25 +20,24 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Receive, Scope, Send
 
 from ... import __version__
-from .answers.limits import LIMITS, Limit, Refused
-from .guard import Guard
-from .jobs import Pool, Tell
-from .uploads import UploadReader
-from .worker import TABS
+from .answers.limits import LIMITS, RequestError
+from .guard import OriginMiddleware
+from .jobs import TABS, ProgressCallback, WorkerPool
+from .uploads import Upload, check_head, discard, read_upload
 
 STATIC = Path(__file__).parent / "static"
 _LINES = "application/x-ndjson"
 _WATCH_SECONDS = 0.2
-Work = Callable[[Tell], Awaitable[bytes]]
 _SAMPLES = {"astronaut.png": "image/png", "cat.png": "image/png", "moving.avi": "video/x-msvideo", "breast_cancer.csv": "text/csv"}
+Work = Callable[[ProgressCallback], Awaitable[bytes]]
 
 
-def make_app(pool: Pool, host: str = "127.0.0.1") -> Starlette:
+def make_app(pool: WorkerPool, host: str = "127.0.0.1") -> Starlette:
     """Return the application.
 
     Parameters
     ----------
-    pool : Pool
+    pool : WorkerPool
         Started and stopped with the application.
     host : str, default "127.0.0.1"
         Name that the server listens on.
@@ -49,23 +49,23 @@ def make_app(pool: Pool, host: str = "127.0.0.1") -> Starlette:
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        await pool.start()
         try:
+            pool.start()
             yield
         finally:
-            await pool.stop()
+            pool.stop()
 
     async def answer(request: Request) -> Response:
-        return await _respond(request, lambda tell: _answer(pool, request, request.path_params["kind"], tell))
+        return await _respond(request, partial(_answer, pool, request, request.path_params["kind"]))
 
     async def features(request: Request) -> Response:
-        return await _respond(request, lambda tell: _run(pool, request, "features", "features", tell))
+        return await _respond(request, partial(_run, pool, request, "features", Upload("features")))
 
     async def sample(request: Request) -> Response:
         name = request.path_params["name"]
         if name not in _SAMPLES:
-            return _refusal(Refused(404, f"{name[:100]!r}: expected one of {', '.join(_SAMPLES)}"))
-        return await _respond(request, lambda tell: _run(pool, request, "sample", name, tell), _SAMPLES[name])
+            return _error(RequestError(404, f"{name[:100]!r}: expected one of {', '.join(_SAMPLES)}"))
+        return await _respond(request, partial(_run, pool, request, "sample", Upload(name)), _SAMPLES[name])
 
     async def status(request: Request) -> Response:
         limits = {name: vars(LIMITS[name]) for name in TABS}
@@ -78,35 +78,34 @@ def make_app(pool: Pool, host: str = "127.0.0.1") -> Starlette:
         Route("/samples/{name}", sample),
         Mount("/", StaticFiles(directory=STATIC, html=True)),
     ]
-    guard = Middleware(Guard, host=host)
-    return Starlette(routes=routes, lifespan=lifespan, middleware=[guard], exception_handlers={HTTPException: _http_error})
+    middleware = [Middleware(OriginMiddleware, host=host)]
+    return Starlette(routes=routes, lifespan=lifespan, middleware=middleware, exception_handlers={HTTPException: _http_error})
 
 
 async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return _refusal(Refused(error.status_code, error.detail.lower()))
+    return _error(RequestError(error.status_code, error.detail.lower()))
 
 
-async def _answer(pool: Pool, request: Request, kind: str, tell: Tell) -> bytes:
-    reader = UploadReader(request, LIMITS.get(kind, Limit(0, 0)))
+async def _answer(pool: WorkerPool, request: Request, kind: str, report: ProgressCallback) -> bytes:
     try:
         if kind not in TABS:
-            raise Refused(404, f"{kind[:100]!r}: expected one of {', '.join(TABS)}")
-        reader.check_head()
-        async with pool.turn():
-            upload = await reader.read()
-            return await _while_there(request, pool.run(kind, upload.name, upload.data, upload.fields, tell))
-    except Refused:
-        await reader.discard()
+            raise RequestError(404, f"{kind[:100]!r}: expected one of {', '.join(TABS)}")
+        check_head(request, LIMITS[kind])
+        return await _run(pool, request, kind, None, report)
+    except RequestError:
+        await discard(request)
         raise
 
 
-async def _run(pool: Pool, request: Request, kind: str, name: str, tell: Tell) -> bytes:
-    async with pool.turn():
-        return await _while_there(request, pool.run(kind, name, b"", {}, tell))
+async def _run(pool: WorkerPool, request: Request, kind: str, upload: Upload | None, report: ProgressCallback) -> bytes:
+    """Let a worker answer; without an upload, that of the request is read when its turn has come."""
+    async with pool.turn() as worker:
+        upload = upload or await read_upload(request, LIMITS[kind])
+        return await _while_connected(request, worker.run(kind, upload, report))
 
 
-async def _while_there(request: Request, work: Coroutine[Any, Any, bytes]) -> bytes:
+async def _while_connected(request: Request, work: Coroutine[Any, Any, bytes]) -> bytes:
     """Await the work, and cancel it when the client goes away; the request has been read to its end."""
     task = asyncio.ensure_future(work)
     try:
@@ -125,14 +124,17 @@ async def _respond(request: Request, work: Work, media_type: str = "application/
         return _Lines(work)
     try:
         return Response(await work(lambda message: None), media_type=media_type)
-    except Refused as refused:
-        return _refusal(refused)
+    except RequestError as error:
+        return _error(error)
     except ClientDisconnect:
         return Response(status_code=499)
 
 
 class _Lines(Response):
-    """Progress and the answer, a JSON object per line; the status is 200, and an error is the last line."""
+    """Progress and the answer, a JSON object per line; the status is 200, and an error is the last line.
+
+    Starlette's StreamingResponse would listen for the end of the connection while the work still reads the request.
+    """
 
     def __init__(self, work: Work):
         super().__init__(media_type=_LINES)
@@ -149,8 +151,8 @@ class _Lines(Response):
             while (message := await messages.get()) is not None:
                 await send({"type": "http.response.body", "body": json.dumps(message).encode() + b"\n", "more_body": True})
             last = await task
-        except Refused as refused:
-            last = json.dumps({"error": refused.message, "status": refused.status}).encode()
+        except RequestError as error:
+            last = json.dumps({"error": error.message, "status": error.status}).encode()
         except ClientDisconnect:
             return
         finally:
@@ -158,6 +160,6 @@ class _Lines(Response):
         await send({"type": "http.response.body", "body": last + b"\n"})
 
 
-def _refusal(refused: Refused) -> Response:
-    headers = {"Retry-After": "60"} if refused.status == 503 else {}
-    return JSONResponse({"error": refused.message}, refused.status, headers)
+def _error(error: RequestError) -> Response:
+    headers = {"Retry-After": "60"} if error.status == 503 else {}
+    return JSONResponse({"error": error.message}, error.status, headers)

@@ -24,7 +24,7 @@ _HEADERS = {
 }
 
 
-class Guard:
+class OriginMiddleware:
     """Refuses requests whose Host is a foreign name (DNS rebinding) or whose Origin is another site (CSRF); adds headers.
 
     Parameters

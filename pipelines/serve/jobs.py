@@ -1,81 +1,108 @@
-"""The worker processes as the server sees them: turns, time limits, cancellation."""
+"""The worker processes of the local page: turns, limits of time and memory, cancellation."""
 
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
 import multiprocessing
+import os
+import resource
 import shutil
+import signal
 import tempfile
-import time
+import threading
+import warnings
 from collections.abc import AsyncIterator, Callable
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import asynccontextmanager, suppress
+from importlib import import_module
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from .answers.limits import LIMITS, MEMORY, MOST_WAITING, PREPARE_SECONDS, READ_AHEAD, WAIT_SECONDS, Refused
-from .worker import main
+from ...models.messages import short
+from ..console import plain
+from .answers.fields import Fields
+from .answers.limits import LIMITS, MAX_WAITING, MEMORY, PREPARE_SECONDS, WAIT_SECONDS, RequestError
+from .answers.samples import sample
+from .uploads import Upload
 
-Tell = Callable[[dict[str, Any]], object]
-_PRELOAD = ["annealed.pipelines.serve.preload"]
+TABS = ("faces", "motion", "pets", "select")
+ProgressCallback = Callable[[dict[str, Any]], object]
+_CONTEXT = multiprocessing.get_context("forkserver")
+_CONTEXT.set_forkserver_preload([f"{__package__}.answers.{tab}" for tab in TABS])
 
 
 class Worker:
-    """One process, its pipe, and its folder."""
+    """A pool of one process, which can be ended without the others, with a folder and a pipe for its progress.
 
-    def __init__(self, context: Any, threads: ThreadPoolExecutor, memory: int):
-        self._threads = threads
-        self._home = Path(tempfile.mkdtemp(prefix="annealed-", dir=_memory_folder()))
-        self._pipe, theirs = context.Pipe()
-        self.process = context.Process(target=main, args=(theirs, str(self._home), memory), daemon=True)
-        self.process.start()
+    Parameters
+    ----------
+    memory : int
+        Bytes that the process may have for its data.
+    """
+
+    def __init__(self, memory: int):
+        # In memory, where a folder lies there.
+        shared = "/dev/shm" if os.path.isdir("/dev/shm") and shutil.disk_usage("/dev/shm").free > 256 * 2**20 else None
+        self._folder = Path(tempfile.mkdtemp(prefix="annealed-", dir=shared))
+        self._progress, theirs = _CONTEXT.Pipe(duplex=False)
+        self._executor = ProcessPoolExecutor(1, _CONTEXT, _start, (theirs, str(self._folder), memory))
+        self.pid = self._executor.submit(os.getpid).result()
         theirs.close()
+        self._executor.submit(_prepare, "faces")  # of the first tab, before anybody waits for it
+        self.usable = True
 
     def stop(self) -> None:
-        """End the process at once, whatever it does; nothing of it remains.
+        """End the process at once, whatever it does; nothing of it remains."""
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+        self._executor.shutdown(cancel_futures=True)
+        self._progress.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
 
-        The pipe closes with its last user: a thread may still read it, and a new pipe that took its number would lose messages.
-        """
-        self.process.kill()
-        self.process.join()
-        shutil.rmtree(self._home, ignore_errors=True)
-
-    async def work(self, request: dict[str, Any], data: bytes, tell: Tell) -> bytes:
-        """Send a request and wait for its answer.
+    async def run(self, kind: str, upload: Upload, report: ProgressCallback) -> bytes:
+        """Answer a request; the worker is ``usable`` afterwards unless the request was given up, or cost too much.
 
         Raises
         ------
-        Refused
-            If the request is bad, or takes too long.
-        EOFError
-            If the process has ended.
+        RequestError
+            If the request is bad, or costs more than is allowed.
         """
-        seconds = LIMITS[request["kind"]].seconds
-        deadline = time.monotonic() + PREPARE_SECONDS
-        await self._in_thread(self._pipe.send_bytes, json.dumps(request).encode())
-        await self._in_thread(self._pipe.send_bytes, data)
-        while True:
-            try:
-                raw = await asyncio.wait_for(self._in_thread(self._pipe.recv_bytes), deadline - time.monotonic())
-            except TimeoutError:
-                raise Refused(504, f"{request['name']}: takes longer than {seconds:.0f} seconds, and was stopped") from None
-            message = json.loads(raw)
-            state = message.pop("state")
-            if state == "ready":
-                deadline = time.monotonic() + seconds
-            elif state == "progress":
-                tell(message)
-            elif state == "failed":
-                raise Refused(message["status"], message["message"])
-            else:
-                return await self._in_thread(self._pipe.recv_bytes)
+        loop, seconds = asyncio.get_running_loop(), LIMITS[kind].seconds
 
-    async def _in_thread(self, function: Callable, *args: Any) -> Any:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, function, *args)
+        def forward() -> None:
+            with suppress(EOFError):  # the process has ended; its executor says so
+                while self._progress.poll():
+                    report(json.loads(self._progress.recv_bytes()))
+
+        self.usable = False
+        loop.add_reader(self._progress.fileno(), forward)
+        try:
+            await self._submit(PREPARE_SECONDS, _prepare, kind)
+            (self._folder / upload.name).write_bytes(upload.data)
+            answer = await self._submit(seconds, _answer, kind, upload.name, upload.fields)
+            forward()
+        except TimeoutError:
+            raise RequestError(504, f"{upload.name}: takes longer than {seconds:.0f} seconds, and was stopped") from None
+        except (BrokenProcessPool, OSError):
+            raise RequestError(413, f"{upload.name}: ended the process that read it; too large for this page, or damaged") from None
+        except RequestError as error:
+            self.usable = error.status == 400
+            raise
+        finally:
+            loop.remove_reader(self._progress.fileno())
+        self.usable = True
+        return answer
+
+    async def _submit(self, seconds: float, function: Callable, *args: Any) -> Any:
+        async with asyncio.timeout(seconds):
+            return await asyncio.wrap_future(self._executor.submit(function, *args))
 
 
-class Pool:
+class WorkerPool:
     """Worker processes that take turns.
 
     Parameters
@@ -89,94 +116,121 @@ class Pool:
     def __init__(self, n_workers: int, memory: int = MEMORY):
         self.n_workers, self.memory = n_workers, memory
         self.waiting = self.running = 0
-        self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(_PRELOAD)
-        # A thread per worker waits for its pipe; those of workers that were stopped end with it.
-        self._threads = ThreadPoolExecutor(2 * n_workers + 2, thread_name_prefix="annealed-serve")
-        self._workers: set[Worker] = set()
+        self.workers: set[Worker] = set()
         self._idle: asyncio.LifoQueue[Worker] = asyncio.LifoQueue()
-        self._turns = asyncio.Semaphore(n_workers + READ_AHEAD)
-        self._replacing: set[asyncio.Task] = set()
         self._closed = False
 
-    async def start(self) -> None:
+    def start(self) -> None:
         """Start the processes."""
         for _ in range(self.n_workers):
-            await self._add()
+            self._add(Worker(self.memory))
 
-    async def stop(self) -> None:
+    def stop(self) -> None:
         """End the processes; nothing remains."""
         self._closed = True
-        await asyncio.gather(*self._replacing, return_exceptions=True)
-        for worker in self._workers:
-            worker.stop()
-        self._workers.clear()
-        self._threads.shutdown(wait=False)
+        while self.workers:
+            self.workers.pop().stop()
 
     @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
-        """Wait for a turn; the file of a request is read inside, so that no more than a few are held in memory.
+    async def turn(self) -> AsyncIterator[Worker]:
+        """Wait for a worker; the file of a request is read inside, so that no more than a few are held in memory.
 
         Raises
         ------
-        Refused
+        RequestError
             With status 503, if too many are waiting, or this one for too long.
         """
-        if self.waiting >= MOST_WAITING:
-            raise Refused(503, f"busy: {self.waiting} requests are waiting; try again in a minute")
+        if self.waiting >= MAX_WAITING:
+            raise RequestError(503, f"busy: {self.waiting} requests are waiting; try again in a minute")
         self.waiting += 1
         try:
-            await asyncio.wait_for(self._turns.acquire(), WAIT_SECONDS)
+            async with asyncio.timeout(WAIT_SECONDS):
+                worker = await self._idle.get()
         except TimeoutError:
-            raise Refused(503, f"busy: no turn within {WAIT_SECONDS:.0f} seconds; try again in a minute") from None
+            raise RequestError(503, f"busy: no turn within {WAIT_SECONDS:.0f} seconds; try again in a minute") from None
         finally:
             self.waiting -= 1
         self.running += 1
         try:
-            yield
+            yield worker
         finally:
             self.running -= 1
-            self._turns.release()
-
-    async def run(self, kind: str, name: str, data: bytes, fields: dict[str, list[str]], tell: Tell) -> bytes:
-        """Let a worker answer; if this is cancelled, the worker is ended and another takes its place.
-
-        Raises
-        ------
-        Refused
-            If the request is bad, or costs more than is allowed.
-        """
-        worker = await self._idle.get()
-        good = False
-        try:
-            content = await worker.work({"kind": kind, "name": name, "fields": fields}, data, tell)
-            good = True
-            return content
-        except Refused as refused:
-            good = refused.status == 400
-            raise
-        except (EOFError, OSError):
-            raise Refused(413, f"{name}: ended the process that read it; too large for this page, or damaged") from None
-        finally:
-            if good:
-                self._idle.put_nowait(worker)
-            else:
+            if worker in self.workers and not worker.usable:
+                self.workers.remove(worker)
                 worker.stop()
-                self._workers.discard(worker)
-                task = asyncio.get_running_loop().create_task(self._add())
-                self._replacing.add(task)
-                task.add_done_callback(self._replacing.discard)
+                worker = Worker(self.memory)
+            if not self._closed:
+                self._add(worker)
 
-    async def _add(self) -> None:
-        if self._closed:
-            return
-        make = asyncio.get_running_loop().run_in_executor(self._threads, Worker, self._context, self._threads, self.memory)
-        worker = await make
-        self._workers.add(worker)
+    def _add(self, worker: Worker) -> None:
+        self.workers.add(worker)
         self._idle.put_nowait(worker)
 
 
-def _memory_folder() -> str | None:
-    """A folder that lies in memory, where there is one; else that for temporary files."""
-    shared = Path("/dev/shm")
-    return str(shared) if shared.is_dir() and shutil.disk_usage(shared).free > 256 * 2**20 else None
+# What follows runs in the worker processes.
+
+_progress: Connection  # to the server
+
+
+def _start(progress: Connection, folder: str, memory: int) -> None:
+    """Set the limits of this process; it ends with the server."""
+    global _progress
+    _progress = progress
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server ends its workers
+    threading.Thread(target=_end_with_server, daemon=True).start()
+    os.chdir(folder)
+    os.environ["OMP_NUM_THREADS"] = "1"
+    resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _end_with_server() -> None:
+    server = multiprocessing.parent_process()
+    assert server is not None
+    server.join()
+    os._exit(1)
+
+
+def _prepare(kind: str) -> None:
+    """Load what a tab needs, one process at a time: what the first compiles is on disk for the others."""
+    if kind in TABS:
+        folder = os.open(Path(__file__).parent, os.O_RDONLY)
+        try:
+            with suppress(OSError):  # a file system without locks: then several compile
+                fcntl.flock(folder, fcntl.LOCK_EX)
+            import_module(f".answers.{kind}", __package__).prepare()
+        finally:
+            os.close(folder)
+
+
+def _answer(kind: str, name: str, fields: dict[str, list[str]]) -> bytes:
+    """Return the content of an answer; every error is a RequestError of one line."""
+    path = Path(name)
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = _report_warning
+            if kind == "sample":
+                return sample(name)
+            if kind == "features":
+                record = import_module(".answers.faces", __package__).features()
+            else:
+                tab = import_module(f".answers.{kind}", __package__)
+                record = tab.answer(path, Fields(fields, tab.FIELDS), _report)
+            return json.dumps(plain(record), allow_nan=False).encode()
+    except (ValueError, OSError, ModuleNotFoundError) as error:
+        raise RequestError(400, short(error)) from None
+    except Exception as error:  # of a library; after a lack of memory the process is of no more use
+        full = isinstance(error, MemoryError) or "memory" in str(error).lower()
+        reason = "needs more memory than this page allows" if full else f"{type(error).__name__}: {error}"
+        raise RequestError(413 if full else 500, short(f"{path}: {reason}")) from None
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def _report(step: str, done: int | None = None, of: int | None = None) -> None:
+    _progress.send_bytes(json.dumps({"step": step, "done": done, "of": of}).encode())
+
+
+def _report_warning(message: Any, category: type, filename: str, lineno: int, file: Any = None, line: Any = None) -> None:
+    if issubclass(category, UserWarning) and "annealed" in filename:
+        _progress.send_bytes(json.dumps({"note": short(message)}).encode())

@@ -8,11 +8,6 @@ import webbrowser
 from collections.abc import Callable
 from contextlib import suppress
 
-from .answers.limits import MEMORY
-
-_BACKLOG = 256
-_MOST_CONNECTIONS = 512
-
 
 def listening(host: str, port: int) -> socket.socket:
     """Return a socket that listens.
@@ -23,13 +18,9 @@ def listening(host: str, port: int) -> socket.socket:
         If the port is taken, or the host is none of this computer.
     """
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        server = socket.socket(family, kind, protocol)
-        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        server.bind(address)
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except (OSError, OverflowError) as error:
         raise ValueError(f"{host}, port {port}: cannot listen there ({error}); expected a free port, or 0 for any") from None
-    return server
 
 
 def serve(host: str, port: int, workers: int, open_page: bool, say: Callable[[str], object]) -> None:
@@ -62,7 +53,7 @@ def serve(host: str, port: int, workers: int, open_page: bool, say: Callable[[st
     import uvicorn
 
     from .app import make_app
-    from .jobs import Pool
+    from .jobs import WorkerPool
 
     server_socket = listening(host, port)
     bound = server_socket.getsockname()[1]
@@ -76,12 +67,11 @@ def serve(host: str, port: int, workers: int, open_page: bool, say: Callable[[st
                 if open_page:
                     webbrowser.open(url)
 
-    app = make_app(Pool(workers, MEMORY), host)
+    app = make_app(WorkerPool(workers), host)
     config = uvicorn.Config(
         app,
         log_level="error",
-        backlog=_BACKLOG,
-        limit_concurrency=_MOST_CONNECTIONS,
+        limit_concurrency=512,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=2,
         server_header=False,

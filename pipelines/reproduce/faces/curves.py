@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from functools import cached_property, partial
@@ -27,6 +27,7 @@ from ....models.keypoints.guided_search import Mode
 from ....models.keypoints.window_models import KeypointModel
 from ....vision.windows.feature_pool import FeaturePool
 from ...common.checkpoints import Checkpoint
+from ...common.config import check_names
 from ...common.data_folder import data_folder
 from ...common.image_folders import list_images
 from ...faces.average_precision import Curve
@@ -106,12 +107,6 @@ def _kept(curve: Curve) -> dict[str, Any]:
     return {"ap": curve.average_precision, "recall": recall, "precision": precision, "at_90": curve.at_precision(0.9)[0]}
 
 
-def _check(what: str, names: Sequence[str], known: Collection[str]) -> None:
-    for name in names:
-        if name not in known:
-            raise ValueError(f"{what} {name!r} is unknown; expected one of {', '.join(known)}")
-
-
 def curves_of(
     data_dir=None,
     *,
@@ -124,8 +119,8 @@ def curves_of(
     checkpoint: str | Path | Checkpoint | None = None,
 ) -> list[dict[str, Any]]:
     """Cells of :func:`faces_curves` with their precision-recall curves: ``curves`` by tolerance."""
-    _check("method", methods or (), LEARNERS)
-    _check("set", sets, KEYPOINTS)
+    check_names("method", methods, LEARNERS)
+    check_names("set", sets, KEYPOINTS)
     data = data_folder(data_dir) / "faces"
     cells = Checkpoint.of(checkpoint, {"table": "faces-curves"})
     found: list[dict[str, Any]] = []
@@ -211,7 +206,7 @@ def modes_of(
 ) -> list[dict[str, Any]]:
     """Cells of :func:`faces_modes` with their precision-recall curves: ``curves`` by tolerance."""
     detector = load_model("faces") if model is None else model
-    _check("set", sets, detector.models)
+    check_names("set", sets, detector.models)
     cells = Checkpoint.of(checkpoint, {"table": "faces-modes"})
     images = read_faces(data_folder(data_dir) / "faces" / "test")
 

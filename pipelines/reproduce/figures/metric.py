@@ -16,7 +16,6 @@ from ....learners.metric_learning.boosting import SparseMetric
 from ...common.checkpoints import Checkpoint
 from ..datasets import load_set
 from ..metric import SIMULATED, sdist_real
-from ..selectors import check_runs
 from ..simulated import simulated_case
 
 
@@ -61,7 +60,6 @@ def base_errors(
     data_dir, runs: int, sizes: tuple[int, ...] = (1, 3, 5, 7, 9, 11, 15, 21, 31, 41)
 ) -> tuple[tuple[int, ...], np.ndarray]:
     """Numbers of neighbours, and the errors of f_W and of their vote, of shape (2, n_sizes)."""
-    check_runs(runs)
     train_X, train_y, test_X, test_y = load_set("ionosphere", data_dir)
     X, y = np.concatenate([train_X, test_X]), np.concatenate([train_y, test_y])
     errors = np.zeros((2, len(sizes)))
@@ -110,7 +108,6 @@ def sensitivity(data_dir=None, runs: int = 1, checkpoint: str | Path | Checkpoin
     5-fold cross-validation of the training rows, ``runs`` divisions (the text has 20); votes of three neighbours and f_W, 150 steps
     of one setting with order 1, the other two parameters as in the table.
     """
-    check_runs(runs)
     X, y, _, _ = load_set("madelon", data_dir)
     cells = Checkpoint.of(checkpoint, {"table": "sdist-sensitivity"})
     base = {"kappa": 10, "max_order": 1, "learning_rate": 0.1, "n_steps": 150, "n_features_to_select": 20, "random_state": 0}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-import warnings
 from functools import partial
 from typing import Any
 
@@ -14,6 +12,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from ....learners import SparseFourierClassifier
 from ...common.checkpoints import Checkpoint
+from ..competitors import measured_fit
 from ..datasets import load_set, random_split
 from ..simulated import bayes_error, simulated_case
 from .competitors import competitors
@@ -193,12 +192,7 @@ def _measure(model, draw, seed, true) -> dict[str, Any]:
     if isinstance(model, list):
         measured["chosen"], model = _choose(model, X, y)
     model = clone(model)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a competitor that stops at its limit of iterations is measured as it is
-        start = time.process_time()
-        model.fit(X, y)
-        measured["seconds"] = time.process_time() - start
-        measured["error"] = float(np.mean(model.predict(X_test) != y_test))
+    measured |= measured_fit(model, X, y, X_test, y_test)
     if isinstance(model, SparseFourierClassifier):
         found = set(model.get_support(indices=True).tolist())
         inside = (model.chain_inclusion_probabilities_[:, sorted(true)] > 0.9).all(axis=1)

@@ -9,8 +9,7 @@ MEMORY = 896 * MIB  # of a worker process: detection in a photograph of 25 milli
 PREPARE_SECONDS = 900.0  # to load a model, and to compile what it needs, once
 WAIT_SECONDS = 120.0  # for a turn
 UPLOAD_SECONDS = 60.0  # for a file to arrive
-MOST_WAITING = 128  # requests that wait; the next one is refused
-READ_AHEAD = 2  # requests that are read while all workers are busy
+MAX_WAITING = 128  # requests that wait; the next one is refused
 FIELD_BYTES = 10_000  # of a form's field
 
 
@@ -34,9 +33,12 @@ LIMITS = {
 }
 
 
-class Refused(Exception):
+class RequestError(Exception):
     """A request that gets no answer: an HTTP status, and one line that says why."""
 
     def __init__(self, status: int, message: str):
-        super().__init__(message)
+        super().__init__(status, message)  # both: an exception comes out of a process by its arguments
         self.status, self.message = status, message
+
+    def __str__(self) -> str:
+        return self.message

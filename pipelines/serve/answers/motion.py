@@ -20,8 +20,8 @@ from .pictures import jpeg_url, smaller
 
 FIELDS = ("motions", "outliers", "frames")
 N_SHOWN = 60  # frames, at most
-LONGEST_SIDE = 720  # of a frame that is shown, in pixels
-MOST_POINTS = 1500  # that are shown
+MAX_SIDE = 720  # of a frame that is shown, in pixels
+MAX_POINTS = 1500  # that are shown
 _MARGIN = 10.0  # around tracks without a video, in pixels
 
 
@@ -83,8 +83,8 @@ def _shown(found: FileSegmentation, video: Path | None) -> dict[str, Any]:
     tracks = found.tracks
     frames = np.unique(np.linspace(0, len(tracks) - 1, min(N_SHOWN, len(tracks))).round().astype(int))
     points = np.flatnonzero(found.labels >= 0)
-    if len(points) > MOST_POINTS:
-        points = points[np.linspace(0, len(points) - 1, MOST_POINTS).round().astype(int)]
+    if len(points) > MAX_POINTS:
+        points = points[np.linspace(0, len(points) - 1, MAX_POINTS).round().astype(int)]
     shown = tracks[np.ix_(frames, points)]
     if video is None:
         low = np.nanmin(tracks.reshape(-1, 2), axis=0) - _MARGIN
@@ -110,4 +110,4 @@ def _shown(found: FileSegmentation, video: Path | None) -> dict[str, Any]:
 def _shrunk(video: Path):
     """Frames as they are shown, with their true width and height."""
     for frame in read_frames(video):
-        yield smaller(frame, LONGEST_SIDE), (frame.shape[1], frame.shape[0])
+        yield smaller(frame, MAX_SIDE), (frame.shape[1], frame.shape[0])

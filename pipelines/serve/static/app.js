@@ -33,13 +33,13 @@ for (const [i, tab] of tabs.entries()) {
 // A file that misses its panel is not opened in place of the page.
 for (const type of ["dragover", "drop"]) window.addEventListener(type, (event) => event.preventDefault());
 
-const LEAST_PROBABILITY = 0.05;  // that the slider reaches
+const MIN_PROBABILITY = 0.05;  // that the slider reaches
 const panel = (name) => document.getElementById("panel-" + name);
 connect(panel("faces"), {
   show: showFaces,
   fields: async (form, file) => {
     const picture = await createImageBitmap(file).catch(() => null);
-    const asked = { min_probability: LEAST_PROBABILITY, ...(picture ? {} : { picture: "true" }) };
+    const asked = { min_probability: MIN_PROBABILITY, ...(picture ? {} : { picture: "true" }) };
     if (!picture || form.elements.tiny.checked) return asked;
     // A face whose eyes are a 48th of the picture apart is some 20th of its width: smaller ones cost most of the time.
     return { min_size: Math.max(24, Math.max(picture.width, picture.height) / 48).toFixed(1), ...asked };

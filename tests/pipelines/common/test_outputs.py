@@ -122,7 +122,7 @@ def test_devices_are_left_alone(model, photographs):
 def test_a_model_replaces_models_only(photographs, group, out):
     before = contents(photographs)
     result = run(group, "train", "--data", photographs, "--out", photographs.parent / out)
-    words = {"photos/a.png": "no model of annealed", "photos": "a folder", "none/m.safetensors": "no such folder"}[out]
+    words = {"photos/a.png": "not an annealed model", "photos": "a folder", "none/m.safetensors": "no such folder"}[out]
     refused(result, words)
     assert contents(photographs) == before
 

@@ -263,7 +263,7 @@ def test_command(tmp_path):
     record = json.loads(result.stdout)
     assert result.exit_code == 0 and set(record) == {"name", "folder", "notes", "then"} and "sdist-real" in record["then"]
     again = run("data", "convert", "ionosphere", tmp_path, tmp_path / "data")
-    assert again.exit_code == 2 and "is there already" in again.stderr
+    assert again.exit_code == 2 and "already exists" in again.stderr
     unknown = run("data", "convert", "mnist", tmp_path, tmp_path / "data", "--json")
     assert unknown.exit_code == 2 and "'mnist' is unknown" in json.loads(unknown.stdout)["error"]
     missing = run("data", "convert", "usps", tmp_path / "nowhere", tmp_path / "data")

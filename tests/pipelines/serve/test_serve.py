@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from annealed.pipelines.serve.answers.fields import Fields
-from annealed.pipelines.serve.answers.limits import LIMITS, Refused
+from annealed.pipelines.serve.answers.limits import LIMITS, RequestError
 from annealed.pipelines.serve.uploads import plain_name
 from helpers import Scene, picture, rigid_motions, run
 from PIL import Image
@@ -283,4 +283,4 @@ def test_fields():
         fields.flag("a")
     with pytest.raises(ValueError, match="b='y': expected one of p, q"):
         fields.choice("b", ("p", "q"))
-    assert Refused(503, "busy").status == 503
+    assert RequestError(503, "busy").status == 503

@@ -1,0 +1,186 @@
+"""Journeys through the code: which modules and functions a reader meets, from a call of the interface to its answer.
+
+    python benchmarks/journeys.py [--only fit ...] [--json] [--limits]
+
+Each journey runs once to compile and once under ``sys.setprofile``. Loops are collapsed to the first call of each function of the
+package. A stay is a run of consecutive new functions in one module, a return a stay in a module that had been left. ``--limits``
+exits with 1 where a journey is longer than allowed.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from itertools import groupby
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+from annealed.learners import FSAClassifier, FSARegressor
+from common import new_parser
+
+# Journey -> the most modules, stays, and entries of one module.
+LIMITS: dict[str, dict[str, int]] = {
+    "fit": {"modules": 20, "stays": 60, "entries": 4},
+    "paper": {"modules": 14},
+    "select": {"modules": 30},
+    "detect": {"modules": 28},
+}
+N_SHOWN = 4  # modules, of those that are entered most often
+
+
+def trace(work: Callable[[], object]) -> tuple[list[tuple[str, str]], int]:
+    """(module, function) of the package in the order of their first calls, and the number of all calls."""
+    functions: dict[tuple[str, str], None] = {}
+    n_calls = 0
+
+    def watch(frame: FrameType, event: str, _: Any) -> None:
+        nonlocal n_calls
+        module = frame.f_globals.get("__name__", "")
+        if event == "call" and module.startswith("annealed.") and "<" not in frame.f_code.co_name:
+            n_calls += 1
+            functions.setdefault((module.removeprefix("annealed."), frame.f_code.co_qualname))
+
+    sys.setprofile(watch)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return list(functions), n_calls
+
+
+def measure(work: Callable[[], object]) -> dict[str, Any]:
+    """One line of the table."""
+    work()  # compiles
+    functions, n_calls = trace(work)
+    stays = [module for module, _ in groupby(module for module, _ in functions)]
+    entries = Counter(stays)
+    return {
+        "modules": len(entries),
+        "functions": len(functions),
+        "stays": len(stays),
+        "returns": len(stays) - len(entries),
+        "calls": n_calls,
+        "most_entered": dict(entries.most_common(N_SHOWN)),
+    }
+
+
+def classes(n_samples: int, n_features: int) -> tuple[np.ndarray, np.ndarray]:
+    """Normal columns and two classes that two of them predict."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n_samples, n_features))
+    return X, (X[:, 0] - X[:, 1] + 0.5 * rng.standard_normal(n_samples) > 0).astype(int)
+
+
+def fit() -> object:
+    """``FSAClassifier(2).fit``, 200 x 50."""
+    return FSAClassifier(2).fit(*classes(200, 50))
+
+
+def paper() -> object:
+    """The paper's algorithm: no refinement, 200 x 50."""
+    name = "refinement" if "refinement" in inspect.signature(FSAClassifier).parameters else "polish"
+    return FSAClassifier(2, **{name: None}).fit(*classes(200, 50))
+
+
+def regression() -> object:
+    """``FSARegressor(2).fit``, 100 x 50."""
+    X, y = classes(100, 50)
+    return FSARegressor(2).fit(X, X[:, 0] - X[:, 1] + 0.5 * y)
+
+
+def auto() -> object:
+    """``FSAClassifier("auto").fit``, 200 x 50."""
+    return FSAClassifier("auto").fit(*classes(200, 50))
+
+
+def command(*words: str) -> None:
+    """Run a command of the package; what it prints is dropped."""
+    from annealed.pipelines.cli.app import main as run
+
+    old = sys.argv, sys.stdout
+    sys.argv = ["annealed", *words]
+    try:
+        with open(os.devnull, "w") as sys.stdout:
+            run()
+    except SystemExit as end:
+        if end.code:
+            raise ValueError(f"annealed {' '.join(words)}: exit code {end.code}") from None
+    finally:
+        sys.argv, sys.stdout = old
+
+
+def detect() -> None:
+    """``annealed faces detect`` on the sample photograph."""
+    command("faces", "detect", "--quiet")
+
+
+def select() -> None:
+    """``annealed select t.csv -k 2``, 200 x 8."""
+    X, y = classes(200, 8)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "t.csv"
+        names = ",".join([*(f"x{i}" for i in range(8)), "y"])
+        np.savetxt(path, np.column_stack([X, y]), delimiter=",", header=names, comments="", fmt=["%.6f"] * 8 + ["%d"])
+        command("select", str(path), "--target", "y", "-k", "2", "--quiet")
+
+
+def segment() -> None:
+    """``annealed motion segment`` on 60 tracks of two motions."""
+    rng = np.random.default_rng(0)
+    frames = np.arange(20.0)[:, None, None]
+    start, speed = rng.uniform(0, 300, (1, 60, 2)), np.repeat([[3.0, 1.0], [-2.0, 2.0]], 30, axis=0)
+    turn = np.sin(0.1 * frames) * (start[:, :, ::-1] - 150) * np.repeat([0.3, -0.2], 30)[None, :, None]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "tracks.npz"
+        np.savez(path, tracks=start + speed * frames + turn)
+        command("motion", "segment", str(path), "--motions", "2", "--quiet")
+
+
+JOURNEYS: dict[str, Callable[[], object]] = {
+    function.__name__: function for function in (fit, paper, regression, auto, detect, select, segment)
+}
+
+
+def broken(name: str, row: dict[str, Any]) -> list[str]:
+    """Limits that a journey breaks, in words."""
+    found = {"modules": row["modules"], "stays": row["stays"], "entries": max(row["most_entered"].values())}
+    what = {"entries": f"entries of {next(iter(row['most_entered']))}"}
+    return [
+        f"{name}: {found[key]} {what.get(key, key)}, expected at most {limit}"
+        for key, limit in LIMITS.get(name, {}).items()
+        if found[key] > limit
+    ]
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = new_parser(__doc__)
+    parser.add_argument("--only", nargs="+", choices=JOURNEYS, default=list(JOURNEYS), help="these journeys")
+    parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
+    parser.add_argument("--limits", action="store_true", help="exit with 1 where a journey is longer than allowed")
+    arguments = parser.parse_args(argv)
+    rows = {name: measure(JOURNEYS[name]) for name in arguments.only}
+    if arguments.json:
+        print(
+            json.dumps({"name": "journeys", "settings": {"limits": LIMITS}, "rows": [{"journey": n, **r} for n, r in rows.items()]})
+        )
+    else:
+        print("| journey | modules | functions | stays | returns | calls in all | most entered |\n|---|---|---|---|---|---|---|")
+        for name, row in rows.items():
+            *numbers, most = row.values()
+            words = ", ".join(f"{module} {n}" for module, n in most.items())
+            print(f"| {JOURNEYS[name].__doc__} | {' | '.join(map(str, numbers))} | {words} |")
+    problems = [line for name, row in rows.items() for line in broken(name, row)] if arguments.limits else []
+    for line in problems:
+        print(line, file=sys.stderr)
+    return int(bool(problems))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,64 @@
+"""Benchmarks that nobody imports rot: each one is named on a page, imports, and explains its options."""
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+SCRIPTS = sorted(path.stem for path in (ROOT / "benchmarks").glob("*.py") if path.stem != "common")
+# What the projects that they compare with bring; the scripts that need it say so on their pages.
+OPTIONAL = {"scale_dask": "distributed"}
+NOT_OF_READERS = {"faces_others"}  # started by faces_comparison
+
+
+def load(name):
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    try:
+        spec = importlib.util.spec_from_file_location(f"benchmark_{name}", ROOT / "benchmarks" / f"{name}.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(ROOT / "benchmarks"))
+    return module
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_every_benchmark_imports_and_explains_its_options(name, capsys):
+    if name in OPTIONAL:
+        pytest.importorskip(OPTIONAL[name])
+    with pytest.raises(SystemExit) as end:
+        load(name).main(["--help"])
+    assert end.value.code == 0 and capsys.readouterr().out.startswith("usage:")
+
+
+def test_every_benchmark_is_named_on_a_page():
+    pages = "".join(path.read_text() for path in (ROOT / "docs").rglob("*.md"))
+    assert [name for name in SCRIPTS if f"benchmarks/{name}.py" not in pages and name not in NOT_OF_READERS] == []
+
+
+def test_lines_of_code():
+    lines = load("code_lines")
+    source = '"""What it is."""\n\n# why\nx = """a\nb"""\n\n\ndef f():\n    "One line."\n    return (\n        x\n    )\n'
+    assert lines.code_lines(source) == 6
+    assert lines.count(ROOT)["all"] > lines.count(ROOT)["pipelines"] > 1000
+
+
+def test_a_journey_counts_first_calls_and_stays():
+    journeys = load("journeys")
+    row = journeys.measure(journeys.paper)
+    assert row["returns"] == row["stays"] - row["modules"] and row["calls"] >= row["functions"] >= row["stays"]
+    assert max(row["most_entered"].values()) <= row["stays"]
+    assert row == journeys.measure(journeys.paper)
+
+
+def test_limits_of_journeys(capsys, monkeypatch):
+    journeys = load("journeys")
+    monkeypatch.setitem(journeys.LIMITS, "paper", {"modules": 1})
+    assert journeys.main(["--only", "paper", "--limits", "--json"]) == 1
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["rows"][0]["journey"] == "paper" and "modules, expected at most 1" in printed.err
+    monkeypatch.setitem(journeys.LIMITS, "paper", {"modules": 1000})
+    assert journeys.main(["--only", "paper", "--limits"]) == 0

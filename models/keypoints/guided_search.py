@@ -7,10 +7,10 @@ from enum import StrEnum
 
 import numpy as np
 
+from ...vision.pyramid import pixel_of
 from ...vision.windows.feature_pool import FeaturePool
 from ...vision.windows.level_features import LevelChannels
-from ...vision.windows.patches import pixel_of
-from ...vision.windows.sparse_scan import predict_windows, windows_around
+from ...vision.windows.scan import predict_windows, windows_around
 from .non_maximum_suppression import Localisation
 from .window_models import OffsetModel
 

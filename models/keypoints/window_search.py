@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from ...vision.pyramid import Level, gaussian_pyramid
-from ...vision.windows.dense_scan import scan_level
 from ...vision.windows.feature_pool import FeaturePool
 from ...vision.windows.level_features import Buffers, LevelChannels, level_channels
-from ...vision.windows.sparse_scan import score_windows
+from ...vision.windows.scan import scan_level, score_windows
 from .face_cascade import FaceCascade, regions
 from .guided_search import Guide, Mode
 from .non_maximum_suppression import DEFAULT_REFERENCE_IED, suppress_non_maxima

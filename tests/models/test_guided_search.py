@@ -12,8 +12,7 @@ from annealed.models.keypoints.guided_search import MAX_OFFSET
 from annealed.models.keypoints.non_maximum_suppression import Localisation
 from annealed.vision import extract_patches, level_channels
 from annealed.vision.pyramid import gaussian_pyramid
-from annealed.vision.windows.dense_scan import scan_level
-from annealed.vision.windows.sparse_scan import predict_windows
+from annealed.vision.windows.scan import predict_windows, scan_level
 from window_models import GUIDE, IMAGE, POOL, face_cascade, offset_regressor, random_classifier
 
 

@@ -32,8 +32,8 @@ def calibrate(
 
     def score_view(item: NamedView):
         view = open_view(item[0], keypoint, item[1])
-        levels = detector.pyramid(view.pixels)
-        windows = detector.score_levels(levels, keypoint, mode)
+        levels = detector.search.pyramid(view.pixels)
+        windows = detector.search.score_levels(levels, keypoint, mode)
         return view, np.concatenate([np.empty((0, 4)), *windows]).T
 
     scored = list(each(views, score_view, n_jobs))

@@ -99,10 +99,12 @@ class KeypointDetector:
         Parameters
         ----------
         options : DetectionOptions
+            What the user asked for.
 
         Returns
         -------
         DetectionOptions
+            The same, complete.
 
         Raises
         ------

@@ -156,13 +156,13 @@ class LevelChannels:
         window_histograms(self.gradient, places, program, self.pool.layout, histogram, inverse_norm)
         return histogram, inverse_norm
 
-    def histograms(self, program: Program, places: npt.NDArray[np.uint64], dense: bool = False) -> Histograms:
+    def histograms(self, program: Program | None, places: npt.NDArray[np.uint64], dense: bool = False) -> Histograms:
         """The histograms that a program reads in some windows: computed for these alone or, where many are asked for, for all.
 
         Parameters
         ----------
-        program : Program
-            Compiled features.
+        program : Program or None
+            Compiled features; None: those that are read need no histograms.
         places : (n,) uint64 ndarray
             Flat positions of the windows in the level.
         dense : bool, default False
@@ -172,8 +172,8 @@ class LevelChannels:
         -------
         Histograms
         """
-        if not len(program.hog):
-            return self.no_histograms(places)
+        if program is None or not len(program.hog):
+            return Histograms(np.zeros(1, self.entry), np.zeros(1, np.float32), places, places, np.zeros((1, 2), np.uint64))
         self._n_requests += len(places)
         if dense or self.has_hog or self._n_requests * _WINDOW_COST * self.expected_requests > self.plane:
             cells, norms = self.hog
@@ -183,10 +183,6 @@ class LevelChannels:
         offsets = np.stack([program.cell * cells.shape[2] + program.orientation, program.block], axis=1).astype(np.uint64)
         starts = number * np.uint64(cells[0].size), number * np.uint64(norms[0].size)
         return Histograms(cells.reshape(-1), norms.reshape(-1), *starts, offsets)
-
-    def no_histograms(self, places: npt.NDArray[np.uint64]) -> Histograms:
-        """In the place of histograms that no feature reads."""
-        return Histograms(np.zeros(1, self.entry), np.zeros(1, np.float32), places, places, np.zeros((1, 2), np.uint64))
 
     def corner_offsets(self, program: Program) -> npt.NDArray[np.uint64]:
         """Positions of all corners of a program in the flat integral image, relative to the window's: (n, K).

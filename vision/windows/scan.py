@@ -16,7 +16,7 @@ from .responses import CompiledModel, Responses
 
 __all__ = ["dense_values", "predict_windows", "scan", "scan_level", "score_windows", "windows_around"]
 
-FEW = 16
+MAX_SPARSE = 16
 """Where at most so many windows of a group remain, the sparse scan finishes them, packed with those of other groups. A choice."""
 
 
@@ -67,8 +67,7 @@ def scan_level(channels: LevelChannels, model: CompiledModel) -> npt.NDArray[np.
     next_stage = np.zeros((channels.rows, channels.width), np.int8)
     dense = channels.has_hog or bool(np.isneginf(model.limits[: model.stages[model.n_plain]]).all())
     last = len(model.stages) - 1 if dense else model.n_plain
-    nowhere = np.empty(0, np.uint64)
-    histograms = channels.histograms(model.program, nowhere, dense=True) if dense else channels.no_histograms(nowhere)
+    histograms = channels.histograms(model.program if dense else None, np.empty(0, np.uint64), dense)
     scan_rows(model, channels.tables, channels.corner_offsets(model.program), histograms, last, out, next_stage)
     ys, xs = np.nonzero(next_stage)
     if len(ys):
@@ -142,7 +141,7 @@ def _finish_windows(
 ) -> None:
     """Turn running sums of windows at flat positions, each with the stage of the cascade that comes next, into final scores."""
     last = len(model.stages) - 1
-    follow(model, channels.tables, channels.no_histograms(places), (0, model.n_plain), places, next_stage, scores)
+    follow(model, channels.tables, channels.histograms(None, places), (0, model.n_plain), places, next_stage, scores)
     remaining = np.flatnonzero(scores > -np.inf) if model.n_plain < last else np.empty(0, np.int64)
     if len(remaining):
         running, places = scores[remaining], places[remaining]
@@ -216,7 +215,7 @@ def scan_rows(model, tables, offsets, histograms, last_stage, out, handed):  # t
                 scores[j] = intercept if x + j < width else never
             left = LANES
             stage = 0
-            while stage < last_stage and left > (FEW if stage else 0):
+            while stage < last_stage and left > (MAX_SPARSE if stage else 0):
                 for f in range(stages[stage], stages[stage + 1]):
                     if n_corners[f] == 0:
                         copy_hog(cells, inverse_norm, hog_offsets, f, base, sums, norm)

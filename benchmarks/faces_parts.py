@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 from annealed.models import load_model
+from annealed.models.keypoints.detections import DetectionOptions
 from annealed.pipelines.faces.average_precision import judge, pooled
 from annealed.pipelines.faces.data import KEYPOINTS, read_faces
 from annealed.pipelines.faces.training.views import held_out
@@ -118,11 +119,11 @@ def main(argv=None):
     options = parser.parse_args(argv)
     detector = load_model(options.model)
     finder, unit = detector.faces, detector.reference_ied
-    n, mode = len(finder.anchors), detector.check_mode(None, finder.anchors, "none")
+    n, mode = len(finder.anchors), detector.resolve(DetectionOptions(finder.anchors, assembly="none")).mode
     images = [image for image in read_faces(options.data) if options.all or held_out(image, 0.1)]
     scores, errors = Scores(), {"2-D assembly": [], "refined": []}
     for image in images:
-        levels = detector.pyramid(read_image(image.path))
+        levels = detector.search.pyramid(read_image(image.path))
         maxima = detector.anchor_maxima(levels, finder.anchors, mode)
         found = finder.assembler.candidates(maxima, unit)
         flat, space = (finder.assembler.assemble(found, assembly) for assembly in ("2d", "3d"))

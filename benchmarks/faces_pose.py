@@ -5,7 +5,7 @@ python benchmarks/faces_pose.py
 
 import numpy as np
 from annealed.models import load_model
-from annealed.models.faces.rigid_model import Pose, pose_of, rotation_of
+from annealed.models.faces.shape_models import Pose, pose_of, rotation_of
 from common import new_parser
 
 LARGEST = np.radians([45, 25, 40])  # yaw, pitch, roll

@@ -19,7 +19,7 @@ from annealed.pipelines.faces.training.assembly.candidates import search_all
 from annealed.pipelines.faces.training.assembly.points import ANCHORS
 from annealed.pipelines.faces.training.assembly.refinement import (
     PLAIN,
-    RefinementSettings,
+    RegressionSettings,
     describe_runs,
     move_runs,
     start_runs,
@@ -68,7 +68,7 @@ def main(argv=None):
     images = read_faces(args.data)
     fitted = [image for image in images if not held_out(image, 0.1)]
     back = [image for image in images if held_out(image, 0.1)]
-    detector, default = load_model(args.model), RefinementSettings()
+    detector, default = load_model(args.model), RegressionSettings()
     varied = AugmentationSettings(copies=args.copies)
     settings = replace(default, augmentation=varied, starts=args.starts, mean_starts=0)
     finder, unit = detector.faces, detector.reference_ied

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import numpy as np
 from annealed.models import load_model
-from annealed.models.faces.rigid_model import pose_of
+from annealed.models.faces.shape_models import pose_of
 from annealed.pipelines.faces.data import read_faces
 from annealed.pipelines.faces.training.assembly.points import annotated, points_of
 from annealed.pipelines.faces.training.assembly.refinement import (
     PLAIN,
-    RefinementSettings,
+    RegressionSettings,
     describe_runs,
     move_runs,
     start_runs,
@@ -70,7 +70,7 @@ def main(argv=None):
     fitted, tested = [image for i, image in enumerate(images) if i % 3], images[::3]
     print("| starts in training | refined | " + " | ".join(PAIRS) + " | chin |\n" + "|---" * (3 + len(PAIRS)) + "|")
     for mean_starts in (0, args.starts // 3):
-        settings = RefinementSettings(augmentation=PLAIN, starts=args.starts, mean_starts=mean_starts)
+        settings = RegressionSettings(augmentation=PLAIN, starts=args.starts, mean_starts=mean_starts)
         regressor, _ = train_regressor(fitted, shape, settings, lambda line: None)
         matrix = regressor.to_keypoints
         first = refined(start_runs(tested, shape, PLAIN, 1, [1, 0]), regressor)

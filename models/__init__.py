@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from .weights import FOLDER, path_of
+from .weights import FOLDER
 
 # Kind of a model file -> module and class that read it. A new kind of model is a new line.
 KINDS = {
@@ -21,7 +21,9 @@ _PUBLIC = {
     "ActivityModel": "sensors.activity_model",
     "KeypointDetector": "keypoints.detector",
     "KeypointModel": "keypoints.window_models",
-    "Detection": "keypoints.detector",
+    "Detection": "keypoints.detections",
+    "DetectionOptions": "keypoints.detections",
+    "DetectionResult": "keypoints.detections",
     "SegmentationRanker": "motion.ranker",
     "ImageClassifier": "images.classifier",
     "ClassifierSettings": "images.learning",
@@ -67,14 +69,13 @@ def resolve_model(name_or_path: str | Path) -> Path:
     ValueError
         If there is neither.
     """
-    name = str(name_or_path)
-    if name in list_models():
-        return path_of(name)
+    name, shipped = str(name_or_path), {path.stem: path for path in sorted(FOLDER.glob("*.safetensors"))}
+    if name in shipped:
+        return shipped[name]
     path = Path(name_or_path)
     if path.is_file():
         return path
-    shipped = ", ".join(list_models()) or "none"
-    raise ValueError(f"model {name!r}: neither a file nor a model that ships with the package ({shipped})")
+    raise ValueError(f"model {name!r}: neither a file nor a model that ships with the package ({', '.join(shipped) or 'none'})")
 
 
 def load_model(name_or_path: str | Path) -> Any:

@@ -1,7 +1,7 @@
 """Pixels and tracks in, numbers out: pyramid, integral images, the feature pool and its dense scan, dense SIFT and visual words."""
 
 from .images import as_rgb, read_image
-from .pyramid import Level, gaussian_pyramid
+from .pyramid import Level, gaussian_pyramid, pixel_of
 from .tracks.candidates import Candidate, NeighbourFamily, SubspaceFamily, candidates
 from .tracks.completion import complete_tracks
 from .tracks.features import SegmentationFeatures
@@ -9,12 +9,12 @@ from .tracks.io import TrackSequence, read_sequences, read_tracks
 from .tracks.labels import misclassification
 from .tracks.tracker import Tracker
 from .tracks.tracks import Tracks
-from .windows.dense_scan import dense_values, scan
 from .windows.feature_layout import HogLayout
 from .windows.feature_pool import FeaturePool
 from .windows.level_features import LevelChannels, level_channels
-from .windows.patches import extract_patches, pixel_of
+from .windows.patches import extract_patches
 from .windows.responses import Responses
+from .windows.scan import dense_values, scan
 from .words.dense_sift import DenseSift, Descriptors
 from .words.pet_features import PetFeatures, Photograph, colour_histogram
 from .words.visual_words import VisualWords

@@ -7,11 +7,27 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Level", "gaussian_pyramid", "shrink"]
+__all__ = ["Level", "gaussian_pyramid", "pixel_of", "shrink"]
 
 # Of images with more pixels than LARGE, levels with more than KEPT are not kept but made again when they are needed. Choices: all
 # levels of a photograph take 10 bytes per pixel, and making one takes less than a hundredth of its search.
 LARGE, KEPT = 32_000_000, 4_000_000
+
+
+def pixel_of(xy: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    """The pixel that holds a point: coordinates (..., 2) rounded, halves upwards.
+
+    Parameters
+    ----------
+    xy : (..., 2) array_like of float
+        Coordinates in pixels.
+
+    Returns
+    -------
+    (..., 2) int64 ndarray
+        Column and row of the pixel.
+    """
+    return np.floor(np.asarray(xy, dtype=np.float64) + 0.5).astype(np.int64)
 
 
 @dataclass(frozen=True)

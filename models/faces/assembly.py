@@ -18,15 +18,18 @@ from enum import StrEnum
 import numpy as np
 
 from ...learners.compilation import jit
-from .rigid_model import Pose, RigidModel, rotation_of
-from .shape_model import ShapeModel
+from .shape_models import Pose, RigidModel, ShapeModel, rotation_of
+from .suppression import SAME_HYPOTHESIS, is_inside, is_same_face, suppress_transforms
 
-MOST_PER_ANCHOR = 12  # candidates of each anchor that take part in pairs. A choice
+MAX_PER_ANCHOR = 12  # candidates of each anchor that take part in pairs. A choice
 MAX_ROLL = 1.0  # radians: pairs that are turned further give no hypothesis. A choice
-_PAIR_RADIUS = 0.35  # IED: a candidate supports a pair when it lies this near to its expected position. Choices
+# Choices: no source gives them. In the shipped model anchors deviate from a similarity transform of the mean shape by 0.04 to 0.07
+# IED in x and in y; a transform that is fitted to two of them alone carries their errors on to the others.
+_PAIR_RADIUS = 0.35  # IED: a candidate supports a pair when it lies this near to its expected position
 _FACE_RADIUS = 0.25  # once the shape has been fitted to all candidates of the face
-_GATE_PENALTY = 2.0  # what the log-odds of a candidate lose at that radius
-_SAME_FACE = 0.35  # IED: hypotheses whose anchors lie this near to each other on average are the same face
+_GATE_PENALTY = 2.0  # log-odds that a candidate loses at that radius: a Gaussian of deviation radius / 2, exp(-2) of its peak
+_MAX_WINDOW_RATIO = 2.5  # of the IEDs that the windows of a pair suggest. A choice: levels of the pyramid are 1.19 apart
+_MAX_SIZE_RATIO = 1.8  # of a pair's own IED to the mean of these; a choice, yaw shortens distances to about half
 _YAWS, _PITCHES = (-0.7, -0.35, 0.0, 0.35, 0.7), (-0.25, 0.0, 0.25)  # radians: views of the rigid model that serve as templates
 
 
@@ -126,22 +129,22 @@ class Assembler:
 
     def candidates(self, maxima: dict[str, np.ndarray], reference_ied: float) -> Candidates:
         """The candidates among the local maxima (n, 4) x, y, score, scale of each anchor, by falling log-odds."""
-        found = [maxima[name] for name in self.anchors]
-        anchor = np.repeat(np.arange(len(found)), [len(rows) for rows in found])
-        x, y, score, scale = np.concatenate([np.empty((0, 4)), *found]).T
+        rows = [maxima[name] for name in self.anchors]
+        anchor = np.repeat(np.arange(len(rows)), [len(of_anchor) for of_anchor in rows])
+        x, y, score, scale = np.concatenate([np.empty((0, 4)), *rows]).T
         log_odds = self.slope[anchor] * score + self.offset[anchor]
         order = np.argsort(-log_odds, kind="stable")
         order = order[log_odds[order] > self.least]
         return Candidates(anchor[order], (x + 1j * y)[order], log_odds[order], reference_ied / scale[order])
 
     def assemble(
-        self, found: Candidates, assembly: str = Assembly.TWO, max_faces: int = 30, min_support: float = 0.0
+        self, candidates: Candidates, assembly: str = Assembly.TWO, max_faces: int = 30, min_support: float = 0.0
     ) -> list[Hypothesis]:
         """Put candidates together to hypotheses of faces, which may share candidates.
 
         Parameters
         ----------
-        found : Candidates
+        candidates : Candidates
         assembly : Assembly, default "2d"
             The shape model, or the rigid one.
         max_faces : int, default 30
@@ -154,167 +157,140 @@ class Assembler:
         list of Hypothesis
             By falling score, different ones.
         """
-        if not len(found.anchor):
+        if not len(candidates.anchor):
             return []
-        three = assembly == Assembly.THREE
+        three, n = assembly == Assembly.THREE, len(self.shape.anchors)
         complete = self._complete_rigid if three else self._complete
         templates = self._views if three else self.templates
-        strength = found.log_odds - self.least
-        xy = np.stack([found.position.real, found.position.imag], axis=1)
-        best = _best_of_each(found.anchor, MOST_PER_ANCHOR, templates.shape[1])
-        pairs = _support(best, found.anchor, xy, strength, found.ied, templates.real.copy(), templates.imag.copy(), 4 * max_faces)
+        strength = candidates.log_odds - self.least
+        best = _best_of_each(candidates.anchor, MAX_PER_ANCHOR, templates.shape[1])
+        pairs = _support(
+            best, candidates.anchor, candidates.position, strength, candidates.ied, np.ascontiguousarray(templates), 4 * max_faces
+        )
         faces: list[Hypothesis] = []
         for pair in pairs:
             if pair[0] < min_support:
                 break
             scale_rotation, translation = complex(pair[1], pair[2]), complex(pair[3], pair[4])
             points = scale_rotation * templates[int(pair[5])] + translation
-            if any(self._inside(points, abs(scale_rotation), other) for other in faces):
+            if any(is_inside(points[:n], abs(scale_rotation), other.points[:n], other.ied) for other in faces):
                 continue
-            face = self._grown(points, abs(scale_rotation), found, strength, complete)
+            face = self._grown(points, abs(scale_rotation), candidates, strength, complete)
             if face is None or face.score < min_support:
                 continue
-            if not any(self._same(face, other) for other in faces):
+            if not any(
+                is_same_face(face.points[:n], other.points[:n], max(face.ied, other.ied), SAME_HYPOTHESIS) for other in faces
+            ):
                 faces.append(face)
                 if len(faces) == max_faces:
                     break
         return sorted(faces, key=lambda face: -face.score)
 
-    def _inside(self, points: np.ndarray, ied: float, face: Hypothesis) -> bool:
-        """Whether a pair's hypothesis is one of a face that is known already, to be skipped before it is completed."""
-        n = len(self.shape.anchors)
-        alike = 0.8 * face.ied < ied < 1.25 * face.ied
-        return alike and float(abs(points[:n] - face.points[:n]).mean()) < _PAIR_RADIUS / 2 * face.ied
-
-    def _same(self, a: Hypothesis, b: Hypothesis) -> bool:
-        n = len(self.shape.anchors)
-        return float(abs(a.points[:n] - b.points[:n]).mean()) < _SAME_FACE * max(a.ied, b.ied)
-
     def _grown(
-        self, points: np.ndarray, ied: float, found: Candidates, strength: np.ndarray, complete: Callable
+        self, points: np.ndarray, ied: float, candidates: Candidates, strength: np.ndarray, complete: Callable
     ) -> Hypothesis | None:
         """The candidates around expected anchors, and the shape completed from them, repeated."""
         rows, radius = np.empty(0, np.int64), _PAIR_RADIUS
         for _ in range(2):
-            rows = _nearest(points, radius * ied, found, strength, len(self.shape.anchors))
+            rows = _nearest(points, radius * ied, candidates, strength, len(self.shape.anchors))
             if not len(rows):
                 return None
-            points, ied = complete(points, ied, found, rows)
+            points, ied = complete(points, ied, candidates, rows)
             radius = _FACE_RADIUS
         return Hypothesis(rows, float(strength[rows].sum()), points, ied)
 
-    def _complete(self, points: np.ndarray, ied: float, found: Candidates, rows: np.ndarray) -> tuple[np.ndarray, float]:
+    def _complete(self, points: np.ndarray, ied: float, candidates: Candidates, rows: np.ndarray) -> tuple[np.ndarray, float]:
         """All points by the shape model, from the candidates of a face; a single one stays where its hypothesis put it."""
-        which, position = found.anchor[rows], found.position[rows]
+        which, position = candidates.anchor[rows], candidates.position[rows]
         if len(rows) == 1:
             transform = self.shape.align(points[: len(self.shape.anchors)], self.shape.anchors)
             return transform.to_image(self.shape.mean_points), transform.ied
         completed, transform = self.shape.predict(position, which)
         return completed, transform.ied
 
-    def _complete_rigid(self, points: np.ndarray, ied: float, found: Candidates, rows: np.ndarray) -> tuple[np.ndarray, float]:
+    def _complete_rigid(self, points: np.ndarray, ied: float, candidates: Candidates, rows: np.ndarray) -> tuple[np.ndarray, float]:
         """All points by the rigid model; anchors that were not found take part at their expected positions."""
         n = len(self.shape.anchors)
         anchors = points[:n].copy()
-        anchors[found.anchor[rows]] = found.position[rows]
+        anchors[candidates.anchor[rows]] = candidates.position[rows]
         view = self.rigid.fit(anchors, np.arange(n))
         return self.rigid.project(*view), view[1]
 
 
-def _best_of_each(anchor: np.ndarray, most: int, n_anchors: int) -> np.ndarray:
-    """Rows of the first ``most`` candidates of each anchor, ascending."""
-    return np.sort(np.concatenate([np.flatnonzero(anchor == i)[:most] for i in range(n_anchors)]))
+def _best_of_each(anchor: np.ndarray, n: int, n_anchors: int) -> np.ndarray:
+    """Rows of the first n candidates of each anchor, ascending."""
+    return np.sort(np.concatenate([np.flatnonzero(anchor == i)[:n] for i in range(n_anchors)]))
 
 
-def _nearest(points: np.ndarray, radius: float, found: Candidates, strength: np.ndarray, n_anchors: int) -> np.ndarray:
+def _nearest(points: np.ndarray, radius: float, candidates: Candidates, strength: np.ndarray, n_anchors: int) -> np.ndarray:
     """Row of the best candidate of each anchor within a radius of its expected position, ascending by anchor."""
-    distance = abs(found.position - points[found.anchor]) / radius
+    distance = abs(candidates.position - points[candidates.anchor]) / radius
     worth = np.where(distance <= 1, strength - _GATE_PENALTY * distance**2, -np.inf)
     rows = []
     for i in range(n_anchors):
-        mine = np.flatnonzero(found.anchor == i)
-        if len(mine):
-            best = mine[int(worth[mine].argmax())]
+        of_anchor = np.flatnonzero(candidates.anchor == i)
+        if len(of_anchor):
+            best = of_anchor[int(worth[of_anchor].argmax())]
             if worth[best] > -np.inf:
                 rows.append(best)
     return np.array(rows, np.int64)
 
 
-def _support(best, anchor, xy, strength, ied, template_x, template_y, most):
+def _support(best, anchor, position, strength, ied, templates, max_pairs):
     """The best-supported hypotheses, different ones: rows of support, scale_rotation (2), translation (2), template.
 
     Pairs of candidates with all templates, and single candidates, upright, with the first.
     """
     n = len(best)
-    found = np.empty((n + n * (n - 1) // 2 * len(template_x), 6))
-    found = found[: _score_pairs(best, anchor, xy, strength, ied, template_x, template_y, found)]
-    found = found[np.argsort(-found[:, 0], kind="stable")]
-    kept = np.empty(min(most, len(found)), np.int64)
-    return found[kept[: _first_different(found, kept)]]
+    pairs = np.empty((n + n * (n - 1) // 2 * len(templates), 6))
+    pairs = pairs[: _score_pairs(best, anchor, position, strength, ied, templates, pairs)]
+    pairs = pairs[np.argsort(-pairs[:, 0], kind="stable")]
+    return pairs[suppress_transforms(pairs[:, 1:5], max_pairs)]
 
 
 @jit
-def _score_pairs(best, anchor, xy, strength, ied, template_x, template_y, found):
-    """Write the hypotheses of :func:`_support` into ``found``; returns how many there are."""
-    n, n_templates, n_anchors = len(best), len(template_x), template_x.shape[1]
+def _score_pairs(best, anchor, position, strength, ied, templates, pairs):
+    """Write the hypotheses of :func:`_support` into ``pairs``; returns how many there are."""
     count = 0
-    for i in range(n):
+    for i in range(len(best)):
         a = best[i]
-        ka = anchor[a]
-        for j in range(i, n):
+        for j in range(i, len(best)):
             b = best[j]
-            kb = anchor[b]
-            if (j > i and ka == kb) or (j > i and max(ied[a], ied[b]) > 2.5 * min(ied[a], ied[b])):
+            alike = max(ied[a], ied[b]) <= _MAX_WINDOW_RATIO * min(ied[a], ied[b])
+            if j > i and (anchor[a] == anchor[b] or not alike):
                 continue
-            for t in range(n_templates if j > i else 1):
-                if j == i:
-                    sx, sy = ied[a], 0.0
-                else:
-                    ux, uy = template_x[t, kb] - template_x[t, ka], template_y[t, kb] - template_y[t, ka]
-                    vx, vy = xy[b, 0] - xy[a, 0], xy[b, 1] - xy[a, 1]
-                    square = ux * ux + uy * uy
-                    sx, sy = (vx * ux + vy * uy) / square, (vy * ux - vx * uy) / square
-                size = np.sqrt(sx * sx + sy * sy)
-                middle = np.sqrt(ied[a] * ied[b])
-                if size > 1.8 * middle or size * 1.8 < middle or abs(np.arctan2(sy, sx)) > MAX_ROLL:
+            middle = np.sqrt(ied[a] * ied[b])
+            for t in range(len(templates) if j > i else 1):
+                template = templates[t]
+                scale_rotation = complex(ied[a], 0.0)
+                if j > i:
+                    u, v = template[anchor[b]] - template[anchor[a]], position[b] - position[a]
+                    product, square = v * np.conj(u), u.real * u.real + u.imag * u.imag
+                    scale_rotation = complex(product.real / square, product.imag / square)
+                size = np.sqrt(scale_rotation.real**2 + scale_rotation.imag**2)
+                turn = np.arctan2(scale_rotation.imag, scale_rotation.real)
+                if size > _MAX_SIZE_RATIO * middle or size * _MAX_SIZE_RATIO < middle or abs(turn) > MAX_ROLL:
                     continue
-                tx = xy[a, 0] - (sx * template_x[t, ka] - sy * template_y[t, ka])
-                ty = xy[a, 1] - (sy * template_x[t, ka] + sx * template_y[t, ka])
+                translation = position[a] - scale_rotation * template[anchor[a]]
                 total = strength[a] + (strength[b] if j > i else 0.0)
-                for k in range(n_anchors):
-                    if k in (ka, kb):
-                        continue
-                    ex = sx * template_x[t, k] - sy * template_y[t, k] + tx
-                    ey = sy * template_x[t, k] + sx * template_y[t, k] + ty
-                    worth = 0.0
-                    for c in best:
-                        if anchor[c] == k:
-                            square = ((xy[c, 0] - ex) ** 2 + (xy[c, 1] - ey) ** 2) / (_PAIR_RADIUS * size) ** 2
-                            if square <= 1:
-                                worth = max(worth, strength[c] - _GATE_PENALTY * square)
-                    total += worth
-                found[count, 0], found[count, 1], found[count, 2] = total, sx, sy
-                found[count, 3], found[count, 4], found[count, 5] = tx, ty, t
+                for k in range(len(template)):
+                    if k != anchor[a] and k != anchor[b]:
+                        expected = scale_rotation * template[k] + translation
+                        total += _support_at(expected, _PAIR_RADIUS * size, k, best, anchor, position, strength)
+                pairs[count, 0], pairs[count, 1], pairs[count, 2] = total, scale_rotation.real, scale_rotation.imag
+                pairs[count, 3], pairs[count, 4], pairs[count, 5] = translation.real, translation.imag, t
                 count += 1
     return count
 
 
 @jit
-def _first_different(found, kept):
-    """Rows of ``found`` that differ from all kept before them, into ``kept`` until it is full; returns how many."""
-    n_kept = 0
-    for row in range(len(found)):
-        if n_kept == len(kept):
-            break
-        new = True
-        for r in kept[:n_kept]:
-            reach = 0.0625 * (found[r, 1] ** 2 + found[r, 2] ** 2)  # a quarter of the size, squared
-            near = (found[row, 3] - found[r, 3]) ** 2 + (found[row, 4] - found[r, 4]) ** 2 < reach
-            alike = (found[row, 1] - found[r, 1]) ** 2 + (found[row, 2] - found[r, 2]) ** 2 < reach
-            if near and alike:
-                new = False
-                break
-        if new:
-            kept[n_kept] = row
-            n_kept += 1
-    return n_kept
+def _support_at(expected, radius, k, best, anchor, position, strength):
+    """Strength of the best candidate of anchor k around its expected position, less the penalty of its distance, or 0."""
+    support = 0.0
+    for c in best:
+        if anchor[c] == k:
+            away = position[c] - expected
+            square = (away.real**2 + away.imag**2) / radius**2
+            if square <= 1:
+                support = max(support, strength[c] - _GATE_PENALTY * square)
+    return support

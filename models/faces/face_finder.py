@@ -12,13 +12,13 @@ import numpy as np
 from ...vision.pyramid import Level
 from .assembly import Assembler, Assembly, Candidates
 from .probabilities import FaceProbabilities, ShapeClassifier, log_odds_of, point_inputs, probability_of
-from .rigid_model import Pose, RigidModel, pose_of
+from .shape_models import Pose, RigidModel, pose_of
 from .shape_regression import ShapeRegressor
+from .suppression import is_same_face, suppress_faces
 
-_SAME_FACE = 0.4  # IED: refined faces whose keypoints lie this near to each other on average are one
 _SURE = 0.9  # probability of a face from which hypotheses beside it are not refined. A choice
-MOST_FACES = 12  # hypotheses that are refined where only probable faces are asked for
-MOST_HYPOTHESES = 30  # where all are
+MAX_FACES = 12  # hypotheses that are refined where only probable faces are asked for
+MAX_HYPOTHESES = 30  # where all are
 
 
 class FacePoint(NamedTuple):
@@ -80,21 +80,21 @@ class Face:
 
 
 @dataclass(frozen=True)
-class Refined:
+class RefinedShape:
     """A hypothesis after refinement: its points and what its probability depends on.
 
     Attributes
     ----------
     points : ndarray of shape (n,), complex
-        Refined points in image pixels.
+        RefinedShape points in image pixels.
     histograms : ndarray of shape (n, 128), float32
-        What the last stage saw.
+        Input of the last stage.
     score : float
         Of the classifier of shapes.
     support : float
         Sum of the anchors' log-odds above the least.
     ied : float
-    apart : ndarray of shape (n_keypoints,)
+    disagreement : ndarray of shape (n_keypoints,)
         Distance of the keypoints in two refinements from different starts, in IED; None before the second one.
     """
 
@@ -103,7 +103,7 @@ class Refined:
     score: float
     support: float
     ied: float
-    apart: np.ndarray | None = None
+    disagreement: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -150,18 +150,18 @@ class FaceFinder:
         """The rigid model of the refined points."""
         return RigidModel(self.assembler.rigid.points[len(self.anchors) :])
 
-    def refine(self, points: np.ndarray, support: float, levels: Sequence[Level]) -> Refined:
+    def refine(self, points: np.ndarray, support: float, levels: Sequence[Level]) -> RefinedShape:
         """Refine all points (n,), complex, of a face in a pyramid; ``support`` is the score of its hypothesis."""
         points, histograms = self.regressor.refine(levels, points)
         score = 0.0 if self.classifier is None else self.classifier.score(histograms)
-        return Refined(points, histograms, score, support, self.regressor.align(points).ied)
+        return RefinedShape(points, histograms, score, support, self.regressor.align(points).ied)
 
-    def refine_again(self, refined: Refined, levels: Sequence[Level]) -> Refined:
+    def refine_again(self, refined: RefinedShape, levels: Sequence[Level]) -> RefinedShape:
         """Refine once more, from the mean shape in the same place: the mean of both answers, and how far they lie apart."""
         start = self.regressor.align(refined.points).to_image(self.regressor.mean_points)
         points, _ = self.regressor.refine(levels, start)
-        apart = abs(self.regressor.to_keypoints @ (points - refined.points)) / refined.ied
-        return replace(refined, points=(refined.points + points) / 2, apart=apart)
+        disagreement = abs(self.regressor.to_keypoints @ (points - refined.points)) / refined.ied
+        return replace(refined, points=(refined.points + points) / 2, disagreement=disagreement)
 
     def find(
         self,
@@ -198,42 +198,39 @@ class FaceFinder:
         """
         if self.probabilities is None:
             raise ValueError("the model's probabilities are missing; expected a complete training")
-        found = self.assembler.candidates(maxima, reference_ied)
-        most, least = (MOST_FACES, self.min_support) if min_probability > 0 else (MOST_HYPOTHESES, 0.0)
-        faces: list[tuple[float, Refined]] = []
+        candidates = self.assembler.candidates(maxima, reference_ied)
+        max_faces, min_support = (MAX_FACES, self.min_support) if min_probability > 0 else (MAX_HYPOTHESES, 0.0)
+        faces: list[tuple[float, RefinedShape]] = []
+        sure: list[RefinedShape] = []
         n = len(self.anchors)
-        for hypothesis in self.assembler.assemble(found, assembly or self.assembly, most, least):
-            anchors = hypothesis.points[:n]
-            if any(log_odds > log_odds_of(_SURE) and self._near(anchors, other) for log_odds, other in faces):
+        for hypothesis in self.assembler.assemble(candidates, assembly or self.assembly, max_faces, min_support):
+            if any(is_same_face(hypothesis.points[:n], self._anchors_of(face), face.ied) for face in sure):
                 continue
             refined = self.refine(hypothesis.points[n:], hypothesis.score, levels)
             log_odds = self.probabilities.face_log_odds(refined.score, refined.support, refined.ied)
-            if probability_of(log_odds) < min_probability:
-                continue
-            faces.append((log_odds, refined))
+            if probability_of(log_odds) >= min_probability:
+                faces.append((log_odds, refined))
+                sure += [refined] if log_odds > log_odds_of(_SURE) else []
         faces.sort(key=lambda entry: -entry[0])
-        kept: list[tuple[float, Refined]] = []
-        for log_odds, refined in faces:
-            anchors = (self.regressor.to_keypoints @ refined.points)[:n]
-            if not any(self._near(anchors, other) for _, other in kept):
-                kept.append((log_odds, refined))
-        return [self.report(self.refine_again(refined, levels), log_odds, found) for log_odds, refined in kept]
+        kept = suppress_faces([self._anchors_of(face) for _, face in faces], [face.ied for _, face in faces])
+        return [self.report(self.refine_again(faces[i][1], levels), faces[i][0], candidates) for i in kept]
 
-    def _near(self, anchors: np.ndarray, other: Refined) -> bool:
-        theirs = (self.regressor.to_keypoints @ other.points)[: len(anchors)]
-        return float(abs(anchors - theirs).mean()) < _SAME_FACE * other.ied
+    def _anchors_of(self, refined: RefinedShape) -> np.ndarray:
+        return (self.regressor.to_keypoints @ refined.points)[: len(self.anchors)]
 
-    def own_detections(self, refined: Refined, found: Candidates) -> tuple[np.ndarray, np.ndarray]:
+    def own_detections(self, refined: RefinedShape, candidates: Candidates) -> tuple[np.ndarray, np.ndarray]:
         """Own detections of the keypoints of a face: position (n_keypoints,), complex, and log-odds, NaN where there is none."""
         keypoints = self.regressor.to_keypoints @ refined.points
         position, log_odds = np.full(len(keypoints), np.nan + 0j), np.full(len(keypoints), np.nan)
         for i in range(len(self.anchors)):
-            near = np.flatnonzero((found.anchor == i) & (abs(found.position - keypoints[i]) <= self.own_radius * refined.ied))
+            near = np.flatnonzero(
+                (candidates.anchor == i) & (abs(candidates.position - keypoints[i]) <= self.own_radius * refined.ied)
+            )
             if len(near):  # they come by falling log-odds
-                position[i], log_odds[i] = found.position[near[0]], found.log_odds[near[0]]
+                position[i], log_odds[i] = candidates.position[near[0]], candidates.log_odds[near[0]]
         return position, log_odds
 
-    def combined(self, refined: Refined, own: np.ndarray) -> np.ndarray:
+    def combined(self, refined: RefinedShape, own: np.ndarray) -> np.ndarray:
         """Positions (n_keypoints,), complex: refined ones, averaged with own detections."""
         keypoints = self.regressor.to_keypoints @ refined.points
         if self.own_weight is not None:
@@ -241,10 +238,10 @@ class FaceFinder:
             keypoints = np.where(np.isfinite(own), keypoints + weight * (own - keypoints), keypoints)
         return keypoints
 
-    def report(self, refined: Refined, log_odds: float, found: Candidates) -> Face:
+    def report(self, refined: RefinedShape, log_odds: float, candidates: Candidates) -> Face:
         """The face with its pose and the probabilities of its points, refined twice."""
         assert self.probabilities is not None
-        own, own_log_odds = self.own_detections(refined, found)
+        own, own_log_odds = self.own_detections(refined, candidates)
         inputs = self.point_inputs(refined, log_odds, own, own_log_odds)
         probability = float(probability_of(log_odds))
         within_10 = np.asarray(probability * probability_of((self.probabilities.within_10 * inputs).sum(axis=1)))
@@ -258,12 +255,12 @@ class FaceFinder:
         box = (*xy.min(axis=0).tolist(), *xy.max(axis=0).tolist())
         return Face(probability, self.pose_of(refined), box, points, xy, refined.ied, refined.support)
 
-    def pose_of(self, refined: Refined) -> Pose:
+    def pose_of(self, refined: RefinedShape) -> Pose:
         """Yaw, pitch and roll."""
         return pose_of(self.rigid.fit(refined.points)[0])
 
-    def point_inputs(self, refined: Refined, log_odds: float, own: np.ndarray, own_log_odds: np.ndarray) -> np.ndarray:
+    def point_inputs(self, refined: RefinedShape, log_odds: float, own: np.ndarray, own_log_odds: np.ndarray) -> np.ndarray:
         """Inputs (n_keypoints, 8) of the probabilities of the points of a face that is refined twice."""
-        assert refined.apart is not None, "refined once only"
+        assert refined.disagreement is not None, "refined once only"
         distance = abs(own - self.regressor.to_keypoints @ refined.points) / refined.ied
-        return point_inputs(log_odds, own_log_odds, distance, refined.apart, self.pose_of(refined).yaw, refined.ied)
+        return point_inputs(log_odds, own_log_odds, distance, refined.disagreement, self.pose_of(refined).yaw, refined.ied)

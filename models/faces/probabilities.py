@@ -8,13 +8,13 @@ from functools import cached_property
 import numpy as np
 
 POINT_INPUTS = 8
-_MOST = 30.0  # log-odds beyond this are cut: the exponential stays finite
+_MAX_LOG_ODDS = 30.0  # log-odds beyond this are cut: the exponential stays finite
 _EXACT = 0.003  # IED: answers that agree better than this are alike. A choice
 
 
 def probability_of(log_odds: float | np.ndarray) -> float | np.ndarray:
     """Probability of log-odds."""
-    return 1.0 / (1.0 + np.exp(-np.clip(log_odds, -_MOST, _MOST)))
+    return 1.0 / (1.0 + np.exp(-np.clip(log_odds, -_MAX_LOG_ODDS, _MAX_LOG_ODDS)))
 
 
 def log_odds_of(probability: float | np.ndarray) -> float | np.ndarray:
@@ -44,7 +44,7 @@ class ShapeClassifier:
         return self.features.astype(np.int64)
 
     def score(self, histograms: np.ndarray) -> float:
-        """Score of the histograms (n, 128) that the last stage of the refinement saw."""
+        """Score of the histograms (n, 128) that are the input of the last stage of the refinement."""
         return float(histograms.ravel()[self._positions] @ self.coefficients) + self.intercept
 
 
@@ -85,7 +85,7 @@ def face_inputs(score: float, support: float, ied: float) -> np.ndarray:
 
 
 def point_inputs(
-    face_log_odds: float, own: np.ndarray, distance: np.ndarray, apart: np.ndarray, yaw: float, ied: float
+    face_log_odds: float, own: np.ndarray, distance: np.ndarray, disagreement: np.ndarray, yaw: float, ied: float
 ) -> np.ndarray:
     """Inputs (n_keypoints, 8) of the regressions for the points of a face.
 
@@ -94,7 +94,7 @@ def point_inputs(
     face_log_odds : float
     own, distance : ndarray of shape (n_keypoints,)
         Log-odds of own detections, NaN where there is none, and how far they lie from the refined points, in IED.
-    apart : ndarray of shape (n_keypoints,)
+    disagreement : ndarray of shape (n_keypoints,)
         Distance of what two refinements from different starts give, in IED.
     yaw : float
         In radians.
@@ -109,7 +109,7 @@ def point_inputs(
             np.where(present, np.clip(own, -6.0, 6.0), 0.0),
             present.astype(float),
             np.where(present, distance * 10, 0.0),
-            np.log(apart + _EXACT),
+            np.log(disagreement + _EXACT),
             np.full(n, abs(yaw)),
             np.full(n, np.log(ied / 30.0)),
             np.ones(n),

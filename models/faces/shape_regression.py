@@ -15,7 +15,7 @@ import numpy as np
 
 from ...vision.point_histograms import MIRRORED_VALUES, cut_frame, point_histograms
 from ...vision.pyramid import Level
-from .shape_model import SimilarityTransform
+from .shape_models import SimilarityTransform
 
 _AROUND = 0.3  # IED around the mean shape that a frame shows, beyond the cells of its outermost points. A choice
 
@@ -95,10 +95,7 @@ class ShapeRegressor:
 
     def align(self, points: np.ndarray) -> SimilarityTransform:
         """Least-squares similarity transform from the mean shape to image points (n,), complex."""
-        centre, middle = self.mean_points.mean(), points.mean()
-        centred = self.mean_points - centre
-        scale_rotation = complex(np.vdot(centred, points - middle) / np.vdot(centred, centred).real)
-        return SimilarityTransform(scale_rotation, middle - scale_rotation * centre)
+        return SimilarityTransform.least_squares(self.mean_points, points)
 
     def describe(self, levels: Sequence[Level], points: np.ndarray, ied: int, cell: int) -> tuple[np.ndarray, SimilarityTransform]:
         """Histograms (n, 128) around image points (n,), complex, in the frame of the face, and the transform from that frame."""
@@ -131,7 +128,7 @@ class ShapeRegressor:
         points : ndarray of shape (n,), complex
             Image pixels.
         histograms : ndarray of shape (n, 128), float32
-            What the last stage saw.
+            Input of the last stage.
         """
         histograms = np.empty((0, 0), np.float32)
         for stage in self.stages:

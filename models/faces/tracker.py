@@ -11,9 +11,9 @@ from ...vision.pyramid import gaussian_pyramid
 from .assembly import Candidates
 from .face_finder import Face, FaceFinder
 from .probabilities import probability_of
+from .suppression import SAME_IN_NEXT_FRAME
 
 _AROUND = 1.0  # IED around a face of the last frame that is looked through in the next one. A choice
-_SAME_FACE = 0.5  # IED: the nearest face of the last frame is the same one within this. A choice
 _NOTHING = Candidates(np.empty(0, np.int64), np.empty(0, complex), np.empty(0), np.empty(0))  # is searched around a face
 
 
@@ -107,7 +107,7 @@ class FaceTracker:
             return face
         distance = [np.hypot(*(face.landmarks - last.landmarks).T).mean() for last in self._shown]
         last = self._shown[int(np.argmin(distance))]
-        if min(distance) > _SAME_FACE * face.ied:
+        if min(distance) > SAME_IN_NEXT_FRAME * face.ied:
             return face
         s, before = self.smooth, last.keypoints
         keypoints = {

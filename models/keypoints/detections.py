@@ -1,12 +1,79 @@
-"""What a keypoint detector returns."""
+"""What a keypoint detector is asked for, and what it returns."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
+from ..faces.assembly import Assembly
 from ..faces.face_finder import Face
 from ..faces.probabilities import log_odds_of
+from .guided_search import Mode
+from .turned_photographs import DEFAULT_ROLL, MAX_ROLL
+
+
+@dataclass(frozen=True)
+class DetectionOptions:
+    """What :meth:`KeypointDetector.find` searches, and what it reports.
+
+    Parameters
+    ----------
+    keypoints : sequence of str, optional
+        Which ones; all by default.
+    threshold : float, optional
+        Minimum score, in place of ``min_probability``; ``-inf`` gives every candidate. Without assembly by default each
+        keypoint's own.
+    min_size, max_size : float, optional
+        Side of the detection window in image pixels; by default from the window of the pool (24) up to the image.
+        A smaller ``min_size`` enlarges the image (at most fourfold). Levels outside the range are skipped.
+    max_detections : int, default 200
+        At most this many of each keypoint, the best.
+    mode : {"scan", "regress", "prune+regress"}, optional
+        Which windows the classifier scores (see :class:`~annealed.models.keypoints.guided_search.Mode`). By default the
+        last, which is the fastest, where the model has it, else "scan".
+    assembly : {"2d", "3d", "none"}, optional
+        How faces are assembled (see :class:`~annealed.models.faces.assembly.Assembly`); "none": each keypoint by itself.
+        By default as the model says, not at all where it cannot.
+    min_probability : float, optional
+        Minimum probability of a face whose keypoints are returned, 0.5 by default; 0 gives every candidate. Only with assembly.
+    roll : float, default 30.0
+        Degrees, at most 50: where no face is found, the image, of at most 4 million pixels, is searched again turned by so
+        much to either side; 0: it is not.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown or a number makes no sense, whatever the model.
+    """
+
+    keypoints: Sequence[str] | None = None
+    threshold: float | None = None
+    min_size: float | None = None
+    max_size: float | None = None
+    max_detections: int = 200
+    mode: str | None = None
+    assembly: str | None = None
+    min_probability: float | None = None
+    roll: float = DEFAULT_ROLL
+
+    def __post_init__(self) -> None:
+        if self.assembly is not None and self.assembly not in list(Assembly):
+            raise ValueError(f"assembly={self.assembly!r}: expected one of {', '.join(Assembly)}")
+        if self.mode is not None and self.mode not in list(Mode):
+            raise ValueError(f"mode={self.mode!r}: expected one of {', '.join(Mode)}")
+        if self.threshold is not None and np.isnan(self.threshold):
+            raise ValueError(f"threshold={self.threshold}: expected a number")
+        if self.min_probability is not None and not 0 <= self.min_probability <= 1:
+            raise ValueError(f"min_probability={self.min_probability}: expected a number from 0 to 1")
+        if self.min_probability is not None and self.threshold is not None:
+            raise ValueError(f"threshold={self.threshold} and min_probability={self.min_probability}: expected one of them")
+        if self.min_probability is not None and self.assembly == Assembly.NONE:
+            raise ValueError(f"min_probability={self.min_probability}: expected an assembly of faces, or a threshold of the score")
+        if not 0 <= self.roll <= MAX_ROLL:
+            raise ValueError(f"roll={self.roll}: expected degrees from 0 to {MAX_ROLL:g}")
 
 
 class Detection(NamedTuple):
@@ -34,7 +101,7 @@ class Detection(NamedTuple):
     probability: float | None = None
 
 
-class Found(NamedTuple):
+class DetectionResult(NamedTuple):
     """What :meth:`KeypointDetector.find` returns.
 
     Parameters
@@ -59,12 +126,12 @@ def of_faces(faces: Sequence[Face], names: Sequence[str], size: float) -> list[D
     ]
 
 
-def best_of_each(detections: Sequence[Detection], most: int) -> list[Detection]:
-    """The first so many of each keypoint."""
+def best_of_each(detections: Sequence[Detection], n: int) -> list[Detection]:
+    """The first n of each keypoint."""
     count: dict[str, int] = {}
     kept = []
     for d in detections:
         count[d.keypoint] = count.get(d.keypoint, 0) + 1
-        if count[d.keypoint] <= most:
+        if count[d.keypoint] <= n:
             kept.append(d)
     return kept

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,12 @@ from ..faces.assembly import Assembly
 from ..faces.face_finder import Face, FaceFinder
 from ..faces.probabilities import probability_of
 from ..files import check_settings, read_model, reading, write_model
-from .detections import Detection, Found, best_of_each, of_faces
-from .guided_search import Mode
+from .detections import Detection, DetectionOptions, DetectionResult, best_of_each, of_faces
+from .guided_search import FaceCascade, Guide, Mode
 from .non_maximum_suppression import DEFAULT_REFERENCE_IED
 from .serialisation import read_parts, write_parts
-from .turned_photographs import DEFAULT_ROLL, MAX_ROLL, turned_maxima
+from .turned_photographs import turned_maxima
+from .window_models import KeypointModel
 from .window_search import WindowSearch
 
 KIND = "keypoint detector"
@@ -29,7 +31,7 @@ _EXPLAINED = 0.15  # IED: a candidate this near to the same keypoint of a face b
 
 
 @dataclass
-class KeypointDetector(WindowSearch):
+class KeypointDetector:
     """Finds keypoints in photographs; all keypoints share one pyramid and its integral images.
 
     The detectors of section 3.3 of Barbu et al. (2017) [1]_, with the regression-guided search of Barbu et al. (2014) [2]_.
@@ -69,148 +71,86 @@ class KeypointDetector(WindowSearch):
     [Detection(keypoint='left_eye', x=246.5, y=103.4, score=5.1, size=38.1, probability=0.994)]
     """
 
+    models: dict[str, KeypointModel]
+    pool: FeaturePool = field(default_factory=FeaturePool)
+    scales_per_octave: int = 4
+    suppression: float = 0.3
+    info: dict[str, Any] = field(default_factory=dict)
+    guides: dict[str, Guide] = field(default_factory=dict)
+    face_cascade: FaceCascade | None = None
+    reference_ied: float = DEFAULT_REFERENCE_IED
     faces: FaceFinder | None = None
+
+    @property
+    def search(self) -> WindowSearch:
+        """The search of windows with the classifiers of the keypoints."""
+        return WindowSearch(
+            self.models, self.pool, self.scales_per_octave, self.suppression, self.guides, self.face_cascade, self.reference_ied
+        )
 
     @property
     def keypoints(self) -> list[str]:
         """Names of the keypoints."""
-        found = () if self.faces is None else self.faces.keypoints
-        return list(dict.fromkeys([*self.models, *found]))
+        return list(dict.fromkeys([*self.models, *(() if self.faces is None else self.faces.keypoints)]))
 
-    def check_keypoints(self, keypoints: Iterable[str] | None, assembly: str | None = None) -> list[str]:
-        """Return the names asked for, all by default.
+    def resolve(self, options: DetectionOptions) -> DetectionOptions:
+        """Return options with what they leave open filled in: the keypoints, the mode and the assembly.
 
         Parameters
         ----------
-        keypoints : iterable of str or None
-            None: all that can be found.
-        assembly : str, optional
-            As in :meth:`detect`.
+        options : DetectionOptions
+            What the user asked for.
 
         Returns
         -------
-        list of str
-            Each name once.
+        DetectionOptions
+            The same, complete.
 
         Raises
         ------
         ValueError
-            If one is unknown, or is found in assembled faces only.
+            If the model does not have a keypoint, the mode or an assembly, or the sizes make no sense for its windows.
         """
-        alone = self.check_assembly(assembly) == Assembly.NONE
-        every = list(self.models) if alone else self.keypoints
-        chosen = every if keypoints is None else list(dict.fromkeys(keypoints))
-        for name in chosen:
+        default = Assembly.NONE if self.faces is None else self.faces.assembly
+        options = replace(options, assembly=Assembly(default if options.assembly is None else options.assembly))
+        if options.assembly != Assembly.NONE and self.faces is None:
+            raise ValueError(f"assembly={str(options.assembly)!r}: the model cannot assemble faces; expected 'none'")
+        available = self.keypoints if options.assembly != Assembly.NONE else list(self.models)
+        names = available if options.keypoints is None else list(dict.fromkeys(options.keypoints))
+        for name in names:
             if name not in self.keypoints:
                 raise ValueError(f"keypoint {name!r} is unknown; expected one of {', '.join(self.keypoints)}")
-            if name not in every:
+            if name not in available:
                 raise ValueError(f"keypoint {name!r} has no detector of its own; expected an assembly of faces, not 'none'")
-        return chosen
+        searched = names if options.assembly == Assembly.NONE or self.faces is None else self.faces.anchors
+        mode = self._mode([name for name in self.models if name in searched], options.mode)
+        self.search.smallest_window(options.min_size, options.max_size)
+        return replace(options, keypoints=names, mode=mode)
 
-    def check_assembly(self, assembly: str | None) -> Assembly:
-        """Return how faces are assembled, by default as the model says, not at all where it cannot.
-
-        Parameters
-        ----------
-        assembly : str or None
-            A name of :class:`~annealed.models.faces.assembly.Assembly`.
-
-        Returns
-        -------
-        Assembly
-
-        Raises
-        ------
-        ValueError
-            If the name is unknown, or the model cannot assemble faces.
-        """
-        if assembly is None:
-            return Assembly.NONE if self.faces is None else Assembly(self.faces.assembly)
-        if assembly not in list(Assembly):
-            raise ValueError(f"assembly={assembly!r}: expected one of {', '.join(Assembly)}")
-        if assembly != Assembly.NONE and self.faces is None:
-            raise ValueError(f"assembly={str(assembly)!r}: the model cannot assemble faces; expected 'none'")
-        return Assembly(assembly)
-
-    def check_mode(self, mode: str | None, keypoints: Iterable[str] | None = None, assembly: str | None = None) -> Mode:
-        """Return the mode asked for, by default "prune+regress" where the model has it for these keypoints, else "scan".
-
-        Parameters
-        ----------
-        mode : str or None
-            A name of :class:`~annealed.models.keypoints.guided_search.Mode`.
-        keypoints : iterable of str, optional
-            All by default.
-        assembly : str, optional
-            As in :meth:`detect`.
-
-        Returns
-        -------
-        Mode
-
-        Raises
-        ------
-        ValueError
-            If the mode is unknown, or the model does not have it for these keypoints.
-        """
-        searched = self._searched(self.check_keypoints(keypoints, assembly), self.check_assembly(assembly))
+    def _mode(self, names: Sequence[str], mode: str | None) -> Mode:
+        """The mode in which some keypoints are searched, by default the fastest that the model has for them."""
+        cascade = self.face_cascade
+        prunes = cascade is not None and all(name in self.guides and name in cascade.expected for name in names)
         if mode is None:
-            return Mode.PRUNE if self._prunes(searched) else Mode.SCAN
-        if mode not in list(Mode):
-            raise ValueError(f"mode={mode!r}: expected one of {', '.join(Mode)}")
-        mode = Mode(mode)
-        for name in searched:
+            return Mode.PRUNE if prunes else Mode.SCAN
+        for name in names:
             if mode != Mode.SCAN and name not in self.guides:
                 raise ValueError(f"mode={str(mode)!r}: the model does not have it for {name}, only 'scan'")
-        if mode == Mode.PRUNE and not self._prunes(searched):
+        if mode == Mode.PRUNE and not prunes:
             raise ValueError(f"mode={str(mode)!r}: the model does not have it, only 'scan' and 'regress'")
-        return mode
+        return Mode(mode)
 
-    def _prunes(self, names: Iterable[str]) -> bool:
-        """Whether these keypoints can be searched near faces only."""
-        cascade = self.face_cascade
-        return cascade is not None and all(name in self.guides and name in cascade.expected for name in names)
-
-    def detect(
-        self,
-        image: np.ndarray,
-        keypoints: Sequence[str] | None = None,
-        threshold: float | None = None,
-        min_size: float | None = None,
-        max_size: float | None = None,
-        max_detections: int = 200,
-        mode: str | None = None,
-        assembly: str | None = None,
-        min_probability: float | None = None,
-        roll: float = DEFAULT_ROLL,
-    ) -> list[Detection]:
+    def detect(self, image: np.ndarray, options: DetectionOptions | None = None, **keywords: Any) -> list[Detection]:
         """Find keypoints.
 
         Parameters
         ----------
         image : ndarray
             uint8 RGB (H, W, 3), or what ``annealed.vision.images.as_rgb`` takes.
-        keypoints : list of str, optional
-            Which ones; all by default.
-        threshold : float, optional
-            Least score, in place of ``min_probability``; ``-inf`` gives every candidate. Without assembly by default each
-            keypoint's own.
-        min_size, max_size : float, optional
-            Side of the detection window in image pixels; by default from the window of the pool (24) up to the image.
-            A smaller ``min_size`` enlarges the image (at most fourfold). Levels outside the range are skipped.
-        max_detections : int, default 200
-            At most this many of each keypoint, the best.
-        mode : {"scan", "regress", "prune+regress"}, optional
-            Which windows the classifier scores (see :class:`~annealed.models.keypoints.guided_search.Mode`). By default the
-            last, which is the fastest, where the model has it, else "scan".
-        assembly : {"2d", "3d", "none"}, optional
-            How faces are assembled (see :class:`~annealed.models.faces.assembly.Assembly`); "none": each keypoint by itself.
-            By default as the model says.
-        min_probability : float, optional
-            Least probability of a face whose keypoints are returned, 0.5 by default; 0 gives every candidate. Only with assembly.
-        roll : float, default 30.0
-            Degrees, at most 50: where no face is found, the image, of at most 4 million pixels, is searched again turned by so
-            much to either side; 0: it is not.
+        options : DetectionOptions, optional
+            What is searched and reported.
+        **keywords
+            Single options by their names, in place of those of ``options``: ``detect(image, threshold=0.5, mode="scan")``.
 
         Returns
         -------
@@ -222,80 +162,58 @@ class KeypointDetector(WindowSearch):
         ValueError
             If the image is none, a keypoint, mode or assembly is unknown or missing in the model, or the numbers make no sense.
         """
-        return self.find(
-            image, keypoints, threshold, min_size, max_size, max_detections, mode, assembly, min_probability, roll
-        ).detections
+        return self.find(image, options, **keywords).detections
 
-    def find(
-        self,
-        image: np.ndarray,
-        keypoints: Sequence[str] | None = None,
-        threshold: float | None = None,
-        min_size: float | None = None,
-        max_size: float | None = None,
-        max_detections: int = 200,
-        mode: str | None = None,
-        assembly: str | None = None,
-        min_probability: float | None = None,
-        roll: float = DEFAULT_ROLL,
-    ) -> Found:
+    def find(self, image: np.ndarray, options: DetectionOptions | None = None, **keywords: Any) -> DetectionResult:
         """Find keypoints and faces.
 
         Parameters
         ----------
         image : ndarray
-            As in :meth:`detect`, and so are all others and the errors.
-        keypoints, threshold, min_size, max_size, max_detections, mode, assembly, min_probability, roll : optional
+            As in :meth:`detect`, and so are the errors.
+        options : DetectionOptions, optional
+            As in :meth:`detect`.
+        **keywords
             As in :meth:`detect`.
 
         Returns
         -------
-        Found
+        DetectionResult
             Faces have all their keypoints, whichever were asked for.
         """
-        assembly = self.check_assembly(assembly)
-        names = self.check_keypoints(keypoints, assembly)
-        mode = self.check_mode(mode, names, assembly)
-        if threshold is not None and np.isnan(threshold):
-            raise ValueError(f"threshold={threshold}: expected a number")
-        if min_probability is not None and not 0 <= min_probability <= 1:
-            raise ValueError(f"min_probability={min_probability}: expected a number from 0 to 1")
-        if min_probability is not None and threshold is not None:
-            raise ValueError(f"threshold={threshold} and min_probability={min_probability}: expected one of them")
-        if not 0 <= roll <= MAX_ROLL:
-            raise ValueError(f"roll={roll}: expected degrees from 0 to {MAX_ROLL:g}")
+        o = self.resolve(replace(options or DetectionOptions(), **keywords))
+        assert o.keypoints is not None and o.mode is not None
         pixels = as_rgb(image)
-        levels = self.pyramid(pixels, min_size, max_size)
-        if assembly == Assembly.NONE or self.faces is None:
-            if min_probability is not None:
-                raise ValueError(f"min_probability={min_probability}: expected an assembly of faces, or a threshold of the score")
-            return Found(self._detect_alone(levels, names, mode, threshold, max_detections), [])
+        levels = self.search.pyramid(pixels, o.min_size, o.max_size)
+        if o.assembly == Assembly.NONE or self.faces is None:
+            return DetectionResult(self._detect_alone(levels, o), [])
+        min_probability = o.min_probability
         if min_probability is None:
-            min_probability = 0.5 if threshold is None else 0.0
-        anchors = self.faces.anchors
-        maxima = self.anchor_maxima(levels, anchors, mode, max_detections)
-        faces = self.faces.find(maxima, levels, self.reference_ied, min_probability, assembly)
-        if roll and not faces and min_probability > 0:
-
-            def search(turned: np.ndarray, factor: float) -> dict[str, np.ndarray]:
-                sizes = [None if size is None else max(size * factor, min(size, self.pool.window)) for size in (min_size, max_size)]
-                return self.anchor_maxima(self.pyramid(turned, *sizes), anchors, mode, max_detections)
-
-            maxima = turned_maxima(pixels, (-roll, roll), search)
-            faces = self.faces.find(maxima, levels, self.reference_ied, min_probability, assembly)
-        found = of_faces(faces, names, self.pool.window / self.reference_ied)
+            min_probability = 0.5 if o.threshold is None else 0.0
+        maxima = self.anchor_maxima(levels, self.faces.anchors, o.mode, o.max_detections)
+        faces = self.faces.find(maxima, levels, self.reference_ied, min_probability, o.assembly)
+        if o.roll and not faces and min_probability > 0:
+            maxima = turned_maxima(pixels, (-o.roll, o.roll), partial(self._search_turned, o))
+            faces = self.faces.find(maxima, levels, self.reference_ied, min_probability, o.assembly)
+        detections = of_faces(faces, o.keypoints, self.pool.window / self.reference_ied)
         if min_probability == 0:
-            found += self._candidates_alone(maxima, names, faces)
-        if threshold is not None:
-            found = [d for d in found if d.score >= threshold]
-        found.sort(key=lambda detection: -detection.score)
-        return Found(best_of_each(found, max_detections), faces)
+            detections += self._candidates_alone(maxima, o.keypoints, faces)
+        if o.threshold is not None:
+            detections = [d for d in detections if d.score >= o.threshold]
+        detections.sort(key=lambda detection: -detection.score)
+        return DetectionResult(best_of_each(detections, o.max_detections), faces)
+
+    def _search_turned(self, o: DetectionOptions, turned: np.ndarray, factor: float) -> dict[str, np.ndarray]:
+        """Local maxima of the anchors in a turned photograph, shrunk by a factor."""
+        assert self.faces is not None and o.mode is not None
+        sizes = [None if size is None else max(size * factor, min(size, self.pool.window)) for size in (o.min_size, o.max_size)]
+        return self.anchor_maxima(self.search.pyramid(turned, *sizes), self.faces.anchors, o.mode, o.max_detections)
 
     def _candidates_alone(self, maxima: dict[str, np.ndarray], names: Sequence[str], faces: Sequence[Face]) -> list[Detection]:
         """Candidates that no face explains, with the probability that their score suggests."""
         assert self.faces is not None and self.faces.probabilities is not None
         assembler, alone = self.faces.assembler, self.faces.probabilities.alone
-        found = []
+        detections = []
         for i, name in enumerate(self.faces.anchors):
             if name not in names:
                 continue
@@ -303,18 +221,19 @@ class KeypointDetector(WindowSearch):
                 if any(np.hypot(x - f.keypoints[name].x, y - f.keypoints[name].y) <= _EXPLAINED * f.ied for f in faces):
                     continue
                 log_odds = assembler.slope[i] * score + assembler.offset[i] + alone
-                found.append(Detection(name, x, y, log_odds, self.pool.window / scale, float(probability_of(log_odds))))
-        return found
+                detections.append(Detection(name, x, y, log_odds, self.pool.window / scale, float(probability_of(log_odds))))
+        return detections
 
-    def _detect_alone(
-        self, levels: Sequence[Level], names: Sequence[str], mode: Mode, threshold: float | None, max_detections: int
-    ) -> list[Detection]:
-        least = {name: self.default_threshold(name, mode) if threshold is None else threshold for name in names}
-        maxima = self._search(levels, [name for name in self.models if name in names], mode, least, max_detections)
-        found = [
-            Detection(name, x, y, score, self.pool.window / scale) for name in names for x, y, score, scale in maxima[name].tolist()
+    def _detect_alone(self, levels: Sequence[Level], o: DetectionOptions) -> list[Detection]:
+        assert o.keypoints is not None and o.mode is not None
+        thresholds = {name: self.models[name].threshold if o.threshold is None else o.threshold for name in o.keypoints}
+        maxima = self.search.maxima(levels, [n for n in self.models if n in o.keypoints], o.mode, thresholds, o.max_detections)
+        detections = [
+            Detection(name, x, y, score, self.pool.window / scale)
+            for name in o.keypoints
+            for x, y, score, scale in maxima[name].tolist()
         ]
-        return sorted(found, key=lambda detection: -detection.score)
+        return sorted(detections, key=lambda detection: -detection.score)
 
     def anchor_maxima(
         self, levels: Sequence[Level], anchors: Sequence[str], mode: str = Mode.SCAN, max_detections: int = 200
@@ -324,7 +243,7 @@ class KeypointDetector(WindowSearch):
         Parameters
         ----------
         levels : list of Level
-            From :meth:`pyramid`.
+            From ``search.pyramid``.
         anchors : list of str
             Names of the keypoints.
         mode : Mode, default "scan"
@@ -337,28 +256,7 @@ class KeypointDetector(WindowSearch):
         dict of str to ndarray of shape (n, 4)
             Columns x, y (image pixels), score and scale (pixels of the level per image pixel).
         """
-        return self._search(levels, anchors, mode, dict.fromkeys(anchors, -np.inf), max_detections)
-
-    def default_threshold(self, keypoint: str, mode: str | None = None) -> float:
-        """Return the least score of a detection without assembly, unless asked otherwise.
-
-        Parameters
-        ----------
-        keypoint : str
-            Name of the keypoint.
-        mode : Mode, optional
-            As in :meth:`detect`.
-
-        Returns
-        -------
-        float
-        """
-        return self.models[keypoint].threshold
-
-    def _searched(self, names: Sequence[str], assembly: Assembly) -> list[str]:
-        """Keypoints whose windows are searched to find these, in the order of the model."""
-        needed = names if assembly == Assembly.NONE or self.faces is None else self.faces.anchors
-        return [name for name in self.models if name in needed]
+        return self.search.maxima(levels, anchors, mode, dict.fromkeys(anchors, -np.inf), max_detections)
 
     def save(self, path: str | Path) -> None:
         """Write the detector to a model file.
@@ -410,8 +308,8 @@ class KeypointDetector(WindowSearch):
             models, guides, face_cascade, faces = read_parts(path, arrays, header, pool)
             example: dict[str, Any] = {"scales_per_octave": 4, "suppression": 0.3, "reference_ied": DEFAULT_REFERENCE_IED}
             limits = {"scales_per_octave": (1, 64), "suppression": (0, 100), "reference_ied": (1, 1000)}
-            found = {name: header[name] for name in example if name in header}
-            numbers = check_settings({"reference_ied": DEFAULT_REFERENCE_IED, **found}, example, limits)
+            given = {name: header[name] for name in example if name in header}
+            numbers = check_settings({"reference_ied": DEFAULT_REFERENCE_IED, **given}, example, limits)
             if not models:
                 raise ValueError("the model has no keypoint")
             info = dict(header["info"])

@@ -12,7 +12,7 @@ DEFAULT_ROLL = 30.0
 MAX_ROLL = 50.0
 """Degrees: faces that are turned further are not assembled (`annealed.models.faces.assembly.MAX_ROLL`)."""
 
-MOST_PIXELS = 4_000_000
+MAX_PIXELS = 4_000_000
 """Larger photographs are shrunk before they are turned. A choice."""
 
 Maxima = dict[str, np.ndarray]
@@ -50,16 +50,16 @@ def turned_maxima(image: np.ndarray, degrees: Sequence[float], search: Callable[
     second argument of ``search``.
     """
     height, width = image.shape[:2]
-    factor = min(1.0, (MOST_PIXELS / (height * width)) ** 0.5)
+    factor = min(1.0, (MAX_PIXELS / (height * width)) ** 0.5)
     if factor < 1:
         image = np.asarray(cv2.resize(image, None, fx=factor, fy=factor, interpolation=cv2.INTER_AREA), np.uint8)
     enlarged = np.array([width / image.shape[1], height / image.shape[0]])
-    found: dict[str, list[np.ndarray]] = {}
+    maxima: dict[str, list[np.ndarray]] = {}
     for angle in degrees:
         shown, back = turned(image, angle)
         for name, rows in search(shown, factor).items():
             moved = rows.copy()
             moved[:, :2] = (rows[:, :2] @ back[:, :2].T + back[:, 2] + 0.5) * enlarged - 0.5
             moved[:, 3] *= factor
-            found.setdefault(name, []).append(moved)
-    return {name: np.concatenate(parts) for name, parts in found.items()}
+            maxima.setdefault(name, []).append(moved)
+    return {name: np.concatenate(parts) for name, parts in maxima.items()}

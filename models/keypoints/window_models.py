@@ -12,8 +12,7 @@ from typing import Self
 import numpy as np
 
 from ...vision.windows.feature_pool import FeaturePool
-from ...vision.windows.programs import CompiledModel
-from ...vision.windows.responses import Responses
+from ...vision.windows.responses import CompiledModel, Responses
 from .non_maximum_suppression import Localisation
 
 

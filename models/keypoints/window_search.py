@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from ...vision.pyramid import Level, gaussian_pyramid
-from ...vision.windows.dense_scan import scan_level
 from ...vision.windows.feature_pool import FeaturePool
 from ...vision.windows.level_features import Buffers, LevelChannels, level_channels
-from ...vision.windows.sparse_scan import score_windows
-from .face_cascade import FaceCascade, regions
-from .guided_search import Guide, Mode
+from ...vision.windows.scan import scan_level, score_windows
+from .guided_search import FaceCascade, Guide, Mode, regions
 from .non_maximum_suppression import DEFAULT_REFERENCE_IED, suppress_non_maxima
 from .window_models import KeypointModel
 
@@ -25,15 +22,14 @@ _REQUESTS_AFTER_GRID = 4.0
 """Requests for histograms in the mode "regress", as a multiple of the grid points: the windows around them follow (measured)."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class WindowSearch:
-    """Classifiers of windows and where they search; the parameters are those of `KeypointDetector`."""
+    """Classifiers of windows and where they search; the parameters are those of `KeypointDetector`, whose part it is."""
 
     models: dict[str, KeypointModel]
     pool: FeaturePool = field(default_factory=FeaturePool)
     scales_per_octave: int = 4
     suppression: float = 0.3
-    info: dict[str, Any] = field(default_factory=dict)
     guides: dict[str, Guide] = field(default_factory=dict)
     face_cascade: FaceCascade | None = None
     reference_ied: float = DEFAULT_REFERENCE_IED
@@ -45,7 +41,7 @@ class WindowSearch:
         ----------
         image : ndarray of shape (H, W, 3), uint8
         min_size, max_size : float, optional
-            As in :meth:`detect`.
+            As in `DetectionOptions`.
 
         Returns
         -------
@@ -57,15 +53,19 @@ class WindowSearch:
         ValueError
             If the sizes make no sense.
         """
+        smallest = self.smallest_window(min_size, max_size)
+        min_scale = 0.0 if max_size is None else self.pool.window / max_size
+        return gaussian_pyramid(image, self.scales_per_octave, min_scale=min_scale, max_scale=self.pool.window / smallest)
+
+    def smallest_window(self, min_size: float | None, max_size: float | None) -> float:
+        """Side in image pixels of the smallest window that is searched; ValueError for sizes that make no sense."""
         window = self.pool.window
         smallest = window if min_size is None else min_size
         if not window / 4 <= smallest < np.inf:
             raise ValueError(f"min_size={min_size}: expected at least {window / 4:g} pixels, a quarter of the window")
         if max_size is not None and not max_size >= smallest:
             raise ValueError(f"max_size={max_size}: expected at least min_size, {smallest:g} pixels")
-        return gaussian_pyramid(
-            image, self.scales_per_octave, min_scale=0.0 if max_size is None else window / max_size, max_scale=window / smallest
-        )
+        return smallest
 
     def strips(self, level: Level, mode: str = Mode.SCAN, buffers: Buffers | None = None) -> Iterator[LevelChannels]:
         """Yield a level's tables, strip by strip: their memory is bounded.
@@ -124,14 +124,14 @@ class WindowSearch:
         list of ndarray of shape (n, 2), int
             For each level: their pixels x, y, each once.
         """
-        found = []
+        windows = []
         for number in range(len(levels)):
             places = [np.empty((0, 2), np.int64)]
             for channels, corner, points in self._near_faces(levels, number, [keypoint], Buffers()):
                 x, y = self._guided(channels, keypoint, points[keypoint])
                 places.append(np.column_stack([x, y]) + corner)
-            found.append(np.unique(np.concatenate(places), axis=0))
-        return found
+            windows.append(np.unique(np.concatenate(places), axis=0))
+        return windows
 
     def _guided(self, channels: LevelChannels, keypoint: str, points: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, ...]:
         place = self.models[keypoint].localisation if keypoint in self.models else None
@@ -207,8 +207,8 @@ class WindowSearch:
         ys, xs = np.nonzero(scores > -np.inf)
         return np.column_stack([xs, ys + channels.first]), scores[ys, xs]
 
-    def _search(
-        self, levels: Sequence[Level], names: Sequence[str], mode: str, least: dict[str, float], max_detections: int
+    def maxima(
+        self, levels: Sequence[Level], names: Sequence[str], mode: str, thresholds: dict[str, float], max_detections: int
     ) -> dict[str, np.ndarray]:
         """Local maxima (n, 4) x, y, score, scale of some keypoints, all in one pass over the pyramid."""
         scored = list(self._scored(levels, names, mode))
@@ -217,6 +217,6 @@ class WindowSearch:
             x, y, scale, score = np.concatenate([np.empty((0, 4)), *(found[name] for found in scored)]).T
             place = self.models[name].localisation
             maxima[name] = suppress_non_maxima(
-                x, y, scale, score, place, self.reference_ied, self.suppression, least[name], max_detections
+                x, y, scale, score, place, self.reference_ied, self.suppression, thresholds[name], max_detections
             )
         return maxima

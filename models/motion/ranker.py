@@ -312,13 +312,13 @@ class SegmentationRanker:
 
 def _warn_of_nothing_to_see(tracks: np.ndarray, n_motions: int) -> None:
     """Warn where any division of the tracks (F, P, 2) is arbitrary."""
-    if n_motions > 1 and np.abs(tracks - tracks[0]).max() < _LEAST_MOTION:
-        warnings.warn(f"no track moves by {_LEAST_MOTION} pixels: the labels say nothing about motions", stacklevel=3)
+    if n_motions > 1 and np.abs(tracks - tracks[0]).max() < _MIN_MOTION:
+        warnings.warn(f"no track moves by {_MIN_MOTION} pixels: the labels say nothing about motions", stacklevel=3)
     elif (n_distinct := np.unique(tracks, axis=1).shape[1]) < 2 * n_motions:
         warnings.warn(f"only {n_distinct} of {tracks.shape[1]} tracks differ: the labels say nothing about motions", stacklevel=3)
 
 
-_LEAST_MOTION = 0.01  # pixels, a choice: far below what trackers resolve
+_MIN_MOTION = 0.01  # pixels, a choice: far below what trackers resolve
 
 
 def outlying(tracks: Tracks, labels: np.ndarray) -> np.ndarray:

@@ -40,14 +40,15 @@ Assembly = Annotated[
 @one_line_errors
 def detect(
     images: Annotated[
-        list[str] | None, typer.Argument(metavar="IMAGE", help="Image files, a video, or: camera 0. None: a sample.")
+        list[str] | None,
+        typer.Argument(metavar="IMAGE", help="Image files, a video, or: camera 0. By default a sample photograph."),
     ] = None,
     model: Model = "faces",
     keypoint: Keypoints = None,
     min_probability: Annotated[
-        float | None, typer.Option(help="Least probability of a face, 0.5 by default; 0: every candidate.")
+        float | None, typer.Option(help="Minimum probability of a face, 0.5 by default; 0: every candidate.")
     ] = None,
-    threshold: Annotated[float | None, typer.Option(help="For experts: least score of a keypoint, whatever the face.")] = None,
+    threshold: Annotated[float | None, typer.Option(help="Minimum score of a keypoint, whatever the face.")] = None,
     min_size: Annotated[float | None, typer.Option(help="Smallest detection window, in image pixels.")] = None,
     max_size: Annotated[float | None, typer.Option(help="Largest detection window, in image pixels.")] = None,
     roll: Annotated[
@@ -68,69 +69,83 @@ def detect(
     quiet: Quiet = False,
 ) -> None:
     """Find keypoints in photographs."""
-    import numpy as np
-
-    from ..common.outputs import check_outputs, make_folder, overlay_paths
-    from ..common.video import check_video_name
-    from ..faces.detect import SAMPLE, detect_files
-    from ..faces.drawing import draw_detections, write_image
-    from ..faces.video import detect_video, video_source
+    from ...models.keypoints.detections import DEFAULT_ROLL, DetectionOptions
+    from ..faces.detect import detect_files, video_source
 
     images = images or []
     detector = load_model_of("keypoint detector", model)
-    mode = detector.check_mode(mode, keypoint or None, assembly)
-    options = {
-        "keypoints": keypoint or None,
-        "threshold": threshold,
-        "min_size": min_size,
-        "max_size": max_size,
-        "mode": mode,
-        "assembly": assembly,
-        "min_probability": min_probability,
-    }
-    if roll is not None:
-        options["roll"] = roll
-    detector.find(np.zeros((1, 1, 3), np.uint8), **options)  # senseless numbers: said once, not for every image
+    source = video_source(images)
+    if roll is None:
+        roll = DEFAULT_ROLL if source is None else 0.0  # frames without a face are many: they are not searched thrice
+    options = DetectionOptions(
+        keypoint or None, threshold, min_size, max_size, mode=mode, assembly=assembly, min_probability=min_probability, roll=roll
+    )
+    options = detector.resolve(options)
     if every < 1:
         raise ValueError(f"every={every}: expected a whole number of at least 1")
-    alone = detector.check_assembly(assembly) == "none"
-    source = video_source(images)
+    pictures = [] if overlay is None else _overlays(overlay, images, source is not None, model)
     if source is not None:
-        if overlay is not None:
-            check_video_name(overlay)
-        check_outputs([*images, model], [overlay])
-        _detect_frames(detect_video(detector, source, every, overlay, smooth, **options), as_json, quiet)
+        from ..faces.video import detect_video
+
+        _detect_frames(detect_video(detector, source, options, every, overlay, smooth), as_json, quiet)
         return
-    pictures = overlay_paths(images or [SAMPLE], overlay, "keypoints") if overlay is not None else []
-    if overlay is not None and len(images) > 1:
-        make_folder(overlay)
-    check_outputs([*images, model], pictures)
     failed = 0
-    answers = detect_files(detector, images, jobs or os.cpu_count() or 1, **options)
-    for i, answer in enumerate(progress(answers, quiet, "images", max(1, len(images)))):
-        unwritten = {}  # found, but not drawn: the record has both
-        if answer.error is None and pictures:
-            try:
-                write_image(pictures[i], draw_detections(answer.pixels, answer.detections, answer.faces, landmarks))
-            except ValueError as error:
-                unwritten = {"error": str(error)}
-        if answer.error is not None or unwritten:
-            complain(answer.error or unwritten["error"])
+    results = detect_files(detector, images, options, jobs or os.cpu_count() or 1)
+    for i, result in enumerate(progress(results, quiet, "images", max(1, len(images)))):
+        error = result.error or _draw(pictures[i] if pictures else None, result, landmarks)
+        if error is not None:
+            complain(error)
             failed += 1
         if as_json:
-            print_json(answer.record(landmarks) | unwritten)
-        elif answer.error is None:
-            rows = [(d.keypoint, round(d.x, 1), round(d.y, 1), d.score, round(d.size, 1), d.probability) for d in answer.detections]
-            height, width = answer.pixels.shape[:2]
-            faces = f"  {len(answer.faces)} faces" if len(answer.faces) != 1 else "  1 face"
-            title = f"{answer.image}  {width}x{height}  {answer.seconds:.3f} s" + ("" if alone else faces)
-            columns = ["keypoint", "x", "y", "score", "size"] + ([] if alone else ["probability"])
-            print_table(title, columns, [row[: len(columns)] for row in rows])
-            for number, face in enumerate(answer.faces if landmarks else ()):
-                points = [(i, round(x, 1), round(y, 1)) for i, (x, y) in enumerate(face.landmarks.tolist())]
-                print_table(f"face {number + 1}", ["point", "x", "y"], points)
+            print_json(result.record(landmarks) | ({} if error is None else {"error": error}))
+        elif result.error is None:
+            _print_tables(result, options.assembly != "none", landmarks)
     if failed:
         raise typer.Exit(BAD_INPUT)
+
+
+def _overlays(overlay: Path, images: list[str], is_video: bool, model: str) -> list[Path]:
+    """Check the names of the pictures or the video to write, before anything is searched; the pictures."""
+    from ..common.outputs import check_outputs, make_folder, overlay_paths
+    from ..common.video import check_video_name
+    from ..faces.detect import SAMPLE
+
+    if is_video:
+        check_video_name(overlay)
+        check_outputs([*images, model], [overlay])
+        return []
+    pictures = overlay_paths(images or [SAMPLE], overlay, "keypoints")
+    if len(images) > 1:
+        make_folder(overlay)
+    check_outputs([*images, model], pictures)
+    return pictures
+
+
+def _draw(picture: Path | None, result, landmarks: bool) -> str | None:
+    """Write a photograph with what was found in it; the reason where that fails: the record has both."""
+    from ..faces.drawing import draw_detections, write_image
+
+    if picture is not None:
+        try:
+            write_image(picture, draw_detections(result.pixels, result.detections, result.faces, landmarks))
+        except ValueError as error:
+            return str(error)
+    return None
+
+
+def _print_tables(result, assembled: bool, landmarks: bool) -> None:
+    """Print the detections in a photograph, and the points of its faces if asked for."""
+    rows = [(d.keypoint, round(d.x, 1), round(d.y, 1), d.score, round(d.size, 1), d.probability) for d in result.detections]
+    height, width = result.pixels.shape[:2]
+    title = f"{result.image}  {width}x{height}  {result.seconds:.3f} s"
+    columns = ["keypoint", "x", "y", "score", "size"]
+    if assembled:
+        title += f"  {len(result.faces)} faces" if len(result.faces) != 1 else "  1 face"
+        columns.append("probability")
+    print_table(title, columns, [row[: len(columns)] for row in rows])
+    for number, face in enumerate(result.faces if landmarks else ()):
+        points = [(i, round(x, 1), round(y, 1)) for i, (x, y) in enumerate(face.landmarks.tolist())]
+        print_table(f"face {number + 1}", ["point", "x", "y"], points)
 
 
 @app.command()
@@ -188,27 +203,34 @@ def evaluate(
     quiet: Quiet = False,
 ) -> None:
     """Compare detections with annotations: average precision per keypoint, tolerance and source."""
+    from ...models.keypoints.detections import DetectionOptions
     from ..common.image_folders import list_images
     from ..common.outputs import check_outputs, make_folder
     from ..faces.data import read_faces
-    from ..faces.evaluate import COLUMNS, REPORT_FILES, evaluate_detector, write_report
+    from ..faces.evaluate import evaluate_detector
+    from ..faces.report import COLUMNS, REPORT_FILES, write_report
 
     detector = load_model_of("keypoint detector", model)
-    names = detector.check_keypoints(keypoint, assembly)
-    mode = detector.check_mode(mode, names, assembly)
+    options = detector.resolve(DetectionOptions(keypoint, mode=mode, assembly=assembly))
     check_outputs([data, background, model], report=report, report_files=REPORT_FILES)
     empty = list_images(background)[skip_background:] if background is not None else []
     images = read_faces(data)
     if report is not None:
         make_folder(report)
     evaluation = evaluate_detector(
-        detector, images, names, empty, lambda it, n: progress(it, quiet, "images", n), mode=mode, assembly=assembly
+        detector,
+        images,
+        options.keypoints or (),
+        empty,
+        lambda it, n: progress(it, quiet, "images", n),
+        mode=options.mode,
+        assembly=options.assembly,
     )
     for error in evaluation.errors:
         complain(error)
     record = {
         "name": "faces evaluate",
-        "settings": {"data": str(data), "model": model, "mode": mode, "images": len(images), "background": len(empty)},
+        "settings": {"data": str(data), "model": model, "mode": options.mode, "images": len(images), "background": len(empty)},
         "rows": evaluation.rows,
         "landmarks": evaluation.landmarks,
         "subsets": evaluation.subsets,
@@ -227,21 +249,21 @@ def evaluate(
         raise typer.Exit(BAD_INPUT)
 
 
-def _detect_frames(answers, as_json: bool, quiet: bool) -> None:
+def _detect_frames(frames, as_json: bool, quiet: bool) -> None:
     """Print what was found in each frame, and at last how many frames were processed per second."""
     import time
 
     start, n, seconds = time.perf_counter(), 0, 0.0
     try:
-        for answer in answers:
+        for frame in frames:
             n += 1
-            seconds += answer.seconds
+            seconds += frame.seconds
             if as_json:
-                print_json(answer.record())
+                print_json(frame.record())
             else:
-                best = {d.keypoint: f"{d.keypoint} {d.x:.0f},{d.y:.0f}" for d in reversed(answer.detections)}
-                typer.echo(f"{answer.time:8.3f} s  in {1000 * answer.seconds:6.1f} ms  {'  '.join(best.values()) or 'nothing'}")
+                best = {d.keypoint: f"{d.keypoint} {d.x:.0f},{d.y:.0f}" for d in reversed(frame.detections)}
+                typer.echo(f"{frame.time:8.3f} s  in {1000 * frame.seconds:6.1f} ms  {'  '.join(best.values()) or 'nothing'}")
     except KeyboardInterrupt:  # how one leaves a camera
-        answers.close()
+        frames.close()
     elapsed = max(time.perf_counter() - start, 1e-9)
     say(f"{n} frames processed, {n / elapsed:.1f} per second ({n / max(seconds, 1e-9):.1f} by the detection alone)", quiet)

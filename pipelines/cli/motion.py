@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -134,11 +134,11 @@ def evaluate(
     from ..common.checkpoints import Checkpoint
     from ..common.outputs import check_outputs
     from ..motion.benchmark import POOLS, prepare
-    from ..motion.cross_validation import N_FOLDS, folds
+    from ..motion.cross_validation import folds
     from ..motion.evaluate import evaluate as run_protocol
     from ..motion.evaluate import evaluate_auto, made_from, n_steps
     from ..motion.methods import METHODS, check_methods, has_lightgbm
-    from ..motion.report import REPORT_FILES, print_results, table_rows, worst, write_report
+    from ..motion.report import REPORT_FILES, print_results, record_of, write_report
     from ..motion.segment import shipped_settings
 
     if partitions < 1:
@@ -164,24 +164,7 @@ def evaluate(
     n = n_steps(benchmark, methods, partitions, choose=choose)
     steps = iter(progress(range(n), quiet, "partitions", n))
     results = run_protocol(benchmark, methods, partitions, choose=choose, on_step=lambda: next(steps, None), checkpoint=cells)
-    record: dict[str, Any] = {
-        "name": "motion evaluate",
-        "settings": {
-            "data": str(data),
-            "sequences": len(sequences),
-            "videos": len(set(benchmark.videos.tolist())),
-            "partitions": partitions,
-            "folds": N_FOLDS,
-            "features": len(benchmark.features.get_feature_names_out()),
-            "seconds": {
-                "all": float(benchmark.seconds.sum()),
-                "per_sequence_median": float(np.median(benchmark.seconds)),
-                "per_sequence_greatest": float(benchmark.seconds.max()),
-            },
-            "worst": {f"{r.method}, {r.min_motion_size}": worst(benchmark, r) for r in results},
-        },
-        "rows": table_rows(benchmark, results),
-    }
+    record = record_of(data, benchmark, results, partitions)
     if auto:
         say("number of motions: candidates for 2 to 5", quiet)
         record["settings"]["auto"] = evaluate_auto(sequences, shipped_settings(), partitions)

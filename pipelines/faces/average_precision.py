@@ -18,7 +18,7 @@ MAX_DETECTIONS = 200  # per image and keypoint
 
 
 @dataclass(frozen=True)
-class Judged:
+class MatchedDetections:
     """Detections of one keypoint in one image, by falling score, with what they are.
 
     Positions ``xy`` (n, 2) in pixels, ``score`` and ``outcome`` (``HIT``, ``NEITHER`` or ``FALSE``), each (n,); ``face``: the
@@ -45,7 +45,7 @@ class Judged:
     n_points: int
 
 
-def judge(xy, score, points, visible, ied, ignore=(), tolerance=0.05, max_detections=MAX_DETECTIONS) -> Judged:
+def judge(xy, score, points, visible, ied, ignore=(), tolerance=0.05, max_detections=MAX_DETECTIONS) -> MatchedDetections:
     """Decide for each detection of one keypoint in one image whether it is a hit, false, or neither.
 
     Parameters
@@ -86,7 +86,7 @@ def judge(xy, score, points, visible, ied, ignore=(), tolerance=0.05, max_detect
             face[i] = reach.argmin()
             free[face[i]] = False
             outcome[i] = HIT
-    return Judged(xy, score, outcome, face, int(visible.sum()))
+    return MatchedDetections(xy, score, outcome, face, int(visible.sum()))
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ def curve(score, outcome, n_points: int) -> Curve:
     return Curve(score[last], hits / seen, hits / max(n_points, 1), n_points)
 
 
-def pooled(judged: list[Judged]) -> Curve:
+def pooled(judged: list[MatchedDetections]) -> Curve:
     """Curve of all images together."""
     return curve(
         np.concatenate([j.score for j in judged]) if judged else [],

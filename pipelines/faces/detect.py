@@ -1,27 +1,35 @@
-"""What ``annealed faces detect`` does to each photograph."""
+"""What ``annealed faces detect`` does to each photograph, several at a time in processes that each hold the detector."""
 
 from __future__ import annotations
 
+import pickle
+import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import cv2
 import numpy as np
 
 from ...learners.compilation import seconds_compiling
 from ...models.faces.face_finder import Face
-from ...models.keypoints.detector import Detection, Found, KeypointDetector
+from ...models.keypoints.detections import Detection, DetectionOptions, DetectionResult
+from ...models.keypoints.detector import KeypointDetector
 from ...vision.images import read_image
-from .parallel import map_images
+from ..common.video import VIDEO_SUFFIXES
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 SAMPLE = "astronaut"  # name of the photograph that is used when none is named
 
 
 @dataclass(frozen=True)
-class Answer:
+class FileDetections:
     """Detections and faces in one photograph, or the reason in one line why there are none.
 
     ``seconds`` is the detection alone.
@@ -65,51 +73,49 @@ class Answer:
 
 def records(detections: Sequence[Detection], faces: Sequence[Face], landmarks: bool = False) -> dict[str, list]:
     """Detections and faces as JSON can hold them."""
-    made = [face.record() for face in faces]
-    if landmarks:
-        for record, face in zip(made, faces):
-            record["landmarks"] = face.landmarks.round(2).tolist()
-    return {"detections": [d._asdict() for d in detections], "faces": made}
+    described = [face.record() | ({"landmarks": face.landmarks.round(2).tolist()} if landmarks else {}) for face in faces]
+    return {"detections": [d._asdict() for d in detections], "faces": described}
 
 
-def detect_files(detector: KeypointDetector, images: Sequence[str], n_jobs: int = 1, **options) -> Iterator[Answer]:
-    """Detect keypoints in image files (none: the sample photograph), in their order; a bad file yields an answer with its error.
+def detect_files(
+    detector: KeypointDetector, images: Sequence[str], options: DetectionOptions, n_jobs: int = 1
+) -> Iterator[FileDetections]:
+    """Detect keypoints in image files (none: the sample photograph), in their order; a bad file yields a record with its error.
 
-    So many as ``n_jobs`` at a time; the detections do not depend on it. Options of :meth:`KeypointDetector.detect`.
+    So many as ``n_jobs`` at a time; the detections do not depend on it.
     """
-
     return map_images(partial(_detect_file, options), detector, images or [None], n_jobs)
 
 
 _ready: set[tuple[Any, ...]] = set()  # modes whose compiled code this process has loaded
 
 
-def warm_up(detector: KeypointDetector, options: dict[str, Any]) -> None:
+def warm_up(detector: KeypointDetector, options: DetectionOptions) -> None:
     """Compile or load what a detection needs, on the face of the sample photograph: before a clock starts."""
-    mode = options.get("mode"), options.get("assembly")
+    mode = options.mode, options.assembly
     if mode not in _ready:
-        everywhere = {"min_size": None, "max_size": None, "threshold": None, "min_probability": None}
-        detector.find(sample_photograph()[20:220, 120:320], **{**options, **everywhere})
+        everywhere = replace(options, min_size=None, max_size=None, threshold=None, min_probability=None)
+        detector.find(sample_photograph()[20:220, 120:320], everywhere)
         _ready.add(mode)
 
 
-def _detect_file(options: dict[str, Any], detector: KeypointDetector, name: str | None) -> Answer:
+def _detect_file(options: DetectionOptions, detector: KeypointDetector, name: str | None) -> FileDetections:
     warm_up(detector, options)
     shown = SAMPLE if name is None else name
     try:
         pixels = sample_photograph() if name is None else read_image(name)
-        found, seconds = timed(partial(detector.find, **options), pixels)
-        return Answer(shown, pixels, seconds, found.detections, found.faces)
+        result, seconds = timed(partial(detector.find, options=options), pixels)
+        return FileDetections(shown, pixels, seconds, *result)
     except ValueError as error:
         message = " ".join(str(error).split())
-        return Answer(shown, error=message if shown in message else f"{shown}: {message}")
+        return FileDetections(shown, error=message if shown in message else f"{shown}: {message}")
 
 
-def timed(process: Callable[[np.ndarray], Found], pixels: np.ndarray) -> tuple[Found, float]:
+def timed(process: Callable[[np.ndarray], DetectionResult], pixels: np.ndarray) -> tuple[DetectionResult, float]:
     """Detections and faces, and the seconds that they took; what was still compiled for them is not counted."""
     start, compiled = time.perf_counter(), seconds_compiling()
-    found = process(pixels)
-    return found, time.perf_counter() - start - (seconds_compiling() - compiled)
+    result = process(pixels)
+    return result, time.perf_counter() - start - (seconds_compiling() - compiled)
 
 
 def sample_photograph() -> np.ndarray:
@@ -122,3 +128,78 @@ def sample_photograph() -> np.ndarray:
     from skimage.data import astronaut
 
     return astronaut()
+
+
+def video_source(images: Sequence[str]) -> str | int | None:
+    """Tell what the arguments name: a video file, the number of a camera (``camera 0``), or None for photographs."""
+    if images and images[0] == "camera" and not Path("camera").is_file():
+        if len(images) != 2 or not images[1].isdigit():
+            raise ValueError(f"camera {' '.join(images[1:])}: expected the number of a camera, as in: camera 0")
+        return int(images[1])
+    videos = [name for name in images if Path(name).suffix.lower() in VIDEO_SUFFIXES]
+    if not videos:
+        return None
+    if len(images) > 1:
+        raise ValueError(f"{videos[0]}: expected one video alone, not among {len(images)} files")
+    return videos[0]
+
+
+def detect_many(
+    detector: KeypointDetector, images: Iterable[np.ndarray], n_jobs: int = 1, **options: Any
+) -> Iterator[list[Detection]]:
+    """Find keypoints in one image (H, W, 3) after the other, ``n_jobs`` processes at a time, in the order of the images.
+
+    Images are taken a few ahead of the results, which do not depend on ``n_jobs``. Options and errors of
+    :meth:`KeypointDetector.detect`, an error when it is that image's turn.
+    """
+    return map_images(partial(_detect, options), detector, images, n_jobs)
+
+
+def map_images(
+    work: Callable[[KeypointDetector, Item], Result], detector: KeypointDetector, items: Iterable[Item], n_jobs: int = 1
+) -> Iterator[Result]:
+    """Yield ``work(detector, item)`` in the order of the items; ``work`` is a function of a module, or a partial of one.
+
+    Processes work on several items at a time: threads would wait for one another, since a third of a detection is spent in
+    Python. Items are taken a few ahead of the results; an error is raised when it is that item's turn.
+    """
+    if int(n_jobs) != n_jobs or n_jobs < 1:
+        raise ValueError(f"n_jobs={n_jobs}: expected a whole number of at least 1")
+    if n_jobs == 1:
+        yield from (work(detector, item) for item in items)
+        return
+    from joblib import Parallel, delayed
+
+    with tempfile.TemporaryDirectory() as folder:
+        pickled = Path(folder) / "detector"
+        pickled.write_bytes(pickle.dumps(detector))
+        processes = Parallel(int(n_jobs), return_as="generator", pre_dispatch=2 * int(n_jobs), batch_size=1)
+        results = processes(delayed(_remote)(pickled, work, item) for item in items)
+        try:
+            for result, error in results:
+                if error is not None:
+                    raise error
+                yield result
+        finally:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # an early end gives up work on purpose
+                results.close()
+
+
+def _detect(options: dict[str, Any], detector: KeypointDetector, image: np.ndarray) -> list[Detection]:
+    return detector.detect(image, **options)
+
+
+_loaded: dict[Path, KeypointDetector] = {}  # in a worker process: its detector, and the file that it came from
+
+
+def _remote(pickled: Path, work: Callable, item) -> tuple[Any, Exception | None]:
+    """Return the result of ``work``, or the exception, which has to wait for its turn."""
+    if pickled not in _loaded:
+        cv2.setNumThreads(1)
+        _loaded.clear()
+        _loaded[pickled] = pickle.loads(pickled.read_bytes())
+    try:
+        return work(_loaded[pickled], item), None
+    except Exception as error:
+        return None, error

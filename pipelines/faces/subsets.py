@@ -8,8 +8,8 @@ from itertools import pairwise
 import numpy as np
 
 from ...models.faces.probabilities import probability_of
-from ...models.faces.rigid_model import RigidModel, pose_of
-from .average_precision import HIT, NEITHER, Judged
+from ...models.faces.shape_models import RigidModel, pose_of
+from .average_precision import HIT, NEITHER, MatchedDetections
 from .data import FaceImage
 
 # Limits of the bands: inter-eye distances in pixels, angles in degrees.
@@ -42,7 +42,7 @@ def _band(name: str, value: float, limits: Sequence[float]) -> str:
     return f"{name} {limits[i]:g}-{high}"
 
 
-def reliability(judged: Sequence[Judged]) -> list[dict]:
+def reliability(judged: Sequence[MatchedDetections]) -> list[dict]:
     """Share of hits among detections by their probability, whose log-odds the scores are; one row per band with any.
 
     Detections that count neither way are left out; ``probability`` is the mean of a band.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import cv2
 import numpy as np
@@ -14,10 +14,10 @@ import numpy as np
 from ...models.faces.assembly import Assembly
 from ...models.faces.face_finder import Face
 from ...models.faces.tracker import FaceTracker
-from ...models.keypoints.detections import of_faces
-from ...models.keypoints.detector import Detection, Found, KeypointDetector
+from ...models.keypoints.detections import Detection, DetectionOptions, DetectionResult, of_faces
+from ...models.keypoints.detector import KeypointDetector
 from ...vision.tracks.video import capture_of, warn_if_cut_short
-from ..common.video import VIDEO_SUFFIXES, writing_video
+from ..common.video import writing_video
 from .detect import records, timed, warm_up
 from .drawing import draw_symbols
 
@@ -70,52 +70,40 @@ class FrameDetections:
         }
 
 
-def video_source(images: Sequence[str]) -> str | int | None:
-    """Tell what the arguments name: a video file, the number of a camera (``camera 0``), or None for photographs."""
-    if images and images[0] == "camera" and not Path("camera").is_file():
-        if len(images) != 2 or not images[1].isdigit():
-            raise ValueError(f"camera {' '.join(images[1:])}: expected the number of a camera, as in: camera 0")
-        return int(images[1])
-    videos = [name for name in images if Path(name).suffix.lower() in VIDEO_SUFFIXES]
-    if not videos:
-        return None
-    if len(images) > 1:
-        raise ValueError(f"{videos[0]}: expected one video alone, not among {len(images)} files")
-    return videos[0]
-
-
-def _processing(detector: KeypointDetector, smooth: float, options: dict[str, Any]) -> Callable[[np.ndarray], Found]:
+def _processing(detector: KeypointDetector, smooth: float, options: DetectionOptions) -> Callable[[np.ndarray], DetectionResult]:
     """What is done with each frame, in their order."""
-    options = {"roll": 0.0, **options}  # frames without a face are many: they are not searched thrice unless asked for
-    finder, assembly, least = detector.faces, detector.check_assembly(options.get("assembly")), options.get("min_probability")
-    if finder is None or assembly == Assembly.NONE or options.get("threshold") is not None or least == 0:
+    options = detector.resolve(options)
+    finder, min_probability = detector.faces, 0.5 if options.min_probability is None else options.min_probability
+    if finder is None or options.assembly == Assembly.NONE or options.threshold is not None or min_probability == 0:
         if smooth:
             raise ValueError(f"smooth={smooth}: expected assembled faces, a min_probability above 0 and no threshold")
-        return lambda frame: detector.find(frame, **options)
-    names = detector.check_keypoints(options.get("keypoints"), assembly)
+        return partial(detector.find, options=options)
+    tracker = FaceTracker(finder, lambda frame: detector.find(frame, options).faces, smooth=smooth, min_probability=min_probability)
 
-    def search(frame: np.ndarray) -> list[Face]:
-        return detector.find(frame, **options).faces
-
-    tracker = FaceTracker(finder, search, smooth=smooth, min_probability=0.5 if least is None else least)
-
-    def follow(frame: np.ndarray) -> Found:
+    def follow(frame: np.ndarray) -> DetectionResult:
         faces = tracker.update(frame)
-        found = of_faces(faces, names, detector.pool.window / detector.reference_ied)
-        return Found(sorted(found, key=lambda detection: -detection.score), faces)
+        detections = of_faces(faces, options.keypoints or (), detector.pool.window / detector.reference_ied)
+        return DetectionResult(sorted(detections, key=lambda detection: -detection.score), faces)
 
     return follow
 
 
 def detect_video(
-    detector: KeypointDetector, source: str | int, every: int = 1, overlay: Path | None = None, smooth: float = 0.0, **options
+    detector: KeypointDetector,
+    source: str | int,
+    options: DetectionOptions | None = None,
+    every: int = 1,
+    overlay: Path | None = None,
+    smooth: float = 0.0,
 ) -> Iterator[FrameDetections]:
     """Detect keypoints in every N-th frame; stop the iteration to end early, the overlay is complete all the same.
 
     ``source`` is a video file or the number of a camera; the overlay (.mp4) shows all frames, each with the detections of the
-    last one that was processed. Options of :meth:`KeypointDetector.detect`, ``roll`` being 0 by default. Faces are followed, and
-    their points smoothed (:class:`~annealed.models.faces.tracker.FaceTracker`), unless every candidate or no face is asked for.
+    last one that was processed. By default ``roll`` is 0: frames without a face are many, and not searched thrice. Faces are
+    followed, and their points smoothed (:class:`~annealed.models.faces.tracker.FaceTracker`), unless every candidate or no face is
+    asked for.
     """
+    options = options or DetectionOptions(roll=0.0)
     process = _processing(detector, smooth, options)
     name = f"camera {source}" if isinstance(source, int) else str(source)
     if every < 1:
@@ -129,7 +117,7 @@ def detect_video(
         rate = capture.get(cv2.CAP_PROP_FPS)
         rate = rate if 0 < rate < 1000 else _RATE
         with ExitStack() as stack:
-            shown = Found([], [])
+            shown = DetectionResult([], [])
             number = 0
             write = None if overlay is None else stack.enter_context(writing_video(overlay, rate))
             while True:
@@ -147,16 +135,16 @@ def detect_video(
                 height, width = pixels.shape[:2]
                 if number == 0:
                     warm_up(detector, options)
-                answer = None
+                frame_detections = None
                 if number % every == 0:
                     shown, seconds = timed(process, pixels)
-                    answer = FrameDetections(name, number, number / rate, width, height, seconds, *shown)
+                    frame_detections = FrameDetections(name, number, number / rate, width, height, seconds, *shown)
                 if write is not None:
                     draw_symbols(pixels, shown.detections, shown.faces)
                     write(pixels)
-                if answer is not None:
+                if frame_detections is not None:
                     try:
-                        yield answer
+                        yield frame_detections
                     except GeneratorExit:
                         break
                 number += 1

@@ -17,6 +17,7 @@ from ...vision.tracks.labels import by_size
 from ..common.outputs import make_folder
 from ..console import print_table
 from .benchmark import Benchmark
+from .cross_validation import N_FOLDS
 from .evaluate import Result
 
 if TYPE_CHECKING:
@@ -99,6 +100,28 @@ def markdown(rows: Sequence[dict[str, Any]]) -> str:
     for row in rows:
         lines.append("| " + " | ".join([str(row[k]) for k in keys] + [f"{row[k]:.2f}" for k in numbers]) + " |")
     return "\n".join(lines) + "\n"
+
+
+def record_of(data: Path, benchmark: Benchmark, results: Sequence[Result], partitions: int) -> dict[str, Any]:
+    """The JSON object of ``annealed motion evaluate``: settings and rows of the table."""
+    return {
+        "name": "motion evaluate",
+        "settings": {
+            "data": str(data),
+            "sequences": len(benchmark.seconds),
+            "videos": len(set(benchmark.videos.tolist())),
+            "partitions": partitions,
+            "folds": N_FOLDS,
+            "features": len(benchmark.features.get_feature_names_out()),
+            "seconds": {
+                "all": float(benchmark.seconds.sum()),
+                "per_sequence_median": float(np.median(benchmark.seconds)),
+                "per_sequence_greatest": float(benchmark.seconds.max()),
+            },
+            "worst": {f"{r.method}, {r.min_motion_size}": worst(benchmark, r) for r in results},
+        },
+        "rows": table_rows(benchmark, results),
+    }
 
 
 def write_report(

@@ -1,10 +1,17 @@
-"""What a feature is: columns of a feature array, cells of Haar features, layout of the orientation histograms."""
+"""What a feature is: columns of a feature array, cells of Haar features, orientation histograms; and the form that loops read."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
-__all__ = ["HAAR_KINDS", "Column", "HogLayout", "haar_features", "hog_features"]
+import numpy as np
+import numpy.typing as npt
+
+from .kernels import MAGNITUDE_SCALE
+
+__all__ = ["HAAR_KINDS", "Column", "HogLayout", "Program", "WindowLayout", "compile_program", "haar_features", "hog_features"]
 
 
 class Column(IntEnum):
@@ -86,3 +93,100 @@ def hog_features(window: int, kind: int, hog: HogLayout) -> list[tuple[int, ...]
         for part in range(hog.block * hog.block)
         for orientation in range(hog.orientations)
     ]
+
+
+class WindowLayout(NamedTuple):
+    """A window and its orientation histograms in the form that the loops read; see `HogLayout`."""
+
+    window: int  # side in pixels
+    cell: int
+    block: int
+    orientations: int
+    epsilon: np.float32  # in the units of the stored histograms
+    tangents: npt.NDArray[np.float32]  # of the bins' borders below pi / 2
+
+
+def window_layout(window: int, hog: HogLayout) -> WindowLayout:
+    """The layout of a window of so many pixels."""
+    borders = (2 * np.arange(hog.orientations // 2) + 1) * math.pi / (2 * hog.orientations)
+    epsilon = np.float32(hog.epsilon * hog.cell**2 * MAGNITUDE_SCALE)
+    return WindowLayout(window, hog.cell, hog.block, hog.orientations, epsilon, np.tan(borders).astype(np.float32))
+
+
+class Program(NamedTuple):
+    """Features in the form that the loops read (`compile_program` makes it); n features, K corners at most.
+
+    A Haar feature is a sum of integral image values at corners with whole weights; ``n_corners`` is 0 for HOG.
+    """
+
+    n_corners: npt.NDArray[np.int64]  # (n,)
+    channel: npt.NDArray[np.int64]  # (n,)
+    corner_y: npt.NDArray[np.int64]  # (n, K), from the window's top
+    corner_x: npt.NDArray[np.int64]  # (n, K)
+    weight: npt.NDArray[np.int32]  # (n, K)
+    inverse_area: npt.NDArray[np.float32]  # (n,)
+    cell: npt.NDArray[np.int64]  # (n,) row of `cells`
+    block: npt.NDArray[np.int64]  # (n,) row of `blocks`
+    orientation: npt.NDArray[np.int64]  # (n,)
+    cells: npt.NDArray[np.int64]  # (number of different cells, 3): channel, y, x
+    blocks: npt.NDArray[np.int64]  # (number of different blocks, cells per block): rows of `cells`
+    block_corner: npt.NDArray[np.int64]  # (number of different blocks, 3): channel, y, x
+    hog: npt.NDArray[np.int64]  # the HOG features
+    order: npt.NDArray[np.uint64]  # all features by their number of corners: loops take them in this order
+
+
+def compile_program(
+    features: npt.NDArray[np.int32], kinds: Mapping[str, tuple[tuple[int, ...], ...]], hog: HogLayout | None
+) -> Program:
+    """Compile features (n, 8) that `FeaturePool.check` has accepted; kinds and layout are those of the pool."""
+    n, n_kinds = len(features), len(kinds)
+    kind = features[:, Column.KIND].astype(np.int64)
+    x, y = features[:, Column.X].astype(np.int64), features[:, Column.Y].astype(np.int64)
+    w, h = features[:, Column.CELL_WIDTH].astype(np.int64), features[:, Column.CELL_HEIGHT].astype(np.int64)
+    corners = [_corner_weights(rows) for rows in kinds.values()]
+    width = max([8] + [len(c) for c in corners])
+    table = np.zeros((n_kinds + 1, width, 3), np.int64)  # row, column and weight of every corner, by kind
+    counts = np.zeros(n_kinds + 1, np.int64)
+    totals = np.ones(n_kinds + 1)
+    for k, (corner, rows) in enumerate(zip(corners, kinds.values(), strict=True)):
+        table[k, : len(corner)] = corner
+        counts[k] = 6 if len(corner) <= 6 else max(8, len(corner))  # spare corners have weight 0
+        totals[k] = np.abs(np.array(rows)).sum() / 2
+    area = w * h * totals[kind]
+    channel = features[:, Column.CHANNEL].astype(np.int64)
+
+    is_hog = kind == n_kinds
+    cell_index, block_index = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    cells, blocks, block_corner = np.empty((0, 3), np.int64), np.empty((0, 1), np.int64), np.empty((0, 3), np.int64)
+    if is_hog.any() and hog is not None:
+        side, block = hog.cell, hog.block
+        block_corner, which = np.unique(np.stack([channel, y, x], axis=1)[is_hog], axis=0, return_inverse=True)
+        part = np.arange(block * block)
+        shift = np.stack([0 * part, part // block * side, part % block * side], axis=1)
+        cells, of_block = np.unique((block_corner[:, None] + shift).reshape(-1, 3), axis=0, return_inverse=True)
+        blocks = of_block.reshape(-1, block * block).astype(np.int64)
+        block_index[is_hog] = which.reshape(-1)
+        cell_index[is_hog] = blocks[block_index[is_hog], features[is_hog, Column.CELL]]
+    return Program(
+        n_corners=counts[kind],
+        channel=channel,
+        corner_y=y[:, None] + table[kind, :, 0] * h[:, None],
+        corner_x=x[:, None] + table[kind, :, 1] * w[:, None],
+        weight=table[kind, :, 2].astype(np.int32),
+        inverse_area=np.where(is_hog, 1, 1 / area).astype(np.float32),
+        cell=cell_index,
+        block=block_index,
+        orientation=features[:, Column.ORIENTATION].astype(np.int64),
+        cells=np.ascontiguousarray(cells),
+        blocks=np.ascontiguousarray(blocks),
+        block_corner=np.ascontiguousarray(block_corner),
+        hog=np.flatnonzero(is_hog),
+        order=np.argsort(counts[kind], kind="stable").astype(np.uint64),
+    )
+
+
+def _corner_weights(rows: tuple[tuple[int, ...], ...]) -> list[tuple[int, int, int]]:
+    """(row, column, weight) of the integral image's corners whose sum is the weighted sum of the cells."""
+    padded = np.pad(np.array(rows), 1)
+    corners = padded[:-1, :-1] - padded[:-1, 1:] - padded[1:, :-1] + padded[1:, 1:]
+    return [(int(r), int(c), int(corners[r, c])) for r, c in np.argwhere(corners)]

@@ -1,6 +1,5 @@
 """The pool of Haar and HOG features on colour windows: coordinates apart from evaluation."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -9,15 +8,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .feature_layout import HAAR_KINDS, Column, HogLayout, haar_features, hog_features
-from .kernels import MAGNITUDE_SCALE, evaluate_rows
-from .patches import evaluate_few
-from .programs import CompiledModel, Program, block_offsets, block_tables, compile_model, compile_program
-from .responses import Responses
+from .feature_layout import (
+    HAAR_KINDS,
+    Column,
+    HogLayout,
+    Program,
+    WindowLayout,
+    compile_program,
+    haar_features,
+    hog_features,
+    window_layout,
+)
+from .patch_values import block_tables, evaluate_rows
+from .responses import CompiledModel, Responses, compile_model
 
 __all__ = ["FeaturePool"]
-
-_FEW = 100_000  # values that NumPy finds in milliseconds: less than it takes to wait for compiled loops
 
 
 @dataclass(frozen=True)
@@ -211,7 +216,7 @@ class FeaturePool:
         return mirrored, signs
 
     def compile(self, features: npt.ArrayLike) -> Program:
-        """Features in the form that the compiled loops of `annealed.vision.windows.kernels` read.
+        """Features in the form that the compiled loops of `annealed.vision.windows` read.
 
         Parameters
         ----------
@@ -249,12 +254,9 @@ class FeaturePool:
         return compile_model(self.compile(features), responses, intercept, thresholds)
 
     @cached_property
-    def hog_constants(self) -> tuple[int, np.float32, npt.NDArray[np.float32]]:
-        """Cell side, epsilon in the units of the stored histograms, tangents of the bins' borders below pi / 2."""
-        hog = self.hog or HogLayout()
-        borders = (2 * np.arange(hog.orientations // 2) + 1) * math.pi / (2 * hog.orientations)
-        epsilon = np.float32(hog.epsilon * hog.cell**2 * MAGNITUDE_SCALE)
-        return hog.cell, epsilon, np.tan(borders).astype(np.float32)
+    def layout(self) -> WindowLayout:
+        """The window and its histograms in the form that the compiled loops read; without HOG a layout that nothing uses."""
+        return window_layout(self.window, self.hog or HogLayout())
 
     def check_patches(self, patches: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
         """Patches as rows of bytes (n, (window + 2)**2 * 3).
@@ -301,14 +303,8 @@ class FeaturePool:
         if not isinstance(features, Program):
             features = self.compile(self.features if features is None else features)
         program = features
-        if len(rows) * len(program.channel) <= _FEW:
-            return evaluate_few(rows, self.window, program, *self.hog_constants)
         out = np.empty((len(rows), len(program.channel)), np.float32)
-        tables = block_tables(program, self.window, self.n_orientations)
-        evaluate_rows(
-            rows, np.arange(len(rows)), self.window, program, block_offsets(program, self.window),
-            *self.hog_constants, tables, out,
-        )  # fmt: skip
+        evaluate_rows(rows, np.arange(len(rows)), program, block_tables(program, self.layout), out)
         return out
 
     def partial_scores(
@@ -337,11 +333,6 @@ class FeaturePool:
             For arrays whose lengths disagree.
         """
         return responses.running_sums(self.evaluate(patches, features), intercept)
-
-    @property
-    def n_orientations(self) -> int:
-        """Bins of an orientation histogram."""
-        return self.hog.orientations if self.hog else 4
 
     def to_dict(self) -> dict[str, Any]:
         """The pool as plain data for a file's header.

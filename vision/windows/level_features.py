@@ -2,21 +2,40 @@
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import cv2
 import numpy as np
 import numpy.typing as npt
 
+from ...learners.compilation import jit
+from .feature_layout import Program
 from .feature_pool import FeaturePool
-from .kernels import MAGNITUDE_SCALE
-from .level_kernels import dense_gradients, dense_histograms, dense_integrals, window_histograms
-from .programs import Program
+from .kernels import LANES, MAGNITUDE_SCALE, gradients, inverse_deviation
 
-__all__ = ["GROUP", "Buffers", "LevelChannels", "level_channels"]
+__all__ = ["Buffers", "Histograms", "LevelChannels", "LevelTables", "level_channels"]
 
-GROUP = 64
-"""Neighbouring windows of a row that are scored together."""
+_WINDOW_COST = 60
+"""Entries of a strip's histograms that take as long as the histograms of one window (measured)."""
+
+
+class LevelTables(NamedTuple):
+    """Tables of a level for Haar features, as `LevelChannels` describes them."""
+
+    integral: npt.NDArray[np.int32]
+    inverse_sigma: npt.NDArray[np.float32]
+    plane: int
+    stride: int
+
+
+class Histograms(NamedTuple):
+    """Where the HOG features of a program find their values in n windows."""
+
+    cells: npt.NDArray[Any]  # entries of orientation histograms
+    inverse_norm: npt.NDArray[np.float32]  # 1 / norm of blocks
+    cells_at: npt.NDArray[np.uint64]  # (n,) where the entries of each window begin
+    norms_at: npt.NDArray[np.uint64]  # (n,) and its norms
+    offsets: npt.NDArray[np.uint64]  # (features, 2) the entry and the norm of each feature, from there
 
 
 class Buffers:
@@ -59,9 +78,7 @@ class LevelChannels:
     inverse_sigma : (rows, stride) float32 ndarray
         1 / sigma of the window at each pixel.
     expected_requests : float
-        Guess of the final number of requests for the histograms of single windows, as a multiple of those so far.
-    n_requests : int
-        Windows whose histograms have been requested so far; the sparse scan counts them.
+        Guess of the final number of windows whose histograms are asked for, as a multiple of those so far.
     """
 
     pool: FeaturePool
@@ -75,13 +92,18 @@ class LevelChannels:
     integral: npt.NDArray[np.int32]
     inverse_sigma: npt.NDArray[np.float32]
     expected_requests: float = 1.0
-    n_requests: int = 0
+    _n_requests: int = 0
     _buffers: Buffers = field(default_factory=Buffers, repr=False)
 
     @property
     def plane(self) -> int:
         """Entries of one channel's integral image, and of one bin's or one channel's table of ``hog``."""
         return (self.rows + self.pool.window) * self.stride
+
+    @property
+    def tables(self) -> LevelTables:
+        """What the loops of the scans read."""
+        return LevelTables(self.integral, self.inverse_sigma, self.plane, self.stride)
 
     @property
     def has_hog(self) -> bool:
@@ -94,38 +116,33 @@ class LevelChannels:
 
         Shapes (3 * orientations, plane) and (3, plane).
         """
-        block = self.pool.hog.block if self.pool.hog else 1
-        cells = self._buffers.take("cells", (3 * self.pool.n_orientations, self.plane), self.entry)
+        cells = self._buffers.take("cells", (3 * self.pool.layout.orientations, self.plane), self.entry)
         inverse_norm = self._buffers.take("norms", (3, self.plane), np.float32)
-        cell, epsilon, _ = self.pool.hog_constants
-        length, bins = self.gradient
-        dense_histograms(length, bins, cell, epsilon, block, cells, inverse_norm)
+        dense_histograms(*self.gradient, self.pool.layout, cells, inverse_norm)
         return cells, inverse_norm
 
     @cached_property
     def gradient(self) -> npt.NDArray[np.uint16]:
         """Length and bin of the gradient at every pixel, (2, 3, rows + window, stride)."""
-        found = self._buffers.take("gradient", (2, 3, self.rows + self.pool.window, self.stride), np.uint16)
-        dense_gradients(self.planes, self.pool.hog_constants[2], found[0], found[1])
-        return found
+        gradient = self._buffers.take("gradient", (2, 3, self.rows + self.pool.window, self.stride), np.uint16)
+        dense_gradients(self.planes, self.pool.layout.tangents, *gradient)
+        return gradient
 
     @property
     def entry(self) -> type:
         """Type of the histogram entries: 16 bits where the largest sum fits, for half the memory."""
-        largest = (self.pool.hog.cell if self.pool.hog else 1) ** 2 * MAGNITUDE_SCALE * 255 * 2**0.5
+        largest = self.pool.layout.cell**2 * MAGNITUDE_SCALE * 255 * 2**0.5
         return np.uint16 if largest < 65535 else np.int32
 
-    def window_hog(
-        self, places: npt.NDArray[np.uint64], cells: npt.NDArray[np.int64], blocks: npt.NDArray[np.int64]
-    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32]]:
+    def window_hog(self, places: npt.NDArray[np.uint64], program: Program) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32]]:
         """Histograms of single windows, equal to ``hog`` to the bit.
 
         Parameters
         ----------
         places : (n,) uint64 ndarray
             Flat positions of the windows in the level.
-        cells, blocks : (c, 3) and (b, 3) int64 ndarray
-            Those of a `Program`.
+        program : Program
+            Compiled features, with c cells and b blocks.
 
         Returns
         -------
@@ -134,12 +151,38 @@ class LevelChannels:
         inverse_norms : (n, b) float32 ndarray
             1 / norm of each block.
         """
-        histogram: npt.NDArray[Any] = np.empty((len(places), len(cells), self.pool.n_orientations), self.entry)
-        inverse_norm = np.empty((len(places), len(blocks)), np.float32)
-        cell, epsilon, _ = self.pool.hog_constants
-        length, bins = self.gradient
-        window_histograms(length, bins, places, cells, blocks, cell, epsilon, histogram, inverse_norm)
+        histogram: npt.NDArray[Any] = np.empty((len(places), len(program.cells), self.pool.layout.orientations), self.entry)
+        inverse_norm = np.empty((len(places), len(program.blocks)), np.float32)
+        window_histograms(self.gradient, places, program, self.pool.layout, histogram, inverse_norm)
         return histogram, inverse_norm
+
+    def histograms(self, program: Program | None, places: npt.NDArray[np.uint64], dense: bool = False) -> Histograms:
+        """The histograms that a program reads in some windows: computed for these alone or, where many are asked for, for all.
+
+        Parameters
+        ----------
+        program : Program or None
+            Compiled features; None: those that are read need no histograms.
+        places : (n,) uint64 ndarray
+            Flat positions of the windows in the level.
+        dense : bool, default False
+            For all windows in any case.
+
+        Returns
+        -------
+        Histograms
+        """
+        if program is None or not len(program.hog):
+            return Histograms(np.zeros(1, self.entry), np.zeros(1, np.float32), places, places, np.zeros((1, 2), np.uint64))
+        self._n_requests += len(places)
+        if dense or self.has_hog or self._n_requests * _WINDOW_COST * self.expected_requests > self.plane:
+            cells, norms = self.hog
+            return Histograms(cells.reshape(-1), norms.reshape(-1), places, places, self.hog_offsets(program))
+        cells, norms = self.window_hog(places, program)
+        number = np.arange(len(places), dtype=np.uint64)
+        offsets = np.stack([program.cell * cells.shape[2] + program.orientation, program.block], axis=1).astype(np.uint64)
+        starts = number * np.uint64(cells[0].size), number * np.uint64(norms[0].size)
+        return Histograms(cells.reshape(-1), norms.reshape(-1), *starts, offsets)
 
     def corner_offsets(self, program: Program) -> npt.NDArray[np.uint64]:
         """Positions of all corners of a program in the flat integral image, relative to the window's: (n, K).
@@ -171,9 +214,9 @@ class LevelChannels:
             Positions.
         """
         offsets = np.zeros((len(program.channel), 2), np.uint64)
-        f = program.with_0
+        f = program.hog
         c, y, x = program.cells[program.cell[f]].T
-        offsets[f, 0] = (c * self.pool.n_orientations + program.orientation[f]) * self.plane + y * self.stride + x
+        offsets[f, 0] = (c * self.pool.layout.orientations + program.orientation[f]) * self.plane + y * self.stride + x
         offsets[f, 1] = program.block_corner[program.block[f]] @ np.array([self.plane, self.stride, 1])
         return offsets
 
@@ -220,7 +263,7 @@ def level_channels(
         raise ValueError(f"rows={rows}: expected some of the {height} rows of the level")
     first, end = max(0, top - margin), min(height, bottom + margin)
     window = pool.window
-    stride = -(-width // GROUP) * GROUP + window
+    stride = -(-width // LANES) * LANES + window
     before, after = window // 2 + 1, window - window // 2
     # Pixels beyond the strip come from the level; only beyond the level's frame is the border repeated.
     above, below = min(before, first), min(after, height - end)
@@ -238,3 +281,199 @@ def level_channels(
     dense_integrals(planes, window, stride, integral, squares, inverse_sigma)
     tables = planes, integral, inverse_sigma
     return LevelChannels(pool, top, bottom, first, end - first, width, stride, *tables, expected_requests, _buffers=buffers)
+
+
+@jit
+def dense_integrals(planes, window, stride, integral, squares, inverse_sigma):  # type: ignore[no-untyped-def]
+    """Integral images of the padded level without its outermost pixels, and 1 / sigma of every window."""
+    rows = planes.shape[1] - 1
+    size = rows * stride
+    squares[:stride] = 0
+    for c in range(3):
+        integral[c * size : c * size + stride] = 0
+    prefix = np.zeros((4, stride), np.int32)
+    for y in range(1, rows):
+        s0 = np.int32(0)
+        s1 = np.int32(0)
+        s2 = np.int32(0)
+        sq = np.int32(0)
+        for x in range(1, stride):
+            r = np.int32(planes[0, y, x])
+            g = np.int32(planes[1, y, x])
+            b = np.int32(planes[2, y, x])
+            s0 += r
+            s1 += g
+            s2 += b
+            sq += r * r + g * g + b * b
+            prefix[0, x] = s0
+            prefix[1, x] = s1
+            prefix[2, x] = s2
+            prefix[3, x] = sq
+        above = np.uint64((y - 1) * stride)
+        below = np.uint64(y * stride)
+        for c in range(3):
+            plane = np.uint64(c * size)
+            for x in range(np.uint64(stride)):
+                integral[plane + below + x] = integral[plane + above + x] + prefix[c, x]
+        for x in range(np.uint64(stride)):
+            squares[below + x] = squares[above + x] + prefix[3, x]
+    n = np.float64(window * window)
+    factor = 1 / (3 * n * n)
+    total = np.empty(stride - window, np.float64)
+    right = np.uint64(window)
+    for y in range(inverse_sigma.shape[0]):
+        above = np.uint64(y * stride)
+        below = np.uint64((y + window) * stride)
+        for x in range(np.uint64(stride - window)):
+            box = squares[above + x] + squares[below + x + right] - squares[above + x + right] - squares[below + x]
+            total[x] = n * np.float64(np.int32(box))
+        for c in range(3):
+            first = np.uint64(c * size) + above
+            last = np.uint64(c * size) + below
+            for x in range(np.uint64(stride - window)):
+                box = integral[first + x] + integral[last + x + right] - integral[first + x + right] - integral[last + x]
+                total[x] -= np.float64(np.int32(box)) * np.float64(np.int32(box))
+        for x in range(stride - window):
+            inverse_sigma[y, x] = inverse_deviation(total[x], factor)
+        inverse_sigma[y, stride - window :] = 0
+
+
+@jit
+def dense_gradients(planes, tangents, length, bins):  # type: ignore[no-untyped-def]
+    """Lengths and bins of the gradients at all pixels of the tables; 0 in the last row and column."""
+    rows, columns = planes.shape[1] - 2, planes.shape[2] - 2  # entry x is the pixel x + 1 of the padded level
+    components = np.empty((2, columns), np.float32)
+    for c in range(3):
+        length[c, rows:] = 0
+        bins[c, rows:] = 0
+        for y in range(rows):
+            gradients(
+                planes[c, y + 1, :columns], planes[c, y + 1, 2 : columns + 2], planes[c, y, 1 : columns + 1],
+                planes[c, y + 2, 1 : columns + 1], tangents, length[c, y, :columns], bins[c, y, :columns], components,
+            )  # fmt: skip
+            length[c, y, columns:] = 0
+            bins[c, y, columns:] = 0
+
+
+@jit
+def dense_histograms(length, bins, layout, cells, inverse_norm):  # type: ignore[no-untyped-def]
+    """Histogram of the cell and 1 / norm of the block at every pixel.
+
+    Row by row: the sums over the last ``cell_side`` rows of every column, bin by bin, then over columns.
+    """
+    _, rows, stride = length.shape
+    n_bins, cell_side, block, epsilon = cells.shape[0] // 3, layout.cell, layout.block, layout.epsilon
+    upright = np.zeros((n_bins, stride), cells.dtype)
+    energy = np.zeros((rows, stride), np.float32)
+    row_energy = np.zeros(stride, np.float32)
+    inner = stride - cell_side + 1
+    reach = (block - 1) * cell_side
+    for c in range(3):
+        upright[:] = 0
+        for y in range(rows):
+            top = y - cell_side + 1
+            if top >= 0:
+                energy[top] = 0
+            for k in range(n_bins):
+                if top > 0:
+                    move_bin(length[c], bins[c], y, top - 1, k, upright)
+                else:
+                    add_bin(length[c], bins[c], y, k, upright)
+                if top >= 0:
+                    entry = cells[c * n_bins + k, top * stride :]
+                    if cell_side == 6:
+                        sum_6(upright, k, inner, entry)
+                    else:
+                        entry[:inner] = 0
+                        for i in range(cell_side):
+                            add_shifted(upright, k, i, inner, entry)
+                    add_squares(entry, inner, energy[top])
+        for y in range(rows - reach):
+            row_energy[:] = epsilon * epsilon
+            for i in range(block):
+                for j in range(block):
+                    add_shifted(energy, y + i * cell_side, j * cell_side, stride - reach, row_energy)
+            invert(row_energy, stride - reach, inverse_norm[c, y * stride :])
+
+
+@jit
+def add_bin(length, bins, y, k, upright):  # type: ignore[no-untyped-def]
+    """Add to row k of ``upright`` the lengths in row y of the pixels whose bin is k."""
+    none, wanted = np.uint16(0), np.uint16(k)
+    for x in range(np.uint64(length.shape[1])):
+        upright[k, x] += length[y, x] if bins[y, x] == wanted else none
+
+
+@jit
+def move_bin(length, bins, y, old, k, upright):  # type: ignore[no-untyped-def]
+    """The same, and take off those of row ``old``."""
+    none, wanted = np.uint16(0), np.uint16(k)
+    for x in range(np.uint64(length.shape[1])):
+        coming = length[y, x] if bins[y, x] == wanted else none
+        going = length[old, x] if bins[old, x] == wanted else none
+        upright[k, x] = upright[k, x] + coming - going
+
+
+@jit
+def sum_6(source, row, count, total):  # type: ignore[no-untyped-def]
+    """``total[x] = source[row, x] + ... + source[row, x + 5]``: the usual side of a cell, read and written once."""
+    one, two, three, four, five = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4), np.uint64(5)
+    for x in range(np.uint64(count)):
+        left = source[row, x] + source[row, x + one] + source[row, x + two]
+        total[x] = left + source[row, x + three] + source[row, x + four] + source[row, x + five]
+
+
+@jit
+def add_shifted(source, row, shift, count, total):  # type: ignore[no-untyped-def]
+    """``total[x] += source[row, x + shift]``."""
+    first = np.uint64(shift)
+    for x in range(np.uint64(count)):
+        total[x] += source[row, first + x]
+
+
+@jit
+def add_squares(entries, count, energy):  # type: ignore[no-untyped-def]
+    """Add the squares of one row of one bin to the row's energy."""
+    for x in range(np.uint64(count)):
+        entry = np.float32(np.int32(entries[x]))
+        energy[x] += entry * entry
+
+
+@jit
+def invert(energy, count, inverse_norm):  # type: ignore[no-untyped-def]
+    """1 / norm of one row of blocks."""
+    for x in range(np.uint64(count)):
+        inverse_norm[x] = np.float32(1) / np.sqrt(energy[x])
+
+
+@jit
+def window_histograms(gradient, places, program, layout, histogram, inverse_norm):  # type: ignore[no-untyped-def]
+    """Histograms of a program's cells in some windows, and 1 / norm of its blocks of cells, summed as in `dense_histograms`."""
+    _, _, rows, stride = gradient.shape
+    lengths, numbers = gradient[0].ravel(), gradient[1].ravel()
+    cells, blocks, cell_side, epsilon = program.cells, program.blocks, layout.cell, layout.epsilon
+    n_bins, n_cells = np.uint64(histogram.shape[2]), np.uint64(cells.shape[0])
+    first = np.empty(cells.shape[0], np.uint64)
+    for i in range(cells.shape[0]):
+        first[i] = (cells[i, 0] * rows + cells[i, 1]) * stride + cells[i, 2]
+    energy = np.empty(cells.shape[0], np.float32)
+    for w in range(places.size):
+        flat = histogram[w].ravel()
+        flat[:] = 0
+        for y in range(cell_side):
+            for x in range(cell_side):
+                at = places[w] + np.uint64(y * stride + x)
+                for i in range(n_cells):  # neighbouring sums do not wait for each other
+                    pixel = first[i] + at
+                    flat[i * n_bins + np.uint64(numbers[pixel])] += lengths[pixel]
+        for i in range(n_cells):
+            total = np.float32(0)
+            for k in range(n_bins):
+                entry = np.float32(np.int32(flat[i * n_bins + k]))
+                total += entry * entry
+            energy[i] = total
+        for i in range(blocks.shape[0]):
+            total = epsilon * epsilon
+            for m in range(blocks.shape[1]):
+                total += energy[blocks[i, m]]
+            inverse_norm[w, i] = np.float32(1) / np.sqrt(total)

@@ -12,9 +12,10 @@ from ...learners.compilation import jit, thread_limit
 from ...learners.designs import kernels
 from ...learners.designs.base import Design, inverse_scale
 from ...learners.designs.piecewise_linear import PiecewiseDesign, sublevels
+from .feature_layout import Program
 from .feature_pool import FeaturePool
-from .kernels import LANES, clipped_ramps, encode_rows
-from .programs import Program, block_offsets, block_tables
+from .kernels import LANES, clipped_ramps, ramp
+from .patch_values import Bins, block_tables, encode_rows
 
 __all__ = ["PatchDesign", "value_range"]
 
@@ -90,7 +91,6 @@ class PatchDesign(Design):
 
     def _compile(self) -> None:
         self._program: Program = self.pool.compile(self.features)
-        self._offsets = block_offsets(self._program, self.pool.window)
 
     def codes(self, rows: npt.ArrayLike, features: npt.ArrayLike | None = None) -> npt.NDArray[np.uint8]:
         """Codes (r, k), uint8, of patches and features at some positions; all features by default."""
@@ -276,19 +276,15 @@ class _Worker:
 
     def __init__(self, design: PatchDesign) -> None:
         self.design = design
-        self.tables = block_tables(design._program, design.pool.window, design.pool.n_orientations)
+        self.tables = block_tables(design._program, design.pool.layout)
         self.codes = np.zeros((1, design.n_features, LANES), np.uint8)
-        self.inverse_bin_width = (1 / design.bin_width.astype(np.float64)).astype(np.float32)
-        self.top, self.levels = np.float32(design.n_bins), np.float32(design.sublevels)
+        inverse_bin_width = (1 / design.bin_width.astype(np.float64)).astype(np.float32)
+        self.bins = Bins(np.array(design.low), inverse_bin_width, np.float32(design.n_bins), np.float32(design.sublevels))
         self.unit = np.float32(1 / design.sublevels)
 
     def encode(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
         """Codes (m, LANES) of at most LANES rows; valid until the next call."""
-        design = self.design
-        encode_rows(
-            design._rows, rows, design.pool.window, design._program, design._offsets, *design.pool.hog_constants,
-            self.tables, design.low, self.inverse_bin_width, self.top, self.levels, self.codes,
-        )  # fmt: skip
+        encode_rows(self.design._rows, rows, self.design._program, self.tables, self.bins, self.codes)
         return self.codes[0]
 
     def scores(self, codes: npt.NDArray[np.uint8], n_rows: int, model: _Tables) -> npt.NDArray[np.float64]:
@@ -334,37 +330,19 @@ def block_ramps(codes, unit, residual, ramps):  # type: ignore[no-untyped-def]
 
     Sums over the lanes may be reordered by the compiler; the order is the same in every run.
     """
-    zero = np.float32(0)
-    one = np.float32(1)
     for first in range(0, ramps.shape[1], 6):
         base = np.float32(first)
         for f in range(codes.shape[0]):
-            s0 = zero
-            s1 = zero
-            s2 = zero
-            s3 = zero
-            s4 = zero
-            s5 = zero
+            s0 = s1 = s2 = s3 = s4 = s5 = np.float32(0)
             for j in range(LANES):
                 t = np.float32(codes[f, j]) * unit - base
                 r = residual[j]
-                u0 = t if t > zero else zero
-                u1 = t - one
-                u1 = u1 if u1 > zero else zero
-                u2 = t - np.float32(2)
-                u2 = u2 if u2 > zero else zero
-                u3 = t - np.float32(3)
-                u3 = u3 if u3 > zero else zero
-                u4 = t - np.float32(4)
-                u4 = u4 if u4 > zero else zero
-                u5 = t - np.float32(5)
-                u5 = u5 if u5 > zero else zero
-                s0 += r * (u0 if u0 < one else one)
-                s1 += r * (u1 if u1 < one else one)
-                s2 += r * (u2 if u2 < one else one)
-                s3 += r * (u3 if u3 < one else one)
-                s4 += r * (u4 if u4 < one else one)
-                s5 += r * (u5 if u5 < one else one)
+                s0 += r * ramp(t, 0)
+                s1 += r * ramp(t, 1)
+                s2 += r * ramp(t, 2)
+                s3 += r * ramp(t, 3)
+                s4 += r * ramp(t, 4)
+                s5 += r * ramp(t, 5)
             ramps[f, first] += s0
             ramps[f, first + 1] += s1
             ramps[f, first + 2] += s2

@@ -1,4 +1,4 @@
-"""Piecewise-linear responses of features on equidistant knots."""
+"""Piecewise-linear responses of features on equidistant knots, and the sparse additive models that they make up."""
 
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -6,9 +6,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from .feature_layout import Program
 from .kernels import accumulate
 
-__all__ = ["ResponseTables", "Responses"]
+__all__ = ["CompiledModel", "ResponseTables", "Responses", "compile_model"]
+
+_FIRST_STAGE = 8  # features of the first stage of a cascade; every next stage has twice as many. A choice
 
 
 class ResponseTables(NamedTuple):
@@ -168,5 +171,45 @@ class Responses:
         """
         self.check_length(feature_values.shape[1])
         sums = np.empty_like(feature_values)
-        accumulate(feature_values, *self.tables(output), np.float32(intercept), sums)
+        accumulate(feature_values, self.tables(output), np.float32(intercept), sums)
         return sums
+
+
+class CompiledModel(NamedTuple):
+    """A sparse additive model of windows in the form that the compiled loops read; n features, q outputs.
+
+    Stages are those of a cascade: windows that are rejected in one do not enter the next.
+    """
+
+    program: Program
+    lines: npt.NDArray[np.float32]  # (q, n, 3): slope, shift and start of the responses, see `kernels.respond`
+    rises: npt.NDArray[np.float32]  # (q, n, B rounded up to whole sixes): how much the response rises in each bin
+    top: np.float32  # B
+    intercept: npt.NDArray[np.float32]  # (q,)
+    limits: npt.NDArray[np.float32]  # (n,) rejection thresholds of the first output
+    stages: npt.NDArray[np.int64]  # features 0, 8, 24, 56, ..., n, and the first one that needs histograms
+    n_plain: int  # stages before the first feature that needs histograms
+
+
+def compile_model(
+    program: Program, responses: Responses, intercept: npt.ArrayLike, thresholds: npt.ArrayLike | None = None
+) -> CompiledModel:
+    """Prepare a model for any number of levels; parameters and errors as in `annealed.vision.scan`."""
+    n_features = len(program.channel)
+    responses.check_length(n_features)
+    tables = [responses.tables(q) for q in range(responses.n_outputs)]
+    offset = np.atleast_1d(np.asarray(intercept, dtype=np.float32))
+    if offset.shape != (responses.n_outputs,):
+        raise ValueError(f"intercept of shape {offset.shape}: expected one number for each of {responses.n_outputs} outputs")
+    low, inverse_bin_width, top, *_ = tables[0]
+    limits = np.full(n_features, -np.inf, np.float32) if thresholds is None else np.array(thresholds, dtype=np.float32)
+    if limits.shape != (n_features,) or np.isnan(limits).any():
+        raise ValueError(f"thresholds of shape {limits.shape}: expected one number for each of {n_features} features")
+    # A numerator s of a feature, times its scale, lies at s * slope - shift among the bins.
+    slope, shift = program.inverse_area * inverse_bin_width, low * inverse_bin_width
+    lines = np.stack([np.stack([slope, shift, table.start], axis=1) for table in tables])
+    rises = np.stack([table.rises for table in tables])
+    first_hog = int(program.hog.min(initial=n_features))
+    ends = np.minimum(_FIRST_STAGE * (2 ** np.arange(60) - 1), n_features)
+    stages = np.unique(np.append(ends, [first_hog, n_features])).astype(np.int64)
+    return CompiledModel(program, lines, rises, top, offset, limits, stages, int(np.searchsorted(stages, first_hog)))

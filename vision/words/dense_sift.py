@@ -198,32 +198,43 @@ def _orientation_maps(image):
 def _describe(maps, rows, columns, first, windows, descriptors):
     height, width, _ = maps.shape
     flat = maps.reshape(height, width * N_ORIENTATIONS)
-    length = windows.shape[1]
     band = np.empty((N_CELLS, width * N_ORIENTATIONS), np.float32)
     values = np.empty(N_VALUES, np.float32)
     n = 0
     for y in rows:
-        band[:] = 0.0
-        for i in range(N_CELLS):
-            for t in range(length):
-                r = y + first[i] + t
-                if 0 <= r < height:
-                    weight = windows[i, t]
-                    for c in range(width * N_ORIENTATIONS):
-                        band[i, c] += weight * flat[r, c]
+        _weigh_rows(flat, y, first, windows, band)
         for x in columns:
-            values[:] = 0.0
-            for j in range(N_CELLS):
-                for t in range(length):
-                    c = x + first[j] + t
-                    if 0 <= c < width:
-                        weight = windows[j, t]
-                        for i in range(N_CELLS):
-                            into = (i * N_CELLS + j) * N_ORIENTATIONS
-                            for o in range(N_ORIENTATIONS):
-                                values[into + o] += weight * band[i, c * N_ORIENTATIONS + o]
+            _sum_cells(band, x, width, first, windows, values)
             _normalise(values, descriptors[n])
             n += 1
+
+
+@jit(fastmath=True)
+def _weigh_rows(flat, y, first, windows, band):
+    """Weighted sums of the maps over the rows of each cell around y."""
+    band[:] = 0.0
+    for i in range(N_CELLS):
+        for t in range(windows.shape[1]):
+            r = y + first[i] + t
+            if 0 <= r < flat.shape[0]:
+                weight = windows[i, t]
+                for c in range(flat.shape[1]):
+                    band[i, c] += weight * flat[r, c]
+
+
+@jit(fastmath=True)
+def _sum_cells(band, x, width, first, windows, values):
+    """Weighted sums of these over the columns of each cell around x."""
+    values[:] = 0.0
+    for j in range(N_CELLS):
+        for t in range(windows.shape[1]):
+            c = x + first[j] + t
+            if 0 <= c < width:
+                weight = windows[j, t]
+                for i in range(N_CELLS):
+                    into = (i * N_CELLS + j) * N_ORIENTATIONS
+                    for o in range(N_ORIENTATIONS):
+                        values[into + o] += weight * band[i, c * N_ORIENTATIONS + o]
 
 
 @jit(fastmath=True)

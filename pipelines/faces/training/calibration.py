@@ -14,7 +14,7 @@ from ....models.keypoints.window_models import KeypointModel
 from ..average_precision import NEAR, judge, pooled
 from .views import NamedView, each, open_view
 
-_LEAST_RECALL = 0.1  # of the default threshold, else it takes the balance of precision and recall. A choice
+_MIN_RECALL = 0.1  # of the default threshold, else it takes the balance of precision and recall. A choice
 _WIDE = 0.15  # IED: errors of position are measured on detections this near. A choice
 _RADII = (0.18, 0.25, 0.35, 0.5)  # of the windows that the position is averaged over: the held-out views select one
 _SHARPNESS = (0.25, 0.5, 1.0, 2.0)  # of their weights: the held-out views select one
@@ -32,8 +32,8 @@ def calibrate(
 
     def score_view(item: NamedView):
         view = open_view(item[0], keypoint, item[1])
-        levels = detector.pyramid(view.pixels)
-        windows = detector.score_levels(levels, keypoint, mode)
+        levels = detector.search.pyramid(view.pixels)
+        windows = detector.search.score_levels(levels, keypoint, mode)
         return view, np.concatenate([np.empty((0, 4)), *windows]).T
 
     scored = list(each(views, score_view, n_jobs))
@@ -73,7 +73,7 @@ def calibrate(
     place = max(places, key=lambda place: curve_of(place, 0.05).average_precision)
     fine, coarse = curve_of(place, 0.05), curve_of(place, NEAR)
     recall, threshold = coarse.at_precision(precision)
-    if recall < _LEAST_RECALL:  # that precision is out of reach
+    if recall < _MIN_RECALL:  # that precision is out of reach
         recall, threshold = coarse.at_balance()
         threshold = threshold if np.isfinite(threshold) else 0.0  # no detection at all
     scores = {"ap_5": fine.average_precision, "ap_10": coarse.average_precision, "recall": recall, "threshold": threshold}

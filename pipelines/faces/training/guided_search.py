@@ -13,8 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ....models.keypoints.detector import KeypointDetector
-from ....models.keypoints.face_cascade import FaceCascade
-from ....models.keypoints.guided_search import Guide, Mode
+from ....models.keypoints.guided_search import FaceCascade, Guide, Mode
 from ....models.keypoints.window_models import KeypointModel
 from ....vision.pyramid import Level, gaussian_pyramid
 from ....vision.windows.feature_pool import FeaturePool
@@ -139,7 +138,7 @@ class GuidedTraining(ClassifierTraining):
         detector = KeypointDetector(
             {}, self.pool, SCALES_PER_OCTAVE, guides=self.guides, face_cascade=self.face_cascade, reference_ied=ied
         )
-        return lambda levels: detector.proposed_windows(levels, keypoint)
+        return lambda levels: detector.search.proposed_windows(levels, keypoint)
 
     def cascade(self, model: KeypointModel, reference: Windows, ordinary: np.ndarray) -> KeypointModel:
         """Order the features by expected cost, with thresholds that lose a stated share of the held-out keypoints."""

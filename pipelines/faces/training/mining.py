@@ -31,9 +31,9 @@ def mine_view(
     wrongly, new or not.
     """
     view = open_view(image, keypoint, mirrored)
-    levels = detector.pyramid(view.pixels)
+    levels = detector.search.pyramid(view.pixels)
     keys, scores, n_alarms = [np.empty(0, np.int64)], [np.empty(0, np.float32)], 0
-    for k, (level, found) in enumerate(zip(levels, detector.score_levels(levels, keypoint, mode))):
+    for k, (level, found) in enumerate(zip(levels, detector.search.score_levels(levels, keypoint, mode))):
         found = found[view.is_background(found[:, :2], distance, pixels / level.scale)]
         n_alarms += len(found)
         xy = np.rint(level.from_image(found[:, :2])).astype(np.int64)

@@ -14,15 +14,14 @@ from typing import Any
 from .... import __version__
 from ....models.files import check_writable, replacing
 from ....models.keypoints.detector import KeypointDetector
-from ....models.keypoints.face_cascade import FaceCascade
-from ....models.keypoints.guided_search import Guide, Mode
+from ....models.keypoints.guided_search import FaceCascade, Guide, Mode
 from ....models.keypoints.serialisation import read_guide, write_parts
 from ....vision.windows.feature_pool import FeaturePool
 from ...common.checkpoints import read_part, write_part
 from ..data import MIRROR, FaceImage
 from .assembly.points import ANCHORS
 from .assembly.probabilities import ProbabilitySettings
-from .assembly.refinement import RefinementSettings
+from .assembly.refinement import RegressionSettings
 from .assembly.shapes import AssemblySettings
 from .assembly.train import train_assembly, train_probabilities, train_refinement
 from .classifier import ClassifierTraining, TrainingJob
@@ -50,7 +49,7 @@ class FaceSettings:
         Classifiers of the windows that they lead to near faces, for the mode "prune+regress".
     assembly : AssemblySettings
         How the keypoints of a face are put together, where the six anchors are trained.
-    refinement : RefinementSettings
+    refinement : RegressionSettings
         The cascade that moves all points of a face.
     probabilities : ProbabilitySettings
         Whether something is a face, and its points right.
@@ -62,7 +61,7 @@ class FaceSettings:
     guide: GuideSettings = field(default_factory=GuideSettings)
     classifier: TrainingSettings = GUIDED
     assembly: AssemblySettings = field(default_factory=AssemblySettings)
-    refinement: RefinementSettings = field(default_factory=RefinementSettings)
+    refinement: RegressionSettings = field(default_factory=RegressionSettings)
     probabilities: ProbabilitySettings = field(default_factory=ProbabilitySettings)
 
     def __post_init__(self) -> None:

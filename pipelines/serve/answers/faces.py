@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from ....models import load_model
+from ....models.keypoints.detections import DetectionOptions
 from ....models.keypoints.detector import KeypointDetector
 from ....vision.images import image_size
 from ....vision.windows.feature_layout import Column
-from ...faces.detect import Answer, detect_files, warm_up
+from ...faces.detect import detect_files, warm_up
 from .fields import Fields
 from .limits import LIMITS
 from .pictures import jpeg_url
@@ -30,7 +31,7 @@ def detector() -> KeypointDetector:
 
 def prepare() -> None:
     """Load the detector, and its compiled code."""
-    warm_up(detector(), {})
+    warm_up(detector(), DetectionOptions())
 
 
 def check_pixels(path: Path, most: int) -> None:
@@ -45,22 +46,20 @@ def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
     options = _options(fields)
     check_pixels(path, LIMITS["faces"].pixels)
     tell("searching")
-    found: Answer = next(detect_files(detector(), [str(path)], **options))
-    if found.error is not None or found.pixels is None:
-        raise ValueError(found.error)
-    return found.record(fields.flag("landmarks")) | ({"picture": jpeg_url(found.pixels)} if fields.flag("picture") else {})
+    result = next(detect_files(detector(), [str(path)], options))
+    if result.error is not None or result.pixels is None:
+        raise ValueError(result.error)
+    return result.record(fields.flag("landmarks")) | ({"picture": jpeg_url(result.pixels)} if fields.flag("picture") else {})
 
 
-def _options(fields: Fields) -> dict[str, Any]:
-    """Return the options of the detection; senseless ones are said without the name of the file."""
-    roll = fields.number("roll")
-    options: dict[str, Any] = {
-        "keypoints": fields.listed("keypoint") or None,
-        **({} if roll is None else {"roll": roll}),
-        **{name: fields.number(name) for name in ("min_probability", "threshold", "min_size", "max_size")},
-        **{name: fields.text(name) for name in ("mode", "assembly")},
-    }
-    detector().find(np.zeros((1, 1, 3), np.uint8), **options)
+def _options(fields: Fields) -> DetectionOptions:
+    """Return the options of the detection; those that make no sense are refused without the name of the file."""
+    numbers = {name: fields.number(name) for name in ("min_probability", "threshold", "min_size", "max_size", "roll")}
+    given: dict[str, Any] = {name: value for name, value in numbers.items() if value is not None}
+    options = DetectionOptions(
+        fields.listed("keypoint") or None, mode=fields.text("mode"), assembly=fields.text("assembly"), **given
+    )
+    detector().resolve(options)
     return options
 
 

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from annealed.models.faces.assembly import Assembler, Candidates
-from annealed.models.faces.face_finder import FaceFinder, Refined
+from annealed.models.faces.face_finder import FaceFinder, RefinedShape
 from annealed.models.faces.probabilities import FaceProbabilities, ShapeClassifier
-from annealed.models.faces.rigid_model import RigidModel
-from annealed.models.faces.shape_model import learn_shape
+from annealed.models.faces.shape_models import RigidModel, learn_shape
 from annealed.models.faces.shape_regression import ShapeRegressor
 from annealed.models.faces.tracker import FaceTracker
 from annealed.vision.pyramid import Level
@@ -62,7 +61,7 @@ def searching(whole, searched):
         searched.append(pixels)
         points = 24 * (HEAD[:, 0] + 1j * HEAD[:, 1])
         points, histograms = whole.regressor.refine([Level(pixels, 1.0)], points)
-        refined = Refined(points, histograms, 10.0, 2.5, 24.0, np.zeros(7))
+        refined = RefinedShape(points, histograms, 10.0, 2.5, 24.0, np.zeros(7))
         return [whole.report(refined, 10.0, NO_CANDIDATES)] if histograms.any() else []
 
     return search

@@ -8,8 +8,7 @@ from annealed.models import KeypointDetector, load_model
 from annealed.models.faces.assembly import Assembler
 from annealed.models.faces.face_finder import FaceFinder
 from annealed.models.faces.probabilities import FaceProbabilities, ShapeClassifier, log_odds_of, point_inputs, probability_of
-from annealed.models.faces.rigid_model import Pose, RigidModel, factorise, pose_of, rotation_of
-from annealed.models.faces.shape_model import learn_shape
+from annealed.models.faces.shape_models import Pose, RigidModel, factorise, learn_shape, pose_of, rotation_of
 from annealed.models.faces.shape_regression import RegressionStage, ShapeRegressor
 from annealed.models.files import read_model, write_model
 from annealed.vision.point_histograms import VALUES_PER_POINT
@@ -158,11 +157,11 @@ def test_the_mirror_image_is_refined_alike():
 def test_two_refinements_are_averaged():
     model, levels = finder(), gaussian_pyramid(IMAGE)
     once = model.refine(42 * model.regressor.mean_points + 93 + 78j, 2.0, levels)
-    assert once.apart is None
+    assert once.disagreement is None
     twice = model.refine_again(once, levels)
     other, _ = model.regressor.refine(levels, model.regressor.align(once.points).to_image(model.regressor.mean_points))
     np.testing.assert_allclose(twice.points, (once.points + other) / 2)
-    np.testing.assert_allclose(twice.apart, abs(other - once.points) / once.ied)
+    np.testing.assert_allclose(twice.disagreement, abs(other - once.points) / once.ied)
 
 
 def test_answers_that_lie_apart_and_turned_faces_count_by_their_logarithm_and_angle():
@@ -206,7 +205,7 @@ def test_the_detector_reports_keypoints_of_faces():
     least = sorted(face.probability for face in everything.faces)[len(everything.faces) // 2]
     some = model.find(IMAGE, min_probability=least, mode="scan")
     assert all(face.probability >= least for face in some.faces) and len(some.detections) == 7 * len(some.faces)
-    chins = model.detect(IMAGE, ["chin"], min_probability=least, mode="scan")
+    chins = model.detect(IMAGE, keypoints=["chin"], min_probability=least, mode="scan")
     assert [d.keypoint for d in chins] == ["chin"] * len(some.faces)
     alone = model.find(IMAGE, threshold=-np.inf, assembly="none", mode="scan")
     assert not alone.faces and {d.keypoint for d in alone.detections} <= set(ANCHORS)

@@ -101,11 +101,11 @@ def test_thresholds_sizes_and_order():
     assert detector.detect(image) == [d for d in found if d.score >= (2.0 if d.keypoint == "b" else 0.0)]
     assert all(d.size >= 33 for d in detector.detect(image, threshold=-np.inf, min_size=33))
     assert {d.size for d in detector.detect(image, threshold=-np.inf, min_size=12, max_size=12)} == {12.0}
-    assert detector.detect(image, ["b"], threshold=-np.inf) == [d for d in found if d.keypoint == "b"]
-    assert len(detector.detect(image, ["b"], threshold=-np.inf, max_detections=2)) == 2
+    assert detector.detect(image, keypoints=["b"], threshold=-np.inf) == [d for d in found if d.keypoint == "b"]
+    assert len(detector.detect(image, keypoints=["b"], threshold=-np.inf, max_detections=2)) == 2
     assert detector.detect(photograph(shape=(3, 3))) == []
     with pytest.raises(ValueError, match="keypoint 'nose' is unknown; expected one of a, b"):
-        detector.detect(image, ["nose"])
+        detector.detect(image, keypoints=["nose"])
     with pytest.raises(ValueError, match="min_size=1"):
         detector.detect(image, min_size=1)
     with pytest.raises(ValueError, match="max_size=10"):
@@ -119,7 +119,10 @@ def test_rejection_only_takes_windows_away():
     sums = model.partial_scores(patches, POOL)
     limits = np.quantile(sums, 0.9, axis=0).astype(np.float32) - 1
     rejecting = KeypointDetector({"a": replace(model, thresholds=limits)}, POOL)
-    found = [[tuple(row) for found in d.score_levels(d.pyramid(image), "a") for row in found] for d in (rejecting, detector)]
+    found = [
+        [tuple(row) for found in d.search.score_levels(d.search.pyramid(image), "a") for row in found]
+        for d in (rejecting, detector)
+    ]
     assert found[0] and set(found[0]) < set(found[1])
 
 

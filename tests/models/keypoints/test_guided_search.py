@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 from annealed.models import KeypointDetector, load_model
 from annealed.models.files import read_model, write_model
-from annealed.models.keypoints.face_cascade import regions
-from annealed.models.keypoints.guided_search import MAX_OFFSET
+from annealed.models.keypoints.detections import DetectionOptions
+from annealed.models.keypoints.guided_search import MAX_OFFSET, regions
 from annealed.models.keypoints.non_maximum_suppression import Localisation
 from annealed.vision import extract_patches, level_channels
 from annealed.vision.pyramid import gaussian_pyramid
-from annealed.vision.windows.dense_scan import scan_level
-from annealed.vision.windows.sparse_scan import predict_windows
+from annealed.vision.windows.scan import predict_windows, scan_level
 from window_models import GUIDE, IMAGE, POOL, face_cascade, offset_regressor, random_classifier
 
 
@@ -58,8 +57,8 @@ def test_proposed_windows_by_hand():
     # The classifier decides about these windows as it does in the scan.
     detector = KeypointDetector({"a": random_classifier(8, 60, 0.02)}, POOL, guides={"a": GUIDE})
     levels = gaussian_pyramid(IMAGE, min_scale=1.0)
-    scan = {tuple(row) for row in detector.score_levels(levels, "a")[0].tolist()}
-    guided = {tuple(row) for row in detector.score_levels(levels, "a", "regress")[0].tolist()}
+    scan = {tuple(row) for row in detector.search.score_levels(levels, "a")[0].tolist()}
+    guided = {tuple(row) for row in detector.search.score_levels(levels, "a", "regress")[0].tolist()}
     assert guided == {row for row in scan if (row[0], row[1]) in wanted}
 
 
@@ -81,13 +80,13 @@ def test_windows_near_faces_by_hand():
         grid = sorted((x, y) for x, y in grid if 5 <= x < 200 and 5 <= y < 200)
         assert 0 < len(grid) < 400
         wanted = windows_by_hand(*np.array(grid).T)
-        assert set(map(tuple, detector.proposed_windows(levels, name)[0].tolist())) == wanted
+        assert set(map(tuple, detector.search.proposed_windows(levels, name)[0].tolist())) == wanted
         # One keypoint or both at a time, whatever the parts of the level: the scores are those of the scan.
-        scan = {tuple(row) for row in detector.score_levels(levels[:1], name)[0].tolist()}
-        found = [tuple(row) for row in detector.score_levels(levels, name, "prune+regress")[0].tolist()]
+        scan = {tuple(row) for row in detector.search.score_levels(levels[:1], name)[0].tolist()}
+        found = [tuple(row) for row in detector.search.score_levels(levels, name, "prune+regress")[0].tolist()]
         assert len(found) == len(set(found)) and set(found) == {row for row in scan if (row[0], row[1]) in wanted}
     both = detector.detect(IMAGE, threshold=-np.inf)
-    alone = [d for name in "ab" for d in detector.detect(IMAGE, [name], threshold=-np.inf)]
+    alone = [d for name in "ab" for d in detector.detect(IMAGE, keypoints=[name], threshold=-np.inf)]
     assert both and sorted(both) == sorted(alone)
 
 
@@ -118,7 +117,7 @@ def test_a_large_image_is_detected_in_strips_as_in_one_piece(monkeypatch):
         whole = detector.detect(IMAGE, threshold=-np.inf, mode=mode)
         assert whole
         monkeypatch.setattr("annealed.models.keypoints.window_search.STRIP_PIXELS", 4000)
-        assert len(list(detector.strips(gaussian_pyramid(IMAGE)[0], mode))) > 1
+        assert len(list(detector.search.strips(gaussian_pyramid(IMAGE)[0], mode))) > 1
         assert [d[1:3] for d in detector.detect(IMAGE, threshold=-np.inf, mode=mode)] == [d[1:3] for d in whole]
         monkeypatch.undo()
 
@@ -149,7 +148,7 @@ def test_the_face_cascade_is_kept_in_the_file(tmp_path):
 def test_modes_that_the_model_does_not_have():
     models = {"a": random_classifier(1), "b": random_classifier(2)}
     detector = KeypointDetector(models, POOL, guides={"a": GUIDE, "b": GUIDE})
-    detector.check_mode("regress")
+    detector.resolve(DetectionOptions(mode="regress"))
     with pytest.raises(ValueError, match="expected one of scan, regress, prune"):
         detector.detect(IMAGE, mode="fast")
     with pytest.raises(ValueError, match="does not have it, only 'scan' and 'regress'"):
@@ -161,9 +160,9 @@ def test_modes_that_the_model_does_not_have():
 def test_the_default_mode_is_the_fastest_of_the_model():
     models = {"a": random_classifier(1), "b": random_classifier(2)}
     detector = KeypointDetector(models, POOL, guides={"a": GUIDE, "b": GUIDE}, face_cascade=face_cascade("a"))
-    assert detector.check_mode(None) == "scan" and detector.check_mode(None, ["a"]) == "prune+regress"
+    assert detector.resolve(DetectionOptions()).mode == "scan" and detector.resolve(DetectionOptions(["a"])).mode == "prune+regress"
     detector = replace(detector, face_cascade=face_cascade("a", "b"))
-    assert detector.check_mode(None) == "prune+regress"
+    assert detector.resolve(DetectionOptions()).mode == "prune+regress"
     assert detector.detect(IMAGE) == detector.detect(IMAGE, mode="prune+regress")
     without = replace(detector, guides={})
-    assert without.check_mode(None) == "scan" and without.detect(IMAGE) == without.detect(IMAGE, mode="scan")
+    assert without.resolve(DetectionOptions()).mode == "scan" and without.detect(IMAGE) == without.detect(IMAGE, mode="scan")

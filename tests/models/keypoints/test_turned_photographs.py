@@ -38,7 +38,7 @@ def test_maxima_of_both_sides_lie_in_the_original():
 
 
 def test_large_photographs_are_shrunk_first(monkeypatch):
-    monkeypatch.setattr(turned_photographs, "MOST_PIXELS", WIDTH * HEIGHT / 4)
+    monkeypatch.setattr(turned_photographs, "MAX_PIXELS", WIDTH * HEIGHT / 4)
     factors = []
 
     def search(pixels, factor):

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 from annealed.models.faces.probabilities import log_odds_of
-from annealed.models.faces.rigid_model import Pose, RigidModel, rotation_of
-from annealed.pipelines.faces.average_precision import FALSE, HIT, NEITHER, Judged
+from annealed.models.faces.shape_models import Pose, RigidModel, rotation_of
+from annealed.pipelines.faces.average_precision import FALSE, HIT, NEITHER, MatchedDetections
 from annealed.pipelines.faces.data import FaceImage
 from annealed.pipelines.faces.subsets import reliability, subsets_of
 
@@ -28,7 +28,7 @@ def test_photographs_by_size_and_pose():
 def test_reliability_counts_hits_by_probability():
     p = np.array([0.99, 0.99, 0.6, 0.6, 0.05])
     outcome = np.array([HIT, HIT, HIT, FALSE, NEITHER], np.int8)
-    judged = Judged(np.zeros((5, 2)), log_odds_of(p), outcome, np.full(5, -1), 3)
+    judged = MatchedDetections(np.zeros((5, 2)), log_odds_of(p), outcome, np.full(5, -1), 3)
     rows = reliability([judged])
     assert [(row["from"], row["detections"], row["share"]) for row in rows] == [(0.5, 2, 0.5), (0.98, 2, 1.0)]
     np.testing.assert_allclose([row["probability"] for row in rows], [0.6, 0.99])

@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from annealed.vision.pyramid import pixel_of
 from annealed.vision.windows.feature_layout import Column, HogLayout
 from annealed.vision.windows.feature_pool import FeaturePool
-from annealed.vision.windows.patches import extract_patches, pixel_of
+from annealed.vision.windows.kernels import MAGNITUDE_SCALE
+from annealed.vision.windows.patches import extract_patches
 from annealed.vision.windows.responses import Responses
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -58,6 +60,64 @@ def plain_value(pool, feature, patch):
     return histograms[feature[Column.CELL]][feature[Column.ORIENTATION]] / norm
 
 
+def numpy_values(pool, features, patches):
+    """Values (n, m) of features in patches: whole numbers summed exactly, all else in the order and precision of the loops."""
+    program, window, tangents = pool.compile(features), pool.window, pool.layout.tangents
+    pixels = patches.transpose(0, 3, 1, 2).astype(np.int32)
+    inner = pixels[:, :, 1:-1, 1:-1]
+    integral = np.zeros((len(patches), 3, window + 1, window + 1), np.int32)
+    integral[:, :, 1:, 1:] = inner.cumsum(axis=2).cumsum(axis=3)
+    corners = integral[:, program.channel[:, None], program.corner_y, program.corner_x]
+    used = np.arange(program.weight.shape[1]) < program.n_corners[:, None]
+    sums = (corners * np.where(used, program.weight, 0)).sum(axis=2, dtype=np.int32)
+    values = sums.astype(np.float32) * (program.inverse_area * _inverse_sigma(inner, integral)[:, None])
+    f = program.hog
+    if len(f):
+        length, bins = _gradients(pixels, tangents)
+        histogram = _cell_histograms(length, bins, program.cells, pool.layout.cell, 2 * tangents.size)
+        norm = _inverse_norm(histogram[:, program.blocks], pool.layout.epsilon)
+        entries = histogram[:, program.cell[f], program.orientation[f]].astype(np.float32)
+        values[:, f] = entries * norm[:, program.block[f]]
+    return values
+
+
+def _inverse_sigma(inner, integral):
+    """1 / sigma of every window (n,)."""
+    n = float(inner.shape[2] * inner.shape[3])
+    boxes = integral[:, :, -1, -1].astype(np.float64)
+    scaled_variance = n * (inner * inner).sum(axis=(1, 2, 3)).astype(np.float64) - (boxes * boxes).sum(axis=1)
+    sigma = np.sqrt((scaled_variance * (1 / (3 * n * n))).astype(np.float32))
+    return np.float32(1) / np.maximum(sigma, np.float32(1))
+
+
+def _gradients(pixels, tangents):
+    """Rounded lengths and bins (n, 3, window, window) of the gradients."""
+    m = 2 * tangents.size
+    gx = (pixels[:, :, 1:-1, 2:] - pixels[:, :, 1:-1, :-2]).astype(np.float32)
+    gy = (pixels[:, :, 2:, 1:-1] - pixels[:, :, :-2, 1:-1]).astype(np.float32)
+    length = (np.sqrt(gx * gx + gy * gy) * np.float32(MAGNITUDE_SCALE) + np.float32(0.5)).astype(np.int32)
+    bins = (np.abs(gy)[..., None] > np.abs(gx)[..., None] * tangents).sum(axis=-1)
+    return length, np.where((gx * gy < 0) & (bins > 0), m - bins, bins)
+
+
+def _cell_histograms(length, bins, cells, side, n_bins):
+    """Histograms (n, number of cells, n_bins), int32."""
+    area = np.arange(side)
+    at = (cells[:, 0, None, None], cells[:, 1, None, None] + area[:, None], cells[:, 2, None, None] + area)
+    where = np.arange(len(length) * len(cells)).reshape(len(length), -1, 1, 1) * n_bins + bins[:, *at]
+    histogram = np.bincount(where.ravel(), length[:, *at].ravel(), len(length) * len(cells) * n_bins)
+    return histogram.reshape(len(length), len(cells), n_bins).astype(np.int32)
+
+
+def _inverse_norm(histogram, epsilon):
+    """1 / norm (n, blocks) of histograms (n, blocks, cells, bins), squares added one by one."""
+    entries = histogram.reshape(*histogram.shape[:2], -1).astype(np.float32)
+    energy = np.full(entries.shape[:2], epsilon * epsilon, np.float32)
+    for k in range(entries.shape[2]):
+        energy += entries[:, :, k] * entries[:, :, k]
+    return np.float32(1) / np.sqrt(energy)
+
+
 def test_size_of_the_pool():
     features = POOL.features
     assert len(features) == 61_608
@@ -83,6 +143,7 @@ def test_subset_equals_full(patches, some_features):
     columns = [index[tuple(f)] for f in some_features.tolist()]
     assert np.array_equal(full[:, columns], POOL.evaluate(patches, some_features))
     assert np.array_equal(full[5:6], POOL.evaluate(patches[5:6]))
+    assert np.array_equal(POOL.evaluate(patches, some_features), numpy_values(POOL, some_features, patches))
 
 
 def test_no_patches_and_no_features(patches):

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 from annealed.vision import level_channels
-from annealed.vision.windows.dense_scan import scan_level
 from annealed.vision.windows.level_features import Buffers
-from annealed.vision.windows.sparse_scan import score_windows
+from annealed.vision.windows.scan import scan_level, score_windows
 from window_models import IMAGE, POOL, random_classifier
 
 
@@ -26,7 +25,7 @@ def test_histograms_of_single_windows_are_those_of_the_level():
     program = POOL.compile(POOL.features[POOL.n_haar :])
     places = np.random.default_rng(1).permutation(200 * channels.stride)[:50]
     places = places[places % channels.stride < 200].astype(np.uint64)
-    cells, norms = channels.window_hog(places, program.cells, program.blocks)
+    cells, norms = channels.window_hog(places, program)
     all_cells, all_norms = channels.hog
     rows, columns = np.divmod(places.astype(int), channels.stride)
     for i, (c, y, x) in enumerate(program.cells):

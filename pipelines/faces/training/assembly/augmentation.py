@@ -9,7 +9,7 @@ from typing import NamedTuple
 import cv2
 import numpy as np
 
-from .....models.faces.shape_model import ShapeModel
+from .....models.faces.shape_models import ShapeModel
 from .....vision.images import read_image
 from .....vision.pyramid import Level, gaussian_pyramid
 from ...data import FaceImage

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
+from .....models.keypoints.detections import DetectionOptions
 from .....models.keypoints.detector import KeypointDetector
 from .....vision.images import read_image
 from .....vision.pyramid import Level
@@ -17,7 +18,7 @@ from .points import points_of
 
 
 @dataclass(frozen=True)
-class Searched:
+class SearchedImage:
     """A photograph, perhaps shrunk, and the local maxima of the anchors in it.
 
     Attributes
@@ -54,11 +55,11 @@ def search_all(
     images: Sequence[FaceImage],
     ied: Iterable[float | None] = (None,),
     n_jobs: int = 1,
-) -> Iterator[Searched]:
+) -> Iterator[SearchedImage]:
     """Search photographs at their size (None) and shrunk to other IED of their first face, where that is smaller."""
-    mode = detector.check_mode(None, anchors, "none")
+    mode = detector.resolve(DetectionOptions(anchors, assembly="none")).mode or ""
 
-    def search(item: tuple[FaceImage, float | None]) -> Searched | None:
+    def search(item: tuple[FaceImage, float | None]) -> SearchedImage | None:
         image, target = item
         pixels, faces, boxes = read_image(image.path), points_of(image), image.ignore
         if target is not None:
@@ -69,8 +70,8 @@ def search_all(
             x, y = (new / old for new, old in zip(small.shape[1::-1], pixels.shape[1::-1]))
             faces = (faces.real + 0.5) * x - 0.5 + 1j * ((faces.imag + 0.5) * y - 0.5)
             pixels, boxes = small, boxes * [x, y, x, y]
-        levels = detector.pyramid(pixels)
-        return Searched(levels, detector.anchor_maxima(levels, anchors, mode), faces, boxes)
+        levels = detector.search.pyramid(pixels)
+        return SearchedImage(levels, detector.anchor_maxima(levels, anchors, mode), faces, boxes)
 
     items = [(image, target) for image in images for target in (ied if len(image.ied) else (None,))]
     return (found for found in each(items, search, n_jobs) if found is not None)

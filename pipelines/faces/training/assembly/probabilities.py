@@ -10,11 +10,11 @@ from sklearn.linear_model import LogisticRegression
 
 from .....learners.fsa.estimators import FSAClassifier
 from .....models.faces.assembly import Candidates
-from .....models.faces.face_finder import FaceFinder, Refined
+from .....models.faces.face_finder import FaceFinder, RefinedShape
 from .....models.faces.probabilities import FaceProbabilities, ShapeClassifier, face_inputs
 from ...data import FaceImage
 from .augmentation import AugmentationSettings
-from .candidates import Searched
+from .candidates import SearchedImage
 from .refinement import describe_runs, move_runs, start_runs
 
 _TRUE, _FALSE = 0.15, 0.3  # IED: mean error of the keypoints below which a refined shape is a face, and above which it is none
@@ -61,12 +61,12 @@ class ProbabilitySettings:
 
 
 @dataclass(frozen=True)
-class Judged:
+class ScoredHypothesis:
     """A refined hypothesis of a searched photograph.
 
     Attributes
     ----------
-    refined : Refined
+    refined : RefinedShape
     truth : ndarray of shape (n_keypoints,), complex
         Keypoints of the nearest annotated face; NaN where there is none.
     error : float
@@ -75,7 +75,7 @@ class Judged:
         All candidates of the photograph.
     """
 
-    refined: Refined
+    refined: RefinedShape
     truth: np.ndarray
     error: float
     found: Candidates
@@ -91,7 +91,9 @@ class Judged:
         return self.error > _FALSE
 
 
-def judged_hypotheses(finder: FaceFinder, searched: Iterable[Searched], reference_ied: float, most: int) -> Iterator[list[Judged]]:
+def judged_hypotheses(
+    finder: FaceFinder, searched: Iterable[SearchedImage], reference_ied: float, most: int
+) -> Iterator[list[ScoredHypothesis]]:
     """The best hypotheses of each photograph, refined twice and compared with its annotations."""
     for view in searched:
         found = finder.assembler.candidates(view.maxima, reference_ied)
@@ -106,14 +108,14 @@ def judged_hypotheses(finder: FaceFinder, searched: Iterable[Searched], referenc
             errors = [float(abs(face - keypoints).mean() / abs(face[0] - face[1])) for face in faces]
             best = int(np.argmin(errors)) if errors else -1
             truth = faces[best] if errors else np.full(len(keypoints), np.nan + 0j)
-            made.append(Judged(refined, truth, errors[best] if errors else np.inf, found))
+            made.append(ScoredHypothesis(refined, truth, errors[best] if errors else np.inf, found))
         yield made
 
 
 def train_classifier(
     finder: FaceFinder,
     images: Sequence[FaceImage],
-    false: Iterable[list[Judged]],
+    false: Iterable[list[ScoredHypothesis]],
     settings: ProbabilitySettings,
 ) -> tuple[ShapeClassifier, dict]:
     """Learn to tell refined faces, from varied copies of the photographs, from refined hypotheses that are none."""
@@ -142,7 +144,7 @@ def train_classifier(
     return ShapeClassifier(kept.astype(np.int32), coefficients, float(np.ravel(model.intercept_)[0])), facts
 
 
-def choose_own_weights(finder: FaceFinder, judged: Sequence[Judged], weights: Sequence[float]) -> np.ndarray:
+def choose_own_weights(finder: FaceFinder, judged: Sequence[ScoredHypothesis], weights: Sequence[float]) -> np.ndarray:
     """Weight of own detections for each anchor, the same for left and right: that of the smallest mean error up to 10 % IED."""
     n = len(finder.anchors)
     errors = np.zeros((len(weights), n))
@@ -158,7 +160,7 @@ def choose_own_weights(finder: FaceFinder, judged: Sequence[Judged], weights: Se
 
 
 def fit_probabilities(
-    finder: FaceFinder, judged: Sequence[Judged], keypoints_alike: Sequence[Sequence[int]], regularisation: float
+    finder: FaceFinder, judged: Sequence[ScoredHypothesis], keypoints_alike: Sequence[Sequence[int]], regularisation: float
 ) -> FaceProbabilities:
     """Logistic regressions of faces and of their keypoints; those of one group of ``keypoints_alike`` are fitted together."""
     known = [shape for shape in judged if shape.is_face or shape.is_false]

@@ -13,7 +13,7 @@ from .....learners.objective.losses import get_loss
 from .....learners.solvers.annealing import anneal
 from .....learners.solvers.schedules import as_schedule
 from .....learners.solvers.step_size import annealing_step
-from .....models.faces.shape_model import ShapeModel
+from .....models.faces.shape_models import ShapeModel
 from .....models.faces.shape_regression import RegressionStage, ShapeRegressor
 from .....vision.point_histograms import MIRRORED_VALUES, VALUES_PER_POINT
 from ...data import FaceImage
@@ -25,7 +25,7 @@ PLAIN = AugmentationSettings(copies=1, blurred=0.0, compressed=0.0, brightened=0
 
 
 @dataclass(frozen=True)
-class RefinementSettings:
+class RegressionSettings:
     """Settings of the cascade.
 
     Parameters
@@ -131,14 +131,14 @@ def move_runs(runs: Runs, regressor: ShapeRegressor, stage: RegressionStage, val
     runs.now = runs.now + units[:, None] * (here - np.conj(there[:, mirror])) / 2
 
 
-Selection = Callable[[np.ndarray, np.ndarray, RefinementSettings], np.ndarray]
+Selection = Callable[[np.ndarray, np.ndarray, RegressionSettings], np.ndarray]
 """Chooses which of the values (n_rows, p) serve to predict targets (n_rows, q): positions (k,), ascending."""
 
 
 def train_regressor(
     images: Sequence[FaceImage],
     shape: ShapeModel,
-    settings: RefinementSettings,
+    settings: RegressionSettings,
     say: Callable[[str], None] = print,
     selection: Selection | None = None,
 ) -> tuple[ShapeRegressor, dict]:
@@ -200,14 +200,14 @@ def coefficients_of(moves: np.ndarray, regressor: ShapeRegressor) -> np.ndarray:
 
 
 def fit_stage(
-    values: np.ndarray, target: np.ndarray, kept: np.ndarray, ied: int, cell: int, s: RefinementSettings
+    values: np.ndarray, target: np.ndarray, kept: np.ndarray, ied: int, cell: int, s: RegressionSettings
 ) -> RegressionStage:
     """Fit the selected histogram values by ridge regression."""
     coefficients, intercept = ridge_fit(values[:, kept], target, s.ridge * len(values) / 1000)
     return RegressionStage(ied, cell, kept.astype(np.int32), coefficients.astype(np.float16), intercept.astype(np.float32))
 
 
-def annealed(values: np.ndarray, target: np.ndarray, s: RefinementSettings) -> np.ndarray:
+def annealed(values: np.ndarray, target: np.ndarray, s: RegressionSettings) -> np.ndarray:
     """The values that annealing with a squared loss keeps; a value serves all outputs (Barbu et al. (2014), 7.2)."""
     k = s.n_features
     if k >= values.shape[1]:

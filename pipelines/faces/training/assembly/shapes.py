@@ -9,10 +9,9 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from .....models.faces.assembly import Assembler
-from .....models.faces.rigid_model import factorise, pose_of
-from .....models.faces.shape_model import ShapeModel, learn_shape
+from .....models.faces.shape_models import ShapeModel, factorise, learn_shape, pose_of
 from ...data import FaceImage
-from .candidates import Searched
+from .candidates import SearchedImage
 from .points import ANCHORS, annotated, mirror_order, mirrored_points, points_of, to_keypoints
 
 _NEAR = 0.15  # IED: candidates this near to an anchor are correct ones
@@ -66,7 +65,7 @@ def learn_assembler(images: Sequence[FaceImage], settings: AssemblySettings) -> 
     return Assembler(shape, templates, rigid, unknown, unknown, settings.least)
 
 
-def score_log_odds(searched: Iterable[Searched], shape: ShapeModel) -> tuple[np.ndarray, np.ndarray]:
+def score_log_odds(searched: Iterable[SearchedImage], shape: ShapeModel) -> tuple[np.ndarray, np.ndarray]:
     """Slope and offset (n_anchors,) of the log-odds of candidates by score, the same for left and right."""
     n_anchors = len(shape.anchors)
     scores: list[list[float]] = [[] for _ in range(n_anchors // 2)]

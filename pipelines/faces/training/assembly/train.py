@@ -15,7 +15,7 @@ from .....models.keypoints.detector import KeypointDetector
 from ...average_precision import HIT, judge
 from ...data import KEYPOINTS, FaceImage
 from ..views import Split
-from .candidates import Searched, search_all
+from .candidates import SearchedImage, search_all
 from .points import ANCHORS, annotated, mirror_order, to_keypoints
 from .probabilities import (
     ProbabilitySettings,
@@ -24,7 +24,7 @@ from .probabilities import (
     judged_hypotheses,
     train_classifier,
 )
-from .refinement import RefinementSettings, train_regressor
+from .refinement import RegressionSettings, train_regressor
 from .shapes import AssemblySettings, learn_assembler, score_log_odds
 
 _ALIKE = ((0, 1), (2, 3), (4, 5), (6, 7), (8,))  # keypoints whose probabilities are fitted together
@@ -53,7 +53,7 @@ def train_assembly(job: Job, detector: KeypointDetector, settings: AssemblySetti
     return replace(detector, faces=finder), {"points": n, "slope": slope.tolist(), "offset": offset.tolist()}
 
 
-def train_refinement(job: Job, detector: KeypointDetector, settings: RefinementSettings) -> tuple[KeypointDetector, dict]:
+def train_refinement(job: Job, detector: KeypointDetector, settings: RegressionSettings) -> tuple[KeypointDetector, dict]:
     """Learn the cascade that moves all points of a face."""
     finder = _finder_of(detector)
     regressor, facts = train_regressor(job.split.fitted, finder.assembler.shape, settings, job.say)
@@ -104,7 +104,7 @@ def alone_log_odds(finder: FaceFinder, searched, reference_ied: float) -> float:
     log_odds: list[float] = []
     correct = 0
     for view in searched:
-        assert isinstance(view, Searched)
+        assert isinstance(view, SearchedImage)
         faces = finder.find(view.maxima, view.levels, reference_ied, 0.0)
         truth = view.keypoints(finder.regressor.to_keypoints)
         ied = abs(truth[:, 0] - truth[:, 1])

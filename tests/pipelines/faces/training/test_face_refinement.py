@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 import numpy as np
-from annealed.models.faces.shape_model import SimilarityTransform
+from annealed.models.faces.shape_models import SimilarityTransform
 from annealed.models.faces.shape_regression import RegressionStage, ShapeRegressor
 from annealed.pipelines.faces.training.assembly.points import mirror_order
-from annealed.pipelines.faces.training.assembly.refinement import RefinementSettings, Runs, annealed, fit_stage, move_runs
+from annealed.pipelines.faces.training.assembly.refinement import RegressionSettings, Runs, annealed, fit_stage, move_runs
 
 
 def test_a_stage_selects_what_predicts_the_displacement():
@@ -15,7 +15,7 @@ def test_a_stage_selects_what_predicts_the_displacement():
     weights = np.zeros((256, 3))
     weights[[5, 77, 200]] = [[1, 0, 2], [0, 1, 1], [1, -1, 0]]
     target = values @ weights
-    settings = replace(RefinementSettings(), n_features=3, ridge=1e-3)
+    settings = replace(RegressionSettings(), n_features=3, ridge=1e-3)
     kept = annealed(values, target, settings)
     assert kept.tolist() == [5, 77, 200]
     stage = fit_stage(values, target, kept, 24, 6, settings)
@@ -24,7 +24,7 @@ def test_a_stage_selects_what_predicts_the_displacement():
 
 def test_all_values_are_kept_where_more_are_asked_for():
     values, target = np.random.default_rng(1).random((20, 8)), np.ones((20, 2))
-    assert annealed(values, target, RefinementSettings()).tolist() == list(range(8))
+    assert annealed(values, target, RegressionSettings()).tolist() == list(range(8))
 
 
 def test_all_runs_of_a_stage_move_as_single_ones():

@@ -12,7 +12,7 @@ from annealed.models.keypoints.window_models import KeypointModel
 from annealed.pipelines.faces.data import KEYPOINTS
 from annealed.pipelines.faces.training.assembly.augmentation import AugmentationSettings
 from annealed.pipelines.faces.training.assembly.probabilities import ProbabilitySettings
-from annealed.pipelines.faces.training.assembly.refinement import RefinementSettings
+from annealed.pipelines.faces.training.assembly.refinement import RegressionSettings
 from annealed.pipelines.faces.training.assembly.shapes import AssemblySettings
 from annealed.pipelines.faces.training.cascade import cascade_for_recall, cheapest_order, expected_cost, with_order
 from annealed.pipelines.faces.training.classifier import TrainingJob
@@ -36,7 +36,7 @@ NEAR = replace(SMALL, negative_distance=0.15, negative_pixels=4.0)
 COPIES = AugmentationSettings(copies=1, incomplete=0.0)
 FACES = {
     "assembly": AssemblySettings(ied=(24.0,)),
-    "refinement": RefinementSettings(COPIES, 2, 1, (20, 24), (5, 4), 60, 10),
+    "refinement": RegressionSettings(COPIES, 2, 1, (20, 24), (5, 4), 60, 10),
     # Some starts so far away that they end beside the face: false shapes to learn from.
     "probabilities": ProbabilitySettings(20, replace(COPIES, shifted=0.6, scaled=0.3), ied=(24.0,)),
 }
@@ -80,7 +80,7 @@ def test_a_guide_leads_to_the_keypoint(photographs):
         wanted = []
         for level in gaussian_pyramid(view.pixels):
             if 20 <= view.ied[0] * level.scale <= 40:
-                for strip in detector.strips(level, "regress"):
+                for strip in detector.search.strips(level, "regress"):
                     x, y = guide.windows(strip, POOL, guide.grid_points(strip), 28.3)
                     wanted.append(level.to_image(np.column_stack([x, y])))
         distance = np.hypot(*(np.concatenate(wanted) - view.points[0]).T)

@@ -1,13 +1,131 @@
-"""A rigid three-dimensional model of a face's points, and its pose in an image under weak perspective."""
+"""Models of the shape of a face: mean and Gaussian deviations in the image, and rigid in space, each with its way to the image."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 _STEPS = 10  # Gauss-Newton steps: from the start they converge in about five
+
+
+@dataclass(frozen=True)
+class SimilarityTransform:
+    """Similarity from shape coordinates (unit: IED) to image pixels: ``image = scale_rotation * shape + translation``.
+
+    Points are complex numbers x + iy. The modulus of ``scale_rotation`` is the IED in image pixels, its argument the rotation
+    in radians.
+    """
+
+    scale_rotation: complex
+    translation: complex
+
+    @classmethod
+    def least_squares(cls, shape: np.ndarray, image: np.ndarray) -> SimilarityTransform:
+        """The transform that takes points (n,), complex, of a shape nearest to points of an image."""
+        centre, middle = shape.mean(), image.mean()
+        centred = shape - centre
+        scale_rotation = complex(np.vdot(centred, image - middle) / np.vdot(centred, centred).real)
+        return cls(scale_rotation, middle - scale_rotation * centre)
+
+    @property
+    def ied(self) -> float:
+        """Inter-eye distance in image pixels."""
+        return abs(self.scale_rotation)
+
+    def to_image(self, shape: np.ndarray) -> np.ndarray:
+        """Shape coordinates, complex, to image coordinates, complex."""
+        return self.scale_rotation * shape + self.translation
+
+    def to_shape(self, image: np.ndarray) -> np.ndarray:
+        """Image coordinates, complex, to shape coordinates, complex."""
+        return (image - self.translation) / self.scale_rotation
+
+
+@dataclass(frozen=True)
+class ShapeModel:
+    """Point distribution model of relative keypoint positions: a mean shape and Gaussian deviations from it.
+
+    Parameters
+    ----------
+    keypoints : tuple of str
+        n names.
+    anchors : ndarray of shape (n_anchors,), int
+        Positions of the keypoints that are detected; the others are predicted from them.
+    mean : ndarray of shape (n, 2)
+        Mean shape in units of the IED.
+    covariance : ndarray of shape (2 n, 2 n)
+        Of the deviations x0, y0, x1, y1, ... after alignment on the anchors. The rows of the anchors suffice where these come
+        first.
+    noise : float
+        Standard deviation of a detected anchor, in IED.
+    """
+
+    keypoints: tuple[str, ...]
+    anchors: np.ndarray
+    mean: np.ndarray
+    covariance: np.ndarray
+    noise: float
+
+    @cached_property
+    def mean_points(self) -> np.ndarray:
+        """The mean shape as complex numbers (n,)."""
+        return self.mean[:, 0] + 1j * self.mean[:, 1]
+
+    def align(self, points: np.ndarray, which: np.ndarray) -> SimilarityTransform:
+        """Least-squares similarity from points of the mean shape (two or more positions ``which``) to image points (complex)."""
+        return SimilarityTransform.least_squares(self.mean_points[which], points)
+
+    def predict(self, anchors: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, SimilarityTransform]:
+        """Predict all keypoints (n,), complex, from two or more anchors (positions ``which``), by the conditional mean of the
+        deviations.
+
+        Missing anchors take part in the alignment at their predicted positions; it is repeated until these settle. Also returns
+        the transform.
+        """
+        columns = np.stack([2 * which, 2 * which + 1], axis=1).ravel()
+        given = self.covariance[np.ix_(columns, columns)] + self.noise**2 * np.eye(len(columns))
+        gain = np.linalg.solve(given, self.covariance[columns]).T
+
+        def conditional_mean(transform: SimilarityTransform) -> np.ndarray:
+            deviation = transform.to_shape(anchors) - self.mean_points[which]
+            moved = (gain @ np.stack([deviation.real, deviation.imag], axis=1).ravel()).reshape(-1, 2)
+            return self.mean_points + moved[:, 0] + 1j * moved[:, 1]
+
+        transform = self.align(anchors, which)
+        for _ in range(1 if len(which) == len(self.anchors) else 4):
+            filled = transform.to_image(conditional_mean(transform))
+            filled[which] = anchors
+            transform = self.align(filled[self.anchors], self.anchors)
+        return transform.to_image(conditional_mean(transform)), transform
+
+
+def learn_shape(
+    faces: np.ndarray, visible: np.ndarray, keypoints: tuple[str, ...], anchors: np.ndarray, noise: float
+) -> ShapeModel:
+    """Learn the mean shape and the covariance of the deviations from annotated faces (generalised Procrustes analysis).
+
+    Faces (n_faces, n, 2), mirror images included, with a hidden anchor are left out; other hidden points count as their
+    predicted positions. The first two keypoints are the eyes, whose distance in the mean shape is the unit.
+    """
+    usable = visible[:, anchors].all(axis=1) & np.isfinite(faces).all(axis=(1, 2))
+    points = (faces[..., 0] + 1j * faces[..., 1])[usable]
+    seen = visible[usable]
+    mean = points[0] - points[0, anchors].mean()
+    for _ in range(10):
+        model = ShapeModel(keypoints, anchors, np.stack([mean.real, mean.imag], axis=1), np.zeros((1, 1)), noise)
+        aligned = np.stack([model.align(p[anchors], anchors).to_shape(p) for p in points])
+        mean = np.nanmean(np.where(seen, aligned, np.nan), axis=0)
+        mean = (mean - mean[anchors].mean()) / abs(mean[0] - mean[1])
+        eye_line = mean[0] - mean[1]
+        mean = mean * (abs(eye_line) / eye_line)
+    model = replace(model, mean=np.stack([mean.real, mean.imag], axis=1))
+    aligned = np.stack([model.align(p[anchors], anchors).to_shape(p) for p in points])
+    deviation = np.where(seen, aligned - mean, 0)
+    flat = np.stack([deviation.real, deviation.imag], axis=2).reshape(len(points), -1)
+    return replace(model, covariance=flat.T @ flat / len(points))
 
 
 class Pose(NamedTuple):
@@ -67,7 +185,7 @@ class RigidModel:
         seen = self.points @ rotation[:2].T
         return scale * (seen[:, 0] + 1j * seen[:, 1]) + translation
 
-    def fit(self, found: np.ndarray, which: np.ndarray | None = None) -> tuple[np.ndarray, float, complex]:
+    def fit(self, points: np.ndarray, which: np.ndarray | None = None) -> tuple[np.ndarray, float, complex]:
         """Weak-perspective view of least squared error for image points.
 
         The affine camera of least squares is projected to the nearest rotation and scale; Gauss-Newton steps on rotation vector
@@ -75,7 +193,7 @@ class RigidModel:
 
         Parameters
         ----------
-        found : ndarray of shape (m,), complex
+        points : ndarray of shape (m,), complex
             Image points.
         which : ndarray of shape (m,), int, optional
             Which of the model's points they are, four or more that are not in a plane; all by default.
@@ -88,9 +206,9 @@ class RigidModel:
         translation : complex
         """
         model = self.points if which is None else self.points[which]
-        centre, middle = model.mean(axis=0), found.mean()
+        centre, middle = model.mean(axis=0), points.mean()
         model = model - centre
-        target = np.stack([(found - middle).real, (found - middle).imag], axis=1)
+        target = np.stack([(points - middle).real, (points - middle).imag], axis=1)
         # A little ridge: points that are nearly in a plane leave the tilt towards the viewer to the frontal view.
         gram = model.T @ model
         ridge = 1e-2 * np.trace(gram) / 3

@@ -1,0 +1,355 @@
+"""Sparse additive models on windows of a level: on all of them, on those of a grid, on those around a prediction.
+
+The dense scan takes neighbouring windows of a row together and rejects early; where few of a group remain, the sparse scan
+finishes them. In the sparse scan each lane has its own position: corners are gathered, and the windows that a cascade has not
+rejected are packed after every stage, so that the lanes stay full. Orientation histograms are computed for the windows that remain
+when the first feature needs them; where these are many, for the whole strip.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from ...learners.compilation import jit
+from .kernels import LANES, gather_corners, respond, sum_corners
+from .level_features import LevelChannels
+from .responses import CompiledModel, Responses
+
+__all__ = ["dense_values", "predict_windows", "scan", "scan_level", "score_windows", "windows_around"]
+
+MAX_SPARSE = 16
+"""Where at most so many windows of a group remain, the sparse scan finishes them, packed with those of other groups. A choice."""
+
+
+def scan(
+    channels: LevelChannels,
+    features: npt.ArrayLike,
+    responses: Responses,
+    intercept: float,
+    thresholds: npt.ArrayLike | None = None,
+) -> npt.NDArray[np.float32]:
+    """Score every window of a level.
+
+    The score is the intercept plus the responses of the features, summed in the order of the features; a window whose sum after
+    feature t (intercept included) lies below ``thresholds[t]`` is rejected.
+
+    Parameters
+    ----------
+    channels : LevelChannels
+        From `level_channels`.
+    features : (n, 8) array_like of int
+        Features of the pool.
+    responses : Responses
+        Of these features, one output.
+    intercept : float
+        Where the sums begin.
+    thresholds : (n,) array_like, optional
+        -inf never rejects, which is the default.
+
+    Returns
+    -------
+    (H, W) float32 ndarray
+        Entry (y, x): score of the window at pixel (x, y), see `annealed.vision.extract_patches`; -inf where rejected.
+
+    Raises
+    ------
+    ValueError
+        For features that do not fit and arrays whose lengths disagree.
+    """
+    return scan_level(channels, channels.pool.compile_model(features, responses, intercept, thresholds))
+
+
+def scan_level(channels: LevelChannels, model: CompiledModel) -> npt.NDArray[np.float32]:
+    """Score every window of a level, or of the strip held, with a prepared model: (H, W) float32, as `scan`.
+
+    Where the first features reject windows and need no histograms, the sparse scan computes histograms for what remains.
+    """
+    out = np.empty((channels.rows, channels.width), np.float32)
+    next_stage = np.zeros((channels.rows, channels.width), np.int8)
+    dense = channels.has_hog or bool(np.isneginf(model.limits[: model.stages[model.n_plain]]).all())
+    last = len(model.stages) - 1 if dense else model.n_plain
+    histograms = channels.histograms(model.program if dense else None, np.empty(0, np.uint64), dense)
+    scan_rows(model, channels.tables, channels.corner_offsets(model.program), histograms, last, out, next_stage)
+    ys, xs = np.nonzero(next_stage)
+    if len(ys):
+        scores = out[ys, xs]
+        places = (ys * channels.stride + xs).astype(np.uint64)
+        _finish_windows(channels, model, places, scores, next_stage[ys, xs].astype(np.int64))
+        out[ys, xs] = scores
+    return out
+
+
+def dense_values(channels: LevelChannels, feature: npt.ArrayLike) -> npt.NDArray[np.float32]:
+    """Value of one feature in every window of a level.
+
+    Parameters
+    ----------
+    channels : LevelChannels
+        From `level_channels`.
+    feature : (8,) array_like of int
+
+    Returns
+    -------
+    (H, W) float32 ndarray
+
+    Raises
+    ------
+    ValueError
+        If the feature does not fit into the window.
+    """
+    program = channels.pool.compile(np.atleast_2d(feature))
+    windows = np.arange(channels.rows)[:, None] * channels.stride + np.arange(channels.width)
+    if len(program.hog):
+        (cells, inverse_norm), (cell, block) = channels.hog, channels.hog_offsets(program)[0].astype(np.int64)
+        return cells.ravel()[windows + cell].astype(np.float32) * inverse_norm.ravel()[windows + block]
+    sums = np.zeros(windows.shape, np.int32)
+    for offset, weight in zip(channels.corner_offsets(program)[0].astype(np.int64), program.weight[0], strict=True):
+        sums += weight * channels.integral[windows + offset] if weight else 0
+    return sums.astype(np.float32) * (program.inverse_area[0] * channels.inverse_sigma[:, : channels.width])
+
+
+def score_windows(channels: LevelChannels, model: CompiledModel, xs: npt.ArrayLike, ys: npt.ArrayLike) -> npt.NDArray[np.float32]:
+    """Score windows at pixels (n,) of a level with a model's first output: -inf where its limits reject, as in the dense scan."""
+    places = _places(channels, xs, ys)
+    scores = np.full(len(places), model.intercept[0], np.float32)
+    _finish_windows(channels, model, places, scores, np.zeros(len(places), np.int64))
+    return scores
+
+
+def predict_windows(channels: LevelChannels, model: CompiledModel, xs: npt.ArrayLike, ys: npt.ArrayLike) -> npt.NDArray[np.float32]:
+    """All outputs of a model in the windows at some pixels of a level, (n, q) float32; nothing is rejected."""
+    places = _places(channels, xs, ys)
+    out = np.empty((len(model.intercept), len(places)), np.float32)
+    if len(places):
+        predict_places(model, channels.tables, channels.histograms(model.program, places), places, out)
+    return out.T
+
+
+def windows_around(channels: LevelChannels, xs: npt.ArrayLike, ys: npt.ArrayLike, reach: int) -> npt.NDArray[np.int64]:
+    """Pixels (n, 2) of the level, held rows only, within ``reach`` of some pixels in x and y: each once, row by row."""
+    x, y = np.array(xs, dtype=np.int64, order="C"), np.asarray(ys, dtype=np.int64) - channels.first
+    wanted = np.zeros((channels.rows, channels.width), np.uint8)
+    pixels = np.empty((len(x) * (2 * reach + 1) ** 2, 2), np.int64)
+    return pixels[: collect_around(x, y, reach, wanted, pixels)] + np.array([0, channels.first])
+
+
+def _finish_windows(
+    channels: LevelChannels,
+    model: CompiledModel,
+    places: npt.NDArray[np.uint64],
+    scores: npt.NDArray[np.float32],
+    next_stage: npt.NDArray[np.int64],
+) -> None:
+    """Turn running sums of windows at flat positions, each with the stage of the cascade that comes next, into final scores."""
+    last = len(model.stages) - 1
+    follow(model, channels.tables, channels.histograms(None, places), (0, model.n_plain), places, next_stage, scores)
+    remaining = np.flatnonzero(scores > -np.inf) if model.n_plain < last else np.empty(0, np.int64)
+    if len(remaining):
+        running, places = scores[remaining], places[remaining]
+        histograms = channels.histograms(model.program, places)
+        follow(model, channels.tables, histograms, (model.n_plain, last), places, next_stage[remaining], running)
+        scores[remaining] = running
+
+
+def _places(channels: LevelChannels, xs: npt.ArrayLike, ys: npt.ArrayLike) -> npt.NDArray[np.uint64]:
+    x, y = np.asarray(xs, dtype=np.int64), np.asarray(ys, dtype=np.int64)
+    if x.shape != y.shape or x.ndim != 1:
+        raise ValueError(f"xs {x.shape} and ys {y.shape}: expected two lists of one length")
+    row = y - channels.first
+    if ((x < 0) | (x >= channels.width) | (row < 0) | (row >= channels.rows)).any():
+        raise ValueError(f"pixels outside the level's {channels.width} columns and {channels.rows} rows from {channels.first} on")
+    return (row * channels.stride + x).astype(np.uint64)
+
+
+@jit(forceinline=True)
+def copy_hog(cells, inverse_norm, offsets, f, base, sums, scale):  # type: ignore[no-untyped-def]
+    """Histogram entries and 1 / norm of one HOG feature in a group of neighbouring windows."""
+    first, norm_first = base + offsets[f, 0], base + offsets[f, 1]
+    for j in range(np.uint64(LANES)):
+        sums[j] = cells[first + j]
+    for j in range(np.uint64(LANES)):
+        scale[j] = inverse_norm[norm_first + j]
+
+
+@jit(forceinline=True)
+def gather_hog(cells, inverse_norm, cells_at, norms_at, offsets, f, n_lanes, sums, scale):  # type: ignore[no-untyped-def]
+    """The same of windows whose entries and norms begin at some positions."""
+    first, norm_first = offsets[f, 0], offsets[f, 1]
+    for j in range(np.uint64(n_lanes)):
+        sums[j] = cells[cells_at[j] + first]
+        scale[j] = inverse_norm[norms_at[j] + norm_first]
+
+
+@jit(forceinline=True)
+def count_left(scores):  # type: ignore[no-untyped-def]
+    """Number of windows of the group that are not rejected yet."""
+    left = 0
+    for j in range(LANES):
+        left += 1 if scores[j] > np.float32(-np.inf) else 0
+    return left
+
+
+@jit
+def scan_rows(model, tables, offsets, histograms, last_stage, out, handed):  # type: ignore[no-untyped-def]
+    """Scores of all windows after the stages before ``last_stage``, a group of neighbours at a time.
+
+    Where few of a group remain after a stage, their running sums stay in `out`, and `handed` holds the stage that comes next; 0 for
+    windows that are done.
+    """
+    n_corners, weight = model.program.n_corners, model.program.weight
+    lines, rises, top = model.lines[0], model.rises[0], model.top
+    limits, stages, intercept = model.limits, model.stages, model.intercept[0]
+    integral, inverse_sigma = tables.integral, tables.inverse_sigma
+    cells, inverse_norm, hog_offsets = histograms.cells, histograms.inverse_norm, histograms.offsets
+    height, stride = inverse_sigma.shape
+    width = out.shape[1]
+    sums = np.empty(LANES, np.int32)
+    sigma = np.empty(LANES, np.float32)
+    norm = np.empty(LANES, np.float32)
+    scores = np.empty(LANES, np.float32)
+    never = np.float32(-np.inf)
+    for y in range(height):
+        for x in range(0, width, LANES):
+            base = np.uint64(y * stride + x)
+            for j in range(LANES):
+                sigma[j] = inverse_sigma[y, x + j]
+                scores[j] = intercept if x + j < width else never
+            left = LANES
+            stage = 0
+            while stage < last_stage and left > (MAX_SPARSE if stage else 0):
+                for f in range(stages[stage], stages[stage + 1]):
+                    if n_corners[f] == 0:
+                        copy_hog(cells, inverse_norm, hog_offsets, f, base, sums, norm)
+                    else:
+                        sum_corners(integral, base, offsets, weight, f, n_corners[f], LANES, sums)
+                    respond(lines, rises, top, f, limits[f], sums, norm if n_corners[f] == 0 else sigma, LANES, scores)
+                    if f % 4 == 3 and count_left(scores) == 0:
+                        break
+                left = count_left(scores)
+                stage += 1
+            unfinished = stage if stage < stages.size - 1 else 0
+            for j in range(min(LANES, width - x)):
+                out[y, x + j] = scores[j]
+                handed[y, x + j] = unfinished if scores[j] > never else 0
+
+
+@jit
+def corner_offsets(program, tables, begin, end, offsets):  # type: ignore[no-untyped-def]
+    """Positions of the corners of the features begin <= f < end in the flat integral image."""
+    n_corners, channel, corner_y, corner_x = program.n_corners, program.channel, program.corner_y, program.corner_x
+    for f in range(begin, end):
+        for k in range(n_corners[f]):
+            offsets[f, k] = channel[f] * tables.plane + corner_y[f, k] * tables.stride + corner_x[f, k]
+
+
+@jit
+def follow(model, tables, histograms, between, places, entered, scores):  # type: ignore[no-untyped-def]
+    """Take windows, each from the stage it enters on, through the stages first <= s < last of a cascade, ``between`` the two."""
+    n_corners, weight = model.program.n_corners, model.program.weight
+    lines, rises, top = model.lines[0], model.rises[0], model.top
+    limits, stages = model.limits, model.stages
+    integral, inverse_sigma = tables.integral, tables.inverse_sigma.ravel()
+    cells, inverse_norm, cells_at, norms_at, hog_offsets = histograms
+    never = np.float32(-np.inf)
+    offsets = np.empty(weight.shape, np.uint64)
+    left = np.empty(places.size, np.int64)
+    n_left = 0
+    sums = np.empty(LANES, np.int32)
+    scale = np.empty(LANES, np.float32)
+    sigma = np.empty(LANES, np.float32)
+    running = np.empty(LANES, np.float32)
+    lanes = np.empty(LANES, np.uint64)
+    cell_lanes = np.empty(LANES, np.uint64)
+    norm_lanes = np.empty(LANES, np.uint64)
+    for stage in range(between[0], between[1]):
+        for i in range(places.size):
+            enters = entered[i] == stage or (stage == between[0] and entered[i] < stage)
+            if enters and scores[i] > never:
+                left[n_left] = i
+                n_left += 1
+        if n_left == 0:
+            continue
+        begin, end = stages[stage], stages[stage + 1]
+        corner_offsets(model.program, tables, begin, end, offsets)
+        kept = 0
+        for first in range(0, n_left, LANES):
+            n_lanes = min(LANES, n_left - first)
+            for j in range(n_lanes):
+                i = left[first + j]
+                lanes[j] = places[i]
+                cell_lanes[j] = cells_at[i]
+                norm_lanes[j] = norms_at[i]
+                sigma[j] = inverse_sigma[places[i]]
+                running[j] = scores[i]
+            for f in range(begin, end):
+                if n_corners[f] == 0:
+                    gather_hog(cells, inverse_norm, cell_lanes, norm_lanes, hog_offsets, f, n_lanes, sums, scale)
+                else:
+                    gather_corners(integral, lanes, offsets, weight, f, n_corners[f], n_lanes, sums)
+                respond(lines, rises, top, f, limits[f], sums, scale if n_corners[f] == 0 else sigma, n_lanes, running)
+            for j in range(n_lanes):
+                i = left[first + j]
+                scores[i] = running[j]
+                if running[j] > never:
+                    left[kept] = i
+                    kept += 1
+        n_left = kept
+
+
+@jit
+def predict_places(model, tables, histograms, places, out):  # type: ignore[no-untyped-def]
+    """All outputs (q, n) in the windows at flat positions."""
+    n_corners, weight = model.program.n_corners, model.program.weight
+    lines, rises, top = model.lines, model.rises, model.top
+    integral, inverse_sigma = tables.integral, tables.inverse_sigma.ravel()
+    cells, inverse_norm, cells_at, norms_at, hog_offsets = histograms
+    offsets = np.empty(weight.shape, np.uint64)
+    corner_offsets(model.program, tables, 0, n_corners.size, offsets)
+    sums = np.empty(LANES, np.int32)
+    sigma = np.empty(LANES, np.float32)
+    norm = np.empty(LANES, np.float32)
+    for q in range(out.shape[0]):
+        out[q] = model.intercept[q]
+    for first in range(0, places.size, LANES):
+        n_lanes = min(LANES, places.size - first)
+        part = slice(first, first + n_lanes)
+        lanes = places[part]
+        for j in range(np.uint64(n_lanes)):
+            sigma[j] = inverse_sigma[lanes[j]]
+        for f in range(n_corners.size):
+            if n_corners[f] == 0:
+                gather_hog(cells, inverse_norm, cells_at[part], norms_at[part], hog_offsets, f, n_lanes, sums, norm)
+            else:
+                gather_corners(integral, lanes, offsets, weight, f, n_corners[f], n_lanes, sums)
+            for q in range(out.shape[0]):
+                respond(
+                    lines[q],
+                    rises[q],
+                    top,
+                    f,
+                    np.float32(-np.inf),
+                    sums,
+                    norm if n_corners[f] == 0 else sigma,
+                    n_lanes,
+                    out[q, part],
+                )
+
+
+@jit
+def collect_around(x, y, reach, wanted, pixels):  # type: ignore[no-untyped-def]
+    """Pixels within reach of some pixels, each once, row by row, into ``pixels`` (n, 2); ``wanted`` is zero. Returns how many."""
+    rows, width = wanted.shape
+    top, bottom = rows, 0
+    for i in range(x.size):
+        above, below = max(0, y[i] - reach), min(rows, y[i] + reach + 1)
+        top, bottom = min(top, above), max(bottom, below)
+        for v in range(above, below):
+            for u in range(max(0, x[i] - reach), min(width, x[i] + reach + 1)):
+                wanted[v, u] = 1
+    count = 0
+    for v in range(top, bottom):
+        for u in range(width):
+            if wanted[v, u]:
+                pixels[count, 0] = u
+                pixels[count, 1] = v
+                count += 1
+    return count

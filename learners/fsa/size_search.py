@@ -110,7 +110,7 @@ def _treatments(problem: FitProblem, settings: FitSettings, sizes: np.ndarray) -
 
     Both are the same in the folds and in the fit of all rows, however many coefficients the rows of either support.
     """
-    if not settings.chooses_ridge or settings.refinement.exchange not in ("auto", "cv"):  # type: ignore[union-attr]
+    if not settings.chooses_ridge or settings.refinement.exchange not in ("auto", "cv"):  # type: ignore[union-attr, operator]
         return [(settings, sizes)]
     n, per_unit = len(problem.y), problem.n_features / problem.n_units
     exchanged = np.array(

@@ -242,9 +242,9 @@ def inverse_hessian(problem: SupportProblem, A: np.ndarray, curvature: np.ndarra
     problem.add_penalty_curvature(penalty)
     for a in range(q):
         H[: len(penalty), a, : len(penalty), a] += penalty
-    H = H.reshape(p * q, p * q)
-    H.flat[:: len(H) + 1] += 1e-10 * np.trace(H) / len(H)  # a constant added to all classes' scores changes nothing
-    return np.linalg.inv(H)
+    square = H.reshape(p * q, p * q)
+    square.flat[:: p * q + 1] += 1e-10 * np.trace(square) / (p * q)  # a constant added to all classes' scores changes nothing
+    return np.linalg.inv(square)
 
 
 def _projected(problem: SupportProblem, G: np.ndarray, p: int) -> tuple[np.ndarray, np.ndarray, float]:

@@ -308,7 +308,7 @@ class FSAClassifier(SparseClassifierMixin, FSAEstimator):
         settings = self.fit_settings()
         return self._solve(self.encode(X, y, sample_weight=sample_weight), settings)
 
-    def encode(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> FitProblem:
+    def encode(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> FitProblem:  # type: ignore[override]
         X, y = check_data(self, X, y, piecewise=self._is_piecewise)
         targets, self.loss_, weight = self._encode_labels(y, self.loss, sample_weight, X.shape[0])
         names = getattr(self, "feature_names_in_", None)
@@ -427,7 +427,7 @@ class FSARegressor(RegressorMixin, FSAEstimator):
         settings = self.fit_settings()
         return self._solve(self.encode(X, y, sample_weight=sample_weight), settings)
 
-    def encode(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> FitProblem:
+    def encode(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> FitProblem:  # type: ignore[override]
         loss = regression_loss("squared" if isinstance(self.loss, str) and self.loss == "auto" else self.loss)
         X, y = check_data(self, X, loss.encode_targets(y), piecewise=self._is_piecewise, multi_output=True, y_numeric=True)
         weight = check_sample_weight(sample_weight, len(y))

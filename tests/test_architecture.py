@@ -21,7 +21,7 @@ LEVELS = {
         {"plots", "stability"},
     ],
     "vision": [{"images", "pyramid", "tracks.pairs"}, {"point_histograms", "tracks", "windows", "words"}],
-    "models": [{"messages"}, {"files", "weights"}, {"faces"}, {"images", "keypoints", "motion", "sensors", "tabular"}],
+    "models": [{"messages"}, {"files", "weights"}, {"faces"}, {"images", "keypoints", "motion", "sensors", "tabular"}, {"shipped"}],
     "pipelines": [
         {"console"},
         {"common"},

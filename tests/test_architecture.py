@@ -182,9 +182,9 @@ def test_every_module_is_installed():
     installed = Path(annealed.__file__).resolve().parent
     if installed == ROOT:
         pytest.skip("the package is used from the checkout; install it to test what the wheel holds")
-    for path in python_files():
+    for path in [*python_files(), *(ROOT / package / "__init__.pyi" for package in ("learners", "models", "vision"))]:
         assert (installed / path.relative_to(ROOT)).is_file(), f"{path} is not in the installed package"
     for path in (ROOT / "models" / "weights").glob("*.safetensors"):
         assert (installed / "models" / "weights" / path.name).stat().st_size == path.stat().st_size
-    strangers = {path.name for path in installed.iterdir()} - {*PACKAGES, "__init__.py", "py.typed", "__pycache__"}
+    strangers = {path.name for path in installed.iterdir()} - {*PACKAGES, "__init__.py", "__init__.pyi", "py.typed", "__pycache__"}
     assert not strangers

@@ -9,7 +9,6 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..common.constructors import InheritsParameters
 from ..common.targets import SparseClassifierMixin, unit_variance
 from ..common.validation import check_choice, check_sample_weight
 from ..compilation import n_values, problem_of
@@ -17,41 +16,8 @@ from ..designs.base import Design
 from ..designs.factory import make_design, rescaled, row_length
 from ..objective.losses import Loss, pointwise_loss
 
-SCALING = """
-    scaling : {"unit_variance", "none", "maximum", "row_length"}, default "unit_variance"
-        Units in which columns compete, and in which penalties act; see :class:`FSAClassifier`."""
 
-CLASS_WEIGHT = """
-    class_weight : dict, "balanced" or None, default None
-        Factor of the weights of each class's rows; "balanced" gives all classes the same total weight."""
-
-ATTRIBUTES = """
-    support_ : ndarray of shape (n_features,), bool
-        Selected columns.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Where X has column names."""
-
-CLASSIFIER_ATTRIBUTES = (
-    """
-    classes_ : ndarray of shape (n_classes,)
-        Labels in ascending order.
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        In units of the raw columns; 0 where not selected.
-    intercept_ : ndarray of shape (1,) or (n_classes,)"""
-    + ATTRIBUTES
-)
-
-REGRESSOR_ATTRIBUTES = (
-    """
-    coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
-        In units of the raw columns; 0 where not selected.
-    intercept_ : float or ndarray of shape (n_outputs,)"""
-    + ATTRIBUTES
-)
-
-
-class Selector(InheritsParameters, SelectorMixin, BaseEstimator):
+class Selector(SelectorMixin, BaseEstimator):
     """A selector with linear scores; ``_select`` of each algorithm sets ``support_``, ``coef_`` and ``intercept_``.
 
     In ``_select(X, y, loss, weight)`` ``X`` is validated, ``y`` (n, q) encoded for the loss, and ``weight`` sums to one;
@@ -102,8 +68,7 @@ class Selector(InheritsParameters, SelectorMixin, BaseEstimator):
 class ScaledSelector(Selector):
     """A selector that depends on the units of the columns."""
 
-    def __init__(self, *, scaling: str = "unit_variance"):
-        self.scaling = scaling
+    scaling: str
 
     def _validate(self, X, y: Any = "no_validation", **kwargs):
         check_choice("scaling", self.scaling, ("unit_variance", "none", "maximum", "row_length"))

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..common.additive import AdditiveModel
@@ -24,12 +24,13 @@ from ..designs.piecewise_linear import encode, hat_basis
 from ..designs.responses import even_knots
 from ..designs.sparse import canonical
 from ..objective.losses import Loss, check_bounded, check_curvature
+from ..types import ClassWeight, Matrix, Seed
 from .base import SelectingClassifier
 
 # Choices that bound the steps.
 _DAMPING = 1e-3  # ridge of each weak fit, as a share of its curvature: for features where hardly any row decides
-_LEAST_CURVATURE = 1e-4  # of a row, as a share of the greatest: for the time when all rows are fitted
-_HALVINGS = 10  # of a weak learner that goes uphill, before the rounds end
+_MIN_CURVATURE = 1e-4  # of a row, as a share of the greatest: for the time when all rows are fitted
+_MAX_HALVINGS = 10  # of a weak learner that goes uphill, before the rounds end
 
 
 def _weighted_sums(columns, mean, inv, features, g, h, out):
@@ -226,14 +227,14 @@ def boost(
     responses: dict[int, Any] = {}
     for _ in range(n_rounds):
         g = loss.gradient(y, scores, weight)
-        h = np.maximum(loss.curvature(y, scores, weight), _LEAST_CURVATURE * loss.max_curvature * weight[:, None])
+        h = np.maximum(loss.curvature(y, scores, weight), _MIN_CURVATURE * loss.max_curvature * weight[:, None])
         tried = everything if n_tried == len(everything) else np.sort(rng.choice(everything, n_tried, replace=False))
         feature = int(tried[np.argmax(learners.gains(g, h, tried))])
         if feature not in responses and len(responses) == k:
             break
         step, parameters = learners.step(g, h, feature)
         rate = learning_rate
-        for _ in range(_HALVINGS):
+        for _ in range(_MAX_HALVINGS):
             new_value = loss.value(y, scores + rate * step, weight)
             if new_value <= value:
                 break
@@ -248,49 +249,69 @@ def boost(
 
 
 class LogitBoostClassifier(SelectingClassifier):
-    """Boosting with functions of single features, until k different ones are in [1]_.
+    """LogitBoost with functions of single features, until k different ones are in (Friedman et al. (2000) [1]_).
+
+    It minimises greedily, one weak learner f_t at a time, over at most k different features j(t)::
+
+        sum_i w_i loss(y_i, F(x_i)),   F(x) = constant + sum_t learning_rate f_t(x_j(t))
+
+    where the weights w_i of the rows sum to one. Each round takes the weak learner that lowers the
+    quadratic model of the loss most.
 
     Parameters
     ----------
     n_features_to_select : int or float, default 10
-        k, or the fraction of the features: it ends when the next weak learner would bring in a (k + 1)-th feature. Fewer may be in
-        after ``n_rounds``.
+        k, or the fraction of the features. Fewer may be in after ``n_rounds``.
     loss : str or Loss, default "logistic"
-        Any loss with a curvature that has a bound; "logistic" gives LogitBoost.
+        One of single samples with a curvature that has a bound; "logistic" gives LogitBoost.
     response : {"linear", "constant", "piecewise"}, default "linear"
-        What a weak learner is: a line, a step per bin, or linear pieces between knots.
+        What a weak learner is:
+
+        * "linear": a line;
+        * "constant": a step for each bin;
+        * "piecewise": linear pieces between knots.
     n_bins : int, default 6
-        Bins, 1 to 126, between each column's least and greatest value, for the latter two.
+        Bins of the latter two, 1 to 126, between each column's least and greatest value.
     n_rounds : int, default 500
-        Most weak learners, at least 1.
+        Weak learners at most, at least 1.
     subsample : float, default 1.0
-        Share of the features, in (0, 1], that is drawn and tried in each round: 1 is LB of [2]_, 0.1 is LB1.
+        Share of the features, in (0, 1], drawn and tried in each round: 1 is LB of [2]_, 0.1 LB1.
     learning_rate : float, default 1.0
-        Every weak learner is multiplied by it; above 0.
+        Factor of every weak learner, above 0.
     random_state : int, RandomState or None, default None
-        Used when ``subsample`` is below 1.
+        Seed, where ``subsample`` is below 1.
     class_weight : dict, "balanced" or None, default None
-        Factors of the sample weights; "balanced" gives all classes the same total weight.
+        Factor of the weights of each class's rows; "balanced" gives all classes the same total.
 
     Attributes
     ----------
+    support_ : ndarray of shape (n_features,), bool
+        Selected columns.
+    classes_ : ndarray of shape (n_classes,)
+        Labels in ascending order.
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Of linear responses, in units of the raw columns.
+    knots_ : ndarray of shape (k, n_bins + 1)
+        Of the other responses, for each selected feature.
+    responses_ : ndarray of shape (k, n_bins or n_bins + 1, n_outputs)
+        Values in the bins or at the knots.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        The constants.
     rounds_ : ndarray of shape (n_iter_,), int
         Feature of each weak learner.
     loss_curve_ : ndarray of shape (n_iter_ + 1,)
-        Loss before the first and after each round; never rising.
-    coef_ : ndarray
-        For linear responses.
-    knots_, responses_ : ndarray
-        For the others: knots (k, n_bins + 1) and values (k, n_bins or n_bins + 1, q) of each chosen feature.
-    support_, intercept_, n_iter_, classes_, n_features_in_, feature_names_in_
-        As in :class:`FSAClassifier`.
+        Loss before the first and after each round; it never rises.
+    n_iter_ : int
+        Rounds made.
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn.
 
     References
     ----------
-    .. [1] J. Friedman, T. Hastie, R. Tibshirani, "Additive Logistic Regression: a Statistical View of Boosting", The Annals of
-       Statistics 28 (2000).
-    .. [2] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer Vision and Big Data Learning",
-       IEEE TPAMI 39 (2017), section 5.
+    .. [1] J. Friedman, T. Hastie, R. Tibshirani, "Additive Logistic Regression: a Statistical View of
+       Boosting", The Annals of Statistics 28 (2000).
+    .. [2] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer
+       Vision and Big Data Learning", IEEE TPAMI 39 (2017), section 5.
 
     Examples
     --------
@@ -314,9 +335,9 @@ class LogitBoostClassifier(SelectingClassifier):
         n_rounds: int = 500,
         subsample: float = 1.0,
         learning_rate: float = 1.0,
-        random_state=None,
-        class_weight=None,
-    ):
+        random_state: Seed = None,
+        class_weight: ClassWeight = None,
+    ) -> None:
         self.n_features_to_select = n_features_to_select
         self.loss = loss
         self.response = response
@@ -327,12 +348,12 @@ class LogitBoostClassifier(SelectingClassifier):
         self.random_state = random_state
         self.class_weight = class_weight
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.response == "linear"
         return tags
 
-    def _select(self, X, y, loss, weight):
+    def _select(self, X: Matrix, y: np.ndarray, loss: Loss, weight: np.ndarray) -> None:
         if self.response not in ("linear", "constant", "piecewise"):
             raise ValueError(f"response={self.response!r} is unknown; expected 'linear', 'constant' or 'piecewise'")
         check_integer("n_rounds", self.n_rounds, 1)

@@ -43,28 +43,33 @@ def _best_threshold(codes, potential, n_thresholds):
 
 
 class RankBoost(BaseEstimator):
-    """RankBoost [1]_ with weak rankers h(x) = [x_j > theta], eq. (23) of Barbu et al. (2014) [2]_.
+    """RankBoost on thresholds of single features (Freund et al. (2003) [1]_), the baseline of Barbu et al. (2014) [2]_.
+
+    It minimises greedily, one weak ranker h_t at a time, over pairs of which item i is to score above
+    item j::
+
+        sum_ij D_ij exp(F(x_j) - F(x_i)),   F(x) = sum_t alpha_t [x_f(t) > theta_t]
+
+    A round takes the weak ranker with the greatest |r|, r = sum_ij D_ij (h(x_i) - h(x_j)) under the
+    present weights D, eq. (23) of [2]_, with alpha = 1/2 ln((1 + r) / (1 - r)): the third method of
+    [1]_. Pairs without a preference take no part. Ranking that has become perfect ends the rounds.
 
     Parameters
     ----------
     n_rounds : int, default 100
-        T: number of weak rankers, at least 1; a feature may come again.
+        T: weak rankers at most, at least 1; a feature may come again.
     n_thresholds : int, default 64
-        B: equally spaced thresholds, at least 1, inside the range of each feature.
+        B: equally spaced thresholds inside the range of each feature, at least 1.
 
     Attributes
     ----------
     features_, thresholds_, alphas_ : ndarray of shape (<= n_rounds,)
-        The weak rankers in the order they were chosen: column, theta, weight (negative ones prefer small values).
+        Column, theta and alpha of the weak rankers in their order; a negative alpha prefers small
+        values.
     feature_importances_ : ndarray of shape (n_features,)
         Sums of the absolute weights, divided by their total.
     n_features_in_, feature_names_in_
-        As in every estimator of scikit-learn.
-
-    Notes
-    -----
-    A round takes the weak ranker with the greatest |r|, r = sum D_ij (h(x_i) - h(x_j)), with the weight 1/2 ln((1 + r) / (1 - r))
-    (the third method of [1]_). Pairs without a preference take no part. Ranking that has become perfect stops the rounds.
+        As everywhere in scikit-learn.
 
     References
     ----------
@@ -82,7 +87,7 @@ class RankBoost(BaseEstimator):
     2
     """
 
-    def __init__(self, n_rounds: int = 100, *, n_thresholds: int = 64):
+    def __init__(self, n_rounds: int = 100, *, n_thresholds: int = 64) -> None:
         self.n_rounds = n_rounds
         self.n_thresholds = n_thresholds
 

@@ -82,7 +82,7 @@ class Kernel:
     def compiled(self, *args):
         """Call the compiled form, whatever the size."""
         dispatcher = self._dispatcher or self.dispatcher
-        result = dispatcher(*[_writable(a) if type(a) is np.ndarray and not a.flags.writeable else a for a in args])
+        result = dispatcher(*map(_unlocked, args))
         if _watch.line_shown:
             _watch.erase()
         return result
@@ -123,9 +123,11 @@ def jit(function: Callable | None = None, *, plain: Callable | bool | None = Non
     return Kernel(function, function if plain is True else plain or None, options)
 
 
-def _writable(array: np.ndarray) -> np.ndarray:
-    """The same memory as a writable array: numba would compile a second variant for a read-only one. Kernels do not write to it."""
-    return np.asarray(_Memory(array))
+def _unlocked(value: Any) -> Any:
+    """The same memory as writable arrays: numba would compile a second variant for read-only ones. Kernels do not write to them."""
+    if isinstance(value, tuple):
+        return type(value)(*map(_unlocked, value)) if hasattr(value, "_fields") else value
+    return np.asarray(_Memory(value)) if type(value) is np.ndarray and not value.flags.writeable else value
 
 
 class _Memory:

@@ -289,10 +289,10 @@ def plot_chains(model, *, output: int = 0, axes=None):
     if model.solver == "annealed":
         raise ValueError("solver='annealed' has no chains; expected a model fitted with solver='mcmc' or 'annealed+mcmc'")
     axes = np.ravel(_panels(2, 1, sharey=False) if axes is None else axes)
-    at = (1 + np.arange(model.traces_.shape[2])) * model.n_iter / model.traces_.shape[2]
+    at = (1 + np.arange(model.traces_.shape[2])) * model.n_steps / model.traces_.shape[2]
     for i, (ax, name) in enumerate(zip(axes, ("log_likelihood", "n_components"))):
         ax.plot(at, model.traces_[output, :, :, i].T, linewidth=0.7)
-        ax.axvline(model.n_iter // 2 if model.burn_in is None else model.burn_in, color="0.5", linewidth=0.8, linestyle=":")
+        ax.axvline(model.n_steps // 2 if model.burn_in is None else model.burn_in, color="0.5", linewidth=0.8, linestyle=":")
         values = model.traces_[output, :, len(at) // 10 :, i]
         ax.set_ylim(values.min() - 0.1 * np.ptp(values) - 0.5, values.max() + 0.1 * np.ptp(values) + 0.5)
         ax.set_title(f"{name.replace('_', ' ')}: R-hat {model.r_hat_[name]:.2f}", fontsize="medium")

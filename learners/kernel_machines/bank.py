@@ -13,7 +13,7 @@ from ..objective.losses import SquaredLoss
 from ..solvers.annealing import anneal
 from ..solvers.schedules import as_schedule, step_counts
 from ..solvers.step_size import annealing_step
-from .chains.atoms import Atoms, Prior, empty_atoms
+from .chains.atoms import AtomPrior, Atoms, empty_atoms
 from .chains.gram import atom_features, empty_gram, refresh
 from .chains.moves import BIRTH, COLUMN, GROW, NEIGHBOUR, SHRINK, WALK, propose
 from .chains.sampler import GAUSSIAN, Chain, run_chain
@@ -52,7 +52,7 @@ def _bank_features(atoms, XT, out):
 def anneal_bank(
     XT: np.ndarray,
     targets: np.ndarray,
-    prior: Prior,
+    prior: AtomPrior,
     tables: list[Table],
     rng: np.random.Generator,
     *,
@@ -68,7 +68,7 @@ def anneal_bank(
         Standardised columns.
     targets : (N, n_outputs) ndarray
         Of mean 0 and variance 1; the outputs share the atoms.
-    prior : Prior
+    prior : AtomPrior
     tables : list of Table
         One for each output.
     rng : Generator
@@ -113,7 +113,7 @@ def polished(
     likelihood: int,
     XT: np.ndarray,
     y: np.ndarray,
-    prior: Prior,
+    prior: AtomPrior,
     table: Table,
     rng: np.random.Generator,
     start: Atoms,
@@ -128,7 +128,7 @@ def polished(
     XT : (p, N) ndarray
     y : (N,) ndarray
         As for :func:`~.chains.sampler.run_chain`.
-    prior : Prior
+    prior : AtomPrior
     table : Table
     rng : Generator
     start : Atoms
@@ -142,7 +142,7 @@ def polished(
     target = y if likelihood == GAUSSIAN else (y - y.mean()) / max(y.std(), 1e-12)
     chain = run_chain(
         GAUSSIAN, XT, target, prior, table, rng, max_components=len(start.length), precision=precision,
-        n_iter=POLISH, burn_in=POLISH - 1, n_kept=1, start=start, greedy=True,
+        n_steps=POLISH, burn_in=POLISH - 1, n_kept=1, start=start, greedy=True,
     )  # fmt: skip
     if likelihood == GAUSSIAN:
         return chain

@@ -17,7 +17,7 @@ import numpy as np
 from ...compilation import jit
 
 
-class Prior(NamedTuple):
+class AtomPrior(NamedTuple):
     """Constants of the prior.
 
     The number of atoms is Poisson with mean ``expected``, truncated at the size of the state.

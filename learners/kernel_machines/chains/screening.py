@@ -13,11 +13,11 @@ import numpy as np
 from scipy.stats import chi2
 
 SCALES = np.array([0.6, 1.2])  # frequencies of the screen, in units of the prior's scale; a choice
-MOST_ENTRIES = 50_000  # of each order
+MAX_ENTRIES = 50_000  # of each order
 BLOCK = 1024  # columns of one matrix product
-MOST_COLUMNS_TRIPLES = 400  # 10 million triples
+MAX_COLUMNS_TRIPLES = 400  # 10 million triples
 SPREAD = 15.0  # of the log weights, after tempering
-MOST_NEIGHBOURS, LEAST_CORRELATION = 10, 0.3
+MAX_NEIGHBOURS, MIN_CORRELATION = 10, 0.3
 
 
 class Table(NamedTuple):
@@ -59,8 +59,8 @@ def screen(XT: np.ndarray, y: np.ndarray, scale: float, screening: str | None, m
         If there are too many columns for triples.
     """
     p = len(XT)
-    if screening == "triples" and p > MOST_COLUMNS_TRIPLES:
-        raise ValueError(f"screening='triples' with {p} columns; expected at most {MOST_COLUMNS_TRIPLES}")
+    if screening == "triples" and p > MAX_COLUMNS_TRIPLES:
+        raise ValueError(f"screening='triples' with {p} columns; expected at most {MAX_COLUMNS_TRIPLES}")
     neighbours, signs, counts = _neighbours(XT)
     if screening is None or p == 0 or not np.ptp(y):
         keys, weight, column_weight = np.empty(0, np.int64), np.empty(0), np.full(p, 1.0 / max(p, 1))
@@ -96,10 +96,10 @@ def _score(square, degrees):
 
 
 def _best(square):
-    """Positions of the greatest entries, at most ``MOST_ENTRIES``."""
-    if len(square) <= MOST_ENTRIES:
+    """Positions of the greatest entries, at most ``MAX_ENTRIES``."""
+    if len(square) <= MAX_ENTRIES:
         return np.arange(len(square))
-    return np.sort(np.argpartition(square, len(square) - MOST_ENTRIES)[-MOST_ENTRIES:])
+    return np.sort(np.argpartition(square, len(square) - MAX_ENTRIES)[-MAX_ENTRIES:])
 
 
 def _singles(waves, y):
@@ -189,10 +189,10 @@ def _neighbours(XT):
     for first in range(0, p, BLOCK):
         block = correlations(values, first, min(first + BLOCK, p))
         block[np.arange(len(block)), first + np.arange(len(block))] = 0.0
-        rows = np.flatnonzero((np.abs(block) > LEAST_CORRELATION).any(axis=1))
+        rows = np.flatnonzero((np.abs(block) > MIN_CORRELATION).any(axis=1))
         for i in rows:
-            strong = np.flatnonzero(np.abs(block[i]) > LEAST_CORRELATION)
-            strong = strong[np.argsort(-np.abs(block[i, strong]), kind="stable")][:MOST_NEIGHBOURS]
+            strong = np.flatnonzero(np.abs(block[i]) > MIN_CORRELATION)
+            strong = strong[np.argsort(-np.abs(block[i, strong]), kind="stable")][:MAX_NEIGHBOURS]
             for j in strong:
                 lists[first + int(i)][int(j)] = lists[int(j)][first + int(i)] = float(np.sign(block[i, j]))
     counts = np.array([len(found) for found in lists], dtype=np.int64)

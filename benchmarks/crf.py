@@ -26,7 +26,7 @@ def compare(home):
     first = np.r_[True, days[1:] != days[:-1]]
     X = np.c_[minute_features(minutes, ("on", "start", "last"))[0], np.ones(len(days)), first]
     start = time.process_time()
-    ours = LinearChainCRF(1.0, fit_intercept=False).fit(X, minutes.activities, sequence=days)
+    ours = LinearChainCRF(2.0, fit_intercept=False).fit(X, minutes.activities, sequence=days)
     seconds = time.process_time() - start
     named = [[f"x{j}" for j in np.flatnonzero(row)] for row in X]
     chunks = np.split(np.arange(len(days)), np.flatnonzero(first)[1:])

@@ -50,7 +50,7 @@ class ChainFit:
 
 @dataclass(frozen=True)
 class ChainProblem:
-    """Minus the log likelihood of labelled sequences + alpha (||coef||^2 + ||transitions||^2); the intercept is free.
+    """Minus the log likelihood of labelled sequences + ridge / 2 (||coef||^2 + ||transitions||^2); the intercept is free.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class ChainProblem:
     n_classes : int
     offsets : ndarray of shape (n_sequences + 1,), int
     weights : ndarray of shape (n_sequences,)
-    alpha : float
+    ridge : float
     fit_intercept, fit_transitions : bool
     offset : ndarray of shape (n_rows, n_classes) or None
         Scores that stay fixed, added to those of the columns.
@@ -72,7 +72,7 @@ class ChainProblem:
     n_classes: int
     offsets: np.ndarray
     weights: np.ndarray
-    alpha: float = 1.0
+    ridge: float = 2.0
     fit_intercept: bool = True
     fit_transitions: bool = True
     offset: np.ndarray | None = None
@@ -92,9 +92,9 @@ class ChainProblem:
 
     def value_and_gradient(self, fit: ChainFit) -> tuple[float, ChainFit]:
         """Objective and its gradient, shaped like the parameters."""
-        coef, transitions = 2.0 * self.alpha * fit.coef, 2.0 * self.alpha * fit.transitions
+        coef, transitions = self.ridge * fit.coef, self.ridge * fit.transitions
         intercept = np.zeros(self.n_classes)
-        value = self.alpha * (float(np.vdot(fit.coef, fit.coef)) + float(np.vdot(fit.transitions, fit.transitions)))
+        value = 0.5 * self.ridge * (float(np.vdot(fit.coef, fit.coef)) + float(np.vdot(fit.transitions, fit.transitions)))
         for first, last in _blocks(self.offsets):
             rows = slice(self.offsets[first], self.offsets[last])
             X = self.X[rows]

@@ -8,11 +8,11 @@ from ...learners import LinearChainCRF
 from ...learners.sequences.problem import ChainFit, ChainProblem
 
 
-def chain_problem(X: np.ndarray, y: np.ndarray, days: np.ndarray, alpha: float = 1.0) -> tuple[ChainProblem, np.ndarray]:
+def chain_problem(X: np.ndarray, y: np.ndarray, days: np.ndarray, ridge: float = 2.0) -> tuple[ChainProblem, np.ndarray]:
     """The problem of whole days, which lie one under the other, and the classes."""
     classes, codes = np.unique(y, return_inverse=True)
     begins = np.flatnonzero(np.r_[True, days[1:] != days[:-1]])
-    return ChainProblem(X, codes, len(classes), np.r_[begins, len(y)], np.ones(len(begins)), alpha), classes
+    return ChainProblem(X, codes, len(classes), np.r_[begins, len(y)], np.ones(len(begins)), ridge), classes
 
 
 def with_parameters(fit: ChainFit, classes: np.ndarray) -> LinearChainCRF:

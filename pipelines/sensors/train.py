@@ -9,7 +9,7 @@ import numpy as np
 from ...learners import FSACRF, ForwardBackwardCRF, LinearChainCRF
 from ...models.sensors.activity_model import ActivityModel
 from ...models.sensors.features import minute_features
-from .evaluate import ALPHA
+from .evaluate import RIDGE
 from .readers import Home
 
 METHODS = ("annealed", "foba", "forward")
@@ -50,14 +50,14 @@ def train_model(home: Home, n_sensors: int | None, kinds: tuple[str, ...] | None
         minutes = minutes.keep(_selected(home, n_sensors, kinds, method))
     X, _ = minute_features(minutes, kinds)
     assert minutes.activities is not None
-    model = LinearChainCRF(ALPHA).fit(X, minutes.activities, sequence=minutes.days)
+    model = LinearChainCRF(RIDGE).fit(X, minutes.activities, sequence=minutes.days)
     training: dict[str, Any] = {
         "home": home.name,
         "days": len(np.unique(minutes.days)),
         "minutes": len(minutes.times),
         "sensors_of_home": len(home.minutes.sensors),
         "method": None if n_sensors is None else method,
-        "alpha": ALPHA,
+        "ridge": RIDGE,
         "objective": float(model.objective_),
     }
     activities = tuple(map(str, model.classes_))
@@ -72,7 +72,7 @@ def _selected(home: Home, n_sensors: int, kinds: tuple[str, ...], method: str) -
     names = np.array(minutes.sensors)[groups]
     selector: FSACRF | ForwardBackwardCRF
     if method == "annealed":
-        selector = FSACRF(n_sensors, names, alpha=ALPHA)
+        selector = FSACRF(n_sensors, names, ridge=RIDGE)
     else:
-        selector = ForwardBackwardCRF(n_sensors, names, backward=method == "foba", alpha=ALPHA)
+        selector = ForwardBackwardCRF(n_sensors, names, backward=method == "foba", ridge=RIDGE)
     return selector.fit(X, minutes.activities, sequence=minutes.days).selected_groups_.tolist()

@@ -32,15 +32,15 @@ class SparseFourierBase(AtomFeatures):
         self,
         *,
         solver: str = "mcmc",
+        max_order: int = 3,
+        frequency_scale: float = 1.5,
+        ridge: float = 1.0,
+        screening: str | None = "pairs",
         n_steps: int = 20000,
         burn_in: int | None = None,
         n_chains: int = 2,
         max_components: int = 40,
         expected_components: float = 5.0,
-        max_order: int = 3,
-        frequency_scale: float = 1.5,
-        ridge: float = 1.0,
-        screening: str | None = "pairs",
         n_components: int = 50,
         n_bank: int = 5000,
         n_rounds: int = 4,
@@ -50,15 +50,15 @@ class SparseFourierBase(AtomFeatures):
         n_jobs: int | None = None,
     ) -> None:
         self.solver = solver
+        self.max_order = max_order
+        self.frequency_scale = frequency_scale
+        self.ridge = ridge
+        self.screening = screening
         self.n_steps = n_steps
         self.burn_in = burn_in
         self.n_chains = n_chains
         self.max_components = max_components
         self.expected_components = expected_components
-        self.max_order = max_order
-        self.frequency_scale = frequency_scale
-        self.ridge = ridge
-        self.screening = screening
         self.n_components = n_components
         self.n_bank = n_bank
         self.n_rounds = n_rounds

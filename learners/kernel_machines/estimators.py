@@ -42,17 +42,6 @@ class SparseFourierClassifier(ClassifierMixin, SparseFourierBase):
         * "annealed": banks of random atoms of which annealing keeps the useful ones, polished by
           uphill moves;
         * "annealed+mcmc": chains that start from such banks.
-    n_steps : int, default 20000
-        Moves of each chain, at least 1.
-    burn_in : int or None, default None
-        Moves before samples are kept, below ``n_steps``; None is half of them.
-    n_chains : int, default 2
-        Chains, or banks, at least 1. Predictions average over them; two or more tell whether they
-        agree.
-    max_components : int, default 40
-        Atoms at most, at least 1. Memory is 16 bytes per row and atom.
-    expected_components : float, default 5.0
-        Mean of the Poisson prior of the number of atoms, above 0.
     max_order : int, default 3
         Columns of an atom at most, at least 1.
     frequency_scale : float, default 1.5
@@ -66,6 +55,17 @@ class SparseFourierClassifier(ClassifierMixin, SparseFourierBase):
         * "triples": products of two or three, among at most 400 columns.
 
         None leaves only births from the prior, which find nothing among hundreds of columns.
+    n_steps : int, default 20000
+        Moves of each chain, at least 1.
+    burn_in : int or None, default None
+        Moves before samples are kept, below ``n_steps``; None is half of them.
+    n_chains : int, default 2
+        Chains, or banks, at least 1. Predictions average over them; two or more tell whether they
+        agree.
+    max_components : int, default 40
+        Atoms at most, at least 1. Memory is 16 bytes per row and atom.
+    expected_components : float, default 5.0
+        Mean of the Poisson prior of the number of atoms, above 0.
     n_components : int, default 50
         Atoms of a bank that annealing keeps, at least 1.
     n_bank : int, default 5000
@@ -149,15 +149,15 @@ class SparseFourierClassifier(ClassifierMixin, SparseFourierBase):
         *,
         likelihood: str = "gaussian",
         solver: str = "mcmc",
+        max_order: int = 3,
+        frequency_scale: float = 1.5,
+        ridge: float = 1.0,
+        screening: str | None = "pairs",
         n_steps: int = 20000,
         burn_in: int | None = None,
         n_chains: int = 2,
         max_components: int = 40,
         expected_components: float = 5.0,
-        max_order: int = 3,
-        frequency_scale: float = 1.5,
-        ridge: float = 1.0,
-        screening: str | None = "pairs",
         n_components: int = 50,
         n_bank: int = 5000,
         n_rounds: int = 4,
@@ -284,17 +284,6 @@ class SparseFourierRegressor(RegressorMixin, SparseFourierBase):
         * "annealed": banks of random atoms of which annealing keeps the useful ones, polished by
           uphill moves;
         * "annealed+mcmc": chains that start from such banks.
-    n_steps : int, default 20000
-        Moves of each chain, at least 1.
-    burn_in : int or None, default None
-        Moves before samples are kept, below ``n_steps``; None is half of them.
-    n_chains : int, default 2
-        Chains, or banks, at least 1. Predictions average over them; two or more tell whether they
-        agree.
-    max_components : int, default 40
-        Atoms at most, at least 1. Memory is 16 bytes per row and atom.
-    expected_components : float, default 5.0
-        Mean of the Poisson prior of the number of atoms, above 0.
     max_order : int, default 3
         Columns of an atom at most, at least 1.
     frequency_scale : float, default 1.5
@@ -308,6 +297,17 @@ class SparseFourierRegressor(RegressorMixin, SparseFourierBase):
         * "triples": products of two or three, among at most 400 columns.
 
         None leaves only births from the prior, which find nothing among hundreds of columns.
+    n_steps : int, default 20000
+        Moves of each chain, at least 1.
+    burn_in : int or None, default None
+        Moves before samples are kept, below ``n_steps``; None is half of them.
+    n_chains : int, default 2
+        Chains, or banks, at least 1. Predictions average over them; two or more tell whether they
+        agree.
+    max_components : int, default 40
+        Atoms at most, at least 1. Memory is 16 bytes per row and atom.
+    expected_components : float, default 5.0
+        Mean of the Poisson prior of the number of atoms, above 0.
     n_components : int, default 50
         Atoms of a bank that annealing keeps, at least 1.
     n_bank : int, default 5000

@@ -43,6 +43,16 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
         are near by chance, half of the smallest class if that is more.
     n_neighbors_predict : int, default 3
         Neighbours that vote with ``classifier="knn"``, at least 1.
+    solver : {"power", "sgd"}, default "power"
+        How a step finds its direction:
+
+        * "power": truncated power method (Algorithm 2.1);
+        * "sgd": stochastic (Oja) steps over sampled rows with informative truncation (sections 3.3.1
+          and 3.3.3).
+    start : {"lanczos", "ones"}, default "lanczos"
+        Where the truncated power method starts; "ones" as in [1]_.
+    initial : {"zero", "identity"}, default "zero"
+        W_0. "identity", as in [1]_, makes W use every column.
     kappa : int or float, default 5
         Columns per step; a float in (0, 1) is the fraction rho of the columns that [1]_ uses.
     max_order : int, default 2
@@ -87,16 +97,6 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
 
         * "knn": by vote of the nearest neighbours;
         * "base": by f_W of eq. (2.3), with the ``n_neighbors`` nearest rows of each class.
-    solver : {"power", "sgd"}, default "power"
-        How a step finds its direction:
-
-        * "power": truncated power method (Algorithm 2.1);
-        * "sgd": stochastic (Oja) steps over sampled rows with informative truncation (sections 3.3.1
-          and 3.3.3).
-    start : {"lanczos", "ones"}, default "lanczos"
-        Where the truncated power method starts; "ones" as in [1]_.
-    initial : {"zero", "identity"}, default "zero"
-        W_0. "identity", as in [1]_, makes W use every column.
     random_state : int, RandomState or None, default None
         Seed of the rows and columns that are drawn; without bagging, fractions, "holdout" and "sgd"
         nothing is random.
@@ -158,6 +158,9 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
         n_neighbors: int | str = "auto",
         *,
         n_neighbors_predict: int = 3,
+        solver: str = "power",
+        start: str = "lanczos",
+        initial: str = "zero",
         kappa: int | float = 5,
         max_order: int = 2,
         n_steps: int = 150,
@@ -173,15 +176,15 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
         seed_interactions: int = 0,
         max_products: int | None = None,
         classifier: str = "knn",
-        solver: str = "power",
-        start: str = "lanczos",
-        initial: str = "zero",
         random_state: Seed = None,
         n_jobs: int | None = None,
         verbose: bool = False,
     ) -> None:
         self.n_neighbors = n_neighbors
         self.n_neighbors_predict = n_neighbors_predict
+        self.solver = solver
+        self.start = start
+        self.initial = initial
         self.kappa = kappa
         self.max_order = max_order
         self.n_steps = n_steps
@@ -197,9 +200,6 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
         self.seed_interactions = seed_interactions
         self.max_products = max_products
         self.classifier = classifier
-        self.solver = solver
-        self.start = start
-        self.initial = initial
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose

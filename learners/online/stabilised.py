@@ -74,6 +74,9 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
     n_features_to_select : int or float, default 0.1
         k, or a fraction of the features, left at the end with ``selection="annealed"``; each of
         several classes, against the rest, has its own k.
+    loss : str or Loss, default "hinge"
+        Of one row: "hinge", "logistic", "flipped_logistic", "huberised_hinge", "lorenz", "squared",
+        "exponential", or one of their objects.
     selection : {"annealed", "threshold"}, default "annealed"
         Which features a stage drops:
 
@@ -111,20 +114,17 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         ridge, above 0, times the mean squared length of a row: ``fit`` at last minimises the mean
         loss + ridge / 2 ||coef||^2 on the features left (the Huberised hinge in place of the hinge).
         None keeps the mean.
-    n_jobs : int or None, default None
-        Threads, -1 for all; the result does not depend on it.
-    loss : str or Loss, default "hinge"
-        Of one row: "hinge", "logistic", "flipped_logistic", "huberised_hinge", "lorenz", "squared",
-        "exponential", or one of their objects.
+    fit_intercept : bool, default True
+        Whether there is a constant; it is not shrunk.
     max_iter : int, default 20
         Passes over the rows in ``fit``, at least 1.
     class_weight : dict, "balanced" or None, default None
         Factor of the weights of each class's rows; "balanced", for ``fit`` alone, gives all classes
         the same total.
-    fit_intercept : bool, default True
-        Whether there is a constant; it is not shrunk.
     random_state : int, RandomState or None, default None
         Seed of the order of the rows.
+    n_jobs : int or None, default None
+        Threads, -1 for all; the result does not depend on it.
     verbose : bool, default False
         Show a progress bar.
 
@@ -173,6 +173,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         self,
         n_features_to_select: int | float = 0.1,
         *,
+        loss: str | Loss = "hinge",
         selection: str = "annealed",
         threshold: float = 0.7,
         schedule: str | Schedule | Callable[[int, int, int], np.ndarray] = "inverse",
@@ -186,15 +187,15 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         min_bursts: int = 0,
         n_stages: int = 100,
         refit: float | None = None,
-        n_jobs: int | None = None,
-        loss: str | Loss = "hinge",
+        fit_intercept: bool = True,
         max_iter: int = 20,
         class_weight: ClassWeight = None,
-        fit_intercept: bool = True,
         random_state: Seed = None,
+        n_jobs: int | None = None,
         verbose: bool = False,
     ) -> None:
         self.n_features_to_select = n_features_to_select
+        self.loss = loss
         self.selection = selection
         self.threshold = threshold
         self.schedule = schedule
@@ -208,12 +209,11 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         self.min_bursts = min_bursts
         self.n_stages = n_stages
         self.refit = refit
-        self.n_jobs = n_jobs
-        self.loss = loss
+        self.fit_intercept = fit_intercept
         self.max_iter = max_iter
         self.class_weight = class_weight
-        self.fit_intercept = fit_intercept
         self.random_state = random_state
+        self.n_jobs = n_jobs
         self.verbose = verbose
 
     def _check_parameters(self) -> None:

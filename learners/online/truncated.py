@@ -44,22 +44,22 @@ class TruncatedGradientClassifier(SoftThresholdClassifier):
     gravity : float, default 1e-4
         g_0, at least 0: every ``burst_size`` rows all coefficients shrink by ``burst_size *
         gravity``; the greater, the sparser.
-    burst_size : int, default 5
-        K, at least 1: rows between two thresholds.
-    learning_rate : float, default 0.3
-        Step, above 0, divided by the mean squared length of a row.
-    shuffle : bool, default True
-        Take a new order of the rows for every pass of ``fit``.
     loss : str or Loss, default "hinge"
         Of one row: "hinge", "logistic", "flipped_logistic", "huberised_hinge", "lorenz", "squared",
         "exponential", or one of their objects.
+    learning_rate : float, default 0.3
+        Step, above 0, divided by the mean squared length of a row.
+    burst_size : int, default 5
+        K, at least 1: rows between two thresholds.
+    fit_intercept : bool, default True
+        Whether there is a constant; it is not shrunk.
     max_iter : int, default 20
         Passes over the rows in ``fit``, at least 1.
+    shuffle : bool, default True
+        Take a new order of the rows for every pass of ``fit``.
     class_weight : dict, "balanced" or None, default None
         Factor of the weights of each class's rows; "balanced", for ``fit`` alone, gives all classes
         the same total.
-    fit_intercept : bool, default True
-        Whether there is a constant; it is not shrunk.
     random_state : int, RandomState or None, default None
         Seed of the order of the rows.
     verbose : bool, default False
@@ -100,24 +100,24 @@ class TruncatedGradientClassifier(SoftThresholdClassifier):
         self,
         gravity: float = 1e-4,
         *,
-        burst_size: int = 5,
-        learning_rate: float = 0.3,
-        shuffle: bool = True,
         loss: str | Loss = "hinge",
-        max_iter: int = 20,
-        class_weight: ClassWeight = None,
+        learning_rate: float = 0.3,
+        burst_size: int = 5,
         fit_intercept: bool = True,
+        max_iter: int = 20,
+        shuffle: bool = True,
+        class_weight: ClassWeight = None,
         random_state: Seed = None,
         verbose: bool = False,
     ) -> None:
         self.gravity = gravity
-        self.burst_size = burst_size
-        self.learning_rate = learning_rate
-        self.shuffle = shuffle
         self.loss = loss
-        self.max_iter = max_iter
-        self.class_weight = class_weight
+        self.learning_rate = learning_rate
+        self.burst_size = burst_size
         self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.shuffle = shuffle
+        self.class_weight = class_weight
         self.random_state = random_state
         self.verbose = verbose
 
@@ -153,21 +153,21 @@ class FOBOSClassifier(SoftThresholdClassifier):
     ----------
     penalty : float, default 1e-3
         lambda, at least 0; the greater, the sparser.
-    learning_rate : float, default 1.0
-        Above 0: row t takes the step ``learning_rate / sqrt(t)`` over the mean squared length of a
-        row.
-    shuffle : bool, default True
-        Take a new order of the rows for every pass of ``fit``.
     loss : str or Loss, default "hinge"
         Of one row: "hinge", "logistic", "flipped_logistic", "huberised_hinge", "lorenz", "squared",
         "exponential", or one of their objects.
+    learning_rate : float, default 1.0
+        Above 0: row t takes the step ``learning_rate / sqrt(t)`` over the mean squared length of a
+        row.
+    fit_intercept : bool, default True
+        Whether there is a constant; it is not shrunk.
     max_iter : int, default 20
         Passes over the rows in ``fit``, at least 1.
+    shuffle : bool, default True
+        Take a new order of the rows for every pass of ``fit``.
     class_weight : dict, "balanced" or None, default None
         Factor of the weights of each class's rows; "balanced", for ``fit`` alone, gives all classes
         the same total.
-    fit_intercept : bool, default True
-        Whether there is a constant; it is not shrunk.
     random_state : int, RandomState or None, default None
         Seed of the order of the rows.
     verbose : bool, default False
@@ -208,22 +208,22 @@ class FOBOSClassifier(SoftThresholdClassifier):
         self,
         penalty: float = 1e-3,
         *,
-        learning_rate: float = 1.0,
-        shuffle: bool = True,
         loss: str | Loss = "hinge",
-        max_iter: int = 20,
-        class_weight: ClassWeight = None,
+        learning_rate: float = 1.0,
         fit_intercept: bool = True,
+        max_iter: int = 20,
+        shuffle: bool = True,
+        class_weight: ClassWeight = None,
         random_state: Seed = None,
         verbose: bool = False,
     ) -> None:
         self.penalty = penalty
-        self.learning_rate = learning_rate
-        self.shuffle = shuffle
         self.loss = loss
-        self.max_iter = max_iter
-        self.class_weight = class_weight
+        self.learning_rate = learning_rate
         self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.shuffle = shuffle
+        self.class_weight = class_weight
         self.random_state = random_state
         self.verbose = verbose
 
@@ -260,23 +260,23 @@ class RDAClassifier(SoftThresholdClassifier):
     ----------
     penalty : float, default 1e-3
         lambda, at least 0; the greater, the sparser.
+    loss : str or Loss, default "hinge"
+        Of one row: "hinge", "logistic", "flipped_logistic", "huberised_hinge", "lorenz", "squared",
+        "exponential", or one of their objects.
     gamma : float, default 1.0
         Strength of the proximal term, above 0, times the mean squared length of a row; small values
         take large steps.
     rho : float, default 0.005
         Enhancement of sparsity, at least 0.
-    shuffle : bool, default True
-        Take a new order of the rows for every pass of ``fit``.
-    loss : str or Loss, default "hinge"
-        Of one row: "hinge", "logistic", "flipped_logistic", "huberised_hinge", "lorenz", "squared",
-        "exponential", or one of their objects.
+    fit_intercept : bool, default True
+        Whether there is a constant; it is not shrunk.
     max_iter : int, default 20
         Passes over the rows in ``fit``, at least 1.
+    shuffle : bool, default True
+        Take a new order of the rows for every pass of ``fit``.
     class_weight : dict, "balanced" or None, default None
         Factor of the weights of each class's rows; "balanced", for ``fit`` alone, gives all classes
         the same total.
-    fit_intercept : bool, default True
-        Whether there is a constant; it is not shrunk.
     random_state : int, RandomState or None, default None
         Seed of the order of the rows.
     verbose : bool, default False
@@ -316,24 +316,24 @@ class RDAClassifier(SoftThresholdClassifier):
         self,
         penalty: float = 1e-3,
         *,
+        loss: str | Loss = "hinge",
         gamma: float = 1.0,
         rho: float = 0.005,
-        shuffle: bool = True,
-        loss: str | Loss = "hinge",
-        max_iter: int = 20,
-        class_weight: ClassWeight = None,
         fit_intercept: bool = True,
+        max_iter: int = 20,
+        shuffle: bool = True,
+        class_weight: ClassWeight = None,
         random_state: Seed = None,
         verbose: bool = False,
     ) -> None:
         self.penalty = penalty
+        self.loss = loss
         self.gamma = gamma
         self.rho = rho
-        self.shuffle = shuffle
-        self.loss = loss
-        self.max_iter = max_iter
-        self.class_weight = class_weight
         self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.shuffle = shuffle
+        self.class_weight = class_weight
         self.random_state = random_state
         self.verbose = verbose
 

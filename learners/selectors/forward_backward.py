@@ -246,9 +246,9 @@ class _ForwardBackward(ScaledSelector):
         feature_groups: ArrayLike | None = None,
         include: ArrayLike | None = None,
         exclude: ArrayLike | None = None,
+        scaling: str = "unit_variance",
         ridge: float = 2.0 * SHRINKAGE,
         fit_intercept: bool = True,
-        scaling: str = "unit_variance",
     ) -> None:
         self.n_features_to_select = n_features_to_select
         self.loss = loss
@@ -259,9 +259,9 @@ class _ForwardBackward(ScaledSelector):
         self.feature_groups = feature_groups
         self.include = include
         self.exclude = exclude
+        self.scaling = scaling
         self.ridge = ridge
         self.fit_intercept = fit_intercept
-        self.scaling = scaling
 
     def _select(self, X: Matrix, y: np.ndarray, loss: Loss, weight: np.ndarray) -> None:
         if self.criterion not in ("gradient", "objective"):
@@ -342,12 +342,12 @@ class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
     include, exclude : array of int or str, mask of shape (n_features,), or None, default None
         Columns that enter first and stay (with their groups), and columns that may not enter: by
         number, by name, or as a mask.
+    scaling : {"unit_variance", "none", "maximum", "row_length"}, default "unit_variance"
+        Units in which columns compete and penalties act; see :class:`FSAClassifier`.
     ridge : float, default 1e-4
         Factor of the penalty, at least 0. Without it separable classes have no minimum.
     fit_intercept : bool, default True
         Whether there is a constant; it is neither shrunk nor dropped.
-    scaling : {"unit_variance", "none", "maximum", "row_length"}, default "unit_variance"
-        Units in which columns compete and penalties act; see :class:`FSAClassifier`.
     class_weight : dict, "balanced" or None, default None
         Factor of the weights of each class's rows; "balanced" gives all classes the same total.
 
@@ -398,9 +398,9 @@ class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
         feature_groups: ArrayLike | None = None,
         include: ArrayLike | None = None,
         exclude: ArrayLike | None = None,
+        scaling: str = "unit_variance",
         ridge: float = 2.0 * SHRINKAGE,
         fit_intercept: bool = True,
-        scaling: str = "unit_variance",
         class_weight: ClassWeight = None,
     ) -> None:
         super().__init__(
@@ -448,12 +448,12 @@ class ForwardBackwardRegressor(_ForwardBackward, SelectingRegressor):
     include, exclude : array of int or str, mask of shape (n_features,), or None, default None
         Columns that enter first and stay (with their groups), and columns that may not enter: by
         number, by name, or as a mask.
+    scaling : {"unit_variance", "none", "maximum", "row_length"}, default "unit_variance"
+        Units in which columns compete and penalties act; see :class:`FSAClassifier`.
     ridge : float, default 1e-4
         Factor of the penalty, at least 0. Without it separable classes have no minimum.
     fit_intercept : bool, default True
         Whether there is a constant; it is neither shrunk nor dropped.
-    scaling : {"unit_variance", "none", "maximum", "row_length"}, default "unit_variance"
-        Units in which columns compete and penalties act; see :class:`FSAClassifier`.
 
     Attributes
     ----------

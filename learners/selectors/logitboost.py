@@ -262,8 +262,8 @@ class LogitBoostClassifier(SelectingClassifier):
     ----------
     n_features_to_select : int or float, default 10
         k, or the fraction of the features. Fewer may be in after ``n_rounds``.
-    loss : str or Loss, default "logistic"
-        One of single samples with a curvature that has a bound; "logistic" gives LogitBoost.
+    loss : str or Loss, default "auto"
+        One of single samples with a curvature that has a bound; "auto" is "logistic": LogitBoost.
     response : {"linear", "constant", "piecewise"}, default "linear"
         What a weak learner is:
 
@@ -278,10 +278,10 @@ class LogitBoostClassifier(SelectingClassifier):
         Share of the features, in (0, 1], drawn and tried in each round: 1 is LB of [2]_, 0.1 LB1.
     learning_rate : float, default 1.0
         Factor of every weak learner, above 0.
-    random_state : int, RandomState or None, default None
-        Seed, where ``subsample`` is below 1.
     class_weight : dict, "balanced" or None, default None
         Factor of the weights of each class's rows; "balanced" gives all classes the same total.
+    random_state : int, RandomState or None, default None
+        Seed, where ``subsample`` is below 1.
 
     Attributes
     ----------
@@ -329,14 +329,14 @@ class LogitBoostClassifier(SelectingClassifier):
         self,
         n_features_to_select: int | float = 10,
         *,
-        loss: str | Loss = "logistic",
+        loss: str | Loss = "auto",
         response: str = "linear",
         n_bins: int = 6,
         n_rounds: int = 500,
         subsample: float = 1.0,
         learning_rate: float = 1.0,
-        random_state: Seed = None,
         class_weight: ClassWeight = None,
+        random_state: Seed = None,
     ) -> None:
         self.n_features_to_select = n_features_to_select
         self.loss = loss
@@ -345,8 +345,8 @@ class LogitBoostClassifier(SelectingClassifier):
         self.n_rounds = n_rounds
         self.subsample = subsample
         self.learning_rate = learning_rate
-        self.random_state = random_state
         self.class_weight = class_weight
+        self.random_state = random_state
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

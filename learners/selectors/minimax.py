@@ -134,6 +134,8 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
     retrain_C : float or None, default 5.0
         C, above 0, of a ridge logistic regression on the selected features at the end (the paper's
         protocol); None keeps the mixture of the cuts.
+    scaling : {"unit_variance", "none", "maximum", "row_length"}, default "unit_variance"
+        Units in which columns compete and penalties act; see :class:`FSAClassifier`.
     fit_intercept : bool, default True
         Whether there is a constant; it is neither shrunk nor dropped.
     solver : {"newton", "smoothing"}, default "newton"
@@ -144,8 +146,6 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
           needs about 1 / tol sweeps and is stopped after 2000.
     tol : float, default 1e-3
         Relative duality gap, above 0, of the reduced problems.
-    scaling : {"unit_variance", "none", "maximum", "row_length"}, default "unit_variance"
-        Units in which columns compete and penalties act; see :class:`FSAClassifier`.
     class_weight : dict, "balanced" or None, default None
         Factor of the weights of each class's rows; "balanced" gives all classes the same total.
 
@@ -194,10 +194,10 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
         max_cuts: int = 10,
         n_features_to_select: int | None = None,
         retrain_C: float | None = 5.0,
+        scaling: str = "unit_variance",
         fit_intercept: bool = True,
         solver: str = "newton",
         tol: float = 1e-3,
-        scaling: str = "unit_variance",
         class_weight: ClassWeight = None,
     ) -> None:
         self.r = r
@@ -205,10 +205,10 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
         self.max_cuts = max_cuts
         self.n_features_to_select = n_features_to_select
         self.retrain_C = retrain_C
+        self.scaling = scaling
         self.fit_intercept = fit_intercept
         self.solver = solver
         self.tol = tol
-        self.scaling = scaling
         self.class_weight = class_weight
 
     def __sklearn_tags__(self) -> Tags:

@@ -112,21 +112,21 @@ class _TISP(ScaledSelector):
         n_features_to_select: int | float = 10,
         *,
         loss: str | Loss = "auto",
+        scaling: str = "unit_variance",
         n_thresholdings: int = 10,
         n_steps: int = 500,
-        ridge: float = 0.0,
         learning_rate: float | str = "auto",
+        ridge: float = 0.0,
         fit_intercept: bool = True,
-        scaling: str = "unit_variance",
     ) -> None:
         self.n_features_to_select = n_features_to_select
         self.loss = loss
+        self.scaling = scaling
         self.n_thresholdings = n_thresholdings
         self.n_steps = n_steps
-        self.ridge = ridge
         self.learning_rate = learning_rate
+        self.ridge = ridge
         self.fit_intercept = fit_intercept
-        self.scaling = scaling
 
     def _select(self, X: Matrix, y: np.ndarray, loss: Loss, weight: np.ndarray) -> None:
         check_integer("n_thresholdings", self.n_thresholdings, 1)
@@ -176,19 +176,19 @@ class TISPClassifier(_TISP, SelectingClassifier):
         * "flipped_logistic", "huberised_hinge", "lorenz": for labels of which some are wrong;
         * "squared": on -1 and +1;
         * an object.
+    scaling : {"unit_variance", "none", "maximum", "row_length"}, default "unit_variance"
+        Units in which columns compete and penalties act; see :class:`FSAClassifier`.
     n_thresholdings : int, default 10
         Gradient steps on all features, at least 1.
     n_steps : int, default 500
         Further gradient steps on the selected features, at least 0, shared evenly among the
         thresholdings.
-    ridge : float, default 0.0
-        Factor of the penalty, at least 0.
     learning_rate : float or "auto", default "auto"
         Step size, above 0. "auto" is one over the curvature along the features at hand.
+    ridge : float, default 0.0
+        Factor of the penalty, at least 0.
     fit_intercept : bool, default True
         Whether there is a constant; it is neither shrunk nor dropped.
-    scaling : {"unit_variance", "none", "maximum", "row_length"}, default "unit_variance"
-        Units in which columns compete and penalties act; see :class:`FSAClassifier`.
     class_weight : dict, "balanced" or None, default None
         Factor of the weights of each class's rows; "balanced" gives all classes the same total.
 
@@ -231,12 +231,12 @@ class TISPClassifier(_TISP, SelectingClassifier):
         n_features_to_select: int | float = 10,
         *,
         loss: str | Loss = "auto",
+        scaling: str = "unit_variance",
         n_thresholdings: int = 10,
         n_steps: int = 500,
-        ridge: float = 0.0,
         learning_rate: float | str = "auto",
+        ridge: float = 0.0,
         fit_intercept: bool = True,
-        scaling: str = "unit_variance",
         class_weight: ClassWeight = None,
     ) -> None:
         super().__init__(
@@ -267,19 +267,19 @@ class TISPRegressor(_TISP, SelectingRegressor):
         * "auto", "squared": half the squared error, on targets of mean 0 and variance 1;
         * "huber", "quantile": as for :class:`FSARegressor`, on the same targets;
         * an object.
+    scaling : {"unit_variance", "none", "maximum", "row_length"}, default "unit_variance"
+        Units in which columns compete and penalties act; see :class:`FSAClassifier`.
     n_thresholdings : int, default 10
         Gradient steps on all features, at least 1.
     n_steps : int, default 500
         Further gradient steps on the selected features, at least 0, shared evenly among the
         thresholdings.
-    ridge : float, default 0.0
-        Factor of the penalty, at least 0.
     learning_rate : float or "auto", default "auto"
         Step size, above 0. "auto" is one over the curvature along the features at hand.
+    ridge : float, default 0.0
+        Factor of the penalty, at least 0.
     fit_intercept : bool, default True
         Whether there is a constant; it is neither shrunk nor dropped.
-    scaling : {"unit_variance", "none", "maximum", "row_length"}, default "unit_variance"
-        Units in which columns compete and penalties act; see :class:`FSAClassifier`.
 
     Attributes
     ----------

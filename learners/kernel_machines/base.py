@@ -34,7 +34,6 @@ class SparseFourierBase(AtomFeatures):
         solver: str = "mcmc",
         max_order: int = 3,
         frequency_scale: float = 1.5,
-        ridge: float = 1.0,
         screening: str | None = "pairs",
         n_steps: int = 20000,
         burn_in: int | None = None,
@@ -44,6 +43,7 @@ class SparseFourierBase(AtomFeatures):
         n_components: int = 50,
         n_bank: int = 5000,
         n_rounds: int = 4,
+        ridge: float = 1.0,
         group_correlation: float = 0.5,
         max_samples: int | None = 10000,
         random_state: Seed = None,
@@ -52,7 +52,6 @@ class SparseFourierBase(AtomFeatures):
         self.solver = solver
         self.max_order = max_order
         self.frequency_scale = frequency_scale
-        self.ridge = ridge
         self.screening = screening
         self.n_steps = n_steps
         self.burn_in = burn_in
@@ -62,6 +61,7 @@ class SparseFourierBase(AtomFeatures):
         self.n_components = n_components
         self.n_bank = n_bank
         self.n_rounds = n_rounds
+        self.ridge = ridge
         self.group_correlation = group_correlation
         self.max_samples = max_samples
         self.random_state = random_state

@@ -25,8 +25,8 @@ class SparseFourierClassifier(ClassifierMixin, SparseFourierBase):
         F(x) = constant + sum_l (weights of atom l) . (cos, sin)(omega_l . x)
 
     A translation-invariant kernel is a distribution of frequencies omega. The columns of a frequency
-    (an "atom") have a first-order Markov chain as prior, and chains sample the frequencies and their
-    number [2]_: so columns are found that act together and not alone. Columns are standardised.
+    (an "atom") have a Markov chain as prior; chains sample the frequencies and their number [2]_. So
+    columns are found that act together and not alone. Columns are standardised.
 
     Parameters
     ----------
@@ -39,47 +39,44 @@ class SparseFourierClassifier(ClassifierMixin, SparseFourierBase):
         Where atoms come from:
 
         * "mcmc": chains from the posterior;
-        * "annealed": banks of random atoms of which annealing keeps the useful ones, polished by
-          uphill moves;
-        * "annealed+mcmc": chains that start from such banks.
+        * "annealed": banks of random atoms, of which annealing keeps the useful ones;
+        * "annealed+mcmc": chains from such banks.
     max_order : int, default 3
         Columns of an atom at most, at least 1.
     frequency_scale : float, default 1.5
-        Scale of the frequencies' prior in radians per standard deviation of a column, above 0.
-    ridge : float, default 1.0
-        Factor of the penalty, above 0: the precision of the normal prior of the weights.
+        Scale of the prior in radians per standard deviation of a column, above 0.
     screening : {"pairs", "triples"} or None, default "pairs"
-        Half of the births come from a table of the most informative columns and
+        Half of the births come from a table of informative columns and products of
 
-        * "pairs": products of two;
-        * "triples": products of two or three, among at most 400 columns.
-
-        None leaves only births from the prior, which find nothing among hundreds of columns.
+        * "pairs": two;
+        * "triples": two or three, among at most 400 columns;
+        * None: no table, which finds nothing among hundreds of columns.
     n_steps : int, default 20000
         Moves of each chain, at least 1.
     burn_in : int or None, default None
-        Moves before samples are kept, below ``n_steps``; None is half of them.
+        Moves before samples are kept, below ``n_steps``; None: half.
     n_chains : int, default 2
-        Chains, or banks, at least 1. Predictions average over them; two or more tell whether they
-        agree.
+        Chains, or banks, at least 1. Predictions average over them.
     max_components : int, default 40
         Atoms at most, at least 1. Memory is 16 bytes per row and atom.
     expected_components : float, default 5.0
-        Mean of the Poisson prior of the number of atoms, above 0.
+        Mean of the prior of their number, above 0.
     n_components : int, default 50
-        Atoms of a bank that annealing keeps, at least 1.
+        Atoms kept of a bank, at least 1.
     n_bank : int, default 5000
         Candidates of a bank in each round, at least 1.
     n_rounds : int, default 4
-        Rounds that redraw candidates around the remaining atoms, at least 0.
+        Rounds that redraw candidates, at least 0.
+    ridge : float, default 1.0
+        Factor of the penalty, above 0.
     group_correlation : float, default 0.5
-        Columns joined by correlations above it form a group, in (0, 1].
+        Correlation, in (0, 1], above which columns form a group.
     max_samples : int or None, default 10000
-        Rows of each chain, at least 1: more are drawn at random, anew for each chain. None uses all.
+        Rows of each chain, drawn at random, at least 1; None: all.
     random_state : int, RandomState or None, default None
         Seed of the chains.
     n_jobs : int or None, default None
-        Chains side by side, in threads; the result does not depend on it.
+        Threads; the result does not depend on it.
 
     Attributes
     ----------
@@ -90,35 +87,30 @@ class SparseFourierClassifier(ClassifierMixin, SparseFourierBase):
     intercept_ : ndarray of shape (n_outputs,)
         The constants.
     inclusion_probabilities_ : ndarray of shape (n_features,)
-        Share of the kept samples in which an atom holds the column; of several outputs, the
-        probability that one of them needs it.
+        Share of the kept samples that use the column, for at least one of the outputs.
     chain_inclusion_probabilities_ : ndarray of shape (n_outputs * n_chains, n_features)
-        The same for each chain by itself.
+        The same for each chain.
     group_inclusion_probabilities_ : ndarray of shape (n_groups,)
-        The same for the groups: chains settle on different ones of several correlated columns.
+        The same for the groups.
     groups_ : ndarray of int of shape (n_features,)
         Group of each column.
     atoms_ : list of tuple of int
-        Columns of each atom of the kept sample with the greatest posterior probability, the outputs
-        one after the other.
+        Columns of each atom of the most probable kept sample.
     frequencies_ : csr_matrix of shape (n_atoms, n_features)
-        Frequencies of ``atoms_``, in radians per unit of X.
+        In radians per unit of X.
     phases_ : ndarray of shape (n_atoms,)
         The features are cos and sin of X frequencies_' - phases_.
     transition_counts_ : csr_matrix of shape (n_features + 1, n_features + 1)
-        Mean number of steps from one column to the next within the atoms of a sample. Row and column
-        0 stand for the null state in which atoms begin and end, j + 1 for column j.
+        Mean number of steps between columns within the atoms of a sample: j + 1 stands for column j,
+        0 for the ends of an atom.
     n_components_ : ndarray of int of shape (n_outputs, n_chains, n_kept)
-        Number of atoms of each kept sample.
+        Atoms of each kept sample.
     acceptance_ : dict of str to float
         Accepted share of each kind of move.
-    r_hat_ : dict of str to float
-        Rank-normalised split R-hat [3]_ of "log_likelihood", "n_components" and "inclusion", the
-        worst of columns and outputs.
-    effective_sample_size_ : dict of str to float
-        Of "log_likelihood" and "n_components", the least of the outputs.
+    r_hat_, effective_sample_size_ : dict of str to float
+        Diagnostics [3]_ of the chains, the worst value of each.
     traces_ : ndarray of shape (n_outputs, n_chains, n_traced, 2)
-        Log likelihood and number of atoms along the whole run.
+        Log likelihood and number of atoms along the run.
     n_features_in_, feature_names_in_
         As everywhere in scikit-learn.
 
@@ -151,7 +143,6 @@ class SparseFourierClassifier(ClassifierMixin, SparseFourierBase):
         solver: str = "mcmc",
         max_order: int = 3,
         frequency_scale: float = 1.5,
-        ridge: float = 1.0,
         screening: str | None = "pairs",
         n_steps: int = 20000,
         burn_in: int | None = None,
@@ -161,6 +152,7 @@ class SparseFourierClassifier(ClassifierMixin, SparseFourierBase):
         n_components: int = 50,
         n_bank: int = 5000,
         n_rounds: int = 4,
+        ridge: float = 1.0,
         group_correlation: float = 0.5,
         max_samples: int | None = 10000,
         random_state: Seed = None,
@@ -281,47 +273,44 @@ class SparseFourierRegressor(RegressorMixin, SparseFourierBase):
         Where atoms come from:
 
         * "mcmc": chains from the posterior;
-        * "annealed": banks of random atoms of which annealing keeps the useful ones, polished by
-          uphill moves;
-        * "annealed+mcmc": chains that start from such banks.
+        * "annealed": banks of random atoms, of which annealing keeps the useful ones;
+        * "annealed+mcmc": chains from such banks.
     max_order : int, default 3
         Columns of an atom at most, at least 1.
     frequency_scale : float, default 1.5
-        Scale of the frequencies' prior in radians per standard deviation of a column, above 0.
-    ridge : float, default 1.0
-        Factor of the penalty, above 0: the precision of the normal prior of the weights.
+        Scale of the prior in radians per standard deviation of a column, above 0.
     screening : {"pairs", "triples"} or None, default "pairs"
-        Half of the births come from a table of the most informative columns and
+        Half of the births come from a table of informative columns and products of
 
-        * "pairs": products of two;
-        * "triples": products of two or three, among at most 400 columns.
-
-        None leaves only births from the prior, which find nothing among hundreds of columns.
+        * "pairs": two;
+        * "triples": two or three, among at most 400 columns;
+        * None: no table, which finds nothing among hundreds of columns.
     n_steps : int, default 20000
         Moves of each chain, at least 1.
     burn_in : int or None, default None
-        Moves before samples are kept, below ``n_steps``; None is half of them.
+        Moves before samples are kept, below ``n_steps``; None: half.
     n_chains : int, default 2
-        Chains, or banks, at least 1. Predictions average over them; two or more tell whether they
-        agree.
+        Chains, or banks, at least 1. Predictions average over them.
     max_components : int, default 40
         Atoms at most, at least 1. Memory is 16 bytes per row and atom.
     expected_components : float, default 5.0
-        Mean of the Poisson prior of the number of atoms, above 0.
+        Mean of the prior of their number, above 0.
     n_components : int, default 50
-        Atoms of a bank that annealing keeps, at least 1.
+        Atoms kept of a bank, at least 1.
     n_bank : int, default 5000
         Candidates of a bank in each round, at least 1.
     n_rounds : int, default 4
-        Rounds that redraw candidates around the remaining atoms, at least 0.
+        Rounds that redraw candidates, at least 0.
+    ridge : float, default 1.0
+        Factor of the penalty, above 0.
     group_correlation : float, default 0.5
-        Columns joined by correlations above it form a group, in (0, 1].
+        Correlation, in (0, 1], above which columns form a group.
     max_samples : int or None, default 10000
-        Rows of each chain, at least 1: more are drawn at random, anew for each chain. None uses all.
+        Rows of each chain, drawn at random, at least 1; None: all.
     random_state : int, RandomState or None, default None
         Seed of the chains.
     n_jobs : int or None, default None
-        Chains side by side, in threads; the result does not depend on it.
+        Threads; the result does not depend on it.
 
     Attributes
     ----------
@@ -329,36 +318,12 @@ class SparseFourierRegressor(RegressorMixin, SparseFourierBase):
         Weights of what ``transform`` returns.
     intercept_ : float
         The constant.
-    inclusion_probabilities_ : ndarray of shape (n_features,)
-        Share of the kept samples in which an atom holds the column; of several outputs, the
-        probability that one of them needs it.
-    chain_inclusion_probabilities_ : ndarray of shape (n_outputs * n_chains, n_features)
-        The same for each chain by itself.
-    group_inclusion_probabilities_ : ndarray of shape (n_groups,)
-        The same for the groups: chains settle on different ones of several correlated columns.
-    groups_ : ndarray of int of shape (n_features,)
-        Group of each column.
-    atoms_ : list of tuple of int
-        Columns of each atom of the kept sample with the greatest posterior probability, the outputs
-        one after the other.
-    frequencies_ : csr_matrix of shape (n_atoms, n_features)
-        Frequencies of ``atoms_``, in radians per unit of X.
-    phases_ : ndarray of shape (n_atoms,)
-        The features are cos and sin of X frequencies_' - phases_.
-    transition_counts_ : csr_matrix of shape (n_features + 1, n_features + 1)
-        Mean number of steps from one column to the next within the atoms of a sample. Row and column
-        0 stand for the null state in which atoms begin and end, j + 1 for column j.
-    n_components_ : ndarray of int of shape (n_outputs, n_chains, n_kept)
-        Number of atoms of each kept sample.
-    acceptance_ : dict of str to float
-        Accepted share of each kind of move.
-    r_hat_ : dict of str to float
-        Rank-normalised split R-hat [3]_ of "log_likelihood", "n_components" and "inclusion", the
-        worst of columns and outputs.
-    effective_sample_size_ : dict of str to float
-        Of "log_likelihood" and "n_components", the least of the outputs.
-    traces_ : ndarray of shape (n_outputs, n_chains, n_traced, 2)
-        Log likelihood and number of atoms along the whole run.
+    inclusion_probabilities_, chain_inclusion_probabilities_, group_inclusion_probabilities_ : ndarray
+        As in :class:`SparseFourierClassifier`, like all that follow.
+    groups_, atoms_, frequencies_, phases_, transition_counts_
+        What was found.
+    n_components_, acceptance_, r_hat_, effective_sample_size_, traces_
+        Have the chains converged?
     n_features_in_, feature_names_in_
         As everywhere in scikit-learn.
 
@@ -368,9 +333,6 @@ class SparseFourierRegressor(RegressorMixin, SparseFourierBase):
        (2017), section 4.2.
     .. [2] P. J. Green, "Reversible Jump Markov Chain Monte Carlo Computation and Bayesian Model
        Determination", Biometrika 82 (1995).
-    .. [3] A. Vehtari, A. Gelman, D. Simpson, B. Carpenter, P.-C. Bürkner, "Rank-Normalization,
-       Folding, and Localization: An Improved R-hat for Assessing Convergence of MCMC", Bayesian
-       Analysis 16 (2021).
 
     Examples
     --------

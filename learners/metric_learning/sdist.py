@@ -28,7 +28,7 @@ from .mixins import SubspaceMetricMixin
 class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixin, BaseEstimator):
     """Sparse nonlinear metric learnt by boosting, and a classifier by the nearest neighbours in it.
 
-    It minimises greedily, one sparse rank-one matrix w_m xi_m xi_m' at a time, Algorithm 2.2 of [1]_::
+    It minimises greedily, a sparse rank-one matrix w_m xi_m xi_m' at a time (Algorithm 2.2 of [1]_)::
 
         sum_i exp(-f_W(x_i)),   f_W(x) = mean squared distance to the k nearest rows of other classes
                                          - mean squared distance to the k nearest rows of its own
@@ -39,67 +39,58 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
     Parameters
     ----------
     n_neighbors : int or "auto", default "auto"
-        k of eq. (2.3), at least 1. "auto" is 15; with over 20 columns per row, where the nearest rows
-        are near by chance, half of the smallest class if that is more.
+        k, at least 1. "auto" is 15; with over 20 columns per row at least half of the smallest class.
+    n_features_to_select : int or None, default None
+        Columns of phi that are kept at the end, those of the largest W_jj times variance; None: all.
     n_neighbors_predict : int, default 3
-        Neighbours that vote with ``classifier="knn"``, at least 1.
+        Neighbours that vote, at least 1.
     solver : {"power", "sgd"}, default "power"
         How a step finds its direction:
 
         * "power": truncated power method (Algorithm 2.1);
-        * "sgd": stochastic (Oja) steps over sampled rows with informative truncation (sections 3.3.1
-          and 3.3.3).
+        * "sgd": stochastic (Oja) steps with informative truncation (sections 3.3.1 and 3.3.3).
     start : {"lanczos", "ones"}, default "lanczos"
-        Where the truncated power method starts; "ones" as in [1]_.
+        Of the truncated power method; "ones" as in [1]_.
     initial : {"zero", "identity"}, default "zero"
-        W_0. "identity", as in [1]_, makes W use every column.
+        W_0; "identity", as in [1]_, uses every column.
     kappa : int or float, default 5
-        Columns per step; a float in (0, 1) is the fraction rho of the columns that [1]_ uses.
+        Columns per step, or, in (0, 1), the fraction of them (rho of [1]_).
     max_order : int, default 2
         Longest product of columns, at least 1; 1 learns a linear metric.
     n_steps : int, default 150
         Boosting steps at most, at least 1.
     learning_rate : float, default 0.03
-        nu of eq. (2.22), in (0, 1]: share of its best length that each step is given.
+        nu of eq. (2.22), in (0, 1]: share of a step's best length.
     update_every : int, default 20
-        Steps between two searches for the neighbours in the metric learnt so far, at least 1.
+        Steps between two searches for the neighbours, at least 1.
     bagging : float, default 1.0
-        Fraction of the rows, drawn anew, that each step uses, in (0, 1].
+        Fraction of the rows that each step draws, in (0, 1].
     feature_fraction : float or "sqrt", default 1.0
-        Fraction of the columns, drawn anew, that each step may use, in (0, 1]; "sqrt" is
-        1 / sqrt(p), as in [1]_.
+        Fraction of the columns that each step draws, in (0, 1]; "sqrt" is 1 / sqrt(p).
     standardize : bool, default True
-        Scale the columns, and their products, to unit variance. False keeps scales that carry
-        information.
+        Scale the columns and their products to unit variance.
     stopping : {"holdout", "oob", "complexity"} or None, default None
-        Which step is the last that counts:
+        The last step that counts:
 
         * None: the last one;
-        * "holdout": the one with the least error on ``validation_fraction`` of the rows, which are
-          left out of training;
-        * "oob": where the improvements of the loss on the rows out of the bag add up to most, with
-          ``bagging`` below 1;
-        * "complexity": where eq. (2.17) is least.
+        * "holdout": of the least error on ``validation_fraction`` of the rows, which are left out;
+        * "oob": of the least loss on rows out of the bag (``bagging`` below 1);
+        * "complexity": of the least value of eq. (2.17).
     validation_fraction : float, default 0.2
         Fraction of the rows for ``stopping="holdout"``, in (0, 1].
     complexity_weight : float, default 0.1
-        lambda_C of eq. (2.17), at least 0, for ``stopping="complexity"``. More keeps fewer steps.
-    n_features_to_select : int or None, default None
-        Keep, at the end, so many columns of the map (products count as one each): those that add
-        most to the mean distance, W_jj times the column's variance. None keeps all.
+        lambda_C of eq. (2.17), at least 0, for ``stopping="complexity"``.
     seed_interactions : int, default 0
-        Products added before the first step: the pairs of columns most correlated with the class, by
-        a screen of all pairs in O(n p^2) time. For data whose single columns carry nothing.
+        Products added before the first step, those most correlated with the class, in O(n p^2) time.
     max_products : int or None, default None
         Products at most; None: three times the columns of X.
     classifier : {"knn", "base"}, default "knn"
         How classes are predicted:
 
         * "knn": by vote of the nearest neighbours;
-        * "base": by f_W of eq. (2.3), with the ``n_neighbors`` nearest rows of each class.
+        * "base": by f_W of eq. (2.3).
     random_state : int, RandomState or None, default None
-        Seed of the rows and columns that are drawn; without bagging, fractions, "holdout" and "sgd"
-        nothing is random.
+        Seed of the rows and columns that are drawn.
     n_jobs : int or None, default None
         Threads for the neighbours; the result does not depend on it.
     verbose : bool, default False
@@ -116,13 +107,13 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
     components_ : ndarray of shape (rank, len(columns_))
         L with W = L'L, strongest direction first.
     selected_features_ : ndarray of int
-        Columns of X that occur in ``columns_``.
+        Columns of X in ``columns_``.
     interactions_ : list of str
-        Names of the products in ``columns_``, by falling share of the mean squared distance.
+        Names of the products in ``columns_``, the strongest first.
     n_neighbors_ : int
-        Neighbours of each kind that training used.
+        k that training used.
     n_steps_ : int
-        Steps taken after stopping.
+        Steps taken.
     path_ : list of (ndarray, ndarray, float)
         (support, values, weight) of each step, kept or not.
     n_features_in_, feature_names_in_
@@ -131,10 +122,7 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
     Notes
     -----
     A step costs O(n k + n p) time and the fit O(n p) memory: no p x p and no n x n matrix is formed.
-    Differences from [1]_: eq. (2.3) with S+ the positive class and S- the negative; W_0 = 0, which
-    r_0 = y implies; a start from Lanczos steps; a shift only when the truncated power value falls; a
-    few products per step in place of all S x A; no normalisation of the weights. With several
-    classes, the neighbours of the own class stand against the nearest of all others.
+    docs/metric.md says where it differs from [1]_.
 
     References
     ----------
@@ -157,6 +145,7 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
         self,
         n_neighbors: int | str = "auto",
         *,
+        n_features_to_select: int | None = None,
         n_neighbors_predict: int = 3,
         solver: str = "power",
         start: str = "lanczos",
@@ -172,7 +161,6 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
         stopping: str | None = None,
         validation_fraction: float = 0.2,
         complexity_weight: float = 0.1,
-        n_features_to_select: int | None = None,
         seed_interactions: int = 0,
         max_products: int | None = None,
         classifier: str = "knn",
@@ -181,6 +169,7 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
         verbose: bool = False,
     ) -> None:
         self.n_neighbors = n_neighbors
+        self.n_features_to_select = n_features_to_select
         self.n_neighbors_predict = n_neighbors_predict
         self.solver = solver
         self.start = start
@@ -196,7 +185,6 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
         self.stopping = stopping
         self.validation_fraction = validation_fraction
         self.complexity_weight = complexity_weight
-        self.n_features_to_select = n_features_to_select
         self.seed_interactions = seed_interactions
         self.max_products = max_products
         self.classifier = classifier

@@ -63,27 +63,25 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
 
         mean_i w_i loss(y_i (coef . x_i + intercept))
 
-    over the rows in its own order. After a burst of rows each coefficient shrinks in proportion to how
+    in its own order of the rows. After a burst of rows each coefficient shrinks in proportion to how
     many of them changed it. The fraction of bursts that leave it non-zero, over all paths, is its
     selection probability; after each stage of bursts the least stable features leave for good. The
-    result is the mean over the paths and over the stages since the last features left; on a stream,
-    which may drift, the paths' present mean.
+    result is the mean over paths and over stages since then; on a stream the paths' present mean.
 
     Parameters
     ----------
     n_features_to_select : int or float, default 0.1
-        k, or a fraction of the features, left at the end with ``selection="annealed"``; each of
-        several classes, against the rest, has its own k.
+        k, or the fraction of the features, left at the end with ``selection="annealed"``, for each
+        of several classes.
     loss : str or Loss, default "hinge"
         Of one row: "hinge", "logistic", "flipped_logistic", "huberised_hinge", "lorenz", "squared",
         "exponential", or one of their objects.
     selection : {"annealed", "threshold"}, default "annealed"
         Which features a stage drops:
 
-        * "annealed": those of the lowest selection probability, ties by the mean coefficient, so
-          that their number follows ``schedule``;
-        * "threshold": the printed algorithm, those below ``threshold``; the result is the paths' last
-          mean.
+        * "annealed": those of the lowest selection probability, ties by the mean coefficient, as many
+          as ``schedule`` says;
+        * "threshold": those below ``threshold``, the printed algorithm; the result is the last mean.
     threshold : float, default 0.7
         pi_0, in [0, 1]; the greater, the fewer features.
     schedule : str, Schedule or function, default "inverse"
@@ -92,11 +90,10 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
     learning_rate : float, default 1.0
         Step, above 0, divided by the mean squared length of a row.
     rejection : float, default 0.05
-        beta_0 of eq. (3.14), in [0, 1]: fraction of the updates that the gravity rejects while all
-        features are active; the greater, the sparser.
+        beta_0 of eq. (3.14), in [0, 1]: fraction of the updates rejected while all features are
+        active; the greater, the sparser.
     annealing : float, default 0.0
-        gamma of eq. (3.14): how fast the rejection falls with the fraction of active features; 0 is
-        proportional.
+        gamma of eq. (3.14): how fast the rejection falls with the active features.
     burst_size : int, default 5
         K, at least 1: rows per burst.
     burst_growth : float or None, default None
@@ -105,15 +102,14 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
     n_bursts : int, default 5
         n_K, at least 1: bursts per stage.
     n_paths : int, default 16
-        M, at least 1: paths. More give steadier selection probabilities and take longer.
+        M, at least 1: paths.
     min_bursts : int, default 0
         delta_K of eq. (3.33), at least 0: a feature is judged once more bursts than this touched it.
     n_stages : int, default 100
-        Length of the schedule in stages for ``partial_fit``, where the number of rows is unknown.
+        Stages of the schedule for ``partial_fit``, where the number of rows is unknown.
     refit : float or None, default None
-        ridge, above 0, times the mean squared length of a row: ``fit`` at last minimises the mean
-        loss + ridge / 2 ||coef||^2 on the features left (the Huberised hinge in place of the hinge).
-        None keeps the mean.
+        ridge, above 0, over the mean squared length of a row: ``fit`` at last minimises the mean loss
+        + ridge / 2 ||coef||^2 on the features left (the Huberised hinge for the hinge).
     fit_intercept : bool, default True
         Whether there is a constant; it is not shrunk.
     max_iter : int, default 20
@@ -146,11 +142,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
 
     Notes
     -----
-    As printed the algorithm cannot run. Eq. (3.14) gives a rejection rate of 0 while all features are
-    active, so nothing is ever truncated: d and 1 - d are exchanged here. Eq. (3.11) has no finite
-    supremum: here it is the largest g with at most the fraction beta of |dw / k| below. In (3.33)
-    kappa counts bursts and b the bursts that leave a coefficient non-zero. So repaired it still drops
-    most features in the first stages almost by chance, which is why annealed stages are the default.
+    Eqs. (3.11), (3.14) and (3.33) do not work as printed: docs/papers.md says what stands in their place.
 
     References
     ----------

@@ -1,26 +1,9 @@
 """Sparse learners that see: feature selection with annealing, and vision tools built on it."""
 
-from importlib import import_module
-from typing import Any
+import lazy_loader
 
 __version__ = "0.1.0"
 
-# Public name -> the package that defines it. Resolved on first use: `import annealed` stays cheap, and nothing of ours is
-# imported when a test runner executes this file under the checkout's own folder name.
-_PUBLIC = {
-    "FSAClassifier": "learners",
-    "FSARegressor": "learners",
-    "FSARanker": "learners",
-}
-
-__all__ = ["__version__", *_PUBLIC]
-
-
-def __getattr__(name: str) -> Any:
-    if name in _PUBLIC:
-        return getattr(import_module(f"annealed.{_PUBLIC[name]}"), name)
-    raise AttributeError(f"module 'annealed' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+# Names are listed in __init__.pyi and resolved on first use: `import annealed` stays cheap, and nothing of ours is imported when a
+# test runner executes this file under the checkout's own folder name.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -25,7 +25,7 @@ def compare(home):
     minutes, days = home.minutes, home.minutes.days
     first = np.r_[True, days[1:] != days[:-1]]
     X = np.c_[minute_features(minutes, ("on", "start", "last"))[0], np.ones(len(days)), first]
-    ours, seconds = timed(lambda: LinearChainCRF(1.0, fit_intercept=False).fit(X, minutes.activities, sequence=days))
+    ours, seconds = timed(lambda: LinearChainCRF(2.0, fit_intercept=False).fit(X, minutes.activities, sequence=days))
     named = [[f"x{j}" for j in np.flatnonzero(row)] for row in X]
     chunks = np.split(np.arange(len(days)), np.flatnonzero(first)[1:])
     trainer = pycrfsuite.Trainer(algorithm="lbfgs", verbose=False)

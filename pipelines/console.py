@@ -147,7 +147,7 @@ def say(message: str, quiet: bool) -> None:
 
 
 def load_model_of(kind: str, name: str) -> Any:
-    """Load a model of a kind in ``annealed.models.KINDS``: a shipped name, or a path."""
+    """Load a model of a kind in ``annealed.models.shipped.KINDS``: a shipped name, or a path."""
     from ..models import load_model, resolve_model
     from ..models.files import read_header
 

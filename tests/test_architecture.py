@@ -13,6 +13,7 @@ MAX_MODULES = 12
 # Inside a package: levels from the bottom up. A part imports parts of lower levels only, never one of its own level.
 LEVELS = {
     "learners": [
+        {"types"},
         {"compilation"},
         {"objective", "sources"},
         {"designs"},
@@ -23,7 +24,7 @@ LEVELS = {
         {"plots", "stability"},
     ],
     "vision": [{"images", "pyramid", "tracks.pairs"}, {"point_histograms", "tracks", "windows", "words"}],
-    "models": [{"messages"}, {"files", "weights"}, {"faces"}, {"images", "keypoints", "motion", "sensors", "tabular"}],
+    "models": [{"messages"}, {"files", "weights"}, {"faces"}, {"images", "keypoints", "motion", "sensors", "tabular"}, {"shipped"}],
     "pipelines": [
         {"console"},
         {"common"},
@@ -201,9 +202,9 @@ def test_every_module_is_installed():
     installed = Path(annealed.__file__).resolve().parent
     if installed == ROOT:
         pytest.skip("the package is used from the checkout; install it to test what the wheel holds")
-    for path in python_files():
+    for path in [*python_files(), *(ROOT / package / "__init__.pyi" for package in ("learners", "models", "vision"))]:
         assert (installed / path.relative_to(ROOT)).is_file(), f"{path} is not in the installed package"
     for path in (ROOT / "models" / "weights").glob("*.safetensors"):
         assert (installed / "models" / "weights" / path.name).stat().st_size == path.stat().st_size
-    strangers = {path.name for path in installed.iterdir()} - {*PACKAGES, "__init__.py", "py.typed", "__pycache__"}
+    strangers = {path.name for path in installed.iterdir()} - {*PACKAGES, "__init__.py", "__init__.pyi", "py.typed", "__pycache__"}
     assert not strangers

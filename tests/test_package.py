@@ -17,7 +17,7 @@ PACKAGES = ("learners", "vision", "models", "pipelines")
 def test_public_names_resolve():
     for name in annealed.__all__:
         assert getattr(annealed, name) is not None
-    with pytest.raises(AttributeError, match="no attribute 'FSAClassfier'"):
+    with pytest.raises(AttributeError, match="No annealed attribute FSAClassfier"):
         _ = annealed.FSAClassfier
 
 

@@ -15,7 +15,7 @@ from matplotlib import pyplot as plt
 home = simulate_home(n_days=12, minutes=600)
 train, test = home.part(range(10)), home.part(range(10, 12))
 few = ForwardBackwardCRF(10).fit(train.on, train.activities, sequence=train.days)
-every = LinearChainCRF(alpha=1.0).fit(train.on, train.activities, sequence=train.days)
+every = LinearChainCRF(ridge=2.0).fit(train.on, train.activities, sequence=train.days)
 print("sensors:", few.get_support(indices=True))
 bands = {"truth": test.activities, "10 sensors": few.predict(test.on), "40 sensors": every.predict(test.on)}
 for name, labels in bands.items():

@@ -13,7 +13,7 @@ from ..objective.losses import SquaredLoss
 from ..solvers.annealing import anneal
 from ..solvers.schedules import as_schedule, step_counts
 from ..solvers.step_size import annealing_step
-from .chains.atoms import Atoms, Prior, empty_atoms
+from .chains.atoms import AtomPrior, Atoms, empty_atoms
 from .chains.gram import atom_features, empty_gram, refresh
 from .chains.moves import BIRTH, COLUMN, GROW, NEIGHBOUR, SHRINK, WALK, propose
 from .chains.sampler import GAUSSIAN, Chain, run_chain
@@ -27,7 +27,9 @@ EM_STEPS = 20
 
 
 @jit
-def _fill(atoms, size, parents, prior, table, kinds, rng):
+def _fill(
+    atoms: Atoms, size: int, parents: Atoms, prior: AtomPrior, table: Table, kinds: np.ndarray, rng: np.random.Generator
+) -> None:
     """Add candidates to the first ``size`` atoms until ``atoms`` is full: births, and changes of ``parents``."""
     n_parents = len(parents.length)
     columns, omega = np.zeros(prior.max_order, np.int64), np.zeros(prior.max_order)
@@ -42,7 +44,7 @@ def _fill(atoms, size, parents, prior, table, kinds, rng):
 
 
 @jit
-def _bank_features(atoms, XT, out):
+def _bank_features(atoms: Atoms, XT: np.ndarray, out: np.ndarray) -> None:
     phase, pair = np.empty(XT.shape[1]), np.empty((2, XT.shape[1]))
     for l in range(len(atoms.length)):
         atom_features(atoms.columns[l], atoms.omega[l], atoms.length[l], XT, phase, pair)
@@ -52,7 +54,7 @@ def _bank_features(atoms, XT, out):
 def anneal_bank(
     XT: np.ndarray,
     targets: np.ndarray,
-    prior: Prior,
+    prior: AtomPrior,
     tables: list[Table],
     rng: np.random.Generator,
     *,
@@ -68,7 +70,7 @@ def anneal_bank(
         Standardised columns.
     targets : (N, n_outputs) ndarray
         Of mean 0 and variance 1; the outputs share the atoms.
-    prior : Prior
+    prior : AtomPrior
     tables : list of Table
         One for each output.
     rng : Generator
@@ -113,7 +115,7 @@ def polished(
     likelihood: int,
     XT: np.ndarray,
     y: np.ndarray,
-    prior: Prior,
+    prior: AtomPrior,
     table: Table,
     rng: np.random.Generator,
     start: Atoms,
@@ -128,7 +130,7 @@ def polished(
     XT : (p, N) ndarray
     y : (N,) ndarray
         As for :func:`~.chains.sampler.run_chain`.
-    prior : Prior
+    prior : AtomPrior
     table : Table
     rng : Generator
     start : Atoms
@@ -142,7 +144,7 @@ def polished(
     target = y if likelihood == GAUSSIAN else (y - y.mean()) / max(y.std(), 1e-12)
     chain = run_chain(
         GAUSSIAN, XT, target, prior, table, rng, max_components=len(start.length), precision=precision,
-        n_iter=POLISH, burn_in=POLISH - 1, n_kept=1, start=start, greedy=True,
+        n_steps=POLISH, burn_in=POLISH - 1, n_kept=1, start=start, greedy=True,
     )  # fmt: skip
     if likelihood == GAUSSIAN:
         return chain

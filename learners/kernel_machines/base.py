@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from joblib import Parallel, delayed
 from scipy.sparse import csr_matrix
@@ -11,95 +9,18 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..common.validation import check_choice, check_integer, check_jobs, check_real
+from ..types import Matrix, Seed
 from .bank import anneal_bank, polished
-from .chains.atoms import Prior
+from .chains.atoms import AtomPrior
 from .chains.diagnostics import effective_sample_size, r_hat
 from .chains.moves import NAMES
 from .chains.sampler import GAUSSIAN, LOGISTIC, Chain, run_chain
-from .chains.screening import screen
+from .chains.screening import Table, screen
 from .description import DEGREES, ROWS_AT_ONCE, START_MASS, STEP_MASS, STOP_MASS, AtomFeatures
 from .prediction import columns_in_use, joined, mean_scores, transition_counts
 from .rows import Standardiser, correlated_groups
 
-MOST_KEPT = 250  # samples per chain
-
-PARAMETERS = """solver : {"mcmc", "annealed", "annealed+mcmc"}, default "mcmc"
-        Chains from the posterior; or banks of random atoms of which annealing keeps the useful ones, polished by uphill moves; or
-        chains that start from such banks.
-    n_iter : int, default 20000
-        Moves of each chain, at least 1.
-    burn_in : int or None, default None
-        Moves before samples are kept, below ``n_iter``; None is half of them.
-    n_chains : int, default 2
-        Chains, or banks, at least 1. Two or more tell whether they agree; predictions average over them.
-    max_components : int, default 40
-        Most atoms, at least 1. Memory is 16 bytes per row and atom.
-    expected_components : float, default 5.0
-        Mean of the Poisson prior of the number of atoms, above 0.
-    max_order : int, default 3
-        Most columns of an atom, at least 1.
-    frequency_scale : float, default 1.5
-        Scale of the frequencies' prior in radians per standard deviation of a column, above 0.
-    weight_precision : float, default 1.0
-        Precision of the normal prior of the weights, above 0, relative to the noise's where there is noise.
-    screening : {"pairs", "triples"} or None, default "pairs"
-        Half of the births come from a table of the most informative columns and products of two or three; None leaves only
-        births from the prior, which find nothing among hundreds of columns.
-    n_components : int, default 50
-        Atoms of a bank that annealing keeps, at least 1.
-    n_bank : int, default 5000
-        Candidates of a bank in each round, at least 1.
-    n_rounds : int, default 4
-        Rounds that redraw candidates around the remaining atoms, at least 0.
-    group_correlation : float, default 0.5
-        Columns joined by correlations above it form a group, in (0, 1].
-    max_samples : int or None, default 10000
-        Rows of each chain, at least 1: more are drawn at random, anew for each chain. None uses all.
-    random_state : int, RandomState or None, default None
-        Seed of the chains.
-    n_jobs : int or None, default None
-        Chains side by side, in threads; the result does not depend on it."""
-
-ATTRIBUTES = """inclusion_probabilities_ : ndarray of shape (n_features,)
-        Share of the kept samples in which an atom holds the column; of several outputs, the probability that one of them needs it.
-    chain_inclusion_probabilities_ : ndarray of shape (n_outputs * n_chains, n_features)
-        The same for each chain by itself: do the chains agree?
-    group_inclusion_probabilities_ : ndarray of shape (n_groups,)
-        The same for the groups: at least one of its columns. Chains settle on different ones of several correlated columns.
-    groups_ : ndarray of int of shape (n_features,)
-        Group of each column.
-    atoms_ : list of tuple of int
-        Columns of each atom of the kept sample with the greatest posterior probability, the outputs one after the other.
-    frequencies_ : csr_matrix of shape (n_atoms, n_features)
-        Frequencies of ``atoms_``, in radians per unit of X.
-    phases_ : ndarray of shape (n_atoms,)
-        The features are cos and sin of X frequencies_' - phases_.
-    transition_counts_ : csr_matrix of shape (n_features + 1, n_features + 1)
-        Mean number of steps from one column to the next within the atoms of a sample: which columns act together. Row and column 0
-        stand for the null state in which atoms begin and end, column j of X for j + 1.
-    n_components_ : ndarray of int of shape (n_outputs, n_chains, n_kept)
-        Number of atoms of each kept sample.
-    acceptance_ : dict of str to float
-        Accepted share of each kind of move.
-    r_hat_ : dict of str to float
-        Rank-normalised split R-hat [3]_ of "log_likelihood", "n_components" and "inclusion", the worst of columns and outputs.
-    effective_sample_size_ : dict of str to float
-        Of "log_likelihood" and "n_components", the least of the outputs.
-    traces_ : ndarray of shape (n_outputs, n_chains, n_traced, 2)
-        Log likelihood and number of atoms along the whole run.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
-        As everywhere in scikit-learn."""
-
-REFERENCES = """References
-    ----------
-    .. [1] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University, 2017, section 4.2.
-    .. [2] P. J. Green, "Reversible Jump Markov Chain Monte Carlo Computation and Bayesian Model Determination", Biometrika 82
-       (1995).
-    .. [3] A. Vehtari, A. Gelman, D. Simpson, B. Carpenter, P.-C. Bürkner, "Rank-Normalization, Folding, and Localization: An
-       Improved R-hat for Assessing Convergence of MCMC", Bayesian Analysis 16 (2021).
-    .. [4] N. G. Polson, J. G. Scott, J. Windle, "Bayesian Inference for Logistic Models Using Polya-Gamma Latent Variables",
-       Journal of the American Statistical Association 108 (2013)."""
+MAX_KEPT = 250  # samples per chain
 
 
 class SparseFourierBase(AtomFeatures):
@@ -110,44 +31,58 @@ class SparseFourierBase(AtomFeatures):
     def __init__(
         self,
         *,
-        solver="mcmc",
-        n_iter=20000,
-        burn_in=None,
-        n_chains=2,
-        max_components=40,
-        expected_components=5.0,
-        weight_precision=1.0,
-        group_correlation=0.5,
-        n_jobs=None,
-        **parameters: Any,
-    ):
-        super().__init__(**parameters)
+        solver: str = "mcmc",
+        max_order: int = 3,
+        frequency_scale: float = 1.5,
+        screening: str | None = "pairs",
+        n_steps: int = 20000,
+        burn_in: int | None = None,
+        n_chains: int = 2,
+        max_components: int = 40,
+        expected_components: float = 5.0,
+        n_components: int = 50,
+        n_bank: int = 5000,
+        n_rounds: int = 4,
+        ridge: float = 1.0,
+        group_correlation: float = 0.5,
+        max_samples: int | None = 10000,
+        random_state: Seed = None,
+        n_jobs: int | None = None,
+    ) -> None:
         self.solver = solver
-        self.n_iter = n_iter
+        self.max_order = max_order
+        self.frequency_scale = frequency_scale
+        self.screening = screening
+        self.n_steps = n_steps
         self.burn_in = burn_in
         self.n_chains = n_chains
         self.max_components = max_components
         self.expected_components = expected_components
-        self.weight_precision = weight_precision
+        self.n_components = n_components
+        self.n_bank = n_bank
+        self.n_rounds = n_rounds
+        self.ridge = ridge
         self.group_correlation = group_correlation
+        self.max_samples = max_samples
+        self.random_state = random_state
         self.n_jobs = n_jobs
 
     def _check_parameters(self) -> None:
         check_choice("solver", self.solver, ("mcmc", "annealed", "annealed+mcmc"))
         check_integer("n_rounds", self.n_rounds, 0)
-        for name in ("n_iter", "n_chains", "max_components", "max_order", "n_components", "n_bank"):
+        for name in ("n_steps", "n_chains", "max_components", "max_order", "n_components", "n_bank"):
             check_integer(name, getattr(self, name), 1)
-        for name in ("expected_components", "frequency_scale", "weight_precision"):
+        for name in ("expected_components", "frequency_scale", "ridge"):
             check_real(name, getattr(self, name), 0.0, above=True)
         check_real("group_correlation", self.group_correlation, 0.0, 1.0, above=True)
         check_choice("screening", self.screening, ("pairs", "triples", None))
         if self.burn_in is not None:
-            check_integer("burn_in", self.burn_in, 0, self.n_iter - 1)
+            check_integer("burn_in", self.burn_in, 0, self.n_steps - 1)
         if self.max_samples is not None:
             check_integer("max_samples", self.max_samples, 1)
         check_jobs(self.n_jobs)
 
-    def _fit_outputs(self, X, targets, likelihood: int) -> None:
+    def _fit_outputs(self, X: np.ndarray, targets: np.ndarray, likelihood: int) -> None:
         """Run the chains of each target, a column of ``targets`` (n_samples, n_outputs)."""
         self._standardiser = Standardiser.of(X)
         p = len(self._standardiser.usable)
@@ -164,7 +99,7 @@ class SparseFourierBase(AtomFeatures):
             table = screen(XT, target[rows], self.frequency_scale, self.screening, prior.max_order)
             jobs += [(target, table, next(streams)) for _ in range(self.n_chains)]
 
-        def one(target, table, stream):
+        def one(target: np.ndarray, table: Table, stream: np.random.SeedSequence) -> Chain:
             rng = np.random.default_rng(stream)
             if most == n:
                 return self._chain(likelihood, XT, target, prior, table, rng)
@@ -178,19 +113,27 @@ class SparseFourierBase(AtomFeatures):
         self._describe_atoms(X.shape[1])
         self._describe_chains()
 
-    def _prior(self, p: int) -> Prior:
+    def _prior(self, p: int) -> AtomPrior:
         order = min(self.max_order, max(p, 1))
         masses = (START_MASS, STOP_MASS, STEP_MASS)
-        return Prior(p, order, *masses, float(self.expected_components), float(self.frequency_scale), DEGREES)
+        return AtomPrior(p, order, *masses, float(self.expected_components), float(self.frequency_scale), DEGREES)
 
-    def _set_groups(self, XT, n_features: int) -> None:
+    def _set_groups(self, XT: np.ndarray, n_features: int) -> None:
         """Groups of the usable columns; the constant ones form one more."""
         groups = np.full(n_features, -1)
         groups[self._standardiser.usable] = correlated_groups(XT, self.group_correlation)
         self.groups_ = np.unique(groups, return_inverse=True)[1]
 
-    def _chain(self, likelihood, XT, target, prior, table, rng) -> Chain:
-        precision = float(self.weight_precision)
+    def _chain(
+        self,
+        likelihood: int,
+        XT: np.ndarray,
+        target: np.ndarray,
+        prior: AtomPrior,
+        table: Table,
+        rng: np.random.Generator,
+    ) -> Chain:
+        precision = float(self.ridge)
         most = self.max_components if len(XT) else 0
         start = None
         if self.solver != "mcmc" and len(XT):
@@ -203,12 +146,12 @@ class SparseFourierBase(AtomFeatures):
                 return polished(likelihood, XT, target, prior, table, rng, start, precision)
         burn_in = self._burn_in()
         return run_chain(
-            likelihood, XT, target, prior, table, rng, max_components=most, precision=precision, n_iter=self.n_iter,
-            burn_in=burn_in, n_kept=min(MOST_KEPT, self.n_iter - burn_in), start=start,
+            likelihood, XT, target, prior, table, rng, max_components=most, precision=precision, n_steps=self.n_steps,
+            burn_in=burn_in, n_kept=min(MAX_KEPT, self.n_steps - burn_in), start=start,
         )  # fmt: skip
 
     def _burn_in(self) -> int:
-        return self.n_iter // 2 if self.burn_in is None else self.burn_in
+        return self.n_steps // 2 if self.burn_in is None else self.burn_in
 
     def _describe_columns(self, n_features: int) -> None:
         usable = self._standardiser.usable
@@ -234,7 +177,7 @@ class SparseFourierBase(AtomFeatures):
         accepted = np.sum([chain.accepted for chains in self._chains for chain in chains], axis=0)
         self.acceptance_ = {name: float(a / max(t, 1)) for name, a, t in zip(NAMES, accepted, tried)}
         n_traced = self.traces_.shape[2]
-        late = self.traces_[:, :, -(-self._burn_in() * n_traced // self.n_iter) :]
+        late = self.traces_[:, :, -(-self._burn_in() * n_traced // self.n_steps) :]
         self.r_hat_, self.effective_sample_size_ = {}, {}
         for i, name in enumerate(("log_likelihood", "n_components")):
             self.r_hat_[name] = max(r_hat(traces) for traces in late[..., i])
@@ -250,7 +193,7 @@ class SparseFourierBase(AtomFeatures):
             worst += [r_hat(used[:, :, j]) for j in np.flatnonzero((share > 0.05) & (share < 0.95))]
         self.r_hat_["inclusion"] = max(worst)
 
-    def _mean_scores(self, X, squash: bool) -> np.ndarray:
+    def _mean_scores(self, X: Matrix, squash: bool) -> np.ndarray:
         """Mean scores (n_samples, n_outputs) over the samples."""
         X = self._rows(X)
         found = np.empty((len(X), len(self._kept)))
@@ -261,7 +204,7 @@ class SparseFourierBase(AtomFeatures):
                 found[part, q] = mean_scores(kept, XT, squash)
         return found
 
-    def get_support(self, indices=False, *, threshold=0.5):
+    def get_support(self, indices: bool = False, *, threshold: float = 0.5) -> np.ndarray:
         """Columns that are probably needed.
 
         Parameters

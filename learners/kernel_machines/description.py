@@ -7,9 +7,9 @@ from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..common.constructors import InheritsParameters
+from ..types import Matrix, Seed
 from .chains.gram import atom_features
-from .chains.sampler import Kept
+from .chains.sampler import ChainSamples
 from .rows import Standardiser
 
 ROWS_AT_ONCE = 10_000  # of a prediction
@@ -17,32 +17,19 @@ DEGREES = 5.0  # of freedom of the frequencies
 START_MASS, STOP_MASS, STEP_MASS = 1.0, 0.5, 0.5  # gamma, alpha_0 and the sum of the other alphas: those sum to one in the text
 
 
-class AtomFeatures(InheritsParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class AtomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Transformer to the cos and sin of the atoms of the best kept sample of each output."""
 
     _standardiser: Standardiser
-    _kept: list[Kept]
-
-    def __init__(
-        self,
-        *,
-        n_components=50,
-        max_order=3,
-        frequency_scale=1.5,
-        n_bank=5000,
-        n_rounds=4,
-        screening="pairs",
-        max_samples=10000,
-        random_state=None,
-    ):
-        self.n_components = n_components
-        self.max_order = max_order
-        self.frequency_scale = frequency_scale
-        self.n_bank = n_bank
-        self.n_rounds = n_rounds
-        self.screening = screening
-        self.max_samples = max_samples
-        self.random_state = random_state
+    _kept: list[ChainSamples]
+    n_components: int
+    max_order: int
+    frequency_scale: float
+    screening: str | None
+    n_bank: int
+    n_rounds: int
+    max_samples: int | None
+    random_state: Seed
 
     def _describe_atoms(self, n_features: int) -> None:
         """The kept sample of the greatest posterior probability of each output."""
@@ -73,11 +60,11 @@ class AtomFeatures(InheritsParameters, ClassNamePrefixFeaturesOutMixin, Transfor
             self._weights[q, first : first + len(weight) - 1] = weight[1:]
             first += len(weight) - 1
 
-    def _rows(self, X):
+    def _rows(self, X: Matrix) -> np.ndarray:
         check_is_fitted(self)
         return validate_data(self, X, dtype=np.float64, reset=False)
 
-    def transform(self, X):
+    def transform(self, X: Matrix) -> np.ndarray:
         """Cos and sin of each of ``atoms_``.
 
         Parameters

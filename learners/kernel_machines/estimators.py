@@ -2,52 +2,129 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from scipy.special import logit
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..common.docstrings import fill_docstring
 from ..common.targets import class_codes, unit_variance
 from ..common.validation import check_choice
-from .base import ATTRIBUTES, LIKELIHOODS, PARAMETERS, REFERENCES, SparseFourierBase
-from .chains.discriminant import MOST_ROWS, neighbour_chain, neighbour_probabilities
+from ..types import ArrayLike, Matrix, Seed
+from .base import LIKELIHOODS, SparseFourierBase
 from .chains.sampler import GAUSSIAN
 
-TEXTS = {"parameters": PARAMETERS, "attributes": ATTRIBUTES, "references": REFERENCES}
 
-
-@fill_docstring(**TEXTS)
 class SparseFourierClassifier(ClassifierMixin, SparseFourierBase):
-    """Classifier on a learnt kernel: cos and sin of sparse frequencies, by reversible-jump MCMC (section 4.2 of [1]_).
+    """Classifier on a learnt kernel: cos and sin of sparse frequencies, by reversible-jump MCMC.
 
-    A translation-invariant kernel is a distribution of frequencies. Here it is learnt: the columns that enter a frequency (an
-    "atom") have a first-order Markov chain as prior, and chains sample the frequencies and their number [2]_. So columns are found
-    that act together and not alone, such as XOR among a thousand columns. Columns are standardised.
+    Section 4.2 of Ma (thesis) [1]_. It samples from the posterior whose logarithm is::
+
+        log p(y | F) - ridge / 2 ||weights||^2 + log prior(atoms),
+        F(x) = constant + sum_l (weights of atom l) . (cos, sin)(omega_l . x)
+
+    A translation-invariant kernel is a distribution of frequencies omega. The columns of a frequency
+    (an "atom") have a Markov chain as prior; chains sample the frequencies and their number [2]_. So
+    columns are found that act together and not alone. Columns are standardised.
 
     Parameters
     ----------
     likelihood : {"gaussian", "logistic"}, default "gaussian"
-        Least squares on labels -1 and +1 with the noise integrated out: fast and sparse; or logistic by Polya-Gamma variables
-        [4]_: probabilities, at several times the cost. Several classes: one against the rest.
-    discriminant : {"weights", "neighbours"}, default "weights"
-        Weighted sum of the features, the weights integrated out; or that of [1]_, (4.4): similarity to the nearest row of one class
-        minus that to the other's, all atoms with the same weight, in O(N^2) time per move and on at most 2,000 rows. It needs
-        ``solver="mcmc"`` and takes ``likelihood="logistic"`` whatever is given.
-    {parameters}
+        p(y | F); of several classes each stands against the rest:
+
+        * "gaussian": least squares on labels -1 and +1 with the noise integrated out: fast, sparse;
+        * "logistic": by Polya-Gamma variables [4]_: probabilities, at several times the cost.
+    solver : {"mcmc", "annealed", "annealed+mcmc"}, default "mcmc"
+        Where atoms come from:
+
+        * "mcmc": chains from the posterior;
+        * "annealed": banks of random atoms, of which annealing keeps the useful ones;
+        * "annealed+mcmc": chains from such banks.
+    max_order : int, default 3
+        Columns of an atom at most, at least 1.
+    frequency_scale : float, default 1.5
+        Scale of the prior in radians per standard deviation of a column, above 0.
+    screening : {"pairs", "triples"} or None, default "pairs"
+        Half of the births come from a table of informative columns and products of
+
+        * "pairs": two;
+        * "triples": two or three, among at most 400 columns;
+        * None: no table, which finds nothing among hundreds of columns.
+    n_steps : int, default 20000
+        Moves of each chain, at least 1.
+    burn_in : int or None, default None
+        Moves before samples are kept, below ``n_steps``; None: half.
+    n_chains : int, default 2
+        Chains, or banks, at least 1. Predictions average over them.
+    max_components : int, default 40
+        Atoms at most, at least 1. Memory is 16 bytes per row and atom.
+    expected_components : float, default 5.0
+        Mean of the prior of their number, above 0.
+    n_components : int, default 50
+        Atoms kept of a bank, at least 1.
+    n_bank : int, default 5000
+        Candidates of a bank in each round, at least 1.
+    n_rounds : int, default 4
+        Rounds that redraw candidates, at least 0.
+    ridge : float, default 1.0
+        Factor of the penalty, above 0.
+    group_correlation : float, default 0.5
+        Correlation, in (0, 1], above which columns form a group.
+    max_samples : int or None, default 10000
+        Rows of each chain, drawn at random, at least 1; None: all.
+    random_state : int, RandomState or None, default None
+        Seed of the chains.
+    n_jobs : int or None, default None
+        Threads; the result does not depend on it.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         Labels in ascending order.
     coef_ : ndarray of shape (n_outputs, 2 n_atoms)
-        Weights of what ``transform`` returns; one output for two classes. Not with ``discriminant="neighbours"``.
+        Weights of what ``transform`` returns; one output for two classes.
     intercept_ : ndarray of shape (n_outputs,)
-    {attributes}
+        The constants.
+    inclusion_probabilities_ : ndarray of shape (n_features,)
+        Share of the kept samples that use the column, for at least one of the outputs.
+    chain_inclusion_probabilities_ : ndarray of shape (n_outputs * n_chains, n_features)
+        The same for each chain.
+    group_inclusion_probabilities_ : ndarray of shape (n_groups,)
+        The same for the groups.
+    groups_ : ndarray of int of shape (n_features,)
+        Group of each column.
+    atoms_ : list of tuple of int
+        Columns of each atom of the most probable kept sample.
+    frequencies_ : csr_matrix of shape (n_atoms, n_features)
+        In radians per unit of X.
+    phases_ : ndarray of shape (n_atoms,)
+        The features are cos and sin of X frequencies_' - phases_.
+    transition_counts_ : csr_matrix of shape (n_features + 1, n_features + 1)
+        Mean number of steps between columns within the atoms of a sample: j + 1 stands for column j,
+        0 for the ends of an atom.
+    n_components_ : ndarray of int of shape (n_outputs, n_chains, n_kept)
+        Atoms of each kept sample.
+    acceptance_ : dict of str to float
+        Accepted share of each kind of move.
+    r_hat_, effective_sample_size_ : dict of str to float
+        Diagnostics [3]_ of the chains, the worst value of each.
+    traces_ : ndarray of shape (n_outputs, n_chains, n_traced, 2)
+        Log likelihood and number of atoms along the run.
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn.
 
-    {references}
+    References
+    ----------
+    .. [1] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University
+       (2017), section 4.2.
+    .. [2] P. J. Green, "Reversible Jump Markov Chain Monte Carlo Computation and Bayesian Model
+       Determination", Biometrika 82 (1995).
+    .. [3] A. Vehtari, A. Gelman, D. Simpson, B. Carpenter, P.-C. Bürkner, "Rank-Normalization,
+       Folding, and Localization: An Improved R-hat for Assessing Convergence of MCMC", Bayesian
+       Analysis 16 (2021).
+    .. [4] N. G. Polson, J. G. Scott, J. Windle, "Bayesian Inference for Logistic Models Using
+       Polya-Gamma Latent Variables", Journal of the American Statistical Association 108 (2013).
 
     Examples
     --------
@@ -55,16 +132,41 @@ class SparseFourierClassifier(ClassifierMixin, SparseFourierBase):
     >>> from annealed.learners import SparseFourierClassifier
     >>> X = np.random.default_rng(0).standard_normal((300, 100))
     >>> y = X[:, 3] * X[:, 7] > 0
-    >>> SparseFourierClassifier(n_iter=4000, random_state=0).fit(X, y).get_support(indices=True)
+    >>> SparseFourierClassifier(n_steps=4000, random_state=0).fit(X, y).get_support(indices=True)
     array([3, 7])
     """
 
-    def __init__(self, *, likelihood="gaussian", discriminant="weights", **parameters: Any):
-        super().__init__(**parameters)
+    def __init__(
+        self,
+        *,
+        likelihood: str = "gaussian",
+        solver: str = "mcmc",
+        max_order: int = 3,
+        frequency_scale: float = 1.5,
+        screening: str | None = "pairs",
+        n_steps: int = 20000,
+        burn_in: int | None = None,
+        n_chains: int = 2,
+        max_components: int = 40,
+        expected_components: float = 5.0,
+        n_components: int = 50,
+        n_bank: int = 5000,
+        n_rounds: int = 4,
+        ridge: float = 1.0,
+        group_correlation: float = 0.5,
+        max_samples: int | None = 10000,
+        random_state: Seed = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        super().__init__(
+            solver=solver, n_steps=n_steps, burn_in=burn_in, n_chains=n_chains, max_components=max_components,
+            expected_components=expected_components, max_order=max_order, frequency_scale=frequency_scale, ridge=ridge,
+            screening=screening, n_components=n_components, n_bank=n_bank, n_rounds=n_rounds,
+            group_correlation=group_correlation, max_samples=max_samples, random_state=random_state, n_jobs=n_jobs,
+        )  # fmt: skip
         self.likelihood = likelihood
-        self.discriminant = discriminant
 
-    def fit(self, X, y) -> Self:
+    def fit(self, X: Matrix, y: ArrayLike) -> Self:
         """Run the chains.
 
         Parameters
@@ -85,51 +187,22 @@ class SparseFourierClassifier(ClassifierMixin, SparseFourierBase):
         """
         self._check_parameters()
         check_choice("likelihood", self.likelihood, tuple(LIKELIHOODS))
-        check_choice("discriminant", self.discriminant, ("weights", "neighbours"))
-        if self.discriminant == "neighbours":
-            check_choice("solver", self.solver, ("mcmc",))
         X, y = validate_data(self, X, y, dtype=np.float64)
         self.classes_, codes = class_codes(y)
         inside = codes[:, None] == (np.arange(len(self.classes_)) if len(self.classes_) > 2 else np.array([1]))
         targets = inside.astype(np.float64)
-        self._squash = self.likelihood == "logistic" or self.discriminant == "neighbours"
+        self._squash = self.likelihood == "logistic"
         if not self._squash:
             targets, self._centre, self._deviation = unit_variance(2.0 * targets - 1.0, np.full(len(y), 1.0 / len(y)))
         else:
             self._centre, self._deviation = np.zeros(1), np.ones(1)
         self._fit_outputs(X, targets, LIKELIHOODS[self.likelihood])
-        if self.discriminant == "weights":
-            weights = self._weights * np.reshape(self._deviation, (-1, 1))
-            self.coef_, self.intercept_ = weights[:, 1:], weights[:, 0] + self._centre
+        weights = self._weights * np.reshape(self._deviation, (-1, 1))
+        self.coef_, self.intercept_ = weights[:, 1:], weights[:, 0] + self._centre
         self._least = 1.0 / (len(y) + 2.0)
         return self
 
-    def _chain(self, likelihood, XT, target, prior, table, rng):
-        if self.discriminant == "weights":
-            return super()._chain(likelihood, XT, target, prior, table, rng)
-        if len(target) > MOST_ROWS:
-            rows = np.sort(rng.choice(len(target), MOST_ROWS, replace=False))
-            XT, target = np.ascontiguousarray(XT[:, rows]), target[rows]
-        sizes = {"max_components": self.max_components if len(XT) else 0, "n_iter": self.n_iter, "burn_in": self._burn_in()}
-        chain = neighbour_chain(XT, target, prior, table, rng, **sizes)
-        chain.rows = (XT, target)
-        return chain
-
-    def _mean_scores(self, X, squash: bool) -> np.ndarray:
-        if self.discriminant == "weights":
-            return super()._mean_scores(X, squash)
-        X = self._rows(X)
-        found = np.zeros((len(X), len(self._chains)))
-        for first in range(0, len(X), MOST_ROWS):
-            part = slice(first, first + MOST_ROWS)
-            XT = self._standardiser.columns(X[part])
-            for q, chains in enumerate(self._chains):
-                for chain in chains:
-                    assert chain.rows is not None
-                    found[part, q] += neighbour_probabilities(chain.kept, *chain.rows, XT) / len(chains)
-        return found
-
-    def decision_function(self, X) -> np.ndarray:
+    def decision_function(self, X: Matrix) -> np.ndarray:
         """Scores of the classes: the mean least-squares score, or the logit of the mean probability.
 
         Parameters
@@ -149,7 +222,7 @@ class SparseFourierClassifier(ClassifierMixin, SparseFourierBase):
             scores = scores * self._deviation + self._centre
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
-    def predict(self, X) -> np.ndarray:
+    def predict(self, X: Matrix) -> np.ndarray:
         """Labels.
 
         Parameters
@@ -163,7 +236,7 @@ class SparseFourierClassifier(ClassifierMixin, SparseFourierBase):
         scores = self.decision_function(X)
         return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
 
-    def predict_proba(self, X) -> np.ndarray:
+    def predict_proba(self, X: Matrix) -> np.ndarray:
         """Probabilities, averaged over the samples; those of least squares are (1 + score) / 2 within bounds.
 
         Parameters
@@ -183,24 +256,83 @@ class SparseFourierClassifier(ClassifierMixin, SparseFourierBase):
         return np.column_stack([1.0 - p, p]) if p.ndim == 1 else p / p.sum(axis=1, keepdims=True)
 
 
-@fill_docstring(**TEXTS)
 class SparseFourierRegressor(RegressorMixin, SparseFourierBase):
-    """Regression on a learnt kernel: cos and sin of sparse frequencies, by reversible-jump MCMC (section 4.2 of [1]_).
+    """Regression on a learnt kernel: cos and sin of sparse frequencies, by reversible-jump MCMC.
 
-    As :class:`SparseFourierClassifier`, with normal noise whose variance is integrated out.
+    Section 4.2 of Ma (thesis) [1]_. It samples from the posterior whose logarithm is::
+
+        log p(y | F) - ridge / (2 noise variance) ||weights||^2 + log prior(atoms),
+        F(x) = constant + sum_l (weights of atom l) . (cos, sin)(omega_l . x)
+
+    with normal noise whose variance is integrated out. Chains sample the frequencies and their number
+    [2]_, as :class:`SparseFourierClassifier` says. Columns are standardised.
 
     Parameters
     ----------
-    {parameters}
+    solver : {"mcmc", "annealed", "annealed+mcmc"}, default "mcmc"
+        Where atoms come from:
+
+        * "mcmc": chains from the posterior;
+        * "annealed": banks of random atoms, of which annealing keeps the useful ones;
+        * "annealed+mcmc": chains from such banks.
+    max_order : int, default 3
+        Columns of an atom at most, at least 1.
+    frequency_scale : float, default 1.5
+        Scale of the prior in radians per standard deviation of a column, above 0.
+    screening : {"pairs", "triples"} or None, default "pairs"
+        Half of the births come from a table of informative columns and products of
+
+        * "pairs": two;
+        * "triples": two or three, among at most 400 columns;
+        * None: no table, which finds nothing among hundreds of columns.
+    n_steps : int, default 20000
+        Moves of each chain, at least 1.
+    burn_in : int or None, default None
+        Moves before samples are kept, below ``n_steps``; None: half.
+    n_chains : int, default 2
+        Chains, or banks, at least 1. Predictions average over them.
+    max_components : int, default 40
+        Atoms at most, at least 1. Memory is 16 bytes per row and atom.
+    expected_components : float, default 5.0
+        Mean of the prior of their number, above 0.
+    n_components : int, default 50
+        Atoms kept of a bank, at least 1.
+    n_bank : int, default 5000
+        Candidates of a bank in each round, at least 1.
+    n_rounds : int, default 4
+        Rounds that redraw candidates, at least 0.
+    ridge : float, default 1.0
+        Factor of the penalty, above 0.
+    group_correlation : float, default 0.5
+        Correlation, in (0, 1], above which columns form a group.
+    max_samples : int or None, default 10000
+        Rows of each chain, drawn at random, at least 1; None: all.
+    random_state : int, RandomState or None, default None
+        Seed of the chains.
+    n_jobs : int or None, default None
+        Threads; the result does not depend on it.
 
     Attributes
     ----------
     coef_ : ndarray of shape (2 n_atoms,)
         Weights of what ``transform`` returns.
     intercept_ : float
-    {attributes}
+        The constant.
+    inclusion_probabilities_, chain_inclusion_probabilities_, group_inclusion_probabilities_ : ndarray
+        As in :class:`SparseFourierClassifier`, like all that follow.
+    groups_, atoms_, frequencies_, phases_, transition_counts_
+        What was found.
+    n_components_, acceptance_, r_hat_, effective_sample_size_, traces_
+        Have the chains converged?
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn.
 
-    {references}
+    References
+    ----------
+    .. [1] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University
+       (2017), section 4.2.
+    .. [2] P. J. Green, "Reversible Jump Markov Chain Monte Carlo Computation and Bayesian Model
+       Determination", Biometrika 82 (1995).
 
     Examples
     --------
@@ -208,11 +340,11 @@ class SparseFourierRegressor(RegressorMixin, SparseFourierBase):
     >>> from annealed.learners import SparseFourierRegressor
     >>> X = np.random.default_rng(0).standard_normal((300, 100))
     >>> y = np.sin(2 * X[:, 3] * X[:, 7])
-    >>> SparseFourierRegressor(n_iter=4000, random_state=0).fit(X, y).get_support(indices=True)
+    >>> SparseFourierRegressor(n_steps=4000, random_state=0).fit(X, y).get_support(indices=True)
     array([3, 7])
     """
 
-    def fit(self, X, y) -> Self:
+    def fit(self, X: Matrix, y: ArrayLike) -> Self:
         """Run the chains.
 
         Parameters
@@ -239,7 +371,7 @@ class SparseFourierRegressor(RegressorMixin, SparseFourierBase):
         self.intercept_ = float(self._weights[0, 0] * self._deviation + self._centre)
         return self
 
-    def predict(self, X) -> np.ndarray:
+    def predict(self, X: Matrix) -> np.ndarray:
         """Posterior mean.
 
         Parameters

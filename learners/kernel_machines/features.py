@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..common.targets import class_codes, unit_variance
 from ..common.validation import check_choice, check_integer, check_real
+from ..types import ArrayLike, Matrix, Seed
 from .bank import anneal_bank
-from .chains.atoms import Prior
-from .chains.sampler import empty_kept
+from .chains.atoms import AtomPrior
+from .chains.sampler import empty_samples
 from .chains.screening import screen
 from .description import DEGREES, START_MASS, STEP_MASS, STOP_MASS, AtomFeatures
 from .rows import Standardiser
@@ -22,29 +23,35 @@ EXPECTED = 5.0  # of the prior: the bank does not use it
 
 
 class SparseFourierFeatures(AtomFeatures):
-    """Cos and sin of sparse frequencies that annealing has selected among thousands of random ones, with the help of a target.
+    """Cos and sin of sparse frequencies that annealing has selected among thousands of random ones.
 
-    A supervised transformer; any linear model may follow. Columns are standardised. The features approximate a learnt
-    translation-invariant kernel (section 4.2 of [1]_).
+    Among a bank of atoms, sparse frequencies omega_l, it keeps those of the least squares fit to the
+    target, by feature selection with annealing::
+
+        mean_i (y_i - constant - sum_l (weights of atom l) . (cos, sin)(omega_l . x_i))^2
+
+    A supervised transformer, which any linear model may follow: the features approximate a learnt
+    translation-invariant kernel (section 4.2 of [1]_). Columns are standardised.
 
     Parameters
     ----------
     n_components : int, default 50
         Atoms that remain, at least 1: twice as many features.
     max_order : int, default 3
-        Most columns of an atom, at least 1.
+        Columns of an atom at most, at least 1.
     frequency_scale : float, default 1.5
         Scale of the frequencies in radians per standard deviation of a column, above 0.
+    screening : {"pairs", "triples"} or None, default "pairs"
+        Half of the candidates come from a table of the most informative columns and their products
+        of two, or of two and three; see :class:`SparseFourierClassifier`.
     n_bank : int, default 5000
         Candidates in each round, at least 1. Memory is 8 bytes per row and candidate.
     n_rounds : int, default 4
         Rounds that redraw candidates around the remaining atoms, at least 0.
-    screening : {"pairs", "triples"} or None, default "pairs"
-        Half of the candidates come from a table of the most informative columns and products of two or three.
     max_samples : int or None, default 10000
         Rows, at least 1: more are drawn at random. None uses all.
     random_state : int, RandomState or None, default None
-        Seed.
+        Seed of rows and candidates.
 
     Attributes
     ----------
@@ -54,13 +61,13 @@ class SparseFourierFeatures(AtomFeatures):
         In radians per unit of X.
     phases_ : ndarray of shape (n_atoms,)
         The features are cos and sin of X frequencies_' - phases_.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
+    n_features_in_, feature_names_in_
         As everywhere in scikit-learn.
 
     References
     ----------
-    .. [1] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University, 2017, section 4.2.
+    .. [1] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University
+       (2017), section 4.2.
 
     Examples
     --------
@@ -75,15 +82,33 @@ class SparseFourierFeatures(AtomFeatures):
     True
     """
 
-    def __init__(self, n_components=50, **parameters: Any):
-        super().__init__(n_components=n_components, **parameters)
+    def __init__(
+        self,
+        n_components: int = 50,
+        *,
+        max_order: int = 3,
+        frequency_scale: float = 1.5,
+        screening: str | None = "pairs",
+        n_bank: int = 5000,
+        n_rounds: int = 4,
+        max_samples: int | None = 10000,
+        random_state: Seed = None,
+    ) -> None:
+        self.n_components = n_components
+        self.max_order = max_order
+        self.frequency_scale = frequency_scale
+        self.screening = screening
+        self.n_bank = n_bank
+        self.n_rounds = n_rounds
+        self.max_samples = max_samples
+        self.random_state = random_state
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
 
-    def fit(self, X, y) -> Self:
+    def fit(self, X: Matrix, y: ArrayLike) -> Self:
         """Select the atoms.
 
         Parameters
@@ -124,8 +149,8 @@ class SparseFourierFeatures(AtomFeatures):
         XT = self._standardiser.columns(X)
         p = len(XT)
         order = min(self.max_order, max(p, 1))
-        prior = Prior(p, order, START_MASS, STOP_MASS, STEP_MASS, EXPECTED, float(self.frequency_scale), DEGREES)
-        kept = empty_kept(1, self.n_components, order)
+        prior = AtomPrior(p, order, START_MASS, STOP_MASS, STEP_MASS, EXPECTED, float(self.frequency_scale), DEGREES)
+        kept = empty_samples(1, self.n_components, order)
         if p:
             tables = [screen(XT, target, self.frequency_scale, self.screening, order) for target in targets.T]
             sizes = {"n_components": self.n_components, "n_bank": self.n_bank, "n_rounds": self.n_rounds}
@@ -135,7 +160,7 @@ class SparseFourierFeatures(AtomFeatures):
         self._describe_atoms(X.shape[1])
         return self
 
-    def get_support(self, indices=False):
+    def get_support(self, indices: bool = False) -> np.ndarray:
         """Columns that the atoms use.
 
         Parameters

@@ -7,16 +7,16 @@ from scipy.sparse import coo_matrix, csr_matrix
 
 from ..compilation import jit
 from .chains.gram import atom_features
-from .chains.sampler import Kept
+from .chains.sampler import ChainSamples
 
 
-def joined(kept: list[Kept]) -> Kept:
+def joined(kept: list[ChainSamples]) -> ChainSamples:
     """Samples of several chains as one."""
-    return Kept(*(np.concatenate(parts) for parts in zip(*kept)))
+    return ChainSamples(*(np.concatenate(parts) for parts in zip(*kept)))
 
 
 @jit
-def mean_scores(kept, XT, squash):
+def mean_scores(kept: ChainSamples, XT: np.ndarray, squash: bool) -> np.ndarray:
     """Mean score of each row over the samples; of the logistic function of the score where ``squash``."""
     n = XT.shape[1]
     total, one = np.zeros(n), np.zeros(n)
@@ -33,13 +33,13 @@ def mean_scores(kept, XT, squash):
     return total / len(kept.size)
 
 
-def atoms_in_use(kept: Kept) -> tuple[np.ndarray, np.ndarray]:
+def atoms_in_use(kept: ChainSamples) -> tuple[np.ndarray, np.ndarray]:
     """Sample and place of every atom of every sample."""
     sample, place = np.nonzero(np.arange(kept.length.shape[1]) < kept.size[:, None])
     return sample, place
 
 
-def columns_in_use(kept: Kept, n_columns: int) -> csr_matrix:
+def columns_in_use(kept: ChainSamples, n_columns: int) -> csr_matrix:
     """Which columns each sample uses: (n_samples, n_columns) of ones."""
     sample, place = atoms_in_use(kept)
     inside = np.arange(kept.columns.shape[2]) < kept.length[sample, place][:, None]
@@ -50,7 +50,7 @@ def columns_in_use(kept: Kept, n_columns: int) -> csr_matrix:
     return used
 
 
-def transition_counts(kept: Kept, n_columns: int) -> csr_matrix:
+def transition_counts(kept: ChainSamples, n_columns: int) -> csr_matrix:
     """Mean number of transitions per sample: (1 + n_columns, 1 + n_columns), state 0 is the null state, column j is state j + 1."""
     sample, place = atoms_in_use(kept)
     columns, length = kept.columns[sample, place], kept.length[sample, place]

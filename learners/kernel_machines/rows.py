@@ -12,7 +12,7 @@ from scipy.sparse.csgraph import connected_components
 from .chains.screening import BLOCK, correlations
 
 FARTHEST = 1e3  # standard deviations: beyond, the phase of a wave says nothing, and its cosine loses digits
-MOST_CLUSTERED = 2000  # columns in one component; larger ones are one group
+MAX_CLUSTERED = 2000  # columns in one component; larger ones are one group
 
 
 @dataclass
@@ -68,7 +68,7 @@ def correlated_groups(XT: np.ndarray, least: float) -> np.ndarray:
     groups = component.astype(np.int64)
     for which in np.flatnonzero(np.bincount(component) > 2):
         inside = np.flatnonzero(component == which)
-        if len(inside) <= MOST_CLUSTERED:
+        if len(inside) <= MAX_CLUSTERED:
             distance = np.clip(1.0 - np.abs(np.corrcoef(XT[inside])), 0.0, 1.0)[np.triu_indices(len(inside), 1)]
             parts = fcluster(linkage(distance, "average"), 1.0 - least, "distance")
             groups[inside] = groups.max() + parts

@@ -4,28 +4,31 @@ from __future__ import annotations
 
 import functools
 import numbers
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, TransformerMixin, clone
 from sklearn.model_selection import ParameterGrid, check_cv
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..common.targets import class_codes
 from ..common.validation import check_jobs, check_real
+from ..types import ArrayLike, Matrix
 from .boosting_run import BoostingRun, class_scores
 from .sdist import SDist
 
 FROM_ONE_PATH = ("n_steps", "n_features_to_select", "n_neighbors_predict", "classifier")  # all values come from one run
 
 
-def _of_best_estimator(method):
+def _of_best_estimator(method: Callable[..., Any]) -> Callable[..., Any]:
     """The same method of ``best_estimator_``."""
 
     @functools.wraps(method)
-    def delegate(self, X):
+    def delegate(self: SDistCV, X: Matrix) -> np.ndarray:
         check_is_fitted(self)
         return getattr(self.best_estimator_, method.__name__)(X)
 
@@ -33,21 +36,25 @@ def _of_best_estimator(method):
 
 
 class SDistCV(MetaEstimatorMixin, TransformerMixin, ClassifierMixin, BaseEstimator):
-    """:class:`SDist` with settings chosen by cross-validated error on the training data.
+    """:class:`SDist` with settings chosen by cross-validation.
+
+    It minimises the cross-validated fraction of wrong predictions on the training rows over the
+    settings of ``param_grid``, then fits all rows with the best ones.
 
     Parameters
     ----------
     estimator : SDist or None, default None
         Parameters that are not searched; None means the defaults.
     param_grid : dict or None, default None
-        Lists of values. ``n_steps``, ``n_features_to_select``, ``n_neighbors_predict`` and ``classifier`` cost nothing more: one
-        run of the longest ``n_steps`` serves them all. Every other combination costs one run per fold. None searches kappa 3, 5
-        and 10, order 1 and 2, every 25th step, and votes of 3 and 5.
+        Lists of values. One run of the longest ``n_steps`` serves all values of ``n_steps``,
+        ``n_features_to_select``, ``n_neighbors_predict`` and ``classifier``; every other combination
+        costs one run per fold. None searches kappa 3, 5 and 10, order 1 and 2, every 25th step, and
+        votes of 3 and 5.
     cv : int or splitter, default 5
         As everywhere in scikit-learn.
     tolerance : float, default 0.0
-        Among the settings whose mean error is within this many standard errors of the least, the sparsest (then shortest) one is
-        taken; 0 takes the least error.
+        Among the settings whose mean error is within this many standard errors of the least, the
+        sparsest (then shortest) one is taken; 0 takes the least error.
     n_jobs : int or None, default None
         Runs side by side; the result does not depend on it.
 
@@ -66,31 +73,41 @@ class SDistCV(MetaEstimatorMixin, TransformerMixin, ClassifierMixin, BaseEstimat
 
     References
     ----------
-    .. [1] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University, 2017, sections 2.6 and 2.7.
+    .. [1] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University
+       (2017), sections 2.6 and 2.7.
 
     Examples
     --------
     >>> import numpy as np
     >>> from annealed.learners import SDist, SDistCV
     >>> X = np.random.default_rng(0).normal(size=(100, 4))
-    >>> search = SDistCV(SDist(random_state=0), {"max_order": [1, 2], "n_steps": [10, 20]}, cv=3).fit(X, X[:, 0] * X[:, 2] > 0)
+    >>> search = SDistCV(SDist(random_state=0), {"max_order": [1, 2], "n_steps": [10, 20]}, cv=3)
+    >>> search = search.fit(X, X[:, 0] * X[:, 2] > 0)
     >>> search.best_params_["max_order"], search.n_runs_
     (2, 6)
     """
 
-    def __init__(self, estimator=None, param_grid=None, *, cv=5, tolerance=0.0, n_jobs=None):
+    def __init__(
+        self,
+        estimator: SDist | None = None,
+        param_grid: Mapping[str, Sequence[Any]] | None = None,
+        *,
+        cv: int | Any = 5,
+        tolerance: float = 0.0,
+        n_jobs: int | None = None,
+    ) -> None:
         self.estimator = estimator
         self.param_grid = param_grid
         self.cv = cv
         self.tolerance = tolerance
         self.n_jobs = n_jobs
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
 
-    def fit(self, X, y):
+    def fit(self, X: Matrix, y: ArrayLike) -> Self:
         """Search, then fit on all rows with the settings found.
 
         Parameters
@@ -146,7 +163,7 @@ class SDistCV(MetaEstimatorMixin, TransformerMixin, ClassifierMixin, BaseEstimat
         self.best_estimator_ = clone(base).set_params(**self.best_params_).fit(given, y)
         return self
 
-    def _grid(self, base):
+    def _grid(self, base: SDist) -> dict[str, list[Any]]:
         grid = self.param_grid
         if grid is None:
             grid = {"kappa": [3, 5, 10], "max_order": [1, 2], "n_steps": list(range(25, 151, 25)), "n_neighbors_predict": [3, 5]}
@@ -159,7 +176,7 @@ class SDistCV(MetaEstimatorMixin, TransformerMixin, ClassifierMixin, BaseEstimat
                 raise ValueError(f"param_grid[{name!r}]={values!r}; expected a list of values")
         return {name: list(values) for name, values in grid.items()}
 
-    def _choose(self):
+    def _choose(self) -> dict[str, Any]:
         least = min(self.cv_results_, key=lambda r: r["mean_error"])
         if self.tolerance == 0.0:
             return least
@@ -173,7 +190,7 @@ class SDistCV(MetaEstimatorMixin, TransformerMixin, ClassifierMixin, BaseEstimat
     decision_function = _of_best_estimator(SDist.decision_function)
     transform = _of_best_estimator(SDist.transform)
 
-    def get_feature_names_out(self, input_features=None):
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the directions of the subspace.
 
         Parameters
@@ -190,14 +207,16 @@ class SDistCV(MetaEstimatorMixin, TransformerMixin, ClassifierMixin, BaseEstimat
         return self.best_estimator_.get_feature_names_out(None)
 
 
-def _path_errors(model, served, X, codes, train, test):
+def _path_errors(
+    model: SDist, served: dict[str, list[Any]], X: Matrix, codes: np.ndarray, train: np.ndarray, test: np.ndarray
+) -> list[tuple[float, int]]:
     """(combination, 2): error on the test rows and number of columns for every combination that one path serves."""
     model.set_params(n_steps=max(served["n_steps"]))
     wanted = set(served["n_steps"])
     n_classes = codes.max() + 1
     found = {}
 
-    def record(run, n_steps):
+    def record(run: BoostingRun, n_steps: int) -> None:
         metrics = {n: run.trimmed(run.booster.metric, n) for n in served["n_features_to_select"]}
         for n, metric in metrics.items():
             Z, known = run.subspace(X[test], metric), run.train_subspace(metric)
@@ -207,7 +226,7 @@ def _path_errors(model, served, X, codes, train, test):
                 key = (n_steps, n, combination["n_neighbors_predict"], combination["classifier"])
                 found[key] = (error, len(metric.columns))
 
-    def callback(run, step):
+    def callback(run: BoostingRun, step: int) -> None:
         if step in wanted:
             record(run, step)
 

@@ -5,18 +5,22 @@ from __future__ import annotations
 import copy
 import numbers
 import warnings
+from collections.abc import Callable
+from typing import Self
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..common.targets import class_codes
 from ..common.validation import check_integer, check_jobs, check_real, feature_names, is_size
 from ..compilation import n_values, problem_of
-from .boosting import SOLVERS
+from ..types import ArrayLike, Matrix, Seed
+from .boosting import SOLVERS, SparseMetric
 from .boosting_run import BoostingRun, class_scores, subspace
 from .mixins import SubspaceMetricMixin
 
@@ -24,63 +28,69 @@ from .mixins import SubspaceMetricMixin
 class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixin, BaseEstimator):
     """Sparse nonlinear metric learnt by boosting, and a classifier by the nearest neighbours in it.
 
-    The squared distance is (phi(a) - phi(b))' W (phi(a) - phi(b)), where phi holds columns of X and products of them, and W is a
-    sum of sparse rank-one matrices: positive semi-definite and sparse by construction. Each step adds the direction that best
-    moves the nearest neighbours of other classes away from each row and those of its own class near (Algorithm 2.2 of [1]_).
+    It minimises greedily, a sparse rank-one matrix w_m xi_m xi_m' at a time (Algorithm 2.2 of [1]_)::
+
+        sum_i exp(-f_W(x_i)),   f_W(x) = mean squared distance to the k nearest rows of other classes
+                                         - mean squared distance to the k nearest rows of its own
+
+    The squared distance is (phi(a) - phi(b))' W (phi(a) - phi(b)), where phi holds columns of X and
+    products of them: W = sum_m w_m xi_m xi_m' is positive semi-definite and sparse by construction.
 
     Parameters
     ----------
     n_neighbors : int or "auto", default "auto"
-        Neighbours of each kind (own class, other classes) that a row is compared with in training: k of eq. (2.3), at least 1.
-        "auto" is 15, or half of the smallest class if that is more and there are over 20 columns per row: among so many columns
-        the nearest rows are near by chance, and a mean over many of them is less noisy.
+        k, at least 1. "auto" is 15; with over 20 columns per row at least half of the smallest class.
+    n_features_to_select : int or None, default None
+        Columns of phi that are kept at the end, those of the largest W_jj times variance; None: all.
     n_neighbors_predict : int, default 3
-        Neighbours that vote with ``classifier="knn"``, at least 1.
+        Neighbours that vote, at least 1.
+    solver : {"power", "sgd"}, default "power"
+        How a step finds its direction:
+
+        * "power": truncated power method (Algorithm 2.1);
+        * "sgd": stochastic (Oja) steps with informative truncation (sections 3.3.1 and 3.3.3).
+    start : {"lanczos", "ones"}, default "lanczos"
+        Of the truncated power method; "ones" as in [1]_.
+    initial : {"zero", "identity"}, default "zero"
+        W_0; "identity", as in [1]_, uses every column.
     kappa : int or float, default 5
-        Columns per step; a float in (0, 1) is the fraction rho of the columns that [1]_ uses (0.05 to 0.2: worse on every data set
-        that was tried).
+        Columns per step, or, in (0, 1), the fraction of them (rho of [1]_).
     max_order : int, default 2
         Longest product of columns, at least 1; 1 learns a linear metric.
     n_steps : int, default 150
         Boosting steps at most, at least 1.
     learning_rate : float, default 0.03
-        The factor nu of eq. (2.22), in (0, 1]: how much of its best length each step is given. Less needs more steps.
+        nu of eq. (2.22), in (0, 1]: share of a step's best length.
     update_every : int, default 20
-        Steps between two searches for the neighbours in the metric learnt so far, at least 1.
+        Steps between two searches for the neighbours, at least 1.
     bagging : float, default 1.0
-        Fraction of the rows, drawn anew, that each step uses, in (0, 1].
+        Fraction of the rows that each step draws, in (0, 1].
     feature_fraction : float or "sqrt", default 1.0
-        Fraction of the columns, drawn anew, that each step may use, in (0, 1]; "sqrt" is 1 / sqrt(p), as in [1]_.
+        Fraction of the columns that each step draws, in (0, 1]; "sqrt" is 1 / sqrt(p).
     standardize : bool, default True
-        Scale the columns, and their products, to unit variance. False keeps scales that carry information.
+        Scale the columns and their products to unit variance.
     stopping : {"holdout", "oob", "complexity"} or None, default None
-        Which step is the last that counts. None: all; "holdout": the one with the least error on ``validation_fraction`` of the
-        rows, which are left out of training; "oob": where the improvements of the loss on the rows out of the bag add up to most,
-        with ``bagging`` below 1; "complexity": where eq. (2.17) is least.
+        The last step that counts:
+
+        * None: the last one;
+        * "holdout": of the least error on ``validation_fraction`` of the rows, which are left out;
+        * "oob": of the least loss on rows out of the bag (``bagging`` below 1);
+        * "complexity": of the least value of eq. (2.17).
     validation_fraction : float, default 0.2
         Fraction of the rows for ``stopping="holdout"``, in (0, 1].
     complexity_weight : float, default 0.1
-        The factor lambda_C of eq. (2.17), for ``stopping="complexity"``, at least 0. More keeps fewer steps.
-    n_features_to_select : int or None, default None
-        Keep, at the end, so many columns of the map (products count as one each): those that add most to the mean distance, W_jj
-        times the column's variance. None keeps all.
+        lambda_C of eq. (2.17), at least 0, for ``stopping="complexity"``.
     seed_interactions : int, default 0
-        Products added before the first step: the pairs of columns most correlated with the class, by a screen of all pairs in
-        O(n p^2) time. For data whose single columns and neighbours carry nothing, such as XOR among many columns of equal scale.
+        Products added before the first step, those most correlated with the class, in O(n p^2) time.
     max_products : int or None, default None
-        Most products ever; three times the columns of X where None.
+        Products at most; None: three times the columns of X.
     classifier : {"knn", "base"}, default "knn"
-        Predict by vote of the nearest neighbours, or by f_W of eq. (2.3), the mean distances to the ``n_neighbors`` nearest rows
-        of each class.
-    solver : {"power", "sgd"}, default "power"
-        How a step finds its direction: truncated power method (Algorithm 2.1), or stochastic (Oja) steps over sampled rows with
-        informative truncation (sections 3.3.1 and 3.3.3).
-    start : {"lanczos", "ones"}, default "lanczos"
-        Where the truncated power method starts; "ones" as in [1]_.
-    initial : {"zero", "identity"}, default "zero"
-        W_0. "identity", as in [1]_, makes W use every column.
+        How classes are predicted:
+
+        * "knn": by vote of the nearest neighbours;
+        * "base": by f_W of eq. (2.3).
     random_state : int, RandomState or None, default None
-        Which rows and columns are drawn; without bagging, fractions, "holdout" and "sgd" nothing is random.
+        Seed of what is drawn.
     n_jobs : int or None, default None
         Threads for the neighbours; the result does not depend on it.
     verbose : bool, default False
@@ -89,36 +99,35 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+        Labels in ascending order.
     columns_ : list of tuple of int
         The columns of phi that W uses: (3,) is x3, (3, 17) is x3 x17.
     W_ : ndarray of shape (len(columns_), len(columns_))
+        The metric on them.
     components_ : ndarray of shape (rank, len(columns_))
         L with W = L'L, strongest direction first.
     selected_features_ : ndarray of int
-        Columns of X that occur in ``columns_``.
+        Columns of X in ``columns_``.
     interactions_ : list of str
-        Names of the products in ``columns_``, by falling share of the mean squared distance.
+        Names of the products in ``columns_``, the strongest first.
     n_neighbors_ : int
-        Neighbours of each kind that training used.
+        k that training used.
     n_steps_ : int
-        Steps taken after stopping.
+        Steps taken.
     path_ : list of (ndarray, ndarray, float)
         (support, values, weight) of each step, kept or not.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
+    n_features_in_, feature_names_in_
         As everywhere in scikit-learn.
 
     Notes
     -----
-    A step costs O(n k + n p) time and the fit O(n p) memory: no p x p and no n x n matrix is formed. Differences from [1]_:
-    eq. (2.3) with S+ the positive class and S- the negative; W_0 = 0, which r_0 = y implies; a start from Lanczos steps; a shift
-    only when the truncated power value falls; a few products per step in place of all S x A; no normalisation of the weights.
-    With several classes, the neighbours of the own class stand against the nearest of all others.
+    A step costs O(n k + n p) time and the fit O(n p) memory: no p x p and no n x n matrix is formed.
+    docs/metric.md says where it differs from [1]_.
 
     References
     ----------
-    .. [1] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University, 2017: chapter 2, Algorithms 2.1
-       and 2.2, eqs. (2.3) to (2.22).
+    .. [1] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University
+       (2017), chapter 2, Algorithms 2.1 and 2.2, eqs. (2.3) to (2.22).
 
     Examples
     --------
@@ -134,33 +143,37 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
 
     def __init__(
         self,
-        n_neighbors="auto",
+        n_neighbors: int | str = "auto",
         *,
-        n_neighbors_predict=3,
-        kappa=5,
-        max_order=2,
-        n_steps=150,
-        learning_rate=0.03,
-        update_every=20,
-        bagging=1.0,
-        feature_fraction=1.0,
-        standardize=True,
-        stopping=None,
-        validation_fraction=0.2,
-        complexity_weight=0.1,
-        n_features_to_select=None,
-        seed_interactions=0,
-        max_products=None,
-        classifier="knn",
-        solver="power",
-        start="lanczos",
-        initial="zero",
-        random_state=None,
-        n_jobs=None,
-        verbose=False,
-    ):
+        n_features_to_select: int | None = None,
+        n_neighbors_predict: int = 3,
+        solver: str = "power",
+        start: str = "lanczos",
+        initial: str = "zero",
+        kappa: int | float = 5,
+        max_order: int = 2,
+        n_steps: int = 150,
+        learning_rate: float = 0.03,
+        update_every: int = 20,
+        bagging: float = 1.0,
+        feature_fraction: float | str = 1.0,
+        standardize: bool = True,
+        stopping: str | None = None,
+        validation_fraction: float = 0.2,
+        complexity_weight: float = 0.1,
+        seed_interactions: int = 0,
+        max_products: int | None = None,
+        classifier: str = "knn",
+        random_state: Seed = None,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> None:
         self.n_neighbors = n_neighbors
+        self.n_features_to_select = n_features_to_select
         self.n_neighbors_predict = n_neighbors_predict
+        self.solver = solver
+        self.start = start
+        self.initial = initial
         self.kappa = kappa
         self.max_order = max_order
         self.n_steps = n_steps
@@ -172,23 +185,19 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
         self.stopping = stopping
         self.validation_fraction = validation_fraction
         self.complexity_weight = complexity_weight
-        self.n_features_to_select = n_features_to_select
         self.seed_interactions = seed_interactions
         self.max_products = max_products
         self.classifier = classifier
-        self.solver = solver
-        self.start = start
-        self.initial = initial
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
 
-    def fit(self, X, y):
+    def fit(self, X: Matrix, y: ArrayLike) -> Self:
         """Learn the metric.
 
         Parameters
@@ -225,7 +234,7 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
         self._adopt(run, *run.best())
         return self
 
-    def _check_parameters(self):
+    def _check_parameters(self) -> None:
         if self.n_neighbors != "auto":
             check_integer("n_neighbors", self.n_neighbors, 1)
         for name in ("n_neighbors_predict", "max_order", "n_steps", "update_every"):
@@ -254,7 +263,7 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
         if self.stopping == "oob" and self.bagging >= 1:
             raise ValueError(f"stopping='oob' needs rows out of the bag; bagging={self.bagging!r}, expected less than 1")
 
-    def _adopt(self, run, metric, n_steps):
+    def _adopt(self, run: BoostingRun, metric: SparseMetric, n_steps: int) -> None:
         """Take over the metric of a run after its first ``n_steps`` steps."""
         self._features = run.features
         self._metric = metric
@@ -271,27 +280,27 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
         self._train = run.train_subspace(metric)
 
     @property
-    def interactions_(self):
+    def interactions_(self) -> list[str]:
         """Names of the products that W uses, the largest share of the mean squared distance, W_jj times the variance, first."""
         check_is_fitted(self)
         names = feature_names(self)
         order = np.argsort(-np.diag(self.W_) * self._variance, kind="stable")
         return [self._features.name(self._metric.columns[i], names) for i in order if len(self.columns_[i]) > 1]
 
-    def _subspace(self, X):
+    def _subspace(self, X: Matrix) -> np.ndarray:
         return subspace(X, self._features, self._metric.columns, self.components_, self.initial == "identity")
 
-    def _frozen_subspace(self):
+    def _frozen_subspace(self) -> Callable[[Matrix], np.ndarray]:
         features, columns, L = copy.deepcopy(self._features), list(self._metric.columns), self.components_.copy()
         identity = self.initial == "identity"
         return lambda X: subspace(X, features, columns, L, identity)
 
-    def _class_scores(self, X):
+    def _class_scores(self, X: Matrix) -> np.ndarray:
         """(n, n_classes): votes of the nearest neighbours, or minus the mean distance to each class' nearest."""
         Z = self.transform(X)
         return class_scores(self, Z, self._train, self._codes, len(self.classes_), self.n_neighbors_)
 
-    def predict(self, X):
+    def predict(self, X: Matrix) -> np.ndarray:
         """Predict the class of each row, by vote or by f_W > 0 (see ``classifier``).
 
         Parameters
@@ -307,7 +316,7 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
         check_is_fitted(self)
         return self.classes_[self._class_scores(X).argmax(axis=1)]
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: Matrix) -> np.ndarray:
         """Probability of each class: its share of the votes, or what the exponential loss implies.
 
         Parameters
@@ -324,7 +333,7 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
         scores = self._class_scores(X)
         return scores if self.classifier == "knn" else softmax(2.0 * scores, axis=1)
 
-    def decision_function(self, X):
+    def decision_function(self, X: Matrix) -> np.ndarray:
         """Scores: of two classes that of the second above the first, f_W of Ma (thesis), eq. (2.3), for "base".
 
         Parameters

@@ -21,7 +21,18 @@ def diagonal_products(curvature: np.ndarray) -> list[HessianProduct]:
 
 
 class Loss(BaseEstimator):
-    """A differentiable loss of scores. The attributes are facts that solvers rely on.
+    """A differentiable loss of scores, a weighted mean over the rows: ``sum_i w_i loss(y_i, f_i)``.
+
+    Its methods take the same three arrays, and return what has the shape of the scores unless they
+    say so:
+
+    * ``y`` of shape (n, q): targets as :meth:`encode_targets` and the estimators code them: real
+      numbers for regression, -1 and +1 for two classes, one column of 0 and 1 per class for several;
+    * ``scores`` of shape (n, q): predictions;
+    * ``sample_weight`` of shape (n,): weights that sum to one.
+
+    A custom loss needs ``value`` and ``gradient``; a ``curvature`` makes it fit for Newton's method and
+    exchanges of features. The attributes are facts that solvers rely on.
 
     Attributes
     ----------
@@ -95,119 +106,35 @@ class Loss(BaseEstimator):
         """The loss itself, or the nearest one with a continuous gradient."""
         return self
 
-    def value(self, y, scores, sample_weight) -> float:
-        """Weighted mean loss.
-
-        Parameters
-        ----------
-        y : ndarray of shape (n, q)
-            Targets, in the coding of the loss.
-        scores : ndarray of shape (n, q)
-            Predictions.
-        sample_weight : ndarray of shape (n,)
-            Weights that sum to one.
-
-        Returns
-        -------
-        float
-            The mean.
-        """
+    def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
+        """Weighted mean loss. See :class:`Loss`."""
         raise NotImplementedError
 
-    def gradient(self, y, scores, sample_weight) -> np.ndarray:
-        """Derivative of :meth:`value` with respect to the scores, (n, q).
-
-        Parameters
-        ----------
-        y : ndarray of shape (n, q)
-            Targets, in the coding of the loss.
-        scores : ndarray of shape (n, q)
-            Predictions.
-        sample_weight : ndarray of shape (n,)
-            Weights that sum to one.
-
-        Returns
-        -------
-        ndarray of shape (n, q)
-            The derivative.
-        """
+    def gradient(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
+        """Derivative of :meth:`value` with respect to the scores, (n, q). See :class:`Loss`."""
         raise NotImplementedError
 
-    def curvature(self, y, scores, sample_weight) -> np.ndarray:
-        """Second derivative of :meth:`value` for each score alone, (n, q); never negative (see each loss).
-
-        Parameters
-        ----------
-        y : ndarray of shape (n, q)
-            Targets, in the coding of the loss.
-        scores : ndarray of shape (n, q)
-            Predictions.
-        sample_weight : ndarray of shape (n,)
-            Weights that sum to one.
-
-        Returns
-        -------
-        ndarray of shape (n, q)
-            The second derivatives.
-        """
+    def curvature(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
+        """Second derivative of :meth:`value` for each score alone, (n, q), never negative. See :class:`Loss`."""
         raise NotImplementedError
 
-    def row_hessians(self, y, scores, sample_weight) -> np.ndarray:
-        """Second derivatives of each row's loss over its scores, (n, q, q): by default the diagonal of :meth:`curvature`.
+    def row_hessians(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
+        """Second derivatives of each row's loss over its scores, (n, q, q). See :class:`Loss`.
 
-        Parameters
-        ----------
-        y : ndarray of shape (n, q)
-            Targets, in the coding of the loss.
-        scores : ndarray of shape (n, q)
-            Predictions.
-        sample_weight : ndarray of shape (n,)
-            Weights that sum to one.
-
-        Returns
-        -------
-        ndarray of shape (n, q, q)
-            The second derivatives.
+        By default the diagonal of :meth:`curvature`.
         """
         return self.curvature(y, scores, sample_weight)[:, :, None] * np.eye(scores.shape[1])
 
-    def value_and_gradient(self, y, scores, sample_weight) -> tuple[float, np.ndarray]:
-        """Both at once; override where that is cheaper.
-
-        Parameters
-        ----------
-        y : ndarray of shape (n, q)
-            Targets, in the coding of the loss.
-        scores : ndarray of shape (n, q)
-            Predictions.
-        sample_weight : ndarray of shape (n,)
-            Weights that sum to one.
-
-        Returns
-        -------
-        tuple of float and ndarray of shape (n, q)
-            What :meth:`value` and :meth:`gradient` return.
-        """
+    def value_and_gradient(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> tuple[float, np.ndarray]:
+        """Both at once; override where that is cheaper. See :class:`Loss`."""
         return self.value(y, scores, sample_weight), self.gradient(y, scores, sample_weight)
 
-    def second_order(self, y, scores, sample_weight) -> tuple[float, np.ndarray, list[HessianProduct]]:
-        """Value, gradient and, for each output, the Hessian product A (n, p) -> W A.
+    def second_order(
+        self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
+    ) -> tuple[float, np.ndarray, list[HessianProduct]]:
+        """Value, gradient and, for each output, the Hessian product A (n, p) -> W A. See :class:`Loss`.
 
         W is the Hessian of :meth:`value` over the scores of that output, or a bound on it.
-
-        Parameters
-        ----------
-        y : ndarray of shape (n, q)
-            Targets, in the coding of the loss.
-        scores : ndarray of shape (n, q)
-            Predictions.
-        sample_weight : ndarray of shape (n,)
-            Weights that sum to one.
-
-        Returns
-        -------
-        tuple of float, ndarray of shape (n, q) and list of functions
-            The three.
         """
         curvature = self.curvature(y, scores, sample_weight)
         return *self.value_and_gradient(y, scores, sample_weight), diagonal_products(curvature)
@@ -227,37 +154,14 @@ class Loss(BaseEstimator):
         """
         return None
 
-    def best_constant(self, y, sample_weight) -> np.ndarray:
-        """Score (q,) that minimises the loss when no feature is used; 0 where there is no closed form.
-
-        Parameters
-        ----------
-        y : ndarray of shape (n, q)
-            Targets, in the coding of the loss.
-        sample_weight : ndarray of shape (n,)
-            Weights that sum to one.
-
-        Returns
-        -------
-        ndarray of shape (q,)
-            The constant.
-        """
+    def best_constant(self, y: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
+        """Score (q,) that minimises the loss without any feature, or 0. See :class:`Loss`."""
         return np.zeros(y.shape[1])
 
     # -- what the targets are -------------------------------------------------------------------------------------------
 
-    def encode_targets(self, y):
-        """Targets as the loss wants them, checked; by default as they are.
-
-        Parameters
-        ----------
-        y : array
-            What the user gave.
-
-        Returns
-        -------
-        array
-            What is validated and scaled next.
+    def encode_targets(self, y: Any) -> Any:
+        """Targets as the loss wants them, checked, from what the user gave; by default as they are. See :class:`Loss`.
 
         Raises
         ------
@@ -266,151 +170,64 @@ class Loss(BaseEstimator):
         """
         return y
 
-    def inverse_link(self, scores) -> np.ndarray:
-        """Predictions in the units of the targets; by default the scores.
-
-        Parameters
-        ----------
-        scores : ndarray
-            Scores, of any shape.
-
-        Returns
-        -------
-        ndarray
-            Shaped like ``scores``.
-        """
+    def inverse_link(self, scores: np.ndarray) -> np.ndarray:
+        """Predictions in the units of the targets; by default the scores. See :class:`Loss`."""
         return scores
 
-    def quality(self, y, prediction, sample_weight=None) -> float:
-        """What ``score`` of a regression returns; by default R^2.
+    def quality(self, y: Any, prediction: np.ndarray, sample_weight: Any = None) -> float:
+        """What ``score`` of a regression returns, the greater the better; by default R^2. See :class:`Loss`.
 
-        Parameters
-        ----------
-        y : array
-            Targets as the user gives them.
-        prediction : ndarray
-            Predictions in the same units, or scores where times are censored.
-        sample_weight : ndarray of shape (n,) or None, default None
-            Weights of the rows.
-
-        Returns
-        -------
-        float
-            The greater the better.
+        ``y`` and ``prediction`` are in the user's units, or scores where times are censored; weights may be None.
         """
         from sklearn.metrics import r2_score
 
         return float(r2_score(y, prediction, sample_weight=sample_weight))
 
-    def n_informative(self, y, weight) -> float:
+    def n_informative(self, y: np.ndarray, weight: np.ndarray) -> float:
         """Rows that tell coefficients apart: all, each as often as its weight; deaths alone where times are censored.
 
-        Parameters
-        ----------
-        y : ndarray of shape (n, q)
-            Encoded targets.
-        weight : ndarray of shape (n,)
-            Weights as given.
-
-        Returns
-        -------
-        float
-            Their number.
+        Weights are those given. See :class:`Loss`.
         """
         return float(weight.sum())
 
     # -- for steps of one length ----------------------------------------------------------------------------------------
 
-    def surrogate(self, y, sample_weight) -> Loss:
-        """What annealing minimises: the loss itself, or one close to it on which gradient steps of one length are safe.
-
-        Parameters
-        ----------
-        y : ndarray of shape (n, q)
-            Encoded targets.
-        sample_weight : ndarray of shape (n,)
-            Weights that sum to one.
-
-        Returns
-        -------
-        Loss
-            On the same targets.
-        """
+    def surrogate(self, y: np.ndarray, sample_weight: np.ndarray) -> Loss:
+        """What annealing minimises: the loss, or one near it on which steps of one length are safe. See :class:`Loss`."""
         return self
 
-    def curvature_bound(self, y) -> np.ndarray | None:
-        """Bounds (n, q) on the second derivative for each score where they differ between rows; None: ``max_curvature``.
-
-        Parameters
-        ----------
-        y : ndarray of shape (n, q)
-            Encoded targets.
-
-        Returns
-        -------
-        ndarray of shape (n, q) or None
-            The bounds.
-        """
+    def curvature_bound(self, y: np.ndarray) -> np.ndarray | None:
+        """Bounds (n, q) on the second derivatives; None: ``max_curvature`` bounds all. See :class:`Loss`."""
         return None
 
 
 class MarginLoss(Loss):
-    """A loss of the margin u = y f with y in {-1, +1}; several columns add up, and y = 0 leaves a score out."""
+    """A loss of the margin u = y f with y in {-1, +1}; several columns add up, and y = 0 leaves a score out.
+
+    A subclass has functions of the margin, which take and return arrays of any shape.
+    """
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         cls.has_curvature = cls.margin_curvature is not MarginLoss.margin_curvature
 
     def margin_value(self, u: np.ndarray) -> np.ndarray:
-        """Loss of the margin.
-
-        Parameters
-        ----------
-        u : ndarray
-            Margins, of any shape.
-
-        Returns
-        -------
-        ndarray
-            Shaped like ``u``.
-        """
+        """Loss of the margin. See :class:`MarginLoss`."""
         raise NotImplementedError
 
     def margin_slope(self, u: np.ndarray) -> np.ndarray:
-        """Its derivative.
-
-        Parameters
-        ----------
-        u : ndarray
-            Margins, of any shape.
-
-        Returns
-        -------
-        ndarray
-            Shaped like ``u``.
-        """
+        """Its derivative. See :class:`MarginLoss`."""
         raise NotImplementedError
 
     def margin_curvature(self, u: np.ndarray) -> np.ndarray:
-        """Its second derivative; where that is not positive, a majorising one.
-
-        Parameters
-        ----------
-        u : ndarray
-            Margins, of any shape.
-
-        Returns
-        -------
-        ndarray
-            Shaped like ``u``.
-        """
+        """Its second derivative; where that is not positive, a majorising one. See :class:`MarginLoss`."""
         raise NotImplementedError
 
-    def value(self, y, scores, sample_weight) -> float:
+    def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
         return float(sample_weight @ ((y != 0) * self.margin_value(y * scores)).sum(axis=1))
 
-    def gradient(self, y, scores, sample_weight) -> np.ndarray:
+    def gradient(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         return y * self.margin_slope(y * scores) * sample_weight[:, None]
 
-    def curvature(self, y, scores, sample_weight) -> np.ndarray:
+    def curvature(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         return y * y * self.margin_curvature(y * scores) * sample_weight[:, None]

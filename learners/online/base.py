@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
-from sklearn.utils import check_random_state, compute_class_weight
+from sklearn.utils import Tags, check_random_state, compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..common.constructors import InheritsParameters
 from ..common.progress import progress_bar
 from ..common.targets import SparseClassifierMixin, class_codes
 from ..common.validation import check_integer, check_sample_weight
 from ..compilation import problem_of, values_of_rows
 from ..designs.sparse import canonical
 from ..objective.losses import LOSSES, Loss, losses_for
+from ..types import ArrayLike, ClassWeight, Matrix, Seed
+from .kernels import Objective
 
 
-def margin_code(loss):
+def margin_code(loss: str | Loss) -> tuple[int, float]:
     """Number and parameter of a loss of the margin for the compiled loops.
 
     Parameters
@@ -49,57 +50,28 @@ def margin_code(loss):
     return code
 
 
-PARAMETERS = """
-    loss : {"hinge", "logistic", "flipped_logistic", "huberised_hinge", "lorenz", "squared", "exponential"} or Loss, default "hinge"
-        What one row costs; of the objects those of this package.
-    max_iter : int, default 20
-        Passes over the rows in ``fit``, at least 1.
-    class_weight : dict, "balanced" or None, default None
-        Factor of the weights of each class's rows; "balanced", for ``fit`` alone, gives all classes the same total weight.
-    fit_intercept : bool, default True
-        Whether the scores have a constant; it is never shrunk.
-    random_state : int, RandomState or None, default None
-        Order of the rows; the same seed gives the same model.
-    verbose : bool, default False
-        Show a progress bar."""
-
-ATTRIBUTES = """
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        In units of the raw columns; 0 where a column is not used.
-    intercept_ : ndarray of shape (1,) or (n_classes,)
-    classes_ : ndarray of shape (n_classes,)
-        Labels in ascending order.
-    n_iter_ : int
-        Passes made.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Where X has column names."""
-
-
-class OnlineClassifier(InheritsParameters, SparseClassifierMixin, SelectorMixin, BaseEstimator):
+class OnlineClassifier(SparseClassifierMixin, SelectorMixin, BaseEstimator):
     """What the online learners share: labels, weights, one problem per class, prediction, selection.
 
-    A learner supplies ``_new_state(n_features, rng)``, ``_learn(state, X, y, weight, rng, n_passes)`` and ``_weights(state)``; with
-    more than two classes there is one state per class against the rest.
+    A learner supplies ``_new_state``, ``_learn``, which passes over rows with labels -1 and +1, and ``_weights``, coefficients and
+    intercept; with more than two classes there is one state per class against the rest.
     """
 
     _row_length: Any  # mean squared length of a row; None before the first
+    loss: str | Loss
+    max_iter: int
+    class_weight: ClassWeight
+    fit_intercept: bool
+    random_state: Seed
+    verbose: bool
 
-    def __init__(self, *, loss="hinge", max_iter=20, class_weight=None, fit_intercept=True, random_state=None, verbose=False):
-        self.loss = loss
-        self.max_iter = max_iter
-        self.class_weight = class_weight
-        self.fit_intercept = fit_intercept
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.target_tags.required = True
         return tags
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: Matrix, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from ``max_iter`` passes over the rows.
 
         Parameters
@@ -128,7 +100,9 @@ class OnlineClassifier(InheritsParameters, SparseClassifierMixin, SelectorMixin,
         self.n_iter_ = self.max_iter
         return self
 
-    def partial_fit(self, X, y, classes=None, sample_weight=None):
+    def partial_fit(
+        self, X: Matrix, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Learn from one pass over some rows of a stream.
 
         Parameters
@@ -169,17 +143,29 @@ class OnlineClassifier(InheritsParameters, SparseClassifierMixin, SelectorMixin,
         self.n_iter_ += 1
         return self
 
-    def _check_parameters(self):
+    def _check_parameters(self) -> None:
         margin_code(self.loss)
         check_integer("max_iter", self.max_iter, 1)
 
-    def _begin(self, n_features):
+    def _objective(self) -> Objective:
+        return Objective(*margin_code(self.loss), bool(self.fit_intercept))
+
+    def _new_state(self, n_features: int, rng: np.random.RandomState) -> Any:
+        raise NotImplementedError
+
+    def _learn(self, state: Any, X: Matrix, y: np.ndarray, weight: np.ndarray, n_passes: int, streaming: bool, bar: Any) -> None:
+        raise NotImplementedError
+
+    def _weights(self, state: Any) -> tuple[np.ndarray, float]:
+        raise NotImplementedError
+
+    def _begin(self, n_features: int) -> None:
         self._rng = np.random.RandomState(check_random_state(self.random_state).randint(2**31 - 1))
         self._row_length = None
         n_problems = 1 if len(self.classes_) == 2 else len(self.classes_)
         self._states = [self._new_state(n_features, self._rng) for _ in range(n_problems)]
 
-    def _update(self, X, y, sample_weight, n_passes, streaming):
+    def _update(self, X: Matrix, y: np.ndarray, sample_weight: ArrayLike | None, n_passes: int, streaming: bool) -> None:
         weight = check_sample_weight(sample_weight, X.shape[0])
         if self.class_weight is not None:
             if streaming and self.class_weight == "balanced":
@@ -211,18 +197,18 @@ class OnlineClassifier(InheritsParameters, SparseClassifierMixin, SelectorMixin,
         self.coef_ = np.array([w for w, _ in pairs])
         self.intercept_ = np.array([b for _, b in pairs])
 
-    def _get_support_mask(self):
+    def _get_support_mask(self) -> np.ndarray:
         check_is_fitted(self)
         return (self.coef_ != 0).any(axis=0)
 
-    def _scores(self, X):
+    def _scores(self, X: Matrix) -> np.ndarray:
         """Scores (n, 1 or n_classes) of raw rows."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         return X @ self.coef_.T + self.intercept_
 
     @available_if(lambda self: getattr(self.loss, "name", self.loss) == "logistic")
-    def predict_proba(self, X):
+    def predict_proba(self, X: Matrix) -> np.ndarray:
         """Probabilities, for the logistic loss only; several classes are normalised one against the rest.
 
         Parameters
@@ -236,7 +222,7 @@ class OnlineClassifier(InheritsParameters, SparseClassifierMixin, SelectorMixin,
         """
         return super().predict_proba(X)
 
-    def _probabilities(self, scores):
+    def _probabilities(self, scores: np.ndarray) -> np.ndarray:
         if scores.ndim == 1:
             return super()._probabilities(scores)
         p = expit(scores)

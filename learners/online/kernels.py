@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,8 +12,53 @@ from ..compilation import jit
 from ..objective.margin_kernels import margin_slope
 
 
+class Rows(NamedTuple):
+    """Rows of a CSR matrix with their labels and weights.
+
+    The entries of row i are those from ``start[i]`` to ``end[i]``.
+    """
+
+    data: np.ndarray
+    indices: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+    y: np.ndarray  # -1 or +1
+    weight: np.ndarray
+
+
+class Objective(NamedTuple):
+    """Number and parameter of the loss of the margin (``kernel_code``), and whether the scores have a constant."""
+
+    loss: int
+    parameter: float
+    fit_intercept: bool
+
+
+class Paths(NamedTuple):
+    """Parallel paths of :func:`stabilised_stage`.
+
+    ``pool[m]`` collects updates per touch for the next gravity, every one until it is full, then every second one, and so on;
+    ``pooled[m]`` of them are there and every ``strides[m]``-th one comes next.
+    """
+
+    coef: np.ndarray  # (n_paths, p)
+    intercept: np.ndarray  # (n_paths,)
+    pool: np.ndarray  # (n_paths, size)
+    pooled: np.ndarray  # (n_paths,)
+    strides: np.ndarray  # (n_paths,)
+
+
+class Counts(NamedTuple):
+    """What one thread of :func:`stabilised_stage` writes to."""
+
+    bursts: np.ndarray  # (p, 2): bursts that changed a feature and those that left it non-zero, over all paths of the thread
+    touched: np.ndarray  # (p,): updates of a feature in the present burst, zero on entry and exit
+    seen: np.ndarray  # (p + 1,), scratch: the features that a burst met
+    before: np.ndarray  # (p + 1,), scratch: their coefficients before it
+
+
 @jit(plain=True)
-def shrink(w, gravity):
+def shrink(w: float, gravity: float) -> float:
     """Soft threshold T(w, g) of (3.6)."""
     if w > gravity:
         return w - gravity
@@ -22,19 +69,28 @@ def shrink(w, gravity):
 
 @jit
 def stabilised_stage(
-    data, indices, start, end, y, weight, orders, burst, loss, h, rate, fit_intercept, gravity,
-    coef, intercept, bursts, counts, seen, before, pool, pooled, strides, first, last,
-):  # fmt: skip
+    rows: Rows,
+    orders: np.ndarray,
+    burst: int,
+    objective: Objective,
+    rate: float,
+    gravity: float,
+    paths: Paths,
+    counts: Counts,
+    first: int,
+    last: int,
+) -> None:
     """Run one stage, or a part of it, of informative truncated bursts (Algorithms 3.2 and 3.3) on the paths ``first`` .. ``last
     - 1``.
 
     Rows ``orders[m]`` are taken in turn; after every ``burst`` of them each coefficient that met a non-zero shrinks by
-    ``gravity`` times the number of times it did. ``counts`` (p,) holds that number (zero on entry and exit), and ``bursts``
-    (p, 2) the bursts that changed a feature and those that left it non-zero, over all paths of the call. ``pool[m]`` collects
-    updates per touch for the next gravity, every one until it is full, then every second one, and so on; ``pooled[m]`` of them
-    are there and every ``strides[m]``-th one comes next. ``seen`` and ``before`` (p + 1,) are scratch. ``indices`` and ``seen``
-    are unsigned, which spares the test for negative ones. Which features a burst meets cannot be predicted: nothing branches on it.
+    ``gravity`` times the number of times it did. ``indices`` and ``seen`` are unsigned, which spares the test for negative ones.
+    Which features a burst meets cannot be predicted: nothing branches on it.
     """
+    data, indices, start, end, y, weight = rows
+    loss, h, fit_intercept = objective
+    coef, intercept, pool, pooled, strides = paths
+    bursts, touched, seen, before = counts
     for m in range(first, last):
         order = orders[m]
         w = coef[m]
@@ -57,17 +113,17 @@ def stabilised_stage(
                     continue
                 for e in range(start[i], end[i]):
                     j = indices[e]
-                    k = counts[j]
+                    k = touched[j]
                     seen[n_seen] = j
                     before[n_seen] = w[j]
                     n_seen += 1 if k == 0 else 0
-                    counts[j] = k + 1
+                    touched[j] = k + 1
                     w[j] += step * data[e]
                 if fit_intercept:
                     b += step
             for t in range(n_seen):
                 j = seen[t]
-                k = counts[j]
+                k = touched[j]
                 if skip == 0:
                     if filled == size:  # keep every second entry, and collect half as often from now on
                         filled = size // 2
@@ -80,7 +136,7 @@ def stabilised_stage(
                 skip -= 1
                 left = max(abs(w[j]) - gravity * k, 0.0)  # (3.6)
                 w[j] = math.copysign(left, w[j])
-                counts[j] = 0
+                touched[j] = 0
                 bursts[j, 0] += 1
                 bursts[j, 1] += 1 if left > 0.0 else 0
             position = stop
@@ -90,10 +146,11 @@ def stabilised_stage(
 
 
 @jit
-def renumber_columns(data, indices, start, end, place):
+def renumber_columns(rows: Rows, place: np.ndarray) -> None:
     """Move the entries of columns in use (``place[j] >= 0``) to the front of their row under the number ``place[j]``, and shorten
     the row: nothing is copied elsewhere.
     """
+    data, indices, start, end, _, _ = rows
     for i in range(len(start)):
         at = start[i]
         for e in range(start[i], end[i]):
@@ -108,25 +165,35 @@ def renumber_columns(data, indices, start, end, place):
 # The plain forms below take one row at a time as an array. Sums are taken in the order of the compiled loops.
 
 
-def _shrunk(w, gravity):
+def _shrunk(w: np.ndarray, gravity: np.ndarray | float) -> np.ndarray:
     """:func:`shrink` of an array."""
     return np.where(w > gravity, w - gravity, np.where(w < -gravity, w + gravity, 0.0))
 
 
-def _sum(first, terms):
+def _sum(first: float, terms: np.ndarray) -> float:
     return np.cumsum(np.concatenate(([first], terms)))[-1]
 
 
-def _rows(data, indices, indptr, y, weight, order):
+def _each(rows: Rows, order: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, float, float]]:
     for i in order:
-        row = slice(indptr[i], indptr[i + 1])
-        yield indices[row], data[row], y[i], weight[i]
+        row = slice(rows.start[i], rows.end[i])
+        yield rows.indices[row], rows.data[row], rows.y[i], rows.weight[i]
 
 
 def _truncated_gradient_pass(
-    data, indices, indptr, y, weight, order, loss, h, rate, fit_intercept, t, burst, gravity, w, done, b
-):  # fmt: skip
-    for j, x, target, share in _rows(data, indices, indptr, y, weight, order):
+    rows: Rows,
+    order: np.ndarray,
+    objective: Objective,
+    rate: float,
+    t: int,
+    burst: int,
+    gravity: float,
+    w: np.ndarray,
+    done: np.ndarray,
+    b: float,
+) -> float:
+    loss, h, fit_intercept = objective
+    for j, x, target, share in _each(rows, order):
         due = t // burst
         w[j] = np.where(done[j] < due, _shrunk(w[j], (due - done[j]) * burst * gravity), w[j])
         done[j] = np.maximum(done[j], due)
@@ -140,16 +207,29 @@ def _truncated_gradient_pass(
 
 
 @jit(plain=_truncated_gradient_pass)
-def truncated_gradient_pass(data, indices, indptr, y, weight, order, loss, h, rate, fit_intercept, t, burst, gravity, w, done, b):
+def truncated_gradient_pass(
+    rows: Rows,
+    order: np.ndarray,
+    objective: Objective,
+    rate: float,
+    t: int,
+    burst: int,
+    gravity: float,
+    w: np.ndarray,
+    done: np.ndarray,
+    b: float,
+) -> float:
     """SGD with a soft threshold of ``burst * gravity`` after every ``burst`` rows (Algorithm 3.1), applied when a feature is
     next met.
 
     ``done[j]`` counts the truncations that w[j] has had; ``t`` rows came before. Returns the intercept.
     """
+    data, indices, start, end, y, weight = rows
+    loss, h, fit_intercept = objective
     for i in order:
         due = t // burst
         f = b
-        for e in range(indptr[i], indptr[i + 1]):
+        for e in range(start[i], end[i]):
             j = indices[e]
             if done[j] < due:
                 w[j] = shrink(w[j], (due - done[j]) * burst * gravity)
@@ -157,7 +237,7 @@ def truncated_gradient_pass(data, indices, indptr, y, weight, order, loss, h, ra
             f += w[j] * data[e]
         step = -rate * weight[i] * y[i] * margin_slope(loss, h, y[i] * f)
         if step != 0.0:
-            for e in range(indptr[i], indptr[i + 1]):
+            for e in range(start[i], end[i]):
                 w[indices[e]] += step * data[e]
             if fit_intercept:
                 b += step
@@ -165,8 +245,20 @@ def truncated_gradient_pass(data, indices, indptr, y, weight, order, loss, h, ra
     return b
 
 
-def _fobos_pass(data, indices, indptr, y, weight, order, loss, h, rate, fit_intercept, t, penalty, w, done, total, b):
-    for j, x, target, share in _rows(data, indices, indptr, y, weight, order):
+def _fobos_pass(
+    rows: Rows,
+    order: np.ndarray,
+    objective: Objective,
+    rate: float,
+    t: int,
+    penalty: float,
+    w: np.ndarray,
+    done: np.ndarray,
+    total: float,
+    b: float,
+) -> tuple[float, float]:
+    loss, h, fit_intercept = objective
+    for j, x, target, share in _each(rows, order):
         w[j] = np.where(done[j] < total, _shrunk(w[j], total - done[j]), w[j])
         done[j] = np.maximum(done[j], total)
         eta = rate / np.sqrt(t + 1.0)
@@ -181,14 +273,27 @@ def _fobos_pass(data, indices, indptr, y, weight, order, loss, h, rate, fit_inte
 
 
 @jit(plain=_fobos_pass)
-def fobos_pass(data, indices, indptr, y, weight, order, loss, h, rate, fit_intercept, t, penalty, w, done, total, b):
+def fobos_pass(
+    rows: Rows,
+    order: np.ndarray,
+    objective: Objective,
+    rate: float,
+    t: int,
+    penalty: float,
+    w: np.ndarray,
+    done: np.ndarray,
+    total: float,
+    b: float,
+) -> tuple[float, float]:
     """Forward-backward splitting (3.36) with steps ``rate / sqrt(t)``: the soft thresholds that a feature missed add up.
 
     ``total`` is the sum of all thresholds so far and ``done[j]`` the part that w[j] has had. Returns intercept and total.
     """
+    data, indices, start, end, y, weight = rows
+    loss, h, fit_intercept = objective
     for i in order:
         f = b
-        for e in range(indptr[i], indptr[i + 1]):
+        for e in range(start[i], end[i]):
             j = indices[e]
             if done[j] < total:
                 w[j] = shrink(w[j], total - done[j])
@@ -197,7 +302,7 @@ def fobos_pass(data, indices, indptr, y, weight, order, loss, h, rate, fit_inter
         eta = rate / np.sqrt(t + 1.0)
         step = -eta * weight[i] * y[i] * margin_slope(loss, h, y[i] * f)
         if step != 0.0:
-            for e in range(indptr[i], indptr[i + 1]):
+            for e in range(start[i], end[i]):
                 w[indices[e]] += step * data[e]
             if fit_intercept:
                 b += step
@@ -207,14 +312,17 @@ def fobos_pass(data, indices, indptr, y, weight, order, loss, h, rate, fit_inter
 
 
 @jit(plain=True)
-def dual_average(g, t, penalty, gamma, rho):
+def dual_average(g: float, t: int, penalty: float, gamma: float, rho: float) -> float:
     """Coefficient of RDA, below (3.35), from the sum g of t gradients."""
     root = np.sqrt(t)
     return -root / gamma * shrink(g / t, penalty + gamma * rho / root)
 
 
-def _rda_pass(data, indices, indptr, y, weight, order, loss, h, fit_intercept, t, penalty, gamma, rho, g, g0):
-    for j, x, target, share in _rows(data, indices, indptr, y, weight, order):
+def _rda_pass(
+    rows: Rows, order: np.ndarray, objective: Objective, t: int, penalty: float, gamma: float, rho: float, g: np.ndarray, g0: float
+) -> float:
+    loss, h, fit_intercept = objective
+    for j, x, target, share in _each(rows, order):
         f = 0.0
         if t > 0:
             root = np.sqrt(t)
@@ -229,17 +337,21 @@ def _rda_pass(data, indices, indptr, y, weight, order, loss, h, fit_intercept, t
 
 
 @jit(plain=_rda_pass)
-def rda_pass(data, indices, indptr, y, weight, order, loss, h, fit_intercept, t, penalty, gamma, rho, g, g0):
+def rda_pass(
+    rows: Rows, order: np.ndarray, objective: Objective, t: int, penalty: float, gamma: float, rho: float, g: np.ndarray, g0: float
+) -> float:
     """Regularised dual averaging: coefficients are computed from the gradients' sums ``g`` when a row needs them. Returns g0."""
+    data, indices, start, end, y, weight = rows
+    loss, h, fit_intercept = objective
     for i in order:
         f = 0.0
         if t > 0:
             f = -g0 / (gamma * np.sqrt(t))
-            for e in range(indptr[i], indptr[i + 1]):
+            for e in range(start[i], end[i]):
                 f += dual_average(g[indices[e]], t, penalty, gamma, rho) * data[e]
         step = weight[i] * y[i] * margin_slope(loss, h, y[i] * f)
         if step != 0.0:
-            for e in range(indptr[i], indptr[i + 1]):
+            for e in range(start[i], end[i]):
                 g[indices[e]] += step * data[e]
             if fit_intercept:
                 g0 += step

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from . import kernels as kernels
+from .kernels import Paths, Rows, renumber_columns
 
 POOL = 64  # updates per path from which a stage's gravity is taken: a choice
 
@@ -21,18 +22,18 @@ class PathState:
     pool: np.ndarray  # (n_paths, POOL)
     pooled: np.ndarray  # (n_paths,)
     strides: np.ndarray  # (n_paths,)
-    bursts: np.ndarray  # (n_active, 2): see kernels.stabilised_stage; kept until a feature is judged
-    rngs: list  # one generator per path
+    bursts: np.ndarray  # (n_active, 2): see Counts in kernels; kept until a feature is judged
+    rngs: list[np.random.RandomState]  # one generator per path
     n_features: int
     total: np.ndarray  # (n_active + 1,): sum over ``summed`` paths and stages of the coefficients and, at last, intercept
     summed: int = 0
     rows: int = 0  # of all stages so far, in each path
     seen: int = 0  # rows of the present stage so far, in each path
     gravity: float = 0.0
-    history: list = field(default_factory=list)  # (features active, gravity) of each stage
+    history: list[tuple[int, float]] = field(default_factory=list)  # (features active, gravity) of each stage
 
     @classmethod
-    def new(cls, n_paths, n_features, rng):
+    def new(cls, n_paths: int, n_features: int, rng: np.random.RandomState) -> PathState:
         """All coefficients zero and all features active."""
         return cls(
             columns=np.arange(n_features),
@@ -48,11 +49,16 @@ class PathState:
         )
 
     @property
-    def n_active(self):
+    def paths(self) -> Paths:
+        """What the stages write to."""
+        return Paths(self.coef, self.intercept, self.pool, self.pooled, self.strides)
+
+    @property
+    def n_active(self) -> int:
         """Features in use."""
         return len(self.columns)
 
-    def keep(self, stay):
+    def keep(self, stay: np.ndarray) -> None:
         """Drop all other features (boolean ``stay``) for good."""
         kept = np.flatnonzero(stay)
         self.columns = self.columns[kept]
@@ -60,7 +66,7 @@ class PathState:
         self.bursts = self.bursts[kept]
         self.total, self.summed = np.zeros(len(kept) + 1), 0
 
-    def sum_up(self):
+    def sum_up(self) -> None:
         """Take the present coefficients into the sum over paths and stages."""
         self.total[:-1] += self.coef.sum(axis=0)
         self.total[-1] += self.intercept.sum()
@@ -70,18 +76,13 @@ class PathState:
 class ShrinkingRows:
     """Rows of a CSR matrix of which the columns in use are numbered anew as others leave: a row costs what is left of it."""
 
-    def __init__(self, X, columns):
-        self.data, self.indices = X.data.copy(), X.indices.astype(np.uint32)
-        self.start, self.end = X.indptr[:-1].astype(np.int64), X.indptr[1:].astype(np.int64)
+    def __init__(self, X: Any, y: np.ndarray, weight: np.ndarray, columns: np.ndarray):
+        start, end = X.indptr[:-1].astype(np.int64), X.indptr[1:].astype(np.int64)
+        self.rows = Rows(X.data.copy(), X.indices.astype(np.uint32), start, end, y, weight)
         place = np.full(X.shape[1], -1, np.int32)
         place[columns] = np.arange(len(columns))
-        kernels.renumber_columns(*self.arrays, place)  # type: ignore[call-arg]
+        renumber_columns(self.rows, place)
 
-    @property
-    def arrays(self):
-        """Values, column numbers, where each row starts and ends."""
-        return self.data, self.indices, self.start, self.end
-
-    def keep(self, stay):
+    def keep(self, stay: np.ndarray) -> None:
         """Forget all other columns (boolean ``stay``)."""
-        kernels.renumber_columns(*self.arrays, np.where(stay, np.cumsum(stay) - 1, -1).astype(np.int32))  # type: ignore[call-arg]
+        renumber_columns(self.rows, np.where(stay, np.cumsum(stay) - 1, -1).astype(np.int32))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from math import ceil, log
 from typing import Any
@@ -10,19 +11,19 @@ import numpy as np
 from joblib import effective_n_jobs
 from scipy.optimize import minimize
 
-from ..common.docstrings import fill_docstring
 from ..common.validation import check_integer, check_jobs, check_real, number_to_keep
-from ..objective.losses import get_loss
+from ..objective.losses import Loss, get_loss
 from ..solvers.annealing import strongest
-from ..solvers.schedules import as_schedule, step_counts
-from . import kernels as kernels
-from .base import ATTRIBUTES, PARAMETERS, OnlineClassifier, margin_code
+from ..solvers.schedules import Schedule, as_schedule, step_counts
+from ..types import ClassWeight, Matrix, Seed
+from .base import OnlineClassifier
+from .kernels import Counts, stabilised_stage
 from .path_state import PathState, ShrinkingRows
 
 FEWER = 0.95  # features are dropped once the schedule leaves at most this share of the present ones
 
 
-def rejection_rate(share, rejection, annealing):
+def rejection_rate(share: float, rejection: float, annealing: float) -> float:
     """beta of the next stage, (3.14) with d and 1 - d exchanged: ``rejection`` when all features are active, 0 when none is.
 
     Examples
@@ -35,89 +36,124 @@ def rejection_rate(share, rejection, annealing):
     return float(rejection * np.log(1.0 - annealing * share) / np.log(1.0 - annealing))
 
 
-def _gather(bursts):
-    """Move all threads' counts into the first one's."""
-    for other in bursts[1:]:
-        bursts[0] += other
-        other[:] = 0
+def _counts(bursts: np.ndarray, n_threads: int) -> list[Counts]:
+    """What each thread writes to; the first one counts in ``bursts`` itself.
+
+    Counts are whole numbers: each thread adds up those of its paths, and the sum does not depend on how the paths were dealt.
+    """
+    p = len(bursts)
+    return [
+        Counts(np.zeros_like(bursts) if t else bursts, np.zeros(p, np.int32), np.empty(p + 1, np.uint32), np.empty(p + 1))
+        for t in range(n_threads)
+    ]
 
 
-def _scratch(n_columns):
-    """What kernels.stabilised_stage writes to: a count per column, the columns that a burst met, their coefficients before it."""
-    return np.zeros(n_columns, np.int32), np.empty(n_columns + 1, np.uint32), np.empty(n_columns + 1)
+def _gather(counts: list[Counts]) -> None:
+    """Move all threads' counts of bursts into the first one's."""
+    for other in counts[1:]:
+        counts[0].bursts[:] += other.bursts
+        other.bursts[:] = 0
 
 
-@fill_docstring(shared=PARAMETERS, attributes=ATTRIBUTES)
 class StabilizedTruncatedSGDClassifier(OnlineClassifier):
-    """Linear classifier by SGD on parallel paths, with informative truncation and features dropped for good by their stability.
+    """Linear classifier by SGD on parallel paths, with features dropped for good by their stability (Ma (thesis) [1]_).
 
-    Every path sees the rows in another order. After a burst of rows each coefficient shrinks in proportion to how many of
-    them changed it; the fraction of bursts that leave it non-zero, over all paths, is its selection probability. After
-    each stage of bursts the least stable features leave for good. The result is the mean over the paths and over the stages since
-    the last features left; on a stream, which may drift, the paths' present mean.
+    Chapter 3 of [1]_, Algorithms 3.2 to 3.4. It has no objective of its own: every path takes
+    stochastic gradient steps on the mean loss of the margin::
+
+        mean_i w_i loss(y_i (coef . x_i + intercept))
+
+    in its own order of the rows. After a burst of rows each coefficient shrinks in proportion to how
+    many of them changed it. The fraction of bursts that leave it non-zero, over all paths, is its
+    selection probability; after each stage of bursts the least stable features leave for good. The
+    result is the mean over paths and over stages since then; on a stream the paths' present mean.
 
     Parameters
     ----------
     n_features_to_select : int or float, default 0.1
-        k, or a fraction of the features, left at the end (``selection="annealed"``); for several classes each class against the
-        rest has its own k.
+        k, or the fraction of the features, left at the end with ``selection="annealed"``, for each
+        of several classes.
+    loss : str or Loss, default "hinge"
+        Of one row: "hinge", "logistic", "flipped_logistic", "huberised_hinge", "lorenz", "squared",
+        "exponential", or one of their objects.
     selection : {"annealed", "threshold"}, default "annealed"
-        "annealed" follows a falling number of features, as feature selection with annealing does: each stage drops those with the
-        lowest selection probability, ties by the mean coefficient. "threshold" is the printed algorithm: those below ``threshold``
-        are dropped, and the result is the paths' last mean.
+        Which features a stage drops:
+
+        * "annealed": those of the lowest selection probability, ties by the mean coefficient, as many
+          as ``schedule`` says;
+        * "threshold": those below ``threshold``, the printed algorithm; the result is the last mean.
     threshold : float, default 0.7
         pi_0, in [0, 1]; the greater, the fewer features.
-    schedule : {"inverse", "inverse_arxiv", "exponential", "linear"}, Schedule or function, default "inverse"
-        Number of features left after each stage, see :class:`Schedule`; a name has the speed mu = 0.3.
+    schedule : str, Schedule or function, default "inverse"
+        Number of features left after each stage, see :class:`Schedule`; a name ("inverse",
+        "inverse_arxiv", "exponential", "linear") has the speed mu = 0.3.
     learning_rate : float, default 1.0
         Step, above 0, divided by the mean squared length of a row.
     rejection : float, default 0.05
-        beta_0 of eq. (3.14) of [1]_, in [0, 1]: fraction of the updates that the gravity rejects while all features are active; the
-        greater, the sparser.
+        beta_0 of eq. (3.14), in [0, 1]: fraction of the updates rejected while all features are
+        active; the greater, the sparser.
     annealing : float, default 0.0
-        gamma of eq. (3.14): how fast the rejection falls with the fraction of active features; 0 is proportional.
+        gamma of eq. (3.14): how fast the rejection falls with the active features.
     burst_size : int, default 5
         K, at least 1: rows per burst.
     burst_growth : float or None, default None
-        alpha of section 3.5, in (0, 1): the bursts of a stage have K log(1 / (alpha d)) rows, rounded up, at a fraction d of active
-        features; exp(-1) begins with K, less with longer bursts. None: always K rows.
+        alpha of section 3.5, in (0, 1): at a fraction d of active features a burst has
+        K log(1 / (alpha d)) rows, rounded up. None: always K rows.
     n_bursts : int, default 5
         n_K, at least 1: bursts per stage.
     n_paths : int, default 16
-        M, at least 1: paths. More give steadier selection probabilities and take longer.
+        M, at least 1: paths.
     min_bursts : int, default 0
-        delta_K of eq. (3.33), at least 0: a feature is judged once more bursts than this touched it; until then its counts are
-        carried over.
+        delta_K of eq. (3.33), at least 0: a feature is judged once more bursts than this touched it.
     n_stages : int, default 100
-        Length of the schedule in stages for ``partial_fit``, where the number of rows is unknown.
+        Stages of the schedule for ``partial_fit``, where the number of rows is unknown.
     refit : float or None, default None
-        Strength of the ridge, above 0, times the mean squared length of a row, with which ``fit`` at last fits the features left
-        once more, all rows at a time (the Huberised hinge in place of the hinge). None keeps the mean.
+        ridge, above 0, over the mean squared length of a row: ``fit`` at last minimises the mean loss
+        + ridge / 2 ||coef||^2 on the features left (the Huberised hinge for the hinge).
+    fit_intercept : bool, default True
+        Whether there is a constant; it is not shrunk.
+    max_iter : int, default 20
+        Passes over the rows in ``fit``, at least 1.
+    class_weight : dict, "balanced" or None, default None
+        Factor of the weights of each class's rows; "balanced", for ``fit`` alone, gives all classes
+        the same total.
+    random_state : int, RandomState or None, default None
+        Seed of the order of the rows.
     n_jobs : int or None, default None
         Threads, -1 for all; the result does not depend on it.
-    {shared}
+    verbose : bool, default False
+        Show a progress bar.
 
     Attributes
     ----------
-    {attributes}
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        In units of the raw columns; 0 where a column is not used. Each of several classes stands
+        against the rest.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        The constants.
+    classes_ : ndarray of shape (n_classes,)
+        Labels in ascending order.
+    n_iter_ : int
+        Passes made.
     history_ : ndarray of shape (n_stages, 2)
         Features active after each stage of the (first) problem, and the gravity used in it.
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn.
 
     Notes
     -----
-    As printed the algorithm of [1]_ cannot run. Eq. (3.14) gives a rejection rate of 0 while all features are active, so nothing is
-    ever truncated: d and 1 - d are exchanged here. Eq. (3.11) has no finite supremum: here it is the largest g with at most the
-    fraction beta of |dw / k| below. In (3.33) kappa counts bursts and b the bursts that leave a coefficient non-zero. So repaired
-    it still drops most features in the first stages almost by chance, which is why the annealed stages are the default.
+    Eqs. (3.11), (3.14) and (3.33) do not work as printed: docs/papers.md says what stands in their place.
 
     References
     ----------
-    .. [1] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University (2017), chapter 3.
+    .. [1] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University
+       (2017), chapter 3.
 
     Examples
     --------
     >>> from sklearn.datasets import make_classification
-    >>> X, y = make_classification(400, 50, n_informative=5, n_redundant=0, shuffle=False, class_sep=2, random_state=0)
+    >>> from annealed.learners import StabilizedTruncatedSGDClassifier
+    >>> X, y = make_classification(400, 50, n_informative=5, n_redundant=0, class_sep=2, random_state=0)
     >>> model = StabilizedTruncatedSGDClassifier(5, random_state=0).fit(X, y)
     >>> int(model.get_support().sum())
     5
@@ -127,26 +163,31 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
 
     def __init__(
         self,
-        n_features_to_select=0.1,
+        n_features_to_select: int | float = 0.1,
         *,
-        selection="annealed",
-        threshold=0.7,
-        schedule="inverse",
-        learning_rate=1.0,
-        rejection=0.05,
-        annealing=0.0,
-        burst_size=5,
-        burst_growth=None,
-        n_bursts=5,
-        n_paths=16,
-        min_bursts=0,
-        n_stages=100,
-        refit=None,
-        n_jobs=None,
-        **parameters: Any,
-    ):
-        super().__init__(**parameters)
+        loss: str | Loss = "hinge",
+        selection: str = "annealed",
+        threshold: float = 0.7,
+        schedule: str | Schedule | Callable[[int, int, int], np.ndarray] = "inverse",
+        learning_rate: float = 1.0,
+        rejection: float = 0.05,
+        annealing: float = 0.0,
+        burst_size: int = 5,
+        burst_growth: float | None = None,
+        n_bursts: int = 5,
+        n_paths: int = 16,
+        min_bursts: int = 0,
+        n_stages: int = 100,
+        refit: float | None = None,
+        fit_intercept: bool = True,
+        max_iter: int = 20,
+        class_weight: ClassWeight = None,
+        random_state: Seed = None,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> None:
         self.n_features_to_select = n_features_to_select
+        self.loss = loss
         self.selection = selection
         self.threshold = threshold
         self.schedule = schedule
@@ -160,9 +201,14 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         self.min_bursts = min_bursts
         self.n_stages = n_stages
         self.refit = refit
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.class_weight = class_weight
+        self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
-    def _check_parameters(self):
+    def _check_parameters(self) -> None:
         super()._check_parameters()
         for name in ("burst_size", "n_bursts", "n_paths", "n_stages"):
             check_integer(name, getattr(self, name), 1)
@@ -180,24 +226,23 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         check_jobs(self.n_jobs)
         as_schedule(self.schedule, self._mu)
 
-    def _new_state(self, n_features, rng):
+    def _new_state(self, n_features: int, rng: np.random.RandomState) -> PathState:
         self._k = number_to_keep(self.n_features_to_select, n_features)
         return PathState.new(self.n_paths, n_features, rng)
 
-    def _learn(self, state, X, y, weight, n_passes, streaming, bar):
-        rows = ShrinkingRows(X, state.columns)
+    def _learn(
+        self, state: PathState, X: Matrix, y: np.ndarray, weight: np.ndarray, n_passes: int, streaming: bool, bar: Any
+    ) -> None:
+        shrinking = ShrinkingRows(X, y, weight, state.columns)
         state.total[:], state.summed = 0.0, 0
         n, p = X.shape
         shortest = self.burst_size * self.n_bursts  # rows of a stage whose bursts do not grow
         n_stages = self.n_stages if streaming else max(1, ceil(n_passes * n / shortest))
         targets = step_counts(as_schedule(self.schedule, self._mu), p, self._k, n_stages)
-        number, h = margin_code(self.loss)
-        rate = self.learning_rate / self._row_length
+        objective, rate = self._objective(), self.learning_rate / self._row_length
         n_threads = min(effective_n_jobs(self.n_jobs), self.n_paths)
         bounds = np.linspace(0, self.n_paths, n_threads + 1).astype(int)
-        scratch = [_scratch(state.n_active) for _ in range(n_threads)]
-        # Counts are whole numbers: each thread adds up those of its paths, and the sum does not depend on how the paths were dealt.
-        bursts = [state.bursts, *(np.zeros_like(state.bursts) for _ in range(n_threads - 1))]
+        counts = _counts(state.bursts, n_threads)
         with ThreadPoolExecutor(n_threads) as pool:
             position, orders = 0, np.empty((self.n_paths, 0), np.int64)
             left = n_passes * n
@@ -211,12 +256,12 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
                 take = min(per_stage - state.seen, orders.shape[1] - position)
                 part = np.ascontiguousarray(orders[:, position : position + take])
 
-                def work(thread, part=part, bursts=bursts, burst=burst):
-                    kernels.stabilised_stage(  # type: ignore[call-arg]
-                        *rows.arrays, y, weight, part, burst, number, h, rate, bool(self.fit_intercept),
-                        state.gravity, state.coef, state.intercept, bursts[thread], *scratch[thread],
-                        state.pool, state.pooled, state.strides, bounds[thread], bounds[thread + 1],
-                    )  # fmt: skip
+                def work(thread: int, part: np.ndarray = part, counts: list[Counts] = counts, burst: int = burst) -> None:
+                    first, last = bounds[thread], bounds[thread + 1]
+                    gravity = state.gravity
+                    stabilised_stage(
+                        shrinking.rows, part, burst, objective, rate, gravity, state.paths, counts[thread], first, last
+                    )
 
                 if n_threads == 1:
                     work(0)
@@ -229,32 +274,32 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
                 if state.seen >= per_stage or (left == 0 and not streaming):
                     target = int(targets[min(ceil(state.rows / shortest), len(targets)) - 1])
                     if self._is_due(state.n_active, target, last=left == 0 and not streaming):
-                        _gather(bursts)
+                        _gather(counts)
                         stay = self._judge(state, target)
                         if not stay.all():
                             state.keep(stay)
-                            rows.keep(stay)
-                            bursts = [state.bursts, *(np.zeros_like(state.bursts) for _ in range(n_threads - 1))]
+                            shrinking.keep(stay)
+                            counts = _counts(state.bursts, n_threads)
                     self._end_stage(state)
                     if not streaming and state.n_active <= self._k:
                         state.sum_up()
-        _gather(bursts)
+        _gather(counts)
         if self.refit is not None and not streaming:
             self._fit_again(state, X, y, weight)
 
-    def _burst(self, state):
+    def _burst(self, state: PathState) -> int:
         """Rows of a burst of the present stage, K_s of section 3.5."""
         if self.burst_growth is None:
             return int(self.burst_size)
         return max(1, ceil(self.burst_size * log(state.n_features / (self.burst_growth * state.n_active))))
 
-    def _is_due(self, n_active, target, last):
+    def _is_due(self, n_active: int, target: int, last: bool) -> bool:
         """Whether a stage evaluates all features at its end: for the annealed stages only when enough of them are to leave."""
         if self.selection == "threshold":
             return True
         return target < n_active and (target <= FEWER * n_active or last or target == self._k)
 
-    def _end_stage(self, state):
+    def _end_stage(self, state: PathState) -> None:
         """Set the next gravity."""
         beta = rejection_rate(state.n_active / state.n_features, self.rejection, self.annealing)
         updates = state.pool[np.arange(state.pool.shape[1]) < state.pooled[:, None]]
@@ -265,7 +310,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         state.strides[:] = 1
         state.seen = 0
 
-    def _judge(self, state, target):
+    def _judge(self, state: PathState, target: int) -> np.ndarray:
         """Boolean (n_active,): the features that stay, by their selection probability (3.33)."""
         touched, survived = state.bursts.T
         judged = touched > self.min_bursts
@@ -280,7 +325,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         return stay
 
     @staticmethod
-    def _most_stable(probability, coef, target):
+    def _most_stable(probability: np.ndarray, coef: np.ndarray, target: int) -> np.ndarray:
         """Boolean: the ``target`` highest probabilities; of equal ones those with the largest |mean coefficient| over the paths."""
         rank = len(probability) - target
         limit = np.partition(probability, rank)[rank]
@@ -290,7 +335,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         stay[tied[strongest(strength, target - int(stay.sum()))]] = True
         return stay
 
-    def _fit_again(self, state, X, y, weight):
+    def _fit_again(self, state: PathState, X: Matrix, y: np.ndarray, weight: np.ndarray) -> None:
         """Minimise the mean loss plus ridge on the features left, and give every path the result."""
         columns = X[:, state.columns]
         loss = get_loss(self.loss).smooth
@@ -298,7 +343,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         ridge = self.refit * self._row_length
         target = y[:, None]
 
-        def objective(parameters):
+        def value_and_gradient(parameters: np.ndarray) -> tuple[float, np.ndarray]:
             w, b = parameters[:-1], parameters[-1] * self.fit_intercept
             scores = (columns @ w + b)[:, None]
             residual = loss.gradient(target, scores, share)[:, 0]
@@ -306,12 +351,12 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
             return loss.value(target, scores, share) + 0.5 * ridge * float(w @ w), gradient
 
         start = np.append(state.coef.mean(axis=0), state.intercept.mean())
-        found = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": 500}).x
+        found = minimize(value_and_gradient, start, jac=True, method="L-BFGS-B", options={"maxiter": 500}).x
         state.coef[:] = found[:-1]
         state.intercept[:] = found[-1]
         state.total[:], state.summed = found, 1
 
-    def _weights(self, state):
+    def _weights(self, state: PathState) -> tuple[np.ndarray, float]:
         self.history_ = np.array(self._states[0].history)
         if self.selection == "annealed" and state.summed:
             found = state.total / state.summed

@@ -6,57 +6,85 @@ from typing import Any
 
 import numpy as np
 
-from ..common.docstrings import fill_docstring
 from ..common.validation import check_integer, check_real
-from . import kernels as kernels
-from .base import ATTRIBUTES, PARAMETERS, OnlineClassifier, margin_code
-
-_PARAMETERS = (
-    """
-    shuffle : bool, default True
-        Take a new order of the rows for every pass of ``fit``."""
-    + PARAMETERS
-)
-
-_THESIS = """Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University (2017)."""
+from ..objective.losses import Loss
+from ..types import ClassWeight, Matrix, Seed
+from .base import OnlineClassifier
+from .kernels import Rows, fobos_pass, rda_pass, truncated_gradient_pass
 
 
 class SoftThresholdClassifier(OnlineClassifier):
     """What the learners share whose coefficients move towards zero as the rows pass."""
 
-    def __init__(self, *, shuffle: bool = True, **parameters: Any):
-        super().__init__(**parameters)
-        self.shuffle = shuffle
+    shuffle: bool
 
-    def _orders(self, n, n_passes):
-        """One order of the rows per pass."""
+    def _learn(self, state: Any, X: Matrix, y: np.ndarray, weight: np.ndarray, n_passes: int, streaming: bool, bar: Any) -> None:
+        rows = Rows(X.data, X.indices, X.indptr[:-1], X.indptr[1:], y, weight)
         for _ in range(n_passes):
-            yield self._rng.permutation(n) if self.shuffle else np.arange(n)
+            self._pass(state, rows, self._rng.permutation(len(y)) if self.shuffle else np.arange(len(y)))
+            state["t"] += len(y)
+            bar.update()
+
+    def _pass(self, state: dict[str, Any], rows: Rows, order: np.ndarray) -> None:
+        raise NotImplementedError
 
 
-@fill_docstring(shared=_PARAMETERS, attributes=ATTRIBUTES, thesis=_THESIS)
 class TruncatedGradientClassifier(SoftThresholdClassifier):
-    """Truncated gradient: SGD with a soft threshold after every few rows ([1]_, [2]_ Algorithm 3.1).
+    """Truncated gradient: stochastic gradient steps, and a soft threshold after every few rows.
+
+    Langford et al. (2009) [1]_, Algorithm 3.1 of Ma (thesis) [2]_. On a stream of rows it goes downhill
+    on::
+
+        mean_i w_i loss(y_i (coef . x_i + intercept)) + L^2 gravity / learning_rate ||coef||_1
+
+    where L^2 is the mean squared length of a row.
 
     Parameters
     ----------
     gravity : float, default 1e-4
-        g_0, at least 0: every ``burst_size`` rows all coefficients shrink by ``burst_size * gravity``; the greater, the sparser.
-    burst_size : int, default 5
-        K, at least 1: rows between two thresholds.
+        g_0, at least 0: every ``burst_size`` rows all coefficients shrink by ``burst_size *
+        gravity``; the greater, the sparser.
+    loss : str or Loss, default "hinge"
+        Of one row: "hinge", "logistic", "flipped_logistic", "huberised_hinge", "lorenz", "squared",
+        "exponential", or one of their objects.
     learning_rate : float, default 0.3
         Step, above 0, divided by the mean squared length of a row.
-    {shared}
+    burst_size : int, default 5
+        K, at least 1: rows between two thresholds.
+    fit_intercept : bool, default True
+        Whether there is a constant; it is not shrunk.
+    max_iter : int, default 20
+        Passes over the rows in ``fit``, at least 1.
+    shuffle : bool, default True
+        Take a new order of the rows for every pass of ``fit``.
+    class_weight : dict, "balanced" or None, default None
+        Factor of the weights of each class's rows; "balanced", for ``fit`` alone, gives all classes
+        the same total.
+    random_state : int, RandomState or None, default None
+        Seed of the order of the rows.
+    verbose : bool, default False
+        Show a progress bar.
 
     Attributes
     ----------
-    {attributes}
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        In units of the raw columns; 0 where a column is not used. Each of several classes stands
+        against the rest.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        The constants.
+    classes_ : ndarray of shape (n_classes,)
+        Labels in ascending order.
+    n_iter_ : int
+        Passes made.
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn.
 
     References
     ----------
-    .. [1] J. Langford, L. Li, T. Zhang, "Sparse online learning via truncated gradient", Journal of Machine Learning Research 10
-       (2009).
-    .. [2] {thesis}
+    .. [1] J. Langford, L. Li, T. Zhang, "Sparse online learning via truncated gradient", Journal of
+       Machine Learning Research 10 (2009).
+    .. [2] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University
+       (2017).
 
     Examples
     --------
@@ -68,58 +96,103 @@ class TruncatedGradientClassifier(SoftThresholdClassifier):
     True
     """
 
-    def __init__(self, gravity: float = 1e-4, *, burst_size: int = 5, learning_rate: float = 0.3, **parameters: Any):
-        super().__init__(**parameters)
+    def __init__(
+        self,
+        gravity: float = 1e-4,
+        *,
+        loss: str | Loss = "hinge",
+        learning_rate: float = 0.3,
+        burst_size: int = 5,
+        fit_intercept: bool = True,
+        max_iter: int = 20,
+        shuffle: bool = True,
+        class_weight: ClassWeight = None,
+        random_state: Seed = None,
+        verbose: bool = False,
+    ) -> None:
         self.gravity = gravity
-        self.burst_size = burst_size
+        self.loss = loss
         self.learning_rate = learning_rate
+        self.burst_size = burst_size
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.shuffle = shuffle
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.verbose = verbose
 
-    def _check_parameters(self):
+    def _check_parameters(self) -> None:
         super()._check_parameters()
         check_real("gravity", self.gravity, 0.0)
         check_integer("burst_size", self.burst_size, 1)
         check_real("learning_rate", self.learning_rate, 0.0, above=True)
 
-    def _new_state(self, n_features, rng):
+    def _new_state(self, n_features: int, rng: np.random.RandomState) -> dict[str, Any]:
         return {"w": np.zeros(n_features), "done": np.zeros(n_features, np.int64), "b": 0.0, "t": 0}
 
-    def _learn(self, state, X, y, weight, n_passes, streaming, bar):
-        number, h = margin_code(self.loss)
+    def _pass(self, state: dict[str, Any], rows: Rows, order: np.ndarray) -> None:
         rate = self.learning_rate / self._row_length
-        for order in self._orders(len(y), n_passes):
-            state["b"] = kernels.truncated_gradient_pass(
-                X.data, X.indices, X.indptr, y, weight, order, number, h, rate, bool(self.fit_intercept), state["t"],
-                int(self.burst_size), float(self.gravity), state["w"], state["done"], state["b"],
-            )  # fmt: skip
-            state["t"] += len(y)
-            bar.update()
+        state["b"] = truncated_gradient_pass(
+            rows, order, self._objective(), rate, state["t"], int(self.burst_size), float(self.gravity),
+            state["w"], state["done"], state["b"],
+        )  # fmt: skip
 
-    def _weights(self, state):
+    def _weights(self, state: dict[str, Any]) -> tuple[np.ndarray, float]:
         missed = (state["t"] // self.burst_size - state["done"]) * self.burst_size * self.gravity
         return np.sign(state["w"]) * np.maximum(np.abs(state["w"]) - missed, 0.0), state["b"]
 
 
-@fill_docstring(shared=_PARAMETERS, attributes=ATTRIBUTES, thesis=_THESIS)
 class FOBOSClassifier(SoftThresholdClassifier):
-    """Forward-backward splitting with the absolute norm ([1]_, [2]_ eq. (3.36)): a soft threshold after every row.
+    """Forward-backward splitting with the l1 norm: a soft threshold after every row.
+
+    Duchi and Singer (2009) [1]_, eq. (3.36) of Ma (thesis) [2]_. On a stream of rows it minimises::
+
+        mean_i w_i loss(y_i (coef . x_i + intercept)) + penalty ||coef||_1
 
     Parameters
     ----------
     penalty : float, default 1e-3
         lambda, at least 0; the greater, the sparser.
+    loss : str or Loss, default "hinge"
+        Of one row: "hinge", "logistic", "flipped_logistic", "huberised_hinge", "lorenz", "squared",
+        "exponential", or one of their objects.
     learning_rate : float, default 1.0
-        Above 0: row t takes the step ``learning_rate / sqrt(t)``, divided by the mean squared length of a row.
-    {shared}
+        Above 0: row t takes the step ``learning_rate / sqrt(t)`` over the mean squared length of a
+        row.
+    fit_intercept : bool, default True
+        Whether there is a constant; it is not shrunk.
+    max_iter : int, default 20
+        Passes over the rows in ``fit``, at least 1.
+    shuffle : bool, default True
+        Take a new order of the rows for every pass of ``fit``.
+    class_weight : dict, "balanced" or None, default None
+        Factor of the weights of each class's rows; "balanced", for ``fit`` alone, gives all classes
+        the same total.
+    random_state : int, RandomState or None, default None
+        Seed of the order of the rows.
+    verbose : bool, default False
+        Show a progress bar.
 
     Attributes
     ----------
-    {attributes}
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        In units of the raw columns; 0 where a column is not used. Each of several classes stands
+        against the rest.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        The constants.
+    classes_ : ndarray of shape (n_classes,)
+        Labels in ascending order.
+    n_iter_ : int
+        Passes made.
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn.
 
     References
     ----------
-    .. [1] J. Duchi, Y. Singer, "Efficient online and batch learning using forward backward splitting", Journal of Machine Learning
-       Research 10 (2009).
-    .. [2] {thesis}
+    .. [1] J. Duchi, Y. Singer, "Efficient online and batch learning using forward backward
+       splitting", Journal of Machine Learning Research 10 (2009).
+    .. [2] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University
+       (2017).
 
     Examples
     --------
@@ -131,57 +204,104 @@ class FOBOSClassifier(SoftThresholdClassifier):
     True
     """
 
-    def __init__(self, penalty: float = 1e-3, *, learning_rate: float = 1.0, **parameters: Any):
-        super().__init__(**parameters)
+    def __init__(
+        self,
+        penalty: float = 1e-3,
+        *,
+        loss: str | Loss = "hinge",
+        learning_rate: float = 1.0,
+        fit_intercept: bool = True,
+        max_iter: int = 20,
+        shuffle: bool = True,
+        class_weight: ClassWeight = None,
+        random_state: Seed = None,
+        verbose: bool = False,
+    ) -> None:
         self.penalty = penalty
+        self.loss = loss
         self.learning_rate = learning_rate
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.shuffle = shuffle
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.verbose = verbose
 
-    def _check_parameters(self):
+    def _check_parameters(self) -> None:
         super()._check_parameters()
         check_real("penalty", self.penalty, 0.0)
         check_real("learning_rate", self.learning_rate, 0.0, above=True)
 
-    def _new_state(self, n_features, rng):
+    def _new_state(self, n_features: int, rng: np.random.RandomState) -> dict[str, Any]:
         return {"w": np.zeros(n_features), "done": np.zeros(n_features), "b": 0.0, "t": 0, "total": 0.0}
 
-    def _learn(self, state, X, y, weight, n_passes, streaming, bar):
-        number, h = margin_code(self.loss)
+    def _pass(self, state: dict[str, Any], rows: Rows, order: np.ndarray) -> None:
         rate = self.learning_rate / self._row_length
-        for order in self._orders(len(y), n_passes):
-            state["b"], state["total"] = kernels.fobos_pass(
-                X.data, X.indices, X.indptr, y, weight, order, number, h, rate, bool(self.fit_intercept), state["t"],
-                float(self.penalty), state["w"], state["done"], state["total"], state["b"],
-            )  # fmt: skip
-            state["t"] += len(y)
-            bar.update()
+        state["b"], state["total"] = fobos_pass(
+            rows, order, self._objective(), rate, state["t"], float(self.penalty),
+            state["w"], state["done"], state["total"], state["b"],
+        )  # fmt: skip
 
-    def _weights(self, state):
+    def _weights(self, state: dict[str, Any]) -> tuple[np.ndarray, float]:
         return np.sign(state["w"]) * np.maximum(np.abs(state["w"]) - (state["total"] - state["done"]), 0.0), state["b"]
 
 
-@fill_docstring(shared=_PARAMETERS, attributes=ATTRIBUTES, thesis=_THESIS)
 class RDAClassifier(SoftThresholdClassifier):
-    """Regularised dual averaging with the absolute norm ([1]_, [2]_ eq. (3.35)).
+    """Regularised dual averaging with the l1 norm.
+
+    Xiao (2010) [1]_, eq. (3.35) of Ma (thesis) [2]_. On a stream of rows it minimises::
+
+        mean_i w_i loss(y_i (coef . x_i + intercept)) + penalty ||coef||_1
+
+    by the minimum, after t rows, of the mean gradient times coef, plus the penalty with
+    gamma rho / sqrt(t) added to its factor, plus gamma / (2 sqrt(t)) ||coef||^2.
 
     Parameters
     ----------
     penalty : float, default 1e-3
         lambda, at least 0; the greater, the sparser.
+    loss : str or Loss, default "hinge"
+        Of one row: "hinge", "logistic", "flipped_logistic", "huberised_hinge", "lorenz", "squared",
+        "exponential", or one of their objects.
     gamma : float, default 1.0
-        Strength of the proximal term, above 0, times the mean squared length of a row; small values take large steps.
+        Strength of the proximal term, above 0, times the mean squared length of a row; small values
+        take large steps.
     rho : float, default 0.005
-        Enhancement of sparsity, at least 0: gamma rho / sqrt(t) is added to lambda.
-    {shared}
+        Enhancement of sparsity, at least 0.
+    fit_intercept : bool, default True
+        Whether there is a constant; it is not shrunk.
+    max_iter : int, default 20
+        Passes over the rows in ``fit``, at least 1.
+    shuffle : bool, default True
+        Take a new order of the rows for every pass of ``fit``.
+    class_weight : dict, "balanced" or None, default None
+        Factor of the weights of each class's rows; "balanced", for ``fit`` alone, gives all classes
+        the same total.
+    random_state : int, RandomState or None, default None
+        Seed of the order of the rows.
+    verbose : bool, default False
+        Show a progress bar.
 
     Attributes
     ----------
-    {attributes}
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        In units of the raw columns; 0 where a column is not used. Each of several classes stands
+        against the rest.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        The constants.
+    classes_ : ndarray of shape (n_classes,)
+        Labels in ascending order.
+    n_iter_ : int
+        Passes made.
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn.
 
     References
     ----------
-    .. [1] L. Xiao, "Dual averaging methods for regularized stochastic learning and online optimization", Journal of Machine
-       Learning Research 11 (2010).
-    .. [2] {thesis}
+    .. [1] L. Xiao, "Dual averaging methods for regularized stochastic learning and online
+       optimization", Journal of Machine Learning Research 11 (2010).
+    .. [2] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University
+       (2017).
 
     Examples
     --------
@@ -192,35 +312,50 @@ class RDAClassifier(SoftThresholdClassifier):
     array([3, 7])
     """
 
-    def __init__(self, penalty: float = 1e-3, *, gamma: float = 1.0, rho: float = 0.005, **parameters: Any):
-        super().__init__(**parameters)
+    def __init__(
+        self,
+        penalty: float = 1e-3,
+        *,
+        loss: str | Loss = "hinge",
+        gamma: float = 1.0,
+        rho: float = 0.005,
+        fit_intercept: bool = True,
+        max_iter: int = 20,
+        shuffle: bool = True,
+        class_weight: ClassWeight = None,
+        random_state: Seed = None,
+        verbose: bool = False,
+    ) -> None:
         self.penalty = penalty
+        self.loss = loss
         self.gamma = gamma
         self.rho = rho
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.shuffle = shuffle
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.verbose = verbose
 
-    def _check_parameters(self):
+    def _check_parameters(self) -> None:
         super()._check_parameters()
         check_real("penalty", self.penalty, 0.0)
         check_real("gamma", self.gamma, 0.0, above=True)
         check_real("rho", self.rho, 0.0)
 
-    def _new_state(self, n_features, rng):
+    def _new_state(self, n_features: int, rng: np.random.RandomState) -> dict[str, Any]:
         return {"g": np.zeros(n_features), "g0": 0.0, "t": 0}
 
-    def _scale(self):
+    def _scale(self) -> float:
         return self.gamma * self._row_length
 
-    def _learn(self, state, X, y, weight, n_passes, streaming, bar):
-        number, h = margin_code(self.loss)
-        for order in self._orders(len(y), n_passes):
-            state["g0"] = kernels.rda_pass(
-                X.data, X.indices, X.indptr, y, weight, order, number, h, bool(self.fit_intercept), state["t"],
-                float(self.penalty), self._scale(), float(self.rho), state["g"], state["g0"],
-            )  # fmt: skip
-            state["t"] += len(y)
-            bar.update()
+    def _pass(self, state: dict[str, Any], rows: Rows, order: np.ndarray) -> None:
+        state["g0"] = rda_pass(
+            rows, order, self._objective(), state["t"], float(self.penalty), self._scale(), float(self.rho),
+            state["g"], state["g0"],
+        )  # fmt: skip
 
-    def _weights(self, state):
+    def _weights(self, state: dict[str, Any]) -> tuple[np.ndarray, float]:
         root = np.sqrt(state["t"])
         gamma = self._scale()
         mean = state["g"] / state["t"]

@@ -6,12 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ..common.columns import included_and_excluded
-from ..common.docstrings import fill_docstring
 from ..common.targets import group_codes
 from ..common.validation import check_real, number_to_keep
 from ..designs.base import Design
@@ -19,15 +18,8 @@ from ..objective.losses import Loss, check_curvature
 from ..solvers.annealing import strengths
 from ..solvers.greedy import Step, greedy_search
 from ..solvers.newton import SHRINKAGE, SupportProblem, refit
-from .base import (
-    CLASS_WEIGHT,
-    CLASSIFIER_ATTRIBUTES,
-    REGRESSOR_ATTRIBUTES,
-    SCALING,
-    ScaledSelector,
-    SelectingClassifier,
-    SelectingRegressor,
-)
+from ..types import ArrayLike, ClassWeight, Matrix
+from .base import ScaledSelector, SelectingClassifier, SelectingRegressor
 
 _NEWTON_TOLERANCE = 1e-10  # relative; gains of different features are compared
 
@@ -35,7 +27,7 @@ _NEWTON_TOLERANCE = 1e-10  # relative; gains of different features are compared
 class _NewtonFit:
     """The refitted model on the active columns, for any loss: Newton's method from where the last one ended."""
 
-    def __init__(self, problem: SupportProblem):
+    def __init__(self, problem: SupportProblem) -> None:
         self.problem = problem
         y = problem.y
         self.Z = np.empty((len(y), 0))
@@ -43,24 +35,24 @@ class _NewtonFit:
         self.intercept = problem.loss.best_constant(y, problem.sample_weight) if problem.fit_intercept else np.zeros(y.shape[1])
         self._refit()
 
-    def _refit(self):
+    def _refit(self) -> None:
         fit = refit(self.problem, self.Z, self.coef, self.intercept, tol=_NEWTON_TOLERANCE)
         self.coef, self.intercept, self.value = fit.theta, fit.intercept, fit.value
 
-    def scores(self):
+    def scores(self) -> np.ndarray:
         return self.Z @ self.coef + self.intercept
 
-    def add(self, columns):
+    def add(self, columns: np.ndarray) -> None:
         self.Z = np.hstack([self.Z, columns])
         self.coef = np.vstack([self.coef, np.zeros((columns.shape[1], self.coef.shape[1]))])
         self._refit()
 
-    def remove(self, positions):
+    def remove(self, positions: np.ndarray) -> None:
         self.Z = np.delete(self.Z, positions, axis=1)
         self.coef = np.delete(self.coef, positions, axis=0)
         self._refit()
 
-    def value_without(self, positions):
+    def value_without(self, positions: np.ndarray) -> float:
         coef = self.coef.copy()
         coef[positions] = 0.0
         scores = self.Z @ coef + self.intercept
@@ -73,17 +65,17 @@ class _QuadraticFit(_NewtonFit):
     Standardised columns are centred under the weights, so the intercept is the mean of y and stays.
     """
 
-    def _refit(self):
+    def _refit(self) -> None:
         self.inverse = np.empty((0, 0))
         self.target = np.empty((0, self.problem.y.shape[1]))
         self.weighted = np.empty((0, len(self.Z)))
         self.base = self.value = self.problem.loss.value(self.problem.y, self.scores(), self.problem.sample_weight)
 
-    def _solve(self):
+    def _solve(self) -> None:
         self.coef = self.inverse @ self.target
         self.value = self.base - 0.5 * float((self.target * self.coef).sum())
 
-    def add(self, columns):
+    def add(self, columns: np.ndarray) -> None:
         weighted = columns.T * self.problem.sample_weight
         cross = self.weighted @ columns
         corner = weighted @ columns + 2.0 * self.problem.shrinkage * np.eye(columns.shape[1])
@@ -96,14 +88,14 @@ class _QuadraticFit(_NewtonFit):
         self.Z = np.hstack([self.Z, columns])
         self._solve()
 
-    def remove(self, positions):
+    def remove(self, positions: np.ndarray) -> None:
         stay = np.delete(np.arange(len(self.coef)), positions)
         side = self.inverse[np.ix_(stay, positions)]
         self.inverse = self.inverse[np.ix_(stay, stay)] - side @ np.linalg.solve(self.inverse[np.ix_(positions, positions)], side.T)
         self.weighted, self.target, self.Z = self.weighted[stay], self.target[stay], self.Z[:, stay]
         self._solve()
 
-    def value_without(self, positions):
+    def value_without(self, positions: np.ndarray) -> float:
         # At the minimum the gradient is zero: leaving out b costs b' H b / 2.
         b = self.coef[positions]
         gram = self.weighted[positions] @ self.Z[:, positions] + 2.0 * self.problem.shrinkage * np.eye(len(positions))
@@ -186,7 +178,7 @@ def forward_backward(
 class _DesignModel:
     """A refitted model on columns of a design, for :func:`greedy_search`."""
 
-    def __init__(self, design: Design, problem: SupportProblem, groups: np.ndarray | None):
+    def __init__(self, design: Design, problem: SupportProblem, groups: np.ndarray | None) -> None:
         self.design, self.problem, self.groups = design, problem, groups
         self.labels = np.arange(design.n_features) if groups is None else groups
         self.n_units = int(self.labels.max()) + 1
@@ -237,7 +229,7 @@ class _DesignModel:
 
 
 class _ForwardBackward(ScaledSelector):
-    """Parameters and the fit that the two estimators share."""
+    """The fit that the two estimators share."""
 
     path_: list[Step]
     n_iter_: int
@@ -251,14 +243,13 @@ class _ForwardBackward(ScaledSelector):
         delta: float | None = None,
         epsilon: float | None = None,
         backward: bool = True,
-        feature_groups=None,
-        include=None,
-        exclude=None,
+        feature_groups: ArrayLike | None = None,
+        include: ArrayLike | None = None,
+        exclude: ArrayLike | None = None,
+        scaling: str = "unit_variance",
         ridge: float = 2.0 * SHRINKAGE,
         fit_intercept: bool = True,
-        **parameters: Any,
-    ):
-        super().__init__(**parameters)
+    ) -> None:
         self.n_features_to_select = n_features_to_select
         self.loss = loss
         self.criterion = criterion
@@ -268,10 +259,11 @@ class _ForwardBackward(ScaledSelector):
         self.feature_groups = feature_groups
         self.include = include
         self.exclude = exclude
+        self.scaling = scaling
         self.ridge = ridge
         self.fit_intercept = fit_intercept
 
-    def _select(self, X, y, loss, weight):
+    def _select(self, X: Matrix, y: np.ndarray, loss: Loss, weight: np.ndarray) -> None:
         if self.criterion not in ("gradient", "objective"):
             raise ValueError(f"criterion={self.criterion!r} is unknown; expected 'gradient' or 'objective'")
         for name, value, belongs in (("delta", self.delta, "objective"), ("epsilon", self.epsilon, "gradient")):
@@ -312,66 +304,75 @@ class _ForwardBackward(ScaledSelector):
         self._store(design, allowed[found.kept], found.coef, found.intercept)
 
 
-_PARAMETERS = (
-    """
+class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
+    """Classifier on k features, selected forwards and backwards (FoBa, Algorithm 1 of Liu et al. (2014) [1]_).
+
+    It minimises greedily over coefficients of at most k features (or groups)::
+
+        sum_i w_i loss(y_i, coef . x_i + intercept) + ridge / 2 ||coef||^2
+
+    where the weights w_i of the rows sum to one. The best feature enters, all are refitted, and
+    features whose removal costs less than half of what the last one gained leave again.
+
+    Parameters
+    ----------
     n_features_to_select : int, float or None, default 10
-        k: end with that many features (groups), or that fraction of them; None to go by ``delta`` or ``epsilon`` alone.
+        k, or the fraction of the features (groups, where given); None: end by ``delta`` or
+        ``epsilon`` alone.
     loss : str or Loss, default "auto"
-        Any smooth loss of single samples with a curvature; "auto" is {auto}.
+        A smooth one of single samples with a curvature:
+
+        * "auto", "logistic": the logistic loss, multinomial for several classes;
+        * "flipped_logistic", "huberised_hinge", "lorenz": for labels of which some are wrong;
+        * "squared" (on -1 and +1), "exponential";
+        * an object.
     criterion : {"gradient", "objective"}, default "gradient"
-        Which feature enters: the one with the largest gradient (FoBa-gdt), or the one that alone lowers the objective most
-        (FoBa-obj, one small minimisation for every feature in every step: many times slower).
+        Which feature enters:
+
+        * "gradient": the one with the largest gradient (FoBa-gdt);
+        * "objective": the one that alone lowers the objective most (FoBa-obj); many times slower.
     delta : float or None, default None
-        Above 0: stop when no feature lowers the objective by so much (criterion "objective"). The objective is a mean over the
-        samples; the smaller ``delta``, the more features.
+        Above 0: stop when no feature lowers the objective by so much (criterion "objective").
     epsilon : float or None, default None
-        Above 0: stop when no feature has so large a gradient (criterion "gradient"), on standardised columns and outputs; the
-        smaller ``epsilon``, the more features.
+        Above 0: stop when no feature has so large a gradient (criterion "gradient").
     backward : bool, default True
         False: forward steps alone, which is orthogonal matching pursuit.
     feature_groups : array of shape (n_features,) or None, default None
         Label of each column's group; a group enters and leaves as a whole.
     include, exclude : array of int or str, mask of shape (n_features,), or None, default None
-        Columns that enter first and stay (with their groups), and columns that may not enter: by number, by name, or as a mask.
+        Columns that enter first and stay (with their groups), and columns that may not enter: by
+        number, by name, or as a mask.
+    scaling : {"unit_variance", "none", "maximum", "row_length"}, default "unit_variance"
+        Units in which columns compete and penalties act; see :class:`FSAClassifier`.
     ridge : float, default 1e-4
-        At least 0: ridge / 2 ||coef||^2 on standardised columns is part of the objective, so that separable data stay finite.
+        Factor of the penalty, at least 0. Without it separable classes have no minimum.
     fit_intercept : bool, default True
-        Whether the scores have a constant; it is not shrunk."""
-    + SCALING
-)
-
-_ATTRIBUTES = """
-    path_ : list of (action, feature, objective, size)
-        Every feature (or group, numbered in the order of their first columns) that entered or left, the refitted objective, and
-        how many there were then.
-    n_iter_ : int
-        Forward and backward steps."""
-
-_REFERENCES = """
-    References
-    ----------
-    .. [1] J. Liu, R. Fujimaki, J. Ye, "Forward-Backward Greedy Algorithms for General Convex Smooth Functions over A Cardinality
-       Constraint", International Conference on Machine Learning (2014)."""
-
-
-@fill_docstring(
-    parameters=_PARAMETERS + CLASS_WEIGHT,
-    auto='"logistic"',
-    attributes=_ATTRIBUTES + CLASSIFIER_ATTRIBUTES,
-    references=_REFERENCES,
-)
-class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
-    """Classifier on k features, selected forwards and backwards (FoBa, Algorithm 1 of Liu et al. (2014) [1]_).
-
-    Parameters
-    ----------
-    {parameters}
+        Whether there is a constant; it is neither shrunk nor dropped.
+    class_weight : dict, "balanced" or None, default None
+        Factor of the weights of each class's rows; "balanced" gives all classes the same total.
 
     Attributes
     ----------
-    {attributes}
+    support_ : ndarray of shape (n_features,), bool
+        Selected columns.
+    classes_ : ndarray of shape (n_classes,)
+        Labels in ascending order.
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        In units of the raw columns; 0 where not selected.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        The constants.
+    path_ : list of (action, feature, objective, size)
+        Each feature (or group, numbered by their first columns) that entered or left, the refitted
+        objective, and how many there were then.
+    n_iter_ : int
+        Forward and backward steps.
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn.
 
-    {references}
+    References
+    ----------
+    .. [1] J. Liu, R. Fujimaki, J. Ye, "Forward-Backward Greedy Algorithms for General Convex Smooth
+       Functions over A Cardinality Constraint", International Conference on Machine Learning (2014).
 
     Examples
     --------
@@ -385,30 +386,102 @@ class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
     [('enter', 3), ('enter', 7)]
     """
 
-    def __init__(self, *args: Any, class_weight=None, **parameters: Any):
-        super().__init__(*args, **parameters)
+    def __init__(
+        self,
+        n_features_to_select: int | float | None = 10,
+        *,
+        loss: str | Loss = "auto",
+        criterion: str = "gradient",
+        delta: float | None = None,
+        epsilon: float | None = None,
+        backward: bool = True,
+        feature_groups: ArrayLike | None = None,
+        include: ArrayLike | None = None,
+        exclude: ArrayLike | None = None,
+        scaling: str = "unit_variance",
+        ridge: float = 2.0 * SHRINKAGE,
+        fit_intercept: bool = True,
+        class_weight: ClassWeight = None,
+    ) -> None:
+        super().__init__(
+            n_features_to_select, loss=loss, criterion=criterion, delta=delta, epsilon=epsilon, backward=backward,
+            feature_groups=feature_groups, include=include, exclude=exclude, ridge=ridge, fit_intercept=fit_intercept,
+            scaling=scaling,
+        )  # fmt: skip
         self.class_weight = class_weight
 
 
-@fill_docstring(parameters=_PARAMETERS, auto='"squared"', attributes=_ATTRIBUTES + REGRESSOR_ATTRIBUTES, references=_REFERENCES)
 class ForwardBackwardRegressor(_ForwardBackward, SelectingRegressor):
-    """Regression on k features, selected forwards and backwards (FoBa, Algorithm 1 of [1]_); several outputs share one support.
+    """Regression on k features, selected forwards and backwards (FoBa, Algorithm 1 of Liu et al. (2014) [1]_).
+
+    It minimises greedily over coefficients of at most k features (or groups)::
+
+        sum_i w_i loss(y_i, coef . x_i + intercept) + ridge / 2 ||coef||^2
+
+    where the weights w_i of the rows sum to one. The best feature enters, all are refitted, and
+    features whose removal costs less than half of what the last one gained leave again. Several outputs share one support.
 
     Parameters
     ----------
-    {parameters}
+    n_features_to_select : int, float or None, default 10
+        k, or the fraction of the features (groups, where given); None: end by ``delta`` or
+        ``epsilon`` alone.
+    loss : str or Loss, default "auto"
+        A smooth one of single samples with a curvature:
+
+        * "auto", "squared": half the squared error, on targets of mean 0 and variance 1;
+        * "huber", "quantile": as for :class:`FSARegressor`, on the same targets;
+        * an object.
+    criterion : {"gradient", "objective"}, default "gradient"
+        Which feature enters:
+
+        * "gradient": the one with the largest gradient (FoBa-gdt);
+        * "objective": the one that alone lowers the objective most (FoBa-obj); many times slower.
+    delta : float or None, default None
+        Above 0: stop when no feature lowers the objective by so much (criterion "objective").
+    epsilon : float or None, default None
+        Above 0: stop when no feature has so large a gradient (criterion "gradient").
+    backward : bool, default True
+        False: forward steps alone, which is orthogonal matching pursuit.
+    feature_groups : array of shape (n_features,) or None, default None
+        Label of each column's group; a group enters and leaves as a whole.
+    include, exclude : array of int or str, mask of shape (n_features,), or None, default None
+        Columns that enter first and stay (with their groups), and columns that may not enter: by
+        number, by name, or as a mask.
+    scaling : {"unit_variance", "none", "maximum", "row_length"}, default "unit_variance"
+        Units in which columns compete and penalties act; see :class:`FSAClassifier`.
+    ridge : float, default 1e-4
+        Factor of the penalty, at least 0. Without it separable classes have no minimum.
+    fit_intercept : bool, default True
+        Whether there is a constant; it is neither shrunk nor dropped.
 
     Attributes
     ----------
-    {attributes}
+    support_ : ndarray of shape (n_features,), bool
+        Selected columns.
+    coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
+        In units of the raw columns; 0 where not selected.
+    intercept_ : float or ndarray of shape (n_outputs,)
+        The constants.
+    path_ : list of (action, feature, objective, size)
+        Each feature (or group, numbered by their first columns) that entered or left, the refitted
+        objective, and how many there were then.
+    n_iter_ : int
+        Forward and backward steps.
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn.
 
-    {references}
+    References
+    ----------
+    .. [1] J. Liu, R. Fujimaki, J. Ye, "Forward-Backward Greedy Algorithms for General Convex Smooth
+       Functions over A Cardinality Constraint", International Conference on Machine Learning (2014).
 
     Examples
     --------
     >>> import numpy as np
     >>> from annealed.learners import ForwardBackwardRegressor
     >>> X = np.random.default_rng(0).standard_normal((100, 30))
-    >>> ForwardBackwardRegressor(None, epsilon=0.1).fit(X, X[:, 4] + 2 * X[:, 9]).get_support(indices=True)
+    >>> y = X[:, 4] + 2 * X[:, 9]
+    >>> ForwardBackwardRegressor(None, epsilon=0.1).fit(X, y).get_support(indices=True)
     array([4, 9])
     """

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..common.additive import AdditiveModel
@@ -24,21 +24,26 @@ from ..designs.piecewise_linear import encode, hat_basis
 from ..designs.responses import even_knots
 from ..designs.sparse import canonical
 from ..objective.losses import Loss, check_bounded, check_curvature
+from ..types import ClassWeight, Matrix, Seed
 from .base import SelectingClassifier
 
 # Choices that bound the steps.
 _DAMPING = 1e-3  # ridge of each weak fit, as a share of its curvature: for features where hardly any row decides
-_LEAST_CURVATURE = 1e-4  # of a row, as a share of the greatest: for the time when all rows are fitted
-_HALVINGS = 10  # of a weak learner that goes uphill, before the rounds end
+_MIN_CURVATURE = 1e-4  # of a row, as a share of the greatest: for the time when all rows are fitted
+_MAX_HALVINGS = 10  # of a weak learner that goes uphill, before the rounds end
 
 
-def _weighted_sums(columns, mean, inv, features, g, h, out):
+def _weighted_sums(
+    columns: np.ndarray, mean: np.ndarray, inv: np.ndarray, features: np.ndarray, g: np.ndarray, h: np.ndarray, out: np.ndarray
+) -> None:
     x = (columns[features] - mean[features, None]) * inv[features, None]
     out[:, 0], out[:, 1], out[:, 2] = x @ h, (x * x) @ h, x @ g
 
 
 @jit(plain=_weighted_sums, fastmath={"reassoc", "contract"})
-def weighted_sums(columns, mean, inv, features, g, h, out):
+def weighted_sums(
+    columns: np.ndarray, mean: np.ndarray, inv: np.ndarray, features: np.ndarray, g: np.ndarray, h: np.ndarray, out: np.ndarray
+) -> None:
     """Sums over rows of h x, h x^2 and g x for standardised features; ``columns`` is (m, n), ``out`` (f, 3)."""
     for f in range(len(features)):
         j = features[f]
@@ -57,10 +62,10 @@ def weighted_sums(columns, mean, inv, features, g, h, out):
 class DenseColumns:
     """Sums over rows of h x, h x^2 and g x for standardised features of a dense matrix."""
 
-    def __init__(self, X, mean, inv):
+    def __init__(self, X: Matrix, mean: np.ndarray, inv: np.ndarray) -> None:
         self.columns, self.mean, self.inv = np.ascontiguousarray(X.T), mean, inv
 
-    def sums(self, g, h, features):
+    def sums(self, g: np.ndarray, h: np.ndarray, features: np.ndarray) -> np.ndarray:
         """The three sums of ``features``, (3, f)."""
         out = np.empty((len(features), 3))
         weighted_sums(self.columns, self.mean, self.inv, features, g, h, out)
@@ -70,11 +75,11 @@ class DenseColumns:
 class SparseColumns:
     """The same for a sparse matrix, from its stored values alone."""
 
-    def __init__(self, X, mean, inv):
+    def __init__(self, X: Matrix, mean: np.ndarray, inv: np.ndarray) -> None:
         self.columns, self.mean, self.inv = canonical(sp.csc_array(X)), mean, inv
         self.squares = self.columns.astype(np.float64).power(2)
 
-    def sums(self, g, h, features):
+    def sums(self, g: np.ndarray, h: np.ndarray, features: np.ndarray) -> np.ndarray:
         """The three sums of ``features``, (3, f)."""
         mean, inv = self.mean, self.inv
         a, b, c = self.columns.T @ h, self.squares.T @ h, self.columns.T @ g
@@ -85,12 +90,12 @@ class SparseColumns:
 class LinearLearners:
     """f(x) = a + b x for every feature."""
 
-    def __init__(self, X, weight):
+    def __init__(self, X: Matrix, weight: np.ndarray) -> None:
         self.design = make_design(X, weight)
         columns = SparseColumns if sp.issparse(X) else DenseColumns
         self.columns = columns(X, self.design.mean[:, 0], self.design.inv)
 
-    def _steps(self, g, h, features):
+    def _steps(self, g: np.ndarray, h: np.ndarray, features: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Slopes (f,) and what they gain, for one output."""
         a, b, c = self.columns.sums(g, h, features)
         total = h.sum()
@@ -99,11 +104,12 @@ class LinearLearners:
         slope = -(c - a * g.sum() / total) / (b - a * a / total + _DAMPING * total)
         return slope, 0.5 * slope**2 * (b - a * a / total + _DAMPING * total), a
 
-    def gains(self, g, h, features):
+    def gains(self, g: np.ndarray, h: np.ndarray, features: np.ndarray) -> np.ndarray:
         """How much each of ``features`` would lower the quadratic model, beyond a constant."""
-        return sum(self._steps(g[:, q], h[:, q], features)[1] for q in range(g.shape[1]))
+        gains = (self._steps(g[:, q], h[:, q], features)[1] for q in range(g.shape[1]))
+        return sum(gains, np.zeros(len(features)))
 
-    def step(self, g, h, feature):
+    def step(self, g: np.ndarray, h: np.ndarray, feature: int) -> tuple[np.ndarray, np.ndarray]:
         """Response of one feature: scores (n, q) to add, and its parameters (q, 2): a, b."""
         x = self.design.keep(np.array([feature])).matrix().astype(np.float64)
         parameters = np.zeros((g.shape[1], 2))
@@ -134,16 +140,16 @@ class CodeLearners:
         Values of the basis at every code: a weak learner is a sum of these.
     """
 
-    def __init__(self, codes: np.ndarray, n_samples: int, basis: np.ndarray):
+    def __init__(self, codes: np.ndarray, n_samples: int, basis: np.ndarray) -> None:
         self.codes, self.n_samples, self.basis = codes, n_samples, basis
         self.products = (basis[:, :, None] * basis[:, None, :]).reshape(256, -1)
 
-    def _histograms(self, column, features):
+    def _histograms(self, column: np.ndarray, features: np.ndarray) -> np.ndarray:
         out = np.empty((len(features), 256))
         in_threads(kernels.table_histograms, (len(features) + 1) // 2, self.codes, features, in_blocks(column), out)
         return out
 
-    def _solve(self, g, h, features):
+    def _solve(self, g: np.ndarray, h: np.ndarray, features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Values on the basis (f, width) and what they gain, for one output."""
         right = self._histograms(g, features) @ self.basis
         left = (self._histograms(h, features) @ self.products).reshape(len(features), *[self.basis.shape[1]] * 2)
@@ -151,11 +157,12 @@ class CodeLearners:
         values = -np.linalg.solve(left, right[:, :, None])[:, :, 0]
         return values, -0.5 * (values * right).sum(axis=1)
 
-    def gains(self, g, h, features):
+    def gains(self, g: np.ndarray, h: np.ndarray, features: np.ndarray) -> np.ndarray:
         """How much each of ``features`` would lower the quadratic model."""
-        return sum(self._solve(g[:, q], h[:, q], features)[1] for q in range(g.shape[1]))
+        gains = (self._solve(g[:, q], h[:, q], features)[1] for q in range(g.shape[1]))
+        return sum(gains, np.zeros(len(features)))
 
-    def step(self, g, h, feature):
+    def step(self, g: np.ndarray, h: np.ndarray, feature: int) -> tuple[np.ndarray, np.ndarray]:
         """Response of one feature: scores (n, q) to add, and its parameters (q, width)."""
         parameters = np.stack([self._solve(g[:, q], h[:, q], np.array([feature]))[0][0] for q in range(g.shape[1])])
         return (self.basis @ parameters.T)[self.codes[:, feature].ravel()[: self.n_samples]], parameters
@@ -164,7 +171,7 @@ class CodeLearners:
 class TableLearners(CodeLearners):
     """f constant in each of ``n_bins`` bins, with the bins as codes, or linear between knots, with codes as in ``kernels``."""
 
-    def __init__(self, X, n_bins: int, response: str):
+    def __init__(self, X: Matrix, n_bins: int, response: str) -> None:
         self.knots = even_knots(X.min(axis=0), X.max(axis=0), n_bins)
         codes = np.zeros((-(-len(X) // kernels.ROWS), X.shape[1], kernels.ROWS), np.uint8)
         if response == "constant":
@@ -198,7 +205,7 @@ def boost(
     n_rounds: int,
     subsample: float = 1.0,
     learning_rate: float = 1.0,
-    random_state=None,
+    random_state: Seed = None,
 ) -> Boosted:
     """Boost: add the weak learner that lowers the quadratic model of the loss most, until a (k + 1)-th feature would come in.
 
@@ -226,14 +233,14 @@ def boost(
     responses: dict[int, Any] = {}
     for _ in range(n_rounds):
         g = loss.gradient(y, scores, weight)
-        h = np.maximum(loss.curvature(y, scores, weight), _LEAST_CURVATURE * loss.max_curvature * weight[:, None])
+        h = np.maximum(loss.curvature(y, scores, weight), _MIN_CURVATURE * loss.max_curvature * weight[:, None])
         tried = everything if n_tried == len(everything) else np.sort(rng.choice(everything, n_tried, replace=False))
         feature = int(tried[np.argmax(learners.gains(g, h, tried))])
         if feature not in responses and len(responses) == k:
             break
         step, parameters = learners.step(g, h, feature)
         rate = learning_rate
-        for _ in range(_HALVINGS):
+        for _ in range(_MAX_HALVINGS):
             new_value = loss.value(y, scores + rate * step, weight)
             if new_value <= value:
                 break
@@ -248,49 +255,69 @@ def boost(
 
 
 class LogitBoostClassifier(SelectingClassifier):
-    """Boosting with functions of single features, until k different ones are in [1]_.
+    """LogitBoost with functions of single features, until k different ones are in (Friedman et al. (2000) [1]_).
+
+    It minimises greedily, one weak learner f_t at a time, over at most k different features j(t)::
+
+        sum_i w_i loss(y_i, F(x_i)),   F(x) = constant + sum_t learning_rate f_t(x_j(t))
+
+    where the weights w_i of the rows sum to one. Each round takes the weak learner that lowers the
+    quadratic model of the loss most.
 
     Parameters
     ----------
     n_features_to_select : int or float, default 10
-        k, or the fraction of the features: it ends when the next weak learner would bring in a (k + 1)-th feature. Fewer may be in
-        after ``n_rounds``.
-    loss : str or Loss, default "logistic"
-        Any loss with a curvature that has a bound; "logistic" gives LogitBoost.
+        k, or the fraction of the features. Fewer may be in after ``n_rounds``.
+    loss : str or Loss, default "auto"
+        One of single samples with a curvature that has a bound; "auto" is "logistic": LogitBoost.
     response : {"linear", "constant", "piecewise"}, default "linear"
-        What a weak learner is: a line, a step per bin, or linear pieces between knots.
+        What a weak learner is:
+
+        * "linear": a line;
+        * "constant": a step for each bin;
+        * "piecewise": linear pieces between knots.
     n_bins : int, default 6
-        Bins, 1 to 126, between each column's least and greatest value, for the latter two.
+        Bins of the latter two, 1 to 126, between each column's least and greatest value.
     n_rounds : int, default 500
-        Most weak learners, at least 1.
+        Weak learners at most, at least 1.
     subsample : float, default 1.0
-        Share of the features, in (0, 1], that is drawn and tried in each round: 1 is LB of [2]_, 0.1 is LB1.
+        Share of the features, in (0, 1], drawn and tried in each round: 1 is LB of [2]_, 0.1 LB1.
     learning_rate : float, default 1.0
-        Every weak learner is multiplied by it; above 0.
-    random_state : int, RandomState or None, default None
-        Used when ``subsample`` is below 1.
+        Factor of every weak learner, above 0.
     class_weight : dict, "balanced" or None, default None
-        Factors of the sample weights; "balanced" gives all classes the same total weight.
+        Factor of the weights of each class's rows; "balanced" gives all classes the same total.
+    random_state : int, RandomState or None, default None
+        Seed, where ``subsample`` is below 1.
 
     Attributes
     ----------
+    support_ : ndarray of shape (n_features,), bool
+        Selected columns.
+    classes_ : ndarray of shape (n_classes,)
+        Labels in ascending order.
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Of linear responses, in units of the raw columns.
+    knots_ : ndarray of shape (k, n_bins + 1)
+        Of the other responses, for each selected feature.
+    responses_ : ndarray of shape (k, n_bins or n_bins + 1, n_outputs)
+        Values in the bins or at the knots.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        The constants.
     rounds_ : ndarray of shape (n_iter_,), int
         Feature of each weak learner.
     loss_curve_ : ndarray of shape (n_iter_ + 1,)
-        Loss before the first and after each round; never rising.
-    coef_ : ndarray
-        For linear responses.
-    knots_, responses_ : ndarray
-        For the others: knots (k, n_bins + 1) and values (k, n_bins or n_bins + 1, q) of each chosen feature.
-    support_, intercept_, n_iter_, classes_, n_features_in_, feature_names_in_
-        As in :class:`FSAClassifier`.
+        Loss before the first and after each round; it never rises.
+    n_iter_ : int
+        Rounds made.
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn.
 
     References
     ----------
-    .. [1] J. Friedman, T. Hastie, R. Tibshirani, "Additive Logistic Regression: a Statistical View of Boosting", The Annals of
-       Statistics 28 (2000).
-    .. [2] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer Vision and Big Data Learning",
-       IEEE TPAMI 39 (2017), section 5.
+    .. [1] J. Friedman, T. Hastie, R. Tibshirani, "Additive Logistic Regression: a Statistical View of
+       Boosting", The Annals of Statistics 28 (2000).
+    .. [2] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer
+       Vision and Big Data Learning", IEEE TPAMI 39 (2017), section 5.
 
     Examples
     --------
@@ -308,15 +335,15 @@ class LogitBoostClassifier(SelectingClassifier):
         self,
         n_features_to_select: int | float = 10,
         *,
-        loss: str | Loss = "logistic",
+        loss: str | Loss = "auto",
         response: str = "linear",
         n_bins: int = 6,
         n_rounds: int = 500,
         subsample: float = 1.0,
         learning_rate: float = 1.0,
-        random_state=None,
-        class_weight=None,
-    ):
+        class_weight: ClassWeight = None,
+        random_state: Seed = None,
+    ) -> None:
         self.n_features_to_select = n_features_to_select
         self.loss = loss
         self.response = response
@@ -324,15 +351,15 @@ class LogitBoostClassifier(SelectingClassifier):
         self.n_rounds = n_rounds
         self.subsample = subsample
         self.learning_rate = learning_rate
-        self.random_state = random_state
         self.class_weight = class_weight
+        self.random_state = random_state
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.response == "linear"
         return tags
 
-    def _select(self, X, y, loss, weight):
+    def _select(self, X: Matrix, y: np.ndarray, loss: Loss, weight: np.ndarray) -> None:
         if self.response not in ("linear", "constant", "piecewise"):
             raise ValueError(f"response={self.response!r} is unknown; expected 'linear', 'constant' or 'piecewise'")
         check_integer("n_rounds", self.n_rounds, 1)
@@ -365,7 +392,7 @@ class LogitBoostClassifier(SelectingClassifier):
         self.knots_ = learners.knots[kept]
         self.responses_ = table.transpose(0, 2, 1)
 
-    def _scores(self, X) -> np.ndarray:
+    def _scores(self, X: Matrix) -> np.ndarray:
         if self.response == "linear":
             return super()._scores(X)
         check_is_fitted(self)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
+from sklearn.utils import Tags
 
 from ..common.validation import check_integer, check_real, number_to_keep
 from ..compilation import n_values, problem_of
 from ..designs.base import Design
 from ..solvers.annealing import strongest
 from ..solvers.newton import SupportProblem, refit
+from ..types import ArrayLike, ClassWeight, Matrix
 from .base import ScaledSelector, SelectingClassifier
 from .minimax_solvers import LOSS, ReducedProblem, WeightedGram, solve_newton, solve_smoothing
 
@@ -107,64 +109,78 @@ def cutting_planes(
 
 
 class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
-    """Minimax sparse logistic regression: at most ``r * max_cuts`` features for two classes.
+    """Minimax sparse logistic regression on few features of two classes (Tan et al. (2013) [1]_).
 
-    Made for many more features than samples: all columns are read once per cut only, ``max_cuts`` times.
+    It minimises the convex relaxation, eq. (9) of [1]_, of ridge logistic regression on sets d of
+    ``r`` features::
+
+        min over d of min over w of  1/2 ||w||^2 + C sum_i s_i ln(1 + exp(-y_i (w * d) . x_i))
+
+    where s_i are the sample weights: a SUM over the rows, on standardised columns. Algorithm 1 adds
+    cuts, the sets that violate the minimax problem most, and weights all cuts together. The columns
+    are read once per cut: it is made for many more features than samples.
 
     Parameters
     ----------
     r : int, default 10
         Features of one cut, at least 1.
     C : float, default 10.0
-        Weight, above 0, of the loss against ||w||^2 / 2, as in eq. (4) of [1]_; it refers to standardised columns and a SUM over
-        the samples.
+        Factor of the loss, above 0, as in eq. (4) of [1]_.
     max_cuts : int, default 10
-        T_m: most cuts, at least 1.
+        T_m: cuts at most, at least 1.
     n_features_to_select : int or None, default None
-        End with exactly so many features; None leaves the number to the cuts. More than ``r * max_cuts`` are never found; a warning
-        says where there are fewer.
+        End with so many features; a warning says where ``r * max_cuts`` cuts find fewer. None
+        leaves the number to the cuts.
     retrain_C : float or None, default 5.0
-        Retrain ridge logistic regression on the chosen features with this C, above 0 (the paper's protocol); None keeps the
-        mixture.
+        C, above 0, of a ridge logistic regression on the selected features at the end (the paper's
+        protocol); None keeps the mixture of the cuts.
+    scaling : {"unit_variance", "none", "maximum", "row_length"}, default "unit_variance"
+        Units in which columns compete and penalties act; see :class:`FSAClassifier`.
     fit_intercept : bool, default True
         Whether there is a constant; it is neither shrunk nor dropped.
-    solver : {"newton", "smoothing"}
-        Of the reduced problems: Newton's method with closed-form steps of the mixture, or the paper's smoothing coordinate
-        descent, which agrees but needs about 1 / tol sweeps and more, and is stopped after 2000.
+    solver : {"newton", "smoothing"}, default "newton"
+        Of the reduced problem over all cuts so far:
+
+        * "newton": Newton's method with closed-form steps of the mixture;
+        * "smoothing": the paper's smoothing coordinate descent (Algorithms 2 and 3). It agrees, but
+          needs about 1 / tol sweeps and is stopped after 2000.
     tol : float, default 1e-3
         Relative duality gap, above 0, of the reduced problems.
     class_weight : dict, "balanced" or None, default None
-        Factors of the sample weights; "balanced" gives all classes the same total weight.
-    scaling : {"unit_variance", "none", "maximum", "row_length"}, default "unit_variance"
-        Units in which columns compete, and in which penalties act; see :class:`FSAClassifier`.
+        Factor of the weights of each class's rows; "balanced" gives all classes the same total.
 
     Attributes
     ----------
-    objective_ : ndarray
+    support_ : ndarray of shape (n_features,), bool
+        Selected columns.
+    classes_ : ndarray of shape (2,)
+        Labels in ascending order.
+    coef_ : ndarray of shape (1, n_features)
+        In units of the raw columns; 0 where not selected.
+    intercept_ : ndarray of shape (1,)
+        The constant.
+    objective_ : ndarray of shape (n_iter_,)
         Objective of the reduced problem after each cut: it never rises.
     gap_ : float
         Relative duality gap of the last reduced problem.
     n_iter_ : int
         Number of cuts.
-    support_, coef_, intercept_, classes_, n_features_in_, feature_names_in_
-        As in :class:`FSAClassifier`.
-
-    Notes
-    -----
-    Algorithm 1 of [1]_ adds cuts, the most violated constraints of the minimax problem. The reduced problem (9) over all cuts so
-    far is solved by Newton's method, or by smoothing coordinate descent (Algorithms 2 and 3).
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn.
 
     References
     ----------
-    .. [1] M. Tan, I. W. Tsang, L. Wang, "Minimax Sparse Logistic Regression for Very High-Dimensional Feature Selection", IEEE
-       Transactions on Neural Networks and Learning Systems 24 (2013), 1609-1622.
+    .. [1] M. Tan, I. W. Tsang, L. Wang, "Minimax Sparse Logistic Regression for Very
+       High-Dimensional Feature Selection", IEEE Transactions on Neural Networks and Learning
+       Systems 24 (2013), 1609-1622.
 
     Examples
     --------
     >>> import numpy as np
     >>> from annealed.learners import MinimaxSparseClassifier
     >>> X = np.random.default_rng(0).standard_normal((200, 50))
-    >>> MinimaxSparseClassifier(n_features_to_select=2).fit(X, X[:, 3] > X[:, 7]).get_support(indices=True)
+    >>> y = X[:, 3] > X[:, 7]
+    >>> MinimaxSparseClassifier(n_features_to_select=2).fit(X, y).get_support(indices=True)
     array([3, 7])
     """
 
@@ -178,29 +194,29 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
         max_cuts: int = 10,
         n_features_to_select: int | None = None,
         retrain_C: float | None = 5.0,
+        scaling: str = "unit_variance",
         fit_intercept: bool = True,
         solver: str = "newton",
         tol: float = 1e-3,
-        class_weight=None,
-        **parameters: Any,
-    ):
-        super().__init__(**parameters)
+        class_weight: ClassWeight = None,
+    ) -> None:
         self.r = r
         self.C = C
         self.max_cuts = max_cuts
         self.n_features_to_select = n_features_to_select
         self.retrain_C = retrain_C
+        self.scaling = scaling
         self.fit_intercept = fit_intercept
         self.solver = solver
         self.tol = tol
         self.class_weight = class_weight
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
 
-    def fit(self, X, y, sample_weight=None) -> Self:
+    def fit(self, X: Matrix, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Select features and fit.
 
         Parameters

@@ -6,14 +6,16 @@ from typing import Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..common.validation import check_integer, check_sample_weight
 from ..compilation import jit, problem_of
 from ..objective.pairwise import check_pairs, graded_pairs
+from ..types import ArrayLike, Matrix
 
 
-def _plain_best_threshold(codes, potential, n_thresholds):
+def _plain_best_threshold(codes: np.ndarray, potential: np.ndarray, n_thresholds: int) -> tuple[float, int, int]:
     bins = codes + (n_thresholds + 1) * np.arange(len(codes))[:, None]
     histogram = np.bincount(bins.ravel(), np.tile(potential, len(codes)), len(codes) * (n_thresholds + 1))
     above = np.cumsum(histogram.reshape(len(codes), -1)[:, :0:-1], axis=1).ravel()  # sums above the thresholds, the highest first
@@ -27,7 +29,7 @@ def _plain_best_threshold(codes, potential, n_thresholds):
 
 
 @jit(plain=_plain_best_threshold)
-def _best_threshold(codes, potential, n_thresholds):
+def _best_threshold(codes: np.ndarray, potential: np.ndarray, n_thresholds: int) -> tuple[float, int, int]:
     """Feature and threshold with the greatest |r|, where r is the sum of the potentials of the items above the threshold."""
     best, best_feature, best_threshold = 0.0, -1, -1
     for j in range(codes.shape[0]):
@@ -43,28 +45,33 @@ def _best_threshold(codes, potential, n_thresholds):
 
 
 class RankBoost(BaseEstimator):
-    """RankBoost [1]_ with weak rankers h(x) = [x_j > theta], eq. (23) of Barbu et al. (2014) [2]_.
+    """RankBoost on thresholds of single features (Freund et al. (2003) [1]_), the baseline of Barbu et al. (2014) [2]_.
+
+    It minimises greedily, one weak ranker h_t at a time, over pairs of which item i is to score above
+    item j::
+
+        sum_ij D_ij exp(F(x_j) - F(x_i)),   F(x) = sum_t alpha_t [x_f(t) > theta_t]
+
+    A round takes the weak ranker with the greatest |r|, r = sum_ij D_ij (h(x_i) - h(x_j)) under the
+    present weights D, eq. (23) of [2]_, with alpha = 1/2 ln((1 + r) / (1 - r)): the third method of
+    [1]_. Pairs without a preference take no part. Ranking that has become perfect ends the rounds.
 
     Parameters
     ----------
     n_rounds : int, default 100
-        T: number of weak rankers, at least 1; a feature may come again.
+        T: weak rankers at most, at least 1; a feature may come again.
     n_thresholds : int, default 64
-        B: equally spaced thresholds, at least 1, inside the range of each feature.
+        B: equally spaced thresholds inside the range of each feature, at least 1.
 
     Attributes
     ----------
     features_, thresholds_, alphas_ : ndarray of shape (<= n_rounds,)
-        The weak rankers in the order they were chosen: column, theta, weight (negative ones prefer small values).
+        Column, theta and alpha of the weak rankers in their order; a negative alpha prefers small
+        values.
     feature_importances_ : ndarray of shape (n_features,)
         Sums of the absolute weights, divided by their total.
     n_features_in_, feature_names_in_
-        As in every estimator of scikit-learn.
-
-    Notes
-    -----
-    A round takes the weak ranker with the greatest |r|, r = sum D_ij (h(x_i) - h(x_j)), with the weight 1/2 ln((1 + r) / (1 - r))
-    (the third method of [1]_). Pairs without a preference take no part. Ranking that has become perfect stops the rounds.
+        As everywhere in scikit-learn.
 
     References
     ----------
@@ -82,11 +89,19 @@ class RankBoost(BaseEstimator):
     2
     """
 
-    def __init__(self, n_rounds: int = 100, *, n_thresholds: int = 64):
+    def __init__(self, n_rounds: int = 100, *, n_thresholds: int = 64) -> None:
         self.n_rounds = n_rounds
         self.n_thresholds = n_thresholds
 
-    def fit(self, X, y=None, *, qid=None, pairs=None, sample_weight=None) -> Self:
+    def fit(
+        self,
+        X: Matrix,
+        y: ArrayLike | None = None,
+        *,
+        qid: ArrayLike | None = None,
+        pairs: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Learn weak rankers, one per round.
 
         Parameters
@@ -133,7 +148,7 @@ class RankBoost(BaseEstimator):
         self.feature_importances_ = importance / importance.sum()
         return self
 
-    def _boost(self, X, above, below, distribution):
+    def _boost(self, X: np.ndarray, above: np.ndarray, below: np.ndarray, distribution: np.ndarray) -> None:
         """The rounds, on pairs of rows with weights that sum to one."""
         low, high = X.min(axis=0), X.max(axis=0)
         b = self.n_thresholds
@@ -161,7 +176,7 @@ class RankBoost(BaseEstimator):
         self.thresholds_ = np.array(thresholds)
         self.alphas_ = np.array(alphas)
 
-    def decision_function(self, X) -> np.ndarray:
+    def decision_function(self, X: Matrix) -> np.ndarray:
         """Scores (n_samples,): the greater the better.
 
         Parameters
@@ -178,7 +193,7 @@ class RankBoost(BaseEstimator):
         X = validate_data(self, X, reset=False, dtype=np.float64)
         return (X[:, self.features_] > self.thresholds_) @ self.alphas_
 
-    def predict(self, X) -> np.ndarray:
+    def predict(self, X: Matrix) -> np.ndarray:
         """Scores (n_samples,): the greater the better.
 
         Parameters
@@ -193,7 +208,7 @@ class RankBoost(BaseEstimator):
         """
         return self.decision_function(X)
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags

@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from ..common.docstrings import fill_docstring
 from ..common.validation import check_integer, check_real, number_to_keep
 from ..designs.base import Design
 from ..objective.losses import Loss, check_bounded
 from ..objective.priors import Prior
 from ..solvers.annealing import anneal, strengths, strongest
 from ..solvers.step_size import intercept_step, safe_step, start_direction
-from .base import (
-    CLASS_WEIGHT,
-    CLASSIFIER_ATTRIBUTES,
-    REGRESSOR_ATTRIBUTES,
-    SCALING,
-    ScaledSelector,
-    SelectingClassifier,
-    SelectingRegressor,
-)
+from ..types import ClassWeight, Matrix
+from .base import ScaledSelector, SelectingClassifier, SelectingRegressor
 
 
 def quantile_thresholding(
     design: Design,
-    y,
+    y: np.ndarray,
     loss: Loss,
-    sample_weight,
+    sample_weight: np.ndarray,
     k: int,
     *,
     n_thresholdings: int,
@@ -36,7 +26,7 @@ def quantile_thresholding(
     learning_rate: float | None = None,
     prior: Prior | None = None,
     fit_intercept: bool = True,
-):
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[float]]:
     """Gradient steps on ALL features, each followed by thresholding at the quantile that leaves k; dropped features may return.
 
     After each thresholding the k features converge among themselves for its share of ``n_steps`` further gradient steps. Hard-ridge
@@ -112,7 +102,7 @@ def quantile_thresholding(
 
 
 class _TISP(ScaledSelector):
-    """Parameters and the fit that the two estimators share."""
+    """The fit that the two estimators share."""
 
     loss_curve_: np.ndarray
     n_iter_: int
@@ -122,23 +112,23 @@ class _TISP(ScaledSelector):
         n_features_to_select: int | float = 10,
         *,
         loss: str | Loss = "auto",
+        scaling: str = "unit_variance",
         n_thresholdings: int = 10,
         n_steps: int = 500,
-        ridge: float = 0.0,
         learning_rate: float | str = "auto",
+        ridge: float = 0.0,
         fit_intercept: bool = True,
-        **parameters: Any,
-    ):
-        super().__init__(**parameters)
+    ) -> None:
         self.n_features_to_select = n_features_to_select
         self.loss = loss
+        self.scaling = scaling
         self.n_thresholdings = n_thresholdings
         self.n_steps = n_steps
-        self.ridge = ridge
         self.learning_rate = learning_rate
+        self.ridge = ridge
         self.fit_intercept = fit_intercept
 
-    def _select(self, X, y, loss, weight):
+    def _select(self, X: Matrix, y: np.ndarray, loss: Loss, weight: np.ndarray) -> None:
         check_integer("n_thresholdings", self.n_thresholdings, 1)
         check_integer("n_steps", self.n_steps, 0)
         check_real("ridge", self.ridge, 0.0)
@@ -164,58 +154,68 @@ class _TISP(ScaledSelector):
         self._store(design, kept, coef[:, 0], intercept)
 
 
-_PARAMETERS = (
-    """
-    n_features_to_select : int or float, default 10
-        k: how many features are selected, or which fraction of them. More than there are keeps all, with a warning.
-    loss : str or Loss, default "auto"
-        Any loss of single samples whose curvature has a bound; "auto" is {auto}.
-    n_thresholdings : int, default 10
-        Gradient steps on all features, at least 1, each followed by thresholding.
-    n_steps : int, default 500
-        Further gradient steps on the selected features, at least 0, shared evenly among the thresholdings.
-    ridge : float, default 0.0
-        At least 0: ridge / 2 ||coef||^2 on standardised columns; with it the thresholding is the hard-ridge one.
-    learning_rate : float or "auto", default "auto"
-        Step size, above 0, on standardised columns and mean gradients; "auto" is one over the curvature along the features at hand.
-    fit_intercept : bool, default True
-        Whether the scores have a constant; it is not shrunk."""
-    + SCALING
-)
-
-_ATTRIBUTES = """
-    loss_curve_ : ndarray of shape (n_thresholdings + n_steps,)
-        Loss before each step.
-    n_iter_ : int
-        ``n_thresholdings + n_steps``."""
-
-_REFERENCES = """
-    References
-    ----------
-    .. [1] Y. She, "Thresholding-based iterative selection procedures for model selection and shrinkage", Electronic Journal of
-       Statistics 3 (2009).
-    .. [2] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer Vision and Big Data Learning",
-       IEEE Transactions on Pattern Analysis and Machine Intelligence 39 (2017)."""
-
-
-@fill_docstring(
-    parameters=_PARAMETERS + CLASS_WEIGHT,
-    auto='"logistic"',
-    attributes=_ATTRIBUTES + CLASSIFIER_ATTRIBUTES,
-    references=_REFERENCES,
-)
 class TISPClassifier(_TISP, SelectingClassifier):
     """Classifier on exactly k features by quantile thresholding ([1]_; QTP of Barbu et al. (2017) [2]_).
 
+    It minimises over coefficients of at most k features::
+
+        sum_i w_i loss(y_i, coef . x_i + intercept) + ridge / 2 ||coef||^2
+
+    where the weights w_i of the rows sum to one. Each step on all features is followed by
+    thresholding, so that dropped features may return; with a ridge the thresholding is the
+    hard-ridge one of [1]_.
+
     Parameters
     ----------
-    {parameters}
+    n_features_to_select : int or float, default 10
+        k, or the fraction of the features. More than there are keeps all, with a warning.
+    loss : str or Loss, default "auto"
+        One of single samples whose curvature has a bound:
+
+        * "auto", "logistic": the logistic loss, multinomial for several classes;
+        * "flipped_logistic", "huberised_hinge", "lorenz": for labels of which some are wrong;
+        * "squared": on -1 and +1;
+        * an object.
+    scaling : {"unit_variance", "none", "maximum", "row_length"}, default "unit_variance"
+        Units in which columns compete and penalties act; see :class:`FSAClassifier`.
+    n_thresholdings : int, default 10
+        Gradient steps on all features, at least 1.
+    n_steps : int, default 500
+        Further gradient steps on the selected features, at least 0, shared evenly among the
+        thresholdings.
+    learning_rate : float or "auto", default "auto"
+        Step size, above 0. "auto" is one over the curvature along the features at hand.
+    ridge : float, default 0.0
+        Factor of the penalty, at least 0.
+    fit_intercept : bool, default True
+        Whether there is a constant; it is neither shrunk nor dropped.
+    class_weight : dict, "balanced" or None, default None
+        Factor of the weights of each class's rows; "balanced" gives all classes the same total.
 
     Attributes
     ----------
-    {attributes}
+    support_ : ndarray of shape (n_features,), bool
+        Selected columns.
+    classes_ : ndarray of shape (n_classes,)
+        Labels in ascending order.
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        In units of the raw columns; 0 where not selected.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        The constants.
+    loss_curve_ : ndarray of shape (n_thresholdings + n_steps,)
+        Loss before each step.
+    n_iter_ : int
+        ``n_thresholdings + n_steps``.
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn.
 
-    {references}
+    References
+    ----------
+    .. [1] Y. She, "Thresholding-based iterative selection procedures for model selection and
+       shrinkage", Electronic Journal of Statistics 3 (2009).
+    .. [2] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer
+       Vision and Big Data Learning", IEEE Transactions on Pattern Analysis and Machine
+       Intelligence 39 (2017).
 
     Examples
     --------
@@ -226,24 +226,83 @@ class TISPClassifier(_TISP, SelectingClassifier):
     array([3, 7])
     """
 
-    def __init__(self, *args: Any, class_weight=None, **parameters: Any):
-        super().__init__(*args, **parameters)
+    def __init__(
+        self,
+        n_features_to_select: int | float = 10,
+        *,
+        loss: str | Loss = "auto",
+        scaling: str = "unit_variance",
+        n_thresholdings: int = 10,
+        n_steps: int = 500,
+        learning_rate: float | str = "auto",
+        ridge: float = 0.0,
+        fit_intercept: bool = True,
+        class_weight: ClassWeight = None,
+    ) -> None:
+        super().__init__(
+            n_features_to_select, loss=loss, n_thresholdings=n_thresholdings, n_steps=n_steps, ridge=ridge,
+            learning_rate=learning_rate, fit_intercept=fit_intercept, scaling=scaling,
+        )  # fmt: skip
         self.class_weight = class_weight
 
 
-@fill_docstring(parameters=_PARAMETERS, auto='"squared"', attributes=_ATTRIBUTES + REGRESSOR_ATTRIBUTES, references=_REFERENCES)
 class TISPRegressor(_TISP, SelectingRegressor):
-    """Regression on exactly k features by quantile thresholding ([1]_; QTP of [2]_); several outputs share one support.
+    """Regression on exactly k features by quantile thresholding ([1]_; QTP of Barbu et al. (2017) [2]_).
+
+    It minimises over coefficients of at most k features::
+
+        sum_i w_i loss(y_i, coef . x_i + intercept) + ridge / 2 ||coef||^2
+
+    where the weights w_i of the rows sum to one. Each step on all features is followed by
+    thresholding, so that dropped features may return; with a ridge the thresholding is the
+    hard-ridge one of [1]_. Several outputs share one support.
 
     Parameters
     ----------
-    {parameters}
+    n_features_to_select : int or float, default 10
+        k, or the fraction of the features. More than there are keeps all, with a warning.
+    loss : str or Loss, default "auto"
+        One of single samples whose curvature has a bound:
+
+        * "auto", "squared": half the squared error, on targets of mean 0 and variance 1;
+        * "huber", "quantile": as for :class:`FSARegressor`, on the same targets;
+        * an object.
+    scaling : {"unit_variance", "none", "maximum", "row_length"}, default "unit_variance"
+        Units in which columns compete and penalties act; see :class:`FSAClassifier`.
+    n_thresholdings : int, default 10
+        Gradient steps on all features, at least 1.
+    n_steps : int, default 500
+        Further gradient steps on the selected features, at least 0, shared evenly among the
+        thresholdings.
+    learning_rate : float or "auto", default "auto"
+        Step size, above 0. "auto" is one over the curvature along the features at hand.
+    ridge : float, default 0.0
+        Factor of the penalty, at least 0.
+    fit_intercept : bool, default True
+        Whether there is a constant; it is neither shrunk nor dropped.
 
     Attributes
     ----------
-    {attributes}
+    support_ : ndarray of shape (n_features,), bool
+        Selected columns.
+    coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
+        In units of the raw columns; 0 where not selected.
+    intercept_ : float or ndarray of shape (n_outputs,)
+        The constants.
+    loss_curve_ : ndarray of shape (n_thresholdings + n_steps,)
+        Loss before each step.
+    n_iter_ : int
+        ``n_thresholdings + n_steps``.
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn.
 
-    {references}
+    References
+    ----------
+    .. [1] Y. She, "Thresholding-based iterative selection procedures for model selection and
+       shrinkage", Electronic Journal of Statistics 3 (2009).
+    .. [2] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer
+       Vision and Big Data Learning", IEEE Transactions on Pattern Analysis and Machine
+       Intelligence 39 (2017).
 
     Examples
     --------

@@ -3,59 +3,24 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..common.constructors import InheritsParameters
-from ..common.docstrings import fill_docstring
 from ..common.targets import class_codes
 from ..common.validation import check_choice, check_finite, check_integer, check_real, check_sample_weight, check_squares
 from ..objective.chain import ChainLoss, chain_terms
+from ..types import ArrayLike, Matrix
 from .problem import ChainFit, ChainProblem, minimise
 from .rows import Sequences, find_sequences, sequence_weights
 
-PARAMETERS = """
-    alpha : float, default 1.0
-        At least 0: alpha (||coef||^2 + ||transitions||^2) is subtracted from the summed log likelihood (crfsuite's c2).
-    fit_transitions : bool, default True
-        False: transitions stay 0, which is logistic regression of single rows.
-    fit_intercept : bool, default True
-        Whether each class has a constant; it is not shrunk.
-    max_iter : int, default 1000
-        Most iterations of L-BFGS.
-    tol : float, default 1e-9
-        Above 0: end when an iteration lowers the objective by less than this share."""
 
-ATTRIBUTES = """
-    classes_ : ndarray of shape (n_classes,)
-        Labels in ascending order.
-    coef_ : ndarray of shape (n_classes, n_features)
-    transitions_ : ndarray of shape (n_classes, n_classes)
-        Score of going from one class (row) to the next (column).
-    intercept_ : ndarray of shape (n_classes,)
-    objective_ : float
-        What was minimised: minus the summed log likelihood plus the penalty.
-    n_iter_ : int
-        Iterations of L-BFGS.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Where X has column names."""
-
-REFERENCES = """
-    References
-    ----------
-    .. [1] J. Lafferty, A. McCallum, F. Pereira, "Conditional random fields: Probabilistic models for segmenting and labeling
-       sequence data", International Conference on Machine Learning (2001).
-    .. [2] J. Liu, R. Fujimaki, J. Ye, "Forward-Backward Greedy Algorithms for General Convex Smooth Functions over A Cardinality
-       Constraint", International Conference on Machine Learning (2014), section 5."""
-
-
-class BaseCRF(InheritsParameters, ClassifierMixin, BaseEstimator):
+class BaseCRF(ClassifierMixin, BaseEstimator):
     """Sequences in, labels out; a subclass minimises in ``_fit_problem``."""
 
     # Cross-validation hands the ids of the sequences on wherever scikit-learn's metadata routing is enabled.
@@ -69,37 +34,35 @@ class BaseCRF(InheritsParameters, ClassifierMixin, BaseEstimator):
     transitions_: np.ndarray
     intercept_: np.ndarray
 
-    def __sklearn_tags__(self):
+    ridge: float
+    fit_transitions: bool
+    fit_intercept: bool
+    max_iter: int
+    tol: float
+
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-    def __init__(
-        self,
-        *,
-        alpha: float = 1.0,
-        fit_transitions: bool = True,
-        fit_intercept: bool = True,
-        max_iter: int = 1000,
-        tol: float = 1e-9,
-    ):
-        self.alpha = alpha
-        self.fit_transitions = fit_transitions
-        self.fit_intercept = fit_intercept
-        self.max_iter = max_iter
-        self.tol = tol
 
     def _fit_problem(self, problem: ChainProblem) -> None:
         raise NotImplementedError
 
     def _check_parameters(self) -> None:
-        check_real("alpha", self.alpha, 0.0)
+        check_real("ridge", self.ridge, 0.0)
         check_choice("fit_transitions", self.fit_transitions, (True, False))
         check_choice("fit_intercept", self.fit_intercept, (True, False))
         check_integer("max_iter", self.max_iter, 1)
         check_real("tol", self.tol, 0.0, above=True)
 
-    def fit(self, X, y, lengths=None, sequence=None, sample_weight=None) -> Self:
+    def fit(
+        self,
+        X: Matrix,
+        y: ArrayLike,
+        lengths: ArrayLike | None = None,
+        sequence: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Fit to labelled sequences.
 
         Parameters
@@ -138,7 +101,7 @@ class BaseCRF(InheritsParameters, ClassifierMixin, BaseEstimator):
             len(self.classes_),
             sequences.offsets,
             sequence_weights(weight, sequences.offsets),
-            float(self.alpha),
+            float(self.ridge),
             self.fit_intercept,
             self.fit_transitions,
         )
@@ -153,7 +116,7 @@ class BaseCRF(InheritsParameters, ClassifierMixin, BaseEstimator):
         self.transitions_, self.intercept_ = fit.transitions.copy(), fit.intercept.copy()
         self.objective_, self.n_iter_ = fit.value, fit.n_iter
 
-    def _scores(self, X, lengths, sequence) -> tuple[np.ndarray, Sequences, ChainLoss]:
+    def _scores(self, X: Matrix, lengths: ArrayLike | None, sequence: ArrayLike | None) -> tuple[np.ndarray, Sequences, ChainLoss]:
         """Scores of the rows, sequence after sequence, and the loss of these sequences."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False, ensure_all_finite=False)
@@ -162,7 +125,9 @@ class BaseCRF(InheritsParameters, ClassifierMixin, BaseEstimator):
         scores = sequences.ordered(X @ self.coef_.T + self.intercept_)
         return scores, sequences, ChainLoss(np.diff(sequences.offsets), self.transitions_)
 
-    def predict(self, X, lengths=None, sequence=None, method: str = "marginal") -> np.ndarray:
+    def predict(
+        self, X: Matrix, lengths: ArrayLike | None = None, sequence: ArrayLike | None = None, method: str = "marginal"
+    ) -> np.ndarray:
         """Labels.
 
         Parameters
@@ -183,7 +148,7 @@ class BaseCRF(InheritsParameters, ClassifierMixin, BaseEstimator):
         codes = loss.best_path(scores) if method == "viterbi" else loss.marginals(scores).argmax(axis=1)
         return self.classes_[sequences.restored(codes)]
 
-    def predict_proba(self, X, lengths=None, sequence=None) -> np.ndarray:
+    def predict_proba(self, X: Matrix, lengths: ArrayLike | None = None, sequence: ArrayLike | None = None) -> np.ndarray:
         """Probability of each label in each row, given all rows of its sequence.
 
         Parameters
@@ -201,7 +166,7 @@ class BaseCRF(InheritsParameters, ClassifierMixin, BaseEstimator):
         scores, sequences, loss = self._scores(X, lengths, sequence)
         return sequences.restored(loss.marginals(scores))
 
-    def log_likelihood(self, X, y, lengths=None, sequence=None) -> float:
+    def log_likelihood(self, X: Matrix, y: ArrayLike, lengths: ArrayLike | None = None, sequence: ArrayLike | None = None) -> float:
         """Log probability of the labels, summed over the sequences.
 
         Parameters
@@ -234,7 +199,14 @@ class BaseCRF(InheritsParameters, ClassifierMixin, BaseEstimator):
         ones = np.ones(len(sequences.offsets) - 1)
         return -chain_terms(scores, sequences.ordered(codes), self.transitions_, sequences.offsets, ones)[0]
 
-    def score(self, X, y, lengths=None, sequence=None, sample_weight=None) -> float:
+    def score(
+        self,
+        X: Matrix,
+        y: ArrayLike,
+        lengths: ArrayLike | None = None,
+        sequence: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
         """Accuracy over the rows.
 
         Parameters
@@ -256,32 +228,61 @@ class BaseCRF(InheritsParameters, ClassifierMixin, BaseEstimator):
         return float(accuracy_score(y, self.predict(X, lengths, sequence), sample_weight=sample_weight))
 
 
-@fill_docstring(parameters=PARAMETERS, attributes=ATTRIBUTES, references=REFERENCES)
 class LinearChainCRF(BaseCRF):
-    """Linear-chain conditional random field [1]_: labels of the rows of sequences, each given all rows of its sequence.
+    """Linear-chain conditional random field: labels of the rows of sequences, each given all rows of its sequence.
 
-    It maximises the sum of the sequences' log likelihoods minus ``alpha`` times the squared weights, the convex objective of
-    crfsuite with all states and transitions, by L-BFGS.
+    Lafferty et al. (2001) [1]_. It minimises, by L-BFGS, the convex objective of crfsuite with all
+    states and transitions::
+
+        - sum over sequences of w log p(y | X) + ridge / 2 (||coef||^2 + ||transitions||^2)
+
+    where w is the weight of a sequence; the intercept is free.
 
     Parameters
     ----------
-    {parameters}
+    ridge : float, default 2.0
+        Factor of the penalty, at least 0: twice the ``c2`` of crfsuite.
+    fit_transitions : bool, default True
+        False: transitions stay 0, which is logistic regression of single rows.
+    fit_intercept : bool, default True
+        Whether each class has a constant; it is not shrunk.
+    max_iter : int, default 1000
+        Iterations of L-BFGS at most, at least 1.
+    tol : float, default 1e-9
+        Above 0: end when an iteration lowers the objective by less than this share.
 
     Attributes
     ----------
-    {attributes}
+    classes_ : ndarray of shape (n_classes,)
+        Labels in ascending order.
+    coef_ : ndarray of shape (n_classes, n_features)
+        Scores of the columns.
+    transitions_ : ndarray of shape (n_classes, n_classes)
+        Score of going from one class (row) to the next (column).
+    intercept_ : ndarray of shape (n_classes,)
+        The constants.
+    objective_ : float
+        What was minimised.
+    n_iter_ : int
+        Iterations of L-BFGS.
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn.
 
     See Also
     --------
-    ForwardBackwardCRF : The same on few columns or groups of columns, forwards and backwards (section 5 of [2]_).
+    ForwardBackwardCRF : On few columns or groups of columns, forwards and backwards.
     FSACRF : The same by annealing.
 
     Notes
     -----
-    With scikit-learn's metadata routing enabled, ``sequence`` reaches fit and score in a cross-validation over days:
-    ``cross_validate(model, X, y, params={"sequence": days, "groups": days}, cv=LeaveOneGroupOut())``.
+    With scikit-learn's metadata routing enabled, ``sequence`` reaches fit and score in a
+    cross-validation over days: ``cross_validate(model, X, y, params={"sequence": days,
+    "groups": days}, cv=LeaveOneGroupOut())``.
 
-    {references}
+    References
+    ----------
+    .. [1] J. Lafferty, A. McCallum, F. Pereira, "Conditional random fields: Probabilistic models for
+       segmenting and labeling sequence data", International Conference on Machine Learning (2001).
 
     Examples
     --------
@@ -295,8 +296,20 @@ class LinearChainCRF(BaseCRF):
     True
     """
 
-    def __init__(self, alpha: float = 1.0, **parameters: Any):
-        super().__init__(alpha=alpha, **parameters)
+    def __init__(
+        self,
+        ridge: float = 2.0,
+        *,
+        fit_transitions: bool = True,
+        fit_intercept: bool = True,
+        max_iter: int = 1000,
+        tol: float = 1e-9,
+    ) -> None:
+        self.ridge = ridge
+        self.fit_transitions = fit_transitions
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.tol = tol
 
     def _fit_problem(self, problem: ChainProblem) -> None:
         self._store(minimise(problem, tol=self.tol, max_iter=self.max_iter))

@@ -6,6 +6,7 @@ values and gradients alone. Scores are made for a block of whole sequences at a 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +15,7 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 
 from ..objective.chain import chain_terms
+from ..types import Matrix
 
 _BLOCK_ROWS = 1 << 14  # a choice: scores and gradient of a block stay in the cache
 _MEMORY = 40  # pairs of L-BFGS: on the homes of docs/sensors_results.md half of the iterations that scipy's 10 take
@@ -50,7 +52,7 @@ class ChainFit:
 
 @dataclass(frozen=True)
 class ChainProblem:
-    """Minus the log likelihood of labelled sequences + alpha (||coef||^2 + ||transitions||^2); the intercept is free.
+    """Minus the log likelihood of labelled sequences + ridge / 2 (||coef||^2 + ||transitions||^2); the intercept is free.
 
     Attributes
     ----------
@@ -61,7 +63,7 @@ class ChainProblem:
     n_classes : int
     offsets : ndarray of shape (n_sequences + 1,), int
     weights : ndarray of shape (n_sequences,)
-    alpha : float
+    ridge : float
     fit_intercept, fit_transitions : bool
     offset : ndarray of shape (n_rows, n_classes) or None
         Scores that stay fixed, added to those of the columns.
@@ -72,7 +74,7 @@ class ChainProblem:
     n_classes: int
     offsets: np.ndarray
     weights: np.ndarray
-    alpha: float = 1.0
+    ridge: float = 2.0
     fit_intercept: bool = True
     fit_transitions: bool = True
     offset: np.ndarray | None = None
@@ -92,9 +94,9 @@ class ChainProblem:
 
     def value_and_gradient(self, fit: ChainFit) -> tuple[float, ChainFit]:
         """Objective and its gradient, shaped like the parameters."""
-        coef, transitions = 2.0 * self.alpha * fit.coef, 2.0 * self.alpha * fit.transitions
+        coef, transitions = self.ridge * fit.coef, self.ridge * fit.transitions
         intercept = np.zeros(self.n_classes)
-        value = self.alpha * (float(np.vdot(fit.coef, fit.coef)) + float(np.vdot(fit.transitions, fit.transitions)))
+        value = 0.5 * self.ridge * (float(np.vdot(fit.coef, fit.coef)) + float(np.vdot(fit.transitions, fit.transitions)))
         for first, last in _blocks(self.offsets):
             rows = slice(self.offsets[first], self.offsets[last])
             X = self.X[rows]
@@ -134,18 +136,18 @@ def minimise(problem: ChainProblem, start: ChainFit | None = None, *, tol: float
     k = problem.n_classes
     ends = np.cumsum([start.coef.size, k * k * problem.fit_transitions, k * problem.fit_intercept])
 
-    def pack(coef, transitions, intercept):
+    def pack(coef: np.ndarray, transitions: np.ndarray, intercept: np.ndarray) -> np.ndarray:
         parts = [coef.ravel()]
         parts += [transitions.ravel()] if problem.fit_transitions else []
         parts += [intercept] if problem.fit_intercept else []
         return np.concatenate(parts)
 
-    def unpack(theta):
+    def unpack(theta: np.ndarray) -> ChainFit:
         transitions = theta[ends[0] : ends[1]].reshape(k, k) if problem.fit_transitions else start.transitions
         intercept = theta[ends[1] : ends[2]] if problem.fit_intercept else start.intercept
         return ChainFit(theta[: ends[0]].reshape(start.coef.shape), transitions, intercept)
 
-    def objective(theta):
+    def objective(theta: np.ndarray) -> tuple[float, np.ndarray]:
         value, gradient = problem.value_and_gradient(unpack(theta))
         return value, pack(gradient.coef, gradient.transitions, gradient.intercept)
 
@@ -156,7 +158,7 @@ def minimise(problem: ChainProblem, start: ChainFit | None = None, *, tol: float
     return replace(fit, value=float(found.fun), n_iter=int(found.nit), converged=found.status != 1)
 
 
-def column_deviations(X) -> np.ndarray:
+def column_deviations(X: Matrix) -> np.ndarray:
     """Standard deviation of each column."""
     mean = np.asarray(X.mean(axis=0)).ravel()
     if sp.issparse(X):
@@ -164,7 +166,7 @@ def column_deviations(X) -> np.ndarray:
     return np.sqrt(np.maximum(np.einsum("ij,ij->j", X, X) / len(X) - mean**2, 0.0))
 
 
-def _blocks(offsets: np.ndarray):
+def _blocks(offsets: np.ndarray) -> Iterator[tuple[int, int]]:
     """Ranges of whole sequences that hold about ``_BLOCK_ROWS`` rows."""
     first = 0
     for last in range(1, len(offsets)):

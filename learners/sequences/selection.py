@@ -2,44 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..common.docstrings import fill_docstring
 from ..common.targets import group_codes
 from ..common.validation import check_choice, check_integer, check_real, number_to_keep
 from ..solvers.annealing import strongest
 from ..solvers.greedy import Step, greedy_search
-from ..solvers.schedules import as_schedule, step_counts
-from .linear_chain import ATTRIBUTES, PARAMETERS, REFERENCES, BaseCRF
+from ..solvers.schedules import Schedule, as_schedule, step_counts
+from ..types import ArrayLike
+from .linear_chain import BaseCRF
 from .problem import ChainProblem
 from .units import UnitModel, exchange
 
-_MOST_CUTS = 60  # a choice: beyond it several units are dropped at a time
-
-_SELECTION = """
-    n_features_to_select : int, float or None, default 10
-        k: that many columns (groups, where given), or that fraction of them."""
-
-_GROUPS = """
-    feature_groups : array of shape (n_features,) or None, default None
-        Label of each column's group, such as the sensor that it comes from; a group enters and leaves as a whole."""
-
-_POLISH = """
-    polish : {"swap"} or None, default {polish}
-        "swap": afterwards exchange one unit for another while that lowers the refitted objective. None: no exchanges."""
-
-_SELECTED = """
-    support_ : ndarray of shape (n_features,), bool
-        Selected columns.
-    selected_groups_ : ndarray of shape (k,)
-        Labels of the selected groups (numbers of columns without groups), in the order of their first columns.
-    path_ : list of (action, feature, objective, size)
-        Every unit (columns or groups, numbered in the order of their first columns) that entered or left, the refitted objective
-        (NaN where it was not needed), and how many there were then."""
+_MAX_CUTS = 60  # a choice: beyond it several units are dropped at a time
 
 
 class SelectingCRF(SelectorMixin, BaseCRF):
@@ -75,50 +55,89 @@ class SelectingCRF(SelectorMixin, BaseCRF):
         self._store(model.fit)
         self.coef_ = np.ascontiguousarray(coef.T)
 
-    def _get_support_mask(self):
+    def _get_support_mask(self) -> np.ndarray:
         check_is_fitted(self)
         return self.support_
 
 
-@fill_docstring(
-    parameters=_SELECTION
-    + " None: by the threshold alone."
-    + _GROUPS
-    + """
-    backward : bool, default True
-        False: forward steps alone.
-    criterion : {"gradient", "objective"}, default "gradient"
-        Which unit enters: the one with the largest gradient in units of its columns (FoBa-gdt), or the one that alone lowers the
-        objective most, one small minimisation for every unit in every step (FoBa-obj: small cases only).
-    delta : float or None, default None
-        Above 0: stop when no unit lowers the objective by so much (criterion "objective").
-    epsilon : float or None, default None
-        Above 0: stop when no unit has so large a gradient (criterion "gradient")."""
-    + _POLISH
-    + PARAMETERS,
-    polish="None",
-    attributes=ATTRIBUTES + _SELECTED,
-    references=REFERENCES,
-)
 class ForwardBackwardCRF(SelectingCRF):
-    """Conditional random field [1]_ on k columns or groups, selected forwards and backwards (FoBa, Liu et al. (2014) [2]_).
+    """Conditional random field on k columns or groups, selected forwards and backwards (FoBa, Liu et al. (2014) [2]_).
 
-    Transitions and intercept are free: sparsity is on the columns alone.
+    It minimises greedily over coefficients of at most k columns or groups (units)::
+
+        - sum over sequences of w log p(y | X) + ridge / 2 (||coef||^2 + ||transitions||^2)
+
+    where w is the weight of a sequence [1]_; transitions and intercept are free.
 
     Parameters
     ----------
-    {parameters}
+    n_features_to_select : int, float or None, default 10
+        k, or the fraction of the units; None: end by ``delta`` or ``epsilon`` alone.
+    feature_groups : array of shape (n_features,) or None, default None
+        Label of each column's group, such as the sensor that it comes from; a group enters and leaves
+        as a whole.
+    backward : bool, default True
+        False: forward steps alone.
+    criterion : {"gradient", "objective"}, default "gradient"
+        Which unit enters:
+
+        * "gradient": the one with the largest gradient in units of its columns (FoBa-gdt);
+        * "objective": the one that alone lowers the objective most (FoBa-obj); one small
+          minimisation for every unit in every step: small cases only.
+    delta : float or None, default None
+        Above 0: stop when no unit lowers the objective by so much (criterion "objective").
+    epsilon : float or None, default None
+        Above 0: stop when no unit has so large a gradient (criterion "gradient").
+    polish : {"swap"} or None, default None
+        "swap": afterwards exchange one unit for another while that lowers the refitted objective.
+    ridge : float, default 2.0
+        Factor of the penalty, at least 0: twice the ``c2`` of crfsuite.
+    fit_transitions : bool, default True
+        False: transitions stay 0, which is logistic regression of single rows.
+    fit_intercept : bool, default True
+        Whether each class has a constant; it is not shrunk.
+    max_iter : int, default 1000
+        Iterations of L-BFGS at most, at least 1.
+    tol : float, default 1e-9
+        Above 0: end when an iteration lowers the objective by less than this share.
 
     Attributes
     ----------
-    {attributes}
+    classes_ : ndarray of shape (n_classes,)
+        Labels in ascending order.
+    coef_ : ndarray of shape (n_classes, n_features)
+        Scores of the columns.
+    transitions_ : ndarray of shape (n_classes, n_classes)
+        Score of going from one class (row) to the next (column).
+    intercept_ : ndarray of shape (n_classes,)
+        The constants.
+    objective_ : float
+        What was minimised.
+    n_iter_ : int
+        Iterations of L-BFGS.
+    support_ : ndarray of shape (n_features,), bool
+        Selected columns.
+    selected_groups_ : ndarray of shape (k,)
+        Labels of the selected groups (numbers of columns without groups), in the order of their first
+        columns.
+    path_ : list of (action, feature, objective, size)
+        Each unit (columns or groups, numbered by their first columns) that entered or left, the
+        refitted objective (NaN where it was not needed), and how many there were then.
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn.
 
     See Also
     --------
     FSACRF : The same by annealing.
     LinearChainCRF : On all columns; fit, predict and score are the same.
 
-    {references}
+    References
+    ----------
+    .. [1] J. Lafferty, A. McCallum, F. Pereira, "Conditional random fields: Probabilistic models for
+       segmenting and labeling sequence data", International Conference on Machine Learning (2001).
+    .. [2] J. Liu, R. Fujimaki, J. Ye, "Forward-Backward Greedy Algorithms for General Convex Smooth
+       Functions over A Cardinality Constraint", International Conference on Machine Learning (2014),
+       section 5.
 
     Examples
     --------
@@ -136,16 +155,19 @@ class ForwardBackwardCRF(SelectingCRF):
     def __init__(
         self,
         n_features_to_select: int | float | None = 10,
-        feature_groups=None,
+        feature_groups: ArrayLike | None = None,
         backward: bool = True,
         *,
         criterion: str = "gradient",
         delta: float | None = None,
         epsilon: float | None = None,
         polish: str | None = None,
-        **parameters: Any,
-    ):
-        super().__init__(**parameters)
+        ridge: float = 2.0,
+        fit_transitions: bool = True,
+        fit_intercept: bool = True,
+        max_iter: int = 1000,
+        tol: float = 1e-9,
+    ) -> None:
         self.n_features_to_select = n_features_to_select
         self.feature_groups = feature_groups
         self.backward = backward
@@ -153,6 +175,11 @@ class ForwardBackwardCRF(SelectingCRF):
         self.delta = delta
         self.epsilon = epsilon
         self.polish = polish
+        self.ridge = ridge
+        self.fit_transitions = fit_transitions
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.tol = tol
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -166,56 +193,95 @@ class ForwardBackwardCRF(SelectingCRF):
         if self.n_features_to_select is None and self.delta is None and self.epsilon is None:
             raise ValueError("n_features_to_select=None needs a threshold; expected delta or epsilon")
 
-    def _search(self, problem, groups, size):
+    def _search(self, problem: ChainProblem, groups: np.ndarray, size: int) -> tuple[UnitModel, list[Step]]:
         model = UnitModel(problem, groups)
         thresholds: dict[str, Any] = {"delta": self.delta, "epsilon": self.epsilon}
         _, path = greedy_search(model, size, criterion=self.criterion, backward=self.backward, **thresholds)
         return model, path
 
 
-@fill_docstring(
-    parameters=_SELECTION
-    + _GROUPS
-    + """
-    criterion : {"norm", "objective"}, default "objective"
-        What the weakest units are: those with the smallest coefficients in units of their columns, or those whose coefficients
-        at zero raise the objective least (one pass over the data for every unit and cut).
-    schedule : str, Schedule or function, default "linear"
-        How many units are left after each cut, see :class:`Schedule`; "linear" drops the same number each time.
-    n_steps : int or None, default None
-        Steps of the schedule. None: twice the number of units to drop, at most 120; "linear" then drops one at a time.
-    steps_per_cut : int, default 1000
-        Most iterations of L-BFGS before each cut: the default converges. Few are faster and cost sensors."""
-    + _POLISH
-    + PARAMETERS,
-    polish='"swap"',
-    attributes=ATTRIBUTES + _SELECTED,
-    references=REFERENCES
-    + """
-    .. [3] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer Vision and Big Data Learning",
-       IEEE Transactions on Pattern Analysis and Machine Intelligence 39 (2017).""",
-)
 class FSACRF(SelectingCRF):
-    """Conditional random field [1]_ on k columns or groups, selected by annealing (Barbu et al. (2017) [3]_).
+    """Conditional random field on k columns or groups, selected by annealing (Barbu et al. (2017) [2]_).
 
-    It starts with all units, takes a few quasi-Newton steps and drops the weakest on a schedule, until k are left. Transitions and
-    intercept are free. The gradient steps of the other annealed learners are replaced, because the curvature of a chain has no
-    useful bound.
+    It minimises over coefficients of at most k columns or groups (units)::
+
+        - sum over sequences of w log p(y | X) + ridge / 2 (||coef||^2 + ||transitions||^2)
+
+    where w is the weight of a sequence [1]_; transitions and intercept are free. It starts with all
+    units, takes quasi-Newton steps, since the curvature of a chain has no useful bound for gradient
+    steps, and drops the weakest on a schedule until k are left.
 
     Parameters
     ----------
-    {parameters}
+    n_features_to_select : int or float, default 10
+        k, or the fraction of the units.
+    feature_groups : array of shape (n_features,) or None, default None
+        Label of each column's group, such as the sensor that it comes from; a group enters and leaves
+        as a whole.
+    criterion : {"norm", "objective"}, default "objective"
+        What the weakest units are:
+
+        * "norm": those with the smallest coefficients in units of their columns;
+        * "objective": those whose coefficients at zero raise the objective least; one pass over the
+          data for every unit and cut.
+    schedule : str, Schedule or function, default "linear"
+        How many units are left after each cut, see :class:`Schedule`; "linear" drops the same number
+        each time.
+    n_steps : int or None, default None
+        Steps of the schedule. None: twice the number of units to drop, at most 120; "linear" then
+        drops one at a time.
+    steps_per_cut : int, default 1000
+        Iterations of L-BFGS at most before each cut: the default converges.
+    polish : {"swap"} or None, default "swap"
+        "swap": afterwards exchange one unit for another while that lowers the refitted objective.
+    ridge : float, default 2.0
+        Factor of the penalty, at least 0: twice the ``c2`` of crfsuite.
+    fit_transitions : bool, default True
+        False: transitions stay 0, which is logistic regression of single rows.
+    fit_intercept : bool, default True
+        Whether each class has a constant; it is not shrunk.
+    max_iter : int, default 1000
+        Iterations of L-BFGS at most, at least 1.
+    tol : float, default 1e-9
+        Above 0: end when an iteration lowers the objective by less than this share.
 
     Attributes
     ----------
-    {attributes}
+    classes_ : ndarray of shape (n_classes,)
+        Labels in ascending order.
+    coef_ : ndarray of shape (n_classes, n_features)
+        Scores of the columns.
+    transitions_ : ndarray of shape (n_classes, n_classes)
+        Score of going from one class (row) to the next (column).
+    intercept_ : ndarray of shape (n_classes,)
+        The constants.
+    objective_ : float
+        What was minimised.
+    n_iter_ : int
+        Iterations of L-BFGS.
+    support_ : ndarray of shape (n_features,), bool
+        Selected columns.
+    selected_groups_ : ndarray of shape (k,)
+        Labels of the selected groups (numbers of columns without groups), in the order of their first
+        columns.
+    path_ : list of (action, feature, objective, size)
+        Each unit (columns or groups, numbered by their first columns) that entered or left, the
+        refitted objective (NaN where it was not needed), and how many there were then.
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn.
 
     See Also
     --------
-    ForwardBackwardCRF : The same forwards and backwards, the method of [2]_.
+    ForwardBackwardCRF : The same forwards and backwards.
     LinearChainCRF : On all columns; fit, predict and score are the same.
 
-    {references}
+    References
+    ----------
+    .. [1] J. Lafferty, A. McCallum, F. Pereira, "Conditional random fields: Probabilistic models for
+       segmenting and labeling sequence data", International Conference on Machine Learning (2001).
+    .. [2] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer
+       Vision and Big Data Learning", IEEE Transactions on Pattern Analysis and Machine
+       Intelligence 39 (2017).
 
     Examples
     --------
@@ -233,16 +299,19 @@ class FSACRF(SelectingCRF):
     def __init__(
         self,
         n_features_to_select: int | float = 10,
-        feature_groups=None,
+        feature_groups: ArrayLike | None = None,
         *,
         criterion: str = "objective",
-        schedule="linear",
+        schedule: str | Schedule | Callable[[int, int, int], np.ndarray] = "linear",
         n_steps: int | None = None,
         steps_per_cut: int = 1000,
         polish: str | None = "swap",
-        **parameters: Any,
-    ):
-        super().__init__(**parameters)
+        ridge: float = 2.0,
+        fit_transitions: bool = True,
+        fit_intercept: bool = True,
+        max_iter: int = 1000,
+        tol: float = 1e-9,
+    ) -> None:
         self.n_features_to_select = n_features_to_select
         self.feature_groups = feature_groups
         self.criterion = criterion
@@ -250,6 +319,11 @@ class FSACRF(SelectingCRF):
         self.n_steps = n_steps
         self.steps_per_cut = steps_per_cut
         self.polish = polish
+        self.ridge = ridge
+        self.fit_transitions = fit_transitions
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.tol = tol
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -260,9 +334,9 @@ class FSACRF(SelectingCRF):
         if self.n_features_to_select is None:
             raise ValueError("n_features_to_select=None is not valid; expected an integer >= 1 or a fraction in (0, 1]")
 
-    def _search(self, problem, groups, size):
+    def _search(self, problem: ChainProblem, groups: np.ndarray, size: int) -> tuple[UnitModel, list[Step]]:
         n_units = int(groups.max()) + 1
-        n_steps = self.n_steps or max(1, 2 * min(n_units - size, _MOST_CUTS))
+        n_steps = self.n_steps or max(1, 2 * min(n_units - size, _MAX_CUTS))
         counts = step_counts(as_schedule(self.schedule), n_units, size, n_steps)
         start = problem.start()
         model = UnitModel(problem, groups, list(range(n_units)), start)

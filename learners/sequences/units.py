@@ -11,7 +11,7 @@ from ..solvers.greedy import Step
 from .problem import ChainFit, ChainProblem, column_deviations, minimise
 
 SEARCH_TOLERANCE = 1e-7  # of the refits of a search, relative: far below the gains that it compares
-_LEAST_GAIN = 1e-6  # share of the objective that an exchange has to gain: less is rounding
+_MIN_GAIN = 1e-6  # share of the objective that an exchange has to gain: less is rounding
 _TRIAL_TOLERANCE = 1e-5  # of the refits of exchanges that are tried
 _PROMISING = 2e-3  # share of the objective that a trial may miss its goal by, and is then refitted as the others are
 # Exchanges tried in a round, the cheapest units, and for each the steepest others: chosen on the homes of docs/sensors_results.md.
@@ -124,7 +124,7 @@ def exchange(model: UnitModel, max_exchanges: int = 100) -> list[Step]:
     for _ in range(max_exchanges):
         if len(model.units) == model.n_units:
             break
-        start, goal = (list(model.units), model.fit), model.value * (1.0 - _LEAST_GAIN)
+        start, goal = (list(model.units), model.fit), model.value * (1.0 - _MIN_GAIN)
         for leaving in [model.units[i] for i in np.argsort(model.costs(), kind="stable")[:N_LEAVING]]:
             entering = _replacement(model, start, leaving, goal)
             if entering is not None:

@@ -46,7 +46,7 @@ class SensorSelection:
 
 
 def select_sensors(
-    method: str, X: np.ndarray, y: np.ndarray, days: np.ndarray, groups: np.ndarray, sizes: range, alpha: float = 1.0
+    method: str, X: np.ndarray, y: np.ndarray, days: np.ndarray, groups: np.ndarray, sizes: range, ridge: float = 2.0
 ) -> dict[int, SensorSelection]:
     """Select sensors of the given sizes; a method with exchanges is run for each size, the others once.
 
@@ -63,7 +63,7 @@ def select_sensors(
         Sensor of each column, ascending.
     sizes : range
         Sizes wanted; a penalty may miss some.
-    alpha : float, default 1.0
+    ridge : float, default 2.0
         L2 penalty of the fits.
 
     Returns
@@ -77,8 +77,8 @@ def select_sensors(
     """
     check_names("method", [method], METHODS)
     if method in _PENALTIES:
-        return _penalised(X, y, days, groups, sizes, alpha, grouped=method == "group lasso")
-    estimator = partial(_ESTIMATORS[method], feature_groups=groups, alpha=alpha)
+        return _penalised(X, y, days, groups, sizes, ridge, grouped=method == "group lasso")
+    estimator = partial(_ESTIMATORS[method], feature_groups=groups, ridge=ridge)
     if method.endswith("+swap"):
         return {k: SensorSelection(estimator(k).fit(X, y, sequence=days).selected_groups_.tolist()) for k in sizes}
     n_sensors = int(groups.max()) + 1
@@ -109,10 +109,10 @@ def visited(path: list[Step], start: Iterable[int] = ()) -> dict[int, list[int]]
     return dict(sorted(by_size.items()))
 
 
-def _penalised(X, y, days, groups, sizes: range, alpha: float, grouped: bool) -> dict[int, SensorSelection]:
+def _penalised(X, y, days, groups, sizes: range, ridge: float, grouped: bool) -> dict[int, SensorSelection]:
     classes, codes = np.unique(y, return_inverse=True)
     begins = np.flatnonzero(np.r_[True, days[1:] != days[:-1]])
-    problem = ChainProblem(X, codes, len(classes), np.r_[begins, len(y)], np.ones(len(begins)), alpha)
+    problem = ChainProblem(X, codes, len(classes), np.r_[begins, len(y)], np.ones(len(begins)), ridge)
     by_size = {}
     for step in lasso_path(problem, groups, grouped=grouped, most_units=max(sizes)):
         if len(step.units) in sizes:

@@ -10,7 +10,7 @@ from ...learners import LinearChainCRF
 from ...models.sensors.activity_model import ActivityModel
 from ...models.sensors.features import minute_features
 from ..common.config import check_names
-from .evaluate import ALPHA
+from .evaluate import RIDGE
 from .readers import Home
 from .selection import select_sensors
 
@@ -51,14 +51,14 @@ def train_model(home: Home, n_sensors: int | None, kinds: tuple[str, ...] | None
         minutes = minutes.keep(_selected(home, n_sensors, kinds, method))
     X, _ = minute_features(minutes, kinds)
     assert minutes.activities is not None
-    model = LinearChainCRF(ALPHA).fit(X, minutes.activities, sequence=minutes.days)
+    model = LinearChainCRF(RIDGE).fit(X, minutes.activities, sequence=minutes.days)
     training: dict[str, Any] = {
         "home": home.name,
         "days": len(np.unique(minutes.days)),
         "minutes": len(minutes.times),
         "sensors_of_home": len(home.minutes.sensors),
         "method": None if n_sensors is None else method,
-        "alpha": ALPHA,
+        "ridge": RIDGE,
         "objective": float(model.objective_),
     }
     activities = tuple(map(str, model.classes_))
@@ -72,5 +72,5 @@ def _selected(home: Home, n_sensors: int, kinds: tuple[str, ...], method: str) -
     X, groups = minute_features(minutes, kinds)
     assert minutes.activities is not None
     sizes = range(n_sensors, n_sensors + 1)
-    selection = select_sensors(METHODS[method], X, minutes.activities, minutes.days, groups, sizes, ALPHA)[n_sensors]
+    selection = select_sensors(METHODS[method], X, minutes.activities, minutes.days, groups, sizes, RIDGE)[n_sensors]
     return [minutes.sensors[i] for i in selection.sensors]

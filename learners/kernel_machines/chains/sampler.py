@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ...compilation import jit
-from .atoms import Atoms, Prior, empty_atoms, log_predictive
-from .gram import INTERCEPT_PRECISION, REFRESH, atom_features, commit, empty_gram, evaluate, refresh
+from .atoms import AtomPrior, Atoms, empty_atoms, log_predictive
+from .gram import INTERCEPT_PRECISION, REFRESH, Gram, atom_features, commit, empty_gram, evaluate, refresh
 from .moves import PROBABILITIES, pick, propose
 from .polya_gamma import polya_gamma
 from .screening import Table
@@ -20,7 +20,7 @@ AUGMENT = 20  # moves between two draws of the Polya-Gamma variables
 NOISE_SHAPE, NOISE_RATE = 1.0, 0.25  # inverse gamma prior of the noise variance of a target of variance 1; a choice
 
 
-class Kept(NamedTuple):
+class ChainSamples(NamedTuple):
     """Samples that a chain keeps."""
 
     columns: np.ndarray  # (n_kept, max_components, max_order) int64
@@ -35,17 +35,16 @@ class Kept(NamedTuple):
 class Chain:
     """What a chain leaves."""
 
-    kept: Kept
+    kept: ChainSamples
     trace: np.ndarray  # (n_traced, 2): log likelihood and number of atoms along the whole run
     tried: np.ndarray  # (9,) proposals of each move
     accepted: np.ndarray  # (9,)
-    rows: tuple[np.ndarray, np.ndarray] | None = None  # columns and labels, for the discriminant of the neighbours
 
 
-def empty_kept(n_kept: int, max_components: int, max_order: int) -> Kept:
+def empty_samples(n_kept: int, max_components: int, max_order: int) -> ChainSamples:
     """Memory for samples."""
     shape = (n_kept, max_components, max_order)
-    return Kept(
+    return ChainSamples(
         np.full(shape, -1, np.int64),
         np.zeros(shape[:2], np.int64),
         np.zeros(shape),
@@ -59,13 +58,13 @@ def run_chain(
     likelihood: int,
     XT: np.ndarray,
     y: np.ndarray,
-    prior: Prior,
+    prior: AtomPrior,
     table: Table,
     rng: np.random.Generator,
     *,
     max_components: int,
     precision: float,
-    n_iter: int,
+    n_steps: int,
     burn_in: int,
     n_kept: int,
     start: Atoms | None = None,
@@ -81,13 +80,13 @@ def run_chain(
     XT : (p, N) ndarray
         Standardised columns.
     y : (N,) ndarray
-    prior : Prior
+    prior : AtomPrior
     table : Table
     rng : Generator
     max_components : int
     precision : float
         Of the weights: their prior is N(0, noise variance / precision), or N(0, 1 / precision).
-    n_iter, burn_in : int
+    n_steps, burn_in : int
         Moves in all, and those before the first kept sample.
     n_kept : int
         Samples, evenly spread over the rest.
@@ -109,19 +108,19 @@ def run_chain(
         size = min(len(start.length), max_components)
         for mine, given in zip(atoms, start):
             mine[:size] = given[:size]
-    kept = empty_kept(n_kept, max_components, prior.max_order)
-    n_traced = min(1000, n_iter)
+    kept = empty_samples(n_kept, max_components, prior.max_order)
+    n_traced = min(1000, n_steps)
     trace, counts = np.zeros((n_traced, 2)), np.zeros((len(PROBABILITIES), 2), np.int64)
     gram.target[:] = y - 0.5 if likelihood == LOGISTIC else y
     cumulative = np.cumsum(probabilities)
-    mode = (likelihood, greedy, n_iter, burn_in)
+    mode = (likelihood, greedy, n_steps, burn_in)
     y = np.ascontiguousarray(y)  # one memory layout: one variant to compile
     _run(mode, XT, y, atoms, size, prior, table, gram, precision, cumulative, rng, kept, trace, counts)
     return Chain(kept, trace, counts[:, 0], counts[:, 1])
 
 
 @jit
-def _draw_coef(gram, size, coef, rng):
+def _draw_coef(gram: Gram, size: int, coef: np.ndarray, rng: np.random.Generator) -> None:
     """Draw weights from N(A^-1 c, A^-1)."""
     n = 1 + 2 * size
     _mean_coef(gram, size, coef)
@@ -139,7 +138,7 @@ def _draw_coef(gram, size, coef, rng):
 
 
 @jit
-def _mean_coef(gram, size, coef):
+def _mean_coef(gram: Gram, size: int, coef: np.ndarray) -> None:
     n = 1 + 2 * size
     for i in range(n):
         total = 0.0
@@ -149,7 +148,7 @@ def _mean_coef(gram, size, coef):
 
 
 @jit(fastmath=True)
-def _scores(gram, size, coef, out):
+def _scores(gram: Gram, size: int, coef: np.ndarray, out: np.ndarray) -> None:
     out[:] = coef[0]
     for j in range(1, 1 + 2 * size):
         row, b = gram.features[j], coef[j]
@@ -158,7 +157,7 @@ def _scores(gram, size, coef, out):
 
 
 @jit
-def _augment(gram, size, coef, rng, precision):
+def _augment(gram: Gram, size: int, coef: np.ndarray, rng: np.random.Generator, precision: float) -> None:
     """Draw weights, then the Polya-Gamma variables given them; factorise afresh."""
     _draw_coef(gram, size, coef, rng)
     _scores(gram, size, coef, gram.phase)
@@ -168,7 +167,9 @@ def _augment(gram, size, coef, rng, precision):
 
 
 @jit
-def _log_likelihood(likelihood, gram, y, size, precision, square, coef):
+def _log_likelihood(
+    likelihood: int, gram: Gram, y: np.ndarray, size: int, precision: float, square: float, coef: np.ndarray
+) -> float:
     """Gaussian: marginal, up to a constant. Logistic: of the labels at the mean weights, which ``coef`` receives."""
     if likelihood == GAUSSIAN:
         rest = max(NOISE_RATE + 0.5 * (square - gram.scalars[1]), 1e-300)
@@ -184,7 +185,7 @@ def _log_likelihood(likelihood, gram, y, size, precision, square, coef):
 
 
 @jit
-def log_prior(atoms, size, prior):
+def log_prior(atoms: Atoms, size: int, prior: AtomPrior) -> float:
     """Log prior of the number of atoms and their columns, up to a constant."""
     total = size * math.log(prior.expected) - math.lgamma(size + 1.0)
     for l in range(size):
@@ -193,7 +194,7 @@ def log_prior(atoms, size, prior):
 
 
 @jit
-def replace_atom(atoms, size, removed, n, columns, omega):
+def replace_atom(atoms: Atoms, size: int, removed: int, n: int, columns: np.ndarray, omega: np.ndarray) -> int:
     """Carry out a move on the atoms; their new number."""
     if n == 0:
         size -= 1
@@ -210,8 +211,23 @@ def replace_atom(atoms, size, removed, n, columns, omega):
 
 
 @jit
-def _run(mode, XT, y, atoms, size, prior, table, gram, precision, cumulative, rng, kept, trace, counts):
-    likelihood, greedy, n_iter, burn_in = mode
+def _run(
+    mode: tuple[int, bool, int, int],
+    XT: np.ndarray,
+    y: np.ndarray,
+    atoms: Atoms,
+    size: int,
+    prior: AtomPrior,
+    table: Table,
+    gram: Gram,
+    precision: float,
+    cumulative: np.ndarray,
+    rng: np.random.Generator,
+    kept: ChainSamples,
+    trace: np.ndarray,
+    counts: np.ndarray,
+) -> None:
+    likelihood, greedy, n_steps, burn_in = mode
     columns, omega = np.zeros(prior.max_order, np.int64), np.zeros(prior.max_order)
     coef = np.zeros(len(gram.features))
     square, power = 0.0, NOISE_SHAPE + 0.5 * len(y)
@@ -224,7 +240,7 @@ def _run(mode, XT, y, atoms, size, prior, table, gram, precision, cumulative, rn
             gram.weight[:] = 0.25
         refresh(gram, size, precision)
     n_accepted, n_traced, n_kept = 0, 0, 0
-    for step in range(n_iter):
+    for step in range(n_steps):
         kind = pick(cumulative, rng)
         counts[kind, 0] += 1
         possible, removed, n, ratio = propose(kind, atoms, size, prior, table, columns, omega, rng)
@@ -249,12 +265,12 @@ def _run(mode, XT, y, atoms, size, prior, table, gram, precision, cumulative, rn
                     refresh(gram, size, precision)
         if likelihood == LOGISTIC and step % AUGMENT == AUGMENT - 1:
             _augment(gram, size, coef, rng, precision)
-        if (step + 1) * len(trace) >= (n_traced + 1) * n_iter:
+        if (step + 1) * len(trace) >= (n_traced + 1) * n_steps:
             trace[n_traced, 1] = size
             if likelihood != PRIOR_ONLY:
                 trace[n_traced, 0] = _log_likelihood(likelihood, gram, y, size, precision, square, coef)
             n_traced += 1
-        if step >= burn_in and (step + 1 - burn_in) * len(kept.size) >= (n_kept + 1) * (n_iter - burn_in):
+        if step >= burn_in and (step + 1 - burn_in) * len(kept.size) >= (n_kept + 1) * (n_steps - burn_in):
             kept.columns[n_kept, :size] = atoms.columns[:size]
             kept.length[n_kept, :size] = atoms.length[:size]
             kept.omega[n_kept, :size] = atoms.omega[:size]

@@ -13,11 +13,11 @@ import numpy as np
 from scipy.stats import chi2
 
 SCALES = np.array([0.6, 1.2])  # frequencies of the screen, in units of the prior's scale; a choice
-MOST_ENTRIES = 50_000  # of each order
+MAX_ENTRIES = 50_000  # of each order
 BLOCK = 1024  # columns of one matrix product
-MOST_COLUMNS_TRIPLES = 400  # 10 million triples
+MAX_COLUMNS_TRIPLES = 400  # 10 million triples
 SPREAD = 15.0  # of the log weights, after tempering
-MOST_NEIGHBOURS, LEAST_CORRELATION = 10, 0.3
+MAX_NEIGHBOURS, MIN_CORRELATION = 10, 0.3
 
 
 class Table(NamedTuple):
@@ -59,8 +59,8 @@ def screen(XT: np.ndarray, y: np.ndarray, scale: float, screening: str | None, m
         If there are too many columns for triples.
     """
     p = len(XT)
-    if screening == "triples" and p > MOST_COLUMNS_TRIPLES:
-        raise ValueError(f"screening='triples' with {p} columns; expected at most {MOST_COLUMNS_TRIPLES}")
+    if screening == "triples" and p > MAX_COLUMNS_TRIPLES:
+        raise ValueError(f"screening='triples' with {p} columns; expected at most {MAX_COLUMNS_TRIPLES}")
     neighbours, signs, counts = _neighbours(XT)
     if screening is None or p == 0 or not np.ptp(y):
         keys, weight, column_weight = np.empty(0, np.int64), np.empty(0), np.full(p, 1.0 / max(p, 1))
@@ -79,7 +79,7 @@ def screen(XT: np.ndarray, y: np.ndarray, scale: float, screening: str | None, m
     return Table(keys, weight, np.cumsum(weight), column_weight, np.cumsum(column_weight), neighbours, signs, counts)
 
 
-def _waves(XT, frequency):
+def _waves(XT: np.ndarray, frequency: float) -> list[np.ndarray]:
     """Cos and sin of each column, of mean 0 and variance 1 (0 where constant), each (N, p) float32."""
     found = []
     for wave in (np.cos, np.sin):
@@ -90,25 +90,25 @@ def _waves(XT, frequency):
     return found
 
 
-def _score(square, degrees):
+def _score(square: np.ndarray, degrees: int) -> np.ndarray:
     """Minus the log of the tail probability: comparable between orders."""
     return -chi2.logsf(square, degrees)
 
 
-def _best(square):
-    """Positions of the greatest entries, at most ``MOST_ENTRIES``."""
-    if len(square) <= MOST_ENTRIES:
+def _best(square: np.ndarray) -> np.ndarray:
+    """Positions of the greatest entries, at most ``MAX_ENTRIES``."""
+    if len(square) <= MAX_ENTRIES:
         return np.arange(len(square))
-    return np.sort(np.argpartition(square, len(square) - MOST_ENTRIES)[-MOST_ENTRIES:])
+    return np.sort(np.argpartition(square, len(square) - MAX_ENTRIES)[-MAX_ENTRIES:])
 
 
-def _singles(waves, y):
+def _singles(waves: list[list[np.ndarray]], y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     square = sum((y @ wave) ** 2 for pair in waves for wave in pair) / len(y)
     kept = _best(square)
     return np.column_stack([kept, np.full((len(kept), 2), -1)]), _score(square[kept], 2 * len(waves))
 
 
-def _pairs(waves, y):
+def _pairs(waves: list[list[np.ndarray]], y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     p = waves[0][0].shape[1]
     found, squares = np.empty((0, 2), np.int64), np.empty(0, np.float32)
     for a in range(0, p, BLOCK):
@@ -128,7 +128,7 @@ def _pairs(waves, y):
     return np.column_stack([found, np.full(len(found), -1)]), _score(squares, 4 * len(waves))
 
 
-def _triples(waves, y):
+def _triples(waves: list[list[np.ndarray]], y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     p = waves[0][0].shape[1]
     found, squares = [np.empty((0, 3), np.int64)], [np.empty(0)]
     for a in range(p - 2):
@@ -151,14 +151,14 @@ def _triples(waves, y):
     return triples[kept], _score(square[kept], 8 * len(waves))
 
 
-def _weights(columns, score, p):
+def _weights(columns: np.ndarray, score: np.ndarray, p: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Keys in ascending order with weights, and weights of single columns: tempered, some by rank, some alike."""
     score = np.minimum(score, 1e6).astype(np.float64)
     warmth = min(1.0, SPREAD / max(score.max(), 1.0))
     rank = np.empty(len(score))
     rank[np.argsort(-score, kind="stable")] = np.arange(1, len(score) + 1)
 
-    def mixed(tempered, place):
+    def mixed(tempered: np.ndarray, place: np.ndarray) -> np.ndarray:
         tempered, ranked = np.exp(tempered - tempered.max()), 1.0 / place
         return 0.6 * tempered / tempered.sum() + 0.3 * ranked / ranked.sum() + 0.1 / len(tempered)
 
@@ -181,7 +181,7 @@ def correlations(XT: np.ndarray, first: int, last: int) -> np.ndarray:
     return XT[first:last] @ XT.T / XT.shape[1]
 
 
-def _neighbours(XT):
+def _neighbours(XT: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """For each column those most correlated with it, symmetric: a column is a neighbour of its neighbours."""
     p = len(XT)
     lists: list[dict[int, float]] = [{} for _ in range(p)]
@@ -189,10 +189,10 @@ def _neighbours(XT):
     for first in range(0, p, BLOCK):
         block = correlations(values, first, min(first + BLOCK, p))
         block[np.arange(len(block)), first + np.arange(len(block))] = 0.0
-        rows = np.flatnonzero((np.abs(block) > LEAST_CORRELATION).any(axis=1))
+        rows = np.flatnonzero((np.abs(block) > MIN_CORRELATION).any(axis=1))
         for i in rows:
-            strong = np.flatnonzero(np.abs(block[i]) > LEAST_CORRELATION)
-            strong = strong[np.argsort(-np.abs(block[i, strong]), kind="stable")][:MOST_NEIGHBOURS]
+            strong = np.flatnonzero(np.abs(block[i]) > MIN_CORRELATION)
+            strong = strong[np.argsort(-np.abs(block[i, strong]), kind="stable")][:MAX_NEIGHBOURS]
             for j in strong:
                 lists[first + int(i)][int(j)] = lists[int(j)][first + int(i)] = float(np.sign(block[i, j]))
     counts = np.array([len(found) for found in lists], dtype=np.int64)

@@ -6,7 +6,7 @@ from math import factorial
 import numpy as np
 import pytest
 from annealed.learners.kernel_machines.chains import moves, polya_gamma, sampler
-from annealed.learners.kernel_machines.chains.atoms import Prior, draw_prior, empty_atoms
+from annealed.learners.kernel_machines.chains.atoms import AtomPrior, draw_prior, empty_atoms
 from annealed.learners.kernel_machines.chains.diagnostics import effective_sample_size, r_hat
 from annealed.learners.kernel_machines.chains.gram import (
     INTERCEPT_PRECISION,
@@ -21,7 +21,7 @@ from annealed.learners.kernel_machines.chains.screening import screen
 from scipy.special import expit, gammaln, logsumexp
 from scipy.stats import chisquare
 
-PRIOR = Prior(3, 2, 0.7, 0.4, 0.6, 2.5, 1.3, 5.0)
+PRIOR = AtomPrior(3, 2, 0.7, 0.4, 0.6, 2.5, 1.3, 5.0)
 SEQUENCES = [s for n in (1, 2) for s in product(range(3), repeat=n) if len(set(s)) == n]
 
 
@@ -183,7 +183,7 @@ def statistics(columns, length, omega, size):
     return [size, size**2, sum(length[:size]), distinct, sum(logs), float(size > 1 and columns[0, 0] == columns[1, 0])]
 
 
-GEWEKE_PRIOR = Prior(6, 3, 1.0, 0.5, 0.5, 3.0, 1.5, 5.0)
+GEWEKE_PRIOR = AtomPrior(6, 3, 1.0, 0.5, 0.5, 3.0, 1.5, 5.0)
 
 
 @pytest.fixture(scope="module")
@@ -212,7 +212,7 @@ def test_without_likelihood_the_chain_reproduces_the_prior(kind, forward):
         probabilities[{moves.GROW: moves.SHRINK, moves.SHRINK: moves.GROW}.get(kind, kind)] = max(probabilities[kind], 0.3)
     chain = sampler.run_chain(
         sampler.PRIOR_ONLY, XT, XT[0], GEWEKE_PRIOR, table, rng, max_components=12, precision=1.0,
-        n_iter=400_000, burn_in=2000, n_kept=4000, probabilities=probabilities,
+        n_steps=400_000, burn_in=2000, n_kept=4000, probabilities=probabilities,
     )  # fmt: skip
     kept = chain.kept
     found = np.array([statistics(*one) for one in zip(kept.columns, kept.length, kept.omega, kept.size)])
@@ -231,8 +231,8 @@ def random_design(n=25, seed=11):
 
 @pytest.mark.parametrize("likelihood", [sampler.GAUSSIAN, sampler.LOGISTIC])
 def test_the_posterior_is_that_of_importance_sampling(likelihood):
-    """Prior draws weighted by their likelihood, against the chain: number of atoms, columns in use, order."""
-    prior, precision = Prior(2, 2, 1.0, 0.5, 0.5, 1.5, 1.5, 5.0), 1.0
+    """AtomPrior draws weighted by their likelihood, against the chain: number of atoms, columns in use, order."""
+    prior, precision = AtomPrior(2, 2, 1.0, 0.5, 0.5, 1.5, 1.5, 5.0), 1.0
     XT, y = random_design(25 if likelihood == sampler.GAUSSIAN else 12)
     n = len(y)
     target = (y - y.mean()) / y.std() if likelihood == sampler.GAUSSIAN else (y + 1) / 2
@@ -260,7 +260,7 @@ def test_the_posterior_is_that_of_importance_sampling(likelihood):
     table = screen(XT, y, 1.5, "pairs", 2)
     chain = sampler.run_chain(
         likelihood, XT, target, prior, table, np.random.default_rng(1), max_components=6, precision=precision,
-        n_iter=400_000, burn_in=4000, n_kept=8000,
+        n_steps=400_000, burn_in=4000, n_kept=8000,
     )  # fmt: skip
     kept = chain.kept
     found = np.array([[s, float((c[:s, 0] == 0).any()), k[:s].sum()] for c, k, s in zip(kept.columns, kept.length, kept.size)])

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 from annealed.learners import SparseFourierClassifier, SparseFourierFeatures, SparseFourierRegressor, plots
+from annealed.pipelines.reproduce.kernels.neighbours import NeighbourFourierClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-FAST = {"n_iter": 600, "random_state": 0}
+FAST = {"n_steps": 600, "random_state": 0}
 
 
 @parametrize_with_checks(
@@ -14,7 +15,7 @@ FAST = {"n_iter": 600, "random_state": 0}
         SparseFourierClassifier(likelihood="logistic", **FAST),
         SparseFourierRegressor(**FAST),
         SparseFourierRegressor(solver="annealed", n_bank=200, n_components=20, n_rounds=1, random_state=0),
-        SparseFourierClassifier(discriminant="neighbours", n_iter=300, random_state=0),
+        NeighbourFourierClassifier(likelihood="logistic", n_steps=300, random_state=0),
         SparseFourierFeatures(5, n_bank=100, n_rounds=1, random_state=0),
     ]
 )
@@ -31,7 +32,7 @@ def xor(n=300, p=40, seed=0):
 @pytest.mark.parametrize("likelihood", ["gaussian", "logistic"])
 def test_two_columns_that_act_together_are_found(likelihood):
     X, y = xor(600)
-    model = SparseFourierClassifier(likelihood=likelihood, n_iter=6000, random_state=0).fit(X[:300], y[:300])
+    model = SparseFourierClassifier(likelihood=likelihood, n_steps=6000, random_state=0).fit(X[:300], y[:300])
     assert model.get_support(indices=True).tolist() == [3, 7]
     assert model.score(X[300:], y[300:]) > 0.85
     pair = model.transition_counts_[4, 8] + model.transition_counts_[8, 4]
@@ -57,7 +58,7 @@ def test_the_description_is_in_units_of_the_data():
 def test_a_seed_gives_one_model_whatever_the_jobs():
     X, y = xor()
     first, second, other = (
-        SparseFourierClassifier(n_iter=500, n_chains=3, random_state=seed, n_jobs=jobs).fit(X, y)
+        SparseFourierClassifier(n_steps=500, n_chains=3, random_state=seed, n_jobs=jobs).fit(X, y)
         for seed, jobs in ((1, None), (1, 3), (2, None))
     )
     np.testing.assert_array_equal(first.traces_, second.traces_)
@@ -69,7 +70,7 @@ def test_several_classes():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((600, 30))
     y = np.array(["a", "b", "c"])[(X[:, 3] * X[:, 7] > 0) + 1 * (X[:, 5] > 0.5)]
-    model = SparseFourierClassifier(n_iter=4000, random_state=0).fit(X[:400], y[:400])
+    model = SparseFourierClassifier(n_steps=4000, random_state=0).fit(X[:400], y[:400])
     assert model.get_support(indices=True).tolist() == [3, 5, 7]
     assert model.score(X[400:], y[400:]) > 0.8
     assert model.coef_.shape[0] == 3 and model.n_components_.shape == (3, 2, 250)
@@ -79,7 +80,7 @@ def test_regression():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((600, 40))
     y = 5.0 + 100.0 * np.sin(X[:, 3] * X[:, 7]) + 10.0 * rng.standard_normal(600)
-    model = SparseFourierRegressor(n_iter=8000, random_state=0).fit(X[:400], y[:400])
+    model = SparseFourierRegressor(n_steps=8000, random_state=0).fit(X[:400], y[:400])
     assert model.get_support(indices=True).tolist() == [3, 7]
     assert model.score(X[400:], y[400:]) > 0.7
 
@@ -87,7 +88,7 @@ def test_regression():
 def test_correlated_columns_share_a_group():
     X, y = xor(400)
     X[:, 20] = -X[:, 3] + 0.05 * np.random.default_rng(1).standard_normal(400)
-    model = SparseFourierClassifier(n_iter=4000, n_chains=4, random_state=0).fit(X, y)
+    model = SparseFourierClassifier(n_steps=4000, n_chains=4, random_state=0).fit(X, y)
     assert model.groups_[3] == model.groups_[20] and len(np.unique(model.groups_)) == 39
     assert model.group_inclusion_probabilities_[model.groups_[[3, 7]]].min() > 0.95
     assert np.sum(model.group_inclusion_probabilities_ > 0.5) == 2
@@ -95,7 +96,7 @@ def test_correlated_columns_share_a_group():
 
 def test_rows_are_sampled_and_columns_blocked():
     X, y = xor(3000, 20)
-    model = SparseFourierClassifier(n_iter=3000, max_samples=400, random_state=0).fit(X, y)
+    model = SparseFourierClassifier(n_steps=3000, max_samples=400, random_state=0).fit(X, y)
     assert model.get_support(indices=True).tolist() == [3, 7]
 
 
@@ -103,14 +104,12 @@ def test_rows_are_sampled_and_columns_blocked():
     "change, message",
     [
         ({"likelihood": "probit"}, "likelihood='probit' is unknown"),
-        ({"n_iter": 0}, "n_iter=0 is not valid; expected an integer >= 1"),
-        ({"n_iter": 100, "burn_in": 100}, "burn_in=100 is not valid; expected an integer from 0 to 99"),
+        ({"n_steps": 0}, "n_steps=0 is not valid; expected an integer >= 1"),
+        ({"n_steps": 100, "burn_in": 100}, "burn_in=100 is not valid; expected an integer from 0 to 99"),
         ({"screening": "quadruples"}, "screening='quadruples' is unknown"),
         ({"frequency_scale": 0.0}, "frequency_scale=0.0 is not valid; expected a number > 0"),
         ({"max_order": 0}, "max_order=0 is not valid"),
         ({"solver": "exact"}, "solver='exact' is unknown"),
-        ({"discriminant": "nearest"}, "discriminant='nearest' is unknown"),
-        ({"discriminant": "neighbours", "solver": "annealed"}, "solver='annealed' is unknown; expected one of"),
         ({"n_bank": 0}, "n_bank=0 is not valid"),
         ({"n_jobs": 0}, "n_jobs=0 is not valid"),
         ({"max_samples": 0}, "max_samples=0 is not valid"),
@@ -165,7 +164,7 @@ def test_noise_selects_nothing():
         rng = np.random.default_rng(seed)
         X = rng.standard_normal((200, 100))
         y = rng.integers(0, 2, 200)
-        found.append(SparseFourierClassifier(n_iter=6000, random_state=seed).fit(X, y).get_support().sum())
+        found.append(SparseFourierClassifier(n_steps=6000, random_state=seed).fit(X, y).get_support().sum())
     assert np.mean(found) <= 1.0
 
 
@@ -173,7 +172,7 @@ def test_noise_selects_nothing():
 @pytest.mark.parametrize("likelihood", ["gaussian", "logistic"])
 def test_the_annealed_bank(solver, likelihood):
     X, y = xor(600, 100)
-    settings = {"solver": solver, "likelihood": likelihood, "n_bank": 2000, "n_iter": 4000, "random_state": 0}
+    settings = {"solver": solver, "likelihood": likelihood, "n_bank": 2000, "n_steps": 4000, "random_state": 0}
     model = SparseFourierClassifier(**settings).fit(X[:300], y[:300])
     assert {3, 7} <= set(model.get_support(indices=True).tolist())
     assert model.score(X[300:], y[300:]) > 0.8
@@ -191,7 +190,7 @@ def test_features_for_a_linear_model():
 
 def test_the_discriminant_of_the_neighbours():
     X, y = xor(600, 10)
-    model = SparseFourierClassifier(discriminant="neighbours", n_iter=3000, random_state=0).fit(X[:200], y[:200])
+    model = NeighbourFourierClassifier(likelihood="logistic", n_steps=3000, random_state=0).fit(X[:200], y[:200])
     assert {3, 7} <= set(model.get_support(indices=True).tolist())
     assert model.score(X[200:], y[200:]) > 0.75
 
@@ -202,14 +201,14 @@ def test_three_way_parity_needs_triples():
     y = rng.choice([-1.0, 1.0], 1600)
     X = rng.standard_normal((1600, 30))
     X[:, :3] = np.column_stack([signs, signs.prod(axis=1) * y]) + 0.5 * X[:, :3]
-    model = SparseFourierClassifier(screening="triples", n_iter=6000, random_state=0).fit(X[:1000], y[:1000])
+    model = SparseFourierClassifier(screening="triples", n_steps=6000, random_state=0).fit(X[:1000], y[:1000])
     assert model.get_support(indices=True).tolist() == [0, 1, 2]
     assert model.score(X[1000:], y[1000:]) > 0.88
 
 
 def test_pictures():
     X, y = xor()
-    model = SparseFourierClassifier(n_iter=4000, random_state=0).fit(X, y)
+    model = SparseFourierClassifier(n_steps=4000, random_state=0).fit(X, y)
     ax = plots.plot_inclusion(model, n_features=5)
     assert [label.get_text() for label in ax.get_xticklabels()][:2] == ["column 3", "column 7"]
     assert len(plots.plot_interactions(model).lines) >= 1

@@ -107,7 +107,7 @@ def test_huge_scores_do_not_underflow(size):
 def test_without_transitions_it_is_the_multinomial_loss():
     X, y, lengths = sequences()
     X += 3.0  # the intercepts matter
-    ours = LinearChainCRF(0.7, fit_transitions=False).fit(X, y, lengths)
+    ours = LinearChainCRF(1.4, fit_transitions=False).fit(X, y, lengths)
     theirs = LogisticRegression(C=1 / 1.4, tol=1e-8, max_iter=1000).fit(X, y)
     np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-4)
     assert not ours.transitions_.any()
@@ -123,7 +123,7 @@ def test_scikit_learn_checks(estimator, check):
 
 def test_objective_is_what_it_says():
     X, y, lengths = sequences()
-    model = LinearChainCRF(0.5).fit(X, y, lengths)
+    model = LinearChainCRF(1.0).fit(X, y, lengths)
     penalty = 0.5 * ((model.coef_**2).sum() + (model.transitions_**2).sum())
     assert model.objective_ == pytest.approx(penalty - model.log_likelihood(X, y, lengths), rel=1e-12)
     assert model.coef_.shape == (3, 4) and model.transitions_.shape == (3, 3) and model.intercept_.shape == (3,)
@@ -221,7 +221,7 @@ def test_nan_in_what_is_predicted_is_one_line():
 @pytest.mark.parametrize(
     "parameters, message",
     [
-        ({"alpha": -1}, "alpha=-1 is not valid"),
+        ({"ridge": -1}, "ridge=-1 is not valid"),
         ({"max_iter": 0}, "max_iter=0 is not valid"),
         ({"tol": 0.0}, "tol=0.0 is not valid"),
         ({"fit_transitions": "yes"}, "fit_transitions='yes' is unknown"),
@@ -259,7 +259,7 @@ def test_crfsuite_finds_the_same_optimum(tmp_path):
     every = {"feature.possible_states": True, "feature.possible_transitions": True}
     trainer.set_params({"c1": 0.0, "c2": 0.5, "max_iterations": 10_000, "epsilon": 1e-8, "delta": 1e-10, **every})
     trainer.train(str(tmp_path / "model"))
-    model = LinearChainCRF(0.5, fit_intercept=False, tol=1e-12).fit(X, y, lengths)
+    model = LinearChainCRF(1.0, fit_intercept=False, tol=1e-12).fit(X, y, lengths)
     assert model.objective_ == pytest.approx(trainer.logparser.last_iteration["loss"], rel=1e-6)
     tagger = pycrfsuite.Tagger()
     tagger.open(str(tmp_path / "model"))

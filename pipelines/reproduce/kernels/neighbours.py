@@ -7,31 +7,76 @@ the discriminant, whose neighbours exclude the row itself in training. A move co
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
-from ...compilation import jit
-from .atoms import Prior, empty_atoms
-from .gram import atom_features
-from .moves import PROBABILITIES, pick, propose
-from .sampler import Chain, Kept, empty_kept, log_prior, replace_atom
-from .screening import Table
+from ....learners.compilation import jit
+from ....learners.kernel_machines.chains.atoms import AtomPrior, empty_atoms
+from ....learners.kernel_machines.chains.gram import atom_features
+from ....learners.kernel_machines.chains.moves import PROBABILITIES, pick, propose
+from ....learners.kernel_machines.chains.sampler import Chain, empty_samples, log_prior, replace_atom
+from ....learners.kernel_machines.chains.screening import Table
+from ....learners.kernel_machines.estimators import SparseFourierClassifier
+from ....learners.types import Matrix
 
-MOST_ROWS = 2000  # of a chain: N^2 numbers are kept
-MOST_KEPT = 50
+MAX_ROWS = 2000  # of a chain: N^2 numbers are kept
+MAX_KEPT = 50
+
+
+@dataclass
+class NeighbourChain(Chain):
+    """What a chain leaves, with its rows: their columns (p, N) and labels (N,), 0 or 1."""
+
+    columns: np.ndarray
+    labels: np.ndarray
+
+
+class NeighbourFourierClassifier(SparseFourierClassifier):
+    """:class:`SparseFourierClassifier` with the discriminant of the text: at most 2,000 rows.
+
+    It is for ``solver="mcmc"`` and ``likelihood="logistic"``; ``coef_`` and ``intercept_`` mean nothing here.
+    """
+
+    def _chain(
+        self,
+        likelihood: int,
+        XT: np.ndarray,
+        target: np.ndarray,
+        prior: AtomPrior,
+        table: Table,
+        rng: np.random.Generator,
+    ) -> Chain:
+        if len(target) > MAX_ROWS:
+            rows = np.sort(rng.choice(len(target), MAX_ROWS, replace=False))
+            XT, target = np.ascontiguousarray(XT[:, rows]), target[rows]
+        sizes = {"max_components": self.max_components if len(XT) else 0, "n_steps": self.n_steps, "burn_in": self._burn_in()}
+        return neighbour_chain(XT, target, prior, table, rng, **sizes)
+
+    def _mean_scores(self, X: Matrix, squash: bool) -> np.ndarray:
+        X = self._rows(X)
+        scores = np.zeros((len(X), len(self._chains)))
+        for first in range(0, len(X), MAX_ROWS):
+            part = slice(first, first + MAX_ROWS)
+            XT = self._standardiser.columns(X[part])
+            for q, chains in enumerate(self._chains):
+                for chain in chains:
+                    assert isinstance(chain, NeighbourChain)
+                    scores[part, q] += neighbour_probabilities(chain, XT) / len(chains)
+        return scores
 
 
 def neighbour_chain(
     XT: np.ndarray,
     y: np.ndarray,
-    prior: Prior,
+    prior: AtomPrior,
     table: Table,
     rng: np.random.Generator,
     *,
     max_components: int,
-    n_iter: int,
+    n_steps: int,
     burn_in: int,
-) -> Chain:
+) -> NeighbourChain:
     """Run one chain.
 
     Parameters
@@ -40,19 +85,19 @@ def neighbour_chain(
         Standardised columns.
     y : (N,) ndarray
         Labels 0 or 1.
-    prior : Prior
+    prior : AtomPrior
     table : Table
     rng : Generator
-    max_components, n_iter, burn_in : int
+    max_components, n_steps, burn_in : int
         As for :func:`~.sampler.run_chain`.
 
     Returns
     -------
-    Chain
+    NeighbourChain
         Without weights.
     """
-    kept = empty_kept(min(MOST_KEPT, n_iter - burn_in), max_components, prior.max_order)
-    trace, counts = np.zeros((min(1000, n_iter), 2)), np.zeros((len(PROBABILITIES), 2), np.int64)
+    kept = empty_samples(min(MAX_KEPT, n_steps - burn_in), max_components, prior.max_order)
+    trace, counts = np.zeros((min(1000, n_steps), 2)), np.zeros((len(PROBABILITIES), 2), np.int64)
     atoms = empty_atoms(max_components, prior.max_order)
     order = np.argsort(-y, kind="stable")  # the positive class first
     _run(
@@ -62,14 +107,14 @@ def neighbour_chain(
         prior,
         table,
         np.cumsum(PROBABILITIES),
-        n_iter,
+        n_steps,
         burn_in,
         rng,
         kept,
         trace,
         counts,
     )
-    return Chain(kept, trace, counts[:, 0], counts[:, 1])
+    return NeighbourChain(kept, trace, counts[:, 0], counts[:, 1], XT, y)
 
 
 @jit(fastmath=True)
@@ -106,14 +151,14 @@ def _add(kernel, source, pair, sign):
 
 
 @jit
-def _run(XT, positive, atoms, prior, table, cumulative, n_iter, burn_in, rng, kept, trace, counts):
+def _run(XT, positive, atoms, prior, table, cumulative, n_steps, burn_in, rng, kept, trace, counts):
     n_rows, size = XT.shape[1], np.int64(0)  # not a literal, for which all that is called would be compiled a second time
     columns, omega = np.zeros(prior.max_order, np.int64), np.zeros(prior.max_order)
     kernel, proposed = np.zeros((n_rows, n_rows)), np.zeros((n_rows, n_rows))
     phase, pair = np.zeros(n_rows), np.zeros((2, n_rows))
     value = _log_likelihood(kernel, size, positive)
     n_traced, n_kept = 0, 0
-    for step in range(n_iter):
+    for step in range(n_steps):
         kind = pick(cumulative, rng)
         counts[kind, 0] += 1
         possible, removed, n, ratio = propose(kind, atoms, size, prior, table, columns, omega, rng)
@@ -133,10 +178,10 @@ def _run(XT, positive, atoms, prior, table, cumulative, n_iter, burn_in, rng, ke
                 value = new
                 kernel, proposed = proposed, kernel
                 size = replace_atom(atoms, size, removed, n, columns, omega)
-        if (step + 1) * len(trace) >= (n_traced + 1) * n_iter:
+        if (step + 1) * len(trace) >= (n_traced + 1) * n_steps:
             trace[n_traced, 0], trace[n_traced, 1] = value, size
             n_traced += 1
-        if step >= burn_in and (step + 1 - burn_in) * len(kept.size) >= (n_kept + 1) * (n_iter - burn_in):
+        if step >= burn_in and (step + 1 - burn_in) * len(kept.size) >= (n_kept + 1) * (n_steps - burn_in):
             kept.columns[n_kept, :size] = atoms.columns[:size]
             kept.length[n_kept, :size] = atoms.length[:size]
             kept.omega[n_kept, :size] = atoms.omega[:size]
@@ -145,23 +190,9 @@ def _run(XT, positive, atoms, prior, table, cumulative, n_iter, burn_in, rng, ke
             n_kept += 1
 
 
-def neighbour_probabilities(kept: Kept, train: np.ndarray, y: np.ndarray, XT: np.ndarray) -> np.ndarray:
-    """Mean probability of label 1 of new rows.
-
-    Parameters
-    ----------
-    kept : Kept
-        Samples of one chain.
-    train : (p, N) ndarray
-        The chain's rows.
-    y : (N,) ndarray
-        Their labels, 0 or 1.
-    XT : (p, n) ndarray
-
-    Returns
-    -------
-    (n,) ndarray
-    """
+def neighbour_probabilities(chain: NeighbourChain, XT: np.ndarray) -> np.ndarray:
+    """Mean probability (n,) of label 1 of new rows, given as columns (p, n), over the samples of one chain."""
+    kept, train, y = chain.kept, chain.columns, chain.labels
     total = np.zeros(XT.shape[1])
     for s in range(len(kept.size)):
         size = int(kept.size[s])

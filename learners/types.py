@@ -1,0 +1,13 @@
+"""Names for annotations: what callers of the learners may pass."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Matrix: TypeAlias = Any  # (n_samples, n_features): array, data frame or sparse matrix; scikit-learn checks it
+ArrayLike: TypeAlias = npt.ArrayLike | Any  # targets, weights, labels: whatever numpy.asarray takes, also a series
+ClassWeight: TypeAlias = dict[Any, float] | Literal["balanced"] | None
+Seed: TypeAlias = int | np.random.RandomState | None

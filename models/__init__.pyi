@@ -1,0 +1,29 @@
+"""What is kept after training: detectors, rankers and classifiers, and their file format."""
+
+from .images.classifier import ImageClassifier
+from .images.evidence import Explanation
+from .images.learning import ClassifierSettings
+from .keypoints.detections import Detection, DetectionOptions, DetectionResult
+from .keypoints.detector import KeypointDetector
+from .keypoints.window_models import KeypointModel
+from .motion.ranker import SegmentationRanker
+from .sensors.activity_model import ActivityModel
+from .shipped import list_models, load_model, resolve_model
+from .tabular.model import TabularModel
+
+__all__ = [
+    "ActivityModel",
+    "ClassifierSettings",
+    "Detection",
+    "DetectionOptions",
+    "DetectionResult",
+    "Explanation",
+    "ImageClassifier",
+    "KeypointDetector",
+    "KeypointModel",
+    "SegmentationRanker",
+    "TabularModel",
+    "list_models",
+    "load_model",
+    "resolve_model",
+]

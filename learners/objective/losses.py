@@ -101,7 +101,7 @@ class _Logistic(MarginLoss):
         value, gradient, curvature = self._terms(y, scores, sample_weight)
         return value, gradient, diagonal_products(curvature)
 
-    def best_constant(self, y, sample_weight):
+    def best_constant(self, y: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         positive, negative = sample_weight @ (y > 0), sample_weight @ (y < 0)
         flipped = self.flip * (positive + negative)
         positive, negative = positive - flipped, negative - flipped

@@ -217,15 +217,8 @@ def evaluate(
     images = read_faces(data)
     if report is not None:
         make_folder(report)
-    evaluation = evaluate_detector(
-        detector,
-        images,
-        options.keypoints or (),
-        empty,
-        lambda it, n: progress(it, quiet, "images", n),
-        mode=options.mode,
-        assembly=options.assembly,
-    )
+    names, chosen = options.keypoints or (), {"mode": options.mode, "assembly": options.assembly}
+    evaluation = evaluate_detector(detector, images, names, empty, lambda it, n: progress(it, quiet, "images", n), **chosen)
     for error in evaluation.errors:
         complain(error)
     record = {

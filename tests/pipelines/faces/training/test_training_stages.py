@@ -6,6 +6,7 @@ import cv2
 import numpy as np
 import pytest
 from annealed.models import load_model
+from annealed.models.keypoints.detections import DetectionOptions
 from annealed.models.keypoints.detector import KeypointDetector
 from annealed.models.keypoints.non_maximum_suppression import Localisation
 from annealed.models.keypoints.window_models import KeypointModel
@@ -185,7 +186,7 @@ def test_one_training_gives_all_modes(photographs, tmp_path):
         list(made.models) == list(ANCHORS)
         and made.keypoints == list(KEYPOINTS)
         and set(made.guides) == set(ANCHORS)
-        and made.check_mode(None) == "prune+regress"
+        and made.resolve(DetectionOptions()).mode == "prune+regress"
     )
     np.testing.assert_array_equal(made.models["right_nose"].features, made.models["left_nose"].mirrored(POOL, 28.3).features)
     info = made.info

@@ -90,7 +90,7 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
         * "knn": by vote of the nearest neighbours;
         * "base": by f_W of eq. (2.3).
     random_state : int, RandomState or None, default None
-        Seed of the rows and columns that are drawn.
+        Seed of what is drawn.
     n_jobs : int or None, default None
         Threads for the neighbours; the result does not depend on it.
     verbose : bool, default False

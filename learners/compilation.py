@@ -23,6 +23,8 @@ from typing import Any
 
 import numpy as np
 
+from .types import Matrix
+
 # Values up to which plain expressions serve: a choice. Compiling takes seconds, and benchmarks/first_minute.py shows that first
 # fits of this size take about a tenth of one without it.
 SMALL = 2_000_000
@@ -55,7 +57,7 @@ def values_of_rows(n_rows: float) -> float:
     return _VALUES_PER_ROW * n_rows
 
 
-def n_values(X) -> int:
+def n_values(X: Matrix) -> int:
     """Values of a matrix that are stored: its entries, or those of a sparse matrix that are not zero."""
     return int(X.nnz) if hasattr(X, "nnz") else int(np.prod(X.shape))
 
@@ -66,20 +68,20 @@ def n_values(X) -> int:
 class Kernel:
     """A function that numba compiles when it is first called; inside other compiled functions it is one of theirs."""
 
-    def __init__(self, function: Callable, plain: Callable | None, options: dict[str, Any]):
+    def __init__(self, function: Callable, plain: Callable | None, options: dict[str, Any]) -> None:
         functools.update_wrapper(self, function)
         self.function, self.plain = function, plain
         self._options = options
         self._dispatcher: Any = None
 
-    def __call__(self, *args):
+    def __call__(self, *args: Any) -> Any:
         if self.plain is not None:
             size = _size.get()
             if (sum(a.size for a in args if type(a) is np.ndarray) if size is None else size) <= SMALL:
                 return self.plain(*args)
         return self.compiled(*args)
 
-    def compiled(self, *args):
+    def compiled(self, *args: Any) -> Any:
         """Call the compiled form, whatever the size."""
         dispatcher = self._dispatcher or self.dispatcher
         result = dispatcher(*map(_unlocked, args))
@@ -88,7 +90,7 @@ class Kernel:
         return result
 
     @property
-    def dispatcher(self):
+    def dispatcher(self) -> Any:
         """numba's own object for this function, made when it is first asked for."""
         if self._dispatcher is None:
             with _lock:
@@ -97,11 +99,11 @@ class Kernel:
         return self._dispatcher
 
     @property
-    def _numba_type_(self):  # how numba sees a global that stands for a function
+    def _numba_type_(self) -> Any:  # how numba sees a global that stands for a function
         return self.dispatcher._numba_type_
 
 
-def jit(function: Callable | None = None, *, plain: Callable | bool | None = None, **options) -> Any:
+def jit(function: Callable | None = None, *, plain: Callable | bool | None = None, **options: Any) -> Any:
     """Declare a function as one to compile; it releases Python's lock and its machine code is kept on disk.
 
     Parameters
@@ -131,7 +133,7 @@ def _unlocked(value: Any) -> Any:
 
 
 class _Memory:
-    def __init__(self, array):
+    def __init__(self, array: Any) -> None:
         interface = dict(array.__array_interface__)
         interface["data"] = (interface["data"][0], False)
         self.__array_interface__, self.array = interface, array
@@ -141,7 +143,7 @@ _lock = threading.RLock()
 _kept_at: str | None = None  # the temporary folder, where machine code could be kept nowhere else
 
 
-def _dispatcher_of(function, options):
+def _dispatcher_of(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     import numba
     from numba.core import event
 
@@ -156,7 +158,7 @@ def _dispatcher_of(function, options):
     return dispatcher
 
 
-def _keep_in_temporary_folder(dispatcher, config) -> None:
+def _keep_in_temporary_folder(dispatcher: Any, config: Any) -> None:
     global _kept_at
     temporary = tempfile.gettempdir()
     if temporary == os.path.abspath(os.curdir):  # Python's last resort is the folder of the user's own files
@@ -198,7 +200,7 @@ def seconds_compiling() -> float:
 class _Watch:
     """Says on stderr that code is compiled, once it has taken a second; on a terminal also which function, until it is done."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.listening = self.line_shown = self.told = False
         self.spent, self.depth, self.begin = 0.0, 0, 0.0
         self.timer: threading.Timer | None = None
@@ -247,18 +249,18 @@ class _Watch:
 _watch = _Watch()
 
 
-def _listener(event):
+def _listener(event: Any) -> Any:
     class Listener(event.Listener):  # type: ignore[name-defined]
-        def on_start(self, event):
+        def on_start(self, event: Any) -> None:
             if self.concerns(event):
                 _watch.start(event.data["dispatcher"].py_func.__name__)
 
-        def on_end(self, event):
+        def on_end(self, event: Any) -> None:
             if self.concerns(event):
                 _watch.end()
 
         @staticmethod
-        def concerns(event):
+        def concerns(event: Any) -> bool:
             return event.data["dispatcher"].py_func.__module__.startswith(__name__.split(".")[0] + ".")
 
     return Listener()
@@ -293,7 +295,7 @@ def threads(limit: int) -> Iterator[None]:
         _threads.limit = before
 
 
-def in_threads(kernel: Callable, n: int, *args) -> None:
+def in_threads(kernel: Callable, n: int, *args: Any) -> None:
     """Call ``kernel(first, last, *args)`` on ranges that make up 0..n, one for each thread.
 
     Threads of Python and no parallel region of a compiler: a process may fork after any fit.

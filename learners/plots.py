@@ -15,8 +15,14 @@ _GREY = "0.75"  # of dropped features
 
 
 def plot_schedule(
-    n_features: int, k: int, *, mu: float | Iterable[float] = (30, 100, 300), n_steps=500, schedule="inverse", ax=None
-):
+    n_features: int,
+    k: int,
+    *,
+    mu: float | Iterable[float] = (30, 100, 300),
+    n_steps: int = 500,
+    schedule: Any = "inverse",
+    ax: Any = None,
+) -> Any:
     """Number of features left after each step, on logarithmic axes; Figure 1 of [1]_.
 
     Parameters
@@ -53,7 +59,7 @@ def plot_schedule(
     return ax
 
 
-def plot_path(path, *, against: str = "size", n_labels: int = 10, ax=None):
+def plot_path(path: Any, *, against: str = "size", n_labels: int = 10, ax: Any = None) -> Any:
     """Standardised coefficients along a path; Figure 2 of [1]_.
 
     Parameters
@@ -114,7 +120,7 @@ def plot_path(path, *, against: str = "size", n_labels: int = 10, ax=None):
     return ax
 
 
-def plot_responses(model, features=None, *, n_columns: int = 4, axes=None):
+def plot_responses(model: Any, features: Any = None, *, n_columns: int = 4, axes: Any = None) -> Any:
     """Response curves of a piecewise-linear model; Figure 4 of [1]_.
 
     Parameters
@@ -170,7 +176,7 @@ def plot_responses(model, features=None, *, n_columns: int = 4, axes=None):
     return axes[: len(features)]
 
 
-def plot_loss(model, *, ax=None, **line):
+def plot_loss(model: Any, *, ax: Any = None, **line: Any) -> Any:
     """Training loss before each step of the annealing.
 
     Parameters
@@ -194,7 +200,7 @@ def plot_loss(model, *, ax=None, **line):
     return ax
 
 
-def plot_inclusion(model, *, n_features: int = 30, threshold: float = 0.5, ax=None):
+def plot_inclusion(model: Any, *, n_features: int = 30, threshold: float = 0.5, ax: Any = None) -> Any:
     """Inclusion probabilities of the columns that the chains use most.
 
     Parameters
@@ -224,7 +230,7 @@ def plot_inclusion(model, *, n_features: int = 30, threshold: float = 0.5, ax=No
     return ax
 
 
-def plot_interactions(model, *, n_pairs: int = 20, ax=None):
+def plot_interactions(model: Any, *, n_pairs: int = 20, ax: Any = None) -> Any:
     """Graph of the columns that act together: steps from one to the next within the atoms, per sample.
 
     Parameters
@@ -263,7 +269,7 @@ def plot_interactions(model, *, n_pairs: int = 20, ax=None):
     return ax
 
 
-def plot_chains(model, *, output: int = 0, axes=None):
+def plot_chains(model: Any, *, output: int = 0, axes: Any = None) -> Any:
     """Traces of the chains: log likelihood and number of atoms, with their split R-hat.
 
     Parameters
@@ -300,7 +306,7 @@ def plot_chains(model, *, output: int = 0, axes=None):
     return axes
 
 
-def _axes(ax):
+def _axes(ax: Any) -> Any:
     if ax is not None:
         return ax
     return pyplot().subplots(layout="constrained")[1]
@@ -316,7 +322,7 @@ def _panels(count: int, n_columns: int, sharey: bool = True) -> Any:
     return axes.ravel()[:count]
 
 
-def _signed(model) -> np.ndarray:
+def _signed(model: Any) -> np.ndarray:
     """Standardised coefficient of each feature, NaN where not selected; its norm where there are several."""
     values = np.where(model.support_, model.feature_importances_, np.nan)
     coef = getattr(model, "coef_", None)
@@ -325,7 +331,7 @@ def _signed(model) -> np.ndarray:
     return values
 
 
-def _trajectory(path) -> tuple[np.ndarray, np.ndarray]:
+def _trajectory(path: Any) -> tuple[np.ndarray, np.ndarray]:
     """Coefficients (n_steps, n_features), NaN once dropped, and the number of steps that each feature remained."""
     n_features = path.n_features_in_
     values = np.full((len(path.trajectory_), n_features), np.nan)
@@ -337,12 +343,12 @@ def _trajectory(path) -> tuple[np.ndarray, np.ndarray]:
     return values, np.isfinite(values).sum(axis=0)
 
 
-def _name(fitted, feature: int) -> str:
+def _name(fitted: Any, feature: int) -> str:
     names = getattr(fitted, "feature_names_in_", None)
     return str(names[feature]) if names is not None else f"column {feature}"
 
 
-def _outputs(model) -> list:
+def _outputs(model: Any) -> list:
     n_outputs = model.responses_.shape[2]
     if n_outputs == 1:
         return [None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -12,9 +13,10 @@ from sklearn.utils import check_random_state, indexable
 from .common.drawing import pyplot
 from .common.validation import check_integer
 from .solvers.annealing import strongest
+from .types import ArrayLike, Matrix, Seed
 
 
-def cohen_kappa(a, b):
+def cohen_kappa(a: np.ndarray, b: np.ndarray) -> float:
     """Agreement of two selections beyond chance.
 
     Parameters
@@ -59,7 +61,7 @@ class SelectionStability:
     frequency: np.ndarray
     supports: np.ndarray
 
-    def plot(self, ax=None, names=None, top=30):
+    def plot(self, ax: Any = None, names: Any = None, top: int = 30) -> Any:
         """Bars of the most often selected features.
 
         Parameters
@@ -96,7 +98,17 @@ class SelectionStability:
         return ax
 
 
-def selection_stability(estimator, X, y, n_repeats=20, *, resample="permute", n_features=None, random_state=None, n_jobs=None):
+def selection_stability(
+    estimator: Any,
+    X: Matrix,
+    y: ArrayLike,
+    n_repeats: int = 20,
+    *,
+    resample: Any = "permute",
+    n_features: int | None = None,
+    random_state: Seed = None,
+    n_jobs: int | None = None,
+) -> SelectionStability:
     """Fit a selector to resampled data and compare what it selects.
 
     Parameters
@@ -158,13 +170,13 @@ def selection_stability(estimator, X, y, n_repeats=20, *, resample="permute", n_
     return SelectionStability(mean_kappa(supports), supports.mean(axis=0), supports)
 
 
-def mean_kappa(supports):
+def mean_kappa(supports: np.ndarray) -> float:
     """Mean kappa over all pairs of rows of a boolean array (n_repeats, n_features), Ma (thesis), eq. (3.34)."""
     n = len(supports)
     return float(np.mean([cohen_kappa(supports[i], supports[j]) for i in range(n) for j in range(i)]))
 
 
-def _support(estimator, X, y, resample, n_features, seed):
+def _support(estimator: Any, X: Matrix, y: np.ndarray, resample: Any, n_features: int | None, seed: int) -> np.ndarray:
     rng = np.random.RandomState(seed)
     n = X.shape[0]
     if resample == "permute":
@@ -186,7 +198,7 @@ def _support(estimator, X, y, resample, n_features, seed):
     return selected(estimator.fit(part, y[rows]), X.shape[1], n_features)
 
 
-def selected(estimator, n_features_in, n_features=None):
+def selected(estimator: Any, n_features_in: int, n_features: int | None = None) -> np.ndarray:
     """Support of a fitted selector.
 
     Parameters

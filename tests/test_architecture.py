@@ -8,10 +8,11 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("learners", "vision", "models", "pipelines")  # from the bottom up
-MOST_MODULES = 12
+MAX_MODULES = 12
 # Inside a package: levels from the bottom up. A part imports parts of lower levels only, never one of its own level.
 LEVELS = {
     "learners": [
+        {"types"},
         {"compilation"},
         {"objective", "sources"},
         {"designs"},
@@ -172,7 +173,7 @@ def test_folders_are_small():
     full = {}
     for folder in {path.parent for path in python_files()}:
         modules = [path for path in folder.glob("*.py") if path.name != "__init__.py"]
-        if len(modules) > MOST_MODULES:
+        if len(modules) > MAX_MODULES:
             full[str(folder.relative_to(ROOT))] = len(modules)
     assert not full
 

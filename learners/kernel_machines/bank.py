@@ -27,7 +27,9 @@ EM_STEPS = 20
 
 
 @jit
-def _fill(atoms, size, parents, prior, table, kinds, rng):
+def _fill(
+    atoms: Atoms, size: int, parents: Atoms, prior: AtomPrior, table: Table, kinds: np.ndarray, rng: np.random.Generator
+) -> None:
     """Add candidates to the first ``size`` atoms until ``atoms`` is full: births, and changes of ``parents``."""
     n_parents = len(parents.length)
     columns, omega = np.zeros(prior.max_order, np.int64), np.zeros(prior.max_order)
@@ -42,7 +44,7 @@ def _fill(atoms, size, parents, prior, table, kinds, rng):
 
 
 @jit
-def _bank_features(atoms, XT, out):
+def _bank_features(atoms: Atoms, XT: np.ndarray, out: np.ndarray) -> None:
     phase, pair = np.empty(XT.shape[1]), np.empty((2, XT.shape[1]))
     for l in range(len(atoms.length)):
         atom_features(atoms.columns[l], atoms.omega[l], atoms.length[l], XT, phase, pair)

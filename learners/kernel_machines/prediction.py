@@ -16,7 +16,7 @@ def joined(kept: list[ChainSamples]) -> ChainSamples:
 
 
 @jit
-def mean_scores(kept, XT, squash):
+def mean_scores(kept: ChainSamples, XT: np.ndarray, squash: bool) -> np.ndarray:
     """Mean score of each row over the samples; of the logistic function of the score where ``squash``."""
     n = XT.shape[1]
     total, one = np.zeros(n), np.zeros(n)

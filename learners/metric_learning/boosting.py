@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from ..objective.losses import ExponentialLoss
 from .directions import margins, power_step
+from .feature_map import ExpandedColumns
 from .neighbours import same_and_other_neighbours
 from .stochastic_direction import sgd_step
 
@@ -32,7 +35,7 @@ class SparseMetric:
     columns: list[int] = field(default_factory=list)
     matrix: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
 
-    def add(self, support, values, weight):
+    def add(self, support: np.ndarray, values: np.ndarray, weight: float) -> None:
         """Add weight * xi xi'."""
         place = {c: i for i, c in enumerate(self.columns)}
         new = [int(c) for c in support if int(c) not in place]
@@ -43,7 +46,7 @@ class SparseMetric:
         at = np.array([place[int(c)] for c in support])
         self.matrix[np.ix_(at, at)] += weight * np.outer(values, values)
 
-    def factor(self):
+    def factor(self) -> np.ndarray:
         """L (rank, len(columns)) with W = L'L, strongest direction first; each row's largest entry is positive."""
         if not self.columns:
             return np.zeros((0, 0))
@@ -55,14 +58,14 @@ class SparseMetric:
         return L * signs[:, None]
 
     @classmethod
-    def of(cls, path):
+    def of(cls, path: Sequence[tuple[np.ndarray, np.ndarray, float]]) -> SparseMetric:
         """The sum of a path of (support, values, weight)."""
         metric = cls()
         for support, values, weight in path:
             metric.add(support, values, weight)
         return metric
 
-    def trimmed(self, n_columns, variance):
+    def trimmed(self, n_columns: int, variance: np.ndarray) -> SparseMetric:
         """The principal submatrix of the ``n_columns`` columns that add most to the mean distance, W_jj var_j: still positive
         semi-definite. ``variance`` (len(columns),) is that of the training rows; it makes the choice free of the columns' units.
         """
@@ -70,13 +73,13 @@ class SparseMetric:
         return SparseMetric([self.columns[i] for i in kept], self.matrix[np.ix_(kept, kept)])
 
 
-def best_step(g, weight, n_bisections=40):
+def best_step(g: np.ndarray, weight: np.ndarray, n_bisections: int = 40) -> float:
     """Minimise sum_i weight_i exp(-w g_i) over w >= 0 by bisection on its derivative, Ma (thesis), eq. (2.13).
 
     A sum that only falls (all g_i > 0) has no minimum: w is then bounded by 10 / mean |g|, a loss of e^-10.
     """
 
-    def falls(w):
+    def falls(w: float) -> bool:
         return -float((weight * g) @ LOSS.margin_slope(w * g)) > 0.0
 
     if not float(weight @ g) > 0.0:
@@ -129,7 +132,9 @@ class MetricBooster:
     n_expanders, n_partners = 3, 60  # products per step: the strongest new columns with the strongest of all; a choice
     n_retries = 10  # random choices of rows, columns or starts before a run without a better direction ends; a choice
 
-    def __init__(self, columns, classes, model, n_neighbors, random_state):
+    def __init__(
+        self, columns: ExpandedColumns, classes: np.ndarray, model: Any, n_neighbors: int, random_state: np.random.RandomState
+    ) -> None:
         p = columns.n_base
         self.columns = columns
         self.classes = classes
@@ -142,14 +147,14 @@ class MetricBooster:
         self.find_direction = SOLVERS[model.solver]
         self.random = model.bagging < 1.0 or self.feature_fraction < 1.0 or model.solver == "sgd"
         self.metric = SparseMetric()
-        self.path = []
+        self.path: list[tuple[np.ndarray, np.ndarray, float]] = []
         self.in_bag = np.ones(columns.n_samples, dtype=bool)
         self.leading = None
         self.since_update = 0
         self.oob_improvement = 0.0
         self._find_neighbours(columns.base)
 
-    def embedding(self):
+    def embedding(self) -> np.ndarray:
         """Training rows in the learnt subspace, (n, rank)."""
         Z = self.columns.take(self.metric.columns) @ self.metric.factor().T.astype(self.columns.base.dtype)
         if self.identity:
@@ -157,17 +162,17 @@ class MetricBooster:
             Z = np.hstack([base.toarray() if sp.issparse(base) else base, Z])
         return np.ascontiguousarray(Z)
 
-    def _find_neighbours(self, Z):
+    def _find_neighbours(self, Z: np.ndarray) -> None:
         self.same, self.other = same_and_other_neighbours(Z, self.classes, self.n_neighbors, self.model.n_jobs)
         nonzero = self.path or self.identity
         self.margin = margins(self.embedding(), self.same, self.other) if nonzero else np.zeros(len(self.classes))
         self.since_update = 0
 
-    def update_neighbours(self):
+    def update_neighbours(self) -> None:
         """Search for the neighbours again, in the learnt metric."""
         self._find_neighbours(self.embedding())
 
-    def step(self):
+    def step(self) -> bool:
         """Add one rank-one matrix; False when no direction lowers the loss any more."""
         if self.path and self.since_update >= self.model.update_every:
             self.update_neighbours()
@@ -195,7 +200,7 @@ class MetricBooster:
         self._expand(support, values)
         return True
 
-    def _search(self):
+    def _search(self) -> tuple[np.ndarray, np.ndarray, Any, float]:
         weight = self._weights()
         support, values = self.find_direction(self, weight, self._allowed_columns())
         if not len(support):
@@ -203,7 +208,7 @@ class MetricBooster:
         g = margins(self.columns.take(support) @ values[:, None].astype(self.columns.base.dtype), self.same, self.other)
         return support, values, g, best_step(g[self.in_bag], weight[self.in_bag])
 
-    def _weights(self):
+    def _weights(self) -> np.ndarray:
         """Minus the slope of the exponential loss, eq. (2.9), scaled to sum one; zero out of the bag."""
         weight = -LOSS.margin_slope(self.margin - self.margin.min())
         if self.model.bagging < 1.0:
@@ -213,7 +218,7 @@ class MetricBooster:
             weight[~self.in_bag] = 0.0
         return weight / weight.sum()
 
-    def _allowed_columns(self):
+    def _allowed_columns(self) -> np.ndarray | None:
         if self.feature_fraction >= 1.0:
             return None
         p = self.columns.n_columns
@@ -221,7 +226,7 @@ class MetricBooster:
         allowed[self.random_state.permutation(p)[: max(self.kappa, round(self.feature_fraction * p))]] = 1.0
         return allowed
 
-    def _expand(self, support, values):
+    def _expand(self, support: np.ndarray, values: np.ndarray) -> None:
         if self.columns.max_order < 2:
             return
         newest = support[np.argsort(-np.abs(values), kind="stable")[: self.n_expanders]]

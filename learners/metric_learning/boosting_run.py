@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.utils import check_random_state
 
 from ..common.progress import progress_bar
+from ..types import Matrix
 from .boosting import LOSS, MetricBooster, SparseMetric
 from .feature_map import ExpandedColumns, FeatureMap
 from .interactions import strongest_products
 from .neighbours import nearest
 
 
-def subspace(X, features, columns, L, identity):
+def subspace(X: Matrix, features: FeatureMap, columns: list[int], L: np.ndarray, identity: bool) -> np.ndarray:
     """Raw rows X in the subspace of L on the columns of a feature map; with W_0 = I all columns of X come first."""
     Z = features.columns(X, columns) @ L.T
     if not identity:
@@ -23,7 +27,7 @@ def subspace(X, features, columns, L, identity):
     return np.hstack([base.toarray() if sp.issparse(base) else base, Z])
 
 
-def number_of_neighbours(n_neighbors, codes, n_features):
+def number_of_neighbours(n_neighbors: int | str, codes: np.ndarray, n_features: int) -> int:
     """Resolve ``n_neighbors="auto"`` for the classes' codes of the training rows, and bound a number by the rows.
 
     Examples
@@ -36,7 +40,7 @@ def number_of_neighbours(n_neighbors, codes, n_features):
     return int(min(n_neighbors, len(codes) - 1))
 
 
-def class_scores(model, Z, train, codes, n_classes, n_neighbors):
+def class_scores(model: Any, Z: np.ndarray, train: np.ndarray, codes: np.ndarray, n_classes: int, n_neighbors: int) -> np.ndarray:
     """Scores of points in the learnt subspace; used for prediction and along a path.
 
     Parameters
@@ -86,7 +90,7 @@ class BoostingRun:
         Called as callback(run, step) after every step; the run ends early when it returns True.
     """
 
-    def __init__(self, model, X, codes, callback=None):
+    def __init__(self, model: Any, X: Matrix, codes: np.ndarray, callback: Callable[[BoostingRun, int], Any] | None = None) -> None:
         self.model = model
         rng = check_random_state(model.random_state)
         held = None
@@ -102,7 +106,7 @@ class BoostingRun:
             for a, b in strongest_products(columns.base, codes, model.seed_interactions):
                 columns.add_products([a], [b])
         self.booster = MetricBooster(columns, codes, model, self.n_neighbors, rng)
-        self.criterion = []  # (value, number of steps); the least value stops
+        self.criterion: list[tuple[float, int]] = []  # (value, number of steps); the least value stops
         for step in progress_bar(range(1, model.n_steps + 1), title="SDist", shown=model.verbose):
             if not self.booster.step():
                 break
@@ -110,7 +114,7 @@ class BoostingRun:
             if callback is not None and callback(self, step):
                 break
 
-    def _evaluate(self, step, held):
+    def _evaluate(self, step: int, held: Any) -> None:
         """Note the value of the stopping criterion after a step."""
         model, booster = self.model, self.booster
         if model.stopping == "holdout" and (step % 10 == 0 or step == model.n_steps):
@@ -126,38 +130,40 @@ class BoostingRun:
             trace = float(np.sqrt(np.maximum(np.linalg.eigvalsh(booster.metric.matrix), 0.0)).sum())
             self.criterion.append((loss + model.complexity_weight * trace, step))
 
-    def metric_after(self, n_steps):
+    def metric_after(self, n_steps: int) -> SparseMetric:
         """The metric of the first ``n_steps`` steps."""
         return SparseMetric.of(self.booster.path[:n_steps])
 
-    def trimmed(self, metric, n_features="model"):
+    def trimmed(self, metric: SparseMetric, n_features: Any = "model") -> SparseMetric:
         """The metric on its strongest columns only."""
         n_features = self.model.n_features_to_select if n_features == "model" else n_features
         if n_features is None or n_features >= len(metric.columns):
             return metric
         return metric.trimmed(n_features, self.variance(metric))
 
-    def variance(self, metric):
+    def variance(self, metric: SparseMetric) -> np.ndarray:
         """Of the columns that a metric uses, on the training rows."""
         return self.booster.columns.take(metric.columns).var(axis=0)
 
-    def best(self):
+    def best(self) -> tuple[SparseMetric, int]:
         """Metric and number of steps where the criterion is least; the first of equals."""
         n_steps = min(self.criterion)[1] if self.criterion else len(self.booster.path)
         return self.trimmed(self.metric_after(n_steps)), n_steps
 
-    def subspace(self, X, metric):
+    def subspace(self, X: Matrix, metric: SparseMetric) -> np.ndarray:
         """Raw rows in the subspace of a metric."""
         return subspace(X, self.features, metric.columns, metric.factor(), self.model.initial == "identity")
 
-    def train_subspace(self, metric):
+    def train_subspace(self, metric: SparseMetric) -> np.ndarray:
         """Training rows in the subspace of a metric."""
         Z = self.booster.columns.take(metric.columns) @ metric.factor().T
         base = self.booster.columns.base
         return np.hstack([base.toarray() if sp.issparse(base) else base, Z]) if self.model.initial == "identity" else Z
 
 
-def _hold_out(X, codes, fraction, rng):
+def _hold_out(
+    X: Matrix, codes: np.ndarray, fraction: float, rng: np.random.RandomState
+) -> tuple[Matrix, np.ndarray, tuple[Matrix, np.ndarray]]:
     counts = np.bincount(codes)
     split = StratifiedShuffleSplit(1, test_size=max(fraction, len(counts) / len(codes)), random_state=rng.randint(2**31 - 1))
     if counts.min() < 2:

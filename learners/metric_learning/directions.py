@@ -7,6 +7,9 @@ same average over those of the own class (Ma (thesis), below eqs. (2.4) and (2.1
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -14,7 +17,7 @@ from ..compilation import is_small, jit
 from ..solvers.annealing import strongest
 
 
-def laplacian(same, other, weight):
+def laplacian(same: np.ndarray, other: np.ndarray, weight: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     """The product u -> L u of :func:`laplacian_times`: where there are few rows, by a sparse matrix of the edges' weights c."""
     if not is_small(same.size):
         return lambda u: laplacian_times(u, same, other, weight)
@@ -29,7 +32,7 @@ def laplacian(same, other, weight):
 
 
 @jit
-def laplacian_times(u, same, other, weight):
+def laplacian_times(u: np.ndarray, same: np.ndarray, other: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """L u in O(n k): ``weight_i (mean over others j of (u_i - u_j) - mean over same j)``, and its mirror at each j."""
     n, k = same.shape
     out = np.zeros(n)
@@ -54,7 +57,7 @@ def laplacian_times(u, same, other, weight):
     return out
 
 
-def _margins(Z, same, other):
+def _margins(Z: np.ndarray, same: np.ndarray, other: np.ndarray) -> np.ndarray:
     out = np.zeros(len(Z))
     for rows, sign in ((other, 1.0), (same, -1.0)):
         known = rows >= 0
@@ -65,7 +68,7 @@ def _margins(Z, same, other):
 
 
 @jit(plain=_margins)
-def margins(Z, same, other):
+def margins(Z: np.ndarray, same: np.ndarray, other: np.ndarray) -> np.ndarray:
     """Mean squared distance in Z (n, d) to the other classes' neighbours minus that to the own: y f of Ma (thesis), eq. (2.3)."""
     n, k = same.shape
     d = Z.shape[1]
@@ -85,7 +88,7 @@ def margins(Z, same, other):
     return out
 
 
-def lanczos(product, start, n_iter):
+def lanczos(product: Callable[[np.ndarray], np.ndarray], start: np.ndarray, n_iter: int) -> tuple[np.ndarray, float, float]:
     """Leading eigenvector (largest algebraic eigenvalue) by a few Lanczos steps with full reorthogonalisation.
 
     Parameters
@@ -122,7 +125,14 @@ def lanczos(product, start, n_iter):
     return vectors[:, -1] @ np.array(basis), values[-1], values[0]
 
 
-def truncated_power(columns_product, vector, kappa, shift=0.0, max_iter=20, tol=1e-4):
+def truncated_power(
+    columns_product: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    vector: np.ndarray,
+    kappa: int,
+    shift: float = 0.0,
+    max_iter: int = 20,
+    tol: float = 1e-4,
+) -> tuple[np.ndarray, np.ndarray, float]:
     """Largest kappa-sparse eigenvector by truncated power steps, Ma (thesis), Algorithm 2.1.
 
     The shift is raised only when the value xi' A xi falls: always shifting until A is positive semi-definite, as the algorithm's
@@ -180,25 +190,25 @@ def truncated_power(columns_product, vector, kappa, shift=0.0, max_iter=20, tol=
     return support, values, value
 
 
-def _unit(v):
+def _unit(v: np.ndarray) -> np.ndarray:
     norm = np.linalg.norm(v)
     return v / norm if norm > 0 else v
 
 
-def power_step(booster, weight, allowed):
+def power_step(booster: Any, weight: np.ndarray, allowed: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     """Sparse leading eigenvector: a few Lanczos steps from the last dense vector, then truncated power steps."""
     columns = booster.columns
     dtype = columns.base.dtype
     times = laplacian(booster.same, booster.other, weight)
 
-    def back(u):
+    def back(u: np.ndarray) -> np.ndarray:
         out = columns.transposed_times(times(u).astype(dtype))
         return out if allowed is None else out * allowed
 
-    def product(v):
+    def product(v: np.ndarray) -> np.ndarray:
         return back(columns.times(v if allowed is None else v * allowed))
 
-    def columns_product(support, values):
+    def columns_product(support: np.ndarray, values: np.ndarray) -> np.ndarray:
         return back(columns.take(support) @ values.astype(dtype))
 
     if booster.model.start == "ones":

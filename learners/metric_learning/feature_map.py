@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+
+from ..types import ArrayLike, Matrix
 
 DENSE_VALUES = 1 << 24  # of restricted sparse columns that are made dense: at most 128 MiB
 
@@ -28,14 +32,14 @@ class FeatureMap:
         ... divided by this.
     """
 
-    def __init__(self, center, scale):
+    def __init__(self, center: np.ndarray, scale: np.ndarray) -> None:
         self.center = center
         self.scale = scale
         self.monomials: list[tuple[int, ...]] = []
         self.monomial_scale: list[float] = []
 
     @classmethod
-    def fit(cls, X, standardize):
+    def fit(cls, X: Matrix, standardize: bool) -> FeatureMap:
         """Center and scale to unit variance (``standardize``), or leave the columns as they are; constant columns get scale 1."""
         p = X.shape[1]
         if not standardize:
@@ -56,21 +60,21 @@ class FeatureMap:
         return cls(center.astype(X.dtype), scale.astype(X.dtype))
 
     @property
-    def n_features(self):
+    def n_features(self) -> int:
         """Columns of X."""
         return len(self.scale)
 
-    def monomial(self, column):
+    def monomial(self, column: int) -> tuple[int, ...]:
         """The tuple of columns of X that column of the map multiplies."""
         return (int(column),) if column < self.n_features else self.monomials[column - self.n_features]
 
-    def base(self, X):
+    def base(self, X: Matrix) -> Matrix:
         """All columns of X, centred and scaled: dense, or CSR for sparse X."""
         if sp.issparse(X):
             return sp.csr_matrix(X @ sp.diags_array(1.0 / self.scale))
         return np.ascontiguousarray((X - self.center) / self.scale)
 
-    def columns(self, X, which):
+    def columns(self, X: Matrix, which: Sequence[int]) -> np.ndarray:
         """The columns ``which`` of the map for raw rows X: dense (n, len(which))."""
         tuples = [self.monomial(c) for c in which]
         used = sorted({j for t in tuples for j in t})
@@ -85,7 +89,7 @@ class FeatureMap:
                 out[:, i] /= self.monomial_scale[c - self.n_features]
         return out
 
-    def name(self, column, input_names):
+    def name(self, column: int, input_names: np.ndarray) -> str:
         """Name of a column: ``x3``, ``x3*x17``, ``x3^2``."""
         powers = Counter(self.monomial(column))
         return "*".join(input_names[j] if e == 1 else f"{input_names[j]}^{e}" for j, e in sorted(powers.items()))
@@ -110,7 +114,7 @@ class ExpandedColumns:
         Divide each product by its standard deviation on the training rows.
     """
 
-    def __init__(self, X, features, max_order, capacity, standardize):
+    def __init__(self, X: Matrix, features: FeatureMap, max_order: int, capacity: int, standardize: bool) -> None:
         self.features = features
         self.base = features.base(X)
         self._by_column = self.base.tocsc() if sp.issparse(self.base) else None
@@ -119,26 +123,26 @@ class ExpandedColumns:
         self.standardize = standardize
         self.n_samples, self.n_base = X.shape
         self._extra = np.empty((self.n_samples, 0), dtype=self.base.dtype, order="F")
-        self._known = set()
+        self._known: set[tuple[int, ...]] = set()
 
     @property
-    def n_columns(self):
+    def n_columns(self) -> int:
         """Columns of X and products so far."""
         return self.n_base + len(self.features.monomials)
 
-    def times(self, v):
+    def times(self, v: np.ndarray) -> np.ndarray:
         """X~ v."""
         out = self.base @ v[: self.n_base]
         q = self.n_columns - self.n_base
         return out + self._extra[:, :q] @ v[self.n_base :] if q else out
 
-    def transposed_times(self, u):
+    def transposed_times(self, u: np.ndarray) -> np.ndarray:
         """X~' u."""
         head = self.base.T @ u
         q = self.n_columns - self.n_base
         return np.concatenate([head, self._extra[:, :q].T @ u]) if q else head
 
-    def take(self, which):
+    def take(self, which: ArrayLike) -> np.ndarray:
         """Columns ``which``, dense (n, len(which))."""
         which = np.asarray(which, dtype=np.intp)
         out = np.empty((self.n_samples, len(which)), dtype=self.base.dtype)
@@ -150,13 +154,13 @@ class ExpandedColumns:
         out[:, ~plain] = self._extra[:, which[~plain] - self.n_base]
         return out
 
-    def restricted(self, which):
+    def restricted(self, which: np.ndarray) -> RestrictedColumns:
         """The columns ``which`` alone (ascending), for differences of rows."""
         plain = which[which < self.n_base]
         base = self.base if len(plain) == self.n_base else self.base[:, plain]
         return RestrictedColumns(base, self._extra[:, which[len(plain) :] - self.n_base])
 
-    def add_products(self, left, right):
+    def add_products(self, left: Sequence[int] | np.ndarray, right: Sequence[int] | np.ndarray) -> None:
         """Add the products of columns of ``left`` with columns of ``right`` that are new, not too long and not constant."""
         for a in left:
             for b in right:
@@ -167,7 +171,7 @@ class ExpandedColumns:
                 self._known.add(product)
                 self._add(product)
 
-    def _add(self, product):
+    def _add(self, product: tuple[int, ...]) -> None:
         column = self.take(product).prod(axis=1)
         deviation = float(column.std())
         if deviation <= 1e-6 * float(np.abs(column).max(initial=0.0)) or not np.isfinite(deviation):
@@ -186,12 +190,12 @@ class ExpandedColumns:
 class RestrictedColumns:
     """Some columns of the training rows: dense or CSR ones of X, then products."""
 
-    def __init__(self, base, extra):
+    def __init__(self, base: Any, extra: np.ndarray) -> None:
         small = sp.issparse(base) and base.shape[0] * base.shape[1] <= DENSE_VALUES
         self.base = base.toarray() if small else base
         self.extra = extra
 
-    def differences(self, i, j):
+    def differences(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
         """Rows i minus rows j, dense (len(i), n_columns)."""
         part = self.base[i] - self.base[j]
         part = part.toarray() if sp.issparse(part) else part

@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
+from ..types import Matrix
+
 BLOCK_BYTES = 1 << 25  # of one block of pair scores
 
 
-def strongest_products(X, classes, count):
+def strongest_products(X: Matrix, classes: np.ndarray, count: int) -> list[tuple[int, int]]:
     """Find the pairs (a, b), a <= b, whose product x_a x_b is most correlated with the class.
 
     Parameters
@@ -41,7 +43,7 @@ def strongest_products(X, classes, count):
     for first in range(0, p, step):
         part = columns[:, first : first + step]
 
-        def moments(left, right):
+        def moments(left: Matrix, right: Matrix) -> np.ndarray:
             product = left.T @ right
             return (product.toarray() if sp.issparse(product) else product) / n
 
@@ -61,5 +63,5 @@ def strongest_products(X, classes, count):
     return [(int(a), int(b)) for score, a, b in found if score > 0]
 
 
-def _top(score, count):
+def _top(score: np.ndarray, count: int) -> np.ndarray:
     return np.argpartition(-score, count - 1, axis=None)[:count]

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..types import ArrayLike, Matrix
+
 
 class SubspaceMetricMixin(TransformerMixin):
     """Pseudo-metric d(a, b) = ||T(a) - T(b)|| of a transformer T; a class supplies ``_subspace(X)`` for validated rows."""
 
-    def transform(self, X):
+    def transform(self, X: Matrix) -> np.ndarray:
         """Map rows into the learnt subspace, where the Euclidean distance is the learnt one.
 
         Parameters
@@ -27,7 +32,7 @@ class SubspaceMetricMixin(TransformerMixin):
         check_is_fitted(self)
         return self._subspace(self._rows(X))
 
-    def pair_distance(self, pairs):
+    def pair_distance(self, pairs: Any) -> np.ndarray:
         """Learnt distance of each pair.
 
         Parameters
@@ -60,7 +65,7 @@ class SubspaceMetricMixin(TransformerMixin):
             left, right = pairs[:, 0], pairs[:, 1]
         return np.linalg.norm(self.transform(left) - self.transform(right), axis=1)
 
-    def pair_score(self, pairs):
+    def pair_score(self, pairs: Any) -> np.ndarray:
         """Similarity of each pair, larger for more similar ones.
 
         Parameters
@@ -75,7 +80,7 @@ class SubspaceMetricMixin(TransformerMixin):
         """
         return -self.pair_distance(pairs)
 
-    def get_metric(self):
+    def get_metric(self) -> Callable[..., float]:
         """Return the learnt distance as a function of two vectors, usable as ``metric=`` of scikit-learn's neighbours.
 
         Returns
@@ -86,7 +91,7 @@ class SubspaceMetricMixin(TransformerMixin):
         check_is_fitted(self)
         subspace, shape = self._frozen_subspace(), (self.n_features_in_,)
 
-        def metric(u, v, squared=False):
+        def metric(u: ArrayLike, v: ArrayLike, squared: bool = False) -> float:
             if not np.shape(u) == np.shape(v) == shape:
                 raise ValueError(f"vectors of shapes {np.shape(u)} and {np.shape(v)}; expected {shape}")
             difference = subspace(np.asarray(u, dtype=float)[None]) - subspace(np.asarray(v, dtype=float)[None])
@@ -95,6 +100,6 @@ class SubspaceMetricMixin(TransformerMixin):
 
         return metric
 
-    def _rows(self, X):
+    def _rows(self, X: Matrix) -> Matrix:
         rows = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         return sp.csr_matrix(rows) if sp.issparse(rows) else rows

@@ -11,12 +11,13 @@ import scipy.sparse as sp
 from joblib import Parallel, delayed
 
 from ..compilation import jit
+from ..types import Matrix
 
 BLOCK_BYTES = 1 << 24  # of one block of distances
 
 
 @jit
-def _insert(value, row, best, rows):
+def _insert(value: float, row: int, best: np.ndarray, rows: np.ndarray) -> None:
     """Insert into an ascending list of the k smallest; earlier rows win ties because they come first."""
     k = len(best)
     if value >= best[k - 1]:
@@ -30,7 +31,7 @@ def _insert(value, row, best, rows):
     rows[at] = row
 
 
-def _k_least(distance, near, rows):
+def _k_least(distance: np.ndarray, near: np.ndarray, rows: np.ndarray) -> None:
     """The k smallest of each row of a matrix, in order; the first of equal ones first. ``distance`` is overwritten."""
     each = np.arange(len(distance))
     for k in range(near.shape[1]):
@@ -40,7 +41,7 @@ def _k_least(distance, near, rows):
         distance[each, row] = np.inf
 
 
-def _plain_same_and_other(distance, first, classes, same, other):
+def _plain_same_and_other(distance: np.ndarray, first: int, classes: np.ndarray, same: np.ndarray, other: np.ndarray) -> None:
     stretch = slice(first, first + len(distance))
     alike = classes[stretch, None] == classes
     for rows, excluded in ((other, alike), (same, ~alike)):
@@ -50,13 +51,13 @@ def _plain_same_and_other(distance, first, classes, same, other):
         _k_least(masked, np.empty((len(masked), rows.shape[1])), rows[stretch])
 
 
-def _plain_nearest(distance, first, rows, near):
+def _plain_nearest(distance: np.ndarray, first: int, rows: np.ndarray, near: np.ndarray) -> None:
     stretch = slice(first, first + len(distance))
     _k_least(distance.copy(), near[stretch], rows[stretch])
 
 
 @jit(plain=_plain_same_and_other)
-def _same_and_other(distance, first, classes, same, other):
+def _same_and_other(distance: np.ndarray, first: int, classes: np.ndarray, same: np.ndarray, other: np.ndarray) -> None:
     n_rows, n = distance.shape
     near_same = np.empty(same.shape[1])
     near_other = np.empty(other.shape[1])
@@ -76,22 +77,22 @@ def _same_and_other(distance, first, classes, same, other):
 
 
 @jit(plain=_plain_nearest)
-def _nearest(distance, first, rows, near):
+def _nearest(distance: np.ndarray, first: int, rows: np.ndarray, near: np.ndarray) -> None:
     for r in range(distance.shape[0]):
         for j in range(distance.shape[1]):
             _insert(distance[r, j], j, near[first + r], rows[first + r])
 
 
-def _blocks(n_queries, n):
+def _blocks(n_queries: int, n: int) -> list[slice]:
     step = max(1, BLOCK_BYTES // (8 * max(n, 1)))
     return [slice(start, min(start + step, n_queries)) for start in range(0, n_queries, step)]
 
 
-def _square_norms(Z):
+def _square_norms(Z: Matrix) -> np.ndarray:
     return np.asarray(Z.multiply(Z).sum(axis=1)).ravel() if sp.issparse(Z) else np.einsum("ij,ij->i", Z, Z)
 
 
-def _distances(queries, query_norms, Z, norms):
+def _distances(queries: Matrix, query_norms: np.ndarray, Z: Matrix, norms: np.ndarray) -> np.ndarray:
     """Squared Euclidean distances, dense (n_queries, n)."""
     distance = (-2.0 * queries) @ Z.T
     if sp.issparse(distance):
@@ -101,7 +102,7 @@ def _distances(queries, query_norms, Z, norms):
     return np.maximum(distance, 0.0, out=distance)
 
 
-def same_and_other_neighbours(Z, classes, k, n_jobs=None):
+def same_and_other_neighbours(Z: Matrix, classes: np.ndarray, k: int, n_jobs: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Find the k nearest rows of the same class and the k nearest of all other classes.
 
     Parameters
@@ -125,14 +126,14 @@ def same_and_other_neighbours(Z, classes, k, n_jobs=None):
     other = np.full((n, k), -1, dtype=np.int32)
     norms = _square_norms(Z)
 
-    def work(block):
+    def work(block: slice) -> None:
         _same_and_other(_distances(Z[block], norms[block], Z, norms), block.start, classes, same, other)
 
     Parallel(n_jobs=n_jobs, prefer="threads")(delayed(work)(block) for block in _blocks(n, n))
     return same, other
 
 
-def nearest(queries, Z, k, n_jobs=None):
+def nearest(queries: Matrix, Z: Matrix, k: int, n_jobs: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Find the k rows of Z nearest to each query.
 
     Parameters
@@ -158,7 +159,7 @@ def nearest(queries, Z, k, n_jobs=None):
     near = np.full((m, k), np.inf)
     norms, query_norms = _square_norms(Z), _square_norms(queries)
 
-    def work(block):
+    def work(block: slice) -> None:
         _nearest(_distances(queries[block], query_norms[block], Z, norms), block.start, rows, near)
 
     Parallel(n_jobs=n_jobs, prefer="threads")(delayed(work)(block) for block in _blocks(m, Z.shape[0]))

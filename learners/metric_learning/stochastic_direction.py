@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from ..solvers.schedules import inverse, step_counts
+from .feature_map import RestrictedColumns
 
 N_PATHS = 8  # M
 BURST = 20  # K: sampled rows of a burst
@@ -18,7 +20,7 @@ RATE = 1.0  # length of the first update of a path, whose vector has length one
 REJECTION = 0.05  # beta_0 of (3.14), with gamma = 0
 
 
-def sgd_step(booster, weight, allowed):
+def sgd_step(booster: Any, weight: np.ndarray, allowed: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     """Sparse leading eigenvector of A by stochastic (Oja) steps on parallel paths, with informative truncation and stability
     selection.
 
@@ -82,7 +84,9 @@ def sgd_step(booster, weight, allowed):
     return active[used], _unit(values[used])
 
 
-def _sampled_products(rows, paths, weight, booster, rng):
+def _sampled_products(
+    rows: RestrictedColumns, paths: np.ndarray, weight: np.ndarray, booster: Any, rng: np.random.RandomState
+) -> tuple[np.ndarray, np.ndarray]:
     """Sampled A v of each path (n_paths, n_active), and in how many of its differences each column is not zero."""
     anchors = rng.choice(len(weight), (len(paths), BURST), p=weight / weight.sum())
     product, count = np.zeros_like(paths), np.zeros(paths.shape, np.int32)
@@ -96,7 +100,7 @@ def _sampled_products(rows, paths, weight, booster, rng):
     return product, count
 
 
-def _unit(v):
+def _unit(v: np.ndarray) -> np.ndarray:
     """A vector, or each row of a matrix, divided by its length."""
     norm = np.linalg.norm(v, axis=-1, keepdims=True)
     return v / np.where(norm > 0, norm, 1.0)

@@ -101,30 +101,32 @@ class Loss(BaseEstimator):
         """The loss itself, or the nearest one with a continuous gradient."""
         return self
 
-    def value(self, y, scores, sample_weight) -> float:
+    def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
         """Weighted mean loss. See :class:`Loss`."""
         raise NotImplementedError
 
-    def gradient(self, y, scores, sample_weight) -> np.ndarray:
+    def gradient(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         """Derivative of :meth:`value` with respect to the scores, (n, q). See :class:`Loss`."""
         raise NotImplementedError
 
-    def curvature(self, y, scores, sample_weight) -> np.ndarray:
+    def curvature(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         """Second derivative of :meth:`value` for each score alone, (n, q), never negative. See :class:`Loss`."""
         raise NotImplementedError
 
-    def row_hessians(self, y, scores, sample_weight) -> np.ndarray:
+    def row_hessians(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         """Second derivatives of each row's loss over its scores, (n, q, q). See :class:`Loss`.
 
         By default the diagonal of :meth:`curvature`.
         """
         return self.curvature(y, scores, sample_weight)[:, :, None] * np.eye(scores.shape[1])
 
-    def value_and_gradient(self, y, scores, sample_weight) -> tuple[float, np.ndarray]:
+    def value_and_gradient(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> tuple[float, np.ndarray]:
         """Both at once; override where that is cheaper. See :class:`Loss`."""
         return self.value(y, scores, sample_weight), self.gradient(y, scores, sample_weight)
 
-    def second_order(self, y, scores, sample_weight) -> tuple[float, np.ndarray, list[HessianProduct]]:
+    def second_order(
+        self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
+    ) -> tuple[float, np.ndarray, list[HessianProduct]]:
         """Value, gradient and, for each output, the Hessian product A (n, p) -> W A. See :class:`Loss`.
 
         W is the Hessian of :meth:`value` over the scores of that output, or a bound on it.
@@ -147,7 +149,7 @@ class Loss(BaseEstimator):
         """
         return None
 
-    def best_constant(self, y, sample_weight) -> np.ndarray:
+    def best_constant(self, y: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         """Score (q,) that minimises the loss without any feature, or 0. See :class:`Loss`."""
         return np.zeros(y.shape[1])
 
@@ -185,11 +187,11 @@ class Loss(BaseEstimator):
 
     # -- for steps of one length ----------------------------------------------------------------------------------------
 
-    def surrogate(self, y, sample_weight) -> Loss:
+    def surrogate(self, y: np.ndarray, sample_weight: np.ndarray) -> Loss:
         """What annealing minimises: the loss, or one near it on which steps of one length are safe. See :class:`Loss`."""
         return self
 
-    def curvature_bound(self, y) -> np.ndarray | None:
+    def curvature_bound(self, y: np.ndarray) -> np.ndarray | None:
         """Bounds (n, q) on the second derivatives; None: ``max_curvature`` bounds all. See :class:`Loss`."""
         return None
 
@@ -217,11 +219,11 @@ class MarginLoss(Loss):
         """Its second derivative; where that is not positive, a majorising one. See :class:`MarginLoss`."""
         raise NotImplementedError
 
-    def value(self, y, scores, sample_weight) -> float:
+    def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
         return float(sample_weight @ ((y != 0) * self.margin_value(y * scores)).sum(axis=1))
 
-    def gradient(self, y, scores, sample_weight) -> np.ndarray:
+    def gradient(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         return y * self.margin_slope(y * scores) * sample_weight[:, None]
 
-    def curvature(self, y, scores, sample_weight) -> np.ndarray:
+    def curvature(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         return y * y * self.margin_curvature(y * scores) * sample_weight[:, None]

@@ -13,9 +13,10 @@ import numpy as np
 from scipy.special import logsumexp
 
 from ..compilation import jit
+from ..types import ArrayLike
 from .base import Loss
 
-_LEAST_SCALE = 1e-250  # below it the compiled form gives way to logarithms
+_MIN_SCALE = 1e-250  # below it the compiled form gives way to logarithms
 
 
 class ChainLoss(Loss):
@@ -53,20 +54,22 @@ class ChainLoss(Loss):
     several_classes = True
     redundant_outputs = 1
 
-    def __init__(self, lengths=None, transitions=None):
+    def __init__(self, lengths: ArrayLike | None = None, transitions: ArrayLike | None = None) -> None:
         self.lengths = lengths
         self.transitions = transitions
 
-    def value(self, y, scores, sample_weight) -> float:
+    def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
         return self.value_and_gradients(y, scores, sample_weight)[0]
 
-    def gradient(self, y, scores, sample_weight) -> np.ndarray:
+    def gradient(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         return self.value_and_gradients(y, scores, sample_weight)[1]
 
-    def value_and_gradient(self, y, scores, sample_weight):
+    def value_and_gradient(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> tuple[float, np.ndarray]:
         return self.value_and_gradients(y, scores, sample_weight)[:2]
 
-    def value_and_gradients(self, y, scores, sample_weight) -> tuple[float, np.ndarray, np.ndarray]:
+    def value_and_gradients(
+        self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
+    ) -> tuple[float, np.ndarray, np.ndarray]:
         """Value, and its derivatives over the scores and over the transitions.
 
         Parameters
@@ -87,7 +90,7 @@ class ChainLoss(Loss):
         weights = np.add.reduceat(np.asarray(sample_weight, dtype=np.float64), offsets[:-1]) / np.diff(offsets)
         return chain_terms(np.asarray(scores, dtype=np.float64), y.argmax(axis=1), transitions, offsets, weights)
 
-    def marginals(self, scores) -> np.ndarray:
+    def marginals(self, scores: np.ndarray) -> np.ndarray:
         """Probability of each class in each row, given all rows of its sequence.
 
         Parameters
@@ -104,7 +107,7 @@ class ChainLoss(Loss):
         scores = np.asarray(scores, dtype=np.float64)
         return chain_terms(scores, np.empty(0, np.int64), transitions, offsets, np.ones(len(offsets) - 1))[1]
 
-    def best_path(self, scores) -> np.ndarray:
+    def best_path(self, scores: np.ndarray) -> np.ndarray:
         """The most probable labels of each sequence as a whole (Viterbi).
 
         Parameters
@@ -120,7 +123,7 @@ class ChainLoss(Loss):
         offsets, transitions = self._chains(scores)
         return viterbi(np.asarray(scores, dtype=np.float64), transitions, offsets)
 
-    def _chains(self, scores) -> tuple[np.ndarray, np.ndarray]:
+    def _chains(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Where each sequence begins, and the end; the transitions as an array."""
         lengths = [len(scores)] if self.lengths is None else self.lengths
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
@@ -159,7 +162,15 @@ def chain_terms(
 
 
 @jit
-def _chain_terms(scores, codes, transitions, offsets, weights, gradient, transition_gradient):
+def _chain_terms(
+    scores: np.ndarray,
+    codes: np.ndarray,
+    transitions: np.ndarray,
+    offsets: np.ndarray,
+    weights: np.ndarray,
+    gradient: np.ndarray,
+    transition_gradient: np.ndarray,
+) -> float:
     """Scaled forward-backward over all sequences; NaN where a scale underflows."""
     n_classes = scores.shape[1]
     longest = 0
@@ -196,7 +207,7 @@ def _chain_terms(scores, codes, transitions, offsets, weights, gradient, transit
                 emission[t, j] = math.exp(row[j] - top)
                 current[j] *= emission[t, j]
                 norm += current[j]
-            if not norm > _LEAST_SCALE:
+            if not norm > _MIN_SCALE:
                 return np.nan
             inverse = 1.0 / norm
             for j in range(n_classes):
@@ -268,7 +279,7 @@ def reference_terms(
 
 
 @jit
-def viterbi(scores, transitions, offsets):
+def viterbi(scores: np.ndarray, transitions: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """Most probable classes (n,) of each sequence; among equally probable ones the first classes."""
     n_classes = scores.shape[1]
     path = np.empty(len(scores), np.int64)

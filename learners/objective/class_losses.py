@@ -18,23 +18,23 @@ class MultinomialLoss(Loss):
     several_classes = True
     redundant_outputs = 1
 
-    def value(self, y, scores, sample_weight) -> float:
+    def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
         return float(-sample_weight @ (y * log_softmax(scores, axis=1)).sum(axis=1))
 
-    def gradient(self, y, scores, sample_weight) -> np.ndarray:
+    def gradient(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         return (softmax(scores, axis=1) - y) * sample_weight[:, None]
 
-    def curvature(self, y, scores, sample_weight) -> np.ndarray:
+    def curvature(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         # The diagonal alone can be half of what the full matrix asks for.
         p = softmax(scores, axis=1)
         return 2.0 * p * (1.0 - p) * sample_weight[:, None]
 
-    def row_hessians(self, y, scores, sample_weight) -> np.ndarray:
+    def row_hessians(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         p = softmax(scores, axis=1)
         own = p[:, :, None] * np.eye(p.shape[1]) - p[:, :, None] * p[:, None, :]
         return own * sample_weight[:, None, None]
 
-    def best_constant(self, y, sample_weight) -> np.ndarray:
+    def best_constant(self, y: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         logs = np.log(np.maximum(sample_weight @ y, 1e-300))
         return logs - logs.mean()
 
@@ -60,7 +60,7 @@ class VapnikLoss(Loss):
     redundant_outputs = 1
     exact_curvature = False
 
-    def __init__(self, base: MarginLoss):
+    def __init__(self, base: MarginLoss) -> None:
         self.base = base
 
     @property
@@ -76,26 +76,26 @@ class VapnikLoss(Loss):
         # Per row the Hessian is the Laplacian of a star with C nodes: its largest eigenvalue is C / (C - 1) <= 2 times base's.
         return 2.0 * self.base.max_curvature
 
-    def _margins(self, y, scores):
+    def _margins(self, y: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         own = (y * scores).sum(axis=1, keepdims=True)
         return own - scores, 1.0 - y  # the second array masks the class itself
 
-    def value(self, y, scores, sample_weight) -> float:
+    def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
         u, others = self._margins(y, scores)
         return float(sample_weight @ (others * self.base.margin_value(u)).sum(axis=1) / (y.shape[1] - 1))
 
-    def gradient(self, y, scores, sample_weight) -> np.ndarray:
+    def gradient(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         u, others = self._margins(y, scores)
         slope = others * self.base.margin_slope(u) * (sample_weight / (y.shape[1] - 1))[:, None]
         return y * slope.sum(axis=1, keepdims=True) - slope
 
-    def curvature(self, y, scores, sample_weight) -> np.ndarray:
+    def curvature(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         # Twice the diagonal of a Laplacian majorises it.
         u, others = self._margins(y, scores)
         bend = others * self.base.margin_curvature(u) * (2.0 * sample_weight / (y.shape[1] - 1))[:, None]
         return y * bend.sum(axis=1, keepdims=True) + bend
 
-    def row_hessians(self, y, scores, sample_weight) -> np.ndarray:
+    def row_hessians(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         # A row is a star: its own class is joined to each of the others.
         u, others = self._margins(y, scores)
         bend = others * self.base.margin_curvature(u) * (sample_weight / (y.shape[1] - 1))[:, None]

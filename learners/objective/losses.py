@@ -64,16 +64,16 @@ class SquaredLoss(Loss):
     is_quadratic = True
     kernel = kernels.SQUARED
 
-    def value(self, y, scores, sample_weight) -> float:
+    def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
         return float(0.5 * sample_weight @ ((scores - y) ** 2).sum(axis=1))
 
-    def gradient(self, y, scores, sample_weight) -> np.ndarray:
+    def gradient(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         return (scores - y) * sample_weight[:, None]
 
-    def curvature(self, y, scores, sample_weight) -> np.ndarray:
+    def curvature(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         return np.repeat(sample_weight[:, None], scores.shape[1], axis=1)
 
-    def best_constant(self, y, sample_weight) -> np.ndarray:
+    def best_constant(self, y: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         return sample_weight @ y
 
 
@@ -85,17 +85,19 @@ class _Logistic(MarginLoss):
     default_step_size = 3.0
     flip = 0.0
 
-    def _terms(self, y, scores, sample_weight):
+    def _terms(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         gradient, curvature = np.empty(scores.shape), np.empty(scores.shape)
         value = kernels.flipped_logistic_terms(
             y, np.asarray(scores, dtype=np.float64), sample_weight, self.flip, gradient, curvature
         )
         return value, gradient, curvature
 
-    def value_and_gradient(self, y, scores, sample_weight):
+    def value_and_gradient(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> tuple[float, np.ndarray]:
         return self._terms(y, scores, sample_weight)[:2]
 
-    def second_order(self, y, scores, sample_weight):
+    def second_order(
+        self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
+    ) -> tuple[float, np.ndarray, list[HessianProduct]]:
         value, gradient, curvature = self._terms(y, scores, sample_weight)
         return value, gradient, diagonal_products(curvature)
 
@@ -106,17 +108,17 @@ class LogisticLoss(_Logistic):
     name = "logistic"
     kernel = kernels.LOGISTIC
 
-    def margin_value(self, u):
+    def margin_value(self, u: np.ndarray) -> np.ndarray:
         return np.logaddexp(0.0, -u)
 
-    def margin_slope(self, u):
+    def margin_slope(self, u: np.ndarray) -> np.ndarray:
         return -expit(-u)
 
-    def margin_curvature(self, u):
+    def margin_curvature(self, u: np.ndarray) -> np.ndarray:
         p = expit(-u)
         return p * (1.0 - p)
 
-    def best_constant(self, y, sample_weight):
+    def best_constant(self, y: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         positive = sample_weight @ (y > 0)
         negative = sample_weight @ (y < 0)
         both = (positive > 0) & (negative > 0)
@@ -141,7 +143,7 @@ class HuberisedHingeLoss(MarginLoss):
     default_step_size = 1.0
     kernel = kernels.HUBERISED_HINGE
 
-    def __init__(self, h: float = 0.1):
+    def __init__(self, h: float = 0.1) -> None:
         self.h = h
 
     @property
@@ -152,14 +154,14 @@ class HuberisedHingeLoss(MarginLoss):
     def kernel_parameter(self) -> float:  # type: ignore[override]
         return self.h
 
-    def margin_value(self, u):
+    def margin_value(self, u: np.ndarray) -> np.ndarray:
         h = self.h
         return np.where(u > 1 + h, 0.0, np.where(u < 1 - h, 1.0 - u, (1 + h - u) ** 2 / (4 * h)))
 
-    def margin_slope(self, u):
+    def margin_slope(self, u: np.ndarray) -> np.ndarray:
         return np.clip((u - 1.0 - self.h) / (2.0 * self.h), -1.0, 0.0)
 
-    def margin_curvature(self, u):
+    def margin_curvature(self, u: np.ndarray) -> np.ndarray:
         # On the linear part Newton needs a curvature: that of the parabola which touches at u and majorises.
         return np.where(u > 1.0 + self.h, 0.0, 1.0 / np.maximum(1.0 + self.h - u, 2.0 * self.h))
 
@@ -173,14 +175,14 @@ class LorenzLoss(MarginLoss):
     default_step_size = 1.0
     kernel = kernels.LORENZ
 
-    def margin_value(self, u):
+    def margin_value(self, u: np.ndarray) -> np.ndarray:
         return np.log1p(np.minimum(u - 1.0, 0.0) ** 2)
 
-    def margin_slope(self, u):
+    def margin_slope(self, u: np.ndarray) -> np.ndarray:
         v = np.minimum(u - 1.0, 0.0)
         return 2.0 * v / (1.0 + v * v)
 
-    def margin_curvature(self, u):
+    def margin_curvature(self, u: np.ndarray) -> np.ndarray:
         # ln(1 + v^2) is concave in v^2: slope / v majorises it, and stays positive where the true curvature is not.
         v = u - 1.0
         return np.where(v < 0.0, 2.0 / (1.0 + v * v), 0.0)
@@ -207,7 +209,7 @@ class FlippedLogisticLoss(_Logistic):
     name = "flipped_logistic"
     kernel = kernels.LOGISTIC
 
-    def __init__(self, flip: float = 0.02):
+    def __init__(self, flip: float = 0.02) -> None:
         self.flip = flip
 
     @classmethod
@@ -225,20 +227,20 @@ class FlippedLogisticLoss(_Logistic):
     def kernel_parameter(self) -> float:  # type: ignore[override]
         return self.flip
 
-    def margin_value(self, u):
+    def margin_value(self, u: np.ndarray) -> np.ndarray:
         return -np.log(self.flip + (1.0 - 2.0 * self.flip) * expit(u))
 
-    def margin_slope(self, u):
+    def margin_slope(self, u: np.ndarray) -> np.ndarray:
         p = expit(u)
         return -(1.0 - 2.0 * self.flip) * p * (1.0 - p) / (self.flip + (1.0 - 2.0 * self.flip) * p)
 
-    def margin_curvature(self, u):
+    def margin_curvature(self, u: np.ndarray) -> np.ndarray:
         # Not below a share of that of the clean likelihood times the chance that the label is not a coin toss, which majorises
         # (expectation-maximisation): the true one is negative for rows on the wrong side.
         p = expit(u)
         clean = (1.0 - 2.0 * self.flip) * p
         part = clean / (self.flip + clean)
-        return part * (1.0 - p) * np.maximum(p - (1.0 - part) * (1.0 - p), kernels.LEAST_SHARE * p)
+        return part * (1.0 - p) * np.maximum(p - (1.0 - part) * (1.0 - p), kernels.MIN_SHARE * p)
 
 
 class HingeLoss(MarginLoss):
@@ -253,10 +255,10 @@ class HingeLoss(MarginLoss):
     def smooth(self) -> Loss:
         return HuberisedHingeLoss()
 
-    def margin_value(self, u):
+    def margin_value(self, u: np.ndarray) -> np.ndarray:
         return np.maximum(1.0 - u, 0.0)
 
-    def margin_slope(self, u):
+    def margin_slope(self, u: np.ndarray) -> np.ndarray:
         return np.where(u < 1.0, -1.0, 0.0)
 
 
@@ -268,16 +270,16 @@ class ExponentialLoss(MarginLoss):
     max_curvature = np.inf
     kernel = kernels.EXPONENTIAL
 
-    def margin_value(self, u):
+    def margin_value(self, u: np.ndarray) -> np.ndarray:
         return np.exp(-np.maximum(u, -500.0))
 
-    def margin_slope(self, u):
+    def margin_slope(self, u: np.ndarray) -> np.ndarray:
         return -np.exp(-np.maximum(u, -500.0))
 
-    def margin_curvature(self, u):
+    def margin_curvature(self, u: np.ndarray) -> np.ndarray:
         return np.exp(-np.maximum(u, -500.0))
 
-    def best_constant(self, y, sample_weight):
+    def best_constant(self, y: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         return 0.5 * LogisticLoss().best_constant(y, sample_weight)
 
 

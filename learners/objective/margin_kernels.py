@@ -13,11 +13,11 @@ from scipy.special import expit
 from ..compilation import jit
 
 SQUARED, LOGISTIC, HUBERISED_HINGE, LORENZ, HINGE, EXPONENTIAL = range(6)
-LEAST_SHARE = 0.2  # of the majorising curvature of flipped labels, where the true one is less or negative: a choice
+MIN_SHARE = 0.2  # of the majorising curvature of flipped labels, where the true one is less or negative: a choice
 
 
 @jit(plain=True)
-def logistic_slope(u):
+def logistic_slope(u: float) -> float:
     """Derivative of ln(1 + exp(-u)) with respect to the margin u = y f."""
     if u > 0:
         e = np.exp(-u)
@@ -25,7 +25,9 @@ def logistic_slope(u):
     return -1.0 / (1.0 + np.exp(u))
 
 
-def _flipped_logistic_terms(y, scores, weight, flip, gradient, curvature):
+def _flipped_logistic_terms(
+    y: np.ndarray, scores: np.ndarray, weight: np.ndarray, flip: float, gradient: np.ndarray, curvature: np.ndarray
+) -> float:
     u, w = y * scores, weight[:, None] * (y != 0.0)
     right, wrong = expit(u), expit(-u)
     if flip > 0:
@@ -36,7 +38,7 @@ def _flipped_logistic_terms(y, scores, weight, flip, gradient, curvature):
         curvature *= wrong
         value = -np.vdot(w, np.log(likelihood))
         np.multiply(curvature, -y, out=gradient)
-        curvature *= np.maximum(right - (1.0 - clean) * wrong, LEAST_SHARE * right)
+        curvature *= np.maximum(right - (1.0 - clean) * wrong, MIN_SHARE * right)
         return float(value)
     np.multiply(w, wrong, out=curvature)
     value = np.vdot(w, np.log1p(np.exp(-np.abs(u))) + np.maximum(-u, 0.0))
@@ -46,7 +48,9 @@ def _flipped_logistic_terms(y, scores, weight, flip, gradient, curvature):
 
 
 @jit(plain=_flipped_logistic_terms, error_model="numpy")
-def flipped_logistic_terms(y, scores, weight, flip, gradient, curvature):
+def flipped_logistic_terms(
+    y: np.ndarray, scores: np.ndarray, weight: np.ndarray, flip: float, gradient: np.ndarray, curvature: np.ndarray
+) -> float:
     """Value, gradient and curvature of the flipped logistic loss in one pass; the logistic loss where ``flip`` is 0."""
     value = 0.0
     for i in range(scores.shape[0]):
@@ -64,12 +68,12 @@ def flipped_logistic_terms(y, scores, weight, flip, gradient, curvature):
             value += w * (-np.log(likelihood) if flip > 0 else np.log1p(e) + max(-u, 0.0))
             part = clean / likelihood if flip > 0 else 1.0
             gradient[i, q] = -w * y[i, q] * part * wrong
-            curvature[i, q] = w * part * wrong * max(right - (1.0 - part) * wrong, LEAST_SHARE * right)
+            curvature[i, q] = w * part * wrong * max(right - (1.0 - part) * wrong, MIN_SHARE * right)
     return value
 
 
 @jit(plain=True)
-def huberised_hinge_slope(u, h):
+def huberised_hinge_slope(u: float, h: float) -> float:
     """Derivative of the Huberised hinge of half width h with respect to the margin."""
     if u > 1.0 + h:
         return 0.0
@@ -79,7 +83,7 @@ def huberised_hinge_slope(u, h):
 
 
 @jit(plain=True)
-def lorenz_slope(u):
+def lorenz_slope(u: float) -> float:
     """Derivative of ln(1 + (u - 1)^2) for margins u < 1, zero beyond."""
     if u >= 1.0:
         return 0.0
@@ -87,19 +91,19 @@ def lorenz_slope(u):
 
 
 @jit(plain=True)
-def hinge_slope(u):
+def hinge_slope(u: float) -> float:
     """Subgradient of max(0, 1 - u) with respect to the margin."""
     return -1.0 if u < 1.0 else 0.0
 
 
 @jit(plain=True)
-def exponential_slope(u):
+def exponential_slope(u: float) -> float:
     """Derivative of exp(-u); margins below -500 count as -500."""
     return -np.exp(-max(u, -500.0))
 
 
 @jit(plain=True, error_model="numpy")
-def loss_terms(kind, parameter, y, score):
+def loss_terms(kind: int, parameter: float, y: float, score: float) -> tuple[float, float]:
     """Value and slope of the loss with number ``kind`` at one score; y = 0 leaves the score of a margin loss out."""
     if kind == SQUARED:
         return 0.5 * (score - y) * (score - y), score - y
@@ -129,7 +133,7 @@ def loss_terms(kind, parameter, y, score):
 
 
 @jit(plain=True)
-def margin_slope(kind, parameter, u):
+def margin_slope(kind: int, parameter: float, u: float) -> float:
     """Derivative of the loss with number ``kind`` with respect to the margin u = y f, y in {-1, +1}."""
     if kind == HINGE:
         return hinge_slope(u)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 from scipy.special import expit
 
-from .base import Loss
+from ..types import ArrayLike
+from .base import HessianProduct, Loss
 
-_FEW_QUERIES = 5  # fewer say little about new ones: a choice
+_MIN_QUERIES = 5  # fewer say little about new ones: a choice
 
 
 class PairwiseLogisticLoss(Loss):
@@ -41,7 +44,7 @@ class PairwiseLogisticLoss(Loss):
     default_step_size = 5.0
     pointwise = False
 
-    def __init__(self, pairs=None, r=None, pair_weight=None):
+    def __init__(self, pairs: Any = None, r: Any = None, pair_weight: np.ndarray | None = None) -> None:
         self.pairs = pairs
         self.r = r
         self.pair_weight = pair_weight
@@ -52,10 +55,10 @@ class PairwiseLogisticLoss(Loss):
         n = len(self.pairs)
         return np.full(n, 1.0 / n) if self.pair_weight is None else self.pair_weight / np.sum(self.pair_weight)
 
-    def _differences(self, scores):
+    def _differences(self, scores: np.ndarray) -> np.ndarray:
         return scores[self.pairs[:, 0], 0] - scores[self.pairs[:, 1], 0]
 
-    def _scatter(self, per_pair_i, per_pair_j, n):
+    def _scatter(self, per_pair_i: np.ndarray, per_pair_j: np.ndarray, n: int) -> np.ndarray:
         out = np.bincount(self.pairs[:, 0], per_pair_i, n) + np.bincount(self.pairs[:, 1], per_pair_j, n)
         return out[:, None]
 
@@ -111,25 +114,27 @@ class PairwiseLogisticLoss(Loss):
         i, j = pairs[present].T
         graph = sp.coo_array((np.ones(len(i)), (i, j)), shape=(len(weight), len(weight)))
         query = connected_components(graph, directed=False)[1][i]
-        if len(np.unique(query)) >= _FEW_QUERIES:
+        if len(np.unique(query)) >= _MIN_QUERIES:
             return [(present[part], 1.0) for part in _positions(query)]
         items = np.concatenate([i, j])
         return [(present[part % len(i)], 1.0 / max(1.0, weight[items[part[0]]])) for part in _positions(items)]
 
-    def value(self, y, scores, sample_weight) -> float:
+    def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
         return float(self.pair_weights @ self.pair_values(self._differences(scores), self.r))
 
-    def gradient(self, y, scores, sample_weight) -> np.ndarray:
+    def gradient(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         g = self.pair_weights * self.pair_terms(self._differences(scores))[0]
         return self._scatter(g, -g, len(scores))
 
-    def curvature(self, y, scores, sample_weight) -> np.ndarray:
+    def curvature(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         # The Hessian over scores is a graph Laplacian; twice its diagonal majorises it.
         p = expit(self._differences(scores))
         c = 2.0 * self.pair_weights * p * (1.0 - p)
         return self._scatter(c, c, len(scores))
 
-    def second_order(self, y, scores, sample_weight):
+    def second_order(
+        self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
+    ) -> tuple[float, np.ndarray, list[HessianProduct]]:
         p = expit(self._differences(scores))
         c = self.pair_weights * p * (1.0 - p)
         i, j = self.pairs[:, 0], self.pairs[:, 1]
@@ -139,7 +144,7 @@ class PairwiseLogisticLoss(Loss):
         return *self.value_and_gradient(y, scores, sample_weight), [laplacian.__matmul__]
 
 
-def graded_pairs(y, qid=None) -> np.ndarray:
+def graded_pairs(y: ArrayLike, qid: ArrayLike | None = None) -> np.ndarray:
     """Pairs (i, j) of rows of one query with grade i above grade j.
 
     Parameters
@@ -170,17 +175,17 @@ def graded_pairs(y, qid=None) -> np.ndarray:
     return np.concatenate(found) if found else np.empty((0, 2), int)
 
 
-def _positions(labels):
+def _positions(labels: np.ndarray) -> list[np.ndarray]:
     """Positions of each label."""
     order = np.argsort(labels, kind="stable")
     return np.split(order, _breaks(labels[order]))
 
 
-def _breaks(values):
+def _breaks(values: np.ndarray) -> np.ndarray:
     return np.flatnonzero(values[1:] != values[:-1]) + 1
 
 
-def check_pairs(pairs, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
+def check_pairs(pairs: ArrayLike, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows and preferences of given pairs.
 
     Parameters

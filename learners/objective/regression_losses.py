@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.special import expit, xlogy
 
 from .base import Loss
 
-_LEAST_MAJORISER = 0.001  # of the parabola that majorises: Newton's steps stay finite where the loss is straight. A choice.
+_MIN_MAJORISER = 0.001  # of the parabola that majorises: Newton's steps stay finite where the loss is straight. A choice.
 
 
 class PoissonLoss(Loss):
@@ -27,22 +29,22 @@ class PoissonLoss(Loss):
     target_scaling = None
     link = "log"
 
-    def value(self, y, scores, sample_weight) -> float:
+    def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
         return float(sample_weight @ (_exp(scores) - y * scores + (xlogy(y, y) - y)).sum(axis=1))
 
-    def gradient(self, y, scores, sample_weight) -> np.ndarray:
+    def gradient(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         return (_exp(scores) - y) * sample_weight[:, None]
 
-    def curvature(self, y, scores, sample_weight) -> np.ndarray:
+    def curvature(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         return _exp(scores) * sample_weight[:, None]
 
-    def best_constant(self, y, sample_weight) -> np.ndarray:
+    def best_constant(self, y: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         return np.log(np.maximum(sample_weight @ y, 1e-300))
 
-    def surrogate(self, y, sample_weight) -> Loss:
+    def surrogate(self, y: np.ndarray, sample_weight: np.ndarray) -> Loss:
         return _CappedPoissonLoss(sample_weight @ y)
 
-    def encode_targets(self, y):
+    def encode_targets(self, y: Any) -> Any:
         values = np.asarray(y)
         if values.dtype.kind in "if" and (values < 0).any():
             raise ValueError(f"y holds {np.nanmin(values):g}; expected counts, at least 0, for loss='poisson'")
@@ -50,16 +52,16 @@ class PoissonLoss(Loss):
             raise ValueError("y is 0 everywhere; expected some counts above 0 for loss='poisson'")
         return y
 
-    def inverse_link(self, scores) -> np.ndarray:
+    def inverse_link(self, scores: np.ndarray) -> np.ndarray:
         return _exp(scores)
 
-    def quality(self, y, prediction, sample_weight=None) -> float:
+    def quality(self, y: Any, prediction: np.ndarray, sample_weight: Any = None) -> float:
         # D^2: the share of the deviance that is explained, as of scikit-learn's PoissonRegressor.
         y, prediction = np.asarray(y, dtype=np.float64), np.maximum(prediction, 1e-300)
         weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         mean = np.average(y, axis=0, weights=weight)
 
-        def deviance(mu):
+        def deviance(mu: np.ndarray) -> float:
             return float((weight @ (xlogy(y, y / mu) - y + mu)).sum())
 
         return 1.0 - deviance(prediction) / max(deviance(np.broadcast_to(np.maximum(mean, 1e-300), y.shape)), 1e-300)
@@ -70,27 +72,27 @@ class _CappedPoissonLoss(PoissonLoss):
 
     name = ""
 
-    def __init__(self, mean):
+    def __init__(self, mean: np.ndarray) -> None:
         self.mean = mean
 
-    def _split(self, y, scores):
+    def _split(self, y: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         cap = 1.0 + np.log(np.maximum(y + self.mean, 1e-300))
         inside = np.minimum(scores, cap)
         return np.exp(inside), scores - inside
 
-    def value(self, y, scores, sample_weight) -> float:
+    def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
         top, beyond = self._split(y, scores)
         continued = top * (1.0 + beyond + 0.5 * beyond**2)
         return float(sample_weight @ (continued - y * scores + (xlogy(y, y) - y)).sum(axis=1))
 
-    def gradient(self, y, scores, sample_weight) -> np.ndarray:
+    def gradient(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         top, beyond = self._split(y, scores)
         return (top * (1.0 + beyond) - y) * sample_weight[:, None]
 
-    def curvature(self, y, scores, sample_weight) -> np.ndarray:
+    def curvature(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         return self._split(y, scores)[0] * sample_weight[:, None]
 
-    def curvature_bound(self, y) -> np.ndarray:
+    def curvature_bound(self, y: np.ndarray) -> np.ndarray:
         return np.e * (y + self.mean)
 
 
@@ -113,20 +115,20 @@ class HuberLoss(Loss):
     tasks = frozenset({"regression"})
     target_scaling = "median"
 
-    def __init__(self, delta: float = 1.35):
+    def __init__(self, delta: float = 1.35) -> None:
         self.delta = delta
 
-    def value(self, y, scores, sample_weight) -> float:
+    def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
         u = np.abs(scores - y)
         inside = np.minimum(u, self.delta)
         return float(sample_weight @ (inside * (u - 0.5 * inside)).sum(axis=1))
 
-    def gradient(self, y, scores, sample_weight) -> np.ndarray:
+    def gradient(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         return np.clip(scores - y, -self.delta, self.delta) * sample_weight[:, None]
 
-    def curvature(self, y, scores, sample_weight) -> np.ndarray:
+    def curvature(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         u = np.abs(scores - y)
-        bend = np.where(u <= self.delta, 1.0, _LEAST_MAJORISER * self.delta / np.maximum(u, self.delta))
+        bend = np.where(u <= self.delta, 1.0, _MIN_MAJORISER * self.delta / np.maximum(u, self.delta))
         return bend * sample_weight[:, None]
 
 
@@ -153,7 +155,7 @@ class QuantileLoss(Loss):
     default_step_size = 1.0
     target_scaling = "median"
 
-    def __init__(self, quantile: float = 0.5, width: float = 0.02):
+    def __init__(self, quantile: float = 0.5, width: float = 0.02) -> None:
         self.quantile = quantile
         self.width = width
 
@@ -161,24 +163,24 @@ class QuantileLoss(Loss):
     def max_curvature(self) -> float:  # type: ignore[override]
         return 0.25 / self.width
 
-    def value(self, y, scores, sample_weight) -> float:
+    def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
         u = y - scores
         return float(sample_weight @ (self.quantile * u + self.width * np.logaddexp(0.0, -u / self.width)).sum(axis=1))
 
-    def gradient(self, y, scores, sample_weight) -> np.ndarray:
+    def gradient(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         return (expit((scores - y) / self.width) - self.quantile) * sample_weight[:, None]
 
-    def curvature(self, y, scores, sample_weight) -> np.ndarray:
+    def curvature(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         # Far from the kink the loss is straight: a share of the parabola that touches there and majorises.
         u = np.abs(scores - y) / self.width
         p = expit(u)
         majoriser = np.where(u > 1e-4, np.tanh(0.5 * u) / (2.0 * np.maximum(u, 1e-4)), 0.25)
-        return np.maximum(p * (1.0 - p), _LEAST_MAJORISER * majoriser) / self.width * sample_weight[:, None]
+        return np.maximum(p * (1.0 - p), _MIN_MAJORISER * majoriser) / self.width * sample_weight[:, None]
 
-    def best_constant(self, y, sample_weight) -> np.ndarray:
+    def best_constant(self, y: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         return np.array([weighted_quantile(column, sample_weight, self.quantile) for column in y.T])
 
-    def surrogate(self, y, sample_weight) -> Loss:
+    def surrogate(self, y: np.ndarray, sample_weight: np.ndarray) -> Loss:
         return QuantileLoss(self.quantile, max(self.width, 0.25))  # gradient steps of length 1 are safe on it, also with momentum
 
 
@@ -195,5 +197,5 @@ def weighted_quantile(values: np.ndarray, weight: np.ndarray, q: float) -> float
     return float(values[order[min(int(np.searchsorted(share, q * share[-1] * (1 - 1e-12))), len(values) - 1)]])
 
 
-def _exp(scores):
+def _exp(scores: np.ndarray) -> np.ndarray:
     return np.exp(np.minimum(scores, 500.0))  # beyond, squares of sums overflow

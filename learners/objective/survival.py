@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from .base import Loss
+from .base import HessianProduct, Loss
 
 
 class CoxLoss(Loss):
@@ -31,31 +31,33 @@ class CoxLoss(Loss):
     censored = True
     target_scaling = None
 
-    def value(self, y, scores, sample_weight) -> float:
+    def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
         return _RiskSets.of(y, scores, sample_weight).value()
 
-    def gradient(self, y, scores, sample_weight) -> np.ndarray:
+    def gradient(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         return _RiskSets.of(y, scores, sample_weight).gradient()
 
-    def value_and_gradient(self, y, scores, sample_weight):
+    def value_and_gradient(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> tuple[float, np.ndarray]:
         sets = _RiskSets.of(y, scores, sample_weight)
         return sets.value(), sets.gradient()
 
-    def curvature(self, y, scores, sample_weight) -> np.ndarray:
+    def curvature(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         # The Hessian over scores is a graph Laplacian; twice its diagonal majorises it.
         return 2.0 * _RiskSets.of(y, scores, sample_weight).hessian_diagonal()
 
-    def second_order(self, y, scores, sample_weight):
+    def second_order(
+        self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
+    ) -> tuple[float, np.ndarray, list[HessianProduct]]:
         sets = _RiskSets.of(y, scores, sample_weight)
         return sets.value(), sets.gradient(), [sets.hessian_product]
 
-    def n_informative(self, y, weight) -> float:
+    def n_informative(self, y: np.ndarray, weight: np.ndarray) -> float:
         return float(weight @ (y[:, 0] > 0))
 
-    def encode_targets(self, y):
+    def encode_targets(self, y: Any) -> Any:
         return survival_targets(y)
 
-    def quality(self, y, prediction, sample_weight=None) -> float:
+    def quality(self, y: Any, prediction: np.ndarray, sample_weight: Any = None) -> float:
         return concordance(survival_targets(y), prediction)
 
 
@@ -75,7 +77,7 @@ class _RiskSets(NamedTuple):
     sums: dict[tuple[int, int], np.ndarray]  # (n_times,) each
 
     @classmethod
-    def of(cls, y, scores, sample_weight) -> _RiskSets:
+    def of(cls, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> _RiskSets:
         """The sums of encoded targets (n, 1) and scores (n, 1)."""
         rank, f = y[:, 0], np.asarray(scores[:, 0], dtype=np.float64)
         died, time = rank > 0, np.abs(rank).astype(np.int64) - 1
@@ -164,7 +166,7 @@ def survival_targets(y: Any) -> np.ndarray:
     return np.where(event > 0, rank, -rank)
 
 
-def _times_and_events(y) -> tuple[np.ndarray, np.ndarray]:
+def _times_and_events(y: Any) -> tuple[np.ndarray, np.ndarray]:
     if y is None:
         raise ValueError("loss='cox' requires y to be passed, but the target y is None")
     values = np.asarray(y)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -57,7 +58,7 @@ class Counts(NamedTuple):
 
 
 @jit(plain=True)
-def shrink(w, gravity):
+def shrink(w: float, gravity: float) -> float:
     """Soft threshold T(w, g) of (3.6)."""
     if w > gravity:
         return w - gravity
@@ -67,7 +68,18 @@ def shrink(w, gravity):
 
 
 @jit
-def stabilised_stage(rows, orders, burst, objective, rate, gravity, paths, counts, first, last):
+def stabilised_stage(
+    rows: Rows,
+    orders: np.ndarray,
+    burst: int,
+    objective: Objective,
+    rate: float,
+    gravity: float,
+    paths: Paths,
+    counts: Counts,
+    first: int,
+    last: int,
+) -> None:
     """Run one stage, or a part of it, of informative truncated bursts (Algorithms 3.2 and 3.3) on the paths ``first`` .. ``last
     - 1``.
 
@@ -134,7 +146,7 @@ def stabilised_stage(rows, orders, burst, objective, rate, gravity, paths, count
 
 
 @jit
-def renumber_columns(rows, place):
+def renumber_columns(rows: Rows, place: np.ndarray) -> None:
     """Move the entries of columns in use (``place[j] >= 0``) to the front of their row under the number ``place[j]``, and shorten
     the row: nothing is copied elsewhere.
     """
@@ -153,22 +165,33 @@ def renumber_columns(rows, place):
 # The plain forms below take one row at a time as an array. Sums are taken in the order of the compiled loops.
 
 
-def _shrunk(w, gravity):
+def _shrunk(w: np.ndarray, gravity: np.ndarray | float) -> np.ndarray:
     """:func:`shrink` of an array."""
     return np.where(w > gravity, w - gravity, np.where(w < -gravity, w + gravity, 0.0))
 
 
-def _sum(first, terms):
+def _sum(first: float, terms: np.ndarray) -> float:
     return np.cumsum(np.concatenate(([first], terms)))[-1]
 
 
-def _each(rows, order):
+def _each(rows: Rows, order: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, float, float]]:
     for i in order:
         row = slice(rows.start[i], rows.end[i])
         yield rows.indices[row], rows.data[row], rows.y[i], rows.weight[i]
 
 
-def _truncated_gradient_pass(rows, order, objective, rate, t, burst, gravity, w, done, b):
+def _truncated_gradient_pass(
+    rows: Rows,
+    order: np.ndarray,
+    objective: Objective,
+    rate: float,
+    t: int,
+    burst: int,
+    gravity: float,
+    w: np.ndarray,
+    done: np.ndarray,
+    b: float,
+) -> float:
     loss, h, fit_intercept = objective
     for j, x, target, share in _each(rows, order):
         due = t // burst
@@ -184,7 +207,18 @@ def _truncated_gradient_pass(rows, order, objective, rate, t, burst, gravity, w,
 
 
 @jit(plain=_truncated_gradient_pass)
-def truncated_gradient_pass(rows, order, objective, rate, t, burst, gravity, w, done, b):
+def truncated_gradient_pass(
+    rows: Rows,
+    order: np.ndarray,
+    objective: Objective,
+    rate: float,
+    t: int,
+    burst: int,
+    gravity: float,
+    w: np.ndarray,
+    done: np.ndarray,
+    b: float,
+) -> float:
     """SGD with a soft threshold of ``burst * gravity`` after every ``burst`` rows (Algorithm 3.1), applied when a feature is
     next met.
 
@@ -211,7 +245,18 @@ def truncated_gradient_pass(rows, order, objective, rate, t, burst, gravity, w, 
     return b
 
 
-def _fobos_pass(rows, order, objective, rate, t, penalty, w, done, total, b):
+def _fobos_pass(
+    rows: Rows,
+    order: np.ndarray,
+    objective: Objective,
+    rate: float,
+    t: int,
+    penalty: float,
+    w: np.ndarray,
+    done: np.ndarray,
+    total: float,
+    b: float,
+) -> tuple[float, float]:
     loss, h, fit_intercept = objective
     for j, x, target, share in _each(rows, order):
         w[j] = np.where(done[j] < total, _shrunk(w[j], total - done[j]), w[j])
@@ -228,7 +273,18 @@ def _fobos_pass(rows, order, objective, rate, t, penalty, w, done, total, b):
 
 
 @jit(plain=_fobos_pass)
-def fobos_pass(rows, order, objective, rate, t, penalty, w, done, total, b):
+def fobos_pass(
+    rows: Rows,
+    order: np.ndarray,
+    objective: Objective,
+    rate: float,
+    t: int,
+    penalty: float,
+    w: np.ndarray,
+    done: np.ndarray,
+    total: float,
+    b: float,
+) -> tuple[float, float]:
     """Forward-backward splitting (3.36) with steps ``rate / sqrt(t)``: the soft thresholds that a feature missed add up.
 
     ``total`` is the sum of all thresholds so far and ``done[j]`` the part that w[j] has had. Returns intercept and total.
@@ -256,13 +312,15 @@ def fobos_pass(rows, order, objective, rate, t, penalty, w, done, total, b):
 
 
 @jit(plain=True)
-def dual_average(g, t, penalty, gamma, rho):
+def dual_average(g: float, t: int, penalty: float, gamma: float, rho: float) -> float:
     """Coefficient of RDA, below (3.35), from the sum g of t gradients."""
     root = np.sqrt(t)
     return -root / gamma * shrink(g / t, penalty + gamma * rho / root)
 
 
-def _rda_pass(rows, order, objective, t, penalty, gamma, rho, g, g0):
+def _rda_pass(
+    rows: Rows, order: np.ndarray, objective: Objective, t: int, penalty: float, gamma: float, rho: float, g: np.ndarray, g0: float
+) -> float:
     loss, h, fit_intercept = objective
     for j, x, target, share in _each(rows, order):
         f = 0.0
@@ -279,7 +337,9 @@ def _rda_pass(rows, order, objective, t, penalty, gamma, rho, g, g0):
 
 
 @jit(plain=_rda_pass)
-def rda_pass(rows, order, objective, t, penalty, gamma, rho, g, g0):
+def rda_pass(
+    rows: Rows, order: np.ndarray, objective: Objective, t: int, penalty: float, gamma: float, rho: float, g: np.ndarray, g0: float
+) -> float:
     """Regularised dual averaging: coefficients are computed from the gradients' sums ``g`` when a row needs them. Returns g0."""
     data, indices, start, end, y, weight = rows
     loss, h, fit_intercept = objective

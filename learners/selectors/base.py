@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.feature_selection import SelectorMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..common.targets import SparseClassifierMixin, unit_variance
@@ -15,6 +16,7 @@ from ..compilation import n_values, problem_of
 from ..designs.base import Design
 from ..designs.factory import make_design, rescaled, row_length
 from ..objective.losses import Loss, pointwise_loss
+from ..types import ArrayLike, Matrix
 
 
 class Selector(SelectorMixin, BaseEstimator):
@@ -30,17 +32,17 @@ class Selector(SelectorMixin, BaseEstimator):
     coef_: np.ndarray
     intercept_: np.ndarray
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.target_tags.required = True
         return tags
 
-    def _get_support_mask(self):
+    def _get_support_mask(self) -> np.ndarray:
         check_is_fitted(self)
         return self.support_
 
-    def _validate(self, X, y: Any = "no_validation", **kwargs):
+    def _validate(self, X: Matrix, y: Any = "no_validation", **kwargs: Any) -> Any:
         sparse: Any = ("csr", "csc") if self.__sklearn_tags__().input_tags.sparse else False
         return validate_data(self, X, y, accept_sparse=sparse, dtype=[np.float64, np.float32], **kwargs)
 
@@ -48,7 +50,7 @@ class Selector(SelectorMixin, BaseEstimator):
     def _named_loss(self) -> str | Loss:
         return self._auto_loss if isinstance(self.loss, str) and self.loss == "auto" else self.loss
 
-    def _select(self, X, y: np.ndarray, loss: Loss, weight: np.ndarray) -> None:
+    def _select(self, X: Matrix, y: np.ndarray, loss: Loss, weight: np.ndarray) -> None:
         raise NotImplementedError
 
     def _store(self, design: Design, kept: np.ndarray, coef: np.ndarray, intercept: np.ndarray) -> None:
@@ -59,7 +61,7 @@ class Selector(SelectorMixin, BaseEstimator):
         self.coef_ = np.zeros((coef.shape[1], design.n_features))
         self.coef_[:, kept] = raw[:, 0].T
 
-    def _scores(self, X) -> np.ndarray:
+    def _scores(self, X: Matrix) -> np.ndarray:
         """Scores (n, q) of raw rows; (n,) where ``coef_`` is 1-D."""
         check_is_fitted(self)
         return self._validate(X, reset=False) @ self.coef_.T + self.intercept_
@@ -70,14 +72,14 @@ class ScaledSelector(Selector):
 
     scaling: str
 
-    def _validate(self, X, y: Any = "no_validation", **kwargs):
+    def _validate(self, X: Matrix, y: Any = "no_validation", **kwargs: Any) -> Any:
         check_choice("scaling", self.scaling, ("unit_variance", "none", "maximum", "row_length"))
         found = super()._validate(X, y, **kwargs)
         if self.scaling != "row_length":
             return found
         return (row_length(found[0]), *found[1:]) if isinstance(found, tuple) else row_length(found)
 
-    def _make_design(self, X, weight: np.ndarray) -> Design:
+    def _make_design(self, X: Matrix, weight: np.ndarray) -> Design:
         """Linear responses in the units that ``scaling`` names; ``weight`` sums to one."""
         design = make_design(X, weight)
         return rescaled(design, X, self.scaling) if self.scaling in ("none", "maximum") else design
@@ -88,12 +90,12 @@ class SelectingClassifier(SparseClassifierMixin, Selector):
 
     _auto_loss = "logistic"
 
-    def _encode(self, X, y, sample_weight):
+    def _encode(self, X: Matrix, y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Any, np.ndarray, Loss, np.ndarray]:
         """Validate; returns X, encoded targets (n, q), the loss that fits them, and weights."""
         X, y = self._validate(X, y)
         return X, *self._encode_labels(y, self._named_loss, sample_weight, X.shape[0])
 
-    def fit(self, X, y, sample_weight=None) -> Self:
+    def fit(self, X: Matrix, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Select features and fit.
 
         Parameters
@@ -124,12 +126,12 @@ class SelectingRegressor(RegressorMixin, Selector):
 
     _auto_loss = "squared"
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
 
-    def fit(self, X, y, sample_weight=None) -> Self:
+    def fit(self, X: Matrix, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Select features and fit.
 
         Parameters
@@ -160,7 +162,7 @@ class SelectingRegressor(RegressorMixin, Selector):
             self.coef_, self.intercept_ = self.coef_[0], self.intercept_[0]
         return self
 
-    def predict(self, X) -> np.ndarray:
+    def predict(self, X: Matrix) -> np.ndarray:
         """Predict.
 
         Parameters

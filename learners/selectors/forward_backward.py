@@ -27,7 +27,7 @@ _NEWTON_TOLERANCE = 1e-10  # relative; gains of different features are compared
 class _NewtonFit:
     """The refitted model on the active columns, for any loss: Newton's method from where the last one ended."""
 
-    def __init__(self, problem: SupportProblem):
+    def __init__(self, problem: SupportProblem) -> None:
         self.problem = problem
         y = problem.y
         self.Z = np.empty((len(y), 0))
@@ -35,24 +35,24 @@ class _NewtonFit:
         self.intercept = problem.loss.best_constant(y, problem.sample_weight) if problem.fit_intercept else np.zeros(y.shape[1])
         self._refit()
 
-    def _refit(self):
+    def _refit(self) -> None:
         fit = refit(self.problem, self.Z, self.coef, self.intercept, tol=_NEWTON_TOLERANCE)
         self.coef, self.intercept, self.value = fit.theta, fit.intercept, fit.value
 
-    def scores(self):
+    def scores(self) -> np.ndarray:
         return self.Z @ self.coef + self.intercept
 
-    def add(self, columns):
+    def add(self, columns: np.ndarray) -> None:
         self.Z = np.hstack([self.Z, columns])
         self.coef = np.vstack([self.coef, np.zeros((columns.shape[1], self.coef.shape[1]))])
         self._refit()
 
-    def remove(self, positions):
+    def remove(self, positions: np.ndarray) -> None:
         self.Z = np.delete(self.Z, positions, axis=1)
         self.coef = np.delete(self.coef, positions, axis=0)
         self._refit()
 
-    def value_without(self, positions):
+    def value_without(self, positions: np.ndarray) -> float:
         coef = self.coef.copy()
         coef[positions] = 0.0
         scores = self.Z @ coef + self.intercept
@@ -65,17 +65,17 @@ class _QuadraticFit(_NewtonFit):
     Standardised columns are centred under the weights, so the intercept is the mean of y and stays.
     """
 
-    def _refit(self):
+    def _refit(self) -> None:
         self.inverse = np.empty((0, 0))
         self.target = np.empty((0, self.problem.y.shape[1]))
         self.weighted = np.empty((0, len(self.Z)))
         self.base = self.value = self.problem.loss.value(self.problem.y, self.scores(), self.problem.sample_weight)
 
-    def _solve(self):
+    def _solve(self) -> None:
         self.coef = self.inverse @ self.target
         self.value = self.base - 0.5 * float((self.target * self.coef).sum())
 
-    def add(self, columns):
+    def add(self, columns: np.ndarray) -> None:
         weighted = columns.T * self.problem.sample_weight
         cross = self.weighted @ columns
         corner = weighted @ columns + 2.0 * self.problem.shrinkage * np.eye(columns.shape[1])
@@ -88,14 +88,14 @@ class _QuadraticFit(_NewtonFit):
         self.Z = np.hstack([self.Z, columns])
         self._solve()
 
-    def remove(self, positions):
+    def remove(self, positions: np.ndarray) -> None:
         stay = np.delete(np.arange(len(self.coef)), positions)
         side = self.inverse[np.ix_(stay, positions)]
         self.inverse = self.inverse[np.ix_(stay, stay)] - side @ np.linalg.solve(self.inverse[np.ix_(positions, positions)], side.T)
         self.weighted, self.target, self.Z = self.weighted[stay], self.target[stay], self.Z[:, stay]
         self._solve()
 
-    def value_without(self, positions):
+    def value_without(self, positions: np.ndarray) -> float:
         # At the minimum the gradient is zero: leaving out b costs b' H b / 2.
         b = self.coef[positions]
         gram = self.weighted[positions] @ self.Z[:, positions] + 2.0 * self.problem.shrinkage * np.eye(len(positions))
@@ -178,7 +178,7 @@ def forward_backward(
 class _DesignModel:
     """A refitted model on columns of a design, for :func:`greedy_search`."""
 
-    def __init__(self, design: Design, problem: SupportProblem, groups: np.ndarray | None):
+    def __init__(self, design: Design, problem: SupportProblem, groups: np.ndarray | None) -> None:
         self.design, self.problem, self.groups = design, problem, groups
         self.labels = np.arange(design.n_features) if groups is None else groups
         self.n_units = int(self.labels.max()) + 1

@@ -33,13 +33,17 @@ _MIN_CURVATURE = 1e-4  # of a row, as a share of the greatest: for the time when
 _MAX_HALVINGS = 10  # of a weak learner that goes uphill, before the rounds end
 
 
-def _weighted_sums(columns, mean, inv, features, g, h, out):
+def _weighted_sums(
+    columns: np.ndarray, mean: np.ndarray, inv: np.ndarray, features: np.ndarray, g: np.ndarray, h: np.ndarray, out: np.ndarray
+) -> None:
     x = (columns[features] - mean[features, None]) * inv[features, None]
     out[:, 0], out[:, 1], out[:, 2] = x @ h, (x * x) @ h, x @ g
 
 
 @jit(plain=_weighted_sums, fastmath={"reassoc", "contract"})
-def weighted_sums(columns, mean, inv, features, g, h, out):
+def weighted_sums(
+    columns: np.ndarray, mean: np.ndarray, inv: np.ndarray, features: np.ndarray, g: np.ndarray, h: np.ndarray, out: np.ndarray
+) -> None:
     """Sums over rows of h x, h x^2 and g x for standardised features; ``columns`` is (m, n), ``out`` (f, 3)."""
     for f in range(len(features)):
         j = features[f]
@@ -58,10 +62,10 @@ def weighted_sums(columns, mean, inv, features, g, h, out):
 class DenseColumns:
     """Sums over rows of h x, h x^2 and g x for standardised features of a dense matrix."""
 
-    def __init__(self, X, mean, inv):
+    def __init__(self, X: Matrix, mean: np.ndarray, inv: np.ndarray) -> None:
         self.columns, self.mean, self.inv = np.ascontiguousarray(X.T), mean, inv
 
-    def sums(self, g, h, features):
+    def sums(self, g: np.ndarray, h: np.ndarray, features: np.ndarray) -> np.ndarray:
         """The three sums of ``features``, (3, f)."""
         out = np.empty((len(features), 3))
         weighted_sums(self.columns, self.mean, self.inv, features, g, h, out)
@@ -71,11 +75,11 @@ class DenseColumns:
 class SparseColumns:
     """The same for a sparse matrix, from its stored values alone."""
 
-    def __init__(self, X, mean, inv):
+    def __init__(self, X: Matrix, mean: np.ndarray, inv: np.ndarray) -> None:
         self.columns, self.mean, self.inv = canonical(sp.csc_array(X)), mean, inv
         self.squares = self.columns.astype(np.float64).power(2)
 
-    def sums(self, g, h, features):
+    def sums(self, g: np.ndarray, h: np.ndarray, features: np.ndarray) -> np.ndarray:
         """The three sums of ``features``, (3, f)."""
         mean, inv = self.mean, self.inv
         a, b, c = self.columns.T @ h, self.squares.T @ h, self.columns.T @ g
@@ -86,12 +90,12 @@ class SparseColumns:
 class LinearLearners:
     """f(x) = a + b x for every feature."""
 
-    def __init__(self, X, weight):
+    def __init__(self, X: Matrix, weight: np.ndarray) -> None:
         self.design = make_design(X, weight)
         columns = SparseColumns if sp.issparse(X) else DenseColumns
         self.columns = columns(X, self.design.mean[:, 0], self.design.inv)
 
-    def _steps(self, g, h, features):
+    def _steps(self, g: np.ndarray, h: np.ndarray, features: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Slopes (f,) and what they gain, for one output."""
         a, b, c = self.columns.sums(g, h, features)
         total = h.sum()
@@ -100,11 +104,12 @@ class LinearLearners:
         slope = -(c - a * g.sum() / total) / (b - a * a / total + _DAMPING * total)
         return slope, 0.5 * slope**2 * (b - a * a / total + _DAMPING * total), a
 
-    def gains(self, g, h, features):
+    def gains(self, g: np.ndarray, h: np.ndarray, features: np.ndarray) -> np.ndarray:
         """How much each of ``features`` would lower the quadratic model, beyond a constant."""
-        return sum(self._steps(g[:, q], h[:, q], features)[1] for q in range(g.shape[1]))
+        gains = (self._steps(g[:, q], h[:, q], features)[1] for q in range(g.shape[1]))
+        return sum(gains, np.zeros(len(features)))
 
-    def step(self, g, h, feature):
+    def step(self, g: np.ndarray, h: np.ndarray, feature: int) -> tuple[np.ndarray, np.ndarray]:
         """Response of one feature: scores (n, q) to add, and its parameters (q, 2): a, b."""
         x = self.design.keep(np.array([feature])).matrix().astype(np.float64)
         parameters = np.zeros((g.shape[1], 2))
@@ -135,16 +140,16 @@ class CodeLearners:
         Values of the basis at every code: a weak learner is a sum of these.
     """
 
-    def __init__(self, codes: np.ndarray, n_samples: int, basis: np.ndarray):
+    def __init__(self, codes: np.ndarray, n_samples: int, basis: np.ndarray) -> None:
         self.codes, self.n_samples, self.basis = codes, n_samples, basis
         self.products = (basis[:, :, None] * basis[:, None, :]).reshape(256, -1)
 
-    def _histograms(self, column, features):
+    def _histograms(self, column: np.ndarray, features: np.ndarray) -> np.ndarray:
         out = np.empty((len(features), 256))
         in_threads(kernels.table_histograms, (len(features) + 1) // 2, self.codes, features, in_blocks(column), out)
         return out
 
-    def _solve(self, g, h, features):
+    def _solve(self, g: np.ndarray, h: np.ndarray, features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Values on the basis (f, width) and what they gain, for one output."""
         right = self._histograms(g, features) @ self.basis
         left = (self._histograms(h, features) @ self.products).reshape(len(features), *[self.basis.shape[1]] * 2)
@@ -152,11 +157,12 @@ class CodeLearners:
         values = -np.linalg.solve(left, right[:, :, None])[:, :, 0]
         return values, -0.5 * (values * right).sum(axis=1)
 
-    def gains(self, g, h, features):
+    def gains(self, g: np.ndarray, h: np.ndarray, features: np.ndarray) -> np.ndarray:
         """How much each of ``features`` would lower the quadratic model."""
-        return sum(self._solve(g[:, q], h[:, q], features)[1] for q in range(g.shape[1]))
+        gains = (self._solve(g[:, q], h[:, q], features)[1] for q in range(g.shape[1]))
+        return sum(gains, np.zeros(len(features)))
 
-    def step(self, g, h, feature):
+    def step(self, g: np.ndarray, h: np.ndarray, feature: int) -> tuple[np.ndarray, np.ndarray]:
         """Response of one feature: scores (n, q) to add, and its parameters (q, width)."""
         parameters = np.stack([self._solve(g[:, q], h[:, q], np.array([feature]))[0][0] for q in range(g.shape[1])])
         return (self.basis @ parameters.T)[self.codes[:, feature].ravel()[: self.n_samples]], parameters
@@ -165,7 +171,7 @@ class CodeLearners:
 class TableLearners(CodeLearners):
     """f constant in each of ``n_bins`` bins, with the bins as codes, or linear between knots, with codes as in ``kernels``."""
 
-    def __init__(self, X, n_bins: int, response: str):
+    def __init__(self, X: Matrix, n_bins: int, response: str) -> None:
         self.knots = even_knots(X.min(axis=0), X.max(axis=0), n_bins)
         codes = np.zeros((-(-len(X) // kernels.ROWS), X.shape[1], kernels.ROWS), np.uint8)
         if response == "constant":
@@ -199,7 +205,7 @@ def boost(
     n_rounds: int,
     subsample: float = 1.0,
     learning_rate: float = 1.0,
-    random_state=None,
+    random_state: Seed = None,
 ) -> Boosted:
     """Boost: add the weak learner that lowers the quadratic model of the loss most, until a (k + 1)-th feature would come in.
 
@@ -386,7 +392,7 @@ class LogitBoostClassifier(SelectingClassifier):
         self.knots_ = learners.knots[kept]
         self.responses_ = table.transpose(0, 2, 1)
 
-    def _scores(self, X) -> np.ndarray:
+    def _scores(self, X: Matrix) -> np.ndarray:
         if self.response == "linear":
             return super()._scores(X)
         check_is_fitted(self)

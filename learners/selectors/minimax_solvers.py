@@ -28,7 +28,7 @@ _LAG = 0.3  # a choice: greatest share of a step's promised decrease to the one 
 
 
 @jit
-def softmax(exponents, out):
+def softmax(exponents: np.ndarray, out: np.ndarray) -> None:
     """Softmax of ``exponents`` into ``out``, without overflow."""
     top = exponents[0]
     for t in range(1, len(exponents)):
@@ -42,7 +42,9 @@ def softmax(exponents, out):
 
 
 @jit
-def minimise_coordinate(a, b, half_norms, q, c1, c2, mixture):
+def minimise_coordinate(
+    a: np.ndarray, b: np.ndarray, half_norms: np.ndarray, q: float, c1: float, c2: float, mixture: np.ndarray
+) -> float:
     """Minimise over one alpha_i: Algorithm 3, Newton's method on (14) safeguarded by bisection; returns the change z in (-c1, c2).
 
     The derivative is ln((c1 + z) / (c2 - z)) + sum_t lambda_t(z) (a_t z + b_t), rising from -inf to inf; lambda is the softmax of
@@ -102,7 +104,9 @@ def minimise_coordinate(a, b, half_norms, q, c1, c2, mixture):
 
 
 @jit
-def coordinate_sweep(A, starts, square, upper, q, alpha, w):
+def coordinate_sweep(
+    A: np.ndarray, starts: np.ndarray, square: np.ndarray, upper: np.ndarray, q: float, alpha: np.ndarray, w: np.ndarray
+) -> None:
     """One pass of coordinate descent over the smoothed maximum (11), step 1 of Algorithm 2; updates ``alpha`` and ``w``.
 
     ``A`` (n, p) holds y_i x_i, the columns of cut t from ``starts[t]`` to ``starts[t + 1]``; ``square`` (n, T) their squared norms;
@@ -226,7 +230,7 @@ class WeightedGram:
         Diagonal of W.
     """
 
-    def __init__(self, hessian: np.ndarray):
+    def __init__(self, hessian: np.ndarray) -> None:
         self.renew(hessian)
 
     def renew(self, hessian: np.ndarray) -> None:
@@ -247,7 +251,9 @@ class WeightedGram:
         return self._product
 
 
-def newton_step(problem: ReducedProblem, gram: WeightedGram, root: np.ndarray, coef: np.ndarray, alpha: np.ndarray):
+def newton_step(
+    problem: ReducedProblem, gram: WeightedGram, root: np.ndarray, coef: np.ndarray, alpha: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float, float]:
     """One damped Newton step at a fixed mixture, for theta = u / root with root = sqrt(d).
 
     Returns
@@ -264,7 +270,7 @@ def newton_step(problem: ReducedProblem, gram: WeightedGram, root: np.ndarray, c
     direction = cho_solve(cho_factor(H, overwrite_a=True), gradient)
     scores, move = problem.scores(coef), problem.scores(root * direction)
 
-    def value(length):
+    def value(length: float) -> float:
         new = theta - length * direction
         return 0.5 * new @ new + problem.loss(scores - length * move)
 

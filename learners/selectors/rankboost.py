@@ -6,14 +6,16 @@ from typing import Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..common.validation import check_integer, check_sample_weight
 from ..compilation import jit, problem_of
 from ..objective.pairwise import check_pairs, graded_pairs
+from ..types import ArrayLike, Matrix
 
 
-def _plain_best_threshold(codes, potential, n_thresholds):
+def _plain_best_threshold(codes: np.ndarray, potential: np.ndarray, n_thresholds: int) -> tuple[float, int, int]:
     bins = codes + (n_thresholds + 1) * np.arange(len(codes))[:, None]
     histogram = np.bincount(bins.ravel(), np.tile(potential, len(codes)), len(codes) * (n_thresholds + 1))
     above = np.cumsum(histogram.reshape(len(codes), -1)[:, :0:-1], axis=1).ravel()  # sums above the thresholds, the highest first
@@ -27,7 +29,7 @@ def _plain_best_threshold(codes, potential, n_thresholds):
 
 
 @jit(plain=_plain_best_threshold)
-def _best_threshold(codes, potential, n_thresholds):
+def _best_threshold(codes: np.ndarray, potential: np.ndarray, n_thresholds: int) -> tuple[float, int, int]:
     """Feature and threshold with the greatest |r|, where r is the sum of the potentials of the items above the threshold."""
     best, best_feature, best_threshold = 0.0, -1, -1
     for j in range(codes.shape[0]):
@@ -91,7 +93,15 @@ class RankBoost(BaseEstimator):
         self.n_rounds = n_rounds
         self.n_thresholds = n_thresholds
 
-    def fit(self, X, y=None, *, qid=None, pairs=None, sample_weight=None) -> Self:
+    def fit(
+        self,
+        X: Matrix,
+        y: ArrayLike | None = None,
+        *,
+        qid: ArrayLike | None = None,
+        pairs: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Learn weak rankers, one per round.
 
         Parameters
@@ -138,7 +148,7 @@ class RankBoost(BaseEstimator):
         self.feature_importances_ = importance / importance.sum()
         return self
 
-    def _boost(self, X, above, below, distribution):
+    def _boost(self, X: np.ndarray, above: np.ndarray, below: np.ndarray, distribution: np.ndarray) -> None:
         """The rounds, on pairs of rows with weights that sum to one."""
         low, high = X.min(axis=0), X.max(axis=0)
         b = self.n_thresholds
@@ -166,7 +176,7 @@ class RankBoost(BaseEstimator):
         self.thresholds_ = np.array(thresholds)
         self.alphas_ = np.array(alphas)
 
-    def decision_function(self, X) -> np.ndarray:
+    def decision_function(self, X: Matrix) -> np.ndarray:
         """Scores (n_samples,): the greater the better.
 
         Parameters
@@ -183,7 +193,7 @@ class RankBoost(BaseEstimator):
         X = validate_data(self, X, reset=False, dtype=np.float64)
         return (X[:, self.features_] > self.thresholds_) @ self.alphas_
 
-    def predict(self, X) -> np.ndarray:
+    def predict(self, X: Matrix) -> np.ndarray:
         """Scores (n_samples,): the greater the better.
 
         Parameters
@@ -198,7 +208,7 @@ class RankBoost(BaseEstimator):
         """
         return self.decision_function(X)
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags

@@ -16,9 +16,9 @@ from .base import ScaledSelector, SelectingClassifier, SelectingRegressor
 
 def quantile_thresholding(
     design: Design,
-    y,
+    y: np.ndarray,
     loss: Loss,
-    sample_weight,
+    sample_weight: np.ndarray,
     k: int,
     *,
     n_thresholdings: int,
@@ -26,7 +26,7 @@ def quantile_thresholding(
     learning_rate: float | None = None,
     prior: Prior | None = None,
     fit_intercept: bool = True,
-):
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[float]]:
     """Gradient steps on ALL features, each followed by thresholding at the quantile that leaves k; dropped features may return.
 
     After each thresholding the k features converge among themselves for its share of ``n_steps`` further gradient steps. Hard-ridge

@@ -91,7 +91,7 @@ class _Shrinkage:
 class _GroupShrinkage:
     """Soft thresholds of the norms of blocks."""
 
-    def __init__(self, groups: np.ndarray, n_classes: int):
+    def __init__(self, groups: np.ndarray, n_classes: int) -> None:
         self.groups, self.root = groups, np.sqrt(np.bincount(groups) * n_classes)
 
     def _norms(self, coef: np.ndarray) -> np.ndarray:
@@ -109,13 +109,22 @@ class _GroupShrinkage:
         return coef * kept[self.groups, None]
 
 
-def _fit(problem, start: ChainFit, scale, prox, penalty: float, step: float, tol: float, max_iter: int):
+def _fit(
+    problem: ChainProblem,
+    start: ChainFit,
+    scale: np.ndarray,
+    prox: _Shrinkage | _GroupShrinkage,
+    penalty: float,
+    step: float,
+    tol: float,
+    max_iter: int,
+) -> tuple[ChainFit, float]:
     """Accelerated proximal gradient steps with backtracking, the momentum restarted when the objective rises.
 
     Coefficients are in units of the columns: ``coef * deviation``.
     """
 
-    def evaluate(theta):
+    def evaluate(theta: tuple[np.ndarray, ...]) -> tuple[float, tuple[np.ndarray, ...]]:
         value, gradient = problem.value_and_gradient(ChainFit(theta[0] / scale, theta[1], theta[2]))
         return value, (gradient.coef / scale, gradient.transitions, gradient.intercept)
 

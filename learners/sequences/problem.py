@@ -6,6 +6,7 @@ values and gradients alone. Scores are made for a block of whole sequences at a 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +15,7 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 
 from ..objective.chain import chain_terms
+from ..types import Matrix
 
 _BLOCK_ROWS = 1 << 14  # a choice: scores and gradient of a block stay in the cache
 _MEMORY = 40  # pairs of L-BFGS: on the homes of docs/sensors_results.md half of the iterations that scipy's 10 take
@@ -134,18 +136,18 @@ def minimise(problem: ChainProblem, start: ChainFit | None = None, *, tol: float
     k = problem.n_classes
     ends = np.cumsum([start.coef.size, k * k * problem.fit_transitions, k * problem.fit_intercept])
 
-    def pack(coef, transitions, intercept):
+    def pack(coef: np.ndarray, transitions: np.ndarray, intercept: np.ndarray) -> np.ndarray:
         parts = [coef.ravel()]
         parts += [transitions.ravel()] if problem.fit_transitions else []
         parts += [intercept] if problem.fit_intercept else []
         return np.concatenate(parts)
 
-    def unpack(theta):
+    def unpack(theta: np.ndarray) -> ChainFit:
         transitions = theta[ends[0] : ends[1]].reshape(k, k) if problem.fit_transitions else start.transitions
         intercept = theta[ends[1] : ends[2]] if problem.fit_intercept else start.intercept
         return ChainFit(theta[: ends[0]].reshape(start.coef.shape), transitions, intercept)
 
-    def objective(theta):
+    def objective(theta: np.ndarray) -> tuple[float, np.ndarray]:
         value, gradient = problem.value_and_gradient(unpack(theta))
         return value, pack(gradient.coef, gradient.transitions, gradient.intercept)
 
@@ -156,7 +158,7 @@ def minimise(problem: ChainProblem, start: ChainFit | None = None, *, tol: float
     return replace(fit, value=float(found.fun), n_iter=int(found.nit), converged=found.status != 1)
 
 
-def column_deviations(X) -> np.ndarray:
+def column_deviations(X: Matrix) -> np.ndarray:
     """Standard deviation of each column."""
     mean = np.asarray(X.mean(axis=0)).ravel()
     if sp.issparse(X):
@@ -164,7 +166,7 @@ def column_deviations(X) -> np.ndarray:
     return np.sqrt(np.maximum(np.einsum("ij,ij->j", X, X) / len(X) - mean**2, 0.0))
 
 
-def _blocks(offsets: np.ndarray):
+def _blocks(offsets: np.ndarray) -> Iterator[tuple[int, int]]:
     """Ranges of whole sequences that hold about ``_BLOCK_ROWS`` rows."""
     first = 0
     for last in range(1, len(offsets)):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+
+from ..types import ArrayLike
 
 
 class Sequences(NamedTuple):
@@ -21,7 +23,7 @@ class Sequences(NamedTuple):
     offsets: np.ndarray
     order: np.ndarray | None
 
-    def ordered(self, rows):
+    def ordered(self, rows: Any) -> Any:
         """Rows of an array (or sparse matrix), sequence after sequence."""
         return rows if self.order is None else rows[self.order]
 
@@ -34,7 +36,7 @@ class Sequences(NamedTuple):
         return out
 
 
-def find_sequences(n_rows: int, lengths=None, sequence=None) -> Sequences:
+def find_sequences(n_rows: int, lengths: ArrayLike | None = None, sequence: ArrayLike | None = None) -> Sequences:
     """Sequences from their lengths, from one id per row, or all rows as one sequence.
 
     Raises

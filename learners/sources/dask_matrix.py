@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
+from ..types import Matrix
 from .matrix import OutOfCoreMatrix, float_dtype
 
 
@@ -25,7 +29,7 @@ class DaskMatrix(OutOfCoreMatrix):
         For limits out of range, columns that are not numbers, chunks that are not NumPy arrays and arrays that are not 2-D.
     """
 
-    def __init__(self, X, memory_limit: int | str | None = None, subsample: float = 1.0):
+    def __init__(self, X: Matrix, memory_limit: int | str | None = None, subsample: float = 1.0) -> None:
         self.set_limits(memory_limit, subsample)
         if hasattr(X, "to_dask_array"):
             self.names = [str(name) for name in X.columns]
@@ -42,17 +46,17 @@ class DaskMatrix(OutOfCoreMatrix):
         X = X.astype(float_dtype(X.dtype))
         self.array, self.shape, self.dtype = X, X.shape, X.dtype
 
-    def scores(self, function, columns, n_outputs):
+    def scores(self, function: Callable[..., Any], columns: np.ndarray, n_outputs: int) -> Any:
         """Lazily: a Dask array."""
         chosen = self.array[:, columns].rechunk({1: -1})
         return chosen.map_blocks(function, dtype=np.float64, chunks=(chosen.chunks[0], (n_outputs,)))
 
-    def chosen(self, columns):
+    def chosen(self, columns: np.ndarray) -> Any:
         """Lazily: a Dask array."""
         return self.array[:, columns]
 
 
-def on_dask(X, memory_limit: int | str | None = None, subsample: float = 1.0) -> DaskMatrix:
+def on_dask(X: Matrix, memory_limit: int | str | None = None, subsample: float = 1.0) -> DaskMatrix:
     """A matrix on Dask, for ``fit`` and ``predict``, with limits; without any a Dask collection itself will do.
 
     Parameters
@@ -93,6 +97,6 @@ def on_dask(X, memory_limit: int | str | None = None, subsample: float = 1.0) ->
     return DaskMatrix(X, memory_limit, subsample)
 
 
-def is_dask(X) -> bool:
+def is_dask(X: Matrix) -> bool:
     """Whether the data are a collection of Dask."""
     return type(X).__module__.split(".")[0] in ("dask", "dask_expr")

@@ -37,7 +37,9 @@ class RawSource(Source):
         Bytes from row to row and from column to column; one of them is the size of a value.
     """
 
-    def __init__(self, path, offset: int, shape: tuple[int, int], dtype, strides: tuple[int, int]):
+    def __init__(
+        self, path: str | os.PathLike[str], offset: int, shape: tuple[int, int], dtype: Any, strides: tuple[int, int]
+    ) -> None:
         self.path, self.offset, self.shape, self.strides = os.fspath(path), int(offset), shape, strides
         self.stored, self.dtype = np.dtype(dtype), float_dtype(dtype)
         size = self.stored.itemsize
@@ -51,7 +53,7 @@ class RawSource(Source):
         if os.path.getsize(self.path) < end:
             raise ValueError(f"{path}: {os.path.getsize(self.path)} bytes; {shape} {self.stored} need {end}")
 
-    def read(self, rows, columns, out):
+    def read(self, rows: slice, columns: np.ndarray, out: np.ndarray) -> None:
         file = os.open(self.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
         _as_asked(file)
         try:
@@ -62,11 +64,11 @@ class RawSource(Source):
         finally:
             os.close(file)
 
-    def cost(self, columns):
+    def cost(self, columns: np.ndarray) -> int:
         width = len(columns) if self.order == "F" else int(columns[-1] - columns[0]) + 1
         return self.shape[0] * width * self.stored.itemsize
 
-    def _read_rows(self, file, rows, columns, out):
+    def _read_rows(self, file: Any, rows: slice, columns: np.ndarray, out: np.ndarray) -> None:
         """Stretches of whole rows, from the first to the last column asked for."""
         size, m = self.stored.itemsize, len(columns)
         first, width = int(columns[0]), int(columns[-1] - columns[0]) + 1
@@ -86,13 +88,13 @@ class RawSource(Source):
             block = np.ndarray((stop - start, width), self.stored, piece, strides=(self.strides[0], size))
             target[:] = block if dense else block[:, columns - first]
 
-    def _read_columns(self, file, rows, columns, out):
+    def _read_columns(self, file: Any, rows: slice, columns: np.ndarray, out: np.ndarray) -> None:
         size, n = self.stored.itemsize, rows.stop - rows.start
         direct = self.stored == out.dtype and out.flags.f_contiguous
         at = self.offset + rows.start * size + np.asarray(columns, dtype=np.int64) * self.strides[1]
         turned = out.T
 
-        def read_columns(mine):
+        def read_columns(mine: np.ndarray) -> None:
             piece = np.empty(0 if direct else n, self.stored)
             for j in mine:
                 _fill(file, turned[j] if direct else piece, int(at[j]), self.path)
@@ -146,7 +148,7 @@ class ChunkedSource(Source):
         Of two dimensions, in chunks.
     """
 
-    def __init__(self, array):
+    def __init__(self, array: Any) -> None:
         self.array, self.shape = array, tuple(array.shape)
         self.name = str(array.file.filename if hasattr(array, "file") else getattr(array, "store_path", "a Zarr array"))
         self.stored, self.dtype = np.dtype(array.dtype), float_dtype(array.dtype)
@@ -154,7 +156,7 @@ class ChunkedSource(Source):
         if hasattr(array, "file") and array.file.driver == "sec2":  # HDF5 in an ordinary file
             _as_asked(array.file.id.get_vfd_handle())
 
-    def read(self, rows, columns, out):
+    def read(self, rows: slice, columns: np.ndarray, out: np.ndarray) -> None:
         unit = self.column_step
         touched = np.unique(columns // unit)
         for start in range(rows.start, rows.stop, self.row_step):
@@ -188,7 +190,7 @@ class ParquetSource(Source):
     name: str  # of the file, for errors
     names: list[str]
 
-    def __init__(self, file, columns=None):
+    def __init__(self, file: Any, columns: Any = None) -> None:
         schema = file.schema_arrow
         self.names = list(schema.names if columns is None else columns)
         if not self.names:
@@ -208,7 +210,7 @@ class ParquetSource(Source):
         self.shape = int(self._edges[-1]), len(self.names)
         self.row_step = max(groups, default=1)
 
-    def cuts(self, height):
+    def cuts(self, height: int) -> list[slice]:
         found, start = [], 0
         for stop, after in zip(self._edges[1:], [*self._edges[2:], np.inf]):
             if after - start > height:
@@ -216,7 +218,7 @@ class ParquetSource(Source):
                 start = int(stop)
         return found
 
-    def read(self, rows, columns, out):
+    def read(self, rows: slice, columns: np.ndarray, out: np.ndarray) -> None:
         for g in range(len(self._edges) - 1):
             start, stop = max(rows.start, self._edges[g]), min(rows.stop, self._edges[g + 1])
             if start >= stop:
@@ -229,7 +231,7 @@ class ParquetSource(Source):
                     values = table.column(name).to_numpy()
                     out[start - rows.start : stop - rows.start, first + j] = values[start - self._edges[g] : stop - self._edges[g]]
 
-    def cost(self, columns):
+    def cost(self, columns: np.ndarray) -> int:
         """Bytes of these columns as they are stored, compressed."""
         meta = self.file.metadata
         groups = [meta.row_group(g) for g in range(meta.num_row_groups)]
@@ -238,7 +240,7 @@ class ParquetSource(Source):
 
 
 def on_disk(
-    data,
+    data: Any,
     *,
     name: str | None = None,
     columns: list[str] | None = None,
@@ -311,7 +313,7 @@ def _of_path(path: Path, name: str | None, columns: list[str] | None) -> Source:
     return source
 
 
-def _of_array(data, columns: list[str] | None) -> Source:
+def _of_array(data: Any, columns: list[str] | None) -> Source:
     """The source of an array or a table that is open."""
     module = type(data).__module__.split(".")[0]
     if module == "pyarrow":
@@ -334,15 +336,15 @@ def _of_array(data, columns: list[str] | None) -> Source:
 class _Whole:
     """An array without chunks, in stretches of rows."""
 
-    def __init__(self, array):
+    def __init__(self, array: Any) -> None:
         self.shape, self.dtype, self._array = array.shape, array.dtype, array
         self.chunks = (max(1, PIECE_BYTES // (array.shape[1] * array.dtype.itemsize)), array.shape[1])
 
-    def __getitem__(self, where):
+    def __getitem__(self, where: Any) -> Any:
         return self._array[where]
 
 
-def _open(path: Path, name: str | None):
+def _open(path: Path, name: str | None) -> Any:
     kind = path.suffix.lower()
     if name is not None and kind in (".npy", ".parquet"):
         raise ValueError(f"name={name!r} of a {kind} file; expected an HDF5 file or a Zarr group, whose arrays have names")
@@ -374,7 +376,7 @@ def _open(path: Path, name: str | None):
     raise ValueError(f"unknown kind of file {kind!r}; expected .npy, .h5, .hdf5, .zarr or .parquet")
 
 
-def _only(group, name):
+def _only(group: Any, name: str | None) -> Any:
     """The array of that name, or the only one at the top."""
     if hasattr(group, "chunks"):
         return group

@@ -50,7 +50,7 @@ def parse_bytes(limit: int | str) -> int:
     return found
 
 
-def float_dtype(dtype) -> np.dtype:
+def float_dtype(dtype: Any) -> np.dtype:
     """What numbers of a kind are read as: floats of single and double precision stay, others become double precision.
 
     Parameters
@@ -122,20 +122,20 @@ class OutOfCoreMatrix:
         self.subsample = float(subsample)
         return self
 
-    def __copy__(self):
+    def __copy__(self) -> Any:
         """The same matrix, whose limits can be set apart."""
         new = type(self).__new__(type(self))
         new.__dict__.update(self.__dict__)
         return new
 
-    def __getitem__(self, where):
+    def __getitem__(self, where: Any) -> None:
         raise TypeError("data on Dask or a device are not split into folds here; expected arrays, or criterion='ebic'")
 
-    def scores(self, function, columns: np.ndarray, n_outputs: int):
+    def scores(self, function: Callable[..., Any], columns: np.ndarray, n_outputs: int) -> Any:
         """``function`` (n, k) -> (n, n_outputs) of the chosen columns, all rows."""
         raise NotImplementedError
 
-    def chosen(self, columns: np.ndarray):
+    def chosen(self, columns: np.ndarray) -> Any:
         """The chosen columns, all rows: nothing else is read."""
         raise NotImplementedError
 
@@ -160,19 +160,19 @@ class Source(OutOfCoreMatrix):
     ndim = 2
     _reopen: Callable[[], Source] | None = None  # opens the file once more, in another process
 
-    def __reduce_ex__(self, protocol):
+    def __reduce_ex__(self, protocol: Any) -> Any:
         """Another process opens the file for itself."""
         if self._reopen is None:
             return super().__reduce_ex__(protocol)
         return self._reopen, (), {"memory_limit": self.memory_limit, "subsample": self.subsample}
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.shape[0]
 
-    def __array__(self, *args, **kwargs):
+    def __array__(self, *args: Any, **kwargs: Any) -> np.ndarray:
         raise TypeError(f"X is a file of {self.shape[0]} x {self.shape[1]} values that would be read whole here; expected an array")
 
-    def __getitem__(self, where):
+    def __getitem__(self, where: Any) -> Any:
         """Some rows, as a matrix in the file, for cross-validation; or the numbers in some rows and columns."""
         rows, columns = where if isinstance(where, tuple) else (where, Ellipsis)
         whole = isinstance(rows, slice) and rows == slice(None)
@@ -189,7 +189,7 @@ class Source(OutOfCoreMatrix):
         order: Any = self.order
         return np.empty((n_rows, n_columns), self.dtype, order=order)
 
-    def chosen(self, columns):
+    def chosen(self, columns: np.ndarray) -> Any:
         return self[:, columns]
 
     def cuts(self, height: int) -> list[slice]:
@@ -208,7 +208,7 @@ class Source(OutOfCoreMatrix):
         touched = len(np.unique(np.asarray(columns) // self.column_step)) * self.column_step
         return -(-self.shape[0] // self.row_step) * self.row_step * touched * self.stored.itemsize
 
-    def scores(self, function, columns, n_outputs):
+    def scores(self, function: Callable[..., Any], columns: np.ndarray, n_outputs: int) -> Any:
         out = np.empty((self.shape[0], n_outputs))
         for rows in self.cuts(max(CHUNK, PIECE_BYTES // (self.dtype.itemsize * max(1, len(columns))))):
             block = self._empty(rows.stop - rows.start, len(columns))
@@ -228,13 +228,13 @@ class RowSubset(Source):
         Positions of rows. Read in stretches of the file: cheap where they ascend, as in folds that were not shuffled.
     """
 
-    def __init__(self, source: Source, index: np.ndarray):
+    def __init__(self, source: Source, index: np.ndarray) -> None:
         self.source, self.index = source, np.atleast_1d(index)
         self.shape, self.dtype, self.stored = (len(self.index), source.shape[1]), source.dtype, source.stored
         self.order, self.column_step, self.names = source.order, source.column_step, source.names
         self.memory_limit, self.subsample = source.memory_limit, source.subsample
 
-    def read(self, rows, columns, out):
+    def read(self, rows: slice, columns: np.ndarray, out: np.ndarray) -> None:
         wanted = self.index[rows]
         height = max(PIECE_BYTES, out.nbytes) // (len(columns) * self.dtype.itemsize)
         for stretch in self.source.cuts(max(self.source.row_step, height)):

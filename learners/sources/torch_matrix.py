@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
+from ..types import Matrix
 from .matrix import OutOfCoreMatrix
 
 
@@ -21,7 +25,7 @@ class TorchMatrix(OutOfCoreMatrix):
         For tensors that are not 2-D, sparse or complex.
     """
 
-    def __init__(self, X):
+    def __init__(self, X: Matrix) -> None:
         import torch
 
         if X.ndim != 2:
@@ -31,10 +35,10 @@ class TorchMatrix(OutOfCoreMatrix):
         self.tensor = X.detach().to(dtype=torch.float32)
         self.shape, self.dtype = (int(X.shape[0]), int(X.shape[1])), np.dtype(np.float32)
 
-    def scores(self, function, columns, n_outputs):
+    def scores(self, function: Callable[..., Any], columns: np.ndarray, n_outputs: int) -> Any:
         return function(self.chosen(columns))
 
-    def chosen(self, columns):
+    def chosen(self, columns: np.ndarray) -> Any:
         import torch
 
         return self.tensor[:, torch.from_numpy(columns).to(self.tensor.device)].cpu().numpy()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -78,7 +79,10 @@ class ClassifierSettings:
             Their probabilities are averaged.
         """
         if self.method == "sdist-sgd":
-            settings = ALL_COLUMNS | {"max_order": self.max_order, "n_features_to_select": self.n_features_to_select}
+            settings: dict[str, Any] = ALL_COLUMNS | {
+                "max_order": self.max_order,
+                "n_features_to_select": self.n_features_to_select,
+            }
             return [MetricScorer.of(SDist(**settings, random_state=0).fit(X, y), X, y)]
         fsa = FSAClassifier(
             min(self.n_features_to_select, X.shape[1]),

@@ -48,7 +48,7 @@ def empty_atoms(max_components: int, max_order: int) -> Atoms:
 
 
 @jit
-def transitions(atoms, size, skip, column, following, max_order):
+def transitions(atoms: Atoms, size: int, skip: int, column: int, following: int, max_order: int) -> tuple[int, int, int]:
     """Transitions out of a column in the first ``size`` atoms without atom ``skip``: all, to the null state, to ``following``."""
     total, stops, hits = 0, 0, 0
     for l in range(size):
@@ -66,7 +66,7 @@ def transitions(atoms, size, skip, column, following, max_order):
 
 
 @jit
-def log_predictive(columns, n, atoms, size, skip, prior):
+def log_predictive(columns: np.ndarray, n: int, atoms: Atoms, size: int, skip: int, prior: AtomPrior) -> float:
     """Log probability of a sequence of columns given the other atoms."""
     others = size - 1 if skip >= 0 else size
     first = 0
@@ -84,7 +84,9 @@ def log_predictive(columns, n, atoms, size, skip, prior):
 
 
 @jit
-def draw_following(column, atoms, size, skip, prior, may_stop, rng):
+def draw_following(
+    column: int, atoms: Atoms, size: int, skip: int, prior: AtomPrior, may_stop: bool, rng: np.random.Generator
+) -> int:
     """Draw the column after ``column``; -1 for the null state, which ``may_stop`` allows."""
     total, stops, _ = transitions(atoms, size, skip, column, -1, prior.max_order)
     u = rng.random() * (prior.step_mass + total - stops + (prior.stop_mass + stops if may_stop else 0.0))
@@ -103,7 +105,7 @@ def draw_following(column, atoms, size, skip, prior, may_stop, rng):
 
 
 @jit
-def draw_sequence(columns, atoms, size, skip, prior, rng):
+def draw_sequence(columns: np.ndarray, atoms: Atoms, size: int, skip: int, prior: AtomPrior, rng: np.random.Generator) -> int:
     """Fill ``columns`` from the predictive distribution; the number of columns, or 0 where one came twice."""
     others = size - 1 if skip >= 0 else size
     u = rng.random() * (prior.start_mass + others)
@@ -126,7 +128,7 @@ def draw_sequence(columns, atoms, size, skip, prior, rng):
 
 
 @jit
-def draw_frequencies(omega, n, prior, rng):
+def draw_frequencies(omega: np.ndarray, n: int, prior: AtomPrior, rng: np.random.Generator) -> None:
     """Fill the first ``n`` frequencies from the prior."""
     factor = prior.scale / math.sqrt(rng.chisquare(prior.degrees) / prior.degrees)
     for t in range(n):
@@ -134,7 +136,7 @@ def draw_frequencies(omega, n, prior, rng):
 
 
 @jit
-def draw_one_frequency(omega, n, prior, rng):
+def draw_one_frequency(omega: np.ndarray, n: int, prior: AtomPrior, rng: np.random.Generator) -> float:
     """Draw one more frequency given the first ``n``: the conditional distribution of the prior."""
     square = 0.0
     for t in range(n):
@@ -145,7 +147,7 @@ def draw_one_frequency(omega, n, prior, rng):
 
 
 @jit
-def log_density_ratio(new, old, n, prior):
+def log_density_ratio(new: np.ndarray, old: np.ndarray, n: int, prior: AtomPrior) -> float:
     """Log ratio of the prior densities of two frequencies of ``n`` columns."""
     a, b = 0.0, 0.0
     for t in range(n):
@@ -156,7 +158,7 @@ def log_density_ratio(new, old, n, prior):
 
 
 @jit
-def draw_prior(atoms, prior, rng):
+def draw_prior(atoms: Atoms, prior: AtomPrior, rng: np.random.Generator) -> int:
     """Draw all atoms from the prior by rejection; their number."""
     most = len(atoms.length)
     while True:

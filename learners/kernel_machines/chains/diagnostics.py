@@ -43,7 +43,7 @@ def r_hat(traces: np.ndarray) -> float:
     return max(_basic_r_hat(_normal_scores(_split(values))) for values in (traces, folded) if np.ptp(values) > 0)
 
 
-def _basic_r_hat(traces):
+def _basic_r_hat(traces: np.ndarray) -> float:
     n = traces.shape[1]
     within = traces.var(axis=1, ddof=1).mean()
     between = n * traces.mean(axis=1).var(ddof=1)

@@ -58,7 +58,7 @@ def empty_gram(n_rows: int, max_components: int) -> Gram:
 
 
 @jit
-def cos_sin(phase, out):
+def cos_sin(phase: np.ndarray, out: np.ndarray) -> None:
     """Cosine and sine of phases below 1e6 in size, to 2e-16: the polynomials of fdlibm without branches, so that they vectorise."""
     cosine, sine = out[0], out[1]
     for i in range(len(phase)):
@@ -84,7 +84,7 @@ def cos_sin(phase, out):
 
 
 @jit
-def atom_features(columns, omega, n, XT, phase, out):
+def atom_features(columns: np.ndarray, omega: np.ndarray, n: int, XT: np.ndarray, phase: np.ndarray, out: np.ndarray) -> None:
     """Cos and sin (2, N) of an atom's phase; ``XT`` is (p, N)."""
     x, w = XT[columns[0]], omega[0]
     for i in range(len(phase)):
@@ -97,7 +97,7 @@ def atom_features(columns, omega, n, XT, phase, out):
 
 
 @jit(fastmath=True)
-def _dot(a, b):
+def _dot(a: np.ndarray, b: np.ndarray) -> float:
     total = 0.0
     for i in range(len(a)):
         total += a[i] * b[i]
@@ -105,7 +105,7 @@ def _dot(a, b):
 
 
 @jit(fastmath=True)
-def _two_dots(a, b, c):
+def _two_dots(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple[float, float]:
     first, second = 0.0, 0.0
     for i in range(len(a)):
         first += a[i] * b[i]
@@ -114,7 +114,7 @@ def _two_dots(a, b, c):
 
 
 @jit
-def invert(A, n):
+def invert(A: np.ndarray, n: int) -> float:
     """Replace the leading n x n block of a positive definite matrix by its inverse (Cholesky); the log determinant."""
     logdet = 0.0
     for j in range(n):
@@ -138,7 +138,7 @@ def invert(A, n):
 
 
 @jit(fastmath=True)
-def refresh(gram, size, precision):
+def refresh(gram: Gram, size: int, precision: float) -> None:
     """Factorise afresh: inverse, projection, log determinant and the quadratic form, for ``size`` atoms."""
     n = 1 + 2 * size
     weighted = gram.phase
@@ -158,7 +158,7 @@ def refresh(gram, size, precision):
 
 
 @jit(fastmath=True)
-def evaluate(gram, size, removed, adds, precision, weighted):
+def evaluate(gram: Gram, size: int, removed: int, adds: bool, precision: float, weighted: np.ndarray) -> tuple[float, float]:
     """Change of log det A and of c' A^-1 c when atom ``removed`` (-1: none) leaves and the features ``added`` come.
 
     Leaves in the scratch what :func:`commit` needs.
@@ -231,7 +231,7 @@ def evaluate(gram, size, removed, adds, precision, weighted):
 
 
 @jit(fastmath=True)
-def commit(gram, size, removed, adds, logdet, quad):
+def commit(gram: Gram, size: int, removed: int, adds: bool, logdet: float, quad: np.ndarray) -> None:
     """Carry out the move that :func:`evaluate` has just examined; a death puts the last atom into the free place."""
     n = 1 + 2 * size
     inverse, reduced = gram.inverse, gram.reduced

@@ -8,6 +8,8 @@ import numpy as np
 
 from ...compilation import jit
 from .atoms import (
+    AtomPrior,
+    Atoms,
     draw_following,
     draw_frequencies,
     draw_one_frequency,
@@ -16,6 +18,7 @@ from .atoms import (
     log_predictive,
     transitions,
 )
+from .screening import Table
 
 BIRTH, DEATH, GROW, SHRINK, ORDER, COLUMN, NEIGHBOUR, WALK, REPLACE = range(9)
 NAMES = ("birth", "death", "grow", "shrink", "order", "column", "neighbour", "walk", "replace")
@@ -26,13 +29,13 @@ STEPS = np.array([0.05, 0.2, 0.6])  # of the walk, in units of the scale of the 
 
 
 @jit
-def pick(cumulative, rng):
+def pick(cumulative: np.ndarray, rng: np.random.Generator) -> int:
     """Draw a position from cumulative weights."""
     return min(np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right"), len(cumulative) - 1)
 
 
 @jit
-def _key(columns, n, base):
+def _key(columns: np.ndarray, n: int, base: int) -> int:
     """The number under which the table holds a set of one to three columns, whatever their order; -1 for more."""
     if n > 3:
         return -1
@@ -50,7 +53,7 @@ def _key(columns, n, base):
 
 
 @jit
-def _draw_from_table(columns, table, rng):
+def _draw_from_table(columns: np.ndarray, table: Table, rng: np.random.Generator) -> int:
     """Fill ``columns`` with a set of the table in random order; their number."""
     base = len(table.column_weight) + 1
     key = table.keys[pick(table.cumulative, rng)]
@@ -66,7 +69,7 @@ def _draw_from_table(columns, table, rng):
 
 
 @jit
-def _log_birth(columns, n, log_pred, table):
+def _log_birth(columns: np.ndarray, n: int, log_pred: float, table: Table) -> float:
     """Log probability that a birth proposes this sequence."""
     if len(table.keys) == 0:
         return log_pred
@@ -81,21 +84,23 @@ def _log_birth(columns, n, log_pred, table):
 
 
 @jit
-def _draw_birth(columns, atoms, size, skip, prior, table, rng):
+def _draw_birth(
+    columns: np.ndarray, atoms: Atoms, size: int, skip: int, prior: AtomPrior, table: Table, rng: np.random.Generator
+) -> int:
     if len(table.keys) > 0 and rng.random() < INFORMED:
         return _draw_from_table(columns, table, rng)
     return draw_sequence(columns, atoms, size, skip, prior, rng)
 
 
 @jit
-def _log_birth_ratio(columns, n, atoms, size, skip, prior, table):
+def _log_birth_ratio(columns: np.ndarray, n: int, atoms: Atoms, size: int, skip: int, prior: AtomPrior, table: Table) -> float:
     """Log of prior over proposal of a birth; the frequencies come from the prior, and cancel."""
     log_pred = log_predictive(columns, n, atoms, size, skip, prior)
     return log_pred - _log_birth(columns, n, log_pred, table)
 
 
 @jit
-def _growth(column, following, atoms, size, skip, prior, table):
+def _growth(column: int, following: int, atoms: Atoms, size: int, skip: int, prior: AtomPrior, table: Table) -> float:
     """Probability that growth after ``column`` proposes ``following``: half urn, a quarter screen, a quarter uniform."""
     total, stops, hits = transitions(atoms, size, skip, column, following, prior.max_order)
     urn = (prior.step_mass / prior.n_columns + hits) / (prior.step_mass + total - stops)
@@ -103,7 +108,7 @@ def _growth(column, following, atoms, size, skip, prior, table):
 
 
 @jit
-def _draw_growth(column, atoms, size, skip, prior, table, rng):
+def _draw_growth(column: int, atoms: Atoms, size: int, skip: int, prior: AtomPrior, table: Table, rng: np.random.Generator) -> int:
     u = rng.random()
     if u < 0.5:
         return draw_following(column, atoms, size, skip, prior, False, rng)
@@ -113,7 +118,7 @@ def _draw_growth(column, atoms, size, skip, prior, table, rng):
 
 
 @jit
-def _holds(columns, n, column):
+def _holds(columns: np.ndarray, n: int, column: int) -> bool:
     found = False
     for t in range(n):
         found |= columns[t] == column
@@ -121,7 +126,16 @@ def _holds(columns, n, column):
 
 
 @jit
-def propose(kind, atoms, size, prior, table, columns, omega, rng):
+def propose(
+    kind: int,
+    atoms: Atoms,
+    size: int,
+    prior: AtomPrior,
+    table: Table,
+    columns: np.ndarray,
+    omega: np.ndarray,
+    rng: np.random.Generator,
+) -> tuple[bool, int, int, float]:
     """Propose a move: write the atom that comes into ``columns`` and ``omega``.
 
     Returns

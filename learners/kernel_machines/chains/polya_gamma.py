@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from ...compilation import jit
 
 SPLIT = 0.64  # where the two halves of the proposal meet, as in [1]
 
 
 @jit
-def _coefficient(n, x):
+def _coefficient(n: int, x: float) -> float:
     """The terms a_n(x) of the alternating series of the Jacobi density."""
     k = (n + 0.5) * math.pi
     if x > SPLIT:
@@ -25,12 +27,12 @@ def _coefficient(n, x):
 
 
 @jit
-def _normal_cdf(x):
+def _normal_cdf(x: float) -> float:
     return 0.5 * math.erfc(-x / math.sqrt(2.0))
 
 
 @jit
-def _truncated_inverse_gaussian(z, rng):
+def _truncated_inverse_gaussian(z: float, rng: np.random.Generator) -> float:
     """Inverse Gaussian with mean 1 / z and shape 1, below ``SPLIT``."""
     if z * SPLIT < 1.0:
         while True:
@@ -52,7 +54,7 @@ def _truncated_inverse_gaussian(z, rng):
 
 
 @jit
-def polya_gamma(z, rng):
+def polya_gamma(z: float, rng: np.random.Generator) -> float:
     """Draw from PG(1, z), of mean tanh(z / 2) / (2 z)."""
     z = 0.5 * abs(z)
     rate = math.pi**2 / 8.0 + 0.5 * z * z

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...compilation import jit
 from .atoms import AtomPrior, Atoms, empty_atoms, log_predictive
-from .gram import INTERCEPT_PRECISION, REFRESH, atom_features, commit, empty_gram, evaluate, refresh
+from .gram import INTERCEPT_PRECISION, REFRESH, Gram, atom_features, commit, empty_gram, evaluate, refresh
 from .moves import PROBABILITIES, pick, propose
 from .polya_gamma import polya_gamma
 from .screening import Table
@@ -120,7 +120,7 @@ def run_chain(
 
 
 @jit
-def _draw_coef(gram, size, coef, rng):
+def _draw_coef(gram: Gram, size: int, coef: np.ndarray, rng: np.random.Generator) -> None:
     """Draw weights from N(A^-1 c, A^-1)."""
     n = 1 + 2 * size
     _mean_coef(gram, size, coef)
@@ -138,7 +138,7 @@ def _draw_coef(gram, size, coef, rng):
 
 
 @jit
-def _mean_coef(gram, size, coef):
+def _mean_coef(gram: Gram, size: int, coef: np.ndarray) -> None:
     n = 1 + 2 * size
     for i in range(n):
         total = 0.0
@@ -148,7 +148,7 @@ def _mean_coef(gram, size, coef):
 
 
 @jit(fastmath=True)
-def _scores(gram, size, coef, out):
+def _scores(gram: Gram, size: int, coef: np.ndarray, out: np.ndarray) -> None:
     out[:] = coef[0]
     for j in range(1, 1 + 2 * size):
         row, b = gram.features[j], coef[j]
@@ -157,7 +157,7 @@ def _scores(gram, size, coef, out):
 
 
 @jit
-def _augment(gram, size, coef, rng, precision):
+def _augment(gram: Gram, size: int, coef: np.ndarray, rng: np.random.Generator, precision: float) -> None:
     """Draw weights, then the Polya-Gamma variables given them; factorise afresh."""
     _draw_coef(gram, size, coef, rng)
     _scores(gram, size, coef, gram.phase)
@@ -167,7 +167,9 @@ def _augment(gram, size, coef, rng, precision):
 
 
 @jit
-def _log_likelihood(likelihood, gram, y, size, precision, square, coef):
+def _log_likelihood(
+    likelihood: int, gram: Gram, y: np.ndarray, size: int, precision: float, square: float, coef: np.ndarray
+) -> float:
     """Gaussian: marginal, up to a constant. Logistic: of the labels at the mean weights, which ``coef`` receives."""
     if likelihood == GAUSSIAN:
         rest = max(NOISE_RATE + 0.5 * (square - gram.scalars[1]), 1e-300)
@@ -183,7 +185,7 @@ def _log_likelihood(likelihood, gram, y, size, precision, square, coef):
 
 
 @jit
-def log_prior(atoms, size, prior):
+def log_prior(atoms: Atoms, size: int, prior: AtomPrior) -> float:
     """Log prior of the number of atoms and their columns, up to a constant."""
     total = size * math.log(prior.expected) - math.lgamma(size + 1.0)
     for l in range(size):
@@ -192,7 +194,7 @@ def log_prior(atoms, size, prior):
 
 
 @jit
-def replace_atom(atoms, size, removed, n, columns, omega):
+def replace_atom(atoms: Atoms, size: int, removed: int, n: int, columns: np.ndarray, omega: np.ndarray) -> int:
     """Carry out a move on the atoms; their new number."""
     if n == 0:
         size -= 1
@@ -209,7 +211,22 @@ def replace_atom(atoms, size, removed, n, columns, omega):
 
 
 @jit
-def _run(mode, XT, y, atoms, size, prior, table, gram, precision, cumulative, rng, kept, trace, counts):
+def _run(
+    mode: tuple[int, bool, int, int],
+    XT: np.ndarray,
+    y: np.ndarray,
+    atoms: Atoms,
+    size: int,
+    prior: AtomPrior,
+    table: Table,
+    gram: Gram,
+    precision: float,
+    cumulative: np.ndarray,
+    rng: np.random.Generator,
+    kept: ChainSamples,
+    trace: np.ndarray,
+    counts: np.ndarray,
+) -> None:
     likelihood, greedy, n_steps, burn_in = mode
     columns, omega = np.zeros(prior.max_order, np.int64), np.zeros(prior.max_order)
     coef = np.zeros(len(gram.features))

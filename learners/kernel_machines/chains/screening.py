@@ -79,7 +79,7 @@ def screen(XT: np.ndarray, y: np.ndarray, scale: float, screening: str | None, m
     return Table(keys, weight, np.cumsum(weight), column_weight, np.cumsum(column_weight), neighbours, signs, counts)
 
 
-def _waves(XT, frequency):
+def _waves(XT: np.ndarray, frequency: float) -> list[np.ndarray]:
     """Cos and sin of each column, of mean 0 and variance 1 (0 where constant), each (N, p) float32."""
     found = []
     for wave in (np.cos, np.sin):
@@ -90,25 +90,25 @@ def _waves(XT, frequency):
     return found
 
 
-def _score(square, degrees):
+def _score(square: np.ndarray, degrees: int) -> np.ndarray:
     """Minus the log of the tail probability: comparable between orders."""
     return -chi2.logsf(square, degrees)
 
 
-def _best(square):
+def _best(square: np.ndarray) -> np.ndarray:
     """Positions of the greatest entries, at most ``MAX_ENTRIES``."""
     if len(square) <= MAX_ENTRIES:
         return np.arange(len(square))
     return np.sort(np.argpartition(square, len(square) - MAX_ENTRIES)[-MAX_ENTRIES:])
 
 
-def _singles(waves, y):
+def _singles(waves: list[list[np.ndarray]], y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     square = sum((y @ wave) ** 2 for pair in waves for wave in pair) / len(y)
     kept = _best(square)
     return np.column_stack([kept, np.full((len(kept), 2), -1)]), _score(square[kept], 2 * len(waves))
 
 
-def _pairs(waves, y):
+def _pairs(waves: list[list[np.ndarray]], y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     p = waves[0][0].shape[1]
     found, squares = np.empty((0, 2), np.int64), np.empty(0, np.float32)
     for a in range(0, p, BLOCK):
@@ -128,7 +128,7 @@ def _pairs(waves, y):
     return np.column_stack([found, np.full(len(found), -1)]), _score(squares, 4 * len(waves))
 
 
-def _triples(waves, y):
+def _triples(waves: list[list[np.ndarray]], y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     p = waves[0][0].shape[1]
     found, squares = [np.empty((0, 3), np.int64)], [np.empty(0)]
     for a in range(p - 2):
@@ -151,14 +151,14 @@ def _triples(waves, y):
     return triples[kept], _score(square[kept], 8 * len(waves))
 
 
-def _weights(columns, score, p):
+def _weights(columns: np.ndarray, score: np.ndarray, p: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Keys in ascending order with weights, and weights of single columns: tempered, some by rank, some alike."""
     score = np.minimum(score, 1e6).astype(np.float64)
     warmth = min(1.0, SPREAD / max(score.max(), 1.0))
     rank = np.empty(len(score))
     rank[np.argsort(-score, kind="stable")] = np.arange(1, len(score) + 1)
 
-    def mixed(tempered, place):
+    def mixed(tempered: np.ndarray, place: np.ndarray) -> np.ndarray:
         tempered, ranked = np.exp(tempered - tempered.max()), 1.0 / place
         return 0.6 * tempered / tempered.sum() + 0.3 * ranked / ranked.sum() + 0.1 / len(tempered)
 
@@ -181,7 +181,7 @@ def correlations(XT: np.ndarray, first: int, last: int) -> np.ndarray:
     return XT[first:last] @ XT.T / XT.shape[1]
 
 
-def _neighbours(XT):
+def _neighbours(XT: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """For each column those most correlated with it, symmetric: a column is a neighbour of its neighbours."""
     p = len(XT)
     lists: list[dict[int, float]] = [{} for _ in range(p)]

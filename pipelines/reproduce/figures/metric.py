@@ -32,7 +32,8 @@ def surfaces(data_dir=None) -> Figure:
         axes[row, 0].set_title(f"{case}: 500 rows, 2 of 50 columns")
         points = np.zeros((a.size, 50), np.float32)
         points[:, 0], points[:, 1] = a.ravel(), b.ravel()
-        model = SDist(**{**SIMULATED, "n_features_to_select": None}).fit(X, y)
+        settings: dict[str, Any] = {**SIMULATED, "n_features_to_select": None}
+        model = SDist(**settings).fit(X, y)
         for column, steps in enumerate((1, len(model.path_) // 2, len(model.path_))):
             metric = SparseMetric.of(model.path_[:steps])
             surface = model._features.columns(points, metric.columns) @ metric.factor()[0]

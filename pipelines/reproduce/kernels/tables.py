@@ -23,11 +23,20 @@ SIZES = (10, 50, 200, 1000)
 COMPETITOR_RUNS = 1
 PARITY_SPREAD = 0.5
 # What cross-validation on training rows chooses from. Order, scale and moves were narrowed on two folds of Madelon's training rows.
-MADELON = {"n_steps": 200_000, "max_components": 100, "max_order": 6, "frequency_scale": 1.0, "n_chains": 4}
-MADELON_CHOICES = [{"expected_components": 15.0}, {"expected_components": 30.0}]
-ANNEALED = {"solver": "annealed", "n_components": 100, "n_rounds": 6, "max_order": 5, "frequency_scale": 1.0, "n_chains": 4}
-IONOSPHERE = {"max_components": 100, "max_order": 4, "n_chains": 4, "n_steps": 50_000}
-IONOSPHERE_CHOICES = [{"frequency_scale": s, "expected_components": e} for s in (0.3, 0.6, 1.0) for e in (10.0, 30.0)]
+MADELON: dict[str, Any] = {"n_steps": 200_000, "max_components": 100, "max_order": 6, "frequency_scale": 1.0, "n_chains": 4}
+MADELON_CHOICES: list[dict[str, Any]] = [{"expected_components": 15.0}, {"expected_components": 30.0}]
+ANNEALED: dict[str, Any] = {
+    "solver": "annealed",
+    "n_components": 100,
+    "n_rounds": 6,
+    "max_order": 5,
+    "frequency_scale": 1.0,
+    "n_chains": 4,
+}
+IONOSPHERE: dict[str, Any] = {"max_components": 100, "max_order": 4, "n_chains": 4, "n_steps": 50_000}
+IONOSPHERE_CHOICES: list[dict[str, Any]] = [
+    {"frequency_scale": s, "expected_components": e} for s in (0.3, 0.6, 1.0) for e in (10.0, 30.0)
+]
 
 
 def parity(n: int, p: int, seed: int, n_test: int = 2000):

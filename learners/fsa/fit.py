@@ -12,7 +12,7 @@ from ..common.progress import progress_bar
 from ..common.validation import number_to_keep
 from ..compilation import n_values, problem_of, threads
 from ..designs.base import Design, NotFiniteError
-from ..designs.factory import make_design, rescaled
+from ..designs.factory import make_design, unscaled
 from ..designs.responses import width_of
 from ..model_selection.size import deviance, support_price
 from ..solvers.annealing import Annealed, anneal
@@ -74,7 +74,7 @@ def solve_path(
     with solving(problem, settings):
         design = make_design(problem.X, problem.sample_weight, settings.response or "linear", settings.random_state)
         if not settings.standardize:
-            design = rescaled(design, problem.X)
+            design = unscaled(design, problem.X)
         if problem.allowed is not None:
             design = design.keep(problem.allowed)
         solutions = [] if sizes[0] else [best_constant(problem, settings, design)]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..compilation import writable
 from .kernels import Paths, Rows, renumber_columns
 
 POOL = 64  # updates per path from which a stage's gravity is taken: a choice
@@ -78,7 +79,7 @@ class ShrinkingRows:
 
     def __init__(self, X: Any, y: np.ndarray, weight: np.ndarray, columns: np.ndarray):
         start, end = X.indptr[:-1].astype(np.int64), X.indptr[1:].astype(np.int64)
-        self.rows = Rows(X.data.copy(), X.indices.astype(np.uint32), start, end, y, weight)
+        self.rows = Rows(X.data.copy(), X.indices.astype(np.uint32), start, end, y, writable(weight))
         place = np.full(X.shape[1], -1, np.int32)
         place[columns] = np.arange(len(columns))
         renumber_columns(self.rows, place)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..common.validation import check_integer, check_real
+from ..compilation import writable
 from ..objective.losses import Loss
 from ..types import ClassWeight, Matrix, Seed
 from .base import OnlineClassifier
@@ -19,7 +20,7 @@ class SoftThresholdClassifier(OnlineClassifier):
     shuffle: bool
 
     def _learn(self, state: Any, X: Matrix, y: np.ndarray, weight: np.ndarray, n_passes: int, streaming: bool, bar: Any) -> None:
-        rows = Rows(X.data, X.indices, X.indptr[:-1], X.indptr[1:], y, weight)
+        rows = Rows(*map(writable, (X.data, X.indices, X.indptr[:-1], X.indptr[1:], y, weight)))
         for _ in range(n_passes):
             self._pass(state, rows, self._rng.permutation(len(y)) if self.shuffle else np.arange(len(y)))
             state["t"] += len(y)

@@ -14,7 +14,7 @@ from ..common.targets import SparseClassifierMixin, unit_variance
 from ..common.validation import check_choice, check_sample_weight
 from ..compilation import n_values, problem_of
 from ..designs.base import Design
-from ..designs.factory import make_design, rescaled, row_length
+from ..designs.factory import make_design, unscaled
 from ..objective.losses import Loss, pointwise_loss
 from ..types import ArrayLike, Matrix
 
@@ -73,16 +73,13 @@ class ScaledSelector(Selector):
     scaling: str
 
     def _validate(self, X: Matrix, y: Any = "no_validation", **kwargs: Any) -> Any:
-        check_choice("scaling", self.scaling, ("unit_variance", "none", "maximum", "row_length"))
-        found = super()._validate(X, y, **kwargs)
-        if self.scaling != "row_length":
-            return found
-        return (row_length(found[0]), *found[1:]) if isinstance(found, tuple) else row_length(found)
+        check_choice("scaling", self.scaling, ("standardize", "none"))
+        return super()._validate(X, y, **kwargs)
 
     def _make_design(self, X: Matrix, weight: np.ndarray) -> Design:
         """Linear responses in the units that ``scaling`` names; ``weight`` sums to one."""
         design = make_design(X, weight)
-        return rescaled(design, X, self.scaling) if self.scaling in ("none", "maximum") else design
+        return unscaled(design, X) if self.scaling == "none" else design
 
 
 class SelectingClassifier(SparseClassifierMixin, Selector):

@@ -246,7 +246,7 @@ class _ForwardBackward(ScaledSelector):
         feature_groups: ArrayLike | None = None,
         include: ArrayLike | None = None,
         exclude: ArrayLike | None = None,
-        scaling: str = "unit_variance",
+        scaling: str = "standardize",
         ridge: float = 2.0 * SHRINKAGE,
         fit_intercept: bool = True,
     ) -> None:
@@ -342,7 +342,7 @@ class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
     include, exclude : array of int or str, mask of shape (n_features,), or None, default None
         Columns that enter first and stay (with their groups), and columns that may not enter: by
         number, by name, or as a mask.
-    scaling : {"unit_variance", "none", "maximum", "row_length"}, default "unit_variance"
+    scaling : {"standardize", "none"}, default "standardize"
         Units in which columns compete and penalties act; see :class:`FSAClassifier`.
     ridge : float, default 1e-4
         Factor of the penalty, at least 0. Without it separable classes have no minimum.
@@ -398,7 +398,7 @@ class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
         feature_groups: ArrayLike | None = None,
         include: ArrayLike | None = None,
         exclude: ArrayLike | None = None,
-        scaling: str = "unit_variance",
+        scaling: str = "standardize",
         ridge: float = 2.0 * SHRINKAGE,
         fit_intercept: bool = True,
         class_weight: ClassWeight = None,
@@ -448,7 +448,7 @@ class ForwardBackwardRegressor(_ForwardBackward, SelectingRegressor):
     include, exclude : array of int or str, mask of shape (n_features,), or None, default None
         Columns that enter first and stay (with their groups), and columns that may not enter: by
         number, by name, or as a mask.
-    scaling : {"unit_variance", "none", "maximum", "row_length"}, default "unit_variance"
+    scaling : {"standardize", "none"}, default "standardize"
         Units in which columns compete and penalties act; see :class:`FSAClassifier`.
     ridge : float, default 1e-4
         Factor of the penalty, at least 0. Without it separable classes have no minimum.

@@ -134,7 +134,7 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
     retrain_C : float or None, default 5.0
         C, above 0, of a ridge logistic regression on the selected features at the end (the paper's
         protocol); None keeps the mixture of the cuts.
-    scaling : {"unit_variance", "none", "maximum", "row_length"}, default "unit_variance"
+    scaling : {"standardize", "none"}, default "standardize"
         Units in which columns compete and penalties act; see :class:`FSAClassifier`.
     fit_intercept : bool, default True
         Whether there is a constant; it is neither shrunk nor dropped.
@@ -194,7 +194,7 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
         max_cuts: int = 10,
         n_features_to_select: int | None = None,
         retrain_C: float | None = 5.0,
-        scaling: str = "unit_variance",
+        scaling: str = "standardize",
         fit_intercept: bool = True,
         solver: str = "newton",
         tol: float = 1e-3,

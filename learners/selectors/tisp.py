@@ -112,7 +112,7 @@ class _TISP(ScaledSelector):
         n_features_to_select: int | float = 10,
         *,
         loss: str | Loss = "auto",
-        scaling: str = "unit_variance",
+        scaling: str = "standardize",
         n_thresholdings: int = 10,
         n_steps: int = 500,
         learning_rate: float | str = "auto",
@@ -176,7 +176,7 @@ class TISPClassifier(_TISP, SelectingClassifier):
         * "flipped_logistic", "huberised_hinge", "lorenz": for labels of which some are wrong;
         * "squared": on -1 and +1;
         * an object.
-    scaling : {"unit_variance", "none", "maximum", "row_length"}, default "unit_variance"
+    scaling : {"standardize", "none"}, default "standardize"
         Units in which columns compete and penalties act; see :class:`FSAClassifier`.
     n_thresholdings : int, default 10
         Gradient steps on all features, at least 1.
@@ -231,7 +231,7 @@ class TISPClassifier(_TISP, SelectingClassifier):
         n_features_to_select: int | float = 10,
         *,
         loss: str | Loss = "auto",
-        scaling: str = "unit_variance",
+        scaling: str = "standardize",
         n_thresholdings: int = 10,
         n_steps: int = 500,
         learning_rate: float | str = "auto",
@@ -267,7 +267,7 @@ class TISPRegressor(_TISP, SelectingRegressor):
         * "auto", "squared": half the squared error, on targets of mean 0 and variance 1;
         * "huber", "quantile": as for :class:`FSARegressor`, on the same targets;
         * an object.
-    scaling : {"unit_variance", "none", "maximum", "row_length"}, default "unit_variance"
+    scaling : {"standardize", "none"}, default "standardize"
         Units in which columns compete and penalties act; see :class:`FSAClassifier`.
     n_thresholdings : int, default 10
         Gradient steps on all features, at least 1.

@@ -24,15 +24,10 @@ OWN_DEFAULTS = {
     "n_steps": "steps of different algorithms",
     "polish": "on where a search needs it",
     "ridge": "the penalty of a mean, of a sum, or of a normal prior",
-    "scaling": "FSA chooses by the data",
     "schedule": "a random field drops one unit at a time",
     "solver": "of different problems",
     "tol": "of different solvers",
 }
-
-
-def is_written_out(cls):
-    return not cls.__module__.startswith("annealed.learners.fsa.")
 
 
 def parameters(cls):
@@ -42,8 +37,6 @@ def parameters(cls):
 def test_constructors_are_written_out():
     hidden = []
     for cls in ESTIMATORS:
-        if not is_written_out(cls):
-            continue
         for parameter in inspect.signature(cls.__init__).parameters.values():
             variable = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
             if variable or (parameter.name != "self" and parameter.annotation is parameter.empty):
@@ -68,8 +61,6 @@ def test_shared_parameters_stand_in_one_order():
     before = {}
     wrong = []
     for cls in ESTIMATORS:
-        if not is_written_out(cls):
-            continue
         names = [p.name for p in parameters(cls) if p.kind is p.KEYWORD_ONLY]
         for i, first in enumerate(names):
             for second in names[i + 1 :]:
@@ -81,8 +72,6 @@ def test_shared_parameters_stand_in_one_order():
 
 @pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
 def test_docstrings_of_classes(cls):
-    if not is_written_out(cls):
-        pytest.skip("inherits its parameters")
     text = re.split(r"\n(?:References|Examples)\n-+\n", inspect.cleandoc(cls.__doc__))[0]
     assert len(text.split()) <= MAX_WORDS
     entries = re.findall(r"^([\w, ]+) : ", text.split("\nAttributes\n")[0], re.MULTILINE)

@@ -295,7 +295,6 @@ def test_one_coordinate_is_minimised_at_any_q():
 
 
 def test_minimax_recovers_strong_signal_dense_and_sparse():
-    import scipy.sparse as sp
 
     for seed in range(3):
         X, signal, true, _ = strong_signal(seed, n=400, m=200, k=6)
@@ -383,7 +382,6 @@ def test_boosting_stops_at_k_features_and_a_tenth_is_tried():
 
 
 def test_boosting_sparse_equals_dense():
-    import scipy.sparse as sp
 
     X, signal, _, _ = strong_signal(2)
     X[X < 0.5] = 0.0
@@ -424,12 +422,9 @@ def test_units_in_which_columns_compete(model):
     y = rng.random(300) > 0.5
     X = np.where(y, 1.0, -1.0)[:, None] + rng.standard_normal((300, 2)) * [1.0, 1.5]
     X[:, 1] *= 10.0  # the louder column says less
-    for scaling, expected in (("unit_variance", [True, False]), ("none", [False, True]), ("maximum", [True, False])):
+    for scaling, expected in (("standardize", [True, False]), ("none", [False, True])):
         fitted = clone(model).set_params(scaling=scaling).fit(X, y)
         assert fitted.support_.tolist() == expected
         assert fitted.score(X, y) > 0.7  # coefficients belong to raw columns in any case
-    counts = np.abs(np.round(X))
-    fitted = clone(model).set_params(scaling="row_length").fit(counts, y)
-    assert np.array_equal(fitted.predict(counts), fitted.predict(sp.csr_array(counts)))
     with pytest.raises(ValueError, match=r"scaling='length'"):
         clone(model).set_params(scaling="length").fit(X, y)

@@ -309,6 +309,18 @@ class FSAClassifier(SparseClassifierMixin, FSAEstimator):
         return self._solve(self.encode(X, y, sample_weight=sample_weight), settings)
 
     def encode(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> FitProblem:  # type: ignore[override]
+        """Check the data of :meth:`fit`, encode the targets, and set what is known before the fit.
+
+        Parameters
+        ----------
+        X, y, sample_weight : array
+            As for :meth:`fit`.
+
+
+        Returns
+        -------
+        FitProblem
+        """
         X, y = check_data(self, X, y, piecewise=self._is_piecewise)
         targets, self.loss_, weight = self._encode_labels(y, self.loss, sample_weight, X.shape[0])
         names = getattr(self, "feature_names_in_", None)
@@ -428,6 +440,18 @@ class FSARegressor(RegressorMixin, FSAEstimator):
         return self._solve(self.encode(X, y, sample_weight=sample_weight), settings)
 
     def encode(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> FitProblem:  # type: ignore[override]
+        """Check the data of :meth:`fit`, encode the targets, and set what is known before the fit.
+
+        Parameters
+        ----------
+        X, y, sample_weight : array
+            As for :meth:`fit`.
+
+
+        Returns
+        -------
+        FitProblem
+        """
         loss = regression_loss("squared" if isinstance(self.loss, str) and self.loss == "auto" else self.loss)
         X, y = check_data(self, X, loss.encode_targets(y), piecewise=self._is_piecewise, multi_output=True, y_numeric=True)
         weight = check_sample_weight(sample_weight, len(y))

@@ -22,7 +22,8 @@ from .problem import fitted_attributes
 class FSAPath(MetaEstimatorMixin, BaseEstimator):
     """The models of many sizes from one annealing run.
 
-    Annealing passes through every size on its way down, so a path costs little more than one fit. At each size in ``sizes`` the
+    Each model minimises what the estimator of its size does. Annealing passes through every size on its way down, so a path costs
+    little more than one fit. At each size in ``sizes`` the
     remaining features are refitted; with ``Refinement(exchange=True)`` also exchanged with others that were dropped late.
 
     Parameters

@@ -126,6 +126,18 @@ class FSARanker(FSAEstimator):
         return self._solve(self.encode(X, y, qid=qid, pairs=pairs, sample_weight=sample_weight), settings)
 
     def encode(self, X: Any, y: Any = None, *, qid: Any = None, pairs: Any = None, sample_weight: Any = None) -> FitProblem:  # type: ignore[override]
+        """Check the data of :meth:`fit`, encode the targets, and set what is known before the fit.
+
+        Parameters
+        ----------
+        X, y, qid, pairs, sample_weight : array
+            As for :meth:`fit`.
+
+
+        Returns
+        -------
+        FitProblem
+        """
         if not isinstance(self.loss, str) and self.loss.name != "pairwise_logistic":
             raise ValueError(f"loss={self.loss!r} does not compare rows; expected 'auto', 'pairwise_logistic' or a loss of pairs")
         if pairs is None:

@@ -61,7 +61,8 @@ def test_shared_parameters_stand_in_one_order():
     before = {}
     wrong = []
     for cls in ESTIMATORS:
-        names = [p.name for p in parameters(cls) if p.kind is p.KEYWORD_ONLY]
+        # Two things have the name "criterion".
+        names = [p.name for p in parameters(cls) if p.kind is p.KEYWORD_ONLY and p.name != "criterion"]
         for i, first in enumerate(names):
             for second in names[i + 1 :]:
                 before.setdefault((first, second), cls.__name__)
@@ -77,4 +78,4 @@ def test_docstrings_of_classes(cls):
     entries = re.findall(r"^([\w, ]+) : ", text.split("\nAttributes\n")[0], re.MULTILINE)
     described = [name for entry in entries for name in entry.split(", ")]
     assert described == [parameter.name for parameter in parameters(cls)]
-    assert re.search(r"\b(minimise|sample|goes downhill|keeps those of the least|objective)", text.split("Parameters\n---")[0])
+    assert re.search(r"\b([Mm]inimise|sample|goes downhill|keeps those of the least|objective)", text.split("Parameters\n---")[0])

@@ -16,7 +16,7 @@ import time
 import numpy as np
 from annealed.learners import FSAClassifier
 from annealed.learners.solvers.schedules import inverse
-from common import new_parser
+from common import new_parser, seconds_of
 from numba import njit, prange
 
 
@@ -33,11 +33,7 @@ def read(X):
 
 
 def best(function, repeats, clock=time.perf_counter):
-    times = []
-    for _ in range(repeats):
-        start = clock()
-        function()
-        times.append(clock() - start)
+    times = seconds_of(function, repeats, clock)
     return min(times), float(np.median(times))
 
 

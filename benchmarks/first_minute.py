@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 
-from common import new_parser
+from common import new_parser, print_head, print_line
 
 FIT = """
 import numpy as np
@@ -106,12 +106,12 @@ def main(argv=None):
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--python", default=sys.executable, help="interpreter of another installation, to compare")
     options = parser.parse_args(argv)
-    print("| processor seconds, median | import | first call | second call |\n|---|---|---|---|")
+    print_head("processor seconds, median", "import", "first call", "second call")
     for case in options.cases or CASES:
         runs = [measure(options.python, case) for _ in range(options.runs)]
         row = [f"{statistics.median(column):.3f}" for column in zip(*runs, strict=True)]
         calls = row if CASES[case][2] != "pass" else [row[0], "", ""]
-        print("|", " | ".join([case, *calls]), "|", flush=True)
+        print_line(case, *calls)
 
 
 if __name__ == "__main__":

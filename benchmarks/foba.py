@@ -11,12 +11,12 @@ those in which that is the true one. Set OMP_NUM_THREADS=1 to time one thread.
 from __future__ import annotations
 
 import json
-import time
+from functools import partial
 
 import numpy as np
 from annealed.learners import ForwardBackwardClassifier
 from annealed.pipelines.reproduce.simulated import simulate
-from common import new_parser
+from common import new_parser, seconds_of
 
 COLUMNS = 1000
 ROWS = [("independent", 1000, 5), ("independent", 1000, 10), ("independent", 3000, 20), ("ar1", 300, 10), ("ar1", 1000, 10)]
@@ -44,9 +44,7 @@ def compare(design, n, k, runs):
             model = ForwardBackwardClassifier(k, criterion=criterion)
             if run == 0 and criterion == "gradient":
                 model.fit(X, y)  # warm
-            start = time.process_time()
-            model.fit(X, y)
-            times.append(time.process_time() - start)
+            times += seconds_of(partial(model.fit, X, y), 1)
             chosen[criterion] = model.get_support(indices=True)
         equal += np.array_equal(*chosen.values())
         true += np.array_equal(chosen["gradient"], support) and np.array_equal(chosen["objective"], support)

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 from annealed.learners import FSAClassifier, FSARegressor
-from common import new_parser
+from common import new_parser, print_head, print_line
 
 # Journey -> the most modules, stays, and entries of one module.
 LIMITS: dict[str, dict[str, int]] = {
@@ -167,15 +167,14 @@ def main(argv: list[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     rows = {name: measure(JOURNEYS[name]) for name in arguments.only}
     if arguments.json:
-        print(
-            json.dumps({"name": "journeys", "settings": {"limits": LIMITS}, "rows": [{"journey": n, **r} for n, r in rows.items()]})
-        )
+        lines = [{"journey": name, **row} for name, row in rows.items()]
+        print(json.dumps({"name": "journeys", "settings": {"limits": LIMITS}, "rows": lines}))
     else:
-        print("| journey | modules | functions | stays | returns | calls in all | most entered |\n|---|---|---|---|---|---|---|")
+        print_head("journey", "modules", "functions", "stays", "returns", "calls in all", "most entered")
         for name, row in rows.items():
             *numbers, most = row.values()
             words = ", ".join(f"{module} {n}" for module, n in most.items())
-            print(f"| {JOURNEYS[name].__doc__} | {' | '.join(map(str, numbers))} | {words} |")
+            print_line(JOURNEYS[name].__doc__, *numbers, words)
     problems = [line for name, row in rows.items() for line in broken(name, row)] if arguments.limits else []
     for line in problems:
         print(line, file=sys.stderr)

@@ -8,12 +8,12 @@ Seconds are processor time, the median over the runs; compiled code is warm.
 
 from __future__ import annotations
 
-import time
+from functools import partial
 
 import numpy as np
 from annealed.learners import FSAClassifierCV, FSARegressorCV
 from annealed.pipelines.reproduce.simulated import simulate
-from common import new_parser
+from common import new_parser, print_head, print_line, timed
 from sklearn.linear_model import LassoCV, LogisticRegressionCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -49,7 +49,7 @@ def main(argv=None):
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--large-runs", type=int, default=1, help="draws of 10,000 rows: abess takes minutes")
     args = parser.parse_args(argv)
-    print("| task, N, M, k | method | columns found of k | others | seconds |\n|---|---|---|---|---|")
+    print_head("task, N, M, k", "method", "columns found of k", "others", "seconds")
     for task, n, m, k in DESIGNS:
         for method in (annealed, abess, l1):
             found, others, seconds = [], [], []
@@ -57,14 +57,13 @@ def main(argv=None):
                 data = simulate(task, n, m, k, random_support=True, random_signs=True, random_state=seed)
                 if method is annealed and not seed:
                     method(data.X, data.y, task, SIZES[k])
-                start = time.process_time()
-                kept = method(data.X, data.y, task, SIZES[k])
-                seconds.append(time.process_time() - start)
+                kept, took = timed(partial(method, data.X, data.y, task, SIZES[k]))
+                seconds.append(took)
                 true = np.isin(kept, data.support).sum()
                 found.append(true)
                 others.append(len(kept) - true)
-            line = f"{np.mean(found):.1f} | {np.mean(others):.1f} | {np.median(seconds):.2f}"
-            print(f"| {task}, {n}, {m}, {k} | {method.__name__} | {line} |", flush=True)
+            numbers = f"{np.mean(found):.1f}", f"{np.mean(others):.1f}", f"{np.median(seconds):.2f}"
+            print_line(f"{task}, {n}, {m}, {k}", method.__name__, *numbers)
 
 
 if __name__ == "__main__":

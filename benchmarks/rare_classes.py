@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 from annealed.learners import FSAClassifier
-from common import new_parser
+from common import new_parser, print_head, print_line
 from sklearn.metrics import log_loss
 
 CASES = [(n, share) for n in (2000, 20_000) for share in (0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)]
@@ -39,15 +39,11 @@ def main(argv=None):
     parser.add_argument("--seeds", type=int, default=10)
     seeds = parser.parse_args(argv).seeds
     warnings.simplefilter("ignore", UserWarning)
-    print(
-        "| rows | share | default | logistic | mean probability / share | training worse than a constant |\n|---|---|---|---|---|---|"
-    )
+    print_head("rows", "share", "default", "logistic", "mean probability / share", "training worse than a constant")
     for n, share in CASES:
         ours, theirs, ratio, worse = np.transpose([trial(n, share, seed) for seed in range(seeds)])
-        print(
-            f"| {n} | {share:.1%} | {ours.mean():.3f} | {theirs.mean():.3f} | {ratio.mean():.3f} | {worse.sum():.0f} of {seeds} |",
-            flush=True,
-        )
+        numbers = [f"{values.mean():.3f}" for values in (ours, theirs, ratio)]
+        print_line(n, f"{share:.1%}", *numbers, f"{worse.sum():.0f} of {seeds}")
 
 
 if __name__ == "__main__":

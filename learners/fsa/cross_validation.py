@@ -141,7 +141,8 @@ def other_annealing_ridges(problem: FitProblem) -> tuple[float, ...]:
 class FSAClassifierCV(_SizeChoice, FSAClassifier):
     """Classifier on features found by annealing ([1]_), their number by cross-validation or by an information criterion.
 
-    Minimises what the estimator of that size does; the size is that of the best mean score of held-out rows, or of the least criterion.
+    Minimises what the estimator of that size does; the size is that of the best mean score of held-out
+    rows, or of the least criterion.
 
     Parameters
     ----------
@@ -242,7 +243,8 @@ class FSAClassifierCV(_SizeChoice, FSAClassifier):
 class FSARegressorCV(_SizeChoice, FSARegressor):
     """Regression on features found by annealing ([1]_), their number by cross-validation or by an information criterion.
 
-    Minimises what the estimator of that size does; the size is that of the best mean score of held-out rows, or of the least criterion.
+    Minimises what the estimator of that size does; the size is that of the best mean score of held-out
+    rows, or of the least criterion.
 
     Parameters
     ----------

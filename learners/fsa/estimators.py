@@ -316,7 +316,6 @@ class FSAClassifier(SparseClassifierMixin, FSAEstimator):
         X, y, sample_weight : array
             As for :meth:`fit`.
 
-
         Returns
         -------
         FitProblem
@@ -446,7 +445,6 @@ class FSARegressor(RegressorMixin, FSAEstimator):
         ----------
         X, y, sample_weight : array
             As for :meth:`fit`.
-
 
         Returns
         -------

@@ -133,7 +133,6 @@ class FSARanker(FSAEstimator):
         X, y, qid, pairs, sample_weight : array
             As for :meth:`fit`.
 
-
         Returns
         -------
         FitProblem

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..console import one_line_errors, print_json, print_table, progress, say
 
-Separator = Annotated[str | None, typer.Option(help="What separates the columns of a text file; by default found out.")]
+if TYPE_CHECKING:
+    from ..tabular.selection import Selection
+
+Separator = Annotated[str | None, typer.Option(help="What separates the columns of a text file; by default detected.")]
 Encoding = Annotated[str | None, typer.Option(help="Encoding of a text file, such as latin-1 or utf-16; by default UTF-8.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")]
 
@@ -65,9 +67,6 @@ def select(
     check_out(out, table)
     check_outputs([table], [out], save, report, REPORT_FILES)
 
-    def bar(iterable: Iterable, what: str) -> Iterable:
-        return progress(iterable, quiet, what)
-
     found = select_file(
         table,
         target,
@@ -79,7 +78,7 @@ def select(
         row_groups=row_groups,
         sep=sep,
         encoding=encoding,
-        progress=bar,
+        progress=lambda iterable, what: progress(iterable, quiet, what),
         note=lambda text: say(f"annealed: {text}", quiet),
     )
     names = [column["name"] for column in found.columns]
@@ -92,7 +91,12 @@ def select(
         write_report(report, found)
     if as_json:
         print_json(found.record())
-        return
+    else:
+        _print_selection(found, quiet)
+
+
+def _print_selection(found: Selection, quiet: bool) -> None:
+    """Print the columns and their cross-validated scores for people."""
     rows = [(i + 1, c["name"], c["coefficient"], c["effect"], c["stability"]) for i, c in enumerate(found.columns)]
     title = f"{found.task}, {len(found.table.y)} rows"
     if rows:

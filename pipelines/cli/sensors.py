@@ -7,14 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
-from ..console import complain, new_app, one_line_errors, print_json, print_table, say
+from ..console import AsJson, complain, new_app, one_line_errors, print_json, print_table, say
 
 app = new_app(help="Activities at home, minute by minute, from sensors.")
 
 Data = Annotated[Path, typer.Option(help="Folder of homes: NAME_events.csv, or NAME-sensors.txt, and their activities.")]
 HomeName = Annotated[str | None, typer.Option("--home", help="Name of the home, where the folder holds several.")]
 Features = Annotated[str | None, typer.Option(help="Of each sensor, by commas: on, start, history, last.")]
-AsJson = Annotated[bool, typer.Option("--json", help="JSON for programs instead of tables.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No messages on stderr.")]
 
 

@@ -242,6 +242,20 @@ def test_nothing_remains_when_it_ends():
     assert not any(home.exists() for home in homes)
 
 
+def test_workers_end_with_a_server_that_is_killed():
+    with serving("--workers", "1") as (url, process):
+        assert httpx.get(f"{url}samples/breast_cancer.csv", timeout=300).status_code == 200
+        pids = family(process.pid) - {process.pid}
+        homes = {home for pid in pids if (home := Path(f"/proc/{pid}/cwd").resolve()).name.startswith("annealed-")}
+        process.kill()
+        end = time.monotonic() + 30
+        while any(Path(f"/proc/{pid}").exists() for pid in pids):
+            assert time.monotonic() < end, "a process remains"
+            time.sleep(0.1)
+    for home in homes:
+        home.rmdir()
+
+
 def test_bad_options_are_one_line():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

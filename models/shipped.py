@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from .files import read_header
-from .weights import FOLDER, path_of
+from .weights import FOLDER
 
 # Kind of a model file -> module and class that read it. A new kind of model is a new line.
 KINDS = {
@@ -50,7 +50,7 @@ def resolve_model(name_or_path: str | Path) -> Path:
     """
     name = str(name_or_path)
     if name in list_models():
-        return path_of(name)
+        return FOLDER / f"{name}.safetensors"
     path = Path(name_or_path)
     if path.is_file():
         return path

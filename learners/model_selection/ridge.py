@@ -207,10 +207,10 @@ def left_out_loss(problem: SupportProblem, A: np.ndarray, fit: Fit, left_out: Le
     if scores.shape[1] == 1:
         return _rows_left_out(problem, A, scores, left_out.n_rows)
     curvature = loss.row_hessians(y, scores, weight)
-    inverse = inverse_hessian(problem, A, curvature)
+    inverse = inverse_hessian(problem, problem.with_intercept(A), curvature)
     one = np.full(len(A), 1.0 / left_out.n_rows)  # the weight of one copy of a row
     gradient, curvature = loss.gradient(y, scores, one), loss.row_hessians(y, scores, one)
-    A1 = np.column_stack([A, np.ones(len(A))]) if problem.fit_intercept else A
+    A1 = problem.with_intercept(A)
     spread = _row_products(A1, inverse, scores.shape[1])
     # Without row i the scores of row i move by K_i (1 - H_i K_i)^-1 g_i, K_i = x_i' H^-1 x_i.
     eye = np.eye(scores.shape[1])
@@ -222,7 +222,7 @@ def left_out_loss(problem: SupportProblem, A: np.ndarray, fit: Fit, left_out: Le
 def _rows_left_out(problem, A, scores, n_rows):
     """The same for one output, where every K_i and H_i is a number."""
     loss, y, weight = problem.loss, problem.y, problem.sample_weight
-    A1 = np.column_stack([A, np.ones(len(A))]) if problem.fit_intercept else A
+    A1 = problem.with_intercept(A)
     _, gradient, (product,) = loss.second_order(y, scores, np.ones(len(A)))  # of each row with weight one
     curvature = product(np.ones((len(A), 1)))
     H = A1.T @ (A1 * (weight[:, None] * curvature))

@@ -15,7 +15,7 @@ import numpy as np
 from ..designs.base import Design
 from ..objective.losses import HessianProduct
 from .annealing import Annealed
-from .newton import Fit, SupportProblem, gram, refit
+from .newton import Fit, SupportProblem, projected, refit
 
 # Choices on the synthetic data of Barbu et al. (2017).
 POOL = 15  # recently dropped units in the first pool, in units of k: with 5 true features are often missing, 20 gain nothing more
@@ -96,12 +96,6 @@ class Pool:
         columns = (np.argsort(order)[:, None] * design.width + np.arange(design.width)).ravel()
         sizes = [len(units.members[u]) for u in numbers]
         return cls(numbers, Z[:, columns], design.width * np.concatenate([[0], np.cumsum(sizes)]), fixed)
-
-    def extended(self, new: Pool) -> Pool:
-        """This pool with the units of another at its end."""
-        offsets = np.concatenate([self.offsets, self.offsets[-1] + new.offsets[1:]])
-        fixed = None if self.fixed is None or new.fixed is None else np.concatenate([self.fixed, new.fixed])
-        return Pool(np.concatenate([self.units, new.units]), np.hstack([self.Z, new.Z]), offsets, fixed)
 
 
 def swap(
@@ -188,7 +182,7 @@ def regrow(
             gradient = Z.T @ fit.residual.astype(Z.dtype)
             steep = np.add.reduceat((gradient**2).sum(axis=1), offsets[:-1]) / sizes
             steep[units] = -1.0
-            entering = np.argsort(-steep, kind="stable")[: min(some, widest - len(units))]
+            entering = ascending(-steep)[: min(some, widest - len(units))]
             new = np.concatenate([units, entering])
             units, theta = new, _move(fit.theta, offsets, units, new)
         elif len(units) == k:
@@ -216,7 +210,10 @@ def add_steepest(
     steep = np.bincount(units.of_feature, np.einsum("mwq,mwq->m", gradient, gradient)) / size
     steep[pool.units] = 0.0
     n_new = min(N_GRADIENT_CANDIDATES * k, len(units) - len(pool.units))
-    pool = pool.extended(Pool.read(design, units, np.sort(np.argsort(-steep, kind="stable")[:n_new])))
+    new = Pool.read(design, units, np.sort(ascending(-steep)[:n_new]))
+    fixed = None if pool.fixed is None or new.fixed is None else np.concatenate([pool.fixed, new.fixed])
+    offsets = np.concatenate([pool.offsets, pool.offsets[-1] + new.offsets[1:]])
+    pool = Pool(np.concatenate([pool.units, new.units]), np.hstack([pool.Z, new.Z]), offsets, fixed)
     # Among the old units no exchange is left that helps: those with the new ones decide whether to go on.
     candidates = np.concatenate([support, np.arange(len(pool.units) - n_new, len(pool.units))])
     offsets = np.concatenate([[0], np.cumsum(np.diff(pool.offsets)[candidates])])
@@ -354,7 +351,7 @@ def _strongest(theta, offsets, units, count, fixed):
     strength = np.add.reduceat((theta**2).sum(axis=1), begins) / sizes
     if fixed is not None:
         strength[fixed[units]] = np.inf
-    stay = units[np.sort(np.argsort(-strength, kind="stable")[:count])]
+    stay = units[np.sort(ascending(-strength)[:count])]
     return stay, _move(theta, offsets, units, stay)
 
 
@@ -389,10 +386,11 @@ def exchange_changes(
     change = np.zeros((len(support), len(offsets) - 1))
     single = len(offsets) - 1 == Z.shape[1]
     support_offsets = np.concatenate([[0], np.cumsum(np.diff(offsets)[support])])
-    block = problem.penalty_curvature()
+    A1 = problem.with_intercept(A)
     for q, hessian_product in enumerate(fit.hessian_products):
-        WA = hessian_product(A)
-        H, mean, total = gram(problem, A, WA, hessian_product)
+        WA = hessian_product(A1)
+        H, mean, total = projected(problem, A1.T @ WA, A.shape[1])
+        WA = WA[:, : A.shape[1]]
         problem.add_penalty_curvature(H)
         inverse = np.linalg.inv(H)
         cross = (WA.astype(Z.dtype).T @ Z).astype(np.float64)
@@ -401,7 +399,7 @@ def exchange_changes(
         cross -= total * np.outer(mean, pool_mean)
         C = inverse @ cross
         if single:
-            diagonal = own[:, 0] - total * pool_mean**2 + block[0, 0]
+            diagonal = own[:, 0] - total * pool_mean**2 + problem.penalty_curvature[0, 0]
             schur = np.maximum(diagonal - np.einsum("kp,kp->p", cross, C), _MIN_SCHUR * diagonal)
             single_changes(inverse, fit.theta[:, q], C, schur, gradient[:, q], change)
             continue
@@ -475,6 +473,12 @@ def unit_columns(offsets: np.ndarray, units: np.ndarray) -> np.ndarray:
     return np.concatenate([np.arange(offsets[u], offsets[u + 1]) for u in units])
 
 
+def ascending(values: np.ndarray) -> np.ndarray:
+    """Order of the values; those that differ by a few roundings are equal, and keep their order: copies of a column, say."""
+    scale = np.abs(values[np.isfinite(values)]).max(initial=0.0)
+    return np.argsort(np.round(values / scale, 10) if scale > 0 else values, kind="stable")
+
+
 def proposals(change: np.ndarray, n_tries: int):
     """Lists of exchanges (out, in) to try, the largest first: half of the compatible ones predicted to improve, and ever fewer.
 
@@ -493,9 +497,9 @@ def proposals(change: np.ndarray, n_tries: int):
     flat = change.ravel()
     improving = np.flatnonzero(flat < 0)
     most = max(n_tries, 4 * len(change))
-    if len(improving) > most:
-        improving = improving[np.sort(np.argpartition(flat[improving], most)[:most])]
-    order = improving[np.argsort(flat[improving], kind="stable")]
+    if len(improving) > 2 * most:  # with room for equal ones
+        improving = improving[np.sort(np.argpartition(flat[improving], 2 * most)[: 2 * most])]
+    order = improving[ascending(flat[improving])[:most]]
     ranked = list(zip(*(part.tolist() for part in np.divmod(order, change.shape[1])), strict=True))
     together: list[tuple[int, int]] = []
     used: tuple[set[int], set[int]] = set(), set()

@@ -6,6 +6,7 @@ Ridge penalties are written as in :class:`Prior`, ``shrinkage * ||theta||^2`` wi
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.linalg.lapack import dposv
@@ -70,6 +71,7 @@ class SupportProblem:
             gradient += self.prior.gradient(self._blocks(theta), self.n_knots).reshape(theta.shape)
         return gradient
 
+    @cached_property
     def penalty_curvature(self) -> np.ndarray:
         """Bound on the Hessian of :meth:`penalty` for one feature, (width, width)."""
         curvature = 2.0 * self.shrinkage * np.eye(self.width)
@@ -77,12 +79,16 @@ class SupportProblem:
 
     def add_penalty_curvature(self, H: np.ndarray) -> None:
         """Add it to the diagonal blocks of H (p, p), in place."""
-        if self.prior is None:
-            H.flat[:: len(H) + 1] += 2.0 * self.shrinkage
+        block = self.penalty_curvature
+        if self.width == 1:
+            H.flat[:: len(H) + 1] += block[0, 0]
             return
-        block = self.penalty_curvature()
-        for start in range(0, len(H), self.width):
-            H[start : start + self.width, start : start + self.width] += block
+        for a in range(0, len(H), self.width):
+            H[a : a + self.width, a : a + self.width] += block
+
+    def with_intercept(self, A: np.ndarray) -> np.ndarray:
+        """The columns, and behind them that of the intercept where one is fitted."""
+        return np.column_stack([A, np.ones(len(A))]) if self.fit_intercept else A
 
     def second_order(self, scores: np.ndarray, theta: np.ndarray) -> tuple[float, np.ndarray, list[HessianProduct]]:
         """Value of the objective, gradient over the scores (the loss' alone) and the Hessian product of each output."""
@@ -152,11 +158,12 @@ def refit(
     """
     scores = A @ theta + intercept
     value, residual, products = problem.second_order(scores, theta)
+    A1 = problem.with_intercept(A)
     last_norm = np.inf
     for _ in range(n_iter):
         gradient = A.T @ residual + problem.penalty_gradient(theta)
         step_of = _joint_step if joint else _step
-        direction, shift = step_of(problem, A, scores, gradient, residual, products)
+        direction, shift = step_of(problem, A1, scores, gradient, residual, products)
         expected = 0.5 * (float(np.vdot(gradient, direction)) + float(residual.sum(axis=0) @ shift))
         # The last steps gain less than rounding, which is that of the scores, and still make theta exact.
         rounding = 1e-14 * (abs(value) + np.abs(scores).max(initial=0.0)) if to_the_end else 0.0
@@ -188,17 +195,16 @@ def refit(
 
 def _step(
     problem: SupportProblem,
-    A: np.ndarray,
+    A1: np.ndarray,
     scores: np.ndarray,
     gradient: np.ndarray,
     residual: np.ndarray,
     products: list[HessianProduct],
 ) -> tuple[np.ndarray, np.ndarray]:
     """Newton direction of the coefficients and of the intercept, output by output."""
-    A1 = np.column_stack([A, np.ones(len(A))]) if problem.fit_intercept else A
     direction, shift = np.empty_like(gradient), np.zeros(gradient.shape[1])
     for q, product in enumerate(products):
-        H, mean, total = _projected(problem, A1.T @ product(A1), A.shape[1])
+        H, mean, total = projected(problem, A1.T @ product(A1), len(gradient))
         problem.add_penalty_curvature(H)
         slope = residual[:, q].sum() / total if total > 0 else 0.0
         direction[:, q] = solve_positive(H, gradient[:, q] - total * slope * mean)
@@ -208,7 +214,7 @@ def _step(
 
 def _joint_step(
     problem: SupportProblem,
-    A: np.ndarray,
+    A1: np.ndarray,
     scores: np.ndarray,
     gradient: np.ndarray,
     residual: np.ndarray,
@@ -220,7 +226,7 @@ def _joint_step(
     curvature = problem.loss.row_hessians(problem.y, scores + offset, problem.sample_weight)
     if problem.fit_intercept:
         gradient = np.vstack([gradient, residual.sum(axis=0)])
-    direction = (inverse_hessian(problem, A, curvature) @ gradient.ravel()).reshape(-1, q)
+    direction = (inverse_hessian(problem, A1, curvature) @ gradient.ravel()).reshape(-1, q)
     if not problem.fit_intercept:
         return direction, np.zeros(q)
     if problem.loss.redundant_outputs:
@@ -228,17 +234,15 @@ def _joint_step(
     return direction[:-1], direction[-1]
 
 
-def inverse_hessian(problem: SupportProblem, A: np.ndarray, curvature: np.ndarray) -> np.ndarray:
+def inverse_hessian(problem: SupportProblem, A1: np.ndarray, curvature: np.ndarray) -> np.ndarray:
     """Inverse Hessian over (columns and intercept) x outputs, ordered by column, from those of the rows (n, q, q)."""
-    n, q = curvature.shape[:2]
-    A1 = np.column_stack([A, np.ones(n)]) if problem.fit_intercept else A
-    p = A1.shape[1]
+    p, q = A1.shape[1], curvature.shape[1]
     H = np.empty((p, q, p, q))
     for a in range(q):
         for b in range(a, q):
             H[:, a, :, b] = A1.T @ (curvature[:, a, b, None] * A1)
             H[:, b, :, a] = H[:, a, :, b]
-    penalty = np.zeros((A.shape[1], A.shape[1]))
+    penalty = np.zeros((p - problem.fit_intercept, p - problem.fit_intercept))
     problem.add_penalty_curvature(penalty)
     for a in range(q):
         H[: len(penalty), a, : len(penalty), a] += penalty
@@ -247,8 +251,12 @@ def inverse_hessian(problem: SupportProblem, A: np.ndarray, curvature: np.ndarra
     return np.linalg.inv(flat)
 
 
-def _projected(problem: SupportProblem, G: np.ndarray, p: int) -> tuple[np.ndarray, np.ndarray, float]:
-    """What :func:`gram` returns, from the weighted products of the p columns and, where one is fitted, the intercept's."""
+def projected(problem: SupportProblem, G: np.ndarray, p: int) -> tuple[np.ndarray, np.ndarray, float]:
+    """Weighted products of p columns with the intercept projected out, the columns' weighted means, and the total weight.
+
+    ``G`` are the weighted products of the columns and, where one is fitted, the column of the intercept behind them. The total is 0
+    where there is no intercept to fit, or it has no curvature: then nothing is projected out.
+    """
     total = float(G[-1, -1]) if problem.fit_intercept else 0.0
     if total > _MIN_CURVATURE * min(problem.loss.max_curvature, 1.0):  # infinite for the exponential loss
         mean = G[-1, :p] / total
@@ -298,20 +306,3 @@ def bounded_fit(
                      options={"maxiter": 1000, "ftol": 1e-12, "gtol": 1e-8})  # fmt: skip
     coef, constant = found.x[:-1, None], found.x[-1:]
     return Fit(coef, constant, *problem.second_order(A @ coef + constant, coef))
-
-
-def gram(
-    problem: SupportProblem, A: np.ndarray, WA: np.ndarray, hessian_product: HessianProduct
-) -> tuple[np.ndarray, np.ndarray, float]:
-    """Weighted products A' W A with the intercept projected out, the columns' weighted means, and the total weight.
-
-    The total is 0 where there is no intercept to fit (or it has no curvature): then nothing is projected out.
-    """
-    H = A.T @ WA
-    if problem.fit_intercept:
-        total = float(hessian_product(np.ones((len(A), 1))).sum())
-        if total > _MIN_CURVATURE * min(problem.loss.max_curvature, 1.0):  # infinite for the exponential loss
-            mean = WA.sum(axis=0) / total
-            H -= total * np.outer(mean, mean)
-            return H, mean, total
-    return H, np.zeros(A.shape[1]), 0.0

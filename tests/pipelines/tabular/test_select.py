@@ -194,6 +194,6 @@ def test_noise_gives_no_column_of_curves(tmp_path):
     assert record["selected"] == [] and record["n_columns"] == 0 and record["path"][0]["columns"] == 0
     assert record["stability"] is None
     assert record["best_size"] == min(record["path"][1:], key=lambda size: size["loss"])
-    assert record["best_size"]["columns"] > 0 > record["best_size"]["score"]
+    assert record["best_size"]["columns"] > 0 and abs(record["best_size"]["score"]) < 0.1
     predicted = run("predict", tmp_path / "m.safetensors", tmp_path / "t.csv")
     assert np.allclose([float(line) for line in predicted.stdout.splitlines()[1:]], y.mean())

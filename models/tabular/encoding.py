@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
 
 NUMBER, DATE, CATEGORY = "number", "date", "category"
 OTHER, MISSING = "(other)", "(missing)"  # levels of values not seen in training, or too rarely, and of empty cells
+THOUSANDS, DAY_FIRST, MONTH_FIRST = "thousands", "dayfirst", "monthfirst"  # how cells of text were written in training
+WITH_THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
+DAY_OR_MONTH = re.compile(r"(\d{1,2})[/.-](\d{1,2})[/.-](\d{4})(?!\d)(.*)")
 
 
 @dataclass(frozen=True)
@@ -29,9 +33,14 @@ class ColumnEncoding:
         What takes the place of missing numbers; None keeps them as NaN.
     levels : tuple of str, default ()
         Levels of a category that have a column of their own. A value that is none of them is ``"(other)"`` where that is a level,
-        an empty cell ``"(missing)"``; what is left belongs to the reference level, whose columns are all 0.
+        an empty cell ``"(missing)"``. Where it is none, both have ``shares`` in their columns.
     reference : str, default ""
-        Name of the reference level.
+        Name of the reference level, whose columns are all 0.
+    shares : tuple of float, default ()
+        Share of the training rows of each level. A row with these instead of 0 / 1 gets the mean effect of the levels. Empty (in
+        files written before there were shares): 0, as the reference level.
+    style : {"", "thousands", "dayfirst", "monthfirst"}, default ""
+        How the cells were written: numbers as 1,234; dates as 31/12/2019 or as 12/31/2019.
     """
 
     name: str
@@ -39,6 +48,8 @@ class ColumnEncoding:
     fill: float | None = None
     levels: tuple[str, ...] = ()
     reference: str = ""
+    shares: tuple[float, ...] = ()
+    style: str = ""
 
     @property
     def width(self) -> int:
@@ -51,21 +62,54 @@ class ColumnEncoding:
         return [f"{self.name}={level}" for level in self.levels] if self.kind == CATEGORY else [self.name]
 
     def encode(self, values: pd.Series) -> np.ndarray:
-        """Return the numbers (n_rows, width) of a column."""
+        """Return the numbers (n_rows, width) of a column.
+
+        Raises
+        ------
+        ValueError
+            If a column of numbers or dates holds something, but none of these.
+        """
         if self.kind == CATEGORY:
             return self._dummies(values)
-        numbers = days(values) if self.kind == DATE else to_numbers(values)
+        numbers = self._numbers(values)
+        if np.isnan(numbers).all() and (words := [word for word in as_words(values) if word is not None]):
+            raise ValueError(f"column {self.name!r} holds no {self.kind}, but cells such as {words[0]!r}: expected {self.kind}s")
         if self.fill is not None:
             numbers = np.where(np.isnan(numbers), self.fill, numbers)
         return numbers[:, None]
 
+    def note(self, values: pd.Series) -> str | None:
+        """Return a line about the cells of new rows that are empty, unreadable or unknown, and what they count as; None without."""
+        words = as_words(values)
+        empty = np.array([word is None for word in words], bool)
+        if self.kind == CATEGORY:
+            strange, what = ~empty & ~self._known(words), "with a value that the model does not know"
+            fills = [f"as the level {level}" if level in self.levels else "as the mean of the levels" for level in (OTHER, MISSING)]
+        else:
+            strange, what = ~empty & np.isnan(self._numbers(values)), f"without a {self.kind}"
+            fills = 2 * ["as missing" if self.fill is None else f"as the median of the training rows, {self.fill:g}"]
+        said = []
+        if strange.any():
+            said.append(f"{strange.sum()} {what}, such as {words[strange][0]!r} (taken {fills[0]})")
+        if empty.any():
+            said.append(f"{empty.sum()} empty (taken {fills[1]})")
+        return f"column {self.name!r}, {len(words)} cells: {'; '.join(said)}" if said else None
+
+    def _numbers(self, values: pd.Series) -> np.ndarray:
+        return days(values, self.style) if self.kind == DATE else to_numbers(values)
+
+    def _known(self, words: np.ndarray) -> np.ndarray:
+        known = {*self.levels, self.reference} - {OTHER, MISSING}
+        return np.array([word in known for word in words], bool)
+
     def _dummies(self, values: pd.Series) -> np.ndarray:
         words = as_words(values)
-        known = {*self.levels, self.reference} - {OTHER, MISSING}
         empty = np.array([word is None for word in words], bool)
-        strange = np.array([word is not None and word not in known for word in words], bool)
-        found = np.where(empty, MISSING, np.where(strange, OTHER, words)).astype(object)
-        return np.column_stack([found == level for level in self.levels]).astype(np.float64)
+        found = np.where(empty, MISSING, np.where(self._known(words), words, OTHER)).astype(object)
+        X = np.column_stack([found == level for level in self.levels]).astype(np.float64)
+        if self.shares:
+            X[~np.isin(found, [*self.levels, self.reference])] = self.shares
+        return X
 
 
 @dataclass(frozen=True)
@@ -99,7 +143,7 @@ class TableEncoding:
         Raises
         ------
         ValueError
-            If a column is missing, or one of numbers has none.
+            If a column is missing, or see :meth:`ColumnEncoding.encode`.
         """
         gone = [column.name for column in self.columns if column.name not in frame.columns]
         if gone:
@@ -107,12 +151,13 @@ class TableEncoding:
             raise ValueError(f"the table has no column {shown}, which the model needs")
         X, end = np.empty((len(frame), sum(column.width for column in self.columns))), 0
         for column in self.columns:  # each into its place: a second copy of a large table would not fit
-            values, end = frame[column.name], end + column.width
-            block = X[:, end - column.width : end]
-            block[:] = column.encode(values)
-            if column.kind != CATEGORY and column.fill is None and values.notna().any() and np.isnan(block).all():
-                raise ValueError(f"column {column.name!r} holds no {column.kind}: expected {column.kind}s")
+            end += column.width
+            X[:, end - column.width : end] = column.encode(frame[column.name])
         return X
+
+    def notes(self, frame: pd.DataFrame) -> list[str]:
+        """Return a line for each column of new rows with cells that are empty, unreadable or unknown."""
+        return [line for column in self.columns if (line := column.note(frame[column.name]))]
 
     def header(self) -> list[dict[str, Any]]:
         """Return what :meth:`from_header` reads, for JSON."""
@@ -129,9 +174,11 @@ class TableEncoding:
         """
         columns = []
         for entry in record:
-            column = ColumnEncoding(**{**entry, "levels": tuple(entry["levels"])})
-            words = (column.name, column.kind, column.reference, *column.levels)
+            column = ColumnEncoding(**entry | {name: tuple(entry.get(name, ())) for name in ("levels", "shares")})
+            words = (column.name, column.kind, column.reference, column.style, *column.levels)
             number = column.fill is None or isinstance(column.fill, float | int)
+            number &= all(isinstance(share, float | int) for share in column.shares)
+            number &= len(column.shares) in (0, len(column.levels))
             if not all(isinstance(word, str) for word in words) or not number or column.kind not in (NUMBER, DATE, CATEGORY):
                 raise ValueError(f"{entry}: expected the encoding of a column")
             columns.append(column)
@@ -139,20 +186,32 @@ class TableEncoding:
 
 
 def to_numbers(values: pd.Series) -> np.ndarray:
-    """Return a column as floats; what is no number, and infinity, is NaN."""
+    """Return a column as floats, text with thousands separators (1,234) too; what is no number, and infinity, is NaN."""
     import pandas as pd
 
     if not pd.api.types.is_numeric_dtype(values.dtype) or pd.api.types.is_complex_dtype(values.dtype):
-        values = pd.to_numeric(values.astype(object), errors="coerce")
+        values = pd.to_numeric(pd.Series([_without_thousands(cell) for cell in values], dtype=object), errors="coerce")
     numbers = np.array(values.to_numpy(dtype=np.float64, na_value=np.nan))
     numbers[~np.isfinite(numbers)] = np.nan
     return numbers
 
 
-def days(values: pd.Series) -> np.ndarray:
-    """Return a column of dates as days since 1970-01-01; what is no date is NaN."""
+def _without_thousands(cell: object) -> object:
+    return cell.replace(",", "") if isinstance(cell, str) and WITH_THOUSANDS.fullmatch(cell.strip()) else cell
+
+
+def days(values: pd.Series, style: str = "") -> np.ndarray:
+    """Return a column of dates as days since 1970-01-01; what is no date is NaN.
+
+    Text is read as ISO 8601, with a ``style`` also as 31/12/2019 ("dayfirst") or 12/31/2019 ("monthfirst").
+    """
     import pandas as pd
 
+    if style and not _is_date(values):
+        day, month = (1, 2) if style == DAY_FIRST else (2, 1)
+        found = [(word, DAY_OR_MONTH.fullmatch(word or "")) for word in as_words(values)]
+        iso = [word if m is None else f"{m[3]}-{m[month]:0>2}-{m[day]:0>2}{m[4]}" for word, m in found]
+        values = pd.Series(iso, dtype=object)
     moments = pd.to_datetime(values, errors="coerce", utc=True, format=None if _is_date(values) else "ISO8601")
     return ((moments - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)).to_numpy(dtype=np.float64, na_value=np.nan)
 

@@ -26,6 +26,13 @@ class Task(StrEnum):
     regression = "regression"
 
 
+class Dates(StrEnum):
+    """How dates such as 31/12/2019 are written."""
+
+    dayfirst = "dayfirst"
+    monthfirst = "monthfirst"
+
+
 class Response(StrEnum):
     """How a column acts."""
 
@@ -51,6 +58,7 @@ def select(
     row_groups: Annotated[str | None, typer.Option(help="Column that names rows which stay together in cross-validation.")] = None,
     sep: Separator = None,
     encoding: Encoding = None,
+    dates: Annotated[Dates | None, typer.Option(help="How dates such as 31/12/2019 are written; by default found out.")] = None,
     report: Annotated[Path | None, typer.Option(help="Folder for a page about the selection, select.html.")] = None,
     out: Annotated[Path | None, typer.Option(help="Table to write: the selected columns and the target.")] = None,
     save: Annotated[Path | None, typer.Option(help="Model file to write, for annealed predict.")] = None,
@@ -78,6 +86,7 @@ def select(
         row_groups=row_groups,
         sep=sep,
         encoding=encoding,
+        dates=dates and dates.value,
         progress=lambda iterable, what: progress(iterable, quiet, what),
         note=lambda text: say(f"annealed: {text}", quiet),
     )
@@ -102,11 +111,11 @@ def _print_selection(found: Selection, quiet: bool) -> None:
     if rows:
         print_table(title, ["", "column", "coefficient", "effect", "stability"], rows)
     else:
-        typer.echo(f"{title}: no column selected; none predicts rows that were held out clearly better than a constant")
+        typer.echo(f"{title}: {found.nothing}")
     scores = found.validation.scores
     if found.size_chosen:
         where = "for each fold by the others" if found.validation.nested else "once, on the rows that score them too"
-        say(f"annealed: {len(rows)} columns; their number chosen by cross-validation, {where}", quiet)
+        say(f"annealed: {len(rows)} column{'s' * (len(rows) != 1)}, the number chosen by cross-validation, {where}", quiet)
     if scores:
         measures = list(scores["selected"])
         print_table("cross-validated", ["", *measures], [(name, *values.values()) for name, values in scores.items()])
@@ -130,10 +139,13 @@ def predict(
 
     check_out(out, Path("table.csv"))
     check_outputs([model, table], [out])
-    found = predict_table(model, table, sep, encoding)
+    notes: list[str] = []
+    found = predict_table(model, table, sep, encoding, notes.append)
+    for line in notes:
+        say(f"annealed: {line}", quiet=False)
     if out is not None:
         write_frame(found, out)
     if as_json:
-        print_json({"rows": len(found), **{str(name): found[name].tolist() for name in found.columns}})
+        print_json({"rows": len(found), "notes": notes, **{str(name): found[name].tolist() for name in found.columns}})
     elif out is None:
         typer.echo(found.to_csv(index=False), nl=False)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,9 +13,14 @@ import numpy as np
 from ...models.tabular.encoding import (
     CATEGORY,
     DATE,
+    DAY_FIRST,
+    DAY_OR_MONTH,
     MISSING,
+    MONTH_FIRST,
     NUMBER,
     OTHER,
+    THOUSANDS,
+    WITH_THOUSANDS,
     ColumnEncoding,
     TableEncoding,
     as_words,
@@ -27,9 +33,14 @@ if TYPE_CHECKING:
 
 MOST_MISSING = 0.5  # a column with a larger share of missing values is left out
 MOST_LEVELS = 30  # a category has at most so many levels of its own, the most frequent ones: a choice
-_LEAST_ROWS = 5  # of a level of its own: fewer say nothing about it
+_LEAST_ROWS = 5  # of a level of its own: fewer say nothing about it; two where no level has as many
+_NEARLY_ALL = 0.9  # of the cells: text with more different values names the rows
 _MOSTLY = 0.9  # text of which a larger share are numbers (dates) is a column of numbers (dates) with bad cells
 _DATE = r"\d{4}-\d{2}-\d{2}.*"
+_ID = re.compile(
+    r"|unnamed: \d+|index|id|obs|observation|(row|record|case)[ _.]?(names?|ids?|index|numbers?|no)?|.*[ _.]id", re.IGNORECASE
+)
+_ROW_NUMBERS = "numbers of the rows (--include keeps such a column)"
 
 
 @dataclass
@@ -67,6 +78,16 @@ class Table:
         """Names of the columns in use."""
         return [column.name for column in self.encoding.columns]
 
+    def without(self, alone: np.ndarray) -> Table:
+        """Return the table without some rows, each the only one of its class, which the notes name."""
+        if not len(alone):
+            return self
+        keep = np.delete(np.arange(len(self.y)), alone)
+        said = [f"the class {self.y[i]!s} has one row only, row {self.rows[i] + 1}, which is put aside" for i in alone]
+        groups = None if self.row_groups is None else self.row_groups[keep]
+        notes = [*self.notes, *said]
+        return replace(self, X=self.X[keep], y=self.y[keep], rows=self.rows[keep], row_groups=groups, notes=notes)
+
 
 class _Decisions:
     """What becomes of each column, grouped into one line per reason."""
@@ -82,7 +103,7 @@ class _Decisions:
             raise ValueError(f"--include {name}: cannot be used ({why})")
         self.left_out[name] = why
 
-    def number(self, name: str, numbers: np.ndarray, kind: str = NUMBER) -> None:
+    def number(self, name: str, numbers: np.ndarray, kind: str = NUMBER, style: str = "") -> None:
         """Decide on a column of numbers whose missing values are NaN."""
         gone = np.isnan(numbers)
         share = gone.mean() if len(numbers) else 0.0
@@ -96,7 +117,7 @@ class _Decisions:
             self.done[
                 "incomplete, gaps " + ("have a response of their own" if self.keep_missing else "filled with the median")
             ].append(name)
-        self.columns.append(ColumnEncoding(name, kind, fill))
+        self.columns.append(ColumnEncoding(name, kind, fill, style=style))
 
     def category(self, name: str, words: np.ndarray) -> None:
         """Decide on a column of text: one level is the reference, rare ones are put together."""
@@ -107,13 +128,19 @@ class _Decisions:
         levels, counts = np.unique(there.astype(str), return_counts=True)
         if len(levels) == 1 and not n_gone:
             return self.leave_out(name, "constant")
+        if len(levels) > max(2, _NEARLY_ALL * len(there)):
+            return self.leave_out(name, f"text that names the rows, {len(levels)} different values in {len(words)} rows")
         order = np.argsort(-counts, kind="stable")
-        frequent = [str(levels[i]) for i in order if counts[i] >= min(_LEAST_ROWS, counts.max())][:MOST_LEVELS]
+        frequent = [str(levels[i]) for i in order if counts[i] >= max(2, min(_LEAST_ROWS, counts.max()))][:MOST_LEVELS]
+        if not frequent:
+            return self.leave_out(name, "text, no value in two rows")
         n_other = len(there) - sum(counts[i] for i in order[: len(frequent)])
         if len(levels) > MOST_LEVELS and n_other > MOST_MISSING * len(words):
             return self.leave_out(name, f"text, {len(levels)} different values in {len(words)} rows")
         extra = [OTHER] * bool(n_other) + [MISSING] * bool(n_gone)
-        self.columns.append(ColumnEncoding(name, CATEGORY, None, tuple(frequent[1:] + extra), frequent[0]))
+        rows = [*counts[order[1 : len(frequent)]], *[n_other] * bool(n_other), *[n_gone] * bool(n_gone)]
+        shares = tuple(float(n / len(words)) for n in rows)
+        self.columns.append(ColumnEncoding(name, CATEGORY, None, tuple(frequent[1:] + extra), frequent[0], shares))
         self.done["text, one 0 / 1 for each level"].append(name)
         if n_other:
             self.done[f"text, levels in fewer than {_LEAST_ROWS} rows are put together"].append(name)
@@ -131,7 +158,9 @@ def _some(names: list[str], most: int = 40) -> str:
     return ", ".join(names[:most]) + (f", and {len(names) - most} more" if len(names) > most else "")
 
 
-def encode_frame(frame: pd.DataFrame, keep_missing: bool, required: Collection[str] = ()) -> tuple[Any, _Decisions]:
+def encode_frame(
+    frame: pd.DataFrame, keep_missing: bool, required: Collection[str] = (), ids: Collection[str] = (), dates: str | None = None
+) -> tuple[Any, _Decisions]:
     """Return the matrix of a table and what was decided on its columns.
 
     Parameters
@@ -142,15 +171,22 @@ def encode_frame(frame: pd.DataFrame, keep_missing: bool, required: Collection[s
         Missing numbers stay NaN instead of becoming the median of the others.
     required : collection of str
         Columns that may not be left out.
+    ids : collection of str
+        Columns that number the rows, see :func:`numbers_rows`: left out unless they are required.
+    dates : {"dayfirst", "monthfirst"} or None, default None
+        How dates such as 31/12/2019 are written; None: found out, where the column shows it.
     """
     decisions = _Decisions(keep_missing, required)
     for name in frame.columns:
-        _decide(decisions, name, frame[name])
+        if name in ids and name not in required:
+            decisions.leave_out(name, _ROW_NUMBERS)
+        else:
+            _decide(decisions, name, frame[name], [dates] if dates else [DAY_FIRST, MONTH_FIRST])
     encoding = TableEncoding(tuple(decisions.columns))
     return encoding.encode(frame), decisions
 
 
-def _decide(decisions: _Decisions, name: str, values: pd.Series) -> None:
+def _decide(decisions: _Decisions, name: str, values: pd.Series, orders: list[str]) -> None:
     import pandas as pd
 
     kind = values.dtype
@@ -160,35 +196,51 @@ def _decide(decisions: _Decisions, name: str, values: pd.Series) -> None:
         decisions.done["dates, as days since 1970-01-01"].append(name)
         return decisions.number(name, days(values), DATE)
     if pd.api.types.is_numeric_dtype(kind):
-        raw = values.to_numpy(dtype=np.float64, na_value=np.nan)
-        if name not in decisions.required and _counts_rows(values, raw, name):
-            return decisions.leave_out(name, "numbers of the rows")
-        if np.isinf(raw).any():
+        if np.isinf(values.to_numpy(dtype=np.float64, na_value=np.nan)).any():
             decisions.done["with infinite values, which count as missing"].append(name)
         return decisions.number(name, to_numbers(values))
     words = as_words(values)
     there = pd.Series([word for word in words if word is not None], dtype=object)
     if not len(there):
         return decisions.leave_out(name, "more than half of the values missing")
-    bad = pd.isna(pd.to_numeric(there, errors="coerce")).to_numpy()
-    if bad.mean() <= 1.0 - _MOSTLY:
-        if bad.any():
-            decisions.done[f"with cells that are no numbers, such as {there[bad].iloc[0]!r}, which count as missing"].append(name)
-        return decisions.number(name, to_numbers(values))
+    numbers = to_numbers(values)
+    bad = there[np.isnan(numbers[[word is not None for word in words]])]
+    grouped = there[there.map(lambda word: bool(WITH_THOUSANDS.fullmatch(word)))]
+    if len(bad) <= (1.0 - _MOSTLY) * len(there) and not (len(grouped) and bad.str.contains(",").any()):
+        if len(bad):
+            decisions.done[f"with cells that are no numbers, such as {bad.iloc[0]!r}, which count as missing"].append(name)
+        if len(grouped):
+            decisions.done[f"of numbers with thousands separators, such as {grouped.iloc[0]}"].append(name)
+        return decisions.number(name, numbers, style=THOUSANDS if len(grouped) else "")
     if there.str.fullmatch(_DATE).mean() >= _MOSTLY and np.isfinite(days(values)).mean() >= _MOSTLY * len(there) / len(words):
         decisions.done["dates, as days since 1970-01-01"].append(name)
         return decisions.number(name, days(values), DATE)
+    slashed = there[there.str.fullmatch(DAY_OR_MONTH)]
+    if len(slashed) >= _MOSTLY * len(there):
+        fitting = [order for order in orders if not np.isnan(days(slashed, order)).any()]
+        if len(fitting) == 2:
+            return decisions.leave_out(name, f"dates such as {slashed.iloc[0]}: say --dates {DAY_FIRST} or --dates {MONTH_FIRST}")
+        if fitting:
+            decisions.done[
+                f"dates such as {slashed.iloc[0]}, read as {fitting[0]} (--dates otherwise), as days since 1970-01-01"
+            ].append(name)
+            return decisions.number(name, days(values, fitting[0]), DATE, fitting[0])
     return decisions.category(name, words)
 
 
-def _counts_rows(values: pd.Series, raw: np.ndarray, name: str) -> bool:
-    """Whether whole numbers name the rows: n different neighbouring ones, or ones too large for exact arithmetic."""
-    n = len(raw)
-    if n < 10 or not np.isfinite(raw).all() or (raw != np.round(raw)).any():
+def numbers_rows(values: pd.Series, first: bool) -> bool:
+    """Whether a column of a file names its rows: different whole numbers that are called so, or count them in the first column.
+
+    Whole numbers too large for exact arithmetic are names, too.
+    """
+    if values.dtype.kind not in "iuf" or (values == np.inf).any():
         return False
-    if np.abs(raw).max() >= 2.0**53:
-        return values.dtype.kind in "iu" and values.nunique() == n
-    return raw.max() - raw.min() == n - 1 and len(np.unique(raw)) == n
+    there = values.dropna()
+    if not len(there) or not there.is_unique or (there != there.round()).any():
+        return False
+    counts = first and len(there) == len(values) >= 10 and there.iloc[0] in (0, 1) and bool((there.diff().iloc[1:] == 1).all())
+    large = values.dtype.kind in "iu" and len(there) >= 10 and max(abs(int(there.min())), abs(int(there.max()))) >= 2**53
+    return counts or large or _ID.fullmatch(str(values.name).strip()) is not None
 
 
 def encode_matrix(X: Any, names: list[str], keep_missing: bool, required: Collection[str] = ()) -> tuple[Any, _Decisions]:

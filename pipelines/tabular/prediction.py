@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...models.files import read_header
+from ...models.tabular.encoding import THOUSANDS
 from ...models.tabular.model import KIND, TabularModel
 from .readers import brings_its_target, read_frame, read_matrix
 
@@ -15,8 +17,16 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def predict_table(model: Path, table: Path, sep: str | None = None, encoding: str | None = None) -> pd.DataFrame:
+def predict_table(
+    model: Path,
+    table: Path,
+    sep: str | None = None,
+    encoding: str | None = None,
+    note: Callable[[str], object] = lambda text: None,
+) -> pd.DataFrame:
     """Return a frame with ``prediction`` and, for classes, a column ``probability of CLASS`` for each.
+
+    ``note`` is called with a line for each column that has empty, unreadable or unknown cells.
 
     Raises
     ------
@@ -34,6 +44,8 @@ def predict_table(model: Path, table: Path, sep: str | None = None, encoding: st
         predicted = kept.predict(X)
     except ValueError as error:
         raise ValueError(f"{table}: {error}") from None
+    for line in kept.encoding.notes(X) if kept.encoding is not None else []:
+        note(line)
     names = ["prediction"] if predicted.ndim == 1 else [f"prediction {j + 1}" for j in range(predicted.shape[1])]
     found = dict(zip(names, predicted.reshape(len(predicted), -1).T))
     if kept.classes is not None and kept.probabilities is not None:
@@ -46,7 +58,8 @@ def _rows(kept: TabularModel, table: Path, sep: str | None, encoding: str | None
     import pandas as pd
 
     if not brings_its_target(table):
-        return read_frame(table, sep, encoding)
+        thousands = kept.encoding is not None and any(column.style == THOUSANDS for column in kept.encoding.columns)
+        return read_frame(table, sep, encoding, decimal_comma=not thousands)
     matrix = read_matrix(table)
     wanted = kept.columns if kept.encoding is None else [column.name for column in kept.encoding.columns]
     places = {name: j for j, name in enumerate(matrix.names)}

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 FRAMES = (".csv", ".csv.gz", ".tsv", ".parquet")
 _SVMLIGHT = (".svm", ".svmlight", ".libsvm")
+_LONG_SEPARATORS = {r"\t": "\t", r"\s+": r"\s+"}  # more than one character: the tab as a shell hands it on, and any blanks
 _SEPARATORS = (";", "\t", "|")  # that a file may have whose only column is its whole line
 
 
@@ -76,7 +77,9 @@ def read_matrix(path: Path) -> Matrix:
     return _read_npz(path) if name.endswith(".npz") else _read_svmlight(path)
 
 
-def read_frame(path: Path, sep: str | None = None, encoding: str | None = None, notes: list[str] | None = None) -> pd.DataFrame:
+def read_frame(
+    path: Path, sep: str | None = None, encoding: str | None = None, notes: list[str] | None = None, decimal_comma: bool = True
+) -> pd.DataFrame:
     """Read a csv, tsv or parquet file.
 
     Parameters
@@ -89,6 +92,8 @@ def read_frame(path: Path, sep: str | None = None, encoding: str | None = None, 
         Of the characters; None is UTF-8.
     notes : list of str or None, default None
         A line is added for a separator that was guessed.
+    decimal_comma : bool, default True
+        Whether columns of numbers as 1,5 may be found where another character separates the columns.
 
     Returns
     -------
@@ -110,7 +115,7 @@ def read_frame(path: Path, sep: str | None = None, encoding: str | None = None, 
             raise ValueError(f"{path}: not a readable table ({error})") from None
         header = [str(column) for column in frame.columns]
     else:
-        frame, header = _read_text(path, sep, encoding, [] if notes is None else notes)
+        frame, header = _read_text(path, sep, encoding, [] if notes is None else notes, decimal_comma)
     frame.columns = _different(path, header)
     return frame
 
@@ -128,10 +133,14 @@ def release_memory() -> None:
         sys.modules["pyarrow"].default_memory_pool().release_unused()
 
 
-def _read_text(path: Path, sep: str | None, encoding: str | None, notes: list[str]) -> tuple[pd.DataFrame, list[str]]:
+def _read_text(
+    path: Path, sep: str | None, encoding: str | None, notes: list[str], decimal_comma: bool
+) -> tuple[pd.DataFrame, list[str]]:
     import pandas as pd
 
-    given, sep = sep, "\t" if sep is None and path.suffix.lower() == ".tsv" else sep or ","
+    if sep and len(sep) > 1 and sep not in _LONG_SEPARATORS:
+        raise ValueError(f"--sep {sep}: expected one character")
+    given, sep = sep, "\t" if sep is None and path.suffix.lower() == ".tsv" else _LONG_SEPARATORS.get(sep or ",", sep or ",")
     try:
         header = _header(path, sep, encoding)
         found = next((s for s in _SEPARATORS if len(header) == 1 and s in header[0]), None)
@@ -140,9 +149,12 @@ def _read_text(path: Path, sep: str | None, encoding: str | None, notes: list[st
             sep, header = found, _header(path, found, encoding)
         options: dict[str, Any] = {"sep": sep, "encoding": encoding or "utf-8", "low_memory": False}
         frame = pd.read_csv(path, **options)
-        if sep != "," and any(_decimal_comma(frame[column]) for column in frame.columns):
+        if decimal_comma and sep != "," and any(_decimal_comma(frame[column]) for column in frame.columns):
             notes.append("numbers with a decimal comma are read as such")
             frame = pd.read_csv(path, decimal=",", **options)
+            for column in frame.columns:  # those with a bad cell are text: their commas are no thousands separators
+                if _decimal_comma(frame[column], 0.9):
+                    frame[column] = frame[column].str.replace(r"^(-?\d+),(\d+)$", r"\1.\2", regex=True)
     except (UnicodeError, LookupError) as error:
         hint = "expected a known --encoding" if isinstance(error, LookupError) else "name its --encoding, such as latin-1 or utf-16"
         raise ValueError(f"{path}: not a readable table in {encoding or 'utf-8'} ({error}); {hint}") from None
@@ -159,9 +171,9 @@ def _header(path: Path, sep: str, encoding: str | None) -> list[str]:
         return next((row for row in csv.reader(file, delimiter=sep) if row), []) if len(sep) == 1 else []
 
 
-def _decimal_comma(values: pd.Series) -> bool:
+def _decimal_comma(values: pd.Series, share: float = 1.0) -> bool:
     words = values.dropna().head(100)
-    return len(words) > 0 and words.dtype.kind not in "biuf" and bool(words.astype(str).str.fullmatch(r"-?\d+,\d+").all())
+    return len(words) > 0 and words.dtype.kind not in "biuf" and words.astype(str).str.fullmatch(r"-?\d+,\d+").mean() >= share
 
 
 def _different(path: Path, header: list[str]) -> list[str]:

@@ -72,7 +72,7 @@ def _summary(found: Selection) -> str:
     chosen = "chosen by cross-validation" if found.size_chosen else "as asked for"
     words = f"<p><b>{k}</b> of {total} usable columns, {chosen}; {found.task} on {len(found.table.y)} rows."
     if not k:
-        return f"{words} <b>No number of columns predicts rows that were held out clearly better than a constant.</b></p>"
+        return f"{words} <b>{escape(found.nothing)}.</b></p>"
     scores = found.validation.scores
     if scores:
         measure, score = next(iter(scores["selected"].items()))
@@ -97,10 +97,10 @@ def _scores(found: Selection) -> str:
     number = "" if not found.size_chosen else ", their number by the other folds" if v.nested else ", their number is not"
     constant = "the most frequent class" if found.task == "classification" else "the mean"
     body += _small(
-        f'Mean over {len(v.path)} folds; the columns are selected anew in each{number}. "All columns" is a ridge model on every '
-        f"usable column, the baseline {constant}."
+        f"The held-out rows of {len(v.path)} folds together; the columns are selected anew in each{number}. "
+        f'"All columns" is a ridge model on every usable column, the baseline {constant}.'
     )
-    mean, error = v.path.mean(axis=0), v.path.std(axis=0, ddof=1) / np.sqrt(len(v.path)) if len(v.path) > 1 else v.path[0] * 0
+    mean, error = v.path_scores, v.path.std(axis=0, ddof=1) / np.sqrt(len(v.path)) if len(v.path) > 1 else v.path[0] * 0
     lines = {name: next(iter(v.scores[name].values())) for name in ("all columns", "baseline")}
     body += score_chart(v.sizes, mean, error, v.size, lines, measures[0].replace("R2", "R²"))
     rule = "log loss" if found.task == "classification" else "squared error"

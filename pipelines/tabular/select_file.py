@@ -8,7 +8,7 @@ from pathlib import Path
 
 from .selection import Selection, select_columns
 from .tables import read_table
-from .target import guess_task
+from .target import check_target, classes_of_one_row, guess_task, note_of_guess
 from .validation import Progress
 
 
@@ -24,6 +24,7 @@ def select_file(
     row_groups: str | None = None,
     sep: str | None = None,
     encoding: str | None = None,
+    dates: str | None = None,
     progress: Progress = lambda iterable, what: iterable,
     note: Callable[[str], object] = lambda text: None,
 ) -> Selection:
@@ -44,6 +45,8 @@ def select_file(
         Column that names rows which stay together in cross-validation.
     sep, encoding : str or None, default None
         Of a text file, see :func:`.readers.read_frame`.
+    dates : {"dayfirst", "monthfirst"} or None, default None
+        How dates such as 31/12/2019 are written; None: found out, where the column shows it.
     progress : function
         Called with what is gone through, and what it is.
     note : function
@@ -69,14 +72,20 @@ def select_file(
         sep=sep,
         encoding=encoding,
         keep_missing=response == "piecewise",
+        dates=dates,
     )
+    chosen_task = guess_task(data.y) if task == "auto" else task
+    if task == "auto" and (line := note_of_guess(data.y, chosen_task)):
+        data.notes.append(line)
+    if chosen_task == "classification":
+        check_target(data.y, chosen_task)
+        data = data.without(classes_of_one_row(data.y))
     for text in data.notes:
         note(text)
     n_columns = len(data.encoding.columns)
     if size is not None and size > n_columns:
         warnings.warn(f"-k {k}: only {n_columns} usable columns, all are kept", stacklevel=2)
         size = n_columns
-    chosen_task = guess_task(data.y) if task == "auto" else task
     found = select_columns(data, chosen_task, size, response, include, progress)
     found.settings = {"table": str(path), "target": target, "k": k, "response": response, "row_groups": row_groups}
     found.settings |= {"include": list(include) or None, "exclude": list(exclude) or None}

@@ -56,12 +56,23 @@ class Selection:
         about = {"target": target, "n_rows": len(self.table.y), "scores": self.validation.scores}
         return TabularModel.from_estimator(self.model, self.table.encoding, **about)
 
+    @property
+    def nothing(self) -> str:
+        """One line for a selection without columns: by which rule, and the best that there was."""
+        v = self.validation
+        line = "no column selected: none, alone or together, predicts held-out rows better than a constant by the margin of two"
+        line += " standard errors"
+        if v.best is None:
+            return line
+        k, measure = v.sizes[v.best], next(iter(v.scores["selected"]))
+        return f"{line}; the best size has a cross-validated {measure} of {v.path_scores[v.best]:.3f}: -k {k}"
+
     def record(self) -> dict[str, Any]:
         """Return everything for JSON."""
         v = self.validation
         path = [
-            {"columns": k, "score": float(scores.mean()), "folds": scores.tolist(), "loss": float(losses.mean())}
-            for k, scores, losses in zip(v.sizes, v.path.T, v.losses.T)
+            {"columns": k, "score": float(score), "folds": scores.tolist(), "loss": float(losses.mean())}
+            for k, score, scores, losses in zip(v.sizes, v.path_scores, v.path.T, v.losses.T)
         ]
         return {
             "selected": self.columns,
@@ -70,6 +81,7 @@ class Selection:
             "n_rows": len(self.table.y),
             "chosen_by": "cross-validation" if self.size_chosen else "the user",
             "scores": v.scores,
+            "best_size": None if self.columns or v.best is None else path[v.best],
             "size_chosen_in_folds": v.nested,
             "path": path,
             "stability": self.kappa,
@@ -126,7 +138,9 @@ def select_columns(
     table_folds = folds_of(y, task, table.row_groups)
     enough = bool(table_folds(np.arange(len(y))))
     if k is None and not enough:
-        raise ValueError(f"-k auto: {len(y)} rows are too few for cross-validation; expected -k with a number")
+        labels, counts = np.unique(y, return_counts=True) if task == "classification" else ([], np.array([2]))
+        few = f"{len(y)} rows are" if len(y) < 4 or counts.min() > 1 else f"one row of the class {labels[counts.argmin()]!s} is"
+        raise ValueError(f"-k auto: {few} too few for cross-validation; expected -k with a number")
     validation = Validation(k or 1)
     if enough:
         sizes = _sizes(n_columns, len(y), k, response)

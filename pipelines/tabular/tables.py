@@ -10,7 +10,7 @@ import numpy as np
 
 from ...models.files import replacing
 from ...models.tabular.encoding import TableEncoding, as_words
-from .encoding import Table, encode_frame, encode_matrix
+from .encoding import Table, encode_frame, encode_matrix, numbers_rows
 from .readers import FRAMES, Matrix, brings_its_target, read_frame, read_matrix, release_memory
 from .target import read_target
 
@@ -28,6 +28,7 @@ def read_table(
     sep: str | None = None,
     encoding: str | None = None,
     keep_missing: bool = False,
+    dates: str | None = None,
 ) -> Table:
     """Read a table, and decide what becomes of its columns.
 
@@ -46,6 +47,8 @@ def read_table(
         See :func:`read_frame`.
     keep_missing : bool, default False
         Missing numbers stay NaN.
+    dates : {"dayfirst", "monthfirst"} or None, default None
+        See :func:`.encoding.encode_frame`.
 
     Raises
     ------
@@ -62,7 +65,7 @@ def read_table(
     else:
         notes: list[str] = []
         frame = read_frame(path, sep, encoding, notes)
-        table = _from_frame(path, frame, target, include, exclude, row_groups, keep_missing, notes)
+        table = _from_frame(path, frame, target, include, exclude, row_groups, keep_missing, dates, notes)
         del frame
         release_memory()
     if not table.encoding.columns:
@@ -84,7 +87,9 @@ def _shown(names: Sequence[str]) -> str:
     return ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
 
 
-def _from_frame(path, frame, target, include, exclude, row_groups, keep_missing, notes) -> Table:
+def _from_frame(path, frame, target, include, exclude, row_groups, keep_missing, dates, notes) -> Table:
+    import pandas as pd
+
     names = list(frame.columns)
     if target is None:
         raise ValueError(f"{path}: name the target's column with --target")
@@ -108,18 +113,14 @@ def _from_frame(path, frame, target, include, exclude, row_groups, keep_missing,
     _check_names(path, left, include, exclude)
     used = frame[[name for name in left if name not in exclude]]
     used = used if there.all() else used.iloc[rows]
-    for name in [name for name in used.columns if _numbers_rows(name, used[name]) and name not in include]:
-        used = used.drop(columns=name)
-        notes.append(f"1 column left out, without a name and numbering the rows: {name}")
-    X, decisions = encode_frame(used, keep_missing, include)
+    if y.dtype != object and not pd.api.types.is_numeric_dtype(frame[target].dtype):
+        notes.append(f"the target {target!r} holds numbers with thousands separators")
+    ids = [name for name in used.columns if numbers_rows(frame[name], first=name == names[0])]
+    X, decisions = encode_frame(used, keep_missing, include, ids, dates)
     y = y[there].astype(str) if y.dtype == object else y[there]
     left_out = dict.fromkeys(exclude, "named by --exclude") | decisions.left_out
     encoding = TableEncoding(tuple(decisions.columns))
     return Table(X, y, encoding, left_out, [*notes, *decisions.notes()], rows, groups)
-
-
-def _numbers_rows(name: str, values: pd.Series) -> bool:
-    return name.startswith("Unnamed: ") and values.dtype.kind in "iu" and bool(values.is_unique)
 
 
 def _from_matrix(path: Path, matrix: Matrix, include, exclude, keep_missing) -> Table:

@@ -16,6 +16,8 @@ _MOSTLY = 0.9  # a column of text of which a larger share are numbers is a colum
 def guess_task(y: np.ndarray) -> str:
     """Return "classification" for text, booleans and few (``MOST_CLASSES``) different whole numbers, else "regression".
 
+    More than two different numbers in more than half as many rows are no classes.
+
     Examples
     --------
     >>> guess_task(np.array([0.0, 1.0, 1.0])), guess_task(np.array([0.5, 1.0, 1.0]))
@@ -24,7 +26,24 @@ def guess_task(y: np.ndarray) -> str:
     if y.dtype.kind not in "iuf":
         return "classification"
     values = np.unique(y)
-    return "classification" if len(values) <= MOST_CLASSES and (values == np.round(values)).all() else "regression"
+    few = len(values) <= min(MOST_CLASSES, max(2, len(y) / 2))
+    return "classification" if few and (values == np.round(values)).all() else "regression"
+
+
+def note_of_guess(y: np.ndarray, task: str) -> str | None:
+    """Return a line about a guess (:func:`guess_task`) on whole numbers that an analyst may want otherwise."""
+    values = np.unique(y) if y.dtype.kind in "iuf" else np.empty(0)
+    if not 2 < len(values) <= MOST_CLASSES or (values != np.round(values)).any():
+        return None
+    if task == "classification":
+        return f"the {len(values)} different numbers of the target are taken as classes; --task regression otherwise"
+    return f"the target's {len(values)} different numbers in {len(y)} rows are too many for classes: a regression (--task)"
+
+
+def classes_of_one_row(y: np.ndarray) -> np.ndarray:
+    """Return the rows whose class no other row has; none where fewer than two classes would be left."""
+    _, which, counts = np.unique(y, return_inverse=True, return_counts=True)
+    return np.flatnonzero(counts[which] == 1) if (counts > 1).sum() >= 2 else np.empty(0, int)
 
 
 def read_target(values: pd.Series) -> np.ndarray:
@@ -37,7 +56,7 @@ def read_target(values: pd.Series) -> np.ndarray:
     """
     import pandas as pd
 
-    from ...models.tabular.encoding import as_words
+    from ...models.tabular.encoding import WITH_THOUSANDS, as_words, to_numbers
 
     if pd.api.types.is_datetime64_any_dtype(values.dtype) or pd.api.types.is_complex_dtype(values.dtype):
         raise ValueError(f"the target {values.name!r} holds {values.dtype}: expected numbers or labels")
@@ -48,6 +67,10 @@ def read_target(values: pd.Series) -> np.ndarray:
         return numbers
     words = as_words(values)
     there = np.array([word is not None for word in words], bool)
+    if there.any() and any(WITH_THOUSANDS.fullmatch(word) for word in words[there]):
+        numbers = to_numbers(values)
+        if not np.isnan(numbers[there]).any():
+            return numbers
     bad = there & pd.isna(pd.to_numeric(pd.Series(words, dtype=object), errors="coerce")).to_numpy()
     if bad.any() and bad.sum() <= (1.0 - _MOSTLY) * there.sum():
         row = int(np.flatnonzero(bad)[0])
@@ -78,7 +101,10 @@ def check_target(y: np.ndarray, task: str) -> None:
             raise ValueError(f"the target holds numbers such as {broken[0]:g}: expected labels for --task classification")
         n_classes = len(np.unique(y))
         if n_classes > max(2, len(y) / 2):
-            raise ValueError(f"the target has {n_classes} different labels in {len(y)} rows: expected classes of several rows")
+            otherwise = ", or --task regression" if y.dtype.kind in "iuf" else ""
+            raise ValueError(
+                f"the target has {n_classes} different labels in {len(y)} rows: expected classes of several rows{otherwise}"
+            )
     if len(np.unique(y)) < 2:
         expected = "at least two classes" if task == "classification" else "different numbers"
         raise ValueError(f"the target has one value only ({str(y[0])!r}), expected {expected}")

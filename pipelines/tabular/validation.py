@@ -32,10 +32,13 @@ class Validation:
         Ascending; 0 is a constant.
     path, losses : ndarray of shape (n_folds, n_sizes)
         Accuracy or R^2 of each size in each fold, and what the choice of the size goes by: the mean log loss or squared error.
+        R^2 is 1 - the mean squared error of the fold over the variance of all rows that were held out.
     scores : dict of str to dict of str to float
-        "selected", "all columns" and "baseline": the mean over folds of each measure.
+        "selected", "all columns" and "baseline": each measure of the held-out rows of all folds together.
     nested : bool
         Whether the size that is scored on a fold was chosen by the other folds.
+    held_out : list of int
+        Rows that each fold holds out.
     """
 
     size: int
@@ -44,6 +47,18 @@ class Validation:
     losses: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
     scores: dict[str, dict[str, float]] = field(default_factory=dict)
     nested: bool = False
+    held_out: list[int] = field(default_factory=list)
+
+    @property
+    def path_scores(self) -> np.ndarray:
+        """Accuracy or R^2 (n_sizes,) of the held-out rows of all folds together."""
+        return np.average(self.path, axis=0, weights=self.held_out)
+
+    @property
+    def best(self) -> int | None:
+        """Position of the size from 1 on with the least mean loss; None where there is none."""
+        from_one = np.flatnonzero(self.sizes)
+        return int(from_one[self.losses.mean(axis=0)[from_one].argmin()]) if len(self.losses) and len(from_one) else None
 
 
 def measures(task: str, y: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
@@ -103,27 +118,30 @@ def validate(
     smaller than that of a choice by folds within the training rows, which are fewer.
     """
     splits = table_folds(np.arange(len(y)))
+    truth = np.concatenate([y[test] for _, test in splits])
     path, losses = _path_scores(X, y, task, model, sizes, progress(splits, "sizes"))
+    if task == "regression":
+        path = 1.0 - losses / truth.var()
     chosen, nested = chosen_size(sizes, losses) if size is None else size, size is None and len(splits) > 1
-    found: dict[str, list[dict[str, float]]] = {"selected": [], "all columns": [], "baseline": []}
+    found: dict[str, list[np.ndarray]] = {"selected": [], "all columns": [], "baseline": []}
     for fold, (train, test) in enumerate(progress(splits, "scores")):
         own = chosen_size(sizes, np.delete(losses, fold, axis=0)) if nested else chosen
-        found["selected"].append(measures(task, y[test], fitted(model, own, X[train], y[train]).predict(X[test])))
-        found["all columns"].append(measures(task, y[test], all_columns(task, X[train], y[train], X[test])))
-        found["baseline"].append(measures(task, y[test], _constant(task, y[train], len(test))))
-    scores = {row: {name: float(np.mean([one[name] for one in ones])) for name in ones[0]} for row, ones in found.items() if ones}
-    return Validation(chosen, sizes.tolist(), path, losses, scores, nested)
+        found["selected"].append(fitted(model, own, X[train], y[train]).predict(X[test]))
+        found["all columns"].append(all_columns(task, X[train], y[train], X[test]))
+        found["baseline"].append(_constant(task, y[train], len(test)))
+    scores = {row: measures(task, truth, np.concatenate(predicted)) for row, predicted in found.items()}
+    return Validation(chosen, sizes.tolist(), path, losses, scores, nested, [len(test) for _, test in splits])
 
 
 def _path_scores(X, y, task, model, sizes, splits) -> tuple[np.ndarray, np.ndarray]:
-    """Score and loss (n_folds, n_sizes) of each size, along one path per fold."""
+    """Accuracy and loss (n_folds, n_sizes) of each size, along one path per fold."""
     path, losses = [], []
     for train, test in splits:
         # Exchanges: else small sizes look worse than the models that are fitted in the end.
         along = FSAPath(model, sizes, exchange=True).fit(X[train], y[train])
         models = [along.get_estimator(int(k)) for k in sizes]
-        path.append([_first(measures(task, y[test], one.predict(X[test]))) for one in models])
         losses.append([_loss(task, one, X[test], y[test]) for one in models])
+        path.append([float(np.mean(one.predict(X[test]) == y[test])) for one in models])
     return np.array(path), np.array(losses)
 
 
@@ -146,10 +164,6 @@ def _loss(task: str, model: Any, X: Any, y: np.ndarray) -> float:
         return float(np.mean((y - model.predict(X)) ** 2))
     likelihood = np.where(model.classes_ == y[:, None], model.predict_proba(X), 0.0).sum(axis=1)
     return float(-np.log(np.maximum(likelihood, 1e-3)).mean())  # one row that is sure and wrong does not decide alone
-
-
-def _first(found: dict[str, float]) -> float:
-    return next(iter(found.values()))
 
 
 def fitted(model: Any, size: int, X: Any, y: np.ndarray) -> Any:

@@ -1,6 +1,7 @@
 """``annealed select``: planted columns come back by name, and every column left out is named."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -60,7 +61,7 @@ def test_columns_left_out_or_imputed_are_named(tmp_path):
     frame.to_csv(tmp_path / "t.csv", index=False)
     result = run("select", tmp_path / "t.csv", "--target", "y", "-k", 3, "--json")
     assert result.exit_code == 0
-    assert "1 column left out, text, 400 different values in 400 rows: words" in result.stderr
+    assert "1 column left out, text that names the rows, 400 different values in 400 rows: words" in result.stderr
     assert "1 column left out, constant: same" in result.stderr
     assert "2 columns incomplete, gaps filled with the median: c3, holes" in result.stderr
     assert "1 column left out, more than half of the values missing: empty" in result.stderr
@@ -100,7 +101,8 @@ def test_several_classes(tmp_path):
 
 def test_guess_task():
     assert guess_task(np.array(["a", "b"])) == "classification"
-    assert guess_task(np.arange(10) % 10) == "classification"
+    assert guess_task(np.arange(20) % 10) == "classification"
+    assert guess_task(np.arange(19) % 10) == "regression"  # more than half as many values as rows
     assert guess_task(np.arange(11)) == "regression"
 
 
@@ -175,10 +177,11 @@ def test_noise_gives_no_column_but_all_files(tmp_path):
     files = ["--out", tmp_path / "out.csv", "--save", tmp_path / "m.safetensors", "--report", tmp_path / "report"]
     result = run(*noise(tmp_path, y), *files)
     assert result.exit_code == 0, result.output
-    assert "no column selected; none predicts rows that were held out clearly better than a constant" in result.stdout
+    said = r"no column selected: none, alone or together, .* by the margin of two standard errors; .* accuracy of 0\.\d+: -k \d+"
+    assert re.search(said, result.stdout)
     assert list(pd.read_csv(tmp_path / "out.csv").columns) == ["y"]
     page = (tmp_path / "report" / "select.html").read_text()
-    assert "<b>0</b> of 13 usable columns" in page and "clearly better than a constant" in page
+    assert "<b>0</b> of 13 usable columns" in page and "by the margin of two standard errors" in page
     predicted = run("predict", tmp_path / "m.safetensors", tmp_path / "t.csv")
     assert predicted.exit_code == 0, predicted.output
     assert [line.split(",")[0] for line in predicted.stdout.splitlines()] == ["prediction"] + 100 * ["yes"]
@@ -190,5 +193,7 @@ def test_noise_gives_no_column_of_curves(tmp_path):
     record = json.loads(result.stdout)
     assert record["selected"] == [] and record["n_columns"] == 0 and record["path"][0]["columns"] == 0
     assert record["stability"] is None
+    assert record["best_size"] == min(record["path"][1:], key=lambda size: size["loss"])
+    assert record["best_size"]["columns"] > 0 and abs(record["best_size"]["score"]) < 0.1
     predicted = run("predict", tmp_path / "m.safetensors", tmp_path / "t.csv")
     assert np.allclose([float(line) for line in predicted.stdout.splitlines()[1:]], y.mean())

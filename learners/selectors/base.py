@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..common.targets import SparseClassifierMixin, unit_variance
 from ..common.validation import check_choice, check_sample_weight
 from ..compilation import n_values, problem_of
-from ..designs.base import Design
+from ..designs.base import Design, warn_if_constant
 from ..designs.factory import make_design, rescaled, row_length
 from ..objective.losses import Loss, pointwise_loss
 from ..types import ArrayLike, Matrix
@@ -55,6 +55,7 @@ class Selector(SelectorMixin, BaseEstimator):
 
     def _store(self, design: Design, kept: np.ndarray, coef: np.ndarray, intercept: np.ndarray) -> None:
         """Keep a fit of the standardised columns ``kept`` (ascending), ``coef`` (k, q), in units of the raw columns."""
+        warn_if_constant(design.inv)
         raw, self.intercept_ = design.keep(kept).unstandardise(coef[:, None], intercept)
         self.support_ = np.zeros(design.n_features, bool)
         self.support_[kept] = True

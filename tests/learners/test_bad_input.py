@@ -1,5 +1,7 @@
 """What users hand in: bad input is told in one line that names the value and the expectation; odd but good input is taken."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -250,3 +252,22 @@ def test_numbers_without_squares_are_refused_for_sequences(make, scale, what):
     for data in (X * scale, sp.csr_matrix(X * scale)):
         with pytest.raises(ValueError, match=f"column 0 of X holds values up to .*, whose squares {what}"):
             make(2).fit(data, X[:, 1] > 0)
+
+
+@pytest.mark.parametrize(
+    "estimator", [FSARegressor(3), FSAClassifier(3), TISPRegressor(3), *SELECTORS], ids=lambda e: type(e).__name__
+)
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_columns_that_are_all_constant_are_said(estimator, kind):
+    """One line; and none where a column varies."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        clone(estimator).fit(kind(np.full((40, 6), 0.1)), Y)
+    assert [str(one.message) for one in caught if "varies" in str(one.message)] == [
+        "no column of X that may be selected varies: the selection is arbitrary, and the model predicts a constant"
+    ]
+    one = np.full((40, 6), 0.1)
+    one[:, 4] = X[:, 2]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*varies")
+        assert 4 in clone(estimator).fit(kind(one), Y).get_support(indices=True)

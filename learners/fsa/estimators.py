@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..common.additive import AdditiveModel
 from ..common.targets import SparseClassifierMixin, scaled_targets
-from ..common.validation import check_sample_weight
+from ..common.validation import check_sample_weight, whole_or_as_before
 from ..designs.base import warn_if_constant
 from ..designs.factory import as_out_of_core
 from ..designs.responses import PiecewiseLinear
@@ -308,7 +308,8 @@ class FSAClassifier(SparseClassifierMixin, FSAEstimator):
             One class only, NaN with linear responses, a parameter out of range.
         """
         settings = self.fit_settings()
-        return self._solve(self.encode(X, y, sample_weight=sample_weight), settings)
+        with whole_or_as_before(self):
+            return self._solve(self.encode(X, y, sample_weight=sample_weight), settings)
 
     def encode(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> FitProblem:  # type: ignore[override]
         X, y = check_data(self, X, y, piecewise=self._is_piecewise)
@@ -427,7 +428,8 @@ class FSARegressor(RegressorMixin, FSAEstimator):
             NaN with linear responses, a parameter out of range.
         """
         settings = self.fit_settings()
-        return self._solve(self.encode(X, y, sample_weight=sample_weight), settings)
+        with whole_or_as_before(self):
+            return self._solve(self.encode(X, y, sample_weight=sample_weight), settings)
 
     def encode(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> FitProblem:  # type: ignore[override]
         loss = regression_loss("squared" if isinstance(self.loss, str) and self.loss == "auto" else self.loss)

@@ -16,8 +16,8 @@ from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..common.progress import progress_bar
-from ..common.targets import SparseClassifierMixin, class_codes
-from ..common.validation import check_integer, check_sample_weight
+from ..common.targets import SparseClassifierMixin, check_two_classes, class_codes
+from ..common.validation import check_container, check_integer, check_sample_weight
 from ..compilation import problem_of, values_of_rows
 from ..designs.sparse import canonical
 from ..objective.losses import LOSSES, Loss, losses_for
@@ -98,8 +98,10 @@ class OnlineClassifier(SparseClassifierMixin, SelectorMixin, BaseEstimator):
             For a parameter out of its range, or fewer than two classes.
         """
         self._check_parameters()
+        check_container("X", X)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
         self.classes_, _ = class_codes(y)
+        check_two_classes(y, check_sample_weight(sample_weight, X.shape[0]))
         self._begin(X.shape[1])
         self._update(X, y, sample_weight, self.max_iter, streaming=False)
         self.n_iter_ = self.max_iter
@@ -133,6 +135,7 @@ class OnlineClassifier(SparseClassifierMixin, SelectorMixin, BaseEstimator):
             self._check_parameters()
             if classes is None:
                 raise ValueError("classes=None; expected all labels in the first call of partial_fit")
+        check_container("X", X)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], reset=first)
         check_classification_targets(y)
         if first:
@@ -228,6 +231,7 @@ class OnlineClassifier(SparseClassifierMixin, SelectorMixin, BaseEstimator):
     def _scores(self, X: Matrix) -> np.ndarray:
         """Scores (n, 1 or n_classes) of raw rows."""
         check_is_fitted(self)
+        check_container("X", X)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         return X @ self.coef_.T + self.intercept_
 

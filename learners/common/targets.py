@@ -42,6 +42,19 @@ def class_codes(y) -> tuple[np.ndarray, np.ndarray]:
     return classes, codes
 
 
+def check_two_classes(y, weight: np.ndarray, rows: str = "rows of positive weight") -> None:
+    """Complain where the labels of the rows that count are of one class: a weight of zero removes a row.
+
+    Raises
+    ------
+    ValueError
+        Names the class.
+    """
+    present = np.unique(np.asarray(y)[weight > 0]).tolist()
+    if len(present) == 1:
+        raise ValueError(f"the {rows} hold one class only ({present[0]!r}); a classifier needs at least two")
+
+
 def encode_classes(y, loss: str | Loss, weight: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray, Loss]:
     """Classes, targets for the loss, and the loss that several classes need: one rule for all estimators.
 
@@ -99,6 +112,7 @@ class SparseClassifierMixin(ClassifierMixin):
             class_codes(y)  # says what is wrong with labels
             weight = weight * compute_sample_weight(self.class_weight, y)
         self.classes_, targets, found = encode_classes(y, loss, weight)
+        check_two_classes(y, weight)
         _warn_of_rare_class(y, self.classes_, weight)
         return targets, found, weight
 

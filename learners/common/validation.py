@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from numbers import Integral, Real
 
 import numpy as np
@@ -11,6 +13,51 @@ import scipy.sparse as sp
 from sklearn.utils import check_array
 
 from ..compilation import all_threads
+
+
+@contextmanager
+def whole_or_as_before(estimator) -> Iterator[None]:
+    """A fit that fails or is interrupted leaves the estimator as it was: not fitted, or with its last fit."""
+    before = vars(estimator).copy()
+    try:
+        yield
+    except BaseException:
+        estimator.__dict__.clear()
+        estimator.__dict__.update(before)
+        raise
+
+
+def check_container(name: str, values, *, numbers: bool = True) -> None:
+    """Complain about data that hold no numbers yet, hide some of them, or where ``numbers`` are expected, dates: they would count nanoseconds.
+
+    Raises
+    ------
+    TypeError
+        For lazy frames.
+    ValueError
+        For masked values, dates and durations.
+
+    Examples
+    --------
+    >>> check_container("y", np.array(["2024-03-01"], "M8[D]"))
+    Traceback (most recent call last):
+    ...
+    ValueError: y holds datetime64[D] values; expected numbers, as (y - y.min()) / np.timedelta64(1, "D")
+    """
+    if type(values).__name__ == "LazyFrame":
+        raise TypeError(f"{name} is a LazyFrame, which holds no values yet; expected data: call its collect() first")
+    if np.ma.is_masked(values):
+        n = np.ma.count_masked(values)
+        raise ValueError(f"{name} is an array with {n} masked values; expected numbers without a mask, as filled() gives them")
+    if not numbers:
+        return
+    dtypes = getattr(values, "dtypes", None)
+    if dtypes is None:
+        dtypes = [np.asarray(values[:1]).dtype if isinstance(values, list | tuple) else getattr(values, "dtype", None)]
+    for dtype in dtypes if hasattr(dtypes, "__iter__") else [dtypes]:  # of a frame, or of a series
+        if getattr(dtype, "kind", "") in ("m", "M") or str(dtype).startswith(("Date", "Duration", "Time")):  # polars has no kind
+            unit = 'np.timedelta64(1, "D")'
+            raise ValueError(f"{name} holds {dtype} values; expected numbers, as ({name} - {name}.min()) / {unit}")
 
 
 def n_threads(n_jobs: int | None) -> int:

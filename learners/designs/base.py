@@ -12,6 +12,7 @@ Sums over rows go through blocks of fixed size in fixed order, so results do not
 
 from __future__ import annotations
 
+import warnings
 from copy import copy
 from typing import Self
 
@@ -46,6 +47,14 @@ def inverse_scale(variance: np.ndarray, second_moment: np.ndarray, rounding: flo
     return np.where(constant, 0.0, 1.0 / np.sqrt(np.where(constant, 1.0, variance)))
 
 
+def rounding_of(dtype) -> float:
+    """Variance over second moment up to which values of this precision count as constant, for moments about a value among them.
+
+    Numbers in float32 are mostly rounded once, by half a unit in the last place; those in float64 were computed, in several steps.
+    """
+    return float((np.finfo(dtype).eps * (1.0 if dtype == np.float32 else 4.0)) ** 2)
+
+
 def check_underflow(mean: np.ndarray, square: np.ndarray, dtype=np.float64) -> None:
     """Refuse columns that are not zero, but so small that their squares are: their scale is unknown.
 
@@ -67,6 +76,16 @@ def check_underflow(mean: np.ndarray, square: np.ndarray, dtype=np.float64) -> N
         raise ValueError(
             f"column {column} of X holds values around {mean[column]:g}, whose squares underflow {np.dtype(dtype)}; "
             "expected numbers of moderate size"
+        )
+
+
+def warn_if_constant(inv: np.ndarray) -> None:
+    """Warn where features were to be had and all that may be selected are constant, by their inverse scales."""
+    if len(inv) and not np.any(inv > 0):
+        warnings.warn(
+            "no column of X that may be selected varies: the selection is arbitrary, and the model predicts a constant",
+            UserWarning,
+            stacklevel=4,
         )
 
 
@@ -105,7 +124,7 @@ def moments(total: np.ndarray, square: np.ndarray, shift: np.ndarray) -> tuple[n
     check_underflow(total, square, shift.dtype)
     variance = np.maximum(square - total**2, 0.0)
     mean = total + shift
-    return mean[:, None], inverse_scale(variance, variance + mean**2, (4.0 * np.finfo(shift.dtype).eps) ** 2)
+    return mean[:, None], inverse_scale(variance, variance + mean**2, rounding_of(shift.dtype))
 
 
 def moments_of(X: np.ndarray, sample_weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -11,6 +11,7 @@ from ..sources.matrix import CHUNK
 from . import kernels
 from .base import COMPACT_RATIO, FirstReadDesign, moments
 
+_MAX_RATIO = 1e3  # |mean| / sd of a column from which products in float32 are taken about the mean: they lose digits before
 BLOCK_BYTES = 1 << 20  # rows read at once: scores and gradient find them in the second-level cache
 
 
@@ -96,18 +97,33 @@ class DenseDesign(FirstReadDesign):
         raw = coef[:, 0] * self.inv[:, None]
         return self._spread(raw).astype(self._stored.dtype), self.mean[:, 0] @ raw
 
+    def _rounded_mean(self):
+        """Means in the matrix' own precision, where its products have to be taken about them; else None."""
+        mean = self.mean[:, 0]
+        if self._stored.dtype == np.float64 or not (np.abs(mean) * self.inv > _MAX_RATIO).any():
+            return None
+        return mean.astype(self._stored.dtype)
+
     def scores(self, coef):
         raw, offset = self._raw(coef)
-        return (self._gathered() @ raw).astype(np.float64) - offset
+        shift = self._rounded_mean()
+        if shift is None:
+            return (self._gathered() @ raw).astype(np.float64) - offset
+        X, stored_shift = self._gathered(), self._spread(shift).astype(self._stored.dtype)
+        centred = [(X[rows] - stored_shift) @ raw for rows in self._row_blocks()]
+        return np.concatenate(centred).astype(np.float64) - (self.mean[:, 0] - shift) @ (coef[:, 0] * self.inv[:, None])
 
     def gradient(self, residual):
         X = self._gathered()
         product = np.zeros((X.shape[1], residual.shape[1]))
-        narrow = residual.astype(X.dtype)
+        narrow, shift = residual.astype(X.dtype), self._rounded_mean()
+        stored_shift = None if shift is None else self._spread(shift).astype(X.dtype)
         for rows in self._row_blocks():
-            product += X[rows].T @ narrow[rows]
+            product += (X[rows] if stored_shift is None else X[rows] - stored_shift).T @ narrow[rows]
         if self._columns is not None:
             product = product[self._columns]
+        if shift is not None:
+            product += shift[:, None].astype(np.float64) * residual.sum(axis=0)
         return self._standardised(product[:, None], residual)
 
     def scores_and_gradient(self, coef, intercept, loss, y, sample_weight):
@@ -164,7 +180,10 @@ class DenseDesign(FirstReadDesign):
     def matrix(self):
         X = self._gathered()
         block = X.copy() if self._columns is None else np.take(X, self._columns, axis=1)
-        block -= self.mean[:, 0].astype(block.dtype)
+        mean = self.mean[:, 0]
+        block -= mean.astype(block.dtype)
+        if block.dtype != np.float64:
+            block -= (mean - mean.astype(block.dtype)).astype(block.dtype)
         block *= self.inv.astype(block.dtype)
         return block
 

@@ -41,6 +41,7 @@ class ExplicitDesign(Design):
         """Linear responses on a dense matrix (n, m) with these moments."""
         with np.errstate(over="ignore", invalid="ignore"):
             columns = X.T - mean.astype(X.dtype)
+            columns -= (mean - mean.astype(X.dtype)).astype(X.dtype)  # 0 in float64
         columns *= inv.astype(X.dtype)[:, None]
         return cls(np.ascontiguousarray(columns)[:, None], mean, inv)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import scipy.sparse as sp
 
-from .base import COMPACT_RATIO, Design, check_underflow, inverse_scale
+from .base import COMPACT_RATIO, Design, check_underflow, inverse_scale, rounding_of
 
 _BLOCK_ENTRIES = 1 << 22  # of a product at a time: their copy in float64 takes 34 MB
 
@@ -32,6 +32,26 @@ def _blocks(X: sp.csc_array) -> Iterator[tuple[slice, sp.csc_array]]:
         start = stop
 
 
+def _moments(X: sp.csc_array, sample_weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Means and variances (n_features,) of columns, in two passes over the stored values: no digits are lost to a large mean."""
+    mean, variance = np.empty(X.shape[1]), np.empty(X.shape[1])
+    present = sample_weight > 0
+    for columns, part in _blocks(X):
+        m = part.T @ sample_weight
+        counts = (
+            np.diff(part.indptr)
+            if present.all()
+            else np.bincount(np.repeat(np.arange(len(m)), np.diff(part.indptr)), present[part.indices], len(m))
+        )
+        full = counts == np.count_nonzero(present)  # nothing but rows of weight zero is not stored
+        part.data = part.data - np.repeat(m, np.diff(part.indptr))
+        rest = part.T @ sample_weight  # rounding of the mean where all is stored; else the mean times the weight of the zeros
+        part.data *= part.data
+        mean[columns] = m + np.where(full, rest, 0.0)
+        variance[columns] = np.maximum(part.T @ sample_weight + np.where(full, -(rest**2), m * rest), 0.0)
+    return mean, variance
+
+
 class SparseDesign(Design):
     """Linear responses on a scipy sparse matrix, held by columns; centring is applied to the results, so nothing is densified.
 
@@ -51,14 +71,11 @@ class SparseDesign(Design):
         self.X = canonical(sp.csc_array(X))  # all stored columns
         self.n_samples, self.n_features = self.X.shape
         self.stored = np.arange(self.n_features)  # positions of the features among them
-        mean, second = np.empty(self.n_features), np.empty(self.n_features)
-        for columns, part in _blocks(self.X):
-            mean[columns] = part.T @ sample_weight
-            part.data = part.data.astype(np.float64) ** 2
-            second[columns] = part.T @ sample_weight
+        mean, variance = _moments(self.X, sample_weight)
+        second = variance + mean**2
         check_underflow(mean, second)
         self.mean = mean[:, None]
-        self.inv = inverse_scale(np.maximum(second - mean**2, 0.0), second)
+        self.inv = inverse_scale(variance, second, rounding_of(self.X.dtype))
 
     def scores(self, coef):
         raw = coef[:, 0] * self.inv[:, None]

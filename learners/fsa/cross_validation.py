@@ -16,7 +16,8 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import column_or_1d
 
 from ..common.additive import AdditiveModel
-from ..common.validation import check_choice
+from ..common.targets import check_two_classes
+from ..common.validation import check_choice, whole_or_as_before
 from ..designs.responses import PiecewiseLinear
 from ..model_selection.size import choose_size
 from ..objective.losses import Loss
@@ -65,6 +66,10 @@ class _SizeChoice(FSAEstimator):
         """
         check_choice("criterion", self.criterion, ("cv", "ebic"))
         check_choice("rule", self.rule, ("best", "one_se"))
+        with whole_or_as_before(self):
+            return self._choose_and_fit(X, y, sample_weight, groups)
+
+    def _choose_and_fit(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Self:
         settings = self.fit_settings()
         problem = self.encode(X, y, sample_weight=sample_weight)
         if self.criterion == "ebic":
@@ -82,6 +87,9 @@ class _SizeChoice(FSAEstimator):
     ) -> FitSettings:
         """Set ``n_features_`` and how it came about; return the settings of the best fits."""
         splits = list(self._splitter(y, groups).split(np.zeros((len(y), 1)), y, groups))
+        if is_classifier(self):
+            for i, (train, _) in enumerate(splits):
+                check_two_classes(y[train], problem.weight[train], f"training rows of fold {i + 1} of {len(splits)} that cv makes")
         n_training = min(len(train) for train, _ in splits)
         self.sizes_ = check_sizes(self.sizes, problem.n_units, n_training, problem.n_included)
         score = self._score_of(problem, X, y, None if sample_weight is None else np.asarray(sample_weight))

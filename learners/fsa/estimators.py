@@ -13,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..common.additive import AdditiveModel
 from ..common.targets import SparseClassifierMixin, scaled_targets
-from ..common.validation import check_sample_weight
+from ..common.validation import check_sample_weight, whole_or_as_before
+from ..designs.base import warn_if_constant
 from ..designs.factory import as_out_of_core
 from ..designs.responses import PiecewiseLinear
 from ..objective.losses import Loss, regression_loss
@@ -110,6 +111,7 @@ class FSAEstimator(CallbackSupportMixin, SelectorMixin, BaseEstimator):
         reported = reported_steps(self, problem) if getattr(self, "_skl_callbacks", None) else nullcontext(())
         with reported as callbacks:
             solution = solve(problem, settings, start=self._last if self.warm_start else None, callbacks=callbacks)
+        warn_if_constant(solution.design.inv)  # annealing drops constant columns first
         solution.how = why + solution.how
         self._last = (solution.kept, solution.coef, solution.intercept) if self.warm_start else None
         self.__dict__.update(fitted_attributes(problem, solution))
@@ -306,7 +308,8 @@ class FSAClassifier(SparseClassifierMixin, FSAEstimator):
             One class only, NaN with linear responses, a parameter out of range.
         """
         settings = self.fit_settings()
-        return self._solve(self.encode(X, y, sample_weight=sample_weight), settings)
+        with whole_or_as_before(self):
+            return self._solve(self.encode(X, y, sample_weight=sample_weight), settings)
 
     def encode(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> FitProblem:  # type: ignore[override]
         """Check the data of :meth:`fit`, encode the targets, and set what is known before the fit.
@@ -436,7 +439,8 @@ class FSARegressor(RegressorMixin, FSAEstimator):
             NaN with linear responses, a parameter out of range.
         """
         settings = self.fit_settings()
-        return self._solve(self.encode(X, y, sample_weight=sample_weight), settings)
+        with whole_or_as_before(self):
+            return self._solve(self.encode(X, y, sample_weight=sample_weight), settings)
 
     def encode(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> FitProblem:  # type: ignore[override]
         """Check the data of :meth:`fit`, encode the targets, and set what is known before the fit.

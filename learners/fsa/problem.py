@@ -11,6 +11,7 @@ from sklearn.utils.validation import validate_data
 
 from ..common.columns import column_position, included_and_excluded
 from ..common.targets import group_codes
+from ..common.validation import check_container
 from ..designs.base import Design
 from ..designs.factory import as_out_of_core, local
 from ..objective.losses import Loss
@@ -249,6 +250,9 @@ def fitted_attributes(problem: FitProblem, solution: Solution) -> dict[str, Any]
 
 def check_data(estimator: Any, X: Any, y: Any = "no_validation", *, piecewise: bool, reset: bool = True, **options: Any) -> Any:
     """X, or X and y, checked; sets ``n_features_in_`` and ``feature_names_in_`` where ``reset``; NaN in dense matrices alone."""
+    check_container("X", X)
+    if not isinstance(y, str):
+        check_container("y", y, numbers=options.get("y_numeric", False))
     out_of_core = as_out_of_core(X)
     if out_of_core is not None:
         return _check_out_of_core(estimator, out_of_core, y, reset=reset, **options)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..designs.factory import make_design
-from ..model_selection.size import choose_size, default_sizes, ebic, folds_by_content
+from ..model_selection.size import EQUAL, choose_size, default_sizes, ebic, folds_by_content
 from ..sources.matrix import OutOfCoreMatrix
 from .fit import best_constant, size_of, solve_path, solving
 from .problem import FitProblem, Solution
@@ -78,7 +78,7 @@ def _size_by_folds(
     best = choose_size(losses, constant=constant if criterion_rejects else None)
     if best is None:
         gain = constant - losses[:, int(np.argmin(losses.mean(axis=0)))]
-        size = int(sizes[0]) if gain.mean() > 0 else 0
+        size = int(sizes[0]) if gain.mean() > EQUAL * constant.mean() else 0
         return replace(settings, size=size), f"size {size}: no size predicts held-out rows clearly better than a constant: "
     return tried[best], f"size {tried[best].size} by {len(folds)}-fold cross-validation: "
 
@@ -103,9 +103,10 @@ def _has_few(problem: FitProblem, settings: FitSettings) -> bool:
 
 
 def _treatments(problem: FitProblem, settings: FitSettings, sizes: np.ndarray) -> list[tuple[FitSettings, np.ndarray]]:
-    """Ways to refine, and the sizes to try each at: with shrinkage as for few rows, and with exchanges where these are made.
+    """Ways to refine, and the sizes to try each at: with exchanges where these are made, and with shrinkage as for few rows.
 
-    Both are the same in the folds and in the fit of all rows, however many coefficients the rows of either support.
+    Both are the same in the folds and in the fit of all rows, however many coefficients the rows of either support. The first of
+    those whose losses are equal is chosen: exchanges, then the smaller size.
     """
     if not settings.chooses_ridge or settings.refinement is None or isinstance(settings.refinement.exchange, bool):
         return [(settings, sizes)]
@@ -113,7 +114,7 @@ def _treatments(problem: FitProblem, settings: FitSettings, sizes: np.ndarray) -
     exchanged = np.array(
         [k < problem.n_units and method_of(problem, settings, n, round(k * per_unit), 1, False) == "exchange" for k in sizes]
     )
-    return [(replace(settings, few_rows=True), sizes), (replace(settings, few_rows=False), sizes[exchanged])]
+    return [(replace(settings, few_rows=False), sizes[exchanged]), (replace(settings, few_rows=True), sizes)]
 
 
 def _folds(problem: FitProblem) -> list[Split]:

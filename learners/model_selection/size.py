@@ -7,6 +7,7 @@ from scipy.special import gammaln
 
 MAX_SIZE = 300  # largest size tried by default
 CLEAR_MARGIN = 2.0  # standard errors over the folds by which a size has to be better than a constant: a choice
+EQUAL = 1e-9  # relative difference up to which losses are equal: rounding, and the order of the rows, decide nothing
 _N_FOLDS, _MIN_FOLDS = 5, 3  # as many as the rarest class has rows, if that is less: choices
 
 
@@ -82,7 +83,7 @@ def choose_size(losses: np.ndarray, rule: str = "best", constant: np.ndarray | N
     Parameters
     ----------
     losses : ndarray of shape (n_folds, n_sizes)
-        Mean loss of the held-out rows of each fold (or minus a score), sizes ascending.
+        Mean loss of the held-out rows of each fold (or minus a score), sizes ascending. Of equal ones (``EQUAL``) the first wins.
     rule : {"best", "one_se"}, default "best"
         The size of the least mean loss, or the smallest that is as good but for one standard error of their difference over the
         folds.
@@ -98,20 +99,24 @@ def choose_size(losses: np.ndarray, rule: str = "best", constant: np.ndarray | N
     --------
     >>> choose_size(np.array([[1.1, 1.0], [1.0, 1.0]]), rule="one_se")
     0
+    >>> choose_size(np.array([[1.0 + 1e-12, 1.0]]))
+    0
     >>> choose_size(np.array([[2.9, 1.0], [2.9, 1.0]]), constant=np.array([3.0, 3.1]))
     1
     >>> choose_size(np.array([[2.9, 2.0], [3.2, 3.6]]), constant=np.array([3.0, 3.1])) is None
     True
     """
-    best = int(np.argmin(losses.mean(axis=0)))
+    mean = losses.mean(axis=0)
+    rounding = EQUAL * abs(mean.min())
+    best = int(np.argmax(mean <= mean.min() + rounding))
     if constant is not None:
         gain = constant - losses[:, best]
-        if not gain.mean() > CLEAR_MARGIN * _standard_error(gain):
+        if not gain.mean() > max(CLEAR_MARGIN * _standard_error(gain), EQUAL * abs(constant.mean())):
             return None
     if rule == "best":
         return best
     difference = losses - losses[:, [best]]
-    return int(np.argmax(difference.mean(axis=0) <= _standard_error(difference)))
+    return int(np.argmax(difference.mean(axis=0) <= _standard_error(difference) + rounding))
 
 
 def _standard_error(values: np.ndarray) -> np.ndarray | float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -15,13 +16,17 @@ from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..common.progress import progress_bar
-from ..common.targets import SparseClassifierMixin, class_codes
-from ..common.validation import check_integer, check_sample_weight
+from ..common.targets import SparseClassifierMixin, check_two_classes, class_codes
+from ..common.validation import check_container, check_integer, check_sample_weight
 from ..compilation import problem_of, values_of_rows
 from ..designs.sparse import canonical
 from ..objective.losses import LOSSES, Loss, losses_for
 from ..types import ArrayLike, ClassWeight, Matrix, Seed
 from .kernels import Objective
+
+# Share of the mean squared length of a row that may be that of the columns' means, and rows to judge it by. With twenty columns of
+# variance one the accuracy of all learners falls by 0.04 at most up to a share of 0.9 (means of 3), and to chance at 0.99.
+_MAX_SHARE_OF_MEANS, _MIN_ROWS = 0.95, 10
 
 
 def margin_code(loss: str | Loss) -> tuple[int, float]:
@@ -93,8 +98,10 @@ class OnlineClassifier(SparseClassifierMixin, SelectorMixin, BaseEstimator):
             For a parameter out of its range, or fewer than two classes.
         """
         self._check_parameters()
+        check_container("X", X)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
         self.classes_, _ = class_codes(y)
+        check_two_classes(y, check_sample_weight(sample_weight, X.shape[0]))
         self._begin(X.shape[1])
         self._update(X, y, sample_weight, self.max_iter, streaming=False)
         self.n_iter_ = self.max_iter
@@ -128,6 +135,7 @@ class OnlineClassifier(SparseClassifierMixin, SelectorMixin, BaseEstimator):
             self._check_parameters()
             if classes is None:
                 raise ValueError("classes=None; expected all labels in the first call of partial_fit")
+        check_container("X", X)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], reset=first)
         check_classification_targets(y)
         if first:
@@ -162,6 +170,7 @@ class OnlineClassifier(SparseClassifierMixin, SelectorMixin, BaseEstimator):
     def _begin(self, n_features: int) -> None:
         self._rng = np.random.RandomState(check_random_state(self.random_state).randint(2**31 - 1))
         self._row_length = None
+        self._first_rows: tuple[int, np.ndarray, float] | None = (0, np.zeros(n_features), 0.0)
         n_problems = 1 if len(self.classes_) == 2 else len(self.classes_)
         self._states = [self._new_state(n_features, self._rng) for _ in range(n_problems)]
 
@@ -185,6 +194,7 @@ class OnlineClassifier(SparseClassifierMixin, SelectorMixin, BaseEstimator):
             if not np.isfinite(square):
                 raise ValueError(f"X holds values whose squares overflow {X.dtype}; expected finite numbers of moderate size")
             self._row_length = square if square > 0 else 1.0
+        self._warn_of_means(X)
         bar = progress_bar(title=type(self).__name__, total=n_passes * len(self._states), shown=self.verbose)
         for c, state in enumerate(self._states):
             positive = self.classes_[1] if len(self._states) == 1 else self.classes_[c]
@@ -197,6 +207,23 @@ class OnlineClassifier(SparseClassifierMixin, SelectorMixin, BaseEstimator):
         self.coef_ = np.array([w for w, _ in pairs])
         self.intercept_ = np.array([b for _, b in pairs])
 
+    def _warn_of_means(self, X: Matrix) -> None:
+        """Warn once, by the first rows, where rows are long because of the columns' means: then all steps go along these."""
+        if self._first_rows is None:
+            return
+        n, total, square = self._first_rows
+        n, total = n + X.shape[0], total + np.asarray(X.sum(axis=0, dtype=np.float64)).ravel()
+        square += float(X.data.astype(np.float64) @ X.data)
+        self._first_rows = None if n >= _MIN_ROWS else (n, total, square)
+        share = float(total @ total) / n / square if square > 0 else 0.0
+        if n >= _MIN_ROWS and share > _MAX_SHARE_OF_MEANS:
+            warnings.warn(
+                f"columns of X are far from zero: their means make up {share:.2%} of the mean squared length of a row, which the "
+                f"step follows; {type(self).__name__} expects columns about zero, as StandardScaler makes them",
+                UserWarning,
+                stacklevel=4,
+            )
+
     def _get_support_mask(self) -> np.ndarray:
         check_is_fitted(self)
         return (self.coef_ != 0).any(axis=0)
@@ -204,6 +231,7 @@ class OnlineClassifier(SparseClassifierMixin, SelectorMixin, BaseEstimator):
     def _scores(self, X: Matrix) -> np.ndarray:
         """Scores (n, 1 or n_classes) of raw rows."""
         check_is_fitted(self)
+        check_container("X", X)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         return X @ self.coef_.T + self.intercept_
 

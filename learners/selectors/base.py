@@ -11,9 +11,9 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..common.targets import SparseClassifierMixin, unit_variance
-from ..common.validation import check_choice, check_sample_weight
+from ..common.validation import check_choice, check_container, check_sample_weight
 from ..compilation import n_values, problem_of
-from ..designs.base import Design
+from ..designs.base import Design, warn_if_constant
 from ..designs.factory import make_design, unscaled
 from ..objective.losses import Loss, pointwise_loss
 from ..types import ArrayLike, Matrix
@@ -43,6 +43,9 @@ class Selector(SelectorMixin, BaseEstimator):
         return self.support_
 
     def _validate(self, X: Matrix, y: Any = "no_validation", **kwargs: Any) -> Any:
+        check_container("X", X)
+        if not isinstance(y, str):
+            check_container("y", y, numbers=kwargs.get("y_numeric", False))
         sparse: Any = ("csr", "csc") if self.__sklearn_tags__().input_tags.sparse else False
         return validate_data(self, X, y, accept_sparse=sparse, dtype=[np.float64, np.float32], **kwargs)
 
@@ -55,6 +58,7 @@ class Selector(SelectorMixin, BaseEstimator):
 
     def _store(self, design: Design, kept: np.ndarray, coef: np.ndarray, intercept: np.ndarray) -> None:
         """Keep a fit of the standardised columns ``kept`` (ascending), ``coef`` (k, q), in units of the raw columns."""
+        warn_if_constant(design.inv)
         raw, self.intercept_ = design.keep(kept).unstandardise(coef[:, None], intercept)
         self.support_ = np.zeros(design.n_features, bool)
         self.support_[kept] = True

@@ -1,5 +1,7 @@
 """What users hand in: bad input is told in one line that names the value and the expectation; odd but good input is taken."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,6 +14,7 @@ from annealed.learners import (
     ForwardBackwardCRF,
     ForwardBackwardRegressor,
     FSAClassifier,
+    FSAClassifierCV,
     FSARegressor,
     FSARegressorCV,
     LogisticLoss,
@@ -31,7 +34,10 @@ from annealed.learners import (
 )
 from scipy.optimize import minimize
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import SelectKBest
+from sklearn.model_selection import KFold
+from sklearn.utils.validation import check_is_fitted
 
 SELECTORS = [ForwardBackwardClassifier(2), LogitBoostClassifier(2), MinimaxSparseClassifier(), TISPClassifier(2)]
 ONLINE = [FOBOSClassifier(), RDAClassifier(), StabilizedTruncatedSGDClassifier(2), TruncatedGradientClassifier()]
@@ -250,3 +256,95 @@ def test_numbers_without_squares_are_refused_for_sequences(make, scale, what):
     for data in (X * scale, sp.csr_matrix(X * scale)):
         with pytest.raises(ValueError, match=f"column 0 of X holds values up to .*, whose squares {what}"):
             make(2).fit(data, X[:, 1] > 0)
+
+
+@pytest.mark.parametrize(
+    "estimator", [FSARegressor(3), FSAClassifier(3), TISPRegressor(3), *SELECTORS], ids=lambda e: type(e).__name__
+)
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_columns_that_are_all_constant_are_said(estimator, kind):
+    """One line; and none where a column varies."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        clone(estimator).fit(kind(np.full((40, 6), 0.1)), Y)
+    assert [str(one.message) for one in caught if "varies" in str(one.message)] == [
+        "no column of X that may be selected varies: the selection is arbitrary, and the model predicts a constant"
+    ]
+    one = np.full((40, 6), 0.1)
+    one[:, 4] = X[:, 2]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*varies")
+        assert 4 in clone(estimator).fit(kind(one), Y).get_support(indices=True)
+
+
+def test_a_fold_of_one_class_is_said_to_be_a_fold():
+    with pytest.raises(ValueError, match=r"^the training rows of fold 1 of 2 that cv makes hold one class only \('b'\); a class"):
+        FSAClassifierCV(cv=KFold(2)).fit(X, np.repeat(["a", "b"], 20))
+
+
+@pytest.mark.parametrize("estimator", [FSAClassifier(2), FSAClassifierCV(), *SELECTORS, *ONLINE], ids=lambda e: type(e).__name__)
+def test_weights_that_leave_one_class(estimator):
+    """A row of weight zero is a row that is not there."""
+    with pytest.raises(ValueError, match="rows of positive weight hold one class only"):
+        clone(estimator).fit(X, Y, sample_weight=1.0 * Y)
+
+
+@pytest.mark.parametrize("estimator", [FSARegressor(2), TISPRegressor(2), ForwardBackwardRegressor(2)])
+@pytest.mark.parametrize("kind", [np.asarray, list, pd.Series])
+@pytest.mark.parametrize("dtype", ["M8[D]", "m8[s]"])
+def test_targets_that_are_times(estimator, kind, dtype):
+    with pytest.raises(ValueError, match=r"^y holds (datetime|timedelta)64\[.*\] values; expected numbers, as"):
+        clone(estimator).fit(X, kind(np.arange(40).astype(dtype)))
+
+
+def test_dates_are_labels_and_not_columns():
+    days = np.where(Y, np.datetime64("2024-03-01"), np.datetime64("2024-03-02"))
+    assert FSAClassifier(2).fit(X, days).score(X, days) > 0.9
+    with pytest.raises(ValueError, match=r"^X holds datetime64"):
+        FSAClassifier(2).fit(pd.DataFrame(X).assign(day=days), Y)
+
+
+def test_masks_are_not_ignored():
+    hidden = np.ma.array(X, mask=X > 2)
+    for estimator, data, target in (
+        (FSARegressor(2), X, hidden[:, 0]),
+        (FSAClassifier(2), hidden, Y),
+        (TISPClassifier(2), hidden, Y),
+    ):
+        if np.ma.is_masked(data) or np.ma.is_masked(target):
+            with pytest.raises(ValueError, match=r"masked values; expected numbers without a mask"):
+                estimator.fit(data, target)
+    FSARegressor(2).fit(np.ma.array(X), X[:, 0])  # nothing is hidden
+
+
+@pytest.mark.parametrize("estimator", [FSARegressor(2), FSAClassifier(2), TISPClassifier(2), FOBOSClassifier()])
+def test_frames_that_are_lazy(estimator):
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame(X, schema=list("abcdef"))
+    fitted = clone(estimator).fit(frame, Y)
+    for attempt in (lambda: clone(estimator).fit(frame.lazy(), Y), lambda: fitted.predict(frame.lazy())):
+        with pytest.raises(
+            TypeError, match=r"^X is a LazyFrame, which holds no values yet; expected data: call its collect\(\) first$"
+        ):
+            attempt()
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+@pytest.mark.parametrize("estimator", [FSAClassifier(2), FSARegressor(2), FSAClassifierCV([1, 2])], ids=lambda e: type(e).__name__)
+def test_an_interrupted_fit_leaves_no_trace(estimator, error, monkeypatch):
+    """Not fitted is not fitted; and the last fit stays whole."""
+    estimator = clone(estimator)
+    fitted = clone(estimator).fit(X[:, :5], Y)
+    before = {name: np.array(value, copy=True) for name, value in vars(fitted).items() if name.endswith("_")}
+
+    def interrupted(*_, **__):
+        raise error
+
+    monkeypatch.setattr("annealed.learners.fsa.estimators.solve", interrupted)
+    for model in (estimator, fitted):
+        with pytest.raises(error):
+            model.fit(X, Y)
+    with pytest.raises(NotFittedError):
+        check_is_fitted(estimator)
+    assert before.keys() == {name for name in vars(fitted) if name.endswith("_")}
+    assert fitted.n_features_in_ == 5 and fitted.predict(X[:, :5]).shape == (40,)

@@ -214,3 +214,55 @@ def test_sparse_products_in_blocks(monkeypatch):
         np.testing.assert_allclose(two.gradient(residual)[:, 0], expected.T @ residual, atol=1e-12)
         np.testing.assert_allclose(one.scores(coef), two.scores(coef), atol=1e-12)
     assert two.X.shape == (40, 6) and parts.keep(np.arange(15)).X is parts.X
+
+
+@pytest.mark.parametrize("ratio", [1e6, 1e7, 1e10])
+@pytest.mark.parametrize("zeros", [False, True])
+def test_moments_of_sparse_columns_with_large_means(ratio, zeros):
+    """Variances by two passes; with rows that are not stored, of weight zero or not."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((500, 8)) * [1, 2, 3, 4, 5, 6, 7, 8] + ratio
+    weight = rng.uniform(0.5, 2.0, 500)
+    weight[:30] = 0.0
+    weight /= weight.sum()
+    if zeros:
+        X[:30] = 0.0  # they do not count
+        X[40:60, 3] = 0.0  # these do
+    design = SparseDesign(sp.csc_array(X), weight)
+    about = X[100]
+    mean = weight @ (X - about)
+    deviation = np.sqrt(weight @ (X - about - mean) ** 2)
+    np.testing.assert_allclose(1.0 / design.inv, deviation, rtol=1e-15 * ratio)
+    np.testing.assert_allclose(design.mean[:, 0], about + mean, rtol=1e-14)
+
+
+def test_sparse_columns_that_are_constant():
+    weight = np.random.default_rng(0).uniform(0.0, 1.0, 1001)
+    weight /= weight.sum()
+    for value in (0.1, 1e9 / 3, -7.3):
+        for dtype in (np.float64, np.float32):
+            design = SparseDesign(sp.csr_array(np.full((1001, 2), value, dtype)), weight)
+            assert not design.inv.any()
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("ratio", [1e3, 1e5, 3e6])
+def test_single_precision_about_a_large_mean(order, ratio):
+    """Moments, scores and gradients of float32 columns as those of the same numbers in float64."""
+    rng = np.random.default_rng(2)
+    X = np.asarray(rng.standard_normal((3000, 12)) + ratio, dtype=np.float32, order=order)
+    weight = rng.uniform(0.5, 2.0, 3000)
+    weight /= weight.sum()
+    coef, residual = rng.standard_normal((12, 1, 2)), rng.standard_normal((3000, 2)) / 3000
+    narrow, wide = DenseDesign(X, weight), DenseDesign(X.astype(np.float64), weight)
+    np.testing.assert_allclose(narrow.inv, wide.inv, rtol=1e-5)
+    for kept in (np.arange(12), np.arange(0, 12, 2)):
+        one, other = narrow.keep(kept), wide.keep(kept)
+        np.testing.assert_allclose(one.scores(coef[kept]), other.scores(coef[kept]), atol=1e-4)
+        np.testing.assert_allclose(one.gradient(residual), other.gradient(residual), atol=1e-5)
+        np.testing.assert_allclose(one.matrix(), other.matrix(), atol=1e-5)
+
+
+def test_float32_columns_that_differ_by_a_rounding_are_constant():
+    X = np.where(np.random.default_rng(0).random((2000, 3)) > 0.5, np.float32(0.1), np.nextafter(np.float32(0.1), np.float32(1)))
+    assert not DenseDesign(X, np.full(2000, 1 / 2000)).inv.any()

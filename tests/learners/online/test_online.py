@@ -1,5 +1,7 @@
 """Sparse online learners against slow references written row by row, and their invariances."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -289,3 +291,40 @@ def test_dexter(data_dir):
     model.fit(parts["train"], np.load(folder / "y_train.npy"))
     assert model.score(parts["test"], np.load(folder / "y_test.npy")) > 0.9
     assert model.get_support().sum() == 300
+
+
+LEARNERS = [*BASELINES, StabilizedTruncatedSGDClassifier]
+
+
+def offset_problem():
+    X = np.random.default_rng(0).standard_normal((300, 20))
+    return X, X[:, 3] > X[:, 7]
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+@pytest.mark.parametrize("in_parts", [False, True])
+def test_columns_far_from_zero_are_said(learner, in_parts):
+    """One line that names the remedy, in ``fit`` and on a stream of single rows."""
+    X, y = offset_problem()
+    X = X + [1e3, *[0] * 19]
+    model = learner(random_state=0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        if in_parts:
+            for i in range(25):
+                model.partial_fit(X[i : i + 1], y[i : i + 1], classes=[False, True])
+        else:
+            model.fit(X, y)
+    (message,) = [str(one.message) for one in caught if "far from zero" in str(one.message)]
+    assert "StandardScaler" in message and "\n" not in message
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_columns_about_zero_pass_without_a_word(learner, kind):
+    X, y = offset_problem()
+    for data in (X, X + 2.0, np.abs(X) * (X > 0.5), X[:4]):
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", message=".*far from zero")
+            learner(random_state=0).fit(kind(data), y[: len(data)])
+            learner(random_state=0).partial_fit(kind(data[:1]), y[:1], classes=[False, True])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -15,6 +14,7 @@ from ..console import (
     Model,
     Quiet,
     complain,
+    jobs_of,
     load_model_of,
     new_app,
     one_line_errors,
@@ -61,7 +61,7 @@ def detect(
     ] = False,
     every: Annotated[int, typer.Option(help="Of a video or camera: process every N-th frame.")] = 1,
     smooth: Annotated[float, typer.Option(help="Of a video or camera: weight of the last frame's positions, below 1.")] = 0.0,
-    jobs: Annotated[int, typer.Option(help="Photographs at a time; 0: one per core. `seconds` is longer with more.")] = 1,
+    jobs: Annotated[int, typer.Option(help="Photographs at a time, at most one per core (0). `seconds` is longer with more.")] = 1,
     as_json: AsJson = False,
     overlay: Annotated[
         Path | None, typer.Option(help="Picture or video to write; several images: a folder, for NAME_keypoints.png.")
@@ -90,7 +90,7 @@ def detect(
         _detect_frames(detect_video(detector, source, options, every, overlay, smooth), as_json, quiet)
         return
     failed = 0
-    results = detect_files(detector, images, options, jobs or os.cpu_count() or 1)
+    results = detect_files(detector, images, options, jobs_of(jobs, max(1, len(images)), quiet))
     for i, result in enumerate(progress(results, quiet, "images", max(1, len(images)))):
         error = result.error or _draw(pictures[i] if pictures else None, result, landmarks)
         if error is not None:
@@ -161,7 +161,7 @@ def train(
     mode: Annotated[str, typer.Option(help="The fastest mode of the detector: scan, regress, or prune+regress.")] = "prune+regress",
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint.")] = False,
     config: Annotated[Path | None, typer.Option(help="TOML or JSON file with settings, a table for each stage.")] = None,
-    jobs: Annotated[int, typer.Option(help="Threads; the model does not depend on it. 0: one per core.")] = 0,
+    jobs: Annotated[int, typer.Option(help="Threads, at most one per core (0); the model does not depend on it.")] = 0,
     quiet: Quiet = False,
 ) -> None:
     """Train a detector from nothing; the defaults are those of the shipped model."""
@@ -185,7 +185,8 @@ def train(
     say(f"{len(images)} photographs with faces, {len(empty)} without", quiet)
     tell = partial(say, quiet=quiet)
     names = list(dict.fromkeys(keypoint)) if keypoint else ANCHORS
-    train_detector(images, empty, out, settings, names, mode, resume, tell, jobs or os.cpu_count() or 1)
+    jobs = jobs_of(jobs, len(images) + len(empty), quiet)
+    train_detector(images, empty, out, settings, names, mode, resume, tell, jobs)
 
 
 @app.command()

@@ -109,6 +109,7 @@ def _overlays(overlay: Path, images: list[str], is_video: bool, model: str) -> l
     from ..common.outputs import check_outputs, make_folder, overlay_paths
     from ..common.video import check_video_name
     from ..faces.detect import SAMPLE
+    from ..faces.drawing import check_image_name
 
     if is_video:
         check_video_name(overlay)
@@ -118,6 +119,8 @@ def _overlays(overlay: Path, images: list[str], is_video: bool, model: str) -> l
     if len(images) > 1:
         make_folder(overlay)
     check_outputs([*images, model], pictures)
+    for picture in {path.suffix: path for path in pictures}.values():
+        check_image_name(picture)
     return pictures
 
 

@@ -429,3 +429,10 @@ def test_jobs_are_no_more_than_photographs_and_cores(monkeypatch, model, good, a
 def test_no_fewer_jobs_than_none(model, good):
     result = run("faces", "detect", good, "--model", model, "--jobs", -1)
     assert result.exit_code == 2 and "--jobs -1" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["x.heic", "x", "/proc/x.png"])
+def test_pictures_that_cannot_be_written_are_said_before_any_work(monkeypatch, folder, model, good, name):
+    monkeypatch.setattr(faces_detect, "detect_files", None)
+    result = run("faces", "detect", good, "--model", model, "--overlay", folder / name)
+    assert result.exit_code == 2 and result.stdout == "" and result.stderr.count("\n") == 1 and name in result.stderr

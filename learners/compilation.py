@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import os
+import signal
 import stat
 import sys
 import tempfile
@@ -147,6 +148,7 @@ def _dispatcher_of(function: Callable[..., Any], options: dict[str, Any]) -> Any
 
     if not _watch.listening:
         event.register("numba:compile", _listener(event))
+        event.register("numba:compiler_lock", _interrupt_listener(event))
         _watch.listening = True
     dispatcher = numba.njit(nogil=True, **options)(function)
     try:
@@ -260,6 +262,42 @@ def _listener(event: Any) -> Any:
         @staticmethod
         def concerns(event: Any) -> bool:
             return event.data["dispatcher"].py_func.__module__.startswith(__name__.split(".")[0] + ".")
+
+    return Listener()
+
+
+def _interrupt_listener(event: Any) -> Any:
+    """Puts Ctrl-C off while the compiler works: LLVM's callbacks swallow a KeyboardInterrupt and fail in another place.
+
+    The signal is raised again, for the handler that was there before, when compiling has ended, well or not. Signals are handled by the
+    main thread alone; what others compile is of no concern.
+    """
+
+    class Listener(event.Listener):  # type: ignore[name-defined]
+        def __init__(self) -> None:
+            self.depth, self.interrupted = 0, False
+            self.former: Any = None
+
+        def on_start(self, event: Any) -> None:
+            if threading.current_thread() is not threading.main_thread():
+                return
+            self.depth += 1
+            if self.depth == 1:
+                self.interrupted, self.former = False, signal.getsignal(signal.SIGINT)
+                if self.former is not None:  # not a handler of other languages, which could not be restored
+                    signal.signal(signal.SIGINT, self.note)
+
+        def on_end(self, event: Any) -> None:
+            if threading.current_thread() is not threading.main_thread():
+                return
+            self.depth -= 1
+            if self.depth == 0 and self.former is not None:
+                signal.signal(signal.SIGINT, self.former)
+                if self.interrupted:
+                    signal.raise_signal(signal.SIGINT)
+
+        def note(self, number: int, frame: Any) -> None:
+            self.interrupted = True
 
     return Listener()
 

@@ -146,6 +146,18 @@ def say(message: str, quiet: bool) -> None:
         typer.echo(message, err=True)
 
 
+def jobs_of(asked: int, n_items: int, quiet: bool) -> int:
+    """How many photographs are handled at a time: what was asked for (0: one per core), at most their number and that of cores."""
+    from ..learners.compilation import all_threads
+
+    if asked < 0:
+        raise ValueError(f"--jobs {asked}: expected a whole number of at least 1, or 0: one per core")
+    jobs = max(1, min(asked or n_items, n_items, all_threads()))
+    if jobs < asked:
+        say(f"--jobs {asked}: {jobs} at a time (photographs: {n_items}, cores: {all_threads()})", quiet)
+    return jobs
+
+
 def load_model_of(kind: str, name: str) -> Any:
     """Load a model of a kind in ``annealed.models.shipped.KINDS``: a shipped name, or a path."""
     from ..models import load_model, resolve_model

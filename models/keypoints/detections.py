@@ -40,8 +40,8 @@ class DetectionOptions:
     min_probability : float, optional
         Minimum probability of a face whose keypoints are returned, 0.5 by default; 0 gives every candidate. Only with assembly.
     roll : float, default 30.0
-        Degrees, at most 50: where no face is found, the image, of at most 4 million pixels, is searched again turned by so
-        much to either side; 0: it is not.
+        Degrees, at most 50: where no face is found, the image, shrunk to at most 4 million pixels and 10 million once it is
+        turned, is searched again turned by so much to either side; 0: it is not.
 
     Raises
     ------

@@ -192,7 +192,7 @@ class KeypointDetector:
             min_probability = 0.5 if o.threshold is None else 0.0
         maxima = self.anchor_maxima(levels, self.faces.anchors, o.mode, o.max_detections)
         faces = self.faces.find(maxima, levels, self.reference_ied, min_probability, o.assembly)
-        if o.roll and not faces and min_probability > 0:
+        if o.roll and not faces and min_probability > 0 and levels:  # without a level, it is too narrow for a face
             maxima = turned_maxima(pixels, (-o.roll, o.roll), partial(self._search_turned, o))
             faces = self.faces.find(maxima, levels, self.reference_ied, min_probability, o.assembly)
         detections = of_faces(faces, o.keypoints, self.pool.window / self.reference_ied)

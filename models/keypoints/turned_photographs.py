@@ -14,6 +14,9 @@ MAX_ROLL = 50.0
 
 MAX_PIXELS = 4_000_000
 """Larger photographs are shrunk before they are turned. A choice."""
+MAX_TURNED = 10_000_000
+"""So are those that would be larger than this once they are turned: the box of a turned strip grows with the square of its length.
+Photographs with sides of up to 1 : 3, turned by 30 degrees, are within it when they are within `MAX_PIXELS`."""
 
 Maxima = dict[str, np.ndarray]
 """Local maxima (n, 4) x, y, score, scale of each keypoint."""
@@ -36,23 +39,32 @@ def turned(image: np.ndarray, degrees: float) -> tuple[np.ndarray, np.ndarray]:
     """
     height, width = image.shape[:2]
     matrix = cv2.getRotationMatrix2D(((width - 1) / 2, (height - 1) / 2), degrees, 1.0)
-    cosine, sine = abs(matrix[0, :2])
-    size = (int(height * sine + width * cosine) + 1, int(height * cosine + width * sine) + 1)
+    across, down = _box(height, width, degrees)
+    size = (int(across) + 1, int(down) + 1)
     matrix[:, 2] += [(size[0] - width) / 2, (size[1] - height) / 2]
     shown = cv2.warpAffine(image, matrix, size, flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
     return np.asarray(shown, np.uint8), cv2.invertAffineTransform(matrix)
 
 
+def _box(height: float, width: float, degrees: float) -> tuple[float, float]:
+    """Width and height of the box around a turned photograph."""
+    cosine, sine = abs(np.cos(np.radians(degrees))), abs(np.sin(np.radians(degrees)))
+    return height * sine + width * cosine, height * cosine + width * sine
+
+
 def turned_maxima(image: np.ndarray, degrees: Sequence[float], search: Callable[[np.ndarray, float], Maxima]) -> Maxima:
     """Local maxima that a search finds in a photograph turned by each of some angles, at their places in the original.
 
-    Photographs of more than four million pixels are shrunk to so many: the search is for the larger faces. The factor is the
-    second argument of ``search``.
+    Photographs of more than `MAX_PIXELS`, or of more than `MAX_TURNED` once they are turned, are shrunk to so many: the search is for
+    the larger faces. The factor is the second argument of ``search``.
     """
     height, width = image.shape[:2]
-    factor = min(1.0, (MAX_PIXELS / (height * width)) ** 0.5)
+    largest = max((box[0] * box[1] for box in (_box(height, width, angle) for angle in degrees)), default=1.0)
+    factor = min(1.0, (MAX_PIXELS / (height * width)) ** 0.5, (MAX_TURNED / largest) ** 0.5)
     if factor < 1:
-        image = np.asarray(cv2.resize(image, None, fx=factor, fy=factor, interpolation=cv2.INTER_AREA), np.uint8)
+        sides = [max(1, round(side * factor)) for side in (width, height)]  # OpenCV refuses to round a side to zero
+        exact = None if 1 not in sides else sides
+        image = np.asarray(cv2.resize(image, exact, fx=factor, fy=factor, interpolation=cv2.INTER_AREA), np.uint8)
     enlarged = np.array([width / image.shape[1], height / image.shape[0]])
     maxima: dict[str, list[np.ndarray]] = {}
     for angle in degrees:

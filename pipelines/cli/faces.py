@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -15,6 +14,7 @@ from ..console import (
     Model,
     Quiet,
     complain,
+    jobs_of,
     load_model_of,
     new_app,
     one_line_errors,
@@ -61,7 +61,7 @@ def detect(
     ] = False,
     every: Annotated[int, typer.Option(help="Of a video or camera: process every N-th frame.")] = 1,
     smooth: Annotated[float, typer.Option(help="Of a video or camera: weight of the last frame's positions, below 1.")] = 0.0,
-    jobs: Annotated[int, typer.Option(help="Photographs at a time; 0: one per core. `seconds` is longer with more.")] = 1,
+    jobs: Annotated[int, typer.Option(help="Photographs at a time, at most one per core (0). `seconds` is longer with more.")] = 1,
     as_json: AsJson = False,
     overlay: Annotated[
         Path | None, typer.Option(help="Picture or video to write; several images: a folder, for NAME_keypoints.png.")
@@ -90,7 +90,7 @@ def detect(
         _detect_frames(detect_video(detector, source, options, every, overlay, smooth), as_json, quiet)
         return
     failed = 0
-    results = detect_files(detector, images, options, jobs or os.cpu_count() or 1)
+    results = detect_files(detector, images, options, jobs_of(jobs, max(1, len(images)), quiet))
     for i, result in enumerate(progress(results, quiet, "images", max(1, len(images)))):
         error = result.error or _draw(pictures[i] if pictures else None, result, landmarks)
         if error is not None:
@@ -109,6 +109,7 @@ def _overlays(overlay: Path, images: list[str], is_video: bool, model: str) -> l
     from ..common.outputs import check_outputs, make_folder, overlay_paths
     from ..common.video import check_video_name
     from ..faces.detect import SAMPLE
+    from ..faces.drawing import check_image_name
 
     if is_video:
         check_video_name(overlay)
@@ -118,6 +119,8 @@ def _overlays(overlay: Path, images: list[str], is_video: bool, model: str) -> l
     if len(images) > 1:
         make_folder(overlay)
     check_outputs([*images, model], pictures)
+    for picture in {path.suffix: path for path in pictures}.values():
+        check_image_name(picture)
     return pictures
 
 
@@ -161,7 +164,7 @@ def train(
     mode: Annotated[str, typer.Option(help="The fastest mode of the detector: scan, regress, or prune+regress.")] = "prune+regress",
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint.")] = False,
     config: Annotated[Path | None, typer.Option(help="TOML or JSON file with settings, a table for each stage.")] = None,
-    jobs: Annotated[int, typer.Option(help="Threads; the model does not depend on it. 0: one per core.")] = 0,
+    jobs: Annotated[int, typer.Option(help="Threads, at most one per core (0); the model does not depend on it.")] = 0,
     quiet: Quiet = False,
 ) -> None:
     """Train a detector from nothing; the defaults are those of the shipped model."""
@@ -185,7 +188,8 @@ def train(
     say(f"{len(images)} photographs with faces, {len(empty)} without", quiet)
     tell = partial(say, quiet=quiet)
     names = list(dict.fromkeys(keypoint)) if keypoint else ANCHORS
-    train_detector(images, empty, out, settings, names, mode, resume, tell, jobs or os.cpu_count() or 1)
+    jobs = jobs_of(jobs, len(images) + len(empty), quiet)
+    train_detector(images, empty, out, settings, names, mode, resume, tell, jobs)
 
 
 @app.command()

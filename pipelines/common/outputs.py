@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -54,6 +55,11 @@ def check_outputs(
 
 def _check_file(path: Path, inputs: Sequence[Path]) -> None:
     check_writable(path)
+    try:
+        with tempfile.TemporaryFile(dir=path.parent):  # for root, every folder of /proc has the right to write
+            pass
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be written ({error.strerror})") from None
     _check_no_input(path, inputs)
     if path.exists() and not path.is_file():
         raise ValueError(f"{path}: cannot be written (not an ordinary file)")

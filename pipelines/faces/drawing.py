@@ -87,14 +87,23 @@ def _legend(width: int, names: list[str]) -> np.ndarray:
     return strip
 
 
+def check_image_name(path: Path) -> None:
+    """Raise a ValueError unless an image can be written in the format that a file's name says."""
+    _encoded(path, np.zeros((16, 16, 3), np.uint8))
+
+
 def write_image(path: str | Path, image: np.ndarray) -> None:
     """Write an RGB image; the suffix says in which format. Nothing half-written stays behind."""
-    path = Path(path)
+    data = _encoded(Path(path), image)
+    with replacing(path) as temporary:
+        temporary.write_bytes(data)
+
+
+def _encoded(path: Path, image: np.ndarray) -> bytes:
     try:
         written, data = cv2.imencode(path.suffix, cv2.cvtColor(image, cv2.COLOR_RGB2BGR))
     except cv2.error:
         written = False
     if not written:
         raise ValueError(f"{path}: expected a name that ends with .png, .jpg or another image format")
-    with replacing(path) as temporary:
-        temporary.write_bytes(data.tobytes())
+    return data.tobytes()

@@ -53,6 +53,7 @@ def serve(host: str, port: int, workers: int, open_page: bool, say: Callable[[st
     import uvicorn
 
     from .app import make_app
+    from .connections import BoundedConnection
     from .jobs import WorkerPool
 
     server_socket = listening(host, port)
@@ -70,6 +71,7 @@ def serve(host: str, port: int, workers: int, open_page: bool, say: Callable[[st
     app = make_app(WorkerPool(workers), host)
     config = uvicorn.Config(
         app,
+        http=BoundedConnection,
         log_level="error",
         limit_concurrency=512,
         timeout_keep_alive=30,

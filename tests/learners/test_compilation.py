@@ -383,3 +383,60 @@ def test_two_processes_and_one_folder(tmp_path):
     with ThreadPoolExecutor(2) as pool:
         done = list(pool.map(lambda _: python(COMPILE, NUMBA_CACHE_DIR=tmp_path), range(2)))
     assert all(len(run.stderr.splitlines()) <= 1 for run in done)
+
+
+# -- interrupts ------------------------------------------------------------------------------------------------------------------
+
+INTERRUPT = """
+import signal, sys
+from numba.core import codegen, event
+import numpy as np
+import annealed.learners.compilation as compilation
+
+where, left = sys.argv[1], int(sys.argv[2])
+def count(*arguments):
+    global left
+    left -= 1
+    if left == 0:
+        signal.raise_signal(signal.SIGINT)
+
+if where == "callback":  # of LLVM, which swallows exceptions
+    hook = codegen.CPUCodeLibrary._object_compiled_hook
+    codegen.CPUCodeLibrary._object_compiled_hook = classmethod(lambda cls, *a: (count(), hook.__func__(cls, *a))[1])
+else:
+    class Listener(event.Listener):
+        on_start = on_end = count
+    event.register("numba:run_pass", Listener())
+"""
+FIT = """
+compilation.SMALL = -1
+from annealed.learners import FSAClassifier
+X = np.random.default_rng(0).normal(size=(300, 20))
+for attempt in range(2):
+    try:
+        FSAClassifier(2).fit(X, X[:, 0] > 0)
+        print("fitted")
+    except KeyboardInterrupt:
+        print("interrupted")
+assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+"""
+COMMAND = """
+sys.argv = ["annealed", "faces", "detect", "--json"]
+from annealed.pipelines.cli.app import main
+main()
+"""
+MOMENTS = [("callback", 1), ("callback", 2), ("callback", 3), ("pass", 1), ("pass", 30), ("pass", 101)]
+
+
+@pytest.mark.parametrize("where, number", MOMENTS)
+def test_an_interrupt_while_compiling_is_one(where, number, tmp_path):
+    done = python(INTERRUPT + FIT, where, str(number), NUMBA_CACHE_DIR=tmp_path, ANNEALED_QUIET=1)
+    assert done.stdout.split() == ["interrupted", "fitted"] and done.stderr == ""
+
+
+@pytest.mark.parametrize("where, number", [("callback", 1), ("callback", 3), ("pass", 30)])
+def test_an_interrupted_command_says_so(where, number, tmp_path):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "ANNEALED_QUIET": "1"}
+    command = [sys.executable, "-c", INTERRUPT + COMMAND, where, str(number)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "annealed: interrupted\n")

@@ -61,3 +61,32 @@ def test_a_face_that_is_turned_far_is_found_in_its_place():
     assert face.probability > 0.9 and np.degrees(face.pose.roll) == pytest.approx(-46, abs=8)
     places = np.array([[face.keypoints[name].x, face.keypoints[name].y] for name in ("left_eye", "right_eye")])
     np.testing.assert_allclose(places @ back[:, :2].T + back[:, 2], [[127, 84], [83.5, 81.5]], atol=3)
+
+
+@pytest.mark.parametrize("height, width", [(1, 40_000), (30, 100_000), (1000, 12_000), (100_000, 20)])
+def test_strips_are_shrunk_by_their_size_once_turned(height, width):
+    shapes = []
+
+    def search(pixels, factor):
+        shapes.append(pixels.shape)
+        return {"spot": np.array([[0.0, 0.0, 0.0, 1.0]])}
+
+    (rows,) = turned_maxima(np.zeros((height, width, 3), np.uint8), (-30.0, 30.0), search).values()
+    assert len(rows) == len(shapes) == 2 and all(h * w <= 1.01 * turned_photographs.MAX_TURNED for h, w, _ in shapes)
+
+
+@pytest.mark.parametrize("height, width, factor", [(1600, 2400, 1.0), (1150, 3450, 1.0), (3000, 4000, 3**-0.5)])
+def test_ordinary_photographs_are_shrunk_by_their_own_size(height, width, factor):
+    factors = []
+
+    def search(pixels, factor):
+        factors.append(factor)
+        return {"spot": np.empty((0, 4))}
+
+    turned_maxima(np.zeros((height, width, 3), np.uint8), (30.0,), search)
+    assert factors == [pytest.approx(factor)]
+
+
+def test_a_strip_without_room_for_a_face_is_not_searched_turned(monkeypatch):
+    monkeypatch.setattr("annealed.models.keypoints.detector.turned_maxima", None)
+    assert load_model("faces").find(np.zeros((1, 100_000, 3), np.uint8)).faces == []

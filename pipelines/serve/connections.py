@@ -1,0 +1,41 @@
+"""Connections of ``annealed serve``: those that never finish asking are closed."""
+
+from __future__ import annotations
+
+import asyncio
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+HEAD_SECONDS = 15.0
+"""Until the head of a request must have arrived. A choice."""
+
+
+class BoundedConnection(H11Protocol):
+    """uvicorn's connection, closed if the head of a request takes too long, and at once beyond ``limit_concurrency``."""
+
+    timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if self.limit_concurrency is not None and len(self.connections) > self.limit_concurrency:
+            transport.abort()  # descriptors are few: one more for every worker must be left
+        self._watch()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        if self.timer is not None:
+            self.timer.cancel()
+
+    def _watch(self) -> None:
+        """Let the clock run while a head is expected, and no longer."""
+        if self.conn.their_state is not h11.IDLE:
+            if self.timer is not None:
+                self.timer.cancel()
+            self.timer = None
+        elif self.timer is None:
+            self.timer = self.loop.call_later(HEAD_SECONDS, self.transport.close)

@@ -17,7 +17,10 @@ from ..compilation import all_threads
 
 @contextmanager
 def whole_or_as_before(estimator) -> Iterator[None]:
-    """A fit that fails or is interrupted leaves the estimator as it was: not fitted, or with its last fit."""
+    """A fit that fails or is interrupted leaves the estimator as it was.
+
+    Not fitted, or with its last fit.
+    """
     before = vars(estimator).copy()
     try:
         yield
@@ -28,7 +31,9 @@ def whole_or_as_before(estimator) -> Iterator[None]:
 
 
 def check_container(name: str, values, *, numbers: bool = True) -> None:
-    """Complain about data that hold no numbers yet, hide some of them, or where ``numbers`` are expected, dates: they would count nanoseconds.
+    """Complain about data that hold no numbers yet, hide some of them.
+
+    Or where ``numbers`` are expected, dates: they would count nanoseconds.
 
     Raises
     ------
@@ -69,7 +74,9 @@ def n_threads(n_jobs: int | None) -> int:
 
 
 def number_to_keep(k: int | float, n_features: int, what: str = "features") -> int:
-    """How many of ``n_features`` are selected for ``n_features_to_select=k``: an integer, or a fraction in (0, 1].
+    """How many of ``n_features`` are selected for ``n_features_to_select=k``.
+
+    An integer, or a fraction in (0, 1].
 
     Raises
     ------
@@ -86,7 +93,9 @@ def number_to_keep(k: int | float, n_features: int, what: str = "features") -> i
 
 
 def check_finite(X) -> None:
-    """Complain in one line, with the place, about the first NaN or infinity in a dense or CSR matrix.
+    """Complain in one line, with the place.
+
+    About the first NaN or infinity in a dense or CSR matrix.
 
     Raises
     ------
@@ -115,7 +124,9 @@ def check_finite(X) -> None:
 
 
 def check_squares(X) -> None:
-    """Complain about a column of a finite dense or CSR matrix whose values have no squares: too large, or small and not zero.
+    """Complain about a column of a finite dense or CSR matrix whose values have no squares.
+
+    Too large, or small and not zero.
 
     Raises
     ------
@@ -153,7 +164,10 @@ def check_integer(name: str, value, least: int, most: int | None = None) -> None
 def check_real(
     name: str, value, least: float, most: float = sys.float_info.max, *, above: bool = False, below: bool = False
 ) -> None:
-    """Complain unless ``value`` is a number of at least (or ``above``) ``least``, and at most (or ``below``) ``most``."""
+    """Complain unless ``value`` is a number of at least (or ``above``) ``least``.
+
+    And at most (or ``below``) ``most``.
+    """
     is_number = isinstance(value, Real) and not isinstance(value, bool)
     expected = f"a number {'>' if above else '>='} {least:g}"
     if most < sys.float_info.max:
@@ -216,6 +230,9 @@ def check_sample_weight(sample_weight, n_samples: int) -> np.ndarray:
 
 
 def feature_names(estimator) -> np.ndarray:
-    """Names (n_features_in_,) of the columns that an estimator was fitted to: x0, x1, ... where they had none."""
+    """Names (n_features_in_,) of the columns that an estimator was fitted to: x0, x1, ...
+
+    where they had none.
+    """
     names = getattr(estimator, "feature_names_in_", None)
     return np.array([f"x{i}" for i in range(estimator.n_features_in_)], dtype=object) if names is None else names

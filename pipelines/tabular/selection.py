@@ -133,13 +133,14 @@ def select_columns(
     if k is not None and least > k:
         raise ValueError(f"-k {k}: --include names {least} columns; expected at most as many as are selected")
     wanted = np.isin(table.encoding.groups, [table.names.index(name) for name in include]) if least else None
-    constraints = Constraints(groups, wanted)
+    constraints = None if groups is None and wanted is None else Constraints(groups, wanted)
     model = estimator(k or max(least, 1), response=response, constraints=constraints)
     table_folds = folds_of(y, task, table.row_groups)
     enough = bool(table_folds(np.arange(len(y))))
     if k is None and not enough:
-        labels, counts = np.unique(y, return_counts=True) if task == "classification" else ([], np.array([2]))
-        few = f"{len(y)} rows are" if len(y) < 4 or counts.min() > 1 else f"one row of the class {labels[counts.argmin()]!s} is"
+        labels, counts = np.unique(y, return_counts=True)
+        alone = task == "classification" and len(y) >= 4 and counts.min() == 1
+        few = f"one row of the class {labels[counts.argmin()]!s} is" if alone else f"{len(y)} rows are"
         raise ValueError(f"-k auto: {few} too few for cross-validation; expected -k with a number")
     validation = Validation(k or 1)
     if enough:

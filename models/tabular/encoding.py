@@ -80,20 +80,21 @@ class ColumnEncoding:
 
     def note(self, values: pd.Series) -> str | None:
         """Return a line about the cells of new rows that are empty, unreadable or unknown, and what they count as; None without."""
-        words = as_words(values)
+        doubtful = values if self.kind == CATEGORY else values[np.isnan(self._numbers(values))]
+        words = as_words(doubtful)
         empty = np.array([word is None for word in words], bool)
         if self.kind == CATEGORY:
             strange, what = ~empty & ~self._known(words), "with a value that the model does not know"
             fills = [f"as the level {level}" if level in self.levels else "as the mean of the levels" for level in (OTHER, MISSING)]
         else:
-            strange, what = ~empty & np.isnan(self._numbers(values)), f"without a {self.kind}"
+            strange, what = ~empty, f"without a {self.kind}"
             fills = 2 * ["as missing" if self.fill is None else f"as the median of the training rows, {self.fill:g}"]
         said = []
         if strange.any():
             said.append(f"{strange.sum()} {what}, such as {words[strange][0]!r} (taken {fills[0]})")
         if empty.any():
             said.append(f"{empty.sum()} empty (taken {fills[1]})")
-        return f"column {self.name!r}, {len(words)} cells: {'; '.join(said)}" if said else None
+        return f"column {self.name!r}, {len(values)} cells: {'; '.join(said)}" if said else None
 
     def _numbers(self, values: pd.Series) -> np.ndarray:
         return days(values, self.style) if self.kind == DATE else to_numbers(values)

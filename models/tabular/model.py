@@ -14,7 +14,7 @@ from ...learners.common.additive import AdditiveModel
 from ...learners.common.targets import observed_probability
 from ...learners.common.validation import feature_names
 from ..files import check_array, read_model, reading, write_model
-from .encoding import TableEncoding
+from .encoding import CATEGORY, TableEncoding
 
 KIND = "tabular model"
 TASKS = ("classification", "regression", "ranking")
@@ -303,9 +303,13 @@ def _used(additive: AdditiveModel, encoding: TableEncoding) -> tuple[AdditiveMod
     groups = encoding.groups
     used = np.unique(groups[additive.selected])
     position = np.cumsum(np.isin(groups, used)) - 1
-    moved = AdditiveModel(
-        position[additive.selected], additive.knots, additive.responses, additive.missing_responses, additive.intercept
-    )
+    responses = additive.responses
+    if responses.shape[1] == additive.knots.shape[1]:  # the curve of a 0 / 1 becomes a line: shares get the mean of the effects
+        low, high = additive.responses_at(0.0)[:, None], additive.responses_at(1.0)[:, None]
+        level = np.array([column.kind == CATEGORY for column in encoding.columns])[groups[additive.selected]]
+        responses = np.where(level[:, None, None], low + additive.knots[:, :, None] * (high - low), responses)
+    selected = position[additive.selected]
+    moved = AdditiveModel(selected, additive.knots, responses, additive.missing_responses, additive.intercept)
     return moved, encoding.only(used.tolist())
 
 

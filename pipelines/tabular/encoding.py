@@ -222,7 +222,7 @@ def _decide(decisions: _Decisions, name: str, values: pd.Series, orders: list[st
             return decisions.leave_out(name, f"dates such as {slashed.iloc[0]}: say --dates {DAY_FIRST} or --dates {MONTH_FIRST}")
         if fitting:
             decisions.done[
-                f"dates such as {slashed.iloc[0]}, read as {fitting[0]} (--dates otherwise), as days since 1970-01-01"
+                f"of dates such as {slashed.iloc[0]}, read as {fitting[0]} (--dates otherwise), as days since 1970-01-01"
             ].append(name)
             return decisions.number(name, days(values, fitting[0]), DATE, fitting[0])
     return decisions.category(name, words)

@@ -37,7 +37,7 @@ def note_of_guess(y: np.ndarray, task: str) -> str | None:
         return None
     if task == "classification":
         return f"the {len(values)} different numbers of the target are taken as classes; --task regression otherwise"
-    return f"the target's {len(values)} different numbers in {len(y)} rows are too many for classes: a regression (--task)"
+    return f"the target's {len(values)} different numbers in {len(y)} rows are too many for classes: a regression"
 
 
 def classes_of_one_row(y: np.ndarray) -> np.ndarray:

@@ -1,7 +1,10 @@
 """Errors of every command: exit code 2, one line of at most 300 characters on stderr, and with --json an object with `error`."""
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -97,3 +100,10 @@ def test_tables_of_real_data_have_no_folder_of_their_own(name, tmp_path, monkeyp
     result = run("reproduce", name, *(["--figures", tmp_path] if name in REAL_FIGURES else []))
     assert result.exit_code == 2 and result.stdout == "" and result.stderr.count("\n") == 1
     assert "expected --data or the environment variable ANNEALED_DATA" in result.stderr and not list(tmp_path.iterdir())
+
+
+def test_output_that_cannot_hold_a_name(tmp_path):
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    code = "from annealed.pipelines.cli import app; app.app = lambda: print('Gr\\xf6\\xdfe'); app.main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "Gr\\xf6\\xdfe\n", "")

@@ -73,7 +73,8 @@ def test_convert(tmp_path):
     before = (tmp_path / "m.safetensors").read_bytes()
     assert run("models", "convert", tmp_path / "m.safetensors").exit_code == 0
     assert (tmp_path / "m.safetensors").read_bytes() == before
-    assert run("models", "convert", "motion", "--out", tmp_path / "n.safetensors").exit_code == 0
+    converted = json.loads(run("models", "convert", "motion", "--out", tmp_path / "n.safetensors", "--json").stdout)
+    assert converted == {"model": "motion", "kind": read_header(path_of("motion"))["kind"], "file": str(tmp_path / "n.safetensors")}
     assert (tmp_path / "n.safetensors").read_bytes() == before
     (tmp_path / "letter.txt").write_text("mine")
     result = run("models", "convert", "motion", "--out", tmp_path / "letter.txt")
@@ -107,3 +108,16 @@ def test_output_that_cannot_hold_a_name(tmp_path):
     code = "from annealed.pipelines.cli import app; app.app = lambda: print('Gr\\xf6\\xdfe'); app.main()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
     assert (done.returncode, done.stdout, done.stderr) == (0, "Gr\\xf6\\xdfe\n", "")
+
+
+@pytest.mark.parametrize(
+    "files, message",
+    [
+        (["camera", "0"], "camera 0: expected files of tracks or videos"),
+        (["/dev/zero"], "not an ordinary file, expected tracks or a video"),
+        (["."], "a folder, expected tracks or a video"),
+    ],
+)
+def test_what_motion_segment_cannot_take(files, message):
+    result = run("motion", "segment", *files)
+    assert result.exit_code == 2 and message in result.stderr and result.stderr.count("\n") == 1

@@ -271,8 +271,8 @@ def _listener(event: Any) -> Any:
 def _interrupt_listener(event: Any) -> Any:
     """Puts Ctrl-C off while the compiler works: LLVM's callbacks swallow a KeyboardInterrupt and fail in another place.
 
-    The signal is raised again, for the handler that was there before, when compiling has ended, well or not. Signals are handled by the
-    main thread alone; what others compile is of no concern.
+    The signal is raised again, for the handler that was there before, when compiling has ended, well or not. Signals are handled by
+    the main thread alone; what others compile is of no concern.
     """
 
     class Listener(event.Listener):  # type: ignore[name-defined]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
 from typing import Any
 
 SECONDS = 60.0
@@ -38,7 +38,7 @@ class _Lines(_Silent):
 
     def __init__(self, iterable: Iterable | None, title: str | None, total: int | None):
         super().__init__(iterable)
-        self._title, self._total = title, total if total is not None or not hasattr(iterable, "__len__") else len(iterable)
+        self._title, self._total = title, len(iterable) if total is None and isinstance(iterable, Sized) else total
         self._done = 0
         self._start = self._last = time.monotonic()
 

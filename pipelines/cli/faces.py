@@ -89,10 +89,10 @@ def detect(
 
         try:
             _detect_frames(detect_video(detector, source, options, every, overlay, smooth), as_json, quiet)
-        except ValueError as error:
-            complain(error)
+        except ValueError as reason:
+            complain(reason)
             if as_json:
-                print_json({"image": " ".join(images), "error": str(error)})
+                print_json({"image": " ".join(images), "error": str(reason)})
             raise typer.Exit(BAD_INPUT) from None
         return
     failed = 0

@@ -416,14 +416,18 @@ def test_warmup(monkeypatch):
     assert bad.exit_code == 2 and "three" in bad.stderr
 
 
-@pytest.mark.parametrize("asked, n_images, expected", [(100_000, 3, 2), (2, 3, 2), (100_000, 1, 1), (0, 3, 2), (0, 1, 1), (1, 3, 1)])
+@pytest.mark.parametrize(
+    "asked, n_images, expected", [(100_000, 3, 2), (2, 3, 2), (100_000, 1, 1), (0, 3, 2), (0, 1, 1), (1, 3, 1)]
+)
 def test_jobs_are_no_more_than_photographs_and_cores(monkeypatch, model, good, asked, n_images, expected):
     used = []
     monkeypatch.setattr("annealed.learners.compilation.all_threads", lambda: 2)
     monkeypatch.setattr(faces_detect, "detect_files", lambda *arguments: used.append(arguments[-1]) or iter(()))
     result = run("faces", "detect", *[good] * n_images, "--model", model, "--jobs", asked)
     assert result.exit_code == 0 and used == [expected]
-    assert result.stderr == (f"--jobs {asked}: {expected} at a time (photographs: {n_images}, cores: 2)\n" if asked > expected else "")
+    assert result.stderr == (
+        f"--jobs {asked}: {expected} at a time (photographs: {n_images}, cores: 2)\n" if asked > expected else ""
+    )
 
 
 def test_no_fewer_jobs_than_none(model, good):
@@ -445,7 +449,9 @@ def test_errors_of_videos_name_the_video(folder, model, content):
         path.write_bytes(content)
     result = run("faces", "detect", path, "--model", model, "--json")
     (record,) = lines(result)
-    assert result.exit_code == 2 and record["image"] == str(path) and str(path) in record["error"] and result.stderr.count("\n") == 1
+    assert (
+        result.exit_code == 2 and record["image"] == str(path) and str(path) in record["error"] and result.stderr.count("\n") == 1
+    )
 
 
 @pytest.mark.parametrize("name", ["camera:0", "0", "camera0"])

@@ -24,7 +24,9 @@ async def application(scope, receive, send):
 def running(limit):
     """Port of a server in a thread."""
     listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
-    config = uvicorn.Config(application, http=connections.BoundedConnection, log_level="error", lifespan="off", limit_concurrency=limit)
+    config = uvicorn.Config(
+        application, http=connections.BoundedConnection, log_level="error", lifespan="off", limit_concurrency=limit
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve([listener])))
     thread.start()

@@ -1,9 +1,8 @@
 """When and how code is compiled: the one place that knows numba, and when it is not needed.
 
-``jit`` declares a hot loop. numba is imported, and the loop compiled, when it is first called:
-importing the package and fitting a small problem never meet the compiler. A loop may have a plain
-form, the same computation as an expression in NumPy: the readable form, the reference of the tests,
-and what runs on small problems.
+``jit`` declares a hot loop. numba is imported, and the loop compiled, when it is first called: importing the package and fitting a
+small problem never meet the compiler. A loop may have a plain form, the same computation as an expression in NumPy: the readable
+form, the reference of the tests, and what runs on small problems.
 """
 
 from __future__ import annotations
@@ -27,9 +26,8 @@ import numpy as np
 
 from .types import Matrix
 
-# Values up to which plain expressions serve: a choice. Compiling takes seconds, and
-# benchmarks/first_minute.py shows that first fits of this size take about a tenth of one without
-# it.
+# Values up to which plain expressions serve: a choice. Compiling takes seconds, and benchmarks/first_minute.py shows that first
+# fits of this size take about a tenth of one without it.
 SMALL = 2_000_000
 TELL_AFTER = 1.0  # seconds of compilation before a line says what the processor does
 
@@ -38,10 +36,7 @@ _size: ContextVar[float | None] = ContextVar("size of the problem", default=None
 
 @contextmanager
 def problem_of(n_values: float) -> Iterator[None]:
-    """Inside, all code is chosen for a problem of so many values.
-
-    What one fit computes does not depend on what it has left.
-    """
+    """Inside, all code is chosen for a problem of so many values: what one fit computes does not depend on what it has left."""
     token = _size.set(n_values)
     try:
         yield
@@ -50,10 +45,7 @@ def problem_of(n_values: float) -> Iterator[None]:
 
 
 def is_small(n_values: float) -> bool:
-    """Whether plain expressions serve.
-
-    By the size of the problem in hand, or else by this number of values.
-    """
+    """Whether plain expressions serve: by the size of the problem in hand, or else by this number of values."""
     size = _size.get()
     return (n_values if size is None else size) <= SMALL
 
@@ -67,10 +59,7 @@ def values_of_rows(n_rows: float) -> float:
 
 
 def n_values(X: Matrix) -> int:
-    """Values of a matrix that are stored.
-
-    Its entries, or those of a sparse matrix that are not zero.
-    """
+    """Values of a matrix that are stored: its entries, or those of a sparse matrix that are not zero."""
     return int(X.nnz) if hasattr(X, "nnz") else int(np.prod(X.shape))
 
 
@@ -78,10 +67,7 @@ def n_values(X: Matrix) -> int:
 
 
 class Kernel:
-    """A function that numba compiles when it is first called.
-
-    Inside other compiled functions it is one of theirs.
-    """
+    """A function that numba compiles when it is first called; inside other compiled functions it is one of theirs."""
 
     def __init__(self, function: Callable, plain: Callable | None, options: dict[str, Any]) -> None:
         functools.update_wrapper(self, function)
@@ -99,7 +85,7 @@ class Kernel:
     def compiled(self, *args: Any) -> Any:
         """Call the compiled form, whatever the size."""
         dispatcher = self._dispatcher or self.dispatcher
-        result = dispatcher(*[writable(a) if type(a) is np.ndarray else a for a in args])
+        result = dispatcher(*map(_unlocked, args))
         if _watch.line_shown:
             _watch.erase()
         return result
@@ -119,9 +105,7 @@ class Kernel:
 
 
 def jit(function: Callable | None = None, *, plain: Callable | bool | None = None, **options: Any) -> Any:
-    """Declare a function as one to compile.
-
-    It releases Python's lock and its machine code is kept on disk.
+    """Declare a function as one to compile; it releases Python's lock and its machine code is kept on disk.
 
     Parameters
     ----------
@@ -142,12 +126,11 @@ def jit(function: Callable | None = None, *, plain: Callable | bool | None = Non
     return Kernel(function, function if plain is True else plain or None, options)
 
 
-def writable(array: np.ndarray) -> np.ndarray:
-    """The same memory as a writable array.
-
-    Numba would compile a second variant for a read-only one. Kernels do not write to it.
-    """
-    return array if array.flags.writeable else np.asarray(_Memory(array))
+def _unlocked(value: Any) -> Any:
+    """The same memory as writable arrays: numba would compile a second variant for read-only ones. Kernels do not write to them."""
+    if isinstance(value, tuple):
+        return type(value)(*map(_unlocked, value)) if hasattr(value, "_fields") else value
+    return np.asarray(_Memory(value)) if type(value) is np.ndarray and not value.flags.writeable else value
 
 
 class _Memory:
@@ -187,8 +170,7 @@ def _keep_in_temporary_folder(dispatcher: Any, config: Any) -> None:
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         found = folder.lstat()
-        # Machine code is loaded from there: a folder that someone else made or may write to is left
-        # alone.
+        # Machine code is loaded from there: a folder that someone else made or may write to is left alone.
         if not stat.S_ISDIR(found.st_mode) or (hasattr(os, "getuid") and (found.st_uid != os.getuid() or found.st_mode & 0o022)):
             raise OSError(f"{folder} belongs to someone else")
         before, config.CACHE_DIR = config.CACHE_DIR, str(folder)
@@ -203,10 +185,7 @@ def _keep_in_temporary_folder(dispatcher: Any, config: Any) -> None:
 
 @contextmanager
 def compiled_only() -> Iterator[None]:
-    """Inside, nothing is small.
-
-    Every loop is compiled (``annealed warmup``; not for several threads at once).
-    """
+    """Inside, nothing is small: every loop is compiled (``annealed warmup``; not for several threads at once)."""
     global SMALL
     before, SMALL = SMALL, -1
     try:
@@ -221,10 +200,7 @@ def seconds_compiling() -> float:
 
 
 class _Watch:
-    """Says on stderr that code is compiled, once it has taken a second.
-
-    On a terminal also which function, until it is done.
-    """
+    """Says on stderr that code is compiled, once it has taken a second; on a terminal also which function, until it is done."""
 
     def __init__(self) -> None:
         self.listening = self.line_shown = self.told = False
@@ -293,12 +269,10 @@ def _listener(event: Any) -> Any:
 
 
 def _interrupt_listener(event: Any) -> Any:
-    """Puts Ctrl-C off while the compiler works.
+    """Puts Ctrl-C off while the compiler works: LLVM's callbacks swallow a KeyboardInterrupt and fail in another place.
 
-    LLVM's callbacks swallow a KeyboardInterrupt and fail in another place.
-
-    The signal is raised again, for the handler that was there before, when compiling has ended,
-    well or not. Signals are handled by the main thread alone; what others compile is of no concern.
+    The signal is raised again, for the handler that was there before, when compiling has ended, well or not. Signals are handled by
+    the main thread alone; what others compile is of no concern.
     """
 
     class Listener(event.Listener):  # type: ignore[name-defined]
@@ -394,10 +368,7 @@ def _workers() -> ThreadPoolExecutor:
 
 
 def _after_fork() -> None:
-    """A child has none of its parent's threads.
-
-    And must not wait for a lock that one of them held.
-    """
+    """A child has none of its parent's threads, and must not wait for a lock that one of them held."""
     global _pool, _lock
     _pool, _lock = None, threading.RLock()
     _watch.timer, _watch.depth = None, 0

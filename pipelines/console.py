@@ -132,12 +132,10 @@ def markdown_table(columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> str
 
 
 def progress(iterable: Iterable, quiet: bool, description: str, total: int | None = None) -> Iterable:
-    """Pass an iterable through, with a bar on stderr when that is a terminal."""
-    if quiet or not sys.stderr.isatty():
-        return iterable
-    from tqdm import tqdm
+    """Pass an iterable through, with a bar on stderr when that is a terminal, and else with a line a minute."""
+    from ..learners.common.progress import progress_bar
 
-    return tqdm(iterable, desc=description, total=total, file=sys.stderr, leave=False)
+    return progress_bar(iterable, title=description, total=total, shown=not quiet, leave=False)
 
 
 def say(message: str, quiet: bool) -> None:

@@ -18,6 +18,7 @@ _FORMATS = (
     *("AVIF", "BMP", "DDS", "DIB", "GIF", "ICNS", "ICO", "IM", "JPEG", "JPEG2000", "MPO", "MSP", "PCX", "PNG", "PPM", "PSD", "QOI"),
     *("SGI", "SUN", "TGA", "TIFF", "WEBP", "XBM", "XPM"),
 )
+_TO_CONVERT = (".heic", ".heif", ".svg", ".eps", ".pdf", ".raw", ".dng", ".cr2", ".nef", ".arw")
 _ORIENTATION = 0x0112  # EXIF
 _STRIP_ROWS = 256  # rows that are converted at a time, so that no second copy of a large photograph is made
 
@@ -52,10 +53,26 @@ def read_image(path: str | os.PathLike[str]) -> npt.NDArray[np.uint8]:
     with _opened(path) as image:
         if image.mode == "I" and image.format == "TIFF":
             raise _Unsupported("grey values of 32 bits, whose range is unknown: expected 8 or 16 bits")
+        n_frames = _n_frames(image)
         image.load()
         if image.getexif().get(_ORIENTATION, 1) != 1:
             ImageOps.exif_transpose(image, in_place=True)
-        return _pillow_to_rgb(image)
+        pixels = _pillow_to_rgb(image)
+    if n_frames > 1:
+        warnings.warn(f"{os.fspath(path)}: the first of {n_frames} frames or pages is used", stacklevel=2)
+    return pixels
+
+
+def _n_frames(image: Image.Image) -> int:
+    """Frames or pages of a file; 1 of formats whose further frames are previews, and where they cannot be counted."""
+    if image.format not in ("GIF", "WEBP", "PNG", "AVIF", "TIFF"):
+        return 1
+    try:
+        n = int(getattr(image, "n_frames", 1))
+        image.seek(0)
+        return n
+    except Exception:  # of a damaged file the first frame may be sound
+        return 1
 
 
 def image_size(path: str | os.PathLike[str]) -> tuple[int, int]:
@@ -89,7 +106,8 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[Image.Image]:
         raise ValueError(f"{name}: a folder, expected an image file") from None
     except UnidentifiedImageError:
         empty = os.path.getsize(name) == 0
-        raise ValueError(f"{name}: {'empty file' if empty else 'not an image that can be read'}") from None
+        hint = "; convert it to PNG or JPEG" if name.lower().endswith(_TO_CONVERT) else ""
+        raise ValueError(f"{name}: {'empty file' if empty else 'not an image that can be read' + hint}") from None
     except Exception as error:  # decoders raise OSError, SyntaxError, struct.error, EOFError, zlib.error, ...
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise ValueError(f"{name}: damaged or unreadable image ({reason})") from None

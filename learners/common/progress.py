@@ -1,9 +1,14 @@
-"""Progress bars, whose package is imported only where one is shown."""
+"""Progress of long work on stderr: a bar on a terminal and in notebooks, one line a minute elsewhere."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import sys
+import time
+from collections.abc import Iterable, Sized
 from typing import Any
+
+SECONDS = 60.0
+"""From one line to the next where no bar can be shown."""
 
 
 class _Silent:
@@ -28,10 +33,40 @@ class _Silent:
         pass
 
 
-def progress_bar(iterable: Iterable | None = None, *, title: str | None, total: int | None = None, shown: bool) -> Any:
-    """A bar on stderr over an iterable, or to be moved by ``update``; one that shows nothing unless ``shown``."""
-    if not shown:
+class _Lines(_Silent):
+    """A bar for what is no terminal: a line when a minute has passed, after the piece of work in hand."""
+
+    def __init__(self, iterable: Iterable | None, title: str | None, total: int | None):
+        super().__init__(iterable)
+        self._title, self._total = title, len(iterable) if total is None and isinstance(iterable, Sized) else total
+        self._done = 0
+        self._start = self._last = time.monotonic()
+
+    def __iter__(self):
+        for item in super().__iter__():
+            yield item
+            self.update()
+
+    def update(self, n: int = 1) -> None:
+        self._done += n
+        now = time.monotonic()
+        if now - self._last >= SECONDS and self._done != self._total:
+            self._last = now
+            of = "" if self._total is None else f" of {self._total}"
+            print(f"{self._title or 'progress'}: {self._done}{of} after {now - self._start:.0f} s", file=sys.stderr, flush=True)
+
+
+def progress_bar(
+    iterable: Iterable | None = None, *, title: str | None, total: int | None = None, shown: bool, leave: bool = True
+) -> Any:
+    """A bar on stderr over an iterable, or to be moved by ``update``; one that shows nothing unless ``shown``.
+
+    ``leave``: whether the bar stays when the work is done.
+    """
+    if not shown or sys.stderr is None:
         return _Silent(iterable)
+    if not sys.stderr.isatty() and "ipykernel" not in sys.modules:
+        return _Lines(iterable, title, total)
     from tqdm import tqdm
 
-    return tqdm(iterable, total=total, desc=title)
+    return tqdm(iterable, total=total, desc=title, leave=leave)

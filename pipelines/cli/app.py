@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
+import sys
 from typing import Annotated
 
 import typer
@@ -35,6 +37,9 @@ def _root(
 
 def main() -> None:
     """Run the command line; the entry point of the script ``annealed``."""
+    for stream in (sys.stdout, sys.stderr):  # names of columns and files may hold what a terminal's encoding does not
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     app()
 
 

@@ -87,7 +87,13 @@ def detect(
     if source is not None:
         from ..faces.video import detect_video
 
-        _detect_frames(detect_video(detector, source, options, every, overlay, smooth), as_json, quiet)
+        try:
+            _detect_frames(detect_video(detector, source, options, every, overlay, smooth), as_json, quiet)
+        except ValueError as reason:
+            complain(reason)
+            if as_json:
+                print_json({"image": " ".join(images), "error": str(reason)})
+            raise typer.Exit(BAD_INPUT) from None
         return
     failed = 0
     results = detect_files(detector, images, options, jobs_of(jobs, max(1, len(images)), quiet))

@@ -38,6 +38,7 @@ def list_command(as_json: AsJson = False) -> None:
 def convert(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="Model file of an older format, or name of a shipped model.")],
     out: Annotated[Path | None, typer.Option(help="Model file to write; by default the same.")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Write a model in the present format, with a checksum: the same arrays, the same answers."""
     import warnings
@@ -52,7 +53,10 @@ def convert(
         warnings.simplefilter("ignore")  # of the missing checksum
         load_model(path)  # checks every part
         arrays, header = read_model(path, read_header(path)["kind"])
-    write_model(path if out is None else out, header.pop("kind"), arrays, header)
+    kind = header.pop("kind")
+    write_model(path if out is None else out, kind, arrays, header)
+    if as_json:
+        print_json({"model": model, "kind": kind, "file": str(path if out is None else out)})
 
 
 @app.command("show")

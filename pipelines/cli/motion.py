@@ -44,6 +44,8 @@ def segment(
     from ..motion.segment import segment_file
 
     number = _motions(motions)
+    if str(files[0]).startswith("camera") and not files[0].exists():
+        raise ValueError(f"{' '.join(map(str, files))}: expected files of tracks or videos; motions are not searched in a camera")
     if overlay is not None and len(files) > 1:
         raise ValueError(f"--overlay takes one FILE, not {len(files)}")
     if overlay is not None:

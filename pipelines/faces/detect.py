@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import tempfile
 import time
 import warnings
@@ -136,6 +137,9 @@ def video_source(images: Sequence[str]) -> str | int | None:
         if len(images) != 2 or not images[1].isdigit():
             raise ValueError(f"camera {' '.join(images[1:])}: expected the number of a camera, as in: camera 0")
         return int(images[1])
+    for name in images:
+        if re.fullmatch(r"(camera|webcam|cam)?[:=]?\d+", name) and not Path(name).exists():
+            raise ValueError(f"{name}: no such file; a camera is named as in: camera 0")
     videos = [name for name in images if Path(name).suffix.lower() in VIDEO_SUFFIXES]
     if not videos:
         return None
@@ -176,7 +180,9 @@ def map_images(
         processes = Parallel(int(n_jobs), return_as="generator", pre_dispatch=2 * int(n_jobs), batch_size=1)
         results = processes(delayed(_remote)(pickled, work, item) for item in items)
         try:
-            for result, error in results:
+            for result, error, notes in results:
+                for note in notes:
+                    warnings.warn(note, stacklevel=2)
                 if error is not None:
                     raise error
                 yield result
@@ -193,13 +199,15 @@ def _detect(options: dict[str, Any], detector: KeypointDetector, image: np.ndarr
 _loaded: dict[Path, KeypointDetector] = {}  # in a worker process: its detector, and the file that it came from
 
 
-def _remote(pickled: Path, work: Callable, item) -> tuple[Any, Exception | None]:
-    """Return the result of ``work``, or the exception, which has to wait for its turn."""
+def _remote(pickled: Path, work: Callable, item) -> tuple[Any, Exception | None, list[str]]:
+    """Return the result of ``work``, or the exception, which has to wait for its turn, and what was warned of."""
     if pickled not in _loaded:
         cv2.setNumThreads(1)
         _loaded.clear()
         _loaded[pickled] = pickle.loads(pickled.read_bytes())
-    try:
-        return work(_loaded[pickled], item), None
-    except Exception as error:
-        return None, error
+    with warnings.catch_warnings(record=True) as noted:
+        try:
+            result, failure = work(_loaded[pickled], item), None
+        except Exception as error:
+            result, failure = None, error
+    return result, failure, [str(note.message) for note in noted if note.category is UserWarning]

@@ -100,6 +100,8 @@ def segment_file(
     ValueError
         If the file cannot be read or segmented, or the overlay not be written.
     """
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{path}: {'a folder' if path.is_dir() else 'not an ordinary file'}, expected tracks or a video")
     if path.suffix.lower() in TRACK_FILES:
         sequence = read_tracks(path)
         found = ranker.segment(sequence.tracks, n_motions, outliers)

@@ -1,7 +1,10 @@
 """Errors of every command: exit code 2, one line of at most 300 characters on stderr, and with --json an object with `error`."""
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -70,7 +73,8 @@ def test_convert(tmp_path):
     before = (tmp_path / "m.safetensors").read_bytes()
     assert run("models", "convert", tmp_path / "m.safetensors").exit_code == 0
     assert (tmp_path / "m.safetensors").read_bytes() == before
-    assert run("models", "convert", "motion", "--out", tmp_path / "n.safetensors").exit_code == 0
+    converted = json.loads(run("models", "convert", "motion", "--out", tmp_path / "n.safetensors", "--json").stdout)
+    assert converted == {"model": "motion", "kind": read_header(path_of("motion"))["kind"], "file": str(tmp_path / "n.safetensors")}
     assert (tmp_path / "n.safetensors").read_bytes() == before
     (tmp_path / "letter.txt").write_text("mine")
     result = run("models", "convert", "motion", "--out", tmp_path / "letter.txt")
@@ -97,3 +101,23 @@ def test_tables_of_real_data_have_no_folder_of_their_own(name, tmp_path, monkeyp
     result = run("reproduce", name, *(["--figures", tmp_path] if name in REAL_FIGURES else []))
     assert result.exit_code == 2 and result.stdout == "" and result.stderr.count("\n") == 1
     assert "expected --data or the environment variable ANNEALED_DATA" in result.stderr and not list(tmp_path.iterdir())
+
+
+def test_output_that_cannot_hold_a_name(tmp_path):
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    code = "from annealed.pipelines.cli import app; app.app = lambda: print('Gr\\xf6\\xdfe'); app.main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "Gr\\xf6\\xdfe\n", "")
+
+
+@pytest.mark.parametrize(
+    "files, message",
+    [
+        (["camera", "0"], "camera 0: expected files of tracks or videos"),
+        (["/dev/zero"], "not an ordinary file, expected tracks or a video"),
+        (["."], "a folder, expected tracks or a video"),
+    ],
+)
+def test_what_motion_segment_cannot_take(files, message):
+    result = run("motion", "segment", *files)
+    assert result.exit_code == 2 and message in result.stderr and result.stderr.count("\n") == 1

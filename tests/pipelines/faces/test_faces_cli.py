@@ -440,3 +440,40 @@ def test_pictures_that_cannot_be_written_are_said_before_any_work(monkeypatch, f
     monkeypatch.setattr(faces_detect, "detect_files", None)
     result = run("faces", "detect", good, "--model", model, "--overlay", folder / name)
     assert result.exit_code == 2 and result.stdout == "" and result.stderr.count("\n") == 1 and name in result.stderr
+
+
+@pytest.mark.parametrize("content", [None, b"no video"])
+def test_errors_of_videos_name_the_video(folder, model, content):
+    path = folder / f"broken{content is None}.mp4"
+    if content:
+        path.write_bytes(content)
+    result = run("faces", "detect", path, "--model", model, "--json")
+    (record,) = lines(result)
+    assert (
+        result.exit_code == 2 and record["image"] == str(path) and str(path) in record["error"] and result.stderr.count("\n") == 1
+    )
+
+
+@pytest.mark.parametrize("name", ["camera:0", "0", "camera0"])
+def test_cameras_by_other_names(model, name):
+    result = run("faces", "detect", name, "--model", model)
+    assert result.exit_code == 2 and result.stderr == f"annealed: {name}: no such file; a camera is named as in: camera 0\n"
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("name", ["a.gif", "a.tif"])
+def test_further_frames_are_said_to_be_left_out(folder, model, pixels, good, name, jobs):
+    first, *others = (Image.fromarray(np.roll(pixels, 20 * i, axis=1)) for i in range(3))
+    first.save(folder / name, save_all=True, append_images=others)
+    result = run("faces", "detect", folder / name, good, "--model", model, "--json", "--jobs", jobs)
+    assert result.exit_code == 0 and result.stderr == f"annealed: {folder / name}: the first of 3 frames or pages is used\n"
+    if name == "a.tif":
+        one, two = lines(result)
+        assert one["detections"] == two["detections"]
+
+
+@pytest.mark.parametrize("name", ["a.HEIC", "a.svg"])
+def test_a_hint_to_convert(folder, model, name):
+    (folder / name).write_bytes(b"<svg/>")
+    result = run("faces", "detect", folder / name, "--model", model)
+    assert result.exit_code == 2 and result.stderr.endswith("not an image that can be read; convert it to PNG or JPEG\n")

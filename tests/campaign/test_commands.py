@@ -1,6 +1,5 @@
 """Commands under attack: damaged tables, kill -9, a full disk, places that cannot be written, several writers."""
 
-import json
 import os
 import resource
 import shutil
@@ -14,27 +13,11 @@ from annealed.pipelines.cli.app import app
 from annealed.pipelines.common.video import write_video
 from helpers import rigid_motions, run, save_tiny_detector
 from PIL import Image
-from trials import damaged
+from trials import damaged, judged
 from typer.main import get_command
 
 pytestmark = pytest.mark.slow
 COMMAND = [sys.executable, "-m", "annealed.pipelines.cli"]
-
-
-def judged(code, stdout, stderr):
-    """None, or what is wrong with the answer of a command that was called with --json."""
-    if code not in (0, 2):
-        return f"exit code {code}: {stderr[-300:]}"
-    if "Traceback" in stderr or "site-packages" in stderr:
-        return stderr[-300:]
-    if any(len(line) > 320 for line in stderr.splitlines()):
-        return f"a long line: {stderr[:400]}"
-    try:
-        records = [json.loads(line) for line in stdout.splitlines()]
-    except ValueError:
-        return f"no JSON: {stdout[:200]}"
-    failed = [record for record in records if isinstance(record, dict) and "error" in record]
-    return None if bool(failed) == (code == 2) else f"exit code {code} with {len(failed)} errors"
 
 
 def test_damaged_tables(tally, tmp_path):

@@ -4,6 +4,7 @@ An attempt passes if the input is answered properly, or refused by a ValueError 
 failure: another exception, a line that is too long, an answer that is not finite, an answer from a file that must be refused.
 """
 
+import json
 import warnings
 from collections import defaultdict
 from pathlib import Path
@@ -52,6 +53,22 @@ class Tally:
     def rows(self):
         """Lines of the table: class, trials, failures."""
         return [(kind, n, len(self.failures[kind])) for kind, n in self.trials.items()]
+
+
+def judged(code, stdout, stderr):
+    """None, or what is wrong with the answer of a command that was called with --json."""
+    if code not in (0, 2):
+        return f"exit code {code}: {stderr[-300:]}"
+    if "Traceback" in stderr or "site-packages" in stderr:
+        return stderr[-300:]
+    if any(len(line) > 320 for line in stderr.splitlines()):
+        return f"a long line: {stderr[:400]}"
+    try:
+        records = [json.loads(line) for line in stdout.splitlines()]
+    except ValueError:
+        return f"no JSON: {stdout[:200]}"
+    failed = [record for record in records if isinstance(record, dict) and "error" in record]
+    return None if bool(failed) == (code == 2) else f"exit code {code} with {len(failed)} errors"
 
 
 def damaged(data: bytes, rng: np.random.Generator) -> bytes:

@@ -85,7 +85,7 @@ class Kernel:
     def compiled(self, *args: Any) -> Any:
         """Call the compiled form, whatever the size."""
         dispatcher = self._dispatcher or self.dispatcher
-        result = dispatcher(*map(_unlocked, args))
+        result = dispatcher(*[writable(a) if type(a) is np.ndarray else a for a in args])
         if _watch.line_shown:
             _watch.erase()
         return result
@@ -126,11 +126,9 @@ def jit(function: Callable | None = None, *, plain: Callable | bool | None = Non
     return Kernel(function, function if plain is True else plain or None, options)
 
 
-def _unlocked(value: Any) -> Any:
-    """The same memory as writable arrays: numba would compile a second variant for read-only ones. Kernels do not write to them."""
-    if isinstance(value, tuple):
-        return type(value)(*map(_unlocked, value)) if hasattr(value, "_fields") else value
-    return np.asarray(_Memory(value)) if type(value) is np.ndarray and not value.flags.writeable else value
+def writable(array: np.ndarray) -> np.ndarray:
+    """The same memory as a writable array: numba would compile a second variant for a read-only one. Kernels do not write to it."""
+    return array if array.flags.writeable else np.asarray(_Memory(array))
 
 
 class _Memory:

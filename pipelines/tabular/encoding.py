@@ -83,7 +83,10 @@ class Table:
         if not len(alone):
             return self
         keep = np.delete(np.arange(len(self.y)), alone)
-        said = [f"the class {self.y[i]!s} has one row only, row {self.rows[i] + 1}, which is put aside" for i in alone]
+        said = [
+            f"the class {str(self.y[i]).removesuffix('.0')} has one row only, row {self.rows[i] + 1}, which is put aside"
+            for i in alone
+        ]
         groups = None if self.row_groups is None else self.row_groups[keep]
         notes = [*self.notes, *said]
         return replace(self, X=self.X[keep], y=self.y[keep], rows=self.rows[keep], row_groups=groups, notes=notes)

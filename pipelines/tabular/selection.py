@@ -138,7 +138,7 @@ def select_columns(
     table_folds = folds_of(y, task, table.row_groups)
     enough = bool(table_folds(np.arange(len(y))))
     if k is None and not enough:
-        labels, counts = np.unique(y, return_counts=True) if task == "classification" else ([], np.array([2]))
+        labels, counts = np.unique(y, return_counts=True)
         few = f"{len(y)} rows are" if len(y) < 4 or counts.min() > 1 else f"one row of the class {labels[counts.argmin()]!s} is"
         raise ValueError(f"-k auto: {few} too few for cross-validation; expected -k with a number")
     validation = Validation(k or 1)

@@ -83,7 +83,8 @@ class Table:
         if not len(alone):
             return self
         keep = np.delete(np.arange(len(self.y)), alone)
-        said = [f"the class {self.y[i]!s} has one row only, row {self.rows[i] + 1}, which is put aside" for i in alone]
+        labels = self.y.astype(int) if self.y.dtype.kind == "f" else self.y  # classes are whole numbers
+        said = [f"the class {labels[i]!s} has one row only, row {self.rows[i] + 1}, which is put aside" for i in alone]
         groups = None if self.row_groups is None else self.row_groups[keep]
         notes = [*self.notes, *said]
         return replace(self, X=self.X[keep], y=self.y[keep], rows=self.rows[keep], row_groups=groups, notes=notes)

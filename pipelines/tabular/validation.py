@@ -52,7 +52,7 @@ class Validation:
     @property
     def path_scores(self) -> np.ndarray:
         """Accuracy or R^2 (n_sizes,) of the held-out rows of all folds together."""
-        return np.average(self.path, axis=0, weights=self.held_out)
+        return np.average(self.path, axis=0, weights=self.held_out) if len(self.path) else np.zeros(0)
 
     @property
     def best(self) -> int | None:

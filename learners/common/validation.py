@@ -28,7 +28,7 @@ def whole_or_as_before(estimator) -> Iterator[None]:
 
 
 def check_container(name: str, values, *, numbers: bool = True) -> None:
-    """Complain about data that hold no numbers yet or hide some, and about dates where ``numbers`` are expected: they would count ns.
+    """Complain about data that hold no values yet or hide some, and about dates where ``numbers`` are expected.
 
     Raises
     ------

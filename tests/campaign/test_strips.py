@@ -44,7 +44,7 @@ def test_strips(tally, tmp_path):
     model, path = save_tiny_detector(tmp_path / "tiny.safetensors"), tmp_path / "strip.png"
     Image.new("L", (64, 64), 90).save(path)
     assert run("faces", "detect", path, "--model", model, "--json").exit_code in (0, 2)  # compiles, where nothing is kept yet
-    for size in ((1, 40_000), (1, 100_000), (100_000, 1), (12, 60_000), (60_000, 40), (2, 2), (8_000, 300)):
+    for size in ((1, 40_000), (1, 100_000), (100_000, 1), (12, 60_000), (2, 2), (8_000, 300)):
         for shown in ((),) if max(size) < 100_000 else ((), ("--model", model)):
             Image.new("L", size, 90).save(path)
             code, out, err, peak = measured("faces", "detect", path, *shown, "--json")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..solvers.newton import SHRINKAGE, Fit, SupportProblem, inverse_hessian, refit
+from ..solvers.newton import SHRINKAGE, Fit, SupportProblem, fit_at, inverse_hessian, refit
 
 RIDGES = np.concatenate([[SHRINKAGE], np.geomspace(3e-4, 1.0, 8)])  # tried in turn: factors of about three, a choice
 _GCV_RIDGES = np.concatenate([[SHRINKAGE], np.geomspace(1e-4, 10.0, 41)])  # the closed form costs nothing
@@ -111,11 +111,10 @@ def _nearer_start(problem: SupportProblem, A: np.ndarray, theta: np.ndarray, int
 
     Newton's method does not come back from scores far out, where the loss is flat.
     """
-    begin = Fit(theta, intercept, *problem.second_order(A @ theta + intercept, theta))
+    begin = fit_at(problem, A, theta, intercept)
     if not problem.fit_intercept:
         return begin
-    zero, constant = np.zeros_like(theta), problem.loss.best_constant(problem.y, problem.sample_weight)
-    other = Fit(zero, constant, *problem.second_order(np.zeros_like(problem.y, dtype=float) + constant, zero))
+    other = fit_at(problem, A, np.zeros_like(theta), problem.loss.best_constant(problem.y, problem.sample_weight))
     return other if other.value < begin.value else begin
 
 
@@ -203,10 +202,10 @@ def left_out_loss(problem: SupportProblem, A: np.ndarray, fit: Fit, left_out: Le
     if scores.shape[1] == 1:
         return _rows_left_out(problem, A, scores, left_out.n_rows)
     curvature = loss.row_hessians(y, scores, weight)
-    inverse = inverse_hessian(problem, A, curvature)
+    A1 = problem.with_ones(A)
+    inverse = inverse_hessian(problem, A1, curvature)
     one = np.full(len(A), 1.0 / left_out.n_rows)  # the weight of one copy of a row
     gradient, curvature = loss.gradient(y, scores, one), loss.row_hessians(y, scores, one)
-    A1 = np.column_stack([A, np.ones(len(A))]) if problem.fit_intercept else A
     spread = _row_products(A1, inverse, scores.shape[1])
     # Without row i the scores of row i move by K_i (1 - H_i K_i)^-1 g_i, K_i = x_i' H^-1 x_i.
     eye = np.eye(scores.shape[1])
@@ -218,13 +217,10 @@ def left_out_loss(problem: SupportProblem, A: np.ndarray, fit: Fit, left_out: Le
 def _rows_left_out(problem, A, scores, n_rows):
     """The same for one output, where every K_i and H_i is a number."""
     loss, y, weight = problem.loss, problem.y, problem.sample_weight
-    A1 = np.column_stack([A, np.ones(len(A))]) if problem.fit_intercept else A
+    A1 = problem.with_ones(A)
     _, gradient, (product,) = loss.second_order(y, scores, np.ones(len(A)))  # of each row with weight one
     curvature = product(np.ones((len(A), 1)))
-    H = A1.T @ (A1 * (weight[:, None] * curvature))
-    penalty = np.zeros((A.shape[1], A.shape[1]))
-    problem.add_penalty_curvature(penalty)
-    H[: len(penalty), : len(penalty)] += penalty
+    H = A1.T @ (A1 * (weight[:, None] * curvature)) + problem.penalty_hessian(A.shape[1])
     H.flat[:: len(H) + 1] += 1e-10 * np.trace(H) / len(H)
     spread = np.einsum("np,np->n", A1 @ np.linalg.inv(H), A1)[:, None] / n_rows
     moved = spread * gradient / np.maximum(1.0 - curvature * spread, 1e-3)
@@ -253,7 +249,7 @@ def _pairs_left_out(problem, A, fit, parts):
         d = d + problem.offset[loss.pairs[:, 0], 0] - problem.offset[loss.pairs[:, 1], 0]
     slope, bend = loss.pair_terms(d)
     H = D.T @ ((weight * bend)[:, None] * D)
-    problem.add_penalty_curvature(H)
+    H += problem.penalty_hessian(len(H))[: len(H), : len(H)]
     H.flat[:: len(H) + 1] += 1e-12
     total = seen = 0.0
     for pairs, share in parts:

@@ -26,22 +26,28 @@ def logistic_slope(u):
 
 
 def _flipped_logistic_terms(y, scores, weight, flip, gradient, curvature):
-    u, w = y * scores, weight[:, None] * (y != 0.0)
-    right, wrong = expit(u), expit(-u)
-    if flip > 0:
-        clean = (1.0 - 2.0 * flip) * right
-        likelihood = flip + clean
-        clean /= likelihood
-        np.multiply(w, clean, out=curvature)
-        curvature *= wrong
-        value = -np.vdot(w, np.log(likelihood))
+    u, w = y * scores, weight[:, None] * np.abs(y)
+    right = expit(u)
+    if flip == 0.0:
+        wrong = expit(-u)
+        np.multiply(w, wrong, out=curvature)
         np.multiply(curvature, -y, out=gradient)
-        curvature *= np.maximum(right - (1.0 - clean) * wrong, LEAST_SHARE * right)
-        return float(value)
-    np.multiply(w, wrong, out=curvature)
-    value = np.vdot(w, np.log1p(np.exp(-np.abs(u))) + np.maximum(-u, 0.0))
-    np.multiply(curvature, -y, out=gradient)
-    curvature *= right
+        curvature *= right
+        return float(np.vdot(w, np.log1p(np.exp(-np.abs(u))) + np.maximum(-u, 0.0)))
+    likelihood = right + flip / (1.0 - 2.0 * flip)  # as a share of 1 - 2 flip
+    value = -np.vdot(w, np.log(likelihood)) - w.sum() * np.log(1.0 - 2.0 * flip)
+    down = np.subtract(1.0, right, out=u)  # to be minus the slope
+    down *= right
+    down /= likelihood
+    np.add(right, right, out=curvature)
+    curvature += down
+    curvature -= 1.0
+    right *= LEAST_SHARE
+    np.maximum(curvature, right, out=curvature)
+    down *= w
+    curvature *= down
+    down *= y
+    np.negative(down, out=gradient)
     return float(value)
 
 

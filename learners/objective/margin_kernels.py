@@ -34,10 +34,11 @@ def _flipped_logistic_terms(y, scores, weight, flip, gradient, curvature):
         np.multiply(curvature, -y, out=gradient)
         curvature *= right
         return float(np.vdot(w, np.log1p(np.exp(-np.abs(u))) + np.maximum(-u, 0.0)))
-    likelihood = right + flip / (1.0 - 2.0 * flip)  # as a share of 1 - 2 flip
-    value = -np.vdot(w, np.log(likelihood)) - w.sum() * np.log(1.0 - 2.0 * flip)
+    clean = (1.0 - 2.0 * flip) * right
+    likelihood = flip + clean
+    value = -np.vdot(w, np.log(likelihood))
     down = np.subtract(1.0, right, out=u)  # to be minus the slope
-    down *= right
+    down *= clean
     down /= likelihood
     np.add(right, right, out=curvature)
     curvature += down

@@ -100,6 +100,11 @@ class Pool:
         return cls(numbers, Z[:, columns], design.width * np.concatenate([[0], np.cumsum(sizes)]), fixed)
 
     @cached_property
+    def columns(self) -> np.ndarray:
+        """Column after column in memory, (n_columns, n_samples): few are read several times as fast."""
+        return np.ascontiguousarray(self.Z.T)
+
+    @cached_property
     def squares(self) -> np.ndarray:
         """Squares of ``Z``."""
         return self.Z * self.Z
@@ -121,7 +126,7 @@ class Pool:
 
     def matrix_of(self, units: np.ndarray) -> np.ndarray:
         """Columns of the units."""
-        return np.take(self.Z, self.columns_of(units), axis=1)
+        return self.columns[self.columns_of(units)].T
 
     def moved(self, theta: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.ndarray:
         """Coefficients for a new support: those of the units that stay, zero for the others."""
@@ -132,7 +137,7 @@ class Pool:
     def part(self, units: np.ndarray) -> Pool:
         """The pool of these units alone."""
         offsets = np.concatenate([[0], np.cumsum(np.diff(self.offsets)[units])])
-        return Pool(self.units[units], self.matrix_of(units), offsets, None if self.fixed is None else self.fixed[units])
+        return Pool(self.units[units], np.take(self.Z, self.columns_of(units), axis=1), offsets, None if self.fixed is None else self.fixed[units])
 
     def extended(self, new: Pool) -> Pool:
         """This pool with the units of another at its end."""
@@ -143,7 +148,7 @@ class Pool:
 
 def swap(
     problem: SupportProblem, pool: Pool, support: np.ndarray, fit: Fit, *, n_tries: int = 10, tol: float = 1e-5, hopeful: bool = True
-) -> tuple[np.ndarray, Fit]:
+) -> tuple[np.ndarray, Fit, np.ndarray]:
     """Exchange units of the support for others of the pool while that lowers the refitted objective.
 
     Several exchanges that the model predicts to improve it, each with units of its own, are tried at once; where that fails,
@@ -167,13 +172,15 @@ def swap(
     -------
     support : ndarray of shape (k,), int
     fit : Fit
+    change : ndarray of shape (k, n_units)
+        Of :func:`exchange_changes` for the two.
     """
-    for _ in range(_MAX_SWAPS):
+    for n_swaps in range(_MAX_SWAPS + 1):
         change = exchange_changes(problem, pool, support, fit)
         if pool.fixed is not None:
             change[pool.fixed[support]] = np.inf
         enough = fit.value - _MIN_GAIN * abs(fit.value)
-        for trial in proposals(change, n_tries):
+        for trial in proposals(change, n_tries) if n_swaps < _MAX_SWAPS else ():
             new = support.copy()
             for out, entering in trial:
                 new[out] = entering
@@ -184,7 +191,7 @@ def swap(
                 break
         else:
             break
-    return support, fit
+    return support, fit, change
 
 
 def regrow(problem: SupportProblem, pool: Pool, support: np.ndarray, fit: Fit) -> tuple[np.ndarray, Fit]:
@@ -244,10 +251,10 @@ def add_steepest(
     pool = pool.extended(Pool.read(design, units, np.sort(np.argsort(-steep, kind="stable")[:n_new])))
     # Among the old units no exchange is left that helps: those with the new ones decide whether to go on.
     candidates = np.concatenate([support, np.arange(len(pool.units) - n_new, len(pool.units))])
-    found, fit = swap(problem, pool.part(candidates), np.arange(k), fit)
+    found, fit, _ = swap(problem, pool.part(candidates), np.arange(k), fit)
     support, improved = candidates[found], not np.array_equal(found, np.arange(k))
     if improved:
-        support, fit = swap(problem, pool, support, fit)
+        support, fit, _ = swap(problem, pool, support, fit)
     return pool, support, fit, improved
 
 
@@ -259,7 +266,7 @@ def swap_until_stable(
     It has failed where more than a quarter of the units had to be exchanged, or where one was dropped early.
     """
     annealed = support
-    support, fit = swap(problem, pool, support, fit)
+    support, fit, _ = swap(problem, pool, support, fit)
     annealing_failed = 4 * np.isin(annealed, support, invert=True).sum() > len(support)
     for _ in range(rounds):
         improved = False
@@ -267,7 +274,7 @@ def swap_until_stable(
             pool, support, fit, improved = add_steepest(problem, design, units, pool, support, fit)
             annealing_failed = annealing_failed or improved
         if annealing_failed and not improved:
-            found, found_fit = swap(problem, pool, *regrow(problem, pool, support, fit))
+            found, found_fit, _ = swap(problem, pool, *regrow(problem, pool, support, fit))
             if found_fit.value < fit.value - REGROWTH * abs(fit.value):
                 support, fit, improved = found, found_fit, True
         if not improved:
@@ -349,9 +356,8 @@ def alternatives(
     chosen = np.unique(units.of_feature[kept])
     pool = _recently_dropped(design, units, dropped_at, chosen, len(chosen) + min(POOL * len(chosen), _MAX_ALTERNATIVES))
     support = np.searchsorted(pool.units, chosen)
-    A = pool.matrix_of(support).astype(np.float64)
-    theta = coef[np.searchsorted(kept, units.features(chosen))].reshape(A.shape[1], -1)
-    fit = fit_at(problem, A, theta, intercept)
+    theta = coef[np.searchsorted(kept, units.features(chosen))].reshape(-1, len(intercept))
+    fit = fit_at(problem, pool.matrix_of(support), theta, intercept)
     costs = nearly_as_good(exchange_changes(problem, pool, support, fit), fit.value)
     first = units.of_feature if units.members is None else np.array([members.min() for members in units.members])
     return {int(first[i]): [(int(first[pool.units[j]]), share) for j, share in row] for i, row in zip(chosen, costs, strict=True)}
@@ -379,7 +385,7 @@ def exchange_changes(problem: SupportProblem, pool: Pool, support: np.ndarray, f
         Negative where the exchange is predicted to lower the objective; +inf for units of the support.
     """
     Z, offsets, p = pool.Z, pool.offsets, len(fit.theta)
-    A1, penalty = problem.with_ones(pool.matrix_of(support)), problem.penalty_hessian(p)
+    A1, penalty = fit.A1, problem.penalty_hessian(p)
     change = np.zeros((len(support), len(offsets) - 1))
     for q, hessian_product in enumerate(fit.hessian_products):
         WA = hessian_product(A1)

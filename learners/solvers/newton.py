@@ -88,9 +88,9 @@ class SupportProblem:
 
     def with_ones(self, A: np.ndarray) -> np.ndarray:
         """The columns in double precision and, where an intercept is fitted, one of ones behind them."""
-        A1 = np.ones((len(A), A.shape[1] + self.fit_intercept))
-        A1[:, : A.shape[1]] = A
-        return A1
+        A1 = np.ones((A.shape[1] + self.fit_intercept, len(A)))
+        A1[: A.shape[1]] = A.T
+        return A1.T
 
     def second_order(self, scores: np.ndarray, theta: np.ndarray) -> tuple[float, np.ndarray, list[HessianProduct]]:
         """Value of the objective, gradient over the scores (the loss' alone) and the Hessian product of each output."""
@@ -113,6 +113,8 @@ class Fit:
         Gradient of the loss over the scores.
     hessian_products : list of functions
         For each output the product A -> W A with the loss' Hessian over the scores.
+    A1 : ndarray of shape (n_samples, p or p + 1)
+        Columns of the support, see :meth:`SupportProblem.with_ones`.
     scores : ndarray of shape (n_samples, n_outputs)
         Without the problem's offset.
     """
@@ -122,6 +124,7 @@ class Fit:
     value: float
     residual: np.ndarray
     hessian_products: list[HessianProduct]
+    A1: np.ndarray
     scores: np.ndarray
 
 
@@ -197,11 +200,13 @@ def refit(
         if new_value > value + rounding:
             break
         gain = value - new_value
-        theta, intercept, scores = new, intercept - step * direction[p:].sum(axis=0), new_scores
+        theta, scores = new, new_scores
+        if problem.fit_intercept:
+            intercept = intercept - step * direction[p]
         value, residual, products = new_value, new_residual, new_products
         if not to_the_end and (problem.quadratic or max(gain, expected) <= tol * abs(value)):
             break
-    return Fit(theta, intercept, value, residual, products, scores)
+    return Fit(theta, intercept, value, residual, products, A1, scores)
 
 
 def hessian(problem: SupportProblem, A1: np.ndarray, WA: np.ndarray, penalty: np.ndarray) -> np.ndarray:
@@ -297,5 +302,6 @@ def bounded_fit(
 
 def fit_at(problem: SupportProblem, A: np.ndarray, theta: np.ndarray, intercept: np.ndarray) -> Fit:
     """What a fit is at given coefficients."""
-    scores = A @ theta + intercept
-    return Fit(theta, intercept, *problem.second_order(scores, theta), scores)
+    A1 = problem.with_ones(A)
+    scores = A1[:, : len(theta)] @ theta + intercept
+    return Fit(theta, intercept, *problem.second_order(scores, theta), A1, scores)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..designs.base import Design
 from ..objective.losses import FlippedLogisticLoss, Loss
-from .exchanges import Pool, curvatures, exchange_changes, swap
+from .exchanges import Pool, curvatures, swap
 from .newton import Fit, SupportProblem, refit
 
 # Choices by detection on the simulated data of Barbu et al. (2017), one label in ten drawn at random, not on the tables' draws.
@@ -119,14 +119,21 @@ def _neighbours(design, y, sample_weight, kept, n_pool, fixed):
 
 
 def _regrown(
-    problem: SupportProblem, pool: Pool, support: np.ndarray, fit: Fit, n_rows: float, rng: np.random.Generator, doubtful: bool
+    problem: SupportProblem,
+    pool: Pool,
+    support: np.ndarray,
+    fit: Fit,
+    change: np.ndarray,
+    n_rows: float,
+    rng: np.random.Generator,
+    doubtful: bool,
 ) -> tuple[np.ndarray, Fit]:
     """Take features out, and grow back as many, one at a time."""
     k = len(support)
     free = np.arange(k) if pool.fixed is None else np.flatnonzero(~pool.fixed[support])
     if doubtful:
         count = int(rng.integers(2, 7))
-        least = exchange_changes(problem, pool, support, fit).min(axis=1)[free]
+        least = change.min(axis=1)[free]
         out = free[np.argsort(least * n_rows / 4.0 - rng.gumbel(size=len(free)))[:count]]
     else:
         out = rng.permutation(free)[: max(1, int(len(free) * rng.uniform(0.25, 0.75)))]

@@ -202,7 +202,7 @@ def left_out_loss(problem: SupportProblem, A: np.ndarray, fit: Fit, left_out: Le
     if scores.shape[1] == 1:
         return _rows_left_out(problem, A, scores, left_out.n_rows)
     curvature = loss.row_hessians(y, scores, weight)
-    A1 = problem.with_ones(A)
+    A1 = problem.with_intercept(A)
     inverse = inverse_hessian(problem, A1, curvature)
     one = np.full(len(A), 1.0 / left_out.n_rows)  # the weight of one copy of a row
     gradient, curvature = loss.gradient(y, scores, one), loss.row_hessians(y, scores, one)
@@ -217,7 +217,7 @@ def left_out_loss(problem: SupportProblem, A: np.ndarray, fit: Fit, left_out: Le
 def _rows_left_out(problem, A, scores, n_rows):
     """The same for one output, where every K_i and H_i is a number."""
     loss, y, weight = problem.loss, problem.y, problem.sample_weight
-    A1 = problem.with_ones(A)
+    A1 = problem.with_intercept(A)
     _, gradient, (product,) = loss.second_order(y, scores, np.ones(len(A)))  # of each row with weight one
     curvature = product(np.ones((len(A), 1)))
     H = A1.T @ (A1 * (weight[:, None] * curvature)) + problem.penalty_hessian(A.shape[1])

@@ -86,7 +86,7 @@ class SupportProblem:
             H[:n_columns, :n_columns] = np.kron(np.eye(n_columns // self.width), self.penalty_curvature())
         return H
 
-    def with_ones(self, A: np.ndarray) -> np.ndarray:
+    def with_intercept(self, A: np.ndarray) -> np.ndarray:
         """The columns in double precision and, where an intercept is fitted, one of ones behind them."""
         A1 = np.ones((A.shape[1] + self.fit_intercept, len(A)))
         A1[: A.shape[1]] = A.T
@@ -114,7 +114,7 @@ class Fit:
     hessian_products : list of functions
         For each output the product A -> W A with the loss' Hessian over the scores.
     A1 : ndarray of shape (n_samples, p or p + 1)
-        Columns of the support, see :meth:`SupportProblem.with_ones`.
+        Columns of the support, see :meth:`SupportProblem.with_intercept`.
     scores : ndarray of shape (n_samples, n_outputs)
         Without the problem's offset.
     """
@@ -167,7 +167,7 @@ def refit(
     -------
     Fit
     """
-    p, A1, penalty = A.shape[1], problem.with_ones(A), problem.penalty_hessian(A.shape[1])
+    p, A1, penalty = A.shape[1], problem.with_intercept(A), problem.penalty_hessian(A.shape[1])
     scores = A1[:, :p] @ theta + intercept
     value, residual, products = problem.second_order(scores, theta)
     last_norm = np.inf
@@ -210,7 +210,7 @@ def refit(
 
 
 def hessian(problem: SupportProblem, A1: np.ndarray, WA: np.ndarray, penalty: np.ndarray) -> np.ndarray:
-    """Hessian of one output over the columns and the intercept, ``A1`` of :meth:`SupportProblem.with_ones`, ``WA`` its product."""
+    """Hessian of one output over the columns and the intercept, ``A1`` of :meth:`SupportProblem.with_intercept`, ``WA`` its product."""
     H = A1.T @ WA
     H += penalty
     if problem.fit_intercept and H[-1, -1] <= _MIN_CURVATURE:
@@ -220,7 +220,7 @@ def hessian(problem: SupportProblem, A1: np.ndarray, WA: np.ndarray, penalty: np
 
 def predicted(problem: SupportProblem, A: np.ndarray, fit: Fit) -> tuple[np.ndarray, np.ndarray]:
     """Coefficients and intercept at the minimum of the quadratic model around the fit of another support."""
-    p, A1, penalty = A.shape[1], problem.with_ones(A), problem.penalty_hessian(A.shape[1])
+    p, A1, penalty = A.shape[1], problem.with_intercept(A), problem.penalty_hessian(A.shape[1])
     x = np.empty((A1.shape[1], len(fit.intercept)))
     for q, product in enumerate(fit.hessian_products):
         slope = A1.T @ (product(fit.scores[:, [q]])[:, 0] - fit.residual[:, q])
@@ -241,7 +241,7 @@ def _joint_direction(problem: SupportProblem, A1: np.ndarray, scores: np.ndarray
 def inverse_hessian(problem: SupportProblem, A1: np.ndarray, curvature: np.ndarray) -> np.ndarray:
     """Inverse Hessian over (columns and intercept) x outputs, ordered by column, from those of the rows (n, q, q).
 
-    ``A1`` is what :meth:`SupportProblem.with_ones` makes of the columns.
+    ``A1`` is what :meth:`SupportProblem.with_intercept` makes of the columns.
     """
     q, p = curvature.shape[1], A1.shape[1]
     penalty = problem.penalty_hessian(p - problem.fit_intercept)
@@ -302,6 +302,6 @@ def bounded_fit(
 
 def fit_at(problem: SupportProblem, A: np.ndarray, theta: np.ndarray, intercept: np.ndarray) -> Fit:
     """What a fit is at given coefficients."""
-    A1 = problem.with_ones(A)
+    A1 = problem.with_intercept(A)
     scores = A1[:, : len(theta)] @ theta + intercept
     return Fit(theta, intercept, *problem.second_order(scores, theta), A1, scores)

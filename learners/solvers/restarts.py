@@ -22,7 +22,7 @@ _MORE_FLIPS, _MAX_FLIPS = 5.0, 0.1  # times the share that the fit assumes, and 
 _RIDGE = 1e-4
 _SEED = 0
 _FEW = 15  # features up to which the rounds of few features are made
-_TOLERANCE = 1e-3  # of the fits
+_TOLERANCE = 2e-3  # of the fits
 _TRIES = 3  # exchanges that are tried each alone
 _PATIENCE = 3  # rounds in a row that grow back what they took out, after which the search ends: the support is alone in its valley
 
@@ -146,5 +146,5 @@ def _regrown(
         gain[support] = -np.inf
         support = np.append(support, np.argmax(gain))
         theta = np.append(fit.theta, [[0.0]], axis=0)
-        fit = refit(problem, pool.matrix_of(support), theta, fit.intercept, tol=_TOLERANCE, n_iter=2)
+        fit = refit(problem, pool.matrix_of(support), theta, fit.intercept, tol=_TOLERANCE, n_iter=1)
     return support, fit

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from annealed.learners import FSAClassifier, FSARanker, FSARegressor, Prior
-from annealed.learners.model_selection import ridge as shrinkage
-from annealed.learners.model_selection.ridge import LeftOut, choose_ridge, gcv_ridge, left_out_loss, newton_of_all_outputs
+from annealed.learners import FSAClassifier, FSARanker, FSARegressor, Prior, Refinement
+from annealed.learners.model_selection import ridge as ridge_module
+from annealed.learners.model_selection.ridge import LeftOut, choose_ridge, gcv_ridge, left_out_loss
 from annealed.learners.objective.losses import FlippedLogisticLoss, LogisticLoss, MultinomialLoss, SquaredLoss, VapnikLoss
 from annealed.learners.objective.pairwise import PairwiseLogisticLoss, graded_pairs
 from annealed.learners.solvers.newton import SupportProblem, refit
@@ -18,8 +18,8 @@ def brute_force(loss, y, A, ridge):
         weight = np.full(len(A), 1.0 / len(A))
         weight[i] = 0.0
         problem = SupportProblem(y, loss, weight, shrinkage=ridge)
-        solve = newton_of_all_outputs if y.shape[1] > 1 else refit
-        fit = solve(problem, A, np.zeros((A.shape[1], y.shape[1])), np.zeros(y.shape[1]), tol=1e-10, n_iter=200)
+        start = np.zeros((A.shape[1], y.shape[1])), np.zeros(y.shape[1])
+        fit = refit(problem, A, *start, tol=1e-10, n_iter=200, joint=y.shape[1] > 1)
         total += loss.value(y[i : i + 1], A[i : i + 1] @ fit.theta + fit.intercept, np.ones(1))
     return total / len(A)
 
@@ -44,8 +44,7 @@ def test_rows_left_out_as_by_brute_force(loss, tolerance, ridge):
     A, y = data(loss)
     weight = np.full(len(A), 1.0 / len(A))
     problem = SupportProblem(y, loss, weight, shrinkage=ridge)
-    solve = newton_of_all_outputs if y.shape[1] > 1 else refit
-    fit = solve(problem, A, np.zeros((A.shape[1], y.shape[1])), np.zeros(y.shape[1]), tol=1e-10)
+    fit = refit(problem, A, np.zeros((A.shape[1], y.shape[1])), np.zeros(y.shape[1]), tol=1e-10, joint=y.shape[1] > 1)
     estimate = left_out_loss(problem, A, fit, LeftOut(float(len(A))))
     assert estimate == pytest.approx(brute_force(loss, y, A, ridge), rel=tolerance)
 
@@ -95,44 +94,46 @@ def test_one_query_leaves_items_out():
     assert [len(part) for part, _ in parts] == [3, 3, 3, 3] and [share for _, share in parts] == [1.0, 0.5, 1.0, 1.0]
 
 
-def test_alpha_of_the_estimators():
+def test_ridge_of_the_estimators():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((50, 300))
     y = X[:, :5].sum(axis=1) + rng.standard_normal(50)
     chosen = FSARegressor(10).fit(X, y)
-    assert chosen.alpha_ > 1e-3  # few rows, much noise
-    assert FSARegressor(10, alpha=0.2).fit(X, y).alpha_ == 0.2
+    assert chosen.ridge_ > 1e-3  # few rows, much noise
+    assert FSARegressor(10, refinement=Refinement(ridge=0.2)).fit(X, y).ridge_ == 0.2
     named = FSARegressor(10, prior=Prior(shrinkage=0.2)).fit(X, y)
-    assert named.alpha_ == 0.2 and np.allclose(named.coef_, FSARegressor(10, alpha=0.2).fit(X, y).coef_)
-    assert np.linalg.norm(FSAClassifier(10, alpha=1.0).fit(X, y > 0).coef_) < np.linalg.norm(
-        FSAClassifier(10, alpha=0.001).fit(X, y > 0).coef_
+    within = FSARegressor(10, refinement=Refinement(ridge=0.2)).fit(X[:, named.support_], y)  # a prior acts in annealing too
+    assert named.ridge_ == 0.2 and np.allclose(named.coef_[named.support_], within.coef_)
+    assert FSARegressor(10, prior=Prior(shrinkage=0.2), refinement=Refinement(ridge=0.1)).fit(X, y).ridge_ == pytest.approx(0.3)
+    assert np.linalg.norm(FSAClassifier(10, refinement=Refinement(ridge=1.0)).fit(X, y > 0).coef_) < np.linalg.norm(
+        FSAClassifier(10, refinement=Refinement(ridge=0.001)).fit(X, y > 0).coef_
     )
-    assert FSAClassifier(10).fit(X, np.digitize(y, [-1, 1])).alpha_ > 5e-5
-    assert FSARanker(10).fit(X, y).alpha_ > 5e-5
+    assert FSAClassifier(10).fit(X, np.digitize(y, [-1, 1])).ridge_ > 5e-5
+    assert FSARanker(10).fit(X, y).ridge_ > 5e-5
     for bad in (-1.0, "none", True):
-        with pytest.raises(ValueError, match="alpha"):
-            FSARegressor(10, alpha=bad).fit(X, y)
+        with pytest.raises(ValueError, match="ridge"):
+            FSARegressor(10, refinement=Refinement(ridge=bad)).fit(X, y)
 
 
 def test_enough_rows_ask_for_no_ridge():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((2000, 20))
     model = FSARegressor(3).fit(X, X[:, :3].sum(axis=1) + 0.1 * rng.standard_normal(2000))
-    assert model.alpha_ <= 1e-4
+    assert model.ridge_ <= 1e-4
     weights = rng.random(2000) * 1e-3  # counts no copies: the effective number of rows
     again = FSARegressor(3).fit(X, X[:, :3].sum(axis=1), sample_weight=weights)
-    assert again.alpha_ <= 1e-4
+    assert again.ridge_ <= 1e-4
 
 
 def test_no_search_where_no_ridge_can_gain(monkeypatch):
     seen = []
-    left_out = shrinkage.left_out_loss
+    left_out = ridge_module.left_out_loss
 
     def counted(*args):
         seen.append(left_out(*args))
         return seen[-1]
 
-    monkeypatch.setattr(shrinkage, "left_out_loss", counted)
+    monkeypatch.setattr(ridge_module, "left_out_loss", counted)
     rng = np.random.default_rng(0)
     X = rng.standard_normal((3000, 8))
     y = X[:, 0] - X[:, 1] + rng.standard_normal(3000) > 0
@@ -147,8 +148,8 @@ def test_the_best_of_a_range():
     A, y = data(loss, 40, 12)
     problem = SupportProblem(y, loss, np.full(40, 1 / 40))
     for few_rows in (False, True):
-        fit, ridge = choose_ridge(problem, A, np.zeros((12, 1)), np.zeros(1), LeftOut(40.0), few_rows=few_rows)
-        assert fit.theta.shape == (12, 1)
+        fit, ridge, how = choose_ridge(problem, A, np.zeros((12, 1)), np.zeros(1), LeftOut(40.0), few_rows=few_rows)
+        assert fit.theta.shape == (12, 1) and how == " by approximate leave-one-out"
         assert brute_force(loss, y, A, ridge) <= 1.02 * min(brute_force(loss, y, A, s) for s in (1e-3, 1e-2, 3e-2, 0.1, 1.0))
 
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from annealed.learners import FSAClassifier, FSARegressor
+from annealed.learners import FSAClassifier, FSARegressor, Refinement, Schedule
 from annealed.learners.designs.dense import DenseDesign
 from annealed.learners.designs.sparse import SparseDesign
-from annealed.learners.objective.losses import LOSSES, LogisticLoss, SquaredLoss, get_loss
+from annealed.learners.objective.losses import LOSSES, LogisticLoss, SquaredLoss, get_loss, losses_for
 from annealed.learners.objective.priors import Prior
 from annealed.learners.solvers.annealing import anneal, strengths, strongest
 from annealed.learners.solvers.schedules import SCHEDULES, inverse
@@ -109,7 +109,7 @@ def test_scaling_and_shifting_columns_does_not_change_the_support(seed):
     np.testing.assert_allclose(model.predict(X), scaled.predict(X * scale + shift * scale), atol=1e-6)
 
 
-@pytest.mark.parametrize("name", [n for n in FSAClassifier._losses if n in LOSSES and not LOSSES[n].several_classes])
+@pytest.mark.parametrize("name", [name for name in losses_for("binary") if not LOSSES[name].several_classes])
 def test_swapping_the_labels_mirrors_the_model(name):
     data = simulate("classification", 300, 100, 5, random_state=1)
     X = data.X.astype(np.float64)
@@ -133,7 +133,7 @@ def test_ties_and_constant_columns():
     rng = np.random.default_rng(3)
     x = rng.standard_normal(100)
     X = np.column_stack([np.ones(100), x, x, np.zeros(100), x, rng.standard_normal((100, 5))])
-    state = FSAClassifier(2, polish=None).fit(X, x > 0)
+    state = FSAClassifier(2, refinement=None).fit(X, x > 0)
     assert state.get_support(indices=True).tolist() == [1, 2]
     assert FSAClassifier(2).fit(X, x > 0).support_.sum() == 2
 
@@ -144,7 +144,7 @@ def test_sparse_and_dense_agree(kind):
     X = np.where(rng.random((300, 200)) < 0.9, 0.0, rng.standard_normal((300, 200)))
     y = X[:, :5].sum(axis=1) > 0.1
     # Without a ridge: that of a sparse matrix acts in the raw units of its columns.
-    dense, sparse = FSAClassifier(5, alpha=0.0).fit(X, y), FSAClassifier(5, alpha=0.0).fit(kind(X), y)
+    dense, sparse = (FSAClassifier(5, refinement=Refinement(ridge=0.0)).fit(form(X), y) for form in (np.asarray, kind))
     np.testing.assert_array_equal(dense.support_, sparse.support_)
     np.testing.assert_allclose(dense.coef_, sparse.coef_, atol=1e-7)
 
@@ -153,7 +153,7 @@ def test_sparse_and_dense_agree(kind):
 def test_divergence_is_said():
     X = np.random.default_rng(0).standard_normal((50, 20))
     with pytest.raises(FloatingPointError, match=r"the loss became inf in step 2; learning_rate=1e\+200 is too large"):
-        FSARegressor(3, learning_rate=1e200, n_steps=20).fit(X, X[:, 0])
+        FSARegressor(3, learning_rate=1e200, schedule=Schedule(n_steps=20)).fit(X, X[:, 0])
 
 
 def test_groups_stay_or_fall_together():
@@ -176,5 +176,5 @@ def test_groups_stay_or_fall_together():
 def test_a_step_that_missed_the_largest_curvature_is_mended():
     """Equicorrelated columns with signs that cancel: the coefficients are nearly orthogonal to the leading eigenvector."""
     data = simulate("regression", 300, 1000, 10, columns="equicorrelated", random_support=True, random_signs=True, random_state=48)
-    model = FSARegressor(10, n_steps=500, polish=None).fit(data.X, data.y)
+    model = FSARegressor(10, schedule=Schedule(n_steps=500), refinement=None).fit(data.X, data.y)
     assert np.isfinite(model.loss_curve_).all() and model.score(data.X, data.y) > 0.8

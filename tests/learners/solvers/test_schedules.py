@@ -61,4 +61,4 @@ def test_custom_functions_are_checked():
 
 def test_the_speed_of_the_object_wins():
     assert as_schedule(Schedule(mu=3.0), 100.0).mu == 3.0
-    assert as_schedule(Schedule("linear"), 7.0).get_params() == {"kind": "linear", "mu": 7.0}
+    assert as_schedule(Schedule("linear"), 7.0).get_params() == {"kind": "linear", "mu": 7.0, "n_steps": 100}

@@ -16,7 +16,7 @@ import numpy as np
 from ..designs.base import Design
 from ..objective.base import DiagonalProduct, HessianProduct
 from .annealing import Annealed
-from .newton import Fit, SupportProblem, fit_at, hessian, predicted, refit
+from .newton import Fit, SupportProblem, fit_at, hessian, predicted, refit, solve_positive
 
 # Choices on the synthetic data of Barbu et al. (2017).
 POOL = 15  # recently dropped units in the first pool, in units of k: with 5 true features are often missing, 20 gain nothing more
@@ -389,7 +389,7 @@ def exchange_changes(problem: SupportProblem, pool: Pool, support: np.ndarray, f
     change = np.zeros((len(support), len(offsets) - 1))
     for q, hessian_product in enumerate(fit.hessian_products):
         WA = hessian_product(A1)
-        inverse = np.linalg.inv(hessian(problem, A1, WA, penalty))
+        inverse = solve_positive(hessian(problem, A1, WA, penalty), np.eye(len(penalty)))
         products = (np.column_stack([WA, fit.residual[:, q]]).astype(Z.dtype).T @ Z).astype(np.float64)
         # Away from the support a coefficient is 0, and so is the penalty's gradient.
         cross, gradient = products[:-1], products[-1]

@@ -257,7 +257,7 @@ def inverse_hessian(problem: SupportProblem, A1: np.ndarray, curvature: np.ndarr
 
 
 def solve_positive(H: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """H^-1 b of a positive definite H, for small ones in a tenth of the time that numpy's solver takes."""
+    """H^-1 b of a positive definite H, b one vector or several columns, for small ones in a tenth of the time that numpy's solver takes."""
     if len(b):
         _, found, failed = dposv(H, b)
         if not failed:

@@ -15,7 +15,7 @@ import numpy as np
 from ..designs.base import Design
 from ..objective.losses import FlippedLogisticLoss, Loss
 from .exchanges import Pool, curvatures, swap
-from .newton import Fit, SupportProblem, refit
+from .newton import Fit, SupportProblem, fit_at, predicted, refit
 
 # Choices by detection on the simulated data of Barbu et al. (2017), one label in ten drawn at random, not on the tables' draws.
 _MORE_FLIPS, _MAX_FLIPS = 5.0, 0.1  # times the share that the fit assumes, and at most
@@ -138,13 +138,14 @@ def _regrown(
     else:
         out = rng.permutation(free)[: max(1, int(len(free) * rng.uniform(0.25, 0.75)))]
     support = np.delete(support, out)
-    fit = refit(problem, pool.matrix_of(support), np.delete(fit.theta, out, axis=0), fit.intercept, tol=_TOLERANCE)
+    A = pool.matrix_of(support)
+    fit = refit(problem, A, *predicted(problem, A, fit), tol=_TOLERANCE)
     while len(support) < k:
         gradient = (fit.residual[:, 0].astype(pool.Z.dtype) @ pool.Z).astype(np.float64)
         curvature = curvatures(pool, fit.hessian_products[0])[:, 0]
         gain = n_rows * gradient**2 / (2.0 * np.maximum(curvature, 1e-9)) + rng.gumbel(size=len(gradient))
         gain[support] = -np.inf
         support = np.append(support, np.argmax(gain))
-        theta = np.append(fit.theta, [[0.0]], axis=0)
-        fit = refit(problem, pool.matrix_of(support), theta, fit.intercept, tol=_TOLERANCE, n_iter=1)
+        A = pool.matrix_of(support)
+        fit = fit_at(problem, A, *predicted(problem, A, fit))  # one Newton step: the next column soon moves all others
     return support, fit

@@ -206,9 +206,7 @@ def _exchanged(
     how = "exchanges"
     if not along_path and _worth_searching(design, problem, settings, kept, coef, intercept):
         flip = problem.loss.flip  # type: ignore[attr-defined]
-        found = search(
-            design, problem.y, problem.sample_weight, kept, n_rows=problem.n_rows, flip=flip, fixed=problem.included
-        )
+        found = search(design, problem.y, problem.sample_weight, kept, n_rows=problem.n_rows, flip=flip, fixed=problem.included)
         how = "exchanges and the longer search"
         if not np.array_equal(found, kept):
             fit = refit(support, design.keep(found).matrix(), np.zeros((len(found), 1)), np.zeros(1), tol=1e-9)

@@ -139,7 +139,7 @@ class _RidgeSearch:
         problem, last = replace(self.problem, shrinkage=float(RIDGES[i])), self.last
         joint = last.theta.shape[1] > 1
         self.last = refit(problem, self.A, last.theta, last.intercept, tol=1e-6 if joint else _TOLERANCE, joint=joint)
-        value = left_out_loss(problem, self.A, self.last, self.left_out)
+        value = left_out_loss(problem, self.last, self.left_out)
         slack = 0.0 if self.few_rows else -direction * _MIN_GAIN * abs(self.least)
         if self.best >= 0 and not value < self.least + slack:
             return False
@@ -178,15 +178,14 @@ def gcv_ridge(problem: SupportProblem, A: np.ndarray, n_rows: float) -> float:
     return float(_GCV_RIDGES[np.argmin(criterion)] if np.isfinite(criterion).any() else _GCV_RIDGES[-1])
 
 
-def left_out_loss(problem: SupportProblem, A: np.ndarray, fit: Fit, left_out: LeftOut) -> float:
+def left_out_loss(problem: SupportProblem, fit: Fit, left_out: LeftOut) -> float:
     """Mean loss of rows that are left out, each estimated by one Newton step from the fit of all.
 
     Parameters
     ----------
     problem : SupportProblem
-    A : ndarray of shape (n_samples, p)
     fit : Fit
-        Of ``problem`` on ``A``.
+        Of ``problem``.
     left_out : LeftOut
 
     Returns
@@ -195,18 +194,15 @@ def left_out_loss(problem: SupportProblem, A: np.ndarray, fit: Fit, left_out: Le
         In units of the loss.
     """
     if left_out.parts is not None:
-        return _pairs_left_out(problem, A, fit, left_out.parts)
+        return _pairs_left_out(problem, fit, left_out.parts)
     loss, y, weight = problem.loss, problem.y, problem.sample_weight
-    offset = 0.0 if problem.offset is None else problem.offset
-    scores = A @ fit.theta + fit.intercept + offset
+    scores = fit.scores if problem.offset is None else fit.scores + problem.offset
     if scores.shape[1] == 1:
-        return _rows_left_out(problem, A, scores, left_out.n_rows)
-    curvature = loss.row_hessians(y, scores, weight)
-    A1 = problem.with_intercept(A)
-    inverse = inverse_hessian(problem, A1, curvature)
-    one = np.full(len(A), 1.0 / left_out.n_rows)  # the weight of one copy of a row
+        return _rows_left_out(problem, fit, scores, left_out.n_rows)
+    inverse = inverse_hessian(problem, fit.A1, loss.row_hessians(y, scores, weight))
+    one = np.full(len(y), 1.0 / left_out.n_rows)  # the weight of one copy of a row
     gradient, curvature = loss.gradient(y, scores, one), loss.row_hessians(y, scores, one)
-    spread = _row_products(A1, inverse, scores.shape[1])
+    spread = _row_products(fit.A1, inverse, scores.shape[1])
     # Without row i the scores of row i move by K_i (1 - H_i K_i)^-1 g_i, K_i = x_i' H^-1 x_i.
     eye = np.eye(scores.shape[1])
     inner = eye - np.matmul(curvature, spread)
@@ -214,13 +210,12 @@ def left_out_loss(problem: SupportProblem, A: np.ndarray, fit: Fit, left_out: Le
     return loss.value(y, scores + moved, weight)
 
 
-def _rows_left_out(problem, A, scores, n_rows):
+def _rows_left_out(problem, fit, scores, n_rows):
     """The same for one output, where every K_i and H_i is a number."""
     loss, y, weight = problem.loss, problem.y, problem.sample_weight
-    A1 = problem.with_intercept(A)
-    _, gradient, (product,) = loss.second_order(y, scores, np.ones(len(A)))  # of each row with weight one
-    curvature = product(np.ones((len(A), 1)))
-    H = A1.T @ (A1 * (weight[:, None] * curvature)) + problem.penalty_hessian(A.shape[1])
+    _, gradient, (product,) = loss.second_order(y, scores, np.ones(len(y)))  # of each row with weight one
+    curvature, A1 = product(np.ones((len(y), 1))), fit.A1
+    H = A1.T @ (A1 * (weight[:, None] * curvature)) + problem.penalty_hessian(len(fit.theta))
     H.flat[:: len(H) + 1] += 1e-10 * np.trace(H) / len(H)
     spread = np.einsum("np,np->n", A1 @ np.linalg.inv(H), A1)[:, None] / n_rows
     moved = spread * gradient / np.maximum(1.0 - curvature * spread, 1e-3)
@@ -239,9 +234,9 @@ def _row_products(A1, inverse, q):
     return out
 
 
-def _pairs_left_out(problem, A, fit, parts):
+def _pairs_left_out(problem, fit, parts):
     """Loss of the pairs of each part left out, by one Newton step of the coefficients."""
-    loss = problem.loss
+    loss, A = problem.loss, fit.A1[:, : len(fit.theta)]
     D = A[loss.pairs[:, 0]] - A[loss.pairs[:, 1]]
     weight = loss.pair_weights
     d = D @ fit.theta[:, 0]

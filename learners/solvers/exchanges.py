@@ -137,7 +137,8 @@ class Pool:
     def part(self, units: np.ndarray) -> Pool:
         """The pool of these units alone."""
         offsets = np.concatenate([[0], np.cumsum(np.diff(self.offsets)[units])])
-        return Pool(self.units[units], np.take(self.Z, self.columns_of(units), axis=1), offsets, None if self.fixed is None else self.fixed[units])
+        Z = np.take(self.Z, self.columns_of(units), axis=1)
+        return Pool(self.units[units], Z, offsets, None if self.fixed is None else self.fixed[units])
 
     def extended(self, new: Pool) -> Pool:
         """This pool with the units of another at its end."""
@@ -147,7 +148,14 @@ class Pool:
 
 
 def swap(
-    problem: SupportProblem, pool: Pool, support: np.ndarray, fit: Fit, *, n_tries: int = 10, tol: float = 1e-5, hopeful: bool = True
+    problem: SupportProblem,
+    pool: Pool,
+    support: np.ndarray,
+    fit: Fit,
+    *,
+    n_tries: int = 10,
+    tol: float = 1e-5,
+    hopeful: bool = True,
 ) -> tuple[np.ndarray, Fit, np.ndarray]:
     """Exchange units of the support for others of the pool while that lowers the refitted objective.
 

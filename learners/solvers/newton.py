@@ -210,7 +210,7 @@ def refit(
 
 
 def hessian(problem: SupportProblem, A1: np.ndarray, WA: np.ndarray, penalty: np.ndarray) -> np.ndarray:
-    """Hessian of one output over the columns and the intercept, ``A1`` of :meth:`SupportProblem.with_intercept`, ``WA`` its product."""
+    """Hessian of one output over columns and intercept, from ``A1`` of :meth:`SupportProblem.with_intercept` and W A1."""
     H = A1.T @ WA
     H += penalty
     if problem.fit_intercept and H[-1, -1] <= _MIN_CURVATURE:
@@ -251,13 +251,13 @@ def inverse_hessian(problem: SupportProblem, A1: np.ndarray, curvature: np.ndarr
             H[:, a, :, b] = A1.T @ (curvature[:, a, b, None] * A1)
             H[:, b, :, a] = H[:, a, :, b]
         H[:, a, :, a] += penalty
-    H = H.reshape(p * q, p * q)
-    H.flat[:: len(H) + 1] += 1e-10 * np.trace(H) / len(H)  # a constant added to all classes' scores changes nothing
-    return np.linalg.inv(H)
+    flat = H.reshape(p * q, p * q)
+    flat.flat[:: len(flat) + 1] += 1e-10 * np.trace(flat) / len(flat)  # a constant added to all classes' scores changes nothing
+    return np.linalg.inv(flat)
 
 
 def solve_positive(H: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """H^-1 b of a positive definite H, b one vector or several columns, for small ones in a tenth of the time that numpy's solver takes."""
+    """H^-1 b of a positive definite H, b (p,) or (p, m): for small ones in a tenth of the time that numpy's solver takes."""
     if len(b):
         _, found, failed = dposv(H, b)
         if not failed:

@@ -89,13 +89,13 @@ def search(
     unmoved, rng = 0, np.random.default_rng(_SEED)
     # A small pool has few other supports.
     for _ in range(min(plan.rounds, len(pool.units) // len(kept))):
-        new = _regrown(problem, pool, *current, n_rows, rng, plan.doubtful)
-        unmoved = unmoved + 1 if set(new[0].tolist()) == set(current[0].tolist()) else 0
+        grown = _regrown(problem, pool, *current, n_rows, rng, plan.doubtful)
+        unmoved = unmoved + 1 if set(grown[0].tolist()) == set(current[0].tolist()) else 0
         if unmoved == _PATIENCE:
             break
         if unmoved:
             continue
-        new = swap(problem, pool, *new, n_tries=_TRIES, tol=_TOLERANCE, hopeful=False)
+        new = swap(problem, pool, *grown, n_tries=_TRIES, tol=_TOLERANCE, hopeful=False)
         if new[1].value < best[1].value:
             best = new
         if (new[1].value - current[1].value) * n_rows < plan.slack * rng.random():

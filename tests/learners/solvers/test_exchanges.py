@@ -118,7 +118,8 @@ def test_predicted_changes_are_exact_for_the_squared_loss(sizes, settings, q):
 
 
 @pytest.mark.parametrize(
-    ("loss", "settings"), [(SquaredLoss(), {}), (SquaredLoss(), {"width": 3, "n_knots": 3, "prior": Prior(0.01, 0.1)}), (_pairs(), {})]
+    ("loss", "settings"),
+    [(SquaredLoss(), {}), (SquaredLoss(), {"width": 3, "n_knots": 3, "prior": Prior(0.01, 0.1)}), (_pairs(), {})],
 )
 def test_the_start_of_another_support_is_exact_for_quadratic_losses(loss, settings):
     """For another loss it is near: a step from there gains less than one from the coefficients that stay."""

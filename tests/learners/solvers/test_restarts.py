@@ -38,7 +38,13 @@ def test_never_a_worse_objective_and_always_the_same():
 def test_fixed_features_stay():
     data, y, weight = noisy()
     found = search(
-        make_design(data.X, weight), y, weight, np.array([1, 2, 100, 150, 199]), n_rows=300.0, flip=0.02, fixed=np.arange(200) == 150
+        make_design(data.X, weight),
+        y,
+        weight,
+        np.array([1, 2, 100, 150, 199]),
+        n_rows=300.0,
+        flip=0.02,
+        fixed=np.arange(200) == 150,
     )
     assert 150 in found
     assert 150 in FSAClassifier(5, constraints=Constraints(include=[150])).fit(data.X, data.y).get_support(indices=True)

@@ -131,8 +131,9 @@ def size_of(problem: FitProblem, settings: FitSettings) -> int:
     ValueError
         If fewer than are included.
     """
-    what = "features" if problem.groups is None else "groups"
-    k = number_to_keep(settings.size, problem.n_units, what) if settings.size else 0  # type: ignore[arg-type]
+    what, k = "features" if problem.groups is None else "groups", settings.size
+    if not (isinstance(k, int) and k <= problem.n_units):  # a fraction, or more than there are
+        k = number_to_keep(k, problem.n_units, what)  # type: ignore[arg-type]
     if 0 < k < problem.n_included:
         raise ValueError(f"include names {problem.n_included} {what}, but n_features_to_select is {k}; expected at most that many")
     return k

@@ -16,7 +16,7 @@ from ..solvers.accelerated_gradient import accelerated_gradient
 from ..solvers.annealing import Annealed
 from ..solvers.exchanges import POOL, alternatives, exchange
 from ..solvers.newton import SHRINKAGE, SupportProblem, bounded_fit, refit
-from ..solvers.search import search
+from ..solvers.restarts import search
 from ..sources.matrix import OutOfCoreMatrix
 from .problem import FitProblem, Solution
 from .settings import FitSettings
@@ -205,16 +205,8 @@ def _exchanged(
     )
     how = "exchanges"
     if not along_path and _worth_searching(design, problem, settings, kept, coef, intercept):
-        fixed = None if problem.included is None else np.flatnonzero(problem.included)
-        found = search(
-            design,
-            problem.y,
-            problem.sample_weight,
-            kept,
-            n_rows=problem.n_rows,
-            flip=problem.loss.flip,
-            fixed=fixed,  # type: ignore[attr-defined]
-        )
+        flip = problem.loss.flip  # type: ignore[attr-defined]
+        found = search(design, problem.y, problem.sample_weight, kept, n_rows=problem.n_rows, flip=flip, fixed=problem.included)
         how = "exchanges and the longer search"
         if not np.array_equal(found, kept):
             fit = refit(support, design.keep(found).matrix(), np.zeros((len(found), 1)), np.zeros(1), tol=1e-9)

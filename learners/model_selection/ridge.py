@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..solvers.newton import SHRINKAGE, Fit, SupportProblem, inverse_hessian, refit
+from ..solvers.newton import SHRINKAGE, Fit, SupportProblem, fit_at, inverse_hessian, refit
 
 RIDGES = np.concatenate([[SHRINKAGE], np.geomspace(3e-4, 1.0, 8)])  # tried in turn: factors of about three, a choice
 _GCV_RIDGES = np.concatenate([[SHRINKAGE], np.geomspace(1e-4, 10.0, 41)])  # the closed form costs nothing
@@ -115,11 +115,10 @@ def _nearer_start(problem: SupportProblem, A: np.ndarray, theta: np.ndarray, int
 
     Newton's method does not come back from scores far out, where the loss is flat.
     """
-    begin = Fit(theta, intercept, *problem.second_order(A @ theta + intercept, theta))
+    begin = fit_at(problem, A, theta, intercept)
     if not problem.fit_intercept:
         return begin
-    zero, constant = np.zeros_like(theta), problem.loss.best_constant(problem.y, problem.sample_weight)
-    other = Fit(zero, constant, *problem.second_order(np.zeros_like(problem.y, dtype=float) + constant, zero))
+    other = fit_at(problem, A, np.zeros_like(theta), problem.loss.best_constant(problem.y, problem.sample_weight))
     return other if other.value < begin.value else begin
 
 
@@ -144,7 +143,7 @@ class _RidgeSearch:
         problem, last = replace(self.problem, shrinkage=float(RIDGES[i])), self.last
         joint = last.theta.shape[1] > 1
         self.last = refit(problem, self.A, last.theta, last.intercept, tol=1e-6 if joint else _TOLERANCE, joint=joint)
-        value = left_out_loss(problem, self.A, self.last, self.left_out)
+        value = left_out_loss(problem, self.last, self.left_out)
         slack = 0.0 if self.few_rows else -direction * _MIN_GAIN * abs(self.least)
         if self.best >= 0 and not value < self.least + slack:
             return False
@@ -183,15 +182,14 @@ def gcv_ridge(problem: SupportProblem, A: np.ndarray, n_rows: float) -> float:
     return float(_GCV_RIDGES[np.argmin(criterion)] if np.isfinite(criterion).any() else _GCV_RIDGES[-1])
 
 
-def left_out_loss(problem: SupportProblem, A: np.ndarray, fit: Fit, left_out: LeftOut) -> float:
+def left_out_loss(problem: SupportProblem, fit: Fit, left_out: LeftOut) -> float:
     """Mean loss of rows that are left out, each estimated by one Newton step from the fit of all.
 
     Parameters
     ----------
     problem : SupportProblem
-    A : ndarray of shape (n_samples, p)
     fit : Fit
-        Of ``problem`` on ``A``.
+        Of ``problem``.
     left_out : LeftOut
 
     Returns
@@ -200,18 +198,15 @@ def left_out_loss(problem: SupportProblem, A: np.ndarray, fit: Fit, left_out: Le
         In units of the loss.
     """
     if left_out.parts is not None:
-        return _pairs_left_out(problem, A, fit, left_out.parts)
+        return _pairs_left_out(problem, fit, left_out.parts)
     loss, y, weight = problem.loss, problem.y, problem.sample_weight
-    offset = 0.0 if problem.offset is None else problem.offset
-    scores = A @ fit.theta + fit.intercept + offset
+    scores = fit.scores if problem.offset is None else fit.scores + problem.offset
     if scores.shape[1] == 1:
-        return _rows_left_out(problem, A, scores, left_out.n_rows)
-    curvature = loss.row_hessians(y, scores, weight)
-    inverse = inverse_hessian(problem, problem.with_intercept(A), curvature)
-    one = np.full(len(A), 1.0 / left_out.n_rows)  # the weight of one copy of a row
+        return _rows_left_out(problem, fit, scores, left_out.n_rows)
+    inverse = inverse_hessian(problem, fit.A1, loss.row_hessians(y, scores, weight))
+    one = np.full(len(y), 1.0 / left_out.n_rows)  # the weight of one copy of a row
     gradient, curvature = loss.gradient(y, scores, one), loss.row_hessians(y, scores, one)
-    A1 = problem.with_intercept(A)
-    spread = _row_products(A1, inverse, scores.shape[1])
+    spread = _row_products(fit.A1, inverse, scores.shape[1])
     # Without row i the scores of row i move by K_i (1 - H_i K_i)^-1 g_i, K_i = x_i' H^-1 x_i.
     eye = np.eye(scores.shape[1])
     inner = eye - np.matmul(curvature, spread)
@@ -219,16 +214,12 @@ def left_out_loss(problem: SupportProblem, A: np.ndarray, fit: Fit, left_out: Le
     return loss.value_and_gradient(y, scores + moved, weight)[0]
 
 
-def _rows_left_out(problem, A, scores, n_rows):
+def _rows_left_out(problem, fit, scores, n_rows):
     """The same for one output, where every K_i and H_i is a number."""
     loss, y, weight = problem.loss, problem.y, problem.sample_weight
-    A1 = problem.with_intercept(A)
-    _, gradient, (product,) = loss.second_order(y, scores, np.ones(len(A)))  # of each row with weight one
-    curvature = product(np.ones((len(A), 1)))
-    H = A1.T @ (A1 * (weight[:, None] * curvature))
-    penalty = np.zeros((A.shape[1], A.shape[1]))
-    problem.add_penalty_curvature(penalty)
-    H[: len(penalty), : len(penalty)] += penalty
+    _, gradient, (product,) = loss.second_order(y, scores, np.ones(len(y)))  # of each row with weight one
+    curvature, A1 = product(np.ones((len(y), 1))), fit.A1
+    H = A1.T @ (A1 * (weight[:, None] * curvature)) + problem.penalty_hessian(len(fit.theta))
     H.flat[:: len(H) + 1] += 1e-10 * np.trace(H) / len(H)
     spread = np.einsum("np,np->n", A1 @ np.linalg.inv(H), A1)[:, None] / n_rows
     moved = spread * gradient / np.maximum(1.0 - curvature * spread, 1e-3)
@@ -247,9 +238,9 @@ def _row_products(A1, inverse, q):
     return out
 
 
-def _pairs_left_out(problem, A, fit, parts):
+def _pairs_left_out(problem, fit, parts):
     """Loss of the pairs of each part left out, by one Newton step of the coefficients."""
-    loss = problem.loss
+    loss, A = problem.loss, fit.A1[:, : len(fit.theta)]
     D = A[loss.pairs[:, 0]] - A[loss.pairs[:, 1]]
     weight = loss.pair_weights
     d = D @ fit.theta[:, 0]
@@ -257,7 +248,7 @@ def _pairs_left_out(problem, A, fit, parts):
         d = d + problem.offset[loss.pairs[:, 0], 0] - problem.offset[loss.pairs[:, 1], 0]
     slope, bend = loss.pair_terms(d)
     H = D.T @ ((weight * bend)[:, None] * D)
-    problem.add_penalty_curvature(H)
+    H += problem.penalty_hessian(len(H))[: len(H), : len(H)]
     H.flat[:: len(H) + 1] += 1e-12
     total = seen = 0.0
     for pairs, share in parts:

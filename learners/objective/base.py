@@ -11,13 +11,19 @@ from sklearn.base import BaseEstimator
 HessianProduct = Callable[[np.ndarray], np.ndarray]
 
 
+class DiagonalProduct:
+    """The product A -> W A with a diagonal Hessian, in the precision of A; ``weights`` (n,) is the diagonal."""
+
+    def __init__(self, weights: np.ndarray):
+        self.weights = weights
+
+    def __call__(self, A: np.ndarray) -> np.ndarray:
+        return A * self.weights.astype(A.dtype, copy=False)[:, None]
+
+
 def diagonal_products(curvature: np.ndarray) -> list[HessianProduct]:
-    """For each output the product with a diagonal Hessian, in the precision of what it is applied to."""
-
-    def product(column: np.ndarray) -> HessianProduct:
-        return lambda A: A * column.astype(A.dtype, copy=False)[:, None]
-
-    return [product(curvature[:, q]) for q in range(curvature.shape[1])]
+    """For each output the product with a diagonal Hessian."""
+    return [DiagonalProduct(weights) for weights in curvature.T]
 
 
 class Loss(BaseEstimator):

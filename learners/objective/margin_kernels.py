@@ -28,22 +28,29 @@ def logistic_slope(u: float) -> float:
 def _flipped_logistic_terms(
     y: np.ndarray, scores: np.ndarray, weight: np.ndarray, flip: float, gradient: np.ndarray, curvature: np.ndarray
 ) -> float:
-    u, w = y * scores, weight[:, None] * (y != 0.0)
-    right, wrong = expit(u), expit(-u)
-    if flip > 0:
-        clean = (1.0 - 2.0 * flip) * right
-        likelihood = flip + clean
-        clean /= likelihood
-        np.multiply(w, clean, out=curvature)
-        curvature *= wrong
-        value = -np.vdot(w, np.log(likelihood))
+    u, w = y * scores, weight[:, None] * np.abs(y)
+    right = expit(u)
+    if flip == 0.0:
+        wrong = expit(-u)
+        np.multiply(w, wrong, out=curvature)
         np.multiply(curvature, -y, out=gradient)
-        curvature *= np.maximum(right - (1.0 - clean) * wrong, MIN_SHARE * right)
-        return float(value)
-    np.multiply(w, wrong, out=curvature)
-    value = np.vdot(w, np.log1p(np.exp(-np.abs(u))) + np.maximum(-u, 0.0))
-    np.multiply(curvature, -y, out=gradient)
-    curvature *= right
+        curvature *= right
+        return float(np.vdot(w, np.log1p(np.exp(-np.abs(u))) + np.maximum(-u, 0.0)))
+    clean = (1.0 - 2.0 * flip) * right
+    likelihood = flip + clean
+    value = -np.vdot(w, np.log(likelihood))
+    down = np.subtract(1.0, right, out=u)  # to be minus the slope
+    down *= clean
+    down /= likelihood
+    np.add(right, right, out=curvature)
+    curvature += down
+    curvature -= 1.0
+    right *= MIN_SHARE
+    np.maximum(curvature, right, out=curvature)
+    down *= w
+    curvature *= down
+    down *= y
+    np.negative(down, out=gradient)
     return float(value)
 
 

@@ -8,14 +8,15 @@ columns, or a group of features.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 
 from ..designs.base import Design
-from ..objective.losses import HessianProduct
+from ..objective.base import DiagonalProduct, HessianProduct
 from .annealing import Annealed
-from .newton import Fit, SupportProblem, projected, refit
+from .newton import Fit, SupportProblem, fit_at, hessian, predicted, refit, solve_positive
 
 # Choices on the synthetic data of Barbu et al. (2017).
 POOL = 15  # recently dropped units in the first pool, in units of k: with 5 true features are often missing, 20 gain nothing more
@@ -23,6 +24,7 @@ REGROWTH = 0.01  # share of the objective that regrowth has to gain: smaller gai
 N_GRADIENT_CANDIDATES = 5  # units of the steepest gradient that join the pool in each round, in units of k
 _MIN_GAIN = 1e-6  # share of the objective that an exchange has to gain: less is rounding
 _MIN_SCHUR = 1e-3  # of a unit's own curvature: a unit that the support nearly spans promises no infinite gain
+_MAX_SWAPS = 100  # one after the other
 _MAX_ALTERNATIVES = 100  # features that may take the place of selected ones: a choice
 
 
@@ -97,18 +99,52 @@ class Pool:
         sizes = [len(units.members[u]) for u in numbers]
         return cls(numbers, Z[:, columns], design.width * np.concatenate([[0], np.cumsum(sizes)]), fixed)
 
+    @cached_property
+    def columns(self) -> np.ndarray:
+        """Column after column in memory, (n_columns, n_samples): few are read several times as fast."""
+        return np.ascontiguousarray(self.Z.T)
+
+    @cached_property
+    def squares(self) -> np.ndarray:
+        """Squares of ``Z``."""
+        return self.Z * self.Z
+
+    @property
+    def single(self) -> bool:
+        """Whether every unit is one column."""
+        return len(self.offsets) - 1 == self.Z.shape[1]
+
+    def columns_of(self, units: np.ndarray) -> np.ndarray:
+        """Numbers of the units' columns, unit after unit.
+
+        Examples
+        --------
+        >>> Pool(np.arange(3), np.zeros((1, 6)), np.array([0, 2, 3, 6])).columns_of(np.array([2, 0]))
+        array([3, 4, 5, 0, 1])
+        """
+        return units if self.single else np.concatenate([np.arange(self.offsets[u], self.offsets[u + 1]) for u in units])
+
+    def matrix_of(self, units: np.ndarray) -> np.ndarray:
+        """Columns of the units."""
+        return self.columns[self.columns_of(units)].T
+
+    def moved(self, theta: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.ndarray:
+        """Coefficients for a new support: those of the units that stay, zero for the others."""
+        every = np.zeros((self.Z.shape[1], theta.shape[1]))
+        every[self.columns_of(old)] = theta
+        return every[self.columns_of(new)]
+
 
 def swap(
     problem: SupportProblem,
-    Z: np.ndarray,
-    offsets: np.ndarray,
+    pool: Pool,
     support: np.ndarray,
     fit: Fit,
     *,
-    fixed: np.ndarray | None = None,
     n_tries: int = 10,
-    max_swaps: int = 100,
-) -> tuple[np.ndarray, Fit]:
+    tol: float = 1e-5,
+    hopeful: bool = True,
+) -> tuple[np.ndarray, Fit, np.ndarray]:
     """Exchange units of the support for others of the pool while that lowers the refitted objective.
 
     Several exchanges that the model predicts to improve it, each with units of its own, are tried at once; where that fails,
@@ -117,49 +153,44 @@ def swap(
     Parameters
     ----------
     problem : SupportProblem
-    Z, offsets
-        The pool, see :class:`Pool`.
+    pool : Pool
     support : ndarray of shape (k,), int
         Units of the pool.
     fit : Fit
         Of the support.
-    fixed : ndarray of shape (n_units,), bool, or None, default None
-        Units of the pool that stay in the support.
     n_tries : int, default 10
-    max_swaps : int, default 100
+    tol : float, default 1e-5
+        Of the fits, see :func:`refit`.
+    hopeful : bool, default True
+        False gives a fit up as soon as it will hardly lower the objective.
 
     Returns
     -------
     support : ndarray of shape (k,), int
     fit : Fit
+    change : ndarray of shape (k, n_units)
+        Of :func:`exchange_changes` for the two.
     """
-    A = columns_of(Z, offsets, support)
-    for _ in range(max_swaps):
-        change = exchange_changes(problem, Z, offsets, support, A, fit)
-        if fixed is not None:
-            change[fixed[support]] = np.inf
-        for trial in proposals(change, n_tries):
+    for n_swaps in range(_MAX_SWAPS + 1):
+        change = exchange_changes(problem, pool, support, fit)
+        if pool.fixed is not None:
+            change[pool.fixed[support]] = np.inf
+        enough = fit.value - _MIN_GAIN * abs(fit.value)
+        for trial in proposals(change, n_tries) if n_swaps < _MAX_SWAPS else ():
             new = support.copy()
             for out, entering in trial:
                 new[out] = entering
-            new_A = columns_of(Z, offsets, new)
-            new_fit = refit(problem, new_A, _move(fit.theta, offsets, support, new), fit.intercept)
-            if new_fit.value < fit.value - _MIN_GAIN * abs(fit.value):
-                support, fit, A = new, new_fit, new_A
+            A = pool.matrix_of(new)
+            new_fit = refit(problem, A, *predicted(problem, A, fit), tol=tol, limit=np.inf if hopeful else enough)
+            if new_fit.value < enough:
+                support, fit = new, new_fit
                 break
         else:
             break
-    return support, fit
+    return support, fit, change
 
 
-def regrow(
-    problem: SupportProblem,
-    Z: np.ndarray,
-    offsets: np.ndarray,
-    support: np.ndarray,
-    fit: Fit,
-    fixed: np.ndarray | None = None,
-) -> tuple[np.ndarray, Fit]:
+def regrow(problem: SupportProblem, pool: Pool, support: np.ndarray, fit: Fit) -> tuple[np.ndarray, Fit]:
     """Grow the support by the steepest units of the pool, a few at a time, to twice its size, and cut it back as slowly.
 
     It leaves local optima that no single exchange leaves: with many wrong units at once each right one looks useless.
@@ -169,26 +200,29 @@ def regrow(
     support : ndarray of shape (k,), int
     fit : Fit
     """
-    k, sizes = len(support), np.diff(offsets)
+    k, sizes = len(support), np.diff(pool.offsets)
     some = max(1, k // 8)
     units, theta = support, fit.theta
     widest = min(2 * k, len(sizes))
     growing = True
     while True:
         if len(units) > k or not growing:
-            fit = refit(problem, columns_of(Z, offsets, units), theta, fit.intercept)
+            fit = refit(problem, pool.matrix_of(units), theta, fit.intercept)
         growing = growing and len(units) < widest
         if growing:
-            gradient = Z.T @ fit.residual.astype(Z.dtype)
-            steep = np.add.reduceat((gradient**2).sum(axis=1), offsets[:-1]) / sizes
+            gradient = pool.Z.T @ fit.residual.astype(pool.Z.dtype)
+            steep = np.add.reduceat((gradient**2).sum(axis=1), pool.offsets[:-1]) / sizes
             steep[units] = -1.0
-            entering = ascending(-steep)[: min(some, widest - len(units))]
-            new = np.concatenate([units, entering])
-            units, theta = new, _move(fit.theta, offsets, units, new)
+            new = np.concatenate([units, ascending(-steep)[: min(some, widest - len(units))]])
         elif len(units) == k:
             return units, fit
         else:
-            units, theta = _strongest(fit.theta, offsets, units, max(k, len(units) - some), fixed)
+            begins = np.concatenate([[0], np.cumsum(sizes[units])[:-1]])
+            strength = np.add.reduceat((fit.theta**2).sum(axis=1), begins) / sizes[units]
+            if pool.fixed is not None:
+                strength[pool.fixed[units]] = np.inf
+            new = units[np.sort(ascending(-strength)[: max(k, len(units) - some)])]
+        units, theta = new, pool.moved(fit.theta, units, new)
 
 
 def add_steepest(
@@ -218,10 +252,11 @@ def add_steepest(
     candidates = np.concatenate([support, np.arange(len(pool.units) - n_new, len(pool.units))])
     offsets = np.concatenate([[0], np.cumsum(np.diff(pool.offsets)[candidates])])
     fixed = None if pool.fixed is None else pool.fixed[candidates]
-    found, fit = swap(problem, pool.Z[:, unit_columns(pool.offsets, candidates)], offsets, np.arange(k), fit, fixed=fixed)
+    part = Pool(pool.units[candidates], np.take(pool.Z, pool.columns_of(candidates), axis=1), offsets, fixed)
+    found, fit, _ = swap(problem, part, np.arange(k), fit)
     support, improved = candidates[found], not np.array_equal(found, np.arange(k))
     if improved:
-        support, fit = swap(problem, pool.Z, pool.offsets, support, fit, fixed=pool.fixed)
+        support, fit, _ = swap(problem, pool, support, fit)
     return pool, support, fit, improved
 
 
@@ -233,7 +268,7 @@ def swap_until_stable(
     It has failed where more than a quarter of the units had to be exchanged, or where one was dropped early.
     """
     annealed = support
-    support, fit = swap(problem, pool.Z, pool.offsets, support, fit, fixed=pool.fixed)
+    support, fit, _ = swap(problem, pool, support, fit)
     annealing_failed = 4 * np.isin(annealed, support, invert=True).sum() > len(support)
     for _ in range(rounds):
         improved = False
@@ -241,8 +276,7 @@ def swap_until_stable(
             pool, support, fit, improved = add_steepest(problem, design, units, pool, support, fit)
             annealing_failed = annealing_failed or improved
         if annealing_failed and not improved:
-            regrown = regrow(problem, pool.Z, pool.offsets, support, fit, pool.fixed)
-            found, found_fit = swap(problem, pool.Z, pool.offsets, *regrown, fixed=pool.fixed)
+            found, found_fit, _ = swap(problem, pool, *regrow(problem, pool, support, fit))
             if found_fit.value < fit.value - REGROWTH * abs(fit.value):
                 support, fit, improved = found, found_fit, True
         if not improved:
@@ -287,9 +321,9 @@ def exchange(
     pool = _recently_dropped(design, units, state.dropped_at, chosen, max(POOL * len(chosen), len(chosen) + 20))
     support = np.searchsorted(pool.units, chosen)
     theta = state.coef[np.searchsorted(state.kept, units.features(chosen))].reshape(-1, state.coef.shape[2])
-    fit = refit(problem, columns_of(pool.Z, pool.offsets, support), theta, np.asarray(state.intercept, dtype=float))
+    fit = refit(problem, pool.matrix_of(support), theta, np.asarray(state.intercept, dtype=float))
     pool, support, fit = swap_until_stable(problem, design, units, pool, support, fit, rounds)
-    fit = refit(problem, columns_of(pool.Z, pool.offsets, support), fit.theta, fit.intercept, tol=1e-9)
+    fit = refit(problem, pool.matrix_of(support), fit.theta, fit.intercept, tol=1e-9)
     features = units.features(pool.units[support])
     order = np.argsort(features)
     return features[order], fit.theta.reshape(len(features), design.width, -1)[order], fit.intercept
@@ -324,55 +358,26 @@ def alternatives(
     chosen = np.unique(units.of_feature[kept])
     pool = _recently_dropped(design, units, dropped_at, chosen, len(chosen) + min(POOL * len(chosen), _MAX_ALTERNATIVES))
     support = np.searchsorted(pool.units, chosen)
-    A = columns_of(pool.Z, pool.offsets, support)
-    theta = coef[np.searchsorted(kept, units.features(chosen))].reshape(A.shape[1], -1)
-    fit = Fit(theta, intercept, *problem.second_order(A @ theta + intercept, theta))
-    costs = nearly_as_good(exchange_changes(problem, pool.Z, pool.offsets, support, A, fit), fit.value)
+    theta = coef[np.searchsorted(kept, units.features(chosen))].reshape(-1, len(intercept))
+    fit = fit_at(problem, pool.matrix_of(support), theta, intercept)
+    costs = nearly_as_good(exchange_changes(problem, pool, support, fit), fit.value)
     first = units.of_feature if units.members is None else np.array([members.min() for members in units.members])
     return {int(first[i]): [(int(first[pool.units[j]]), share) for j, share in row] for i, row in zip(chosen, costs, strict=True)}
 
 
-def columns_of(Z, offsets, units):
-    """Columns of the units in double precision."""
-    return np.take(Z, unit_columns(offsets, units), axis=1).astype(np.float64, copy=False)
-
-
-def _move(theta, offsets, old, new):
-    """Coefficients for the new support: those of the units that stay, zero for the others."""
-    every = np.zeros((offsets[-1], theta.shape[1]))
-    every[unit_columns(offsets, old)] = theta
-    return every[unit_columns(offsets, new)]
-
-
-def _strongest(theta, offsets, units, count, fixed):
-    """The strongest units and their coefficients."""
-    sizes = np.diff(offsets)[units]
-    begins = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    strength = np.add.reduceat((theta**2).sum(axis=1), begins) / sizes
-    if fixed is not None:
-        strength[fixed[units]] = np.inf
-    stay = units[np.sort(ascending(-strength)[:count])]
-    return stay, _move(theta, offsets, units, stay)
-
-
-def exchange_changes(
-    problem: SupportProblem, Z: np.ndarray, offsets: np.ndarray, support: np.ndarray, A: np.ndarray, fit: Fit
-) -> np.ndarray:
+def exchange_changes(problem: SupportProblem, pool: Pool, support: np.ndarray, fit: Fit) -> np.ndarray:
     """Predicted change of the objective for every exchange of a unit of the support for one of the pool.
 
     Adding unit j to the support S moves the others by -C_j d_j with C_j = H_SS^-1 H_Sj, d_j = -S_j^-1 g_j and the Schur complement
-    S_j; removing i afterwards costs beta_i' ([H^-1]'_ii)^-1 beta_i' / 2. One product of support and pool serves all pairs.
+    S_j; removing i afterwards costs beta_i' ([H^-1]'_ii)^-1 beta_i' / 2. One product of support and pool serves all pairs. S holds
+    the intercept too, which nothing is exchanged for.
 
     Parameters
     ----------
     problem : SupportProblem
-    Z : ndarray of shape (n_samples, p)
-        Standardised columns of the pool, unit after unit.
-    offsets : ndarray of shape (n_units + 1,), int
-        Where each unit's columns begin, and the end.
+    pool : Pool
     support : ndarray of shape (k,), int
         Units.
-    A : ndarray of shape (n_samples, columns of the support)
     fit : Fit
         Of the support.
 
@@ -381,52 +386,46 @@ def exchange_changes(
     ndarray of shape (k, n_units)
         Negative where the exchange is predicted to lower the objective; +inf for units of the support.
     """
-    # Away from the support a coefficient is 0, and so is the penalty's gradient.
-    gradient = (Z.T @ fit.residual.astype(Z.dtype)).astype(np.float64)
+    Z, offsets, p = pool.Z, pool.offsets, len(fit.theta)
+    A1, penalty = fit.A1, problem.penalty_hessian(p)
     change = np.zeros((len(support), len(offsets) - 1))
-    single = len(offsets) - 1 == Z.shape[1]
-    support_offsets = np.concatenate([[0], np.cumsum(np.diff(offsets)[support])])
-    A1 = problem.with_intercept(A)
     for q, hessian_product in enumerate(fit.hessian_products):
         WA = hessian_product(A1)
-        H, mean, total = projected(problem, A1.T @ WA, A.shape[1])
-        WA = WA[:, : A.shape[1]]
-        problem.add_penalty_curvature(H)
-        inverse = np.linalg.inv(H)
-        cross = (WA.astype(Z.dtype).T @ Z).astype(np.float64)
-        sums, own = _curvatures(Z, offsets, hessian_product)
-        pool_mean = sums / total if total > 0 else np.zeros(Z.shape[1])
-        cross -= total * np.outer(mean, pool_mean)
+        inverse = solve_positive(hessian(problem, A1, WA, penalty), np.eye(len(penalty)))
+        products = (np.column_stack([WA, fit.residual[:, q]]).astype(Z.dtype).T @ Z).astype(np.float64)
+        # Away from the support a coefficient is 0, and so is the penalty's gradient.
+        cross, gradient = products[:-1], products[-1]
         C = inverse @ cross
-        if single:
-            diagonal = own[:, 0] - total * pool_mean**2 + problem.penalty_curvature[0, 0]
+        own = curvatures(pool, hessian_product)
+        if pool.single:
+            diagonal = own[:, 0] + problem.penalty_hessian(1)[0, 0]
             schur = np.maximum(diagonal - np.einsum("kp,kp->p", cross, C), _MIN_SCHUR * diagonal)
-            single_changes(inverse, fit.theta[:, q], C, schur, gradient[:, q], change)
+            single_changes(inverse[:p, :p], fit.theta[:, q], C[:p], schur, gradient, change)
             continue
-        schur = np.zeros(own.shape)
         for a, b in pairwise(offsets):
-            full = own[a:b, : b - a] - total * np.outer(pool_mean[a:b], pool_mean[a:b])
-            problem.add_penalty_curvature(full)
-            schur[a:b, : b - a] = full - cross[:, a:b].T @ C[:, a:b] + _MIN_SCHUR * np.trace(full) / (b - a) * np.eye(b - a)
-        block_changes(inverse, fit.theta[:, q], C, schur, gradient[:, q], support_offsets, offsets, change)
+            full = own[a:b, : b - a] + problem.penalty_hessian(b - a)[: b - a, : b - a]
+            own[a:b, : b - a] = full - cross[:, a:b].T @ C[:, a:b] + _MIN_SCHUR * np.trace(full) / (b - a) * np.eye(b - a)
+        starts = np.concatenate([[0], np.cumsum(np.diff(offsets)[support])])
+        block_changes(inverse[:p, :p], fit.theta[:, q], C[:p], own, gradient, starts, offsets, change)
     change[:, support] = np.inf
     return change
 
 
-def _curvatures(Z: np.ndarray, offsets: np.ndarray, hessian_product: HessianProduct) -> tuple[np.ndarray, np.ndarray]:
-    """Sums of W Z over the rows, and the products Z' W Z within each unit, (n_columns, widest).
+def curvatures(pool: Pool, hessian_product: HessianProduct) -> np.ndarray:
+    """The products Z' W Z within each unit of the pool, (n_columns, widest).
 
     Unit after unit where these have several columns: each product stays in the cache.
     """
-    if len(offsets) - 1 == Z.shape[1]:
-        WZ = hessian_product(Z).astype(Z.dtype, copy=False)
-        return WZ.sum(axis=0, dtype=np.float64), np.einsum("np,np->p", WZ, Z).astype(np.float64)[:, None]
-    sums = (Z.T @ hessian_product(np.ones((len(Z), 1), Z.dtype)))[:, 0].astype(np.float64)
+    Z, offsets = pool.Z, pool.offsets
+    if pool.single and isinstance(hessian_product, DiagonalProduct):
+        return (hessian_product.weights.astype(Z.dtype) @ pool.squares).astype(np.float64)[:, None]
+    if pool.single:
+        return np.einsum("np,np->p", hessian_product(Z).astype(Z.dtype, copy=False), Z).astype(np.float64)[:, None]
     own = np.zeros((Z.shape[1], int(np.diff(offsets).max())))
     for a, b in pairwise(offsets):
         columns = np.ascontiguousarray(Z[:, a:b])
         own[a:b, : b - a] = columns.T @ hessian_product(columns).astype(Z.dtype, copy=False)
-    return sums, own
+    return own
 
 
 def nearly_as_good(change: np.ndarray, value: float, most: int = 5, share: float = 0.05) -> list[list[tuple[int, float]]]:
@@ -458,19 +457,6 @@ def nearly_as_good(change: np.ndarray, value: float, most: int = 5, share: float
         order = np.argsort(row, kind="stable")[:most]
         found.append([(int(j), float(row[j])) for j in order if row[j] < share])
     return found
-
-
-def unit_columns(offsets: np.ndarray, units: np.ndarray) -> np.ndarray:
-    """Columns of the units, unit after unit.
-
-    Examples
-    --------
-    >>> unit_columns(np.array([0, 2, 3, 6]), np.array([2, 0]))
-    array([3, 4, 5, 0, 1])
-    """
-    if offsets[-1] == len(offsets) - 1:
-        return units
-    return np.concatenate([np.arange(offsets[u], offsets[u + 1]) for u in units])
 
 
 def ascending(values: np.ndarray) -> np.ndarray:

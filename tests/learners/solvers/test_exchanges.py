@@ -19,8 +19,8 @@ from annealed.learners.objective.losses import (
 from annealed.learners.objective.pairwise import PairwiseLogisticLoss
 from annealed.learners.objective.priors import Prior
 from annealed.learners.solvers.annealing import Annealed, anneal
-from annealed.learners.solvers.exchanges import exchange, exchange_changes, swap, unit_columns
-from annealed.learners.solvers.newton import SupportProblem, refit
+from annealed.learners.solvers.exchanges import Pool, exchange, exchange_changes, swap
+from annealed.learners.solvers.newton import SupportProblem, fit_at, predicted, refit
 from annealed.learners.solvers.schedules import inverse
 from annealed.pipelines.reproduce.simulated import simulate
 from scipy.optimize import minimize
@@ -97,15 +97,15 @@ def test_refit_of_a_nonconvex_loss_is_stationary(loss):
 )
 def test_predicted_changes_are_exact_for_the_squared_loss(sizes, settings, q):
     problem, Z = _problem(SquaredLoss(), q, **settings)
-    first = np.concatenate([[0], np.cumsum(sizes)])
+    pool = Pool(np.arange(len(sizes)), Z, np.concatenate([[0], np.cumsum(sizes)]))
     support = np.array([2, 0])
 
     def fitted(units):
-        A = Z[:, unit_columns(first, units)]
-        return A, refit(problem, A, np.zeros((A.shape[1], q)), np.zeros(q))
+        A = pool.matrix_of(units)
+        return refit(problem, A, np.zeros((A.shape[1], q)), np.zeros(q))
 
-    A, fit = fitted(support)
-    change = exchange_changes(problem, Z, first, support, A, fit)
+    fit = fitted(support)
+    change = exchange_changes(problem, pool, support, fit)
     for out in range(2):
         for entering in range(len(sizes)):
             if entering in support:
@@ -114,16 +114,43 @@ def test_predicted_changes_are_exact_for_the_squared_loss(sizes, settings, q):
             new = support.copy()
             new[out] = entering
             # The blocks' Schur complements are regularised by a thousandth: predictions are that close.
-            assert change[out, entering] == pytest.approx(fitted(new)[1].value - fit.value, rel=2e-2, abs=1e-4)
+            assert change[out, entering] == pytest.approx(fitted(new).value - fit.value, rel=2e-2, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("loss", "settings"),
+    [(SquaredLoss(), {}), (SquaredLoss(), {"width": 3, "n_knots": 3, "prior": Prior(0.01, 0.1)}), (_pairs(), {})],
+)
+def test_the_start_of_another_support_is_exact_for_quadratic_losses(loss, settings):
+    """For another loss it is near: a step from there gains less than one from the coefficients that stay."""
+    problem, Z = _problem(loss, fit_intercept=loss.pointwise, **settings)
+    fit = refit(problem, Z[:, :6], np.zeros((6, 1)), np.zeros(1), tol=1e-10)
+    theta, intercept = predicted(problem, Z[:, 3:9], fit)
+    best = refit(problem, Z[:, 3:9], np.zeros((6, 1)), np.zeros(1), tol=1e-12)
+    moved = np.vstack([fit.theta[3:], np.zeros((3, 1))])
+    start = fit_at(problem, Z[:, 3:9], theta, intercept)
+    if loss.is_quadratic:
+        np.testing.assert_allclose(theta, best.theta, atol=1e-10)
+        np.testing.assert_allclose(intercept, best.intercept, atol=1e-10)
+    assert best.value <= start.value + 1e-12 < fit_at(problem, Z[:, 3:9], moved, fit.intercept).value
+
+
+def test_a_fit_without_hope_is_given_up():
+    problem, Z = _problem(LogisticLoss())
+    start = np.zeros((4, 1)), np.zeros(1)
+    best = refit(problem, Z[:, :4], *start)
+    assert refit(problem, Z[:, :4], *start, limit=best.value - 1.0).value == fit_at(problem, Z[:, :4], *start).value
+    assert refit(problem, Z[:, :4], *start, limit=best.value + 1e-3).value == best.value
 
 
 @pytest.mark.parametrize("loss", [SquaredLoss(), LogisticLoss(), _pairs()])
 def test_swaps_end_where_no_single_exchange_helps(loss):
     problem, Z = _problem(loss, fit_intercept=loss.pointwise)
-    first = np.arange(13)
+    pool = Pool(np.arange(12), Z, np.arange(13))
     start = np.array([0, 1, 2])
     fit = refit(problem, Z[:, start], np.zeros((3, 1)), np.zeros(1))
-    support, fit = swap(problem, Z, first, start, fit, n_tries=40)
+    support, fit, change = swap(problem, pool, start, fit, n_tries=40)
+    assert np.array_equal(change, exchange_changes(problem, pool, support, fit))
     values = {s: refit(problem, Z[:, s], np.zeros((3, 1)), np.zeros(1)).value for s in combinations(range(12), 3)}
     found = tuple(sorted(support))
     assert fit.value == pytest.approx(values[found], rel=1e-4)

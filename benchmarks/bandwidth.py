@@ -1,9 +1,11 @@
 """How far a fit is from the speed of memory: N x M float32, k = 10, 100 steps, mu = 100, standardisation included.
 
-    OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python benchmarks/bandwidth.py --samples 10000 --features 10000
+    OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python benchmarks/bandwidth.py --samples 10000 --features
+    10000
 
-The limit is ONE fused read of the surviving columns per step: the schedule's sum of M_e times the time of one read of the matrix,
-measured in the same run as the fastest of a sum over it and a product with a vector.
+The limit is ONE fused read of the surviving columns per step: the schedule's sum of M_e times the
+time of one read of the matrix, measured in the same run as the fastest of a sum over it and a
+product with a vector.
 """
 
 from __future__ import annotations

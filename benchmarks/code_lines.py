@@ -2,7 +2,8 @@
 
     python benchmarks/code_lines.py [ROOT] [--json]
 
-Files that git ignores are left out. Expressions of a string alone count as docstrings where they document a module, class or function.
+Files that git ignores are left out. Expressions of a string alone count as docstrings where they
+document a module, class or function.
 """
 
 from __future__ import annotations

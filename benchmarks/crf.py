@@ -48,7 +48,8 @@ def compare(home):
 def paper_size(n_columns):
     """270,000 minutes in 188 days, 14 activities: one gradient and a whole fit.
 
-    40 columns are the 560 weights of the paper (and 196 transitions); 560 columns are 7,840 weights.
+    40 columns are the 560 weights of the paper (and 196 transitions); 560 columns are 7,840
+    weights.
     """
     rng = np.random.default_rng(0)
     n, n_classes, minutes = 270_000, 14, 1440

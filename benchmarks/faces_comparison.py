@@ -1,9 +1,11 @@
 """Our face keypoints beside MTCNN and OpenCV 4's eye cascades: recall, false points and seconds on the same photographs.
 
-    python benchmarks/faces_comparison.py --data ../shared/data/faces/test --others others/bin/python [--model faces] [--every 1]
+    python benchmarks/faces_comparison.py --data ../shared/data/faces/test --others
+    others/bin/python [--model faces] [--every 1]
 
-One thread, process time, the median over photographs. A point is right within 5 % or 10 % of the inter-eye distance; each detector
-at its own default operating point. A cascade's eye may be any eye. ``--others``: an interpreter as in ``faces_others.py``.
+One thread, process time, the median over photographs. A point is right within 5 % or 10 % of the
+inter-eye distance; each detector at its own default operating point. A cascade's eye may be any
+eye. ``--others``: an interpreter as in ``faces_others.py``.
 """
 
 import json

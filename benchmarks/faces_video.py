@@ -1,7 +1,8 @@
 """Faces in videos: photographs kept back from training, moved, turned and zoomed over the frames of a video of 640 x 480.
 
-Each video shows one face. Printed are the share of the frames in which it is reported, the mean error of the six detected keypoints
-in inter-eye distances, and the processor time per frame with reading: followed from frame to frame, and searched in every frame.
+Each video shows one face. Printed are the share of the frames in which it is reported, the mean
+error of the six detected keypoints in inter-eye distances, and the processor time per frame with
+reading: followed from frame to frame, and searched in every frame.
 
     python benchmarks/faces_video.py --data DATA/faces/train
 """

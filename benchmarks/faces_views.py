@@ -1,10 +1,12 @@
 """Turned and small faces: photographs kept back from training, turned in the picture, and shrunk, at several ``--min-size``.
 
-Printed are the share of the faces that are found by default, the average precision at 5% / 10% of the inter-eye distance (IED), and
-the median of the processor time per photograph. Small faces: of all candidates. Turned faces: of what is reported by default, without
-and with the search of turned photographs; also the faces reported in photographs that show none.
+Printed are the share of the faces that are found by default, the average precision at 5% / 10% of
+the inter-eye distance (IED), and the median of the processor time per photograph. Small faces: of
+all candidates. Turned faces: of what is reported by default, without and with the search of turned
+photographs; also the faces reported in photographs that show none.
 
-    python benchmarks/faces_views.py --data DATA/faces/train --background DATA/faces/background --skip-background 140
+    python benchmarks/faces_views.py --data DATA/faces/train --background DATA/faces/background
+    --skip-background 140
 """
 
 import time

@@ -2,10 +2,11 @@
 
     python benchmarks/foba.py --runs 5
 
-"independent" are normal columns with labels drawn from the logistic model with coefficients of random signs, the random designs of
-the paper's theory; "ar1" are the simulated data of the FSA papers (correlation 0.9 ** |i - j|, labels without noise). Both variants
-see the same rows, warm; seconds are medians of processor time. "equal" counts the runs in which both chose the same support, "true"
-those in which that is the true one. Set OMP_NUM_THREADS=1 to time one thread.
+"independent" are normal columns with labels drawn from the logistic model with coefficients of
+random signs, the random designs of the paper's theory; "ar1" are the simulated data of the FSA
+papers (correlation 0.9 ** |i - j|, labels without noise). Both variants see the same rows, warm;
+seconds are medians of processor time. "equal" counts the runs in which both chose the same support,
+"true" those in which that is the true one. Set OMP_NUM_THREADS=1 to time one thread.
 """
 
 from __future__ import annotations

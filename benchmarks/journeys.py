@@ -2,9 +2,10 @@
 
     python benchmarks/journeys.py [--only fit ...] [--json] [--limits]
 
-Each journey runs once to compile and once under ``sys.setprofile``. Loops are collapsed to the first call of each function of the
-package. A stay is a run of consecutive new functions in one module, a return a stay in a module that had been left. ``--limits``
-exits with 1 where a journey is longer than allowed.
+Each journey runs once to compile and once under ``sys.setprofile``. Loops are collapsed to the
+first call of each function of the package. A stay is a run of consecutive new functions in one
+module, a return a stay in a module that had been left. ``--limits`` exits with 1 where a journey is
+longer than allowed.
 """
 
 from __future__ import annotations

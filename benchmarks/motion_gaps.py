@@ -2,8 +2,9 @@
 
 python benchmarks/motion_gaps.py DATA [PARTITIONS]          DATA holds hopkins155; about seven minutes of processor time
 
-The number of motions is given. Rankings learn from the complete sequences of nine folds of videos and segment the damaged
-sequences of the tenth. Settings are those of the table in docs/motion_results.md, fixed before.
+The number of motions is given. Rankings learn from the complete sequences of nine folds of videos
+and segment the damaged sequences of the tenth. Settings are those of the table in
+docs/motion_results.md, fixed before.
 """
 
 from pathlib import Path

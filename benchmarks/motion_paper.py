@@ -2,7 +2,8 @@
 
 python benchmarks/motion_paper.py DATA [PARTITIONS]          DATA holds hopkins155; some minutes of processor time
 
-The changes are readings of the text, and the filter of small motions, which was found on the benchmark. None is a default.
+The changes are readings of the text, and the filter of small motions, which was found on the
+benchmark. None is a default.
 """
 
 from dataclasses import replace
@@ -18,7 +19,8 @@ from annealed.vision.tracks.features import PAPER_FEATURES
 from annealed.vision.tracks.io import read_sequences
 from common import new_parser
 
-# Algorithm 2 projects on singular vectors that are not scaled; more thresholds and neighbours make up for the scaled ones.
+# Algorithm 2 projects on singular vectors that are not scaled; more thresholds and neighbours make
+# up for the scaled ones.
 UNSCALED = replace(PAPER_FEATURES, scaled=(False,), n_thresholds=64, neighbours=tuple(range(2, 22)))
 
 

@@ -2,8 +2,9 @@
 
     OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python benchmarks/paths.py [--runs 3]
 
-Data of Barbu et al. (2017), eq. (17), with random supports and signs. abess chooses among the same sizes, L1 among ten penalties.
-Seconds are processor time, the median over the runs; compiled code is warm.
+Data of Barbu et al. (2017), eq. (17), with random supports and signs. abess chooses among the same
+sizes, L1 among ten penalties. Seconds are processor time, the median over the runs; compiled code
+is warm.
 """
 
 from __future__ import annotations

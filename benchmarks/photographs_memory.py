@@ -2,8 +2,9 @@
 
     python benchmarks/photographs_memory.py [--photographs 25000] [--density 0.25]
 
-The columns are those of 5,000 visual words without head boxes (26,000); as many entries are not zero as in real photographs. The
-vocabulary needs little (300 descriptors of each photograph, 0.13 MB) and is left out. Prints the peak resident memory.
+The columns are those of 5,000 visual words without head boxes (26,000); as many entries are not
+zero as in real photographs. The vocabulary needs little (300 descriptors of each photograph, 0.13
+MB) and is left out. Prints the peak resident memory.
 """
 
 import resource

@@ -1,13 +1,15 @@
 """Real tables with many columns and few rows: error at equal numbers of columns and at each method's own, beside other selectors.
 
-    python benchmarks/real_tables.py --data DIR --out real_tables.jsonl [--repeats 4] [--sizes 20 10 50] [--methods ...] [--summary]
-    python benchmarks/real_tables.py --data DIR --null 100
+    python benchmarks/real_tables.py --data DIR --out real_tables.jsonl [--repeats 4] [--sizes 20 10
+    50] [--methods ...] [--summary] python benchmarks/real_tables.py --data DIR --null 100
 
-DIR holds ``NAME.npz`` with ``X`` and ``y``. Stratified 5 folds, repeated; everything, standardisation included, sees the training
-part alone; classes with fewer than five rows are left out. Balanced error in percent; in regression the root mean square error in
-percent of that of the mean. One line per fit in the file of results: a broken run goes on where it stopped. Selectors without a
-model of their own get a ridge-penalised logistic or linear regression on their columns, its strength by cross-validation.
-``--null`` permutes the labels, so many times over the tables in turn, and counts the columns that "auto" selects.
+DIR holds ``NAME.npz`` with ``X`` and ``y``. Stratified 5 folds, repeated; everything,
+standardisation included, sees the training part alone; classes with fewer than five rows are left
+out. Balanced error in percent; in regression the root mean square error in percent of that of the
+mean. One line per fit in the file of results: a broken run goes on where it stopped. Selectors
+without a model of their own get a ridge-penalised logistic or linear regression on their columns,
+its strength by cross-validation. ``--null`` permutes the labels, so many times over the tables in
+turn, and counts the columns that "auto" selects.
 """
 
 import json

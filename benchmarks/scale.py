@@ -3,9 +3,10 @@
     python benchmarks/scale.py write FOLDER --layout columns --rows 100000 --columns 50000
     python benchmarks/scale.py fit   FOLDER --layout columns --memory-limit 2GB [--subsample 0.1]
 
-PAMI (18): equicorrelated columns, labels from columns 10, 20, ..., 10 k. ``fit`` prints one line of JSON: bytes read by system calls
-and from the disk (/proc/self/io; the file's pages are dropped before each pass), the model (moments + schedule + polishing), the
-largest anonymous memory (RssAnon) and the disk's and the memory's bandwidth, measured on the same machine in the same run.
+PAMI (18): equicorrelated columns, labels from columns 10, 20, ..., 10 k. ``fit`` prints one line of
+JSON: bytes read by system calls and from the disk (/proc/self/io; the file's pages are dropped
+before each pass), the model (moments + schedule + polishing), the largest anonymous memory
+(RssAnon) and the disk's and the memory's bandwidth, measured on the same machine in the same run.
 """
 
 import json

@@ -2,8 +2,9 @@
 
     python benchmarks/scale_dask.py --rows 25000 50000 100000 --columns 10000
 
-Both find the data in memory: in pages of one file that all processes map, so that the machine holds them once. Fits take turns, and
-the ratio is the median of those of neighbours. Prints one line of JSON for each number of rows.
+Both find the data in memory: in pages of one file that all processes map, so that the machine holds
+them once. Fits take turns, and the ratio is the median of those of neighbours. Prints one line of
+JSON for each number of rows.
 """
 
 import json

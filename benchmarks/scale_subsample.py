@@ -2,8 +2,8 @@
 
     python benchmarks/scale_subsample.py --rows 3000 --runs 6
 
-Simulated data of the papers in a column-major file, a memory limit of a tenth of it; share of the true columns found, runs that found
-all, and bytes read over the file's size.
+Simulated data of the papers in a column-major file, a memory limit of a tenth of it; share of the
+true columns found, runs that found all, and bytes read over the file's size.
 """
 
 import tempfile

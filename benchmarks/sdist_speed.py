@@ -2,8 +2,8 @@
 
     python benchmarks/sdist_speed.py scaling|lmnn|pets_like [--data DIR] [--out DIR]
 
-scaling: seconds against p and N; lmnn: sDist against LMNN on Madelon in one run (metric-learn in an environment of its own:
---lmnn-python); pets_like: 31,000 sparse columns and 280 rows, both solvers.
+scaling: seconds against p and N; lmnn: sDist against LMNN on Madelon in one run (metric-learn in an
+environment of its own: --lmnn-python); pets_like: 31,000 sparse columns and 280 rows, both solvers.
 """
 
 import time
@@ -57,7 +57,8 @@ def scaling(data, out):
 def lmnn(data, out, python, seconds):
     """SDist, then LMNN in the environment of another python, on one 70 / 30 split of Madelon; processor seconds of one thread.
 
-    LMNN is stopped after ``seconds``: its time is then a lower bound, and its error that of the metric it had reached.
+    LMNN is stopped after ``seconds``: its time is then a lower bound, and its error that of the
+    metric it had reached.
     """
     X, y, X_test, y_test = load_set("madelon", data)
     X, y, X_test, y_test = random_split(np.concatenate([X, X_test]), np.concatenate([y, y_test]), 0)

@@ -26,7 +26,8 @@ else:
 side = round(X.shape[1] ** 0.5)
 n_pixels = 60 if side == 16 else 20
 
-# Seven against nine. The scale of a pixel says how much it matters, so columns are not standardised.
+# Seven against nine. The scale of a pixel says how much it matters, so columns are not
+# standardised.
 rows, test = np.isin(y, [7, 9]), np.isin(y_test, [7, 9])
 # First the pixels are selected, then a metric is learnt on these alone.
 settings = {"max_order": 1, "standardize": False, "random_state": 0}

@@ -17,7 +17,8 @@ minutes = read_home(folder, name).minutes
 X, groups = minute_features(minutes, ("on", "start", "history"))
 y, days = minutes.activities, minutes.days
 
-# Every fifth day is kept for the test; a sensor is a group of columns that is selected or dropped as a whole.
+# Every fifth day is kept for the test; a sensor is a group of columns that is selected or dropped
+# as a whole.
 test = np.isin(days, np.unique(days)[::5])
 model = FSACRF(5, np.array(minutes.sensors)[groups]).fit(X[~test], y[~test], sequence=days[~test])
 print("sensors:", ", ".join(model.selected_groups_))

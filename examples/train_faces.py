@@ -3,8 +3,9 @@
     python examples/train_faces.py FOLDER BACKGROUND              # FOLDER: afw/, helen/trainset/, helen/testset/, ...
     python examples/train_faces.py FOLDER BACKGROUND 2 60         # two rounds on 60 photographs: minutes, not hours
 
-FOLDER is any folder that ``annealed faces train`` takes. Photographs in a folder "testset" are kept for the test; where there is
-none, every fifth is. BACKGROUND has photographs without faces, such as those of BSDS500. Writes faces.safetensors.
+FOLDER is any folder that ``annealed faces train`` takes. Photographs in a folder "testset" are kept
+for the test; where there is none, every fifth is. BACKGROUND has photographs without faces, such as
+those of BSDS500. Writes faces.safetensors.
 """
 
 import sys

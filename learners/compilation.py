@@ -1,8 +1,9 @@
 """When and how code is compiled: the one place that knows numba, and when it is not needed.
 
-``jit`` declares a hot loop. numba is imported, and the loop compiled, when it is first called: importing the package and fitting a
-small problem never meet the compiler. A loop may have a plain form, the same computation as an expression in NumPy: the readable
-form, the reference of the tests, and what runs on small problems.
+``jit`` declares a hot loop. numba is imported, and the loop compiled, when it is first called:
+importing the package and fitting a small problem never meet the compiler. A loop may have a plain
+form, the same computation as an expression in NumPy: the readable form, the reference of the tests,
+and what runs on small problems.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ import numpy as np
 
 from .types import Matrix
 
-# Values up to which plain expressions serve: a choice. Compiling takes seconds, and benchmarks/first_minute.py shows that first
-# fits of this size take about a tenth of one without it.
+# Values up to which plain expressions serve: a choice. Compiling takes seconds, and
+# benchmarks/first_minute.py shows that first fits of this size take about a tenth of one without
+# it.
 SMALL = 2_000_000
 TELL_AFTER = 1.0  # seconds of compilation before a line says what the processor does
 
@@ -168,7 +170,8 @@ def _keep_in_temporary_folder(dispatcher: Any, config: Any) -> None:
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         found = folder.lstat()
-        # Machine code is loaded from there: a folder that someone else made or may write to is left alone.
+        # Machine code is loaded from there: a folder that someone else made or may write to is left
+        # alone.
         if not stat.S_ISDIR(found.st_mode) or (hasattr(os, "getuid") and (found.st_uid != os.getuid() or found.st_mode & 0o022)):
             raise OSError(f"{folder} belongs to someone else")
         before, config.CACHE_DIR = config.CACHE_DIR, str(folder)
@@ -269,8 +272,8 @@ def _listener(event: Any) -> Any:
 def _interrupt_listener(event: Any) -> Any:
     """Puts Ctrl-C off while the compiler works: LLVM's callbacks swallow a KeyboardInterrupt and fail in another place.
 
-    The signal is raised again, for the handler that was there before, when compiling has ended, well or not. Signals are handled by
-    the main thread alone; what others compile is of no concern.
+    The signal is raised again, for the handler that was there before, when compiling has ended,
+    well or not. Signals are handled by the main thread alone; what others compile is of no concern.
     """
 
     class Listener(event.Listener):  # type: ignore[name-defined]

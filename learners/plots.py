@@ -45,7 +45,8 @@ def plot_schedule(
 
     References
     ----------
-    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression, Classification and Ranking",
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression,
+           Classification and Ranking",
        arXiv:1310.2880v2 (2014), Figure 1.
     """
     ax = _axes(ax)
@@ -67,8 +68,9 @@ def plot_path(path: Any, *, against: str = "size", n_labels: int = 10, ax: Any =
     path : FSAPath
         Fitted.
     against : {"size", "step"}, default "size"
-        Refitted coefficients against the number of features, or those of annealing itself against the step, which needs
-        ``FSAPath(..., trajectory=True)``. Features with several coefficients show the norm.
+        Refitted coefficients against the number of features, or those of annealing itself against
+        the step, which needs ``FSAPath(..., trajectory=True)``. Features with several coefficients
+        show the norm.
     n_labels : int, default 10
         How many of the features that remain longest get a colour and a name; the others are grey.
     ax : matplotlib.axes.Axes or None, default None
@@ -86,7 +88,8 @@ def plot_path(path: Any, *, against: str = "size", n_labels: int = 10, ax: Any =
 
     References
     ----------
-    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression, Classification and Ranking",
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression,
+           Classification and Ranking",
        arXiv:1310.2880v2 (2014), Figure 2.
     """
     check_is_fitted(path, "sizes_")
@@ -104,7 +107,8 @@ def plot_path(path: Any, *, against: str = "size", n_labels: int = 10, ax: Any =
     else:
         raise ValueError(f"against={against!r} is unknown; expected 'size' or 'step'")
     ax = _axes(ax)
-    # Those that remain longest, the strongest first among equals; a line ends where its feature is dropped.
+    # Those that remain longest, the strongest first among equals; a line ends where its feature is
+    # dropped.
     order = np.lexsort((-np.nanmax(np.abs(np.nan_to_num(values)), axis=0), -n_kept))
     named = order[: min(n_labels, int((n_kept > 0).sum()))]
     for feature in order[len(named) :][:2000]:
@@ -128,7 +132,8 @@ def plot_responses(model: Any, features: Any = None, *, n_columns: int = 4, axes
     model : FSAClassifier, FSARegressor or FSARanker
         Fitted with ``response="piecewise"``.
     features : array of int or None, default None
-        Columns of X among the selected ones; the twelve of greatest importance by default, in that order.
+        Columns of X among the selected ones; the twelve of greatest importance by default, in that
+        order.
     n_columns : int, default 4
         Panels side by side.
     axes : array of matplotlib.axes.Axes or None, default None
@@ -137,8 +142,8 @@ def plot_responses(model: Any, features: Any = None, *, n_columns: int = 4, axes
     Returns
     -------
     ndarray of matplotlib.axes.Axes
-        One for each feature. A dotted line is the response to NaN where training had some. Several classes or outputs have a line
-        each.
+        One for each feature. A dotted line is the response to NaN where training had some. Several
+        classes or outputs have a line each.
 
     Raises
     ------
@@ -147,7 +152,8 @@ def plot_responses(model: Any, features: Any = None, *, n_columns: int = 4, axes
 
     References
     ----------
-    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression, Classification and Ranking",
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression,
+           Classification and Ranking",
        arXiv:1310.2880v2 (2014), Figure 4.
     """
     check_is_fitted(model, "support_")
@@ -245,7 +251,8 @@ def plot_interactions(model: Any, *, n_pairs: int = 20, ax: Any = None) -> Any:
     Returns
     -------
     matplotlib.axes.Axes
-        Where it was drawn. Width of an edge: steps per sample; size of a node: inclusion probability.
+        Where it was drawn. Width of an edge: steps per sample; size of a node: inclusion
+        probability.
     """
     check_is_fitted(model, "transition_counts_")
     ax = _axes(ax)

@@ -27,11 +27,13 @@ def cohen_kappa(a: np.ndarray, b: np.ndarray) -> float:
     Returns
     -------
     float
-        1 for equal selections, about 0 for independent ones. Two selections of everything or of nothing are equal: 1.
+        1 for equal selections, about 0 for independent ones. Two selections of everything or of
+        nothing are equal: 1.
 
     References
     ----------
-    .. [1] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University, 2017, section 3.6.1.
+    .. [1] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University,
+           2017, section 3.6.1.
 
     Examples
     --------
@@ -50,7 +52,8 @@ class SelectionStability:
     Parameters
     ----------
     kappa : float
-        Mean agreement beyond chance over all pairs of repeats, Ma (thesis), eq. (3.34): 1 for equal selections.
+        Mean agreement beyond chance over all pairs of repeats, Ma (thesis), eq. (3.34): 1 for equal
+        selections.
     frequency : ndarray of shape (n_features,)
         Fraction of the repeats that selected each feature.
     supports : ndarray of bool, shape (n_repeats, n_features)
@@ -114,7 +117,8 @@ def selection_stability(
     Parameters
     ----------
     estimator : estimator
-        Any selector (``get_support``), or an estimator with ``selected_features_`` or ``coef_``, whose non-zeros then count.
+        Any selector (``get_support``), or an estimator with ``selected_features_`` or ``coef_``,
+        whose non-zeros then count.
     X : array-like or sparse matrix of shape (n_samples, n_features)
         Training rows.
     y : array-like of shape (n_samples,)
@@ -122,12 +126,12 @@ def selection_stability(
     n_repeats : int, default 20
         Fits; at least 2.
     resample : {"permute", "bootstrap", "half"}, default "permute"
-        What changes between them: the order of the rows, a bootstrap sample, or a random half (of each class). A ``random_state``
-        of the estimator is set anew each time. A selector that does not depend on the order of the rows has a kappa of 1 with
-        "permute".
+        What changes between them: the order of the rows, a bootstrap sample, or a random half (of
+        each class). A ``random_state`` of the estimator is set anew each time. A selector that does
+        not depend on the order of the rows has a kappa of 1 with "permute".
     n_features : int or None, default None
-        Compare the ``n_features`` largest absolute coefficients of each fit instead of its selection: for comparable kappas of
-        estimators of different sparsity.
+        Compare the ``n_features`` largest absolute coefficients of each fit instead of its
+        selection: for comparable kappas of estimators of different sparsity.
     random_state : int, RandomState or None, default None
         How the data are resampled.
     n_jobs : int or None, default None
@@ -141,11 +145,13 @@ def selection_stability(
     Raises
     ------
     ValueError
-        For fewer than two repeats, another ``resample``, another length of ``y``, or an estimator whose selection cannot be read.
+        For fewer than two repeats, another ``resample``, another length of ``y``, or an estimator
+        whose selection cannot be read.
 
     References
     ----------
-    .. [1] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University, 2017, section 3.6.1, eq. (3.34).
+    .. [1] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University,
+           2017, section 3.6.1, eq. (3.34).
 
     Examples
     --------

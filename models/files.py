@@ -1,8 +1,9 @@
 """The one file format of trained models: safetensors arrays with a JSON header. Loading runs no code.
 
-The metadata of the safetensors file have one entry, ``annealed``: a JSON object with ``format`` (``FORMAT``),
-``version`` (``VERSION``), ``kind`` (what the file is), ``sha256`` (of the whole file, the digest itself counted as
-zeros), and whatever the kind needs: settings, training, scores. The same arrays and header always give the same bytes.
+The metadata of the safetensors file have one entry, ``annealed``: a JSON object with ``format``
+(``FORMAT``), ``version`` (``VERSION``), ``kind`` (what the file is), ``sha256`` (of the whole file,
+the digest itself counted as zeros), and whatever the kind needs: settings, training, scores. The
+same arrays and header always give the same bytes.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ FORMAT = "annealed model"
 VERSION = 2  # raise it when a reader of the present version would misread the file; version 1 has no checksum
 _KEY = "annealed"
 _NO_DIGEST = "0" * 64
-# Choices, far above what our models need: characters and nesting of the header, and the size of a number in an array.
+# Choices, far above what our models need: characters and nesting of the header, and the size of a
+# number in an array.
 _MAX_HEADER, _MAX_DEPTH, _LARGEST = 10_000_000, 32, 1e12
 
 
@@ -35,7 +37,8 @@ _MAX_HEADER, _MAX_DEPTH, _LARGEST = 10_000_000, 32, 1e12
 def replacing(path: str | Path):
     """Write a file under a temporary name beside ``path`` and rename it when all went well; else leave nothing behind.
 
-    Yields the temporary name, with the suffix of ``path``. A file that cannot be written is a ValueError that names ``path``.
+    Yields the temporary name, with the suffix of ``path``. A file that cannot be written is a
+    ValueError that names ``path``.
     """
     path = Path(path)
     try:
@@ -74,12 +77,14 @@ def _umask() -> int:
 def write_model(path: str | Path, kind: str, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> None:
     """Write a model file; an existing one is replaced as a whole or not at all.
 
-    The header is what JSON can hold, without NaN or infinity; the kind is checked when the file is read.
+    The header is what JSON can hold, without NaN or infinity; the kind is checked when the file is
+    read.
     """
     header = {**header, "format": FORMAT, "version": VERSION, "kind": kind, "sha256": _NO_DIGEST}
     text = json.dumps(header, sort_keys=True, allow_nan=False)
     data = save({name: np.ascontiguousarray(array) for name, array in arrays.items()}, metadata={_KEY: text})
-    # The digest takes the place of its zeros; a backslash stands before each quotation mark, for this is JSON inside JSON.
+    # The digest takes the place of its zeros; a backslash stands before each quotation mark, for
+    # this is JSON inside JSON.
     key = b'\\"sha256\\": \\"'
     digest = hashlib.sha256(data).hexdigest().encode()
     with replacing(path) as temporary:
@@ -94,7 +99,8 @@ def read_header(path: str | Path) -> dict[str, Any]:
 def read_model(path: str | Path, kind: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Arrays and header of a model file of some kind.
 
-    A file that is missing, damaged, no model, of another kind or of a newer version is a ValueError that names the file.
+    A file that is missing, damaged, no model, of another kind or of a newer version is a ValueError
+    that names the file.
     """
     arrays, header = _read(Path(path), arrays=True)
     if header["kind"] != kind:
@@ -173,8 +179,8 @@ def check_settings(
 ) -> dict[str, Any]:
     """Return a JSON object of a header as settings, lists as tuples, after checking each against an example of its value.
 
-    An example is a bool, int, float, str, or a tuple of these; ``limits`` are the least and the greatest number, or entry, of some
-    settings, and any other number lies between -1e6 and 1e6.
+    An example is a bool, int, float, str, or a tuple of these; ``limits`` are the least and the
+    greatest number, or entry, of some settings, and any other number lies between -1e6 and 1e6.
     """
     if not isinstance(record, dict) or record.keys() != defaults.keys():
         raise ValueError(f"settings {record}: expected {', '.join(defaults)}")

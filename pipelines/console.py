@@ -45,8 +45,8 @@ def complain(message: object) -> None:
 def one_line_errors(command):
     """Decorate a command: bad input, and files or packages that are not there, become a line and exit code 2, an interrupt 130.
 
-    With ``--json`` the line is also an object with ``error`` on stdout. Our own warnings become lines too; those of libraries are
-    for programmers, and are left out.
+    With ``--json`` the line is also an object with ``error`` on stdout. Our own warnings become
+    lines too; those of libraries are for programmers, and are left out.
     """
 
     @functools.wraps(command)

@@ -10,7 +10,8 @@ from rules import assert_no_offenders
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("learners", "vision", "models", "pipelines")  # from the bottom up
 MAX_MODULES = 12
-# Inside a package: levels from the bottom up. A part imports parts of lower levels only, never one of its own level.
+# Inside a package: levels from the bottom up. A part imports parts of lower levels only, never one
+# of its own level.
 LEVELS = {
     "learners": [
         {"types"},

@@ -9,7 +9,8 @@ from numpydoc.docscrape import get_doc_object
 from numpydoc.validate import Validator, validate
 from rules import assert_no_offenders
 
-# numpydoc's codes. Not among them: PR08 and SS02, since a description may begin with a symbol; RT03, where the type says all.
+# numpydoc's codes. Not among them: PR08 and SS02, since a description may begin with a symbol;
+# RT03, where the type says all.
 CHECKED = {
     *("GL03", "GL05", "GL06", "GL07", "GL08", "GL09", "GL10"),
     *("SS01", "SS03", "SS04", "SS06"),

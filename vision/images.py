@@ -13,7 +13,8 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 
 __all__ = ["as_rgb", "read_image"]
 
-# Pillow also reads formats that start other programs (EPS starts Ghostscript): those are not opened.
+# Pillow also reads formats that start other programs (EPS starts Ghostscript): those are not
+# opened.
 _FORMATS = (
     *("AVIF", "BMP", "DDS", "DIB", "GIF", "ICNS", "ICO", "IM", "JPEG", "JPEG2000", "MPO", "MSP", "PCX", "PNG", "PPM", "PSD", "QOI"),
     *("SGI", "SUN", "TGA", "TIFF", "WEBP", "XBM", "XPM"),
@@ -33,8 +34,8 @@ def _formats() -> list[str]:
 def read_image(path: str | os.PathLike[str]) -> npt.NDArray[np.uint8]:
     """Read an image file as RGB, upright.
 
-    The EXIF orientation is applied; transparent pixels are blended over white; grey values of more than 8 bits are
-    scaled by their full range (65535 for 16 bits), floats in [0, 1] by 255.
+    The EXIF orientation is applied; transparent pixels are blended over white; grey values of more
+    than 8 bits are scaled by their full range (65535 for 16 bits), floats in [0, 1] by 255.
 
     Parameters
     ----------
@@ -48,7 +49,8 @@ def read_image(path: str | os.PathLike[str]) -> npt.NDArray[np.uint8]:
     Raises
     ------
     ValueError
-        If the file is missing, empty, no image, or damaged (one line that starts with the file's name).
+        If the file is missing, empty, no image, or damaged (one line that starts with the file's
+        name).
     """
     with _opened(path) as image:
         if image.mode == "I" and image.format == "TIFF":
@@ -94,7 +96,8 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[Image.Image]:
         if os.path.exists(name) and not os.path.isfile(name) and not os.path.isdir(name):
             raise _Unsupported("not an ordinary file, expected an image file")  # a pipe would be waited for
         with warnings.catch_warnings():
-            # Pillow warns of large photographs and of odd metadata; what cannot be decoded is an error below.
+            # Pillow warns of large photographs and of odd metadata; what cannot be decoded is an
+            # error below.
             warnings.simplefilter("ignore")
             with Image.open(name, formats=_formats()) as image:
                 yield image
@@ -136,8 +139,8 @@ def as_rgb(image: Any) -> npt.NDArray[np.uint8]:
     Parameters
     ----------
     image : (H, W), (H, W, 1), (H, W, 3) or (H, W, 4) array_like
-        Grey, RGB or RGBA; ``uint8``, ``uint16`` (scaled by 65535), ``bool``, or floats in [0, 1]. Transparent pixels
-        are blended over white.
+        Grey, RGB or RGBA; ``uint8``, ``uint16`` (scaled by 65535), ``bool``, or floats in [0, 1].
+        Transparent pixels are blended over white.
 
     Returns
     -------

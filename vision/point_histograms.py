@@ -1,7 +1,7 @@
 """Gradient histograms around points of a shape, in an image that is scaled and rotated with it.
 
-They are the descriptors of cascaded shape regression: cells of signed gradient directions (as in HOG and SIFT) around every
-point.
+They are the descriptors of cascaded shape regression: cells of signed gradient directions (as in
+HOG and SIFT) around every point.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ def cut_frame(
     levels : list of Level
         From large to small.
     scale_rotation, translation : complex
-        The similarity transform ``image = scale_rotation * shape + translation`` from the shape to image pixels.
+        The similarity transform ``image = scale_rotation * shape + translation`` from the shape to
+        image pixels.
     box : tuple of float
         x0, y0, x1, y1 in shape coordinates.
     unit : float
@@ -70,7 +71,8 @@ def cut_frame(
     Frame
         Grey; repeats the border outside the image.
     """
-    # The smallest level that still has as many pixels as the result; the largest where there is none.
+    # The smallest level that still has as many pixels as the result; the largest where there is
+    # none.
     fine = [level for level in levels if level.scale * abs(scale_rotation) >= 0.999 * unit]
     level = fine[-1] if fine else levels[0]
     origin = complex(box[0], box[1])
@@ -87,8 +89,9 @@ def cut_frame(
 def point_histograms(frame: Frame, points: np.ndarray, cell: int) -> np.ndarray:
     """Describe the surroundings of points by gradient histograms.
 
-    Around each point lie 4 x 4 square cells; the gradient at a pixel is split between the two nearest of 8 signed directions.
-    The values of a point are divided by their Euclidean norm and clipped.
+    Around each point lie 4 x 4 square cells; the gradient at a pixel is split between the two
+    nearest of 8 signed directions. The values of a point are divided by their Euclidean norm and
+    clipped.
 
     Parameters
     ----------
@@ -115,7 +118,8 @@ def _histograms(pixels, xs, ys, cell, clip, floor):
     n = len(xs)
     out = np.empty((n, CELLS * CELLS * DIRECTIONS), np.float32)
     half = np.float32(0.5 * (CELLS - 1))
-    # Entry (y, x) of the sums is the cell whose first pixel it is: its middle lies half a cell further.
+    # Entry (y, x) of the sums is the cell whose first pixel it is: its middle lies half a cell
+    # further.
     shift = np.float32(0.5 * (cell - 1))
     for p in range(n):
         square = np.float32(0.0)
@@ -154,7 +158,8 @@ def _cell_sums(pixels, cell):
             gx = np.float32(pixels[y, min(x + 1, width - 1)]) - np.float32(pixels[y, max(x - 1, 0)])
             gy = np.float32(pixels[below, x]) - np.float32(pixels[above, x])
             ax, ay = abs(gx), abs(gy)
-            # The gradient is a sum of two neighbouring directions with positive weights: one along an axis, one diagonal.
+            # The gradient is a sum of two neighbouring directions with positive weights: one along
+            # an axis, one diagonal.
             if ax >= ay:
                 axis = 0 if gx >= 0 else 4
             else:

@@ -9,8 +9,9 @@ import numpy.typing as npt
 
 __all__ = ["Level", "gaussian_pyramid", "pixel_of", "shrink"]
 
-# Of images with more pixels than LARGE, levels with more than KEPT are not kept but made again when they are needed. Choices: all
-# levels of a photograph take 10 bytes per pixel, and making one takes less than a hundredth of its search.
+# Of images with more pixels than LARGE, levels with more than KEPT are not kept but made again when
+# they are needed. Choices: all levels of a photograph take 10 bytes per pixel, and making one takes
+# less than a hundredth of its search.
 LARGE, KEPT = 32_000_000, 4_000_000
 
 
@@ -119,10 +120,10 @@ def gaussian_pyramid(
 ) -> list[Level]:
     """Levels of scale ``2 ** (-k / scales_per_octave)``, for whole k, from large to small.
 
-    Every octave starts from the one before it, halved. Within an octave a level of scale s (0.5 <= s < 1 of the
-    octave's first level) is that image, blurred by a Gaussian of standard deviation ``0.5 * sqrt(1 / s**2 - 1)`` pixels
-    (so that a pixel blur of 0.5 stays 0.5 on the level) and sampled bilinearly. Levels larger than the image are
-    interpolated bilinearly.
+    Every octave starts from the one before it, halved. Within an octave a level of scale s (0.5 <=
+    s < 1 of the octave's first level) is that image, blurred by a Gaussian of standard deviation
+    ``0.5 * sqrt(1 / s**2 - 1)`` pixels (so that a pixel blur of 0.5 stays 0.5 on the level) and
+    sampled bilinearly. Levels larger than the image are interpolated bilinearly.
 
     Parameters
     ----------
@@ -133,13 +134,14 @@ def gaussian_pyramid(
     min_size : int, default 12
         Levels whose shorter side has fewer pixels are left out.
     min_scale, max_scale : float
-        Only levels with ``min_scale <= scale <= max_scale`` are computed (to a relative tolerance of 1e-9).
+        Only levels with ``min_scale <= scale <= max_scale`` are computed (to a relative tolerance
+        of 1e-9).
 
     Returns
     -------
     list of Level
-        Empty where no level lies in the range. The scale is exact in x and y; the sides of a level are
-        ``side * scale`` to within a pixel.
+        Empty where no level lies in the range. The scale is exact in x and y; the sides of a level
+        are ``side * scale`` to within a pixel.
 
     Raises
     ------
@@ -196,7 +198,8 @@ def _shrink(image: npt.NDArray[np.uint8], scale: float) -> npt.NDArray[np.uint8]
         assert found is not None
         return found
     blurred = cv2.GaussianBlur(image, (0, 0), 0.5 * math.sqrt(scale**-2 - 1), borderType=cv2.BORDER_REPLICATE)
-    # With fx and fy given, the sampling positions follow the exact scale, not the ratio of the rounded sides.
+    # With fx and fy given, the sampling positions follow the exact scale, not the ratio of the
+    # rounded sides.
     sides = [max(1, round(side * scale)) for side in image.shape[:2]]
     del image
     if 1 in sides:  # OpenCV refuses to round a side to zero

@@ -2,8 +2,9 @@
 Path and number of columns
 ==========================
 
-One annealing run passes through every number of columns, so a whole path costs little more than one fit.
-Three of 200 columns act here. The coefficients of the path show them, and cross-validation finds their number.
+One annealing run passes through every number of columns, so a whole path costs little more than one
+fit. Three of 200 columns act here. The coefficients of the path show them, and cross-validation
+finds their number.
 """
 
 import numpy as np

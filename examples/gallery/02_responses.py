@@ -2,7 +2,8 @@
 Response curves
 ===============
 
-``response="piecewise"`` gives every selected column a curve in place of a line. Gaps (NaN) have a response of their own.
+``response="piecewise"`` gives every selected column a curve in place of a line. Gaps (NaN) have a
+response of their own.
 """
 
 import numpy as np

@@ -2,8 +2,8 @@
 More data than memory
 =====================
 
-``on_disk`` reads a file in blocks and keeps to a memory limit. Annealing drops columns quickly: after a few steps what
-remains fits into memory, so a fit reads the file only a few times.
+``on_disk`` reads a file in blocks and keeps to a memory limit. Annealing drops columns quickly:
+after a few steps what remains fits into memory, so a fit reads the file only a few times.
 """
 
 import tempfile

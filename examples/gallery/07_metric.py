@@ -2,8 +2,8 @@
 A sparse metric
 ===============
 
-Two classes form a pattern of XOR in two of 20 columns: no column says anything alone. ``SDist`` finds the product of the
-two, and its learnt subspace separates the classes.
+Two classes form a pattern of XOR in two of 20 columns: no column says anything alone. ``SDist``
+finds the product of the two, and its learnt subspace separates the classes.
 """
 
 import numpy as np

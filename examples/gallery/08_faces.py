@@ -2,8 +2,9 @@
 Keypoints, and the features that find them
 ==========================================
 
-The shipped detectors on a photograph (NASA, public domain), and the first features of the classifier of eyes, drawn on the
-window that it accepted. Each is a difference of sums of grey values, or an entry of an orientation histogram.
+The shipped detectors on a photograph (NASA, public domain), and the first features of the
+classifier of eyes, drawn on the window that it accepted. Each is a difference of sums of grey
+values, or an entry of an orientation histogram.
 """
 
 import numpy as np
@@ -28,7 +29,8 @@ for name in detector.keypoints:
 left.set(xlim=(120, 330), ylim=(230, 20), title="all nine keypoints")
 left.legend(fontsize=7, loc="lower left")
 
-# Orange: cells of the first Haar features, by falling importance; blue: blocks of orientation histograms.
+# Orange: cells of the first Haar features, by falling importance; blue: blocks of orientation
+# histograms.
 eye = next(d for d in found if d.keypoint == "left_eye")
 half = eye.size / 2
 window = image[round(eye.y - half) : round(eye.y + half), round(eye.x - half) : round(eye.x + half)]

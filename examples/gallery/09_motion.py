@@ -2,8 +2,8 @@
 Which points move together?
 ===========================
 
-Tracks of synthetic scenes with a moving camera: truth above, the answer of the shipped ranker below. Twenty-five frames
-are few: one of the two scenes is segmented wrongly.
+Tracks of synthetic scenes with a moving camera: truth above, the answer of the shipped ranker
+below. Twenty-five frames are few: one of the two scenes is segmented wrongly.
 """
 
 import numpy as np

@@ -2,8 +2,9 @@
 Evidence on a cat
 =================
 
-The shipped classifier of cats and dogs counts visual words. Each word has a weight, so the score can be traced back to
-pixels: red speaks for the label, blue against it. The photograph is scikit-image's (CC0).
+The shipped classifier of cats and dogs counts visual words. Each word has a weight, so the score
+can be traced back to pixels: red speaks for the label, blue against it. The photograph is
+scikit-image's (CC0).
 """
 
 import numpy as np

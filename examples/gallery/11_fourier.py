@@ -2,8 +2,8 @@
 Fourier atoms: columns that act together
 ========================================
 
-The target is a wave in the sum of two columns, and another in a third: no line and no single curve sees the first. Atoms
-are cos and sin of sparse frequencies; annealing keeps a few of thousands.
+The target is a wave in the sum of two columns, and another in a third: no line and no single curve
+sees the first. Atoms are cos and sin of sparse frequencies; annealing keeps a few of thousands.
 """
 
 import numpy as np

@@ -2,8 +2,8 @@
 Activities from few sensors
 ===========================
 
-A simulated home with 40 binary sensors, ten of which see what the inhabitant does. A conditional random field on ten
-sensors labels every minute of a day.
+A simulated home with 40 binary sensors, ten of which see what the inhabitant does. A conditional
+random field on ten sensors labels every minute of a day.
 """
 
 import numpy as np

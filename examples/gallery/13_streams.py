@@ -2,8 +2,8 @@
 Sparse learners of streams
 ==========================
 
-A wide, sparse matrix is read row by row. The stabilised truncated gradient follows a decreasing number of columns. Forty
-of 2,000 act.
+A wide, sparse matrix is read row by row. The stabilised truncated gradient follows a decreasing
+number of columns. Forty of 2,000 act.
 """
 
 import numpy as np

@@ -16,9 +16,11 @@ __all__ = ["AdditiveModel"]
 class AdditiveModel:
     """Scores as an intercept plus one response function for each selected column, eq. (12) of Barbu et al. (2017) [1]_.
 
-    The shapes say what a response is: linear without knots; linear between ``n_knots`` knots and constant outside; constant in
-    each of ``n_knots - 1`` bins, where there is one response fewer than knots. Windows of images are scored by compiled loops
-    instead (`annealed.vision.windows.kernels.accumulate`): the same sum in float32, with a rejection threshold after each term.
+    The shapes say what a response is: linear without knots; linear between ``n_knots`` knots and
+    constant outside; constant in each of ``n_knots - 1`` bins, where there is one response fewer
+    than knots. Windows of images are scored by compiled loops instead
+    (`annealed.vision.windows.kernels.accumulate`): the same sum in float32, with a rejection
+    threshold after each term.
 
     Parameters
     ----------
@@ -27,7 +29,8 @@ class AdditiveModel:
     knots : (k, n_knots) float ndarray
         Ascending positions; ``n_knots`` is 0 for linear responses.
     responses : (k, r, n_outputs) float ndarray
-        Coefficients (r = 1), values at the knots (r = ``n_knots``) or in the bins (r = ``n_knots - 1``).
+        Coefficients (r = 1), values at the knots (r = ``n_knots``) or in the bins (r =
+        ``n_knots - 1``).
     missing_responses : (k, n_outputs) float ndarray or None, default None
         Response to a missing value (NaN); None: NaN gives NaN.
     intercept : (n_outputs,) float ndarray or float, default 0.0
@@ -39,7 +42,8 @@ class AdditiveModel:
 
     References
     ----------
-    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer Vision and Big Data Learning",
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer
+           Vision and Big Data Learning",
        IEEE Transactions on Pattern Analysis and Machine Intelligence 39 (2017), section 2.5.
 
     Examples
@@ -138,7 +142,8 @@ class AdditiveModel:
         ----------
         X : (n_samples, n_features) array or sparse matrix
         reference : float, optional
-            A value whose response is subtracted, such as 0.0 for counts: then an absent word contributes nothing.
+            A value whose response is subtracted, such as 0.0 for counts: then an absent word
+            contributes nothing.
 
         Returns
         -------

@@ -58,9 +58,10 @@ def check_two_classes(y, weight: np.ndarray, rows: str = "rows of positive weigh
 def encode_classes(y, loss: str | Loss, weight: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray, Loss]:
     """Classes, targets for the loss, and the loss that several classes need: one rule for all estimators.
 
-    Two classes are -1 and +1 in one column. With more, ``"auto"`` and the logistic loss mean the multinomial loss, any other loss
-    of the margin acts on the differences of the classes' scores (:class:`VapnikLoss`), and a custom loss of single samples that
-    is neither gets one score per class, each against the rest.
+    Two classes are -1 and +1 in one column. With more, ``"auto"`` and the logistic loss mean the
+    multinomial loss, any other loss of the margin acts on the differences of the classes' scores
+    (:class:`VapnikLoss`), and a custom loss of single samples that is neither gets one score per
+    class, each against the rest.
 
     Parameters
     ----------
@@ -69,7 +70,8 @@ def encode_classes(y, loss: str | Loss, weight: np.ndarray | None = None) -> tup
     loss : str or Loss
         ``"auto"`` is the flipped logistic loss for two classes and the multinomial loss for more.
     weight : ndarray of shape (n_samples,) or None, default None
-        Of the rows: the share of flipped labels follows the weighted share of the rarest class, unless ``loss`` is an object.
+        Of the rows: the share of flipped labels follows the weighted share of the rarest class,
+        unless ``loss`` is an object.
 
     Returns
     -------
@@ -167,7 +169,8 @@ class SparseClassifierMixin(ClassifierMixin):
     def predict_proba(self, X) -> np.ndarray:
         """Probabilities: of the model for logistic losses, a logistic squashing of the scores for others.
 
-        With the loss of flipped labels they are those of the labels as observed, flip + (1 - 2 flip) / (1 + exp(-score)).
+        With the loss of flipped labels they are those of the labels as observed, flip + (1 - 2
+        flip) / (1 + exp(-score)).
 
         Parameters
         ----------

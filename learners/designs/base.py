@@ -1,13 +1,14 @@
 """Designs: how the data look to the annealing loop.
 
-A design stands for a matrix whose columns are centred and scaled without being copied. Feature j owns ``width`` neighbouring
-columns u_j(x) (one for a linear response, the B + 1 hat functions for a piecewise-linear one); with m_j their means and s_j one
-scale per feature, the scores are
+A design stands for a matrix whose columns are centred and scaled without being copied. Feature j
+owns ``width`` neighbouring columns u_j(x) (one for a linear response, the B + 1 hat functions for a
+piecewise-linear one); with m_j their means and s_j one scale per feature, the scores are
 
     sum_j (u_j(x_j) - m_j) s_j . coef_j
 
-Coefficients are (n_features, width, n_outputs) in these standardised coordinates; :meth:`Design.unstandardise` takes them back.
-Sums over rows go through blocks of fixed size in fixed order, so results do not depend on the number of threads.
+Coefficients are (n_features, width, n_outputs) in these standardised coordinates;
+:meth:`Design.unstandardise` takes them back. Sums over rows go through blocks of fixed size in
+fixed order, so results do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ def inverse_scale(variance: np.ndarray, second_moment: np.ndarray, rounding: flo
 def rounding_of(dtype) -> float:
     """Variance over second moment up to which values of this precision count as constant, for moments about a value among them.
 
-    Numbers in float32 are mostly rounded once, by half a unit in the last place; those in float64 were computed, in several steps.
+    Numbers in float32 are mostly rounded once, by half a unit in the last place; those in float64
+    were computed, in several steps.
     """
     return float((np.finfo(dtype).eps * (1.0 if dtype == np.float32 else 4.0)) ** 2)
 
@@ -148,8 +150,10 @@ class Design:
 
     References
     ----------
-    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer Vision and Big Data Learning", IEEE
-       Transactions on Pattern Analysis and Machine Intelligence 39, 2017, Algorithm 1 (the loop over scores, gradient and keep).
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer
+           Vision and Big Data Learning", IEEE
+       Transactions on Pattern Analysis and Machine Intelligence 39, 2017, Algorithm 1 (the loop
+       over scores, gradient and keep).
     """
 
     n_samples: int

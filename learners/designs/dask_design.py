@@ -1,10 +1,10 @@
 """A design on Dask arrays: tiles of rows and columns that stay on the workers.
 
-Barbu et al. (2017), section 2.2, "Large Scale Implementation". Every tile is worked on by itself; scores are summed over the tiles
-of a row, gradients over those of a column, in a fixed order, so that neither lost workers nor the order in which tasks end change
-the result.
-The remaining columns are joined into tiles of the old size and persisted, as often as a third of them is left, until they fit into
-the memory of the client.
+Barbu et al. (2017), section 2.2, "Large Scale Implementation". Every tile is worked on by itself;
+scores are summed over the tiles of a row, gradients over those of a column, in a fixed order, so
+that neither lost workers nor the order in which tasks end change the result. The remaining columns
+are joined into tiles of the old size and persisted, as often as a third of them is left, until they
+fit into the memory of the client.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ LEFT = 10
 class DaskDesign(OutOfCoreDesign):
     """Linear or piecewise-linear responses to the columns of a Dask array, chunked in any way.
 
-    Work runs on the active ``distributed`` client, or on Dask's default scheduler. A step makes one task per tile where tiles hold
-    whole rows, two otherwise and two for each row of tiles, and one for every sixteen partial sums.
+    Work runs on the active ``distributed`` client, or on Dask's default scheduler. A step makes one
+    task per tile where tiles hold whole rows, two otherwise and two for each row of tiles, and one
+    for every sixteen partial sums.
 
     Parameters
     ----------
@@ -57,16 +58,20 @@ class DaskDesign(OutOfCoreDesign):
     parts : list of slice
         Columns of each column of tiles, positions in this design.
     remaining : list of (ndarray or None)
-        Which of its stored columns remain in a column of tiles; None for all. A copy is made when few are left, as in memory.
+        Which of its stored columns remain in a column of tiles; None for all. A copy is made when
+        few are left, as in memory.
     stored : int
-        Columns that the tiles hold; 0 for the tiles of the data themselves, which are left in the first cut.
+        Columns that the tiles hold; 0 for the tiles of the data themselves, which are left in the
+        first cut.
     rows : list of slice
         Rows of each row of tiles.
 
     References
     ----------
-    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer Vision and Big Data Learning", IEEE
-       Transactions on Pattern Analysis and Machine Intelligence 39, 2017, section 2.2, "Large Scale Implementation".
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer
+           Vision and Big Data Learning", IEEE
+       Transactions on Pattern Analysis and Machine Intelligence 39, 2017, section 2.2, "Large Scale
+       Implementation".
     """
 
     tiles: list[list]

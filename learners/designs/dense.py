@@ -26,8 +26,8 @@ class _PendingCopy:
 class DenseDesign(FirstReadDesign):
     """Linear responses on a dense matrix, row- or column-major, float32 or float64, read in place.
 
-    The remaining columns are copied together when fewer than a third of the stored ones are left (``COMPACT_RATIO``), in the next
-    read; until then the dropped ones count zero.
+    The remaining columns are copied together when fewer than a third of the stored ones are left
+    (``COMPACT_RATIO``), in the next read; until then the dropped ones count zero.
 
     Parameters
     ----------

@@ -14,12 +14,14 @@ from .piecewise_linear import encode, evenly_spaced, hat_basis
 class ExplicitDesign(Design):
     """All standardised columns in memory, as one matrix: scores and gradients are products of BLAS.
 
-    What every other design computes without forming it: the readable form, and the reference of the tests.
+    What every other design computes without forming it: the readable form, and the reference of the
+    tests.
 
     Parameters
     ----------
     columns : ndarray of shape (n_features, width, n_samples)
-        Standardised, in the precision of the data; the rows of one column lie together, so that dropping columns is cheap.
+        Standardised, in the precision of the data; the rows of one column lie together, so that
+        dropping columns is cheap.
     mean : ndarray of shape (n_features, width)
     inv : ndarray of shape (n_features,)
         How they were standardised.

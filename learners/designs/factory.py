@@ -25,7 +25,8 @@ def as_out_of_core(X) -> OutOfCoreMatrix | None:
     Parameters
     ----------
     X : object
-        What was given to ``fit`` or ``predict``. A ``numpy.memmap`` counts as an array: wrapped by `on_disk` it is read in blocks.
+        What was given to ``fit`` or ``predict``. A ``numpy.memmap`` counts as an array: wrapped by
+        `on_disk` it is read in blocks.
 
     Returns
     -------
@@ -112,7 +113,8 @@ def rowwise(function, scores, n_columns: int = 0, dtype=np.float64):
 def unscaled(design: Design, X) -> Design:
     """The design with columns as they are: large ones win.
 
-    All columns have one factor in common, which makes their mean variance one: step sizes stay right.
+    All columns have one factor in common, which makes their mean variance one: step sizes stay
+    right.
 
     Parameters
     ----------

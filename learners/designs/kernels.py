@@ -1,8 +1,9 @@
 """Hot loops of the designs: free functions on arrays. Those with ``begin, end`` do a part of the work, see ``in_threads``.
 
-Values of piecewise-linear designs are stored as one byte, the ``code``: the position on the knots' axis, in ``sublevels`` steps per
-bin, and MISSING for NaN. A response is then a table of 256 numbers per feature and a gradient a histogram of 256 bins. Codes lie as
-(block, feature, ROWS): ROWS neighbouring rows of one feature are contiguous.
+Values of piecewise-linear designs are stored as one byte, the ``code``: the position on the knots'
+axis, in ``sublevels`` steps per bin, and MISSING for NaN. A response is then a table of 256 numbers
+per feature and a gradient a histogram of 256 bins. Codes lie as (block, feature, ROWS): ROWS
+neighbouring rows of one feature are contiguous.
 """
 
 from __future__ import annotations
@@ -75,7 +76,8 @@ def _turn(words):
 def encode_even(X, low, scale, top, codes):
     """Codes of a block of rows (n, m) on equidistant knots, ``(x - low) * scale`` rounded and kept in 0..top; True if NaN was met.
 
-    ``codes`` (m, ROWS). Eight rows at once are encoded in the order of a row-major X, then turned, eight bytes in one word.
+    ``codes`` (m, ROWS). Eight rows at once are encoded in the order of a row-major X, then turned,
+    eight bytes in one word.
     """
     n, m = X.shape
     zero = top - top
@@ -181,16 +183,17 @@ def table_histograms(begin, end, codes, features, residual, out):
 
 
 # -- dense matrices --------------------------------------------------------------------------------------------------------------
-#
-# Rows are cut into chunks of fixed size; each chunk sums by itself, in the data's precision, and the chunks' sums are added in
-# their order in double precision: the result does not depend on how many threads share the chunks. Values are centred by
-# ``shift`` as they are read, so that a large common offset costs no digits.
+#  Rows are cut into chunks of fixed size; each chunk sums by itself, in the data's precision, and
+# the chunks' sums are added in their order in double precision: the result does not depend on how
+# many threads share the chunks. Values are centred by ``shift`` as they are read, so that a large
+# common offset costs no digits.
 
 
 _FAST = {"reassoc", "contract", "nsz", "arcp"}  # reordering only: NaN and infinity stay what they are
 
 
-# Rows are read as X[i, j], not by names of their own: a view counts its references, which takes as long as fifty values.
+# Rows are read as X[i, j], not by names of their own: a view counts its references, which takes as
+# long as fifty values.
 
 
 @jit(fastmath=_FAST, error_model="numpy")
@@ -272,7 +275,8 @@ def _fused_chunk(source, columns, target, X, shift, raw, constant, y, weight, ki
 def fused_rows(begin, end, source, columns, target, X, shift, raw, constant, y, weight, kind, parameter, partial, sums):
     """Loss and gradient of a row-major matrix in one read; ``partial`` (n_chunks, m) starts at zero, ``sums`` (n_chunks, 2).
 
-    With ``columns``, X is filled from those of ``source`` on the way: ``target`` is X then (X itself may be read-only elsewhere).
+    With ``columns``, X is filled from those of ``source`` on the way: ``target`` is X then (X
+    itself may be read-only elsewhere).
     """
     for c in range(begin, end):
         stop = min(X.shape[0], (c + 1) * CHUNK)

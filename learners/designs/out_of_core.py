@@ -1,7 +1,8 @@
 """Designs on files: read in blocks, the next one while this one is worked on, until the remaining columns fit into memory.
 
-A block of rows is itself a design (dense or piecewise-linear) with the moments of the whole, and what the loop asks for is a sum
-over rows: the sum over the blocks is the result. Barbu et al. (2017), section 2.2, "Large Scale Implementation".
+A block of rows is itself a design (dense or piecewise-linear) with the moments of the whole, and
+what the loop asks for is a sum over rows: the sum over the blocks is the result. Barbu et al.
+(2017), section 2.2, "Large Scale Implementation".
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ class Reader:
         Parameters
         ----------
         whole : {"", "rows", "columns"}
-            What must not be cut. None where whole rows do not fit; whole columns are read one at a time if need be.
+            What must not be cut. None where whole rows do not fit; whole columns are read one at a
+            time if need be.
         """
         n, m = self.source.shape[0], len(columns)
         values = max(1, self.limit // (_TILE * self.source.dtype.itemsize))
@@ -107,8 +109,9 @@ class Reader:
 class OutOfCoreDesign(FirstReadDesign):
     """What designs on data out of core share: where the remaining columns are kept once they fit.
 
-    The moments are found in the first read, together with the first gradient. As soon as the remaining columns fit into half of
-    the memory limit they are read once more and stay, as a design in memory; polishing finds them there.
+    The moments are found in the first read, together with the first gradient. As soon as the
+    remaining columns fit into half of the memory limit they are read once more and stay, as a
+    design in memory; polishing finds them there.
 
     Attributes
     ----------
@@ -188,8 +191,8 @@ class OutOfCoreDesign(FirstReadDesign):
 class BlockDesign(OutOfCoreDesign):
     """Linear responses to the columns of a file.
 
-    A step reads the remaining columns once, in blocks of whole rows; twice where the chunks of the file are too high for that, and
-    for losses of pairs.
+    A step reads the remaining columns once, in blocks of whole rows; twice where the chunks of the
+    file are too high for that, and for losses of pairs.
 
     Parameters
     ----------
@@ -202,8 +205,10 @@ class BlockDesign(OutOfCoreDesign):
 
     References
     ----------
-    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer Vision and Big Data Learning", IEEE
-       Transactions on Pattern Analysis and Machine Intelligence 39, 2017, section 2.2, "Large Scale Implementation".
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer
+           Vision and Big Data Learning", IEEE
+       Transactions on Pattern Analysis and Machine Intelligence 39, 2017, section 2.2, "Large Scale
+       Implementation".
     """
 
     def __init__(self, source: Source, sample_weight: np.ndarray, random_state=None):
@@ -296,8 +301,8 @@ class BlockDesign(OutOfCoreDesign):
 class PiecewiseBlockDesign(BlockDesign):
     """Piecewise-linear responses to the columns of a file, encoded as they are read; they stay in memory as one-byte codes.
 
-    One more read finds the knots: the columns' ranges, or whole columns for quantiles (then a row-major file is read once for every
-    block of columns that fits).
+    One more read finds the knots: the columns' ranges, or whole columns for quantiles (then a
+    row-major file is read once for every block of columns that fits).
 
     Parameters
     ----------
@@ -312,8 +317,10 @@ class PiecewiseBlockDesign(BlockDesign):
 
     References
     ----------
-    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer Vision and Big Data Learning", IEEE
-       Transactions on Pattern Analysis and Machine Intelligence 39, 2017, section 2.2, "Large Scale Implementation".
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer
+           Vision and Big Data Learning", IEEE
+       Transactions on Pattern Analysis and Machine Intelligence 39, 2017, section 2.2, "Large Scale
+       Implementation".
     """
 
     knots: np.ndarray

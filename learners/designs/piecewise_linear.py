@@ -19,7 +19,8 @@ class PiecewiseDesign(Design):
     Parameters
     ----------
     codes : ndarray of shape (n_blocks, n_features, kernels.ROWS), uint8
-        Rows past the last sample have code 0. Remaining features stay where they are until few are left.
+        Rows past the last sample have code 0. Remaining features stay where they are until few are
+        left.
     n_samples : int
         Rows.
     n_bins : int
@@ -31,7 +32,8 @@ class PiecewiseDesign(Design):
     dtype : dtype, default float32
         Precision of the tables and of the sums over features.
     moments : (ndarray, ndarray) or None, default None
-        Means (m, width) and inverse scales (m,) of the features of a larger matrix of which the codes are a part.
+        Means (m, width) and inverse scales (m,) of the features of a larger matrix of which the
+        codes are a part.
     features : ndarray of int or None, default None
         Which features of ``codes`` count, with ``moments`` and ``knots`` for these; all by default.
     knots : ndarray of shape (m, B + 1) or None, default None
@@ -39,7 +41,8 @@ class PiecewiseDesign(Design):
 
     References
     ----------
-    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression, Classification and Ranking",
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression,
+           Classification and Ranking",
        arXiv:1310.2880v2 (2014), section 4.1.
     """
 

@@ -22,7 +22,8 @@ class PiecewiseLinear(BaseEstimator):
 
     References
     ----------
-    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression, Classification and Ranking",
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression,
+           Classification and Ranking",
        arXiv:1310.2880v2 (2014), section 4.1.
 
     Examples
@@ -111,8 +112,9 @@ def knots(X: np.ndarray, sample_weight: np.ndarray, n_bins: int, bins: str = "ra
     n_bins : int
         B.
     bins : {"range", "quantile"}
-        Equidistant from the least to the greatest value (Barbu et al. (2014), section 4.1), or at the weighted quantiles b / B;
-        where many equal values make quantiles coincide, equidistant in the rank among the DIFFERENT values.
+        Equidistant from the least to the greatest value (Barbu et al. (2014), section 4.1), or at
+        the weighted quantiles b / B; where many equal values make quantiles coincide, equidistant
+        in the rank among the DIFFERENT values.
 
     Returns
     -------

@@ -55,7 +55,8 @@ def _moments(X: sp.csc_array, sample_weight: np.ndarray) -> tuple[np.ndarray, np
 class SparseDesign(Design):
     """Linear responses on a scipy sparse matrix, held by columns; centring is applied to the results, so nothing is densified.
 
-    Dropped columns stay stored, with coefficient zero, until few remain: then these are copied together.
+    Dropped columns stay stored, with coefficient zero, until few remain: then these are copied
+    together.
 
     Parameters
     ----------

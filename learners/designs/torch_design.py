@@ -74,7 +74,8 @@ class TorchDesign(Design):
 class TorchPiecewiseDesign(Design):
     """Piecewise-linear responses on one-byte codes, kept as a tensor (n_features, n_samples) of uint8.
 
-    A score adds up entries of one table of 256 numbers per feature, a gradient is a histogram of codes.
+    A score adds up entries of one table of 256 numbers per feature, a gradient is a histogram of
+    codes.
 
     Parameters
     ----------

@@ -51,8 +51,8 @@ class _SizeChoice(FSAEstimator):
         y : array of shape (n_samples,), or (n_samples, n_outputs) in regression
         sample_weight : array of shape (n_samples,) or None, default None
         groups : array of shape (n_samples,) or None, default None
-            Group of each ROW, such as a patient: no group is in the training and the test part of a fold. Given to ``cv``; with a
-            number of folds these are by groups.
+            Group of each ROW, such as a patient: no group is in the training and the test part of a
+            fold. Given to ``cv``; with a number of folds these are by groups.
 
         Returns
         -------
@@ -149,8 +149,8 @@ def other_annealing_ridges(problem: FitProblem) -> tuple[float, ...]:
 class FSAClassifierCV(_SizeChoice, FSAClassifier):
     """Classifier on features found by annealing ([1]_), their number by cross-validation or by an information criterion.
 
-    Minimises what the estimator of that size does; the size is that of the best mean score of held-out
-    rows, or of the least criterion.
+    Minimises what the estimator of that size does; the size is that of the best mean score of
+    held-out rows, or of the least criterion.
 
     Parameters
     ----------
@@ -161,10 +161,11 @@ class FSAClassifierCV(_SizeChoice, FSAClassifier):
     scoring : str, function or None, default None
         Any of scikit-learn's; accuracy by default.
     criterion : {"cv", "ebic"}, default "cv"
-        Cross-validation along one path per fold, or the extended Bayesian information criterion along a single path, which is
-        several times faster.
+        Cross-validation along one path per fold, or the extended Bayesian information criterion
+        along a single path, which is several times faster.
     rule : {"best", "one_se"}, default "best"
-        The size of the best mean score, or the smallest that is as good but for one standard error of their difference.
+        The size of the best mean score, or the smallest that is as good but for one standard error
+        of their difference.
     loss, response, constraints, prior, scaling, schedule, learning_rate, momentum, refinement : object
         As in :class:`FSAClassifier`.
     fit_intercept, warm_start, class_weight, random_state, n_jobs, verbose : object
@@ -185,7 +186,8 @@ class FSAClassifierCV(_SizeChoice, FSAClassifier):
 
     References
     ----------
-    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer Vision and Big Data Learning",
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer
+           Vision and Big Data Learning",
        IEEE Transactions on Pattern Analysis and Machine Intelligence 39 (2017).
 
     Examples
@@ -251,8 +253,8 @@ class FSAClassifierCV(_SizeChoice, FSAClassifier):
 class FSARegressorCV(_SizeChoice, FSARegressor):
     """Regression on features found by annealing ([1]_), their number by cross-validation or by an information criterion.
 
-    Minimises what the estimator of that size does; the size is that of the best mean score of held-out
-    rows, or of the least criterion.
+    Minimises what the estimator of that size does; the size is that of the best mean score of
+    held-out rows, or of the least criterion.
 
     Parameters
     ----------
@@ -263,10 +265,11 @@ class FSARegressorCV(_SizeChoice, FSARegressor):
     scoring : str, function or None, default None
         Any of scikit-learn's; R^2 by default.
     criterion : {"cv", "ebic"}, default "cv"
-        Cross-validation along one path per fold, or the extended Bayesian information criterion along a single path, which is
-        several times faster.
+        Cross-validation along one path per fold, or the extended Bayesian information criterion
+        along a single path, which is several times faster.
     rule : {"best", "one_se"}, default "best"
-        The size of the best mean score, or the smallest that is as good but for one standard error of their difference.
+        The size of the best mean score, or the smallest that is as good but for one standard error
+        of their difference.
     loss, response, constraints, prior, scaling, schedule, learning_rate, momentum, refinement : object
         As in :class:`FSARegressor`.
     fit_intercept, warm_start, random_state, n_jobs, verbose : object
@@ -287,7 +290,8 @@ class FSARegressorCV(_SizeChoice, FSARegressor):
 
     References
     ----------
-    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer Vision and Big Data Learning",
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer
+           Vision and Big Data Learning",
        IEEE Transactions on Pattern Analysis and Machine Intelligence 39 (2017).
 
     Examples

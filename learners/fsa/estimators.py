@@ -35,25 +35,28 @@ class FSAEstimator(CallbackSupportMixin, SelectorMixin, BaseEstimator):
 
         mean loss + prior(theta) + ridge ||theta||^2   subject to exactly k features with theta_j != 0
 
-    by annealing: start with all features, alternate a gradient step with dropping the weakest on a schedule (Algorithm 1 of [1]_),
-    then refine what remains. Features are standardised inside; ``coef_`` is in the units of the raw columns.
+    by annealing: start with all features, alternate a gradient step with dropping the weakest on a
+    schedule (Algorithm 1 of [1]_), then refine what remains. Features are standardised inside;
+    ``coef_`` is in the units of the raw columns.
 
     Attributes
     ----------
     support_ : ndarray of shape (n_features,), bool
         Selected columns.
     coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
-        For linear responses; 0 where not selected. The first for regression with one target and for ranking, else (1, n_features)
-        for two classes and one row for each of several classes or targets.
+        For linear responses; 0 where not selected. The first for regression with one target and for
+        ranking, else (1, n_features) for two classes and one row for each of several classes or
+        targets.
     intercept_ : float or ndarray of shape (n_outputs,)
     ridge_ : float
         Ridge of the fit.
     refinement_ : str
         What was done after annealing, what was decided, and by what.
     alternatives_ : dict of int to list of (int, float)
-        For each selected column up to five that could take its place, and the share of the objective that this is predicted to
-        cost (below 0.05; negative where it would gain), least first; among the columns that were dropped late. Groups stand as
-        wholes, each by its first column. Empty along paths, out of core, and where the fit is too large for Newton's method.
+        For each selected column up to five that could take its place, and the share of the
+        objective that this is predicted to cost (below 0.05; negative where it would gain), least
+        first; among the columns that were dropped late. Groups stand as wholes, each by its first
+        column. Empty along paths, out of core, and where the fit is too large for Newton's method.
     knots_ : ndarray of shape (k, n_bins + 1)
         For piecewise-linear responses: ascending knots of each selected column.
     responses_ : ndarray of shape (k, n_bins + 1, n_outputs)
@@ -72,7 +75,8 @@ class FSAEstimator(CallbackSupportMixin, SelectorMixin, BaseEstimator):
 
     References
     ----------
-    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer Vision and Big Data Learning",
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer
+           Vision and Big Data Learning",
        IEEE Transactions on Pattern Analysis and Machine Intelligence 39 (2017).
     """
 
@@ -170,11 +174,13 @@ class FSAClassifier(SparseClassifierMixin, FSAEstimator):
     Parameters
     ----------
     n_features_to_select : int, float or "auto", default 10
-        k: how many features are selected, or which fraction of them, in (0, 1]; of groups where the constraints have them. More
-        than there are keeps all, with a warning. "auto": the size of the least extended Bayesian information criterion along one
-        path; where the rows support fewer than ten coefficients, that of the least loss in five folds. "auto" may select none.
+        k: how many features are selected, or which fraction of them, in (0, 1]; of groups where the
+        constraints have them. More than there are keeps all, with a warning. "auto": the size of
+        the least extended Bayesian information criterion along one path; where the rows support
+        fewer than ten coefficients, that of the least loss in five folds. "auto" may select none.
     loss : str or Loss, default "auto"
-        With more than two classes a loss of the margin acts on the differences of the classes' scores; one support serves all.
+        With more than two classes a loss of the margin acts on the differences of the classes'
+        scores; one support serves all.
 
         * "auto": "flipped_logistic" for two classes, "multinomial" for more;
         * "logistic": eq. (5) of [2]_; with more than two classes the multinomial loss;
@@ -185,37 +191,48 @@ class FSAClassifier(SparseClassifierMixin, FSAEstimator):
         * "squared": on labels -1 and +1;
         * a :class:`Loss`.
     response : {"linear", "piecewise"} or PiecewiseLinear, default "linear"
-        Whether a feature acts through a coefficient or through a piecewise-linear function of its value ([2]_, section 4.1).
-        "piecewise" is ``PiecewiseLinear(n_bins=6)``; it accepts NaN, which has a response of its own.
+        Whether a feature acts through a coefficient or through a piecewise-linear function of its
+        value ([2]_, section 4.1). "piecewise" is ``PiecewiseLinear(n_bins=6)``; it accepts NaN,
+        which has a response of its own.
     constraints : Constraints or None, default None
         Groups of columns, columns that stay or may not come, bounds of coefficients.
     prior : Prior or None, default None
         Shrinkage and smoothness of the responses, in annealing and in the fit.
     scaling : {"standardize", "none"}, default "standardize"
-        Units in which features compete: columns of variance one, or as they are: then large columns win. The ridge of the fit acts
-        in the raw units of a sparse matrix, where rare words would dominate.
+        Units in which features compete: columns of variance one, or as they are: then large columns
+        win. The ridge of the fit acts in the raw units of a sparse matrix, where rare words would
+        dominate.
     schedule : str, Schedule or function, default "inverse"
         How many features are left after each step.
 
-        * "inverse": eq. (3) of [1]_; "inverse_arxiv": eq. (3) of [2]_; "exponential"; "linear"; each with mu = 100 and 100 steps;
-        * ``Schedule("inverse", mu=..., n_steps=...)``: the greater mu, the sooner features are dropped;
-        * a function of (n_features, k, n_steps) that gives the numbers, never rising, the last one k.
+        * "inverse": eq. (3) of [1]_; "inverse_arxiv": eq. (3) of [2]_; "exponential"; "linear";
+          each with mu = 100 and 100 steps;
+        * ``Schedule("inverse", mu=..., n_steps=...)``: the greater mu, the sooner features are
+          dropped;
+        * a function of (n_features, k, n_steps) that gives the numbers, never rising, the last one
+          k.
     learning_rate : float or "auto", default "auto"
-        Step size > 0 on standardised columns and mean gradients. "auto" is that of the loss (``default_step_size``), or one over
-        the Lipschitz constant of the gradient, by power iteration on the columns that remain.
+        Step size > 0 on standardised columns and mean gradients. "auto" is that of the loss
+        (``default_step_size``), or one over the Lipschitz constant of the gradient, by power
+        iteration on the columns that remain.
     momentum : float or "auto", default "auto"
-        In [0, 1): part of the last step that is added to each step; it is dropped with the features. "auto" is 0.
+        In [0, 1): part of the last step that is added to each step; it is dropped with the
+        features. "auto" is 0.
     refinement : "auto", None or Refinement, default "auto"
-        What follows annealing. None is the paper's algorithm: nothing. "auto" is ``Refinement()``: exchanges of features where the
-        rows can tell supports apart, a longer search where labels look noisy, and a fit with a ridge that the data choose.
+        What follows annealing. None is the paper's algorithm: nothing. "auto" is ``Refinement()``:
+        exchanges of features where the rows can tell supports apart, a longer search where labels
+        look noisy, and a fit with a ridge that the data choose.
     fit_intercept : bool, default True
         Whether the scores have a constant; it is neither dropped nor shrunk.
     warm_start : bool, default False
-        Start the next call of ``fit`` from the coefficients of the last one, where its shapes agree.
+        Start the next call of ``fit`` from the coefficients of the last one, where its shapes
+        agree.
     class_weight : dict, "balanced" or None, default None
-        Factor of the weights of each class's rows; "balanced" gives all classes the same total weight.
+        Factor of the weights of each class's rows; "balanced" gives all classes the same total
+        weight.
     random_state : int, RandomState or None, default None
-        Which rows are read of data that are subsampled (see :func:`on_disk`, :func:`on_dask`). All else is deterministic.
+        Which rows are read of data that are subsampled (see :func:`on_disk`, :func:`on_dask`). All
+        else is deterministic.
     n_jobs : int or None, default None
         Threads, -1 for all; None is one. The result does not depend on it.
     verbose : bool, default False
@@ -232,9 +249,11 @@ class FSAClassifier(SparseClassifierMixin, FSAEstimator):
 
     References
     ----------
-    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer Vision and Big Data Learning",
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer
+           Vision and Big Data Learning",
        IEEE Transactions on Pattern Analysis and Machine Intelligence 39 (2017).
-    .. [2] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression, Classification and Ranking",
+    .. [2] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression,
+           Classification and Ranking",
        arXiv:1310.2880v2 (2014).
 
     Examples
@@ -338,14 +357,16 @@ class FSARegressor(RegressorMixin, FSAEstimator):
     Parameters
     ----------
     n_features_to_select : int, float or "auto", default 10
-        As in :class:`FSAClassifier`; "auto" asks five folds where the rows support fewer than 30 coefficients.
+        As in :class:`FSAClassifier`; "auto" asks five folds where the rows support fewer than 30
+        coefficients.
     loss : str or Loss, default "auto"
         * "auto", "squared": on targets of mean 0 and variance 1;
-        * "huber" (outliers count little), "quantile" (the median; ``QuantileLoss(0.9)`` for another): on targets of median 0 and
-          robust scale 1 (1.4826 times the median absolute deviation);
+        * "huber" (outliers count little), "quantile" (the median; ``QuantileLoss(0.9)`` for
+          another): on targets of median 0 and robust scale 1 (1.4826 times the median absolute
+          deviation);
         * "poisson": counts;
-        * "cox": survival times; ``y`` is a structured array of a boolean event and a time, or two columns: the time, and 1 for an
-          event or 0 where it is censored;
+        * "cox": survival times; ``y`` is a structured array of a boolean event and a time, or two
+          columns: the time, and 1 for an event or 0 where it is censored;
         * a :class:`Loss`.
     response, constraints, prior, scaling : object
         As in :class:`FSAClassifier`.
@@ -367,7 +388,8 @@ class FSARegressor(RegressorMixin, FSAEstimator):
 
     References
     ----------
-    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer Vision and Big Data Learning",
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer
+           Vision and Big Data Learning",
        IEEE Transactions on Pattern Analysis and Machine Intelligence 39 (2017).
 
     Examples
@@ -472,7 +494,8 @@ class FSARegressor(RegressorMixin, FSAEstimator):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Shaped like the ``y`` of :meth:`fit`. With the Poisson loss the mean, with Cox's the logarithm of the relative hazard.
+            Shaped like the ``y`` of :meth:`fit`. With the Poisson loss the mean, with Cox's the
+            logarithm of the relative hazard.
         """
         scores = self._scores(X)
         predicted = self.loss_.inverse_link(scores)

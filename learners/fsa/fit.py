@@ -25,8 +25,9 @@ from .refinement import anneals_with_ridge, refine
 from .settings import FitSettings, with_ridge
 
 _STEPS_PER_SIZE = 5  # gradient steps before each further cut along a path: a choice
-# Ridge of annealing with too few rows to tell as many columns apart, for losses that are not quadratic and that are: by repeated
-# cross-validation on eleven gene and face tables and four tables of regression; 0.003 to 0.03 differ little, 0.1 and 0.3 are worse.
+# Ridge of annealing with too few rows to tell as many columns apart, for losses that are not
+# quadratic and that are: by repeated cross-validation on eleven gene and face tables and four
+# tables of regression; 0.003 to 0.03 differ little, 0.1 and 0.3 are worse.
 _FEW_ROWS_RIDGE, _FEW_ROWS_RIDGE_SQUARED = 0.01, 0.1
 
 StepCallback = Callable[[int, Annealed], object]
@@ -69,7 +70,8 @@ def solve_path(
 ) -> list[Solution]:
     """Solve for all ascending ``sizes``: annealing passes through each; 0 is the best constant.
 
-    Unless ``patient``, the path ends with sizes beyond twice that of the least information criterion so far (plus ten).
+    Unless ``patient``, the path ends with sizes beyond twice that of the least information
+    criterion so far (plus ten).
     """
     with solving(problem, settings):
         design = make_design(problem.X, problem.sample_weight, settings.response or "linear", settings.random_state)
@@ -79,7 +81,8 @@ def solve_path(
             design = design.keep(problem.allowed)
         solutions = [] if sizes[0] else [best_constant(problem, settings, design)]
         sizes = sizes[sizes > 0]
-        # Where rows are few for the greater sizes alone these have a run of their own, with a ridge; callbacks follow the other.
+        # Where rows are few for the greater sizes alone these have a run of their own, with a
+        # ridge; callbacks follow the other.
         few = np.zeros(len(sizes), bool)
         if settings.chooses_ridge:
             few[:] = anneals_with_ridge(problem, settings, sizes)
@@ -226,7 +229,8 @@ def _anneal(
 def _counts(problem: FitProblem, settings: FitSettings, sizes: np.ndarray) -> np.ndarray:
     """Number of features after each step: down to the greatest size by the schedule, then on through the others.
 
-    With a refinement the schedule ends with the step that reaches the greatest size: a refit does better than gradient steps.
+    With a refinement the schedule ends with the step that reaches the greatest size: a refit does
+    better than gradient steps.
     """
     counts = step_counts(settings.schedule, problem.n_units, int(sizes[-1]), settings.n_steps)
     if settings.refinement is not None:

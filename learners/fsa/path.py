@@ -22,19 +22,22 @@ from .problem import fitted_attributes
 class FSAPath(MetaEstimatorMixin, BaseEstimator):
     """The models of many sizes from one annealing run.
 
-    Each model minimises what the estimator of its size does. Annealing passes through every size on its way down, so a path costs
-    little more than one fit. At each size in ``sizes`` the
-    remaining features are refitted; with ``Refinement(exchange=True)`` also exchanged with others that were dropped late.
+    Each model minimises what the estimator of its size does. Annealing passes through every size on
+    its way down, so a path costs little more than one fit. At each size in ``sizes`` the remaining
+    features are refitted; with ``Refinement(exchange=True)`` also exchanged with others that were
+    dropped late.
 
     Parameters
     ----------
     estimator : FSAClassifier, FSARegressor or FSARanker
         Its ``n_features_to_select`` is not used.
     sizes : array of int or "auto", default "auto"
-        Numbers of features (of groups, where the constraints have them); 0 is the best constant. "auto": every one up to 8, then
-        in steps of about a fifth, up to a third of the rows and at most 300.
+        Numbers of features (of groups, where the constraints have them); 0 is the best constant.
+        "auto": every one up to 8, then in steps of about a fifth, up to a third of the rows and at
+        most 300.
     exchange : bool, default False
-        Exchange features at each size as a fit of that size alone does, where that takes some ten milliseconds.
+        Exchange features at each size as a fit of that size alone does, where that takes some ten
+        milliseconds.
     trajectory : bool, default False
         Keep the coefficients of every step, for ``plot_path``.
 
@@ -46,20 +49,23 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
     losses_ : ndarray of shape (n_sizes,)
         Mean training loss at each size.
     ebic_ : ndarray of shape (n_sizes,)
-        Extended Bayesian information criterion [1]_, with the sum of the sample weights for the number of rows.
+        Extended Bayesian information criterion [1]_, with the sum of the sample weights for the
+        number of rows.
     best_size_ : int
         The size of the least ``ebic_``.
     loss_curve_ : ndarray of shape (n_steps,)
         Loss before each step of the annealing.
     trajectory_ : list of (ndarray, ndarray)
-        Remaining features (m,) and their standardised coefficients (m, width, n_outputs) after each step; empty unless asked for.
+        Remaining features (m,) and their standardised coefficients (m, width, n_outputs) after each
+        step; empty unless asked for.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Where X has column names.
 
     References
     ----------
-    .. [1] J. Chen, Z. Chen, "Extended Bayesian information criteria for model selection with large model spaces", Biometrika 95
+    .. [1] J. Chen, Z. Chen, "Extended Bayesian information criteria for model selection with large
+           model spaces", Biometrika 95
        (2008).
 
     Examples

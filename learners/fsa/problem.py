@@ -67,8 +67,9 @@ class FitProblem:
     n_features, n_units, n_included : int
         Columns that may be selected; groups of them, where there are any; how many of these stay.
     supported_coefficients : float
-        How many coefficients the rows can tell apart, by rules of thumb: beyond, a lower training loss says little. Ten rows of the
-        rarest class for each (P. Peduzzi et al., Journal of Clinical Epidemiology 49, 1996), or five where targets are numbers.
+        How many coefficients the rows can tell apart, by rules of thumb: beyond, a lower training
+        loss says little. Ten rows of the rarest class for each (P. Peduzzi et al., Journal of
+        Clinical Epidemiology 49, 1996), or five where targets are numbers.
     """
 
     X: Any
@@ -129,7 +130,8 @@ class FitProblem:
         Raises
         ------
         ValueError
-            For columns that are not there, that are both in and out, and for bounds that cannot be met.
+            For columns that are not there, that are both in and out, and for bounds that cannot be
+            met.
         """
         if constraints is None:
             return self
@@ -229,7 +231,8 @@ def fitted_attributes(problem: FitProblem, solution: Solution) -> dict[str, Any]
         coef = np.zeros((q, m))
         coef[:, kept] = raw[:, 0].T
         return attributes | {"coef_": coef[0] if problem.flat else coef}
-    # The hat functions add up to one, so a curve's level is free: its mean over the training rows becomes zero.
+    # The hat functions add up to one, so a curve's level is free: its mean over the training rows
+    # becomes zero.
     level = np.einsum("kw,kwq->kq", design.mean, raw)
     raw = raw - level[:, None]
     # Where training saw no NaN in a column, one met later says nothing.

@@ -21,8 +21,8 @@ from .settings import Constraints, Refinement
 class FSARanker(FSAEstimator):
     """Learning to rank on exactly k features, by annealing (section 5 of [2]_; Algorithm 1 of [1]_).
 
-    Minimises mean loss of pairs + prior(theta) + ridge ||theta||^2 subject to k features with theta_j != 0. There is no intercept:
-    a constant orders nothing.
+    Minimises mean loss of pairs + prior(theta) + ridge ||theta||^2 subject to k features with
+    theta_j != 0. There is no intercept: a constant orders nothing.
 
     Parameters
     ----------
@@ -46,9 +46,11 @@ class FSARanker(FSAEstimator):
 
     References
     ----------
-    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer Vision and Big Data Learning",
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer
+           Vision and Big Data Learning",
        IEEE Transactions on Pattern Analysis and Machine Intelligence 39 (2017).
-    .. [2] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression, Classification and Ranking",
+    .. [2] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression,
+           Classification and Ranking",
        arXiv:1310.2880v2 (2014).
 
     Examples
@@ -106,9 +108,11 @@ class FSARanker(FSAEstimator):
         y : array of shape (n_samples,) or None, default None
             Relevance grades, greater is better. Not needed with ``pairs``.
         qid : array of shape (n_samples,) or None, default None
-            Query of each item: items are compared within a query only; one query when neither this nor ``pairs`` is given.
+            Query of each item: items are compared within a query only; one query when neither this
+            nor ``pairs`` is given.
         pairs : array of shape (n_pairs, 3) or None, default None
-            Rows (i, j, r): i should score above j (r = 1), below (0) or level (0.5); takes the place of ``y`` and ``qid``.
+            Rows (i, j, r): i should score above j (r = 1), below (0) or level (0.5); takes the
+            place of ``y`` and ``qid``.
         sample_weight : array of shape (n_samples,) or None, default None
             A pair weighs as much as the product of its items' weights.
 

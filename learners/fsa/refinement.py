@@ -36,8 +36,9 @@ def few_rows(problem: FitProblem, settings: FitSettings, n_columns: float) -> bo
 def anneals_with_ridge(problem: FitProblem, settings: FitSettings, sizes: np.ndarray) -> np.ndarray:
     """Whether annealing to each of the sizes has a ridge of its own: rows are few, and the user gave none.
 
-    With few rows the best subset of the training rows says little: a ridge makes correlated columns share their weight, so that
-    what is common to them is selected. With enough rows it would blur which of them is the right one, and exchanges do better.
+    With few rows the best subset of the training rows says little: a ridge makes correlated columns
+    share their weight, so that what is common to them is selected. With enough rows it would blur
+    which of them is the right one, and exchanges do better.
     """
     wanted = settings.refinement is not None and settings.refinement.exchange is not True and settings.chooses_ridge
     if not wanted or settings.response is not None or not problem.loss.pointwise:
@@ -268,7 +269,8 @@ def _refined_by_newton(
 def _ridge_units(small: Design, problem: FitProblem, settings: FitSettings) -> np.ndarray:
     """Length of each column's unit for the ridge.
 
-    With sparse columns it acts in raw units, relative to the mean variance of the columns: else rare words would dominate.
+    With sparse columns it acts in raw units, relative to the mean variance of the columns: else
+    rare words would dominate.
     """
     if not (settings.standardize and sp.issparse(problem.X) and settings.fit_prior is None):
         return np.ones(small.n_features * small.width)

@@ -22,14 +22,16 @@ class Constraints(BaseEstimator):
     Parameters
     ----------
     groups : array of shape (n_features,) or None, default None
-        Label of each column's group, of any type: the columns of a group are selected or dropped together, by the root mean
-        square of their coefficients.
+        Label of each column's group, of any type: the columns of a group are selected or dropped
+        together, by the root mean square of their coefficients.
     include, exclude : array of int, str or bool, or None, default None
-        Columns that stay, and columns that cannot be selected: by number, by name, or as a mask. Included columns count in k.
+        Columns that stay, and columns that cannot be selected: by number, by name, or as a mask.
+        Included columns count in k.
     bounds : pair, dict or array of shape (n_features, 2), or None, default None
-        Smallest and largest coefficient in units of the raw columns, of all columns, of some (``{column: pair}``) or of each;
-        None in a pair is no bound, and 0 lies between. ``(0, None)`` is non-negative. One output and linear responses only;
-        features are then not exchanged.
+        Smallest and largest coefficient in units of the raw columns, of all columns, of some
+        (``{column: pair}``) or of each; None in a pair is no bound, and 0 lies between.
+        ``(0, None)`` is non-negative. One output and linear responses only; features are then not
+        exchanged.
 
     Examples
     --------
@@ -55,19 +57,23 @@ class Refinement(BaseEstimator):
     exchange : {"auto", True, False, "cv"}, default "auto"
         Whether remaining features are exchanged for others while the objective falls:
 
-        * "auto": where that takes about a second at most and the rows can tell supports apart: for each coefficient ten rows of
-          the rarest class, or five where targets are numbers (with less than 150 rows and less than ten for each coefficient
-          only where they gain more than the extended Bayesian information criterion charges for a support). With fewer rows
-          annealing has a ridge instead (0.01, 0.1 for the squared loss), so that what correlated columns have in common is
-          selected;
+        * "auto": where that takes about a second at most and the rows can tell supports apart: for
+          each coefficient ten rows of the rarest class, or five where targets are numbers (with
+          less than 150 rows and less than ten for each coefficient only where they gain more than
+          the extended Bayesian information criterion charges for a support). With fewer rows
+          annealing has a ridge instead (0.01, 0.1 for the squared loss), so that what correlated
+          columns have in common is selected;
         * True, False: always, never;
-        * "cv": as "auto", and where rows are few five folds choose between exchanges and shrinkage without them.
+        * "cv": as "auto", and where rows are few five folds choose between exchanges and shrinkage
+          without them.
     ridge : float or "auto", default "auto"
-        s >= 0 of the term ``s * ||theta||^2`` that the final fit adds to the mean loss, on standardised coefficients. "auto" lets
-        the data choose: generalised cross-validation for the squared loss, else the approximate deviance of rows (in ranking: of
-        queries) left out. A prior with a shrinkage takes the place of "auto".
+        s >= 0 of the term ``s * ||theta||^2`` that the final fit adds to the mean loss, on
+        standardised coefficients. "auto" lets the data choose: generalised cross-validation for the
+        squared loss, else the approximate deviance of rows (in ranking: of queries) left out. A
+        prior with a shrinkage takes the place of "auto".
     search : {"auto", False}, default "auto"
-        With two classes and labels that look noisy, search longer: features are taken out and grown back in rounds.
+        With two classes and labels that look noisy, search longer: features are taken out and grown
+        back in rounds.
     """
 
     def __init__(self, exchange: bool | str = "auto", ridge: float | str = "auto", search: bool | str = "auto"):
@@ -107,7 +113,8 @@ class FitSettings:
     learning_rate : float or None
         None is the loss' own.
     momentum, auto_momentum : float or None, float
-        Where the first is None it is the second, and 0 with a loss whose steps are longer than the curvature allows.
+        Where the first is None it is the second, and 0 with a loss whose steps are longer than the
+        curvature allows.
     refinement : Refinement or None
         None is the paper's algorithm alone.
     fit_intercept : bool
@@ -118,11 +125,13 @@ class FitSettings:
     undecided : bool
         Whether the size, or how it is refined, is left to a criterion or to cross-validation.
     few_rows : bool or None
-        Whether rows count as few, as held-out rows have decided; None: by the rule of ``Refinement``.
+        Whether rows count as few, as held-out rows have decided; None: by the rule of
+        ``Refinement``.
     annealing_ridge : float or None
         Of annealing where rows are few; None is the default.
     exchange_along_path : bool
-        Whether the sizes of a path are exchanged as single ones are, where that takes some ten milliseconds.
+        Whether the sizes of a path are exchanged as single ones are, where that takes some ten
+        milliseconds.
     chooses_ridge : bool
         Whether the data choose the ridge of the fit: the user gave none.
     fit_prior, ridge : Prior or None, float

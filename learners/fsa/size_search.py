@@ -15,8 +15,9 @@ from .problem import FitProblem, Solution
 from .refinement import method_of
 from .settings import FitSettings, Refinement
 
-# Coefficients that the rows support, below which held-out rows choose: the criterion then keeps one to six features on gene tables,
-# and errs twice as often as twenty do. The simulated tables of Barbu et al. (2017), where it is right, support 14 and 60 or more.
+# Coefficients that the rows support, below which held-out rows choose: the criterion then keeps one
+# to six features on gene tables, and errs twice as often as twenty do. The simulated tables of
+# Barbu et al. (2017), where it is right, support 14 and 60 or more.
 _FEW_COEFFICIENTS, _FEW_COEFFICIENTS_OF_NUMBERS = 10.0, 30.0
 _N_FOLDS = 5
 _MAX_HELD_OUT = 50  # largest size that held-out rows choose: several classes take seconds there, a choice
@@ -42,7 +43,8 @@ def decided(problem: FitProblem, settings: FitSettings) -> tuple[FitSettings, st
 def _size_by_criterion(problem: FitProblem, settings: FitSettings) -> tuple[FitSettings, str]:
     """The size of the least extended Bayesian information criterion; with few rows that of the least loss of held-out rows.
 
-    0 where no size is better than a constant: by the criterion, and with few rows on held-out rows either.
+    0 where no size is better than a constant: by the criterion, and with few rows on held-out rows
+    either.
     """
     sizes = np.unique(np.clip(default_sizes(problem.n_units, round(problem.n_rows)), max(1, problem.n_included), None))
     plain = settings
@@ -65,8 +67,9 @@ def _size_by_folds(
 ) -> tuple[FitSettings, str]:
     """Size and refinement of the least mean loss of held-out rows.
 
-    The sizes go up to the training rows of a fold, as shrinkage allows, and to 50 at most. Where the criterion rejects all sizes
-    the best has to be better than a constant by a clear margin; else one feature is selected, and none where it is no better.
+    The sizes go up to the training rows of a fold, as shrinkage allows, and to 50 at most. Where
+    the criterion rejects all sizes the best has to be better than a constant by a clear margin;
+    else one feature is selected, and none where it is no better.
     """
     n_training = round(problem.n_rows) * (_N_FOLDS - 1) // _N_FOLDS
     sizes = default_sizes(problem.n_units, 3 * min(n_training, _MAX_HELD_OUT))
@@ -105,8 +108,9 @@ def _has_few(problem: FitProblem, settings: FitSettings) -> bool:
 def _treatments(problem: FitProblem, settings: FitSettings, sizes: np.ndarray) -> list[tuple[FitSettings, np.ndarray]]:
     """Ways to refine, and the sizes to try each at: with exchanges where these are made, and with shrinkage as for few rows.
 
-    Both are the same in the folds and in the fit of all rows, however many coefficients the rows of either support. The first of
-    those whose losses are equal is chosen: exchanges, then the smaller size.
+    Both are the same in the folds and in the fit of all rows, however many coefficients the rows of
+    either support. The first of those whose losses are equal is chosen: exchanges, then the smaller
+    size.
     """
     if not settings.chooses_ridge or settings.refinement is None or isinstance(settings.refinement.exchange, bool):
         return [(settings, sizes)]
@@ -134,7 +138,8 @@ def held_out(problem: FitProblem, settings: FitSettings, splits: Sequence[Split]
     ----------
     problem : FitProblem
     settings : FitSettings
-        Exchanges that held-out rows have decided for are made from the end of a run of annealing of their own for each size.
+        Exchanges that held-out rows have decided for are made from the end of a run of annealing of
+        their own for each size.
     splits : sequence of (ndarray of int, ndarray of int)
         Rows to fit to and rows to score.
     sizes : ndarray of int

@@ -1,6 +1,7 @@
 """An annealed bank: thousands of random sparse frequencies, of which feature selection with annealing keeps the useful ones.
 
-A few rounds redraw candidates around the atoms that remain, with the moves of the chains but without their acceptance rule.
+A few rounds redraw candidates around the atoms that remain, with the moves of the chains but
+without their acceptance rule.
 """
 
 from __future__ import annotations

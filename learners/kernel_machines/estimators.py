@@ -24,9 +24,9 @@ class SparseFourierClassifier(ClassifierMixin, SparseFourierBase):
         log p(y | F) - ridge / 2 ||weights||^2 + log prior(atoms),
         F(x) = constant + sum_l (weights of atom l) . (cos, sin)(omega_l . x)
 
-    A translation-invariant kernel is a distribution of frequencies omega. The columns of a frequency
-    (an "atom") have a Markov chain as prior; chains sample the frequencies and their number [2]_. So
-    columns are found that act together and not alone. Columns are standardised.
+    A translation-invariant kernel is a distribution of frequencies omega. The columns of a
+    frequency (an "atom") have a Markov chain as prior; chains sample the frequencies and their
+    number [2]_. So columns are found that act together and not alone. Columns are standardised.
 
     Parameters
     ----------
@@ -101,8 +101,8 @@ class SparseFourierClassifier(ClassifierMixin, SparseFourierBase):
     phases_ : ndarray of shape (n_atoms,)
         The features are cos and sin of X frequencies_' - phases_.
     transition_counts_ : csr_matrix of shape (n_features + 1, n_features + 1)
-        Mean number of steps between columns within the atoms of a sample: j + 1 stands for column j,
-        0 for the ends of an atom.
+        Mean number of steps between columns within the atoms of a sample: j + 1 stands for column
+        j, 0 for the ends of an atom.
     n_components_ : ndarray of int of shape (n_outputs, n_chains, n_kept)
         Atoms of each kept sample.
     acceptance_ : dict of str to float
@@ -264,8 +264,8 @@ class SparseFourierRegressor(RegressorMixin, SparseFourierBase):
         log p(y | F) - ridge / (2 noise variance) ||weights||^2 + log prior(atoms),
         F(x) = constant + sum_l (weights of atom l) . (cos, sin)(omega_l . x)
 
-    with normal noise whose variance is integrated out. Chains sample the frequencies and their number
-    [2]_, as :class:`SparseFourierClassifier` says. Columns are standardised.
+    with normal noise whose variance is integrated out. Chains sample the frequencies and their
+    number [2]_, as :class:`SparseFourierClassifier` says. Columns are standardised.
 
     Parameters
     ----------

@@ -25,7 +25,8 @@ EXPECTED = 5.0  # of the prior: the bank does not use it
 class SparseFourierFeatures(AtomFeatures):
     """Cos and sin of sparse frequencies that annealing has selected among thousands of random ones.
 
-    Among a bank of atoms, sparse frequencies omega_l, it keeps those of the least squares fit to the
+    Among a bank of atoms, sparse frequencies omega_l, it keeps those of the least squares fit to
+    the
     target, by feature selection with annealing::
 
         mean_i (y_i - constant - sum_l (weights of atom l) . (cos, sin)(omega_l . x_i))^2

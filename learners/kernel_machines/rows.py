@@ -24,7 +24,8 @@ class Standardiser:
     usable : ndarray of int
         Columns that vary.
     unit, mean, deviation : ndarray of shape (len(usable),)
-        A value v becomes (v / unit - mean) / deviation: the unit, the largest size, keeps squares from overflowing.
+        A value v becomes (v / unit - mean) / deviation: the unit, the largest size, keeps squares
+        from overflowing.
     """
 
     usable: np.ndarray
@@ -51,8 +52,9 @@ class Standardiser:
 def correlated_groups(XT: np.ndarray, least: float) -> np.ndarray:
     """Number of the group of each column: average linkage of absolute correlations, cut at ``least``.
 
-    Only columns that a chain of such correlations joins are clustered, so that no matrix of all columns is formed. Among few rows,
-    correlations that chance alone reaches among so many columns join nothing.
+    Only columns that a chain of such correlations joins are clustered, so that no matrix of all
+    columns is formed. Among few rows, correlations that chance alone reaches among so many columns
+    join nothing.
     """
     p, n = XT.shape
     least = max(least, 2.0 * np.sqrt(np.log(p + 1.0) / n))

@@ -67,7 +67,8 @@ class SparseMetric:
 
     def trimmed(self, n_columns: int, variance: np.ndarray) -> SparseMetric:
         """The principal submatrix of the ``n_columns`` columns that add most to the mean distance, W_jj var_j: still positive
-        semi-definite. ``variance`` (len(columns),) is that of the training rows; it makes the choice free of the columns' units.
+        semi-definite. ``variance`` (len(columns),) is that of the training rows; it makes the
+        choice free of the columns' units.
         """
         kept = np.sort(np.argsort(-np.diag(self.matrix) * variance, kind="stable")[:n_columns])
         return SparseMetric([self.columns[i] for i in kept], self.matrix[np.ix_(kept, kept)])
@@ -76,7 +77,8 @@ class SparseMetric:
 def best_step(g: np.ndarray, weight: np.ndarray, n_bisections: int = 40) -> float:
     """Minimise sum_i weight_i exp(-w g_i) over w >= 0 by bisection on its derivative, Ma (thesis), eq. (2.13).
 
-    A sum that only falls (all g_i > 0) has no minimum: w is then bounded by 10 / mean |g|, a loss of e^-10.
+    A sum that only falls (all g_i > 0) has no minimum: w is then bounded by 10 / mean |g|, a loss
+    of e^-10.
     """
 
     def falls(w: float) -> bool:
@@ -179,7 +181,8 @@ class MetricBooster:
         support, values, g, size = self._search()
         retries = self.n_retries if self.random else 0
         while size == 0.0:
-            # Neighbours in an older metric may be the reason; a random choice of rows, columns or steps may have been unlucky.
+            # Neighbours in an older metric may be the reason; a random choice of rows, columns or
+            # steps may have been unlucky.
             if self.path and self.since_update > 0:
                 self.update_neighbours()
             elif retries > 0:

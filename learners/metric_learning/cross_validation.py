@@ -47,9 +47,9 @@ class SDistCV(MetaEstimatorMixin, TransformerMixin, ClassifierMixin, BaseEstimat
         Parameters that are not searched; None means the defaults.
     param_grid : dict or None, default None
         Lists of values. One run of the longest ``n_steps`` serves all values of ``n_steps``,
-        ``n_features_to_select``, ``n_neighbors_predict`` and ``classifier``; every other combination
-        costs one run per fold. None searches kappa 3, 5 and 10, order 1 and 2, every 25th step, and
-        votes of 3 and 5.
+        ``n_features_to_select``, ``n_neighbors_predict`` and ``classifier``; every other
+        combination costs one run per fold. None searches kappa 3, 5 and 10, order 1 and 2, every
+        25th step, and votes of 3 and 5.
     cv : int or splitter, default 5
         As everywhere in scikit-learn.
     tolerance : float, default 0.0

@@ -1,8 +1,9 @@
 """The direction of a step of sDist: a sparse leading eigenvector of A = X~' L X~, without forming A.
 
-A = sum_i weight_i M_i, where M_i averages (x_i - x_j)(x_i - x_j)' over the nearest rows j of other classes and subtracts the
-same average over those of the own class (Ma (thesis), below eqs. (2.4) and (2.12)). L is therefore a signed graph Laplacian with
-2 k edges per row, and A v = X~'(L (X~ v)) costs O(n k) and two products with X~.
+A = sum_i weight_i M_i, where M_i averages (x_i - x_j)(x_i - x_j)' over the nearest rows j of other
+classes and subtracts the same average over those of the own class (Ma (thesis), below eqs. (2.4)
+and (2.12)). L is therefore a signed graph Laplacian with 2 k edges per row, and A v = X~'(L (X~ v))
+costs O(n k) and two products with X~.
 """
 
 from __future__ import annotations
@@ -135,8 +136,9 @@ def truncated_power(
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Largest kappa-sparse eigenvector by truncated power steps, Ma (thesis), Algorithm 2.1.
 
-    The shift is raised only when the value xi' A xi falls: always shifting until A is positive semi-definite, as the algorithm's
-    step (a) can be read, makes the iteration stay near its start: Ma (thesis), below Algorithm 2.1, says the same.
+    The shift is raised only when the value xi' A xi falls: always shifting until A is positive
+    semi-definite, as the algorithm's step (a) can be read, makes the iteration stay near its start:
+    Ma (thesis), below Algorithm 2.1, says the same.
 
     Parameters
     ----------

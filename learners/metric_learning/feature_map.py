@@ -17,7 +17,8 @@ DENSE_VALUES = 1 << 24  # of restricted sparse columns that are made dense: at m
 class FeatureMap:
     """The columns of X, centred and scaled, followed by products of them.
 
-    A product is a tuple of column numbers in ascending order, with repetition for powers: (3, 17) is x3 x17, (3, 3) is x3 squared.
+    A product is a tuple of column numbers in ascending order, with repetition for powers: (3, 17)
+    is x3 x17, (3, 3) is x3 squared.
 
     Parameters
     ----------
@@ -27,7 +28,8 @@ class FeatureMap:
     Attributes
     ----------
     monomials : list of tuple of int
-        Column ``n_features + i`` of the map is the product ``monomials[i]`` of centred and scaled columns ...
+        Column ``n_features + i`` of the map is the product ``monomials[i]`` of centred and scaled
+        columns ...
     monomial_scale : list of float
         ... divided by this.
     """
@@ -98,7 +100,8 @@ class FeatureMap:
 class ExpandedColumns:
     """The training rows under a growing :class:`FeatureMap`: products with vectors, and new columns.
 
-    The columns of X are read in place (dense or CSR); products of columns are added as dense columns, at most ``capacity`` of them.
+    The columns of X are read in place (dense or CSR); products of columns are added as dense
+    columns, at most ``capacity`` of them.
 
     Parameters
     ----------

@@ -43,8 +43,8 @@ class SubspaceMetricMixin(TransformerMixin):
         Returns
         -------
         ndarray of shape (n_pairs,)
-            Never negative, symmetric, zero for equal points, and obeying the triangle inequality; different points may be at
-            distance zero.
+            Never negative, symmetric, zero for equal points, and obeying the triangle inequality;
+            different points may be at distance zero.
 
         Raises
         ------
@@ -86,7 +86,8 @@ class SubspaceMetricMixin(TransformerMixin):
         Returns
         -------
         callable
-            ``metric(u, v, squared=False)``; it keeps the metric of now even if the estimator is fitted again.
+            ``metric(u, v, squared=False)``; it keeps the metric of now even if the estimator is
+            fitted again.
         """
         check_is_fitted(self)
         subspace, shape = self._frozen_subspace(), (self.n_features_in_,)

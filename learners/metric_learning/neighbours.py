@@ -1,7 +1,7 @@
 """Nearest neighbours inside and outside a class, found block by block: never an n x n matrix at once.
 
-Distances come from matrix products on blocks of query rows; ties go to the lower row number, so that the result depends on nothing
-but the data.
+Distances come from matrix products on blocks of query rows; ties go to the lower row number, so
+that the result depends on nothing but the data.
 """
 
 from __future__ import annotations
@@ -119,7 +119,8 @@ def same_and_other_neighbours(Z: Matrix, classes: np.ndarray, k: int, n_jobs: in
     Returns
     -------
     same, other : ndarray of shape (n, k), int32
-        Row numbers, nearest first, -1 where there is no further neighbour. A row is not its own neighbour.
+        Row numbers, nearest first, -1 where there is no further neighbour. A row is not its own
+        neighbour.
     """
     n = Z.shape[0]
     same = np.full((n, k), -1, dtype=np.int32)

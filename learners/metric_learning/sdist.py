@@ -39,9 +39,11 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
     Parameters
     ----------
     n_neighbors : int or "auto", default "auto"
-        k, at least 1. "auto" is 15; with over 20 columns per row at least half of the smallest class.
+        k, at least 1. "auto" is 15; with over 20 columns per row at least half of the smallest
+        class.
     n_features_to_select : int or None, default None
-        Columns of phi that are kept at the end, those of the largest W_jj times variance; None: all.
+        Columns of phi that are kept at the end, those of the largest W_jj times variance; None:
+        all.
     n_neighbors_predict : int, default 3
         Neighbours that vote, at least 1.
     solver : {"power", "sgd"}, default "power"
@@ -81,7 +83,8 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
     complexity_weight : float, default 0.1
         lambda_C of eq. (2.17), at least 0, for ``stopping="complexity"``.
     seed_interactions : int, default 0
-        Products added before the first step, those most correlated with the class, in O(n p^2) time.
+        Products added before the first step, those most correlated with the class, in O(n p^2)
+        time.
     max_products : int or None, default None
         Products at most; None: three times the columns of X.
     classifier : {"knn", "base"}, default "knn"
@@ -121,8 +124,8 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
 
     Notes
     -----
-    A step costs O(n k + n p) time and the fit O(n p) memory: no p x p and no n x n matrix is formed.
-    docs/metric.md says where it differs from [1]_.
+    A step costs O(n k + n p) time and the fit O(n p) memory: no p x p and no n x n matrix is
+    formed. docs/metric.md says where it differs from [1]_.
 
     References
     ----------
@@ -203,8 +206,9 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training rows. float32 stays float32 and takes half the time. Sparse columns are not centred: products are of the
-            columns as they come, where those of dense columns are of the centred ones (``standardize``).
+            Training rows. float32 stays float32 and takes half the time. Sparse columns are not
+            centred: products are of the columns as they come, where those of dense columns are of
+            the centred ones (``standardize``).
         y : array-like of shape (n_samples,)
             Labels of any kind.
 
@@ -327,7 +331,8 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            Shares of the votes; with ``classifier="base"`` the softmax of -2 times the mean distance to each class.
+            Shares of the votes; with ``classifier="base"`` the softmax of -2 times the mean
+            distance to each class.
         """
         check_is_fitted(self)
         scores = self._class_scores(X)

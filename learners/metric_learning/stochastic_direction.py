@@ -24,17 +24,20 @@ def sgd_step(booster: Any, weight: np.ndarray, allowed: np.ndarray | None) -> tu
     """Sparse leading eigenvector of A by stochastic (Oja) steps on parallel paths, with informative truncation and stability
     selection.
 
-    Each path samples ``BURST`` rows by their weights, with one neighbour of each kind, and takes a step along the sampled A v. Then
-    entry j of its vector shrinks by g k_j, with k_j the number of sampled differences in which column j is not zero (Algorithm
-    3.2). The share of bursts that leave an entry non-zero, over all paths, is the selection probability of its column (3.9). After
-    each stage the columns with the lowest are dropped for good, ties by the mean over the paths, and g becomes the quantile of the
-    updates per occurrence that rejects a share (3.14) of them. The number of columns falls to kappa as in feature selection with
-    annealing: a threshold on the probability would leave any number.
+    Each path samples ``BURST`` rows by their weights, with one neighbour of each kind, and takes a
+    step along the sampled A v. Then entry j of its vector shrinks by g k_j, with k_j the number of
+    sampled differences in which column j is not zero (Algorithm 3.2). The share of bursts that
+    leave an entry non-zero, over all paths, is the selection probability of its column (3.9). After
+    each stage the columns with the lowest are dropped for good, ties by the mean over the paths,
+    and g becomes the quantile of the updates per occurrence that rejects a share (3.14) of them.
+    The number of columns falls to kappa as in feature selection with annealing: a threshold on the
+    probability would leave any number.
 
     Parameters
     ----------
     booster : MetricBooster
-        Its ``leading`` vector is where all paths start, so that their signs agree; it becomes their mean after the first stage.
+        Its ``leading`` vector is where all paths start, so that their signs agree; it becomes their
+        mean after the first stage.
     weight : ndarray of shape (n,)
         Of the rows.
     allowed : ndarray of shape (n_columns,) or None

@@ -1,6 +1,7 @@
 """The ridge of a fit, chosen by the data: generalised cross-validation, and leave-one-out without refitting.
 
-A ridge is the s of ``mean loss + s ||theta||^2`` on standardised columns; the intercept is not shrunk.
+A ridge is the s of ``mean loss + s ||theta||^2`` on standardised columns; the intercept is not
+shrunk.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ class LeftOut:
     n_rows : float
         Rows, each as often as its weight: one of its copies is left out.
     parts : list of (ndarray, float) or None
-        Ranking: the pairs of each query (or item), and which share of their weight one copy of it has.
+        Ranking: the pairs of each query (or item), and which share of their weight one copy of it
+        has.
     """
 
     n_rows: float
@@ -49,9 +51,10 @@ def choose_ridge(
 ) -> tuple[Fit, float, str]:
     """Fit with the ridge of the least estimated error on new rows.
 
-    Generalised cross-validation in closed form for the squared loss without a prior [1]_; otherwise the deviance of rows (of
-    queries or items in ranking) left out, each by one Newton step from the fit of all [2]_: within 5% of brute force for ridges of
-    0.003 and more; where classes are separable and the ridge less, it is too low.
+    Generalised cross-validation in closed form for the squared loss without a prior [1]_; otherwise
+    the deviance of rows (of queries or items in ranking) left out, each by one Newton step from the
+    fit of all [2]_: within 5% of brute force for ridges of 0.003 and more; where classes are
+    separable and the ridge less, it is too low.
 
     Parameters
     ----------
@@ -79,9 +82,11 @@ def choose_ridge(
 
     References
     ----------
-    .. [1] G. Golub, M. Heath, G. Wahba, "Generalized cross-validation as a method for choosing a good ridge parameter",
+    .. [1] G. Golub, M. Heath, G. Wahba, "Generalized cross-validation as a method for choosing a
+           good ridge parameter",
        Technometrics 21 (1979).
-    .. [2] K. Rahnama Rad, A. Maleki, "A scalable estimate of the out-of-sample prediction error via approximate leave-one-out
+    .. [2] K. Rahnama Rad, A. Maleki, "A scalable estimate of the out-of-sample prediction error via
+           approximate leave-one-out
        cross-validation", JRSS B 82 (2020).
     """
     if problem.loss.is_quadratic and problem.prior is None and problem.offset is None:

@@ -42,8 +42,8 @@ def ebic(value: float, n_samples: float, k: int, n_units: int, degrees: int, *, 
     Parameters
     ----------
     value : float
-        Mean loss. Twice its sum stands for -2 log likelihood, which it is for the logistic losses; for the ``squared`` loss that is
-        n ln(2 value), the variance being unknown.
+        Mean loss. Twice its sum stands for -2 log likelihood, which it is for the logistic losses;
+        for the ``squared`` loss that is n ln(2 value), the variance being unknown.
     n_samples : float
     k, n_units : int
         Features chosen, and among how many.
@@ -61,7 +61,8 @@ def ebic(value: float, n_samples: float, k: int, n_units: int, degrees: int, *, 
 
     References
     ----------
-    .. [1] J. Chen, Z. Chen, "Extended Bayesian information criteria for model selection with large model spaces", Biometrika 95
+    .. [1] J. Chen, Z. Chen, "Extended Bayesian information criteria for model selection with large
+           model spaces", Biometrika 95
        (2008).
     """
     return deviance(value, n_samples, squared) + degrees * float(np.log(max(n_samples, 2.0))) + gamma * support_price(k, n_units)
@@ -83,12 +84,14 @@ def choose_size(losses: np.ndarray, rule: str = "best", constant: np.ndarray | N
     Parameters
     ----------
     losses : ndarray of shape (n_folds, n_sizes)
-        Mean loss of the held-out rows of each fold (or minus a score), sizes ascending. Of equal ones (``EQUAL``) the first wins.
+        Mean loss of the held-out rows of each fold (or minus a score), sizes ascending. Of equal
+        ones (``EQUAL``) the first wins.
     rule : {"best", "one_se"}, default "best"
-        The size of the least mean loss, or the smallest that is as good but for one standard error of their difference over the
-        folds.
+        The size of the least mean loss, or the smallest that is as good but for one standard error
+        of their difference over the folds.
     constant : ndarray of shape (n_folds,) or None, default None
-        Losses of a constant. The best size then has to be better by ``CLEAR_MARGIN`` standard errors of the difference.
+        Losses of a constant. The best size then has to be better by ``CLEAR_MARGIN`` standard
+        errors of the difference.
 
     Returns
     -------
@@ -127,8 +130,8 @@ def _standard_error(values: np.ndarray) -> np.ndarray | float:
 def folds_by_content(target: np.ndarray, content: np.ndarray, stratify: bool) -> list[tuple[np.ndarray, np.ndarray]]:
     """Rows to fit to and rows to hold out, five times, or as often as the rarest class has rows; none where that is too seldom.
 
-    Rows go to the folds in turn, by class (or target) and by their content, equal ones together. So neither the order of the rows
-    matters, nor whether a row is repeated or has a weight.
+    Rows go to the folds in turn, by class (or target) and by their content, equal ones together. So
+    neither the order of the rows matters, nor whether a row is repeated or has a weight.
 
     Parameters
     ----------

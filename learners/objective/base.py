@@ -33,12 +33,13 @@ class Loss(BaseEstimator):
     say so:
 
     * ``y`` of shape (n, q): targets as :meth:`encode_targets` and the estimators code them: real
-      numbers for regression, -1 and +1 for two classes, one column of 0 and 1 per class for several;
+      numbers for regression, -1 and +1 for two classes, one column of 0 and 1 per class for
+      several;
     * ``scores`` of shape (n, q): predictions;
     * ``sample_weight`` of shape (n,): weights that sum to one.
 
-    A custom loss needs ``value`` and ``gradient``; a ``curvature`` makes it fit for Newton's method and
-    exchanges of features. The attributes are facts that solvers rely on.
+    A custom loss needs ``value`` and ``gradient``; a ``curvature`` makes it fit for Newton's method
+    and exchanges of features. The attributes are facts that solvers rely on.
 
     Attributes
     ----------
@@ -51,24 +52,28 @@ class Loss(BaseEstimator):
     max_curvature : float
         Bound on the second derivative with respect to one score; infinite where there is none.
     default_step_size : float or None
-        Gradient step of annealing on standardised columns and mean gradients, chosen on the synthetic data of Barbu et al. (2017).
-        None: one over the Lipschitz constant of the gradient, by power iteration. The losses of the margin have bounded slopes and
-        take steps far beyond that; the squared loss would diverge.
+        Gradient step of annealing on standardised columns and mean gradients, chosen on the
+        synthetic data of Barbu et al. (2017). None: one over the Lipschitz constant of the
+        gradient, by power iteration. The losses of the margin have bounded slopes and take steps
+        far beyond that; the squared loss would diverge.
     pointwise : bool
-        Whether row i of the gradient depends on row i of the scores alone, so that the rows can be read in blocks.
+        Whether row i of the gradient depends on row i of the scores alone, so that the rows can be
+        read in blocks.
     is_quadratic : bool
         Whether the curvature is the same at all scores: one Newton step reaches the minimum.
     exact_curvature : bool
-        Whether the Hessian of several outputs is the second derivative itself. Where it is a bound Newton's method takes many
-        steps, and the ridge of several classes is a fixed one.
+        Whether the Hessian of several outputs is the second derivative itself. Where it is a bound
+        Newton's method takes many steps, and the ridge of several classes is a fixed one.
     several_classes : bool
         Whether ``y`` has one column of 0 / 1 per class.
     redundant_outputs : int
-        Outputs that the others determine: 1 where a constant added to all scores of a row changes nothing.
+        Outputs that the others determine: 1 where a constant added to all scores of a row changes
+        nothing.
     censored : bool
         Whether the targets are times, some of them censored.
     target_scaling : {"variance", "median", None}
-        What regression does to the targets first: mean 0 and variance 1; median 0 and robust scale 1; nothing.
+        What regression does to the targets first: mean 0 and variance 1; median 0 and robust scale
+        1; nothing.
     link : {"identity", "log"}
         With "log" the prediction is exp(score).
     """
@@ -156,7 +161,8 @@ class Loss(BaseEstimator):
         Returns
         -------
         list of (ndarray of int, float), or None
-            For a loss of pairs: the pairs of each query, and the share of their weight that is left out.
+            For a loss of pairs: the pairs of each query, and the share of their weight that is left
+            out.
         """
         return None
 
@@ -183,7 +189,8 @@ class Loss(BaseEstimator):
     def quality(self, y: Any, prediction: np.ndarray, sample_weight: Any = None) -> float:
         """What ``score`` of a regression returns, the greater the better; by default R^2. See :class:`Loss`.
 
-        ``y`` and ``prediction`` are in the user's units, or scores where times are censored; weights may be None.
+        ``y`` and ``prediction`` are in the user's units, or scores where times are censored;
+        weights may be None.
         """
         from sklearn.metrics import r2_score
 

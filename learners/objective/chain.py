@@ -1,8 +1,9 @@
 """The loss of a linear-chain conditional random field: sequences of labels, with the scores of their transitions.
 
-A chain gives labels c_1 ... c_T the score sum_t f_t[c_t] + sum_t A[c_(t-1), c_t], and the probability softmax of that over all
-sequences of labels. The loss is minus the log probability of the true labels; its gradient over the scores f is marginals minus
-indicators. Forward-backward runs scaled, in one compiled loop; where that underflows, in logarithms (the reference form in NumPy).
+A chain gives labels c_1 ... c_T the score sum_t f_t[c_t] + sum_t A[c_(t-1), c_t], and the
+probability softmax of that over all sequences of labels. The loss is minus the log probability of
+the true labels; its gradient over the scores f is marginals minus indicators. Forward-backward runs
+scaled, in one compiled loop; where that underflows, in logarithms (the reference form in NumPy).
 """
 
 from __future__ import annotations
@@ -27,17 +28,20 @@ class ChainLoss(Loss):
     lengths : array of shape (n_sequences,), int, or None, default None
         Rows of each sequence, one sequence under the other; None: one sequence.
     transitions : ndarray of shape (n_classes, n_classes) or None, default None
-        Score of going from one class (row) to the next (column): the loss' own parameters, whose gradient
-        :meth:`value_and_gradients` returns. None: zero, which makes it the multinomial loss.
+        Score of going from one class (row) to the next (column): the loss' own parameters, whose
+        gradient :meth:`value_and_gradients` returns. None: zero, which makes it the multinomial
+        loss.
 
     Notes
     -----
-    ``y`` has one column of 0 / 1 per class. A sequence has one weight: the mean of ``sample_weight`` over its rows. The value is
-    the weighted sum over the sequences, so that equal weights 1 / n make it the mean over the rows.
+    ``y`` has one column of 0 / 1 per class. A sequence has one weight: the mean of
+    ``sample_weight`` over its rows. The value is the weighted sum over the sequences, so that equal
+    weights 1 / n make it the mean over the rows.
 
     References
     ----------
-    .. [1] J. Liu, R. Fujimaki, J. Ye, "Forward-Backward Greedy Algorithms for General Convex Smooth Functions over A Cardinality
+    .. [1] J. Liu, R. Fujimaki, J. Ye, "Forward-Backward Greedy Algorithms for General Convex Smooth
+           Functions over A Cardinality
        Constraint", International Conference on Machine Learning (2014).
 
     Examples
@@ -141,7 +145,8 @@ def chain_terms(
     ----------
     scores : ndarray of shape (n, n_classes), float64
     codes : ndarray of shape (n,), int
-        True classes; without any, the value is the sum of the log partition functions and the gradients are the marginals.
+        True classes; without any, the value is the sum of the log partition functions and the
+        gradients are the marginals.
     transitions : ndarray of shape (n_classes, n_classes)
         [from, to].
     offsets : ndarray of shape (n_sequences + 1,), int

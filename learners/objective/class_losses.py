@@ -42,8 +42,8 @@ class MultinomialLoss(Loss):
 class VapnikLoss(Loss):
     """Several classes on any binary loss: the mean of ``base`` over the differences f_y - f_c to all other classes c.
 
-    ``y`` has one column of 0 / 1 per class. With two classes this is ``base`` of f_1 - f_0; with the hinge it is the
-    multiclass machine of Vapnik and of Weston and Watkins.
+    ``y`` has one column of 0 / 1 per class. With two classes this is ``base`` of f_1 - f_0; with
+    the hinge it is the multiclass machine of Vapnik and of Weston and Watkins.
 
     Parameters
     ----------
@@ -52,8 +52,8 @@ class VapnikLoss(Loss):
 
     References
     ----------
-    V. Vapnik, "Statistical Learning Theory", Wiley (1998).
-    J. Weston, C. Watkins, "Support vector machines for multi-class pattern recognition", ESANN (1999).
+    V. Vapnik, "Statistical Learning Theory", Wiley (1998). J. Weston, C. Watkins, "Support vector
+    machines for multi-class pattern recognition", ESANN (1999).
     """
 
     several_classes = True
@@ -73,7 +73,8 @@ class VapnikLoss(Loss):
 
     @property
     def max_curvature(self) -> float:  # type: ignore[override]
-        # Per row the Hessian is the Laplacian of a star with C nodes: its largest eigenvalue is C / (C - 1) <= 2 times base's.
+        # Per row the Hessian is the Laplacian of a star with C nodes: its largest eigenvalue is C /
+        # (C - 1) <= 2 times base's.
         return 2.0 * self.base.max_curvature
 
     def _margins(self, y: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -1,18 +1,21 @@
 """Losses with respect to the scores: value, gradient, curvature. They never see the features.
 
-Targets ``y`` are encoded by the estimators: (n, q) real numbers for regression, -1 / +1 in (n, 1) for the binary losses, one column
-of 0 / 1 per class for the losses of several classes. ``sample_weight`` (n,) sums to one, so that every value is a weighted mean.
-Scores are (n, q). A custom loss is a subclass of :class:`Loss` with ``value`` and ``gradient``; ``curvature`` is needed for
-exchanges of features (``polish="swap"``). A binary one is easier as a subclass of :class:`MarginLoss`: functions of the margin.
+Targets ``y`` are encoded by the estimators: (n, q) real numbers for regression, -1 / +1 in (n, 1)
+for the binary losses, one column of 0 / 1 per class for the losses of several classes.
+``sample_weight`` (n,) sums to one, so that every value is a weighted mean. Scores are (n, q). A
+custom loss is a subclass of :class:`Loss` with ``value`` and ``gradient``; ``curvature`` is needed
+for exchanges of features (``polish="swap"``). A binary one is easier as a subclass of
+:class:`MarginLoss`: functions of the margin.
 
-What a solver has to know about a loss is an attribute of the loss: solvers never test its type. A new loss is one class here and
-one entry in ``LOSSES``; the tests find it by its class.
+What a solver has to know about a loss is an attribute of the loss: solvers never test its type. A
+new loss is one class here and one entry in ``LOSSES``; the tests find it by its class.
 
 References
 ----------
-Equation numbers of "Barbu et al. (2014)" refer to A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for
-Regression, Classification and Ranking", arXiv:1310.2880v2; those of "Barbu et al. (2017)" to A. Barbu, Y. She, L. Ding, G. Gramajo,
-"Feature Selection with Annealing for Computer Vision and Big Data Learning", IEEE TPAMI 39 (2017); those of "Ma (thesis)" to Y. Ma,
+Equation numbers of "Barbu et al. (2014)" refer to A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature
+Selection with Annealing for Regression, Classification and Ranking", arXiv:1310.2880v2; those of
+"Barbu et al. (2017)" to A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing
+for Computer Vision and Big Data Learning", IEEE TPAMI 39 (2017); those of "Ma (thesis)" to Y. Ma,
 "Flexible Sparse Learning of Feature Subspaces", Columbia University.
 """
 
@@ -136,7 +139,8 @@ class HuberisedHingeLoss(MarginLoss):
 
     References
     ----------
-    O. Chapelle, "Training a support vector machine in the primal", Neural Computation 19 (2007): the same loss.
+    O. Chapelle, "Training a support vector machine in the primal", Neural Computation 19 (2007):
+    the same loss.
     """
 
     name = "huberised_hinge"
@@ -163,7 +167,8 @@ class HuberisedHingeLoss(MarginLoss):
         return np.clip((u - 1.0 - self.h) / (2.0 * self.h), -1.0, 0.0)
 
     def margin_curvature(self, u: np.ndarray) -> np.ndarray:
-        # On the linear part Newton needs a curvature: that of the parabola which touches at u and majorises.
+        # On the linear part Newton needs a curvature: that of the parabola which touches at u and
+        # majorises.
         return np.where(u > 1.0 + self.h, 0.0, 1.0 / np.maximum(1.0 + self.h - u, 2.0 * self.h))
 
 
@@ -184,7 +189,8 @@ class LorenzLoss(MarginLoss):
         return 2.0 * v / (1.0 + v * v)
 
     def margin_curvature(self, u: np.ndarray) -> np.ndarray:
-        # ln(1 + v^2) is concave in v^2: slope / v majorises it, and stays positive where the true curvature is not.
+        # ln(1 + v^2) is concave in v^2: slope / v majorises it, and stays positive where the true
+        # curvature is not.
         v = u - 1.0
         return np.where(v < 0.0, 2.0 / (1.0 + v * v), 0.0)
 
@@ -192,19 +198,21 @@ class LorenzLoss(MarginLoss):
 class FlippedLogisticLoss(_Logistic):
     """Minus the log likelihood of labels of which a share was flipped: -ln(flip + (1 - 2 flip) / (1 + exp(-u))).
 
-    Nearly the logistic loss for well-placed rows, and bounded by -ln(flip) for rows on the wrong side, so that a few wrong labels
-    cost little. It needs no knowledge of the noise: any ``flip`` far below the share of the rarer class serves clean labels as well
-    (see docs/losses.md). Where ``flip`` is above that share, the whole class is cheaper as flipped labels.
+    Nearly the logistic loss for well-placed rows, and bounded by -ln(flip) for rows on the wrong
+    side, so that a few wrong labels cost little. It needs no knowledge of the noise: any ``flip``
+    far below the share of the rarer class serves clean labels as well (see docs/losses.md). Where
+    ``flip`` is above that share, the whole class is cheaper as flipped labels.
 
     Parameters
     ----------
     flip : float, default 0.02
-        Share of flipped labels, in (0, 0.5). Estimators that are given the name of the loss take at most a tenth of the rarest
-        class's share: :meth:`of_shares`.
+        Share of flipped labels, in (0, 0.5). Estimators that are given the name of the loss take at
+        most a tenth of the rarest class's share: :meth:`of_shares`.
 
     References
     ----------
-    J. B. Copas, "Binary regression models for contaminated data", JRSS B 50 (1988): the same likelihood.
+    J. B. Copas, "Binary regression models for contaminated data", JRSS B 50 (1988): the same
+    likelihood.
     """
 
     name = "flipped_logistic"
@@ -236,8 +244,9 @@ class FlippedLogisticLoss(_Logistic):
         return -(1.0 - 2.0 * self.flip) * p * (1.0 - p) / (self.flip + (1.0 - 2.0 * self.flip) * p)
 
     def margin_curvature(self, u: np.ndarray) -> np.ndarray:
-        # Not below a share of that of the clean likelihood times the chance that the label is not a coin toss, which majorises
-        # (expectation-maximisation): the true one is negative for rows on the wrong side.
+        # Not below a share of that of the clean likelihood times the chance that the label is not a
+        # coin toss, which majorises (expectation-maximisation): the true one is negative for rows
+        # on the wrong side.
         p = expit(u)
         clean = (1.0 - 2.0 * self.flip) * p
         part = clean / (self.flip + clean)
@@ -401,7 +410,8 @@ def loss_of_several_classes(loss: Loss) -> Loss:
     Returns
     -------
     Loss
-        The multinomial loss for the logistic one, :class:`VapnikLoss` for the other losses of the margin, else the loss itself.
+        The multinomial loss for the logistic one, :class:`VapnikLoss` for the other losses of the
+        margin, else the loss itself.
     """
     if type(loss) is LogisticLoss:
         return MultinomialLoss()

@@ -1,8 +1,9 @@
 """Compiled terms of the losses of one score: free functions on numbers and arrays, for the loops of designs and online learners.
 
-``LOSS, parameter`` tells such a loop which loss to take: the number is one of the constants below, the same everywhere, and the
-parameter that of the loss (``flip`` of the logistic losses, half width ``h`` of the Huberised hinge, else 0). A loss object holds
-both in its ``kernel_code``. The formulas and their sources stand with the classes in ``losses``.
+``LOSS, parameter`` tells such a loop which loss to take: the number is one of the constants below,
+the same everywhere, and the parameter that of the loss (``flip`` of the logistic losses, half width
+``h`` of the Huberised hinge, else 0). A loss object holds both in its ``kernel_code``. The formulas
+and their sources stand with the classes in ``losses``.
 """
 
 from __future__ import annotations

@@ -23,19 +23,20 @@ class PairwiseLogisticLoss(Loss):
     pairs : ndarray of shape (n_pairs, 2), int
         Rows (i, j) of the compared items.
     r : ndarray of shape (n_pairs,)
-        In [0, 1]: 1 where item i should score above item j, 0 below, 0.5 where they are equally good.
+        In [0, 1]: 1 where item i should score above item j, 0 below, 0.5 where they are equally
+        good.
     pair_weight : ndarray of shape (n_pairs,) or None, default None
         Weights of the pairs; None means equal ones.
 
     Notes
     -----
-    With the sign of (17), minimising drives h_i - h_j towards logit(r_ij): r = 1 means that i scores HIGHER. ``y`` and
-    ``sample_weight`` of the methods are not used: the pairs carry all.
+    With the sign of (17), minimising drives h_i - h_j towards logit(r_ij): r = 1 means that i
+    scores HIGHER. ``y`` and ``sample_weight`` of the methods are not used: the pairs carry all.
 
     References
     ----------
-    A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression, Classification and Ranking",
-    arXiv:1310.2880v2 (2014), section 5.
+    A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression,
+    Classification and Ranking", arXiv:1310.2880v2 (2014), section 5.
     """
 
     name = "pairwise_logistic"
@@ -107,7 +108,8 @@ class PairwiseLogisticLoss(Loss):
         Returns
         -------
         list of (ndarray of int, float)
-            Positions in ``pairs``, and the share of their weight that is left out: one copy of the item.
+            Positions in ``pairs``, and the share of their weight that is left out: one copy of the
+            item.
         """
         pairs = np.asarray(self.pairs)
         present = np.flatnonzero((weight[pairs] > 0).all(axis=1))

@@ -1,7 +1,8 @@
 """Priors on the coefficients: value and gradient, summed over features and outputs.
 
-Coefficients are (n_features, width, n_outputs): width 1 for linear responses, B + 1 for piecewise-linear ones (one more where a
-column has a bin for missing values; that one is shrunk but not smoothed).
+Coefficients are (n_features, width, n_outputs): width 1 for linear responses, B + 1 for
+piecewise-linear ones (one more where a column has a bin for missing values; that one is shrunk but
+not smoothed).
 """
 
 from __future__ import annotations
@@ -18,18 +19,20 @@ class Prior(BaseEstimator):
     Parameters
     ----------
     shrinkage : float, default 0.0
-        lambda of ``lambda ||beta_j||^2``, eq. (13) and (19) of [1]_. There is no factor of one half: this is the one convention
-        for ridge penalties below the estimators. At least 0.
+        lambda of ``lambda ||beta_j||^2``, eq. (13) and (19) of [1]_. There is no factor of one
+        half: this is the one convention for ridge penalties below the estimators. At least 0.
     second_order : float, default 0.0
         c of ``c sum_k (beta_{k+1} + beta_{k-1} - 2 beta_k)^2``, eq. (13). At least 0.
     total_variation : float, default 0.0
-        q of ``q sum_k h(beta_k - beta_{k-1})``, eq. (14), with Huber's function h of half width ``huber``. At least 0.
+        q of ``q sum_k h(beta_k - beta_{k-1})``, eq. (14), with Huber's function h of half width
+        ``huber``. At least 0.
     huber : float, default 0.01
         Differences below this size, above 0, count quadratically in the total variation.
 
     References
     ----------
-    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression, Classification and Ranking",
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression,
+           Classification and Ranking",
        arXiv:1310.2880v2 (2014).
     """
 

@@ -15,8 +15,9 @@ _MIN_MAJORISER = 0.001  # of the parabola that majorises: Newton's steps stay fi
 class PoissonLoss(Loss):
     """exp(f) - y f - y + y ln y, half the deviance of counts y with mean exp(f): minus their log likelihood, up to a constant.
 
-    Its curvature has no bound. Annealing, whose steps have one length, minimises the same loss continued by a parabola where the
-    predicted mean is beyond e (y + mean of y); the selected columns are then fitted with the loss itself.
+    Its curvature has no bound. Annealing, whose steps have one length, minimises the same loss
+    continued by a parabola where the predicted mean is beyond e (y + mean of y); the selected
+    columns are then fitted with the loss itself.
 
     References
     ----------
@@ -99,7 +100,8 @@ class _CappedPoissonLoss(PoissonLoss):
 class HuberLoss(Loss):
     """Huber's loss of the residual u = f - y: u^2 / 2 up to ``delta``, delta |u| - delta^2 / 2 beyond: outliers count little.
 
-    ``FSARegressor`` gives it targets of median 0 and robust scale 1 (1.4826 times the median absolute deviation).
+    ``FSARegressor`` gives it targets of median 0 and robust scale 1 (1.4826 times the median
+    absolute deviation).
 
     Parameters
     ----------
@@ -108,7 +110,8 @@ class HuberLoss(Loss):
 
     References
     ----------
-    P. J. Huber, "Robust estimation of a location parameter", Annals of Mathematical Statistics 35 (1964).
+    P. J. Huber, "Robust estimation of a location parameter", Annals of Mathematical Statistics 35
+    (1964).
     """
 
     name = "huber"
@@ -135,8 +138,9 @@ class HuberLoss(Loss):
 class QuantileLoss(Loss):
     """A smooth check loss of the residual u = y - f: q u + width ln(1 + exp(-u / width)), whose minimum is the quantile q.
 
-    It is the check loss blurred by a logistic density of scale ``width``, and tends to it as the width goes to 0. ``FSARegressor``
-    gives it targets of median 0 and robust scale 1 (1.4826 times the median absolute deviation).
+    It is the check loss blurred by a logistic density of scale ``width``, and tends to it as the
+    width goes to 0. ``FSARegressor`` gives it targets of median 0 and robust scale 1 (1.4826 times
+    the median absolute deviation).
 
     Parameters
     ----------
@@ -147,7 +151,8 @@ class QuantileLoss(Loss):
 
     References
     ----------
-    M. Fernandes, E. Guerre, E. Horta, "Smoothing quantile regressions", Journal of Business and Economic Statistics 39 (2021).
+    M. Fernandes, E. Guerre, E. Horta, "Smoothing quantile regressions", Journal of Business and
+    Economic Statistics 39 (2021).
     """
 
     name = "quantile"
@@ -171,7 +176,8 @@ class QuantileLoss(Loss):
         return (expit((scores - y) / self.width) - self.quantile) * sample_weight[:, None]
 
     def curvature(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
-        # Far from the kink the loss is straight: a share of the parabola that touches there and majorises.
+        # Far from the kink the loss is straight: a share of the parabola that touches there and
+        # majorises.
         u = np.abs(scores - y) / self.width
         p = expit(u)
         majoriser = np.where(u > 1e-4, np.tanh(0.5 * u) / (2.0 * np.maximum(u, 1e-4)), 0.25)

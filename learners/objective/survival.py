@@ -13,9 +13,9 @@ from .base import HessianProduct, Loss
 class CoxLoss(Loss):
     """Minus the logarithm of Cox's partial likelihood, ties after Efron: the score is the logarithm of the relative hazard.
 
-    With weights the deaths of one time count with their mean weight, as in R's ``survival``. A constant added to all scores
-    changes nothing: there is no intercept. Targets are whole numbers: the rank of the time, negative where it is censored
-    (:func:`survival_targets`).
+    With weights the deaths of one time count with their mean weight, as in R's ``survival``. A
+    constant added to all scores changes nothing: there is no intercept. Targets are whole numbers:
+    the rank of the time, negative where it is censored (:func:`survival_targets`).
 
     References
     ----------
@@ -64,8 +64,9 @@ class CoxLoss(Loss):
 class _RiskSets(NamedTuple):
     """Sums over the rows still at risk at each time, at the present scores.
 
-    With m deaths at a time, the l-th of them (l = 0 to m - 1) has the denominator S = R - l / m T: R sums exp(score) over the rows
-    at risk, T over the deaths. ``sums[i, j]`` of a time is the sum over l of (l / m)^j / S^i, times the mean weight of its deaths.
+    With m deaths at a time, the l-th of them (l = 0 to m - 1) has the denominator S = R - l / m T:
+    R sums exp(score) over the rows at risk, T over the deaths. ``sums[i, j]`` of a time is the sum
+    over l of (l / m)^j / S^i, times the mean weight of its deaths.
     """
 
     time: np.ndarray  # (n,), int: place of each row's time, ascending
@@ -136,8 +137,9 @@ def survival_targets(y: Any) -> np.ndarray:
     Parameters
     ----------
     y : structured array of shape (n_samples,), or array or frame of shape (n_samples, 2)
-        A structured array has one boolean field, True where the event was observed, and one field of times, in any order, as in
-        scikit-survival. Two columns are the time and the event (1 observed, 0 censored), as in R's ``Surv``.
+        A structured array has one boolean field, True where the event was observed, and one field
+        of times, in any order, as in scikit-survival. Two columns are the time and the event (1
+        observed, 0 censored), as in R's ``Surv``.
 
     Returns
     -------
@@ -146,7 +148,8 @@ def survival_targets(y: Any) -> np.ndarray:
     Raises
     ------
     ValueError
-        For another shape, times that are negative or not finite, events that are not 0 or 1, or no event at all.
+        For another shape, times that are negative or not finite, events that are not 0 or 1, or no
+        event at all.
 
     Examples
     --------
@@ -189,7 +192,8 @@ def _times_and_events(y: Any) -> tuple[np.ndarray, np.ndarray]:
 def concordance(y: np.ndarray, risk: np.ndarray) -> float:
     """Harrell's index: the share of comparable pairs whose earlier death has the greater risk; ties of the risk count one half.
 
-    A pair is comparable where the earlier of two times is a death; at equal times a death comes before a censoring.
+    A pair is comparable where the earlier of two times is a death; at equal times a death comes
+    before a censoring.
 
     Parameters
     ----------

@@ -24,8 +24,9 @@ from ..objective.losses import LOSSES, Loss, losses_for
 from ..types import ArrayLike, ClassWeight, Matrix, Seed
 from .kernels import Objective
 
-# Share of the mean squared length of a row that may be that of the columns' means, and rows to judge it by. With twenty columns of
-# variance one the accuracy of all learners falls by 0.04 at most up to a share of 0.9 (means of 3), and to chance at 0.99.
+# Share of the mean squared length of a row that may be that of the columns' means, and rows to
+# judge it by. With twenty columns of variance one the accuracy of all learners falls by 0.04 at
+# most up to a share of 0.9 (means of 3), and to chance at 0.99.
 _MAX_SHARE_OF_MEANS, _MIN_ROWS = 0.95, 10
 
 
@@ -58,8 +59,9 @@ def margin_code(loss: str | Loss) -> tuple[int, float]:
 class OnlineClassifier(SparseClassifierMixin, SelectorMixin, BaseEstimator):
     """What the online learners share: labels, weights, one problem per class, prediction, selection.
 
-    A learner supplies ``_new_state``, ``_learn``, which passes over rows with labels -1 and +1, and ``_weights``, coefficients and
-    intercept; with more than two classes there is one state per class against the rest.
+    A learner supplies ``_new_state``, ``_learn``, which passes over rows with labels -1 and +1, and
+    ``_weights``, coefficients and intercept; with more than two classes there is one state per
+    class against the rest.
     """
 
     _row_length: Any  # mean squared length of a row; None before the first
@@ -188,7 +190,8 @@ class OnlineClassifier(SparseClassifierMixin, SelectorMixin, BaseEstimator):
             X = X.copy()
             X.eliminate_zeros()
         if self._row_length is None:
-            # The rate is relative to the mean squared length of a row: columns in other units need no other rate.
+            # The rate is relative to the mean squared length of a row: columns in other units need
+            # no other rate.
             with np.errstate(over="ignore"):
                 square = float(X.multiply(X).sum()) / max(X.shape[0], 1)
             if not np.isfinite(square):

@@ -37,8 +37,9 @@ class Objective(NamedTuple):
 class Paths(NamedTuple):
     """Parallel paths of :func:`stabilised_stage`.
 
-    ``pool[m]`` collects updates per touch for the next gravity, every one until it is full, then every second one, and so on;
-    ``pooled[m]`` of them are there and every ``strides[m]``-th one comes next.
+    ``pool[m]`` collects updates per touch for the next gravity, every one until it is full, then
+    every second one, and so on; ``pooled[m]`` of them are there and every ``strides[m]``-th one
+    comes next.
     """
 
     coef: np.ndarray  # (n_paths, p)
@@ -83,9 +84,10 @@ def stabilised_stage(
     """Run one stage, or a part of it, of informative truncated bursts (Algorithms 3.2 and 3.3) on the paths ``first`` .. ``last
     - 1``.
 
-    Rows ``orders[m]`` are taken in turn; after every ``burst`` of them each coefficient that met a non-zero shrinks by
-    ``gravity`` times the number of times it did. ``indices`` and ``seen`` are unsigned, which spares the test for negative ones.
-    Which features a burst meets cannot be predicted: nothing branches on it.
+    Rows ``orders[m]`` are taken in turn; after every ``burst`` of them each coefficient that met a
+    non-zero shrinks by ``gravity`` times the number of times it did. ``indices`` and ``seen`` are
+    unsigned, which spares the test for negative ones. Which features a burst meets cannot be
+    predicted: nothing branches on it.
     """
     data, indices, start, end, y, weight = rows
     loss, h, fit_intercept = objective
@@ -162,7 +164,8 @@ def renumber_columns(rows: Rows, place: np.ndarray) -> None:
         end[i] = at
 
 
-# The plain forms below take one row at a time as an array. Sums are taken in the order of the compiled loops.
+# The plain forms below take one row at a time as an array. Sums are taken in the order of the
+# compiled loops.
 
 
 def _shrunk(w: np.ndarray, gravity: np.ndarray | float) -> np.ndarray:
@@ -222,7 +225,8 @@ def truncated_gradient_pass(
     """SGD with a soft threshold of ``burst * gravity`` after every ``burst`` rows (Algorithm 3.1), applied when a feature is
     next met.
 
-    ``done[j]`` counts the truncations that w[j] has had; ``t`` rows came before. Returns the intercept.
+    ``done[j]`` counts the truncations that w[j] has had; ``t`` rows came before. Returns the
+    intercept.
     """
     data, indices, start, end, y, weight = rows
     loss, h, fit_intercept = objective
@@ -287,7 +291,8 @@ def fobos_pass(
 ) -> tuple[float, float]:
     """Forward-backward splitting (3.36) with steps ``rate / sqrt(t)``: the soft thresholds that a feature missed add up.
 
-    ``total`` is the sum of all thresholds so far and ``done[j]`` the part that w[j] has had. Returns intercept and total.
+    ``total`` is the sum of all thresholds so far and ``done[j]`` the part that w[j] has had.
+    Returns intercept and total.
     """
     data, indices, start, end, y, weight = rows
     loss, h, fit_intercept = objective

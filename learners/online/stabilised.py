@@ -39,7 +39,8 @@ def rejection_rate(share: float, rejection: float, annealing: float) -> float:
 def _counts(bursts: np.ndarray, n_threads: int) -> list[Counts]:
     """What each thread writes to; the first one counts in ``bursts`` itself.
 
-    Counts are whole numbers: each thread adds up those of its paths, and the sum does not depend on how the paths were dealt.
+    Counts are whole numbers: each thread adds up those of its paths, and the sum does not depend on
+    how the paths were dealt.
     """
     p = len(bursts)
     return [
@@ -63,10 +64,11 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
 
         mean_i w_i loss(y_i (coef . x_i + intercept))
 
-    in its own order of the rows. After a burst of rows each coefficient shrinks in proportion to how
-    many of them changed it. The fraction of bursts that leave it non-zero, over all paths, is its
-    selection probability; after each stage of bursts the least stable features leave for good. The
-    result is the mean over paths and over stages since then; on a stream the paths' present mean.
+    in its own order of the rows. After a burst of rows each coefficient shrinks in proportion to
+    how many of them changed it. The fraction of bursts that leave it non-zero, over all paths, is
+    its selection probability; after each stage of bursts the least stable features leave for good.
+    The result is the mean over paths and over stages since then; on a stream the paths' present
+    mean.
 
     Parameters
     ----------
@@ -79,9 +81,10 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
     selection : {"annealed", "threshold"}, default "annealed"
         Which features a stage drops:
 
-        * "annealed": those of the lowest selection probability, ties by the mean coefficient, as many
-          as ``schedule`` says;
-        * "threshold": those below ``threshold``, the printed algorithm; the result is the last mean.
+        * "annealed": those of the lowest selection probability, ties by the mean coefficient, as
+          many as ``schedule`` says;
+        * "threshold": those below ``threshold``, the printed algorithm; the result is the last
+          mean.
     threshold : float, default 0.7
         pi_0, in [0, 1]; the greater, the fewer features.
     schedule : str, Schedule or function, default "inverse"
@@ -104,12 +107,13 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
     n_paths : int, default 16
         M, at least 1: paths.
     min_bursts : int, default 0
-        delta_K of eq. (3.33), at least 0: a feature is judged once more bursts than this touched it.
+        delta_K of eq. (3.33), at least 0: a feature is judged once more bursts than this touched
+        it.
     n_stages : int, default 100
         Stages of the schedule for ``partial_fit``, where the number of rows is unknown.
     refit : float or None, default None
-        ridge, above 0, over the mean squared length of a row: ``fit`` at last minimises the mean loss
-        + ridge / 2 ||coef||^2 on the features left (the Huberised hinge for the hinge).
+        ridge, above 0, over the mean squared length of a row: ``fit`` at last minimises the mean
+        loss + ridge / 2 ||coef||^2 on the features left (the Huberised hinge for the hinge).
     fit_intercept : bool, default True
         Whether there is a constant; it is not shrunk.
     max_iter : int, default 20
@@ -142,7 +146,8 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
 
     Notes
     -----
-    Eqs. (3.11), (3.14) and (3.33) do not work as printed: docs/papers.md says what stands in their place.
+    Eqs. (3.11), (3.14) and (3.33) do not work as printed: docs/papers.md says what stands in their
+    place.
 
     References
     ----------

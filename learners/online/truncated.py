@@ -33,7 +33,8 @@ class SoftThresholdClassifier(OnlineClassifier):
 class TruncatedGradientClassifier(SoftThresholdClassifier):
     """Truncated gradient: stochastic gradient steps, and a soft threshold after every few rows.
 
-    Langford et al. (2009) [1]_, Algorithm 3.1 of Ma (thesis) [2]_. On a stream of rows it goes downhill
+    Langford et al. (2009) [1]_, Algorithm 3.1 of Ma (thesis) [2]_. On a stream of rows it goes
+    downhill
     on::
 
         mean_i w_i loss(y_i (coef . x_i + intercept)) + L^2 gravity / learning_rate ||coef||_1

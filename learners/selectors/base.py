@@ -22,8 +22,9 @@ from ..types import ArrayLike, Matrix
 class Selector(SelectorMixin, BaseEstimator):
     """A selector with linear scores; ``_select`` of each algorithm sets ``support_``, ``coef_`` and ``intercept_``.
 
-    In ``_select(X, y, loss, weight)`` ``X`` is validated, ``y`` (n, q) encoded for the loss, and ``weight`` sums to one;
-    ``coef_`` is (q, n_features), of regressions on one output at last (n_features,).
+    In ``_select(X, y, loss, weight)`` ``X`` is validated, ``y`` (n, q) encoded for the loss, and
+    ``weight`` sums to one; ``coef_`` is (q, n_features), of regressions on one output at last
+    (n_features,).
     """
 
     _auto_loss: str  # what loss="auto" means

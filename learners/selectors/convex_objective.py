@@ -55,8 +55,8 @@ def forward_backward_minimise(
     Parameters
     ----------
     objective : function
-        Takes a vector (n_features,) and returns the value and the gradient (n_features,). Where the function is not defined it
-        returns infinity, and any gradient.
+        Takes a vector (n_features,) and returns the value and the gradient (n_features,). Where the
+        function is not defined it returns infinity, and any gradient.
     start : array-like of shape (n_features,)
         Where to start: 0 but for the free coordinates. The objective must be finite there.
     n_features_to_select : int or None, default None
@@ -64,10 +64,11 @@ def forward_backward_minimise(
     free : array-like of int, default ()
         Coordinates that are always in, and count for nothing.
     criterion : {"gradient", "objective"}, default "gradient"
-        The coordinate that enters has the largest derivative (FoBa-gdt), or lowers the objective most when it alone moves
-        (FoBa-obj, which minimises along every coordinate).
+        The coordinate that enters has the largest derivative (FoBa-gdt), or lowers the objective
+        most when it alone moves (FoBa-obj, which minimises along every coordinate).
     delta, epsilon : float or None, default None
-        Stop when no coordinate lowers the objective by ``delta`` ("objective"), or has a derivative of ``epsilon`` ("gradient").
+        Stop when no coordinate lowers the objective by ``delta`` ("objective"), or has a derivative
+        of ``epsilon`` ("gradient").
     backward : bool, default True
         False leaves the backward steps out (Forward-gdt).
     tol : float, default 1e-6
@@ -80,18 +81,19 @@ def forward_backward_minimise(
     Raises
     ------
     ValueError
-        For a start that is no vector or where the objective is not finite, a gradient of another shape, or a parameter out of its
-        range.
+        For a start that is no vector or where the objective is not finite, a gradient of another
+        shape, or a parameter out of its range.
 
     References
     ----------
-    .. [1] J. Liu, R. Fujimaki, J. Ye, "Forward-Backward Greedy Algorithms for General Convex Smooth Functions over A Cardinality
+    .. [1] J. Liu, R. Fujimaki, J. Ye, "Forward-Backward Greedy Algorithms for General Convex Smooth
+           Functions over A Cardinality
        Constraint", International Conference on Machine Learning (2014).
 
     Examples
     --------
-    Two of five variables depend on each other given the rest (covariance selection): the entries of the precision matrix are the
-    coordinates, its diagonal is free.
+    Two of five variables depend on each other given the rest (covariance selection): the entries of
+    the precision matrix are the coordinates, its diagonal is free.
 
     >>> import numpy as np
     >>> from annealed.learners import forward_backward_minimise

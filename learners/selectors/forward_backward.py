@@ -141,9 +141,11 @@ def forward_backward(
     size : int or None
         End with that many features (groups, where given); None to go by the thresholds alone.
     criterion : {"gradient", "objective"}
-        What makes a feature the best: the largest gradient (FoBa-gdt), or the largest decrease when it alone is fitted (FoBa-obj).
+        What makes a feature the best: the largest gradient (FoBa-gdt), or the largest decrease when
+        it alone is fitted (FoBa-obj).
     delta, epsilon : float or None
-        Stop when no feature lowers the objective by ``delta`` ("objective"), or has a gradient of ``epsilon`` ("gradient").
+        Stop when no feature lowers the objective by ``delta`` ("objective"), or has a gradient of
+        ``epsilon`` ("gradient").
     backward : bool
         False leaves the backward steps out: orthogonal matching pursuit.
     groups : ndarray of shape (n_features,), int, or None
@@ -372,7 +374,8 @@ class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
     References
     ----------
     .. [1] J. Liu, R. Fujimaki, J. Ye, "Forward-Backward Greedy Algorithms for General Convex Smooth
-       Functions over A Cardinality Constraint", International Conference on Machine Learning (2014).
+       Functions over A Cardinality Constraint", International Conference on Machine Learning
+       (2014).
 
     Examples
     --------
@@ -419,7 +422,8 @@ class ForwardBackwardRegressor(_ForwardBackward, SelectingRegressor):
         sum_i w_i loss(y_i, coef . x_i + intercept) + ridge / 2 ||coef||^2
 
     where the weights w_i of the rows sum to one. The best feature enters, all are refitted, and
-    features whose removal costs less than half of what the last one gained leave again. Several outputs share one support.
+    features whose removal costs less than half of what the last one gained leave again. Several
+    outputs share one support.
 
     Parameters
     ----------
@@ -474,7 +478,8 @@ class ForwardBackwardRegressor(_ForwardBackward, SelectingRegressor):
     References
     ----------
     .. [1] J. Liu, R. Fujimaki, J. Ye, "Forward-Backward Greedy Algorithms for General Convex Smooth
-       Functions over A Cardinality Constraint", International Conference on Machine Learning (2014).
+       Functions over A Cardinality Constraint", International Conference on Machine Learning
+       (2014).
 
     Examples
     --------

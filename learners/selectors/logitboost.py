@@ -1,8 +1,9 @@
 """LogitBoost with weak learners of one feature each (Friedman et al., 2000).
 
-Each round takes a Newton step of the loss over functions of a single feature: with g and h the loss' gradient and curvature at the
-present scores, the weak learner f of a feature minimises sum_i (g_i f(x_i) + h_i f(x_i)^2 / 2), and the feature that lowers it most
-wins. For the logistic loss that is the weighted least squares fit of the working response.
+Each round takes a Newton step of the loss over functions of a single feature: with g and h the
+loss' gradient and curvature at the present scores, the weak learner f of a feature minimises sum_i
+(g_i f(x_i) + h_i f(x_i)^2 / 2), and the feature that lowers it most wins. For the logistic loss
+that is the weighted least squares fit of the working response.
 """
 
 from __future__ import annotations
@@ -212,8 +213,8 @@ def boost(
     Parameters
     ----------
     learners : object
-        ``gains(g, h, features)`` (f,) and ``step(g, h, feature)``, scores to add (n, q) and parameters, for gradients and
-        curvatures (n, q), as :class:`CodeLearners` has them.
+        ``gains(g, h, features)`` (f,) and ``step(g, h, feature)``, scores to add (n, q) and
+        parameters, for gradients and curvatures (n, q), as :class:`CodeLearners` has them.
     n_features : int
         Features that ``learners`` knows.
     y, weight : ndarray of shape (n, q) and (n,)
@@ -314,7 +315,8 @@ class LogitBoostClassifier(SelectingClassifier):
 
     References
     ----------
-    .. [1] J. Friedman, T. Hastie, R. Tibshirani, "Additive Logistic Regression: a Statistical View of
+    .. [1] J. Friedman, T. Hastie, R. Tibshirani, "Additive Logistic Regression: a Statistical View
+           of
        Boosting", The Annals of Statistics 28 (2000).
     .. [2] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer
        Vision and Big Data Learning", IEEE TPAMI 39 (2017), section 5.

@@ -55,7 +55,8 @@ def cutting_planes(
     max_cuts : int
         T: at most that many cuts.
     size : int or None
-        End as soon as so many different features are in; the weakest new ones of the last cut stay out.
+        End as soon as so many different features are in; the weakest new ones of the last cut stay
+        out.
     fit_intercept : bool
         A constant column belongs to every cut (its weight is shrunk with the others).
     solver : {"newton", "smoothing"}
@@ -77,7 +78,8 @@ def cutting_planes(
     gram = WeightedGram(upper * LOSS.margin_curvature(zero))
     objective: list[float] = []
     for n_cuts in range(1, max_cuts + 1):
-        # The most violated constraint: the r columns with the largest c_j = (sum_i alpha_i y_i x_ij)^2.
+        # The most violated constraint: the r columns with the largest c_j = (sum_i alpha_i y_i
+        # x_ij)^2.
         c = design.gradient((alpha * y)[:, None])[:, 0, 0] ** 2
         cut = strongest(c, r)
         new = cut[~np.isin(cut, columns)]

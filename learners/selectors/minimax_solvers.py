@@ -1,10 +1,11 @@
 """Solvers of the reduced problem of minimax sparse logistic regression, Tan et al. (2013), eq. (9) and (10).
 
-Notation of the paper: alpha_i in (0, C_i) is the dual variable of sample i, w_t = sum_i alpha_i y_i x_i on the columns of cut t,
-f_t(alpha) = ||w_t||^2 / 2 + G(alpha) with G(alpha) = sum_i alpha_i ln alpha_i + (C_i - alpha_i) ln(C_i - alpha_i). The reduced
-problem is min over alpha of max over t of f_t(alpha). Its convex dual is multiple-kernel learning: max over mixtures lambda of the
-cuts of min over u of sum_j u_j^2 / (2 d_j) + sum_i C_i loss(y_i z_i . u), with d_j the sum of lambda_t over the cuts that hold
-column j.
+Notation of the paper: alpha_i in (0, C_i) is the dual variable of sample i, w_t = sum_i alpha_i y_i
+x_i on the columns of cut t, f_t(alpha) = ||w_t||^2 / 2 + G(alpha) with G(alpha) = sum_i alpha_i ln
+alpha_i + (C_i - alpha_i) ln(C_i - alpha_i). The reduced problem is min over alpha of max over t of
+f_t(alpha). Its convex dual is multiple-kernel learning: max over mixtures lambda of the cuts of min
+over u of sum_j u_j^2 / (2 d_j) + sum_i C_i loss(y_i z_i . u), with d_j the sum of lambda_t over the
+cuts that hold column j.
 """
 
 from __future__ import annotations
@@ -47,8 +48,9 @@ def minimise_coordinate(
 ) -> float:
     """Minimise over one alpha_i: Algorithm 3, Newton's method on (14) safeguarded by bisection; returns the change z in (-c1, c2).
 
-    The derivative is ln((c1 + z) / (c2 - z)) + sum_t lambda_t(z) (a_t z + b_t), rising from -inf to inf; lambda is the softmax of
-    q (half_norms_t + a_t z^2 / 2 + b_t z). The unknown is the distance to the nearer bound: nothing cancels in the logarithm.
+    The derivative is ln((c1 + z) / (c2 - z)) + sum_t lambda_t(z) (a_t z + b_t), rising from -inf to
+    inf; lambda is the softmax of q (half_norms_t + a_t z^2 / 2 + b_t z). The unknown is the
+    distance to the nearer bound: nothing cancels in the logarithm.
     """
     n_cuts = len(a)
     width = c1 + c2
@@ -91,8 +93,8 @@ def minimise_coordinate(
         spread = max(mean_square - mean_slope * mean_slope, 0.0)
         curvature = width / (distance * (width - distance)) + mean_curvature + q * spread
         new = distance - slope / curvature
-        # Bisection where Newton's step leaves the bracket, or does not halve the step before the last: at large q it would jump
-        # from one side of a kink to the other.
+        # Bisection where Newton's step leaves the bracket, or does not halve the step before the
+        # last: at large q it would jump from one side of a kink to the other.
         if not low < new < high or 2.0 * abs(new - distance) > step_before_last:
             new = 0.5 * (low + high)
         step = abs(new - distance)
@@ -109,8 +111,8 @@ def coordinate_sweep(
 ) -> None:
     """One pass of coordinate descent over the smoothed maximum (11), step 1 of Algorithm 2; updates ``alpha`` and ``w``.
 
-    ``A`` (n, p) holds y_i x_i, the columns of cut t from ``starts[t]`` to ``starts[t + 1]``; ``square`` (n, T) their squared norms;
-    ``w`` (p,) is alpha' A.
+    ``A`` (n, p) holds y_i x_i, the columns of cut t from ``starts[t]`` to ``starts[t + 1]``;
+    ``square`` (n, T) their squared norms; ``w`` (p,) is alpha' A.
     """
     n_cuts = len(starts) - 1
     half_norms = np.zeros(n_cuts)
@@ -221,8 +223,8 @@ class ReducedProblem:
 class WeightedGram:
     """Z' W Z for the Hessian W of some earlier scores.
 
-    Forming it costs n p^2, all else of a Newton step n p. Columns that join are added at the old W; all is formed anew when steps
-    stop paying. Single precision, since it only gives directions.
+    Forming it costs n p^2, all else of a Newton step n p. Columns that join are added at the old W;
+    all is formed anew when steps stop paying. Single precision, since it only gives directions.
 
     Parameters
     ----------
@@ -261,7 +263,8 @@ def newton_step(
     coef, scores : ndarray
         The new u, and Z u.
     decrease, length : float
-        Twice the decrease that the quadratic model promised, and the part of the step that was taken.
+        Twice the decrease that the quadratic model promised, and the part of the step that was
+        taken.
     """
     theta = coef / root
     gradient = theta - root * problem.weights(alpha)
@@ -291,8 +294,8 @@ def solve_newton(
 ) -> Reduced:
     """The reduced problem by turns: ridge logistic regression at the present mixture, then lambda_t ~ lambda_t ||w_t||.
 
-    The first is Newton's method; the second minimises sum_t ||u_t||^2 / (2 lambda_t), u_t = lambda_t w_t, over mixtures. Neither
-    goes uphill.
+    The first is Newton's method; the second minimises sum_t ||u_t||^2 / (2 lambda_t), u_t =
+    lambda_t w_t, over mixtures. Neither goes uphill.
 
     Parameters
     ----------
@@ -344,8 +347,9 @@ def solve_newton(
 def solve_smoothing(problem: ReducedProblem, *, tol: float = 1e-3, max_sweeps: int = 2000) -> Reduced:
     """The reduced problem by smoothing coordinate descent, Algorithm 2 with Algorithm 3 inside.
 
-    As printed, q grows after every sweep, converged or not, and coordinate descent meets the kinks of the maximum too early.
-    Here it grows when the duality gap has come down to what the smoothing itself may be off, ln(T) / q (Proposition 2).
+    As printed, q grows after every sweep, converged or not, and coordinate descent meets the kinks
+    of the maximum too early. Here it grows when the duality gap has come down to what the smoothing
+    itself may be off, ln(T) / q (Proposition 2).
 
     Parameters
     ----------

@@ -47,7 +47,8 @@ def _best_threshold(codes: np.ndarray, potential: np.ndarray, n_thresholds: int)
 class RankBoost(BaseEstimator):
     """RankBoost on thresholds of single features (Freund et al. (2003) [1]_), the baseline of Barbu et al. (2014) [2]_.
 
-    It minimises greedily, one weak ranker h_t at a time, over pairs of which item i is to score above
+    It minimises greedily, one weak ranker h_t at a time, over pairs of which item i is to score
+    above
     item j::
 
         sum_ij D_ij exp(F(x_j) - F(x_i)),   F(x) = sum_t alpha_t [x_f(t) > theta_t]
@@ -75,9 +76,11 @@ class RankBoost(BaseEstimator):
 
     References
     ----------
-    .. [1] Y. Freund, R. Iyer, R. E. Schapire, Y. Singer, "An Efficient Boosting Algorithm for Combining Preferences", Journal of
+    .. [1] Y. Freund, R. Iyer, R. E. Schapire, Y. Singer, "An Efficient Boosting Algorithm for
+           Combining Preferences", Journal of
        Machine Learning Research 4 (2003).
-    .. [2] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression, Classification and Ranking",
+    .. [2] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression,
+           Classification and Ranking",
        arXiv:1310.2880v2 (2014).
 
     Examples
@@ -112,7 +115,8 @@ class RankBoost(BaseEstimator):
         qid : array of shape (n_samples,) or None
             Query of each item; one query when neither this nor ``pairs`` is given.
         pairs : array of shape (n_pairs, 3) or None
-            Rows (i, j, r): i should score above j where r > 0.5, below where r < 0.5; the preference weighs |2 r - 1|.
+            Rows (i, j, r): i should score above j where r > 0.5, below where r < 0.5; the
+            preference weighs |2 r - 1|.
         sample_weight : array of shape (n_samples,) or None
             A pair weighs as much as the product of its items' weights.
 

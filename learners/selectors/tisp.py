@@ -29,8 +29,9 @@ def quantile_thresholding(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[float]]:
     """Gradient steps on ALL features, each followed by thresholding at the quantile that leaves k; dropped features may return.
 
-    After each thresholding the k features converge among themselves for its share of ``n_steps`` further gradient steps. Hard-ridge
-    thresholding: the k features are shrunk by 1 / (1 + 2 learning_rate * shrinkage), the rest is zero.
+    After each thresholding the k features converge among themselves for its share of ``n_steps``
+    further gradient steps. Hard-ridge thresholding: the k features are shrunk by 1 / (1 + 2
+    learning_rate * shrinkage), the rest is zero.
 
     Parameters
     ----------
@@ -50,7 +51,8 @@ def quantile_thresholding(
     fit_intercept : bool, default True
         Whether there is a constant; it is neither shrunk nor dropped.
     learning_rate : float or None
-        None: one over the curvature along the features at hand (all at first, then the k of the last thresholding).
+        None: one over the curvature along the features at hand (all at first, then the k of the
+        last thresholding).
 
     Returns
     -------

@@ -1,6 +1,7 @@
 """Paths of penalties that select: the l1 penalty on single coefficients, and on groups of columns, by proximal gradient steps.
 
-They are what Liu et al. (2014) compare with (L1-CRF): a sensor is selected if any of its coefficients is not zero.
+They are what Liu et al. (2014) compare with (L1-CRF): a sensor is selected if any of its
+coefficients is not zero.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ def lasso_path(
     groups : ndarray of shape (n_features,), int
         Unit of each column.
     grouped : bool, default True
-        Penalise the norm of each unit's block of coefficients (times the root of its size) instead of single ones; either in
-        units of the columns.
+        Penalise the norm of each unit's block of coefficients (times the root of its size) instead
+        of single ones; either in units of the columns.
     most_units : int or None, default None
         None: all.
     max_penalties : int, default 30

@@ -23,7 +23,8 @@ from .rows import Sequences, find_sequences, sequence_weights
 class BaseCRF(ClassifierMixin, BaseEstimator):
     """Sequences in, labels out; a subclass minimises in ``_fit_problem``."""
 
-    # Cross-validation hands the ids of the sequences on wherever scikit-learn's metadata routing is enabled.
+    # Cross-validation hands the ids of the sequences on wherever scikit-learn's metadata routing is
+    # enabled.
     __metadata_request__fit = {"sequence": True}  # noqa: RUF012
     __metadata_request__predict = {"sequence": True}  # noqa: RUF012
     __metadata_request__predict_proba = {"sequence": True}  # noqa: RUF012
@@ -74,7 +75,8 @@ class BaseCRF(ClassifierMixin, BaseEstimator):
         lengths : array of shape (n_sequences,), int, or None, default None
             Rows of each sequence; None: one sequence, unless ``sequence`` is given.
         sequence : array of shape (n_rows,) or None, default None
-            Instead of ``lengths``: the id of each row's sequence. Rows of one sequence are taken in their order.
+            Instead of ``lengths``: the id of each row's sequence. Rows of one sequence are taken in
+            their order.
         sample_weight : array of shape (n_rows,) or None, default None
             Weight of each row's sequence: the same for all rows of a sequence.
 
@@ -86,7 +88,8 @@ class BaseCRF(ClassifierMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            One class only, NaN, lengths that do not add up, weights that differ within a sequence, a parameter out of range.
+            One class only, NaN, lengths that do not add up, weights that differ within a sequence,
+            a parameter out of range.
         """
         self._check_parameters()
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False)
@@ -137,7 +140,8 @@ class BaseCRF(ClassifierMixin, BaseEstimator):
         lengths, sequence : array or None, default None
             As in :meth:`fit`.
         method : {"marginal", "viterbi"}, default "marginal"
-            The most probable label of each row, or the most probable labels of each sequence as a whole.
+            The most probable label of each row, or the most probable labels of each sequence as a
+            whole.
 
         Returns
         -------
@@ -281,7 +285,8 @@ class LinearChainCRF(BaseCRF):
 
     References
     ----------
-    .. [1] J. Lafferty, A. McCallum, F. Pereira, "Conditional random fields: Probabilistic models for
+    .. [1] J. Lafferty, A. McCallum, F. Pereira, "Conditional random fields: Probabilistic models
+           for
        segmenting and labeling sequence data", International Conference on Machine Learning (2001).
 
     Examples

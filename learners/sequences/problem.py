@@ -1,7 +1,8 @@
 """What a conditional random field minimises, and its minimum by L-BFGS.
 
-The curvature of a chain couples all rows of a sequence, so that Newton's method would have to form it; a quasi-Newton method needs
-values and gradients alone. Scores are made for a block of whole sequences at a time, so that memory does not grow with the rows.
+The curvature of a chain couples all rows of a sequence, so that Newton's method would have to form
+it; a quasi-Newton method needs values and gradients alone. Scores are made for a block of whole
+sequences at a time, so that memory does not grow with the rows.
 """
 
 from __future__ import annotations

@@ -42,7 +42,8 @@ def find_sequences(n_rows: int, lengths: ArrayLike | None = None, sequence: Arra
     Raises
     ------
     ValueError
-        If both are given, the lengths do not add up or are not positive integers, or there is not one id per row.
+        If both are given, the lengths do not add up or are not positive integers, or there is not
+        one id per row.
 
     Examples
     --------

@@ -74,8 +74,8 @@ class ForwardBackwardCRF(SelectingCRF):
     n_features_to_select : int, float or None, default 10
         k, or the fraction of the units; None: end by ``delta`` or ``epsilon`` alone.
     feature_groups : array of shape (n_features,) or None, default None
-        Label of each column's group, such as the sensor that it comes from; a group enters and leaves
-        as a whole.
+        Label of each column's group, such as the sensor that it comes from; a group enters and
+        leaves as a whole.
     backward : bool, default True
         False: forward steps alone.
     criterion : {"gradient", "objective"}, default "gradient"
@@ -118,8 +118,8 @@ class ForwardBackwardCRF(SelectingCRF):
     support_ : ndarray of shape (n_features,), bool
         Selected columns.
     selected_groups_ : ndarray of shape (k,)
-        Labels of the selected groups (numbers of columns without groups), in the order of their first
-        columns.
+        Labels of the selected groups (numbers of columns without groups), in the order of their
+        first columns.
     path_ : list of (action, feature, objective, size)
         Each unit (columns or groups, numbered by their first columns) that entered or left, the
         refitted objective (NaN where it was not needed), and how many there were then.
@@ -133,11 +133,12 @@ class ForwardBackwardCRF(SelectingCRF):
 
     References
     ----------
-    .. [1] J. Lafferty, A. McCallum, F. Pereira, "Conditional random fields: Probabilistic models for
+    .. [1] J. Lafferty, A. McCallum, F. Pereira, "Conditional random fields: Probabilistic models
+           for
        segmenting and labeling sequence data", International Conference on Machine Learning (2001).
     .. [2] J. Liu, R. Fujimaki, J. Ye, "Forward-Backward Greedy Algorithms for General Convex Smooth
-       Functions over A Cardinality Constraint", International Conference on Machine Learning (2014),
-       section 5.
+       Functions over A Cardinality Constraint", International Conference on Machine Learning
+       (2014), section 5.
 
     Examples
     --------
@@ -216,8 +217,8 @@ class FSACRF(SelectingCRF):
     n_features_to_select : int or float, default 10
         k, or the fraction of the units.
     feature_groups : array of shape (n_features,) or None, default None
-        Label of each column's group, such as the sensor that it comes from; a group enters and leaves
-        as a whole.
+        Label of each column's group, such as the sensor that it comes from; a group enters and
+        leaves as a whole.
     criterion : {"norm", "objective"}, default "objective"
         What the weakest units are:
 
@@ -225,8 +226,8 @@ class FSACRF(SelectingCRF):
         * "objective": those whose coefficients at zero raise the objective least; one pass over the
           data for every unit and cut.
     schedule : str, Schedule or function, default "linear"
-        How many units are left after each cut, see :class:`Schedule`; "linear" drops the same number
-        each time.
+        How many units are left after each cut, see :class:`Schedule`; "linear" drops the same
+        number each time.
     n_steps : int or None, default None
         Steps of the schedule. None: twice the number of units to drop, at most 120; "linear" then
         drops one at a time.
@@ -262,8 +263,8 @@ class FSACRF(SelectingCRF):
     support_ : ndarray of shape (n_features,), bool
         Selected columns.
     selected_groups_ : ndarray of shape (k,)
-        Labels of the selected groups (numbers of columns without groups), in the order of their first
-        columns.
+        Labels of the selected groups (numbers of columns without groups), in the order of their
+        first columns.
     path_ : list of (action, feature, objective, size)
         Each unit (columns or groups, numbered by their first columns) that entered or left, the
         refitted objective (NaN where it was not needed), and how many there were then.
@@ -277,7 +278,8 @@ class FSACRF(SelectingCRF):
 
     References
     ----------
-    .. [1] J. Lafferty, A. McCallum, F. Pereira, "Conditional random fields: Probabilistic models for
+    .. [1] J. Lafferty, A. McCallum, F. Pereira, "Conditional random fields: Probabilistic models
+           for
        segmenting and labeling sequence data", International Conference on Machine Learning (2001).
     .. [2] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer
        Vision and Big Data Learning", IEEE Transactions on Pattern Analysis and Machine

@@ -14,7 +14,8 @@ SEARCH_TOLERANCE = 1e-7  # of the refits of a search, relative: far below the ga
 _MIN_GAIN = 1e-6  # share of the objective that an exchange has to gain: less is rounding
 _TRIAL_TOLERANCE = 1e-5  # of the refits of exchanges that are tried
 _PROMISING = 2e-3  # share of the objective that a trial may miss its goal by, and is then refitted as the others are
-# Exchanges tried in a round, the cheapest units, and for each the steepest others: chosen on the homes of docs/sensors_results.md.
+# Exchanges tried in a round, the cheapest units, and for each the steepest others: chosen on the
+# homes of docs/sensors_results.md.
 N_LEAVING, N_ENTERING = 10, 2
 
 
@@ -117,8 +118,8 @@ class UnitModel:
 def exchange(model: UnitModel, max_exchanges: int = 100) -> list[Step]:
     """Exchange one unit for another while that lowers the refitted objective.
 
-    In each round the cheapest units leave in turn; the steepest others of the model without it take its place. The steps are
-    returned as lines of a path.
+    In each round the cheapest units leave in turn; the steepest others of the model without it take
+    its place. The steps are returned as lines of a path.
     """
     path: list[Step] = []
     for _ in range(max_exchanges):

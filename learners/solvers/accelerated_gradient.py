@@ -50,8 +50,9 @@ def accelerated_gradient(
 
     References
     ----------
-    Y. Nesterov, "A method of solving a convex programming problem with convergence rate O(1/k^2)", Soviet Math. Dokl. 27 (1983).
-    B. O'Donoghue, E. Candes, "Adaptive restart for accelerated gradient schemes", Found. Comput. Math. 15 (2015): the restart.
+    Y. Nesterov, "A method of solving a convex programming problem with convergence rate O(1/k^2)",
+    Soviet Math. Dokl. 27 (1983). B. O'Donoghue, E. Candes, "Adaptive restart for accelerated
+    gradient schemes", Found. Comput. Math. 15 (2015): the restart.
     """
     penalty = 0.0 if prior is None else float(np.linalg.norm(prior.curvature(design.n_knots, design.width), 2))
     direction = start_direction(design, y, loss, sample_weight, intercept)

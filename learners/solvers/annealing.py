@@ -28,7 +28,8 @@ class Annealed:
         Standardised coefficients.
     intercept : ndarray of shape (n_outputs,)
     dropped_at : ndarray of shape (n_features,), int
-        Step at which each feature was dropped; the number of steps for those that remain. Late ones nearly made it.
+        Step at which each feature was dropped; the number of steps for those that remain. Late ones
+        nearly made it.
     loss_curve : list of float
         Loss before each step.
     """
@@ -53,7 +54,8 @@ def strengths(coef: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray:
 def strongest(strength: np.ndarray, count: int) -> np.ndarray:
     """Positions of exactly ``count`` greatest values, ascending; among equal ones the first come first.
 
-    Values that differ by a few roundings are equal: two copies of a column may be summed in another order.
+    Values that differ by a few roundings are equal: two copies of a column may be summed in another
+    order.
 
     Examples
     --------
@@ -121,7 +123,8 @@ def _keep_strongest(state: Annealed, rest: _Remaining, count: int, step: int) ->
 class _StepSize:
     """The learning rate eta: a number, or a function of the columns that are left.
 
-    The first step from zero selects by direction alone: its length may wait until fewer columns are left.
+    The first step from zero selects by direction alone: its length may wait until fewer columns are
+    left.
     """
 
     def __init__(self, rule: float | Callable[[Design, np.ndarray], float], state: Annealed, from_zero: bool):
@@ -178,19 +181,22 @@ def anneal(
     sample_weight : ndarray of shape (n_samples,)
         Sums to one: gradients are weighted means.
     learning_rate : float or function
-        Step size; a function ``(design, coef) -> float`` is called after the first cut and again whenever half of the features
-        are dropped: what is safe for some columns is safe for a part of them.
+        Step size; a function ``(design, coef) -> float`` is called after the first cut and again
+        whenever half of the features are dropped: what is safe for some columns is safe for a part
+        of them.
     prior : Prior or None
     momentum : float
         In [0, 1); the velocity is pruned with the features.
     fit_intercept : bool
-        The intercept is neither dropped nor shrunk; its step is one over the loss' greatest curvature.
+        The intercept is neither dropped nor shrunk; its step is one over the loss' greatest
+        curvature.
     groups : ndarray of shape (n_features,), int, or None
         Group of each feature: a group stays or is dropped as a whole.
     fixed : ndarray of shape (n_features,), bool, or None
         Features that are never dropped.
     project : function or None
-        Called on the state after each gradient step: changes the coefficients in place to ones that are allowed.
+        Called on the state after each gradient step: changes the coefficients in place to ones that
+        are allowed.
     coef, intercept : ndarray or None
         Where to start; zero and the best constant by default.
     callback : function or None

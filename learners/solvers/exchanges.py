@@ -1,8 +1,8 @@
 """Exchanges of features after annealing: the quadratic model that judges them, swaps, regrowth, and passes over all columns.
 
-Where annealing misses a true feature, the true support mostly has the lower objective: the failure is one of optimisation, and most
-missed features have a wrongly chosen neighbour. Exchanges repair it. What is exchanged is a unit: a feature with its block of
-columns, or a group of features.
+Where annealing misses a true feature, the true support mostly has the lower objective: the failure
+is one of optimisation, and most missed features have a wrongly chosen neighbour. Exchanges repair
+it. What is exchanged is a unit: a feature with its block of columns, or a group of features.
 """
 
 from __future__ import annotations
@@ -147,8 +147,8 @@ def swap(
 ) -> tuple[np.ndarray, Fit, np.ndarray]:
     """Exchange units of the support for others of the pool while that lowers the refitted objective.
 
-    Several exchanges that the model predicts to improve it, each with units of its own, are tried at once; where that fails,
-    fewer; at last the ``n_tries`` best ones each alone.
+    Several exchanges that the model predicts to improve it, each with units of its own, are tried
+    at once; where that fails, fewer; at last the ``n_tries`` best ones each alone.
 
     Parameters
     ----------
@@ -193,7 +193,8 @@ def swap(
 def regrow(problem: SupportProblem, pool: Pool, support: np.ndarray, fit: Fit) -> tuple[np.ndarray, Fit]:
     """Grow the support by the steepest units of the pool, a few at a time, to twice its size, and cut it back as slowly.
 
-    It leaves local optima that no single exchange leaves: with many wrong units at once each right one looks useless.
+    It leaves local optima that no single exchange leaves: with many wrong units at once each right
+    one looks useless.
 
     Returns
     -------
@@ -248,7 +249,8 @@ def add_steepest(
     fixed = None if pool.fixed is None or new.fixed is None else np.concatenate([pool.fixed, new.fixed])
     offsets = np.concatenate([pool.offsets, pool.offsets[-1] + new.offsets[1:]])
     pool = Pool(np.concatenate([pool.units, new.units]), np.hstack([pool.Z, new.Z]), offsets, fixed)
-    # Among the old units no exchange is left that helps: those with the new ones decide whether to go on.
+    # Among the old units no exchange is left that helps: those with the new ones decide whether to
+    # go on.
     candidates = np.concatenate([support, np.arange(len(pool.units) - n_new, len(pool.units))])
     offsets = np.concatenate([[0], np.cumsum(np.diff(pool.offsets)[candidates])])
     fixed = None if pool.fixed is None else pool.fixed[candidates]
@@ -265,7 +267,8 @@ def swap_until_stable(
 ) -> tuple[Pool, np.ndarray, Fit]:
     """Exchange within the pool, then with the columns of the largest gradient; where annealing has failed, regrow the support.
 
-    It has failed where more than a quarter of the units had to be exchanged, or where one was dropped early.
+    It has failed where more than a quarter of the units had to be exchanged, or where one was
+    dropped early.
     """
     annealed = support
     support, fit, _ = swap(problem, pool, support, fit)
@@ -352,7 +355,8 @@ def alternatives(
     Returns
     -------
     dict of int to list of (int, float)
-        For each feature those that could replace it, and the share of the objective that this costs, least first.
+        For each feature those that could replace it, and the share of the objective that this
+        costs, least first.
     """
     units = Units.of_groups(groups, design.n_features)
     chosen = np.unique(units.of_feature[kept])
@@ -368,9 +372,10 @@ def alternatives(
 def exchange_changes(problem: SupportProblem, pool: Pool, support: np.ndarray, fit: Fit) -> np.ndarray:
     """Predicted change of the objective for every exchange of a unit of the support for one of the pool.
 
-    Adding unit j to the support S moves the others by -C_j d_j with C_j = H_SS^-1 H_Sj, d_j = -S_j^-1 g_j and the Schur complement
-    S_j; removing i afterwards costs beta_i' ([H^-1]'_ii)^-1 beta_i' / 2. One product of support and pool serves all pairs. S holds
-    the intercept too, which nothing is exchanged for.
+    Adding unit j to the support S moves the others by -C_j d_j with C_j = H_SS^-1 H_Sj, d_j =
+    -S_j^-1 g_j and the Schur complement S_j; removing i afterwards costs beta_i' ([H^-1]'_ii)^-1
+    beta_i' / 2. One product of support and pool serves all pairs. S holds the intercept too, which
+    nothing is exchanged for.
 
     Parameters
     ----------
@@ -384,7 +389,8 @@ def exchange_changes(problem: SupportProblem, pool: Pool, support: np.ndarray, f
     Returns
     -------
     ndarray of shape (k, n_units)
-        Negative where the exchange is predicted to lower the objective; +inf for units of the support.
+        Negative where the exchange is predicted to lower the objective; +inf for units of the
+        support.
     """
     Z, offsets, p = pool.Z, pool.offsets, len(fit.theta)
     A1, penalty = fit.A1, problem.penalty_hessian(p)
@@ -505,7 +511,8 @@ def proposals(change: np.ndarray, n_tries: int):
 def single_changes(inverse, theta, C, schur, gradient, out):
     """Add, for every pair (feature i of the support, single column j of the pool), the model's change of the objective.
 
-    Adding j moves the support by C_ij g_j / s_j; leaving i out then costs theta_i'^2 / (2 [H^-1]'_ii).
+    Adding j moves the support by C_ij g_j / s_j; leaving i out then costs theta_i'^2 / (2
+    [H^-1]'_ii).
     """
     step = gradient / schur
     moved = C * step

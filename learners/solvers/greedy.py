@@ -69,9 +69,11 @@ def greedy_search(
     size : int
         End with that many units.
     criterion : {"gradient", "objective"}
-        What makes a unit the best: the largest gradient (FoBa-gdt), or the largest decrease when it alone is fitted (FoBa-obj).
+        What makes a unit the best: the largest gradient (FoBa-gdt), or the largest decrease when it
+        alone is fitted (FoBa-obj).
     delta, epsilon : float or None
-        Stop when no unit lowers the objective by ``delta`` ("objective"), or has a gradient of ``epsilon`` ("gradient").
+        Stop when no unit lowers the objective by ``delta`` ("objective"), or has a gradient of
+        ``epsilon`` ("gradient").
     backward : bool
         False leaves the backward steps out: orthogonal matching pursuit.
     fixed : sequence of int, default ()

@@ -1,6 +1,7 @@
 """Fits on few columns: Newton's method on a support.
 
-Ridge penalties are written as in :class:`Prior`, ``shrinkage * ||theta||^2`` without a half, everywhere below the estimators.
+Ridge penalties are written as in :class:`Prior`, ``shrinkage * ||theta||^2`` without a half,
+everywhere below the estimators.
 """
 
 from __future__ import annotations
@@ -157,9 +158,11 @@ def refit(
     tol : float, default 1e-5
         Ends where a step gains less than this share of the objective.
     joint : bool, default False
-        Use the Hessian of all outputs together: fewer steps, each as expensive as the square of their number.
+        Use the Hessian of all outputs together: fewer steps, each as expensive as the square of
+        their number.
     to_the_end : bool, default False
-        Go on until the gradient is zero to rounding, whatever a step gains: the answer then does not depend on where it started.
+        Go on until the gradient is zero to rounding, whatever a step gains: the answer then does
+        not depend on where it started.
     limit : float, default infinity
         Ends where the objective would hardly come below it.
 
@@ -180,7 +183,8 @@ def refit(
             each = zip(gradient.T, products, strict=True)
             direction = np.array([solve_positive(hessian(problem, A1, product(A1), penalty), g) for g, product in each]).T
         expected = 0.5 * float(np.vdot(gradient, direction))
-        # The last steps gain less than rounding, which is that of the scores, and still make theta exact.
+        # The last steps gain less than rounding, which is that of the scores, and still make theta
+        # exact.
         rounding = 1e-14 * (abs(value) + np.abs(scores).max(initial=0.0)) if to_the_end else 0.0
         if to_the_end:
             norm = np.abs(gradient).max(initial=0.0)

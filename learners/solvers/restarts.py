@@ -1,9 +1,10 @@
 """A longer search for the best support where labels are noisy.
 
-With wrong labels the objective has many local minima that no single exchange leaves. Here doubtful features are taken
-out several at a time and others grown back, in rounds, among the nearest neighbours of the chosen ones. The search
-judges by labels flipped with probability 0.1 (less where a class is rare), more than most data have: a smaller rate lets a
-few rows decide, and the lowest objective then belongs to a wrong support more often.
+With wrong labels the objective has many local minima that no single exchange leaves. Here doubtful
+features are taken out several at a time and others grown back, in rounds, among the nearest
+neighbours of the chosen ones. The search judges by labels flipped with probability 0.1 (less where
+a class is rare), more than most data have: a smaller rate lets a few rows decide, and the lowest
+objective then belongs to a wrong support more often.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from ..objective.losses import FlippedLogisticLoss
 from .exchanges import Pool, curvatures, swap
 from .newton import Fit, SupportProblem, fit_at, predicted, refit
 
-# Choices by detection on the simulated data of Barbu et al. (2017), one label in ten drawn at random, not on the tables' draws.
+# Choices by detection on the simulated data of Barbu et al. (2017), one label in ten drawn at
+# random, not on the tables' draws.
 _MORE_FLIPS, _MAX_FLIPS = 5.0, 0.1  # times the share that the fit assumes, and at most
 _RIDGE = 1e-4
 _SEED = 0
@@ -66,7 +68,8 @@ def search(
     n_rows : float
         Rows, each as often as its weight.
     flip : float
-        Share of flipped labels that the fit assumes; the search assumes five times as many, which for classes of equal size is 0.1.
+        Share of flipped labels that the fit assumes; the search assumes five times as many, which
+        for classes of equal size is 0.1.
     fixed : ndarray of shape (n_features,), bool, or None, default None
         Features that stay.
 
@@ -101,7 +104,8 @@ def search(
 def _neighbours(design, y, sample_weight, kept, n_pool, fixed):
     """The pool of the features most correlated with each of ``kept``, and these, by strength.
 
-    The noise of the rounds belongs to a column for what it holds, not for its place among the features.
+    The noise of the rounds belongs to a column for what it holds, not for its place among the
+    features.
     """
     A = design.keep(kept).matrix().astype(np.float64)
     correlation = np.abs(design.gradient(A * sample_weight[:, None])[:, 0])

@@ -63,20 +63,26 @@ class Schedule(BaseEstimator):
     Parameters
     ----------
     kind : {"inverse", "inverse_arxiv", "exponential", "linear"}, default "inverse"
-        "inverse" is eq. (3) of Barbu et al. (2017) [1]_ and reaches k at half of the steps; "inverse_arxiv" is eq. (3) of Barbu et
-        al. (2014) [2]_, another curve; "exponential" drops the same fraction in each step; "linear" drops the same number.
+        "inverse" is eq. (3) of Barbu et al. (2017) [1]_ and reaches k at half of the steps;
+        "inverse_arxiv" is eq. (3) of Barbu et al. (2014) [2]_, another curve; "exponential" drops
+        the same fraction in each step; "linear" drops the same number.
     mu : float or "auto", default "auto"
-        Speed, at least 0. The greater it is, the more features leave in the first steps: less time, and less time for each feature
-        to prove itself. With 0 "inverse" falls on a straight line. "auto" is the default of the estimator: 100 for classification
-        and ranking, 30 for regression, 0.3 for :class:`StabilizedTruncatedSGDClassifier`; 100 where the object is called by itself.
+        Speed, at least 0. The greater it is, the more features leave in the first steps: less time,
+        and less time for each feature to prove itself. With 0 "inverse" falls on a straight line.
+        "auto" is the default of the estimator: 100 for classification and ranking, 30 for
+        regression, 0.3 for :class:`StabilizedTruncatedSGDClassifier`; 100 where the object is
+        called by itself.
     n_steps : int, default 100
-        E, at least 1: steps of the FSA estimators. More steps drop fewer features at a time and take longer.
+        E, at least 1: steps of the FSA estimators. More steps drop fewer features at a time and
+        take longer.
 
     References
     ----------
-    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer Vision and Big Data Learning",
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer
+           Vision and Big Data Learning",
        IEEE Transactions on Pattern Analysis and Machine Intelligence 39 (2017).
-    .. [2] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression, Classification and Ranking",
+    .. [2] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression,
+           Classification and Ranking",
        arXiv:1310.2880v2 (2014).
 
     Examples

@@ -1,8 +1,8 @@
 """Step sizes: one over a bound on the curvature of the mean loss along the columns at hand, and the step of the intercept.
 
-The gradient of the mean loss has the Lipschitz constant L <= max_curvature * lambda, with lambda the largest eigenvalue of the
-weighted covariance of the standardised columns. Power iteration estimates lambda from below, so each caller multiplies it by a
-``slack``.
+The gradient of the mean loss has the Lipschitz constant L <= max_curvature * lambda, with lambda
+the largest eigenvalue of the weighted covariance of the standardised columns. Power iteration
+estimates lambda from below, so each caller multiplies it by a ``slack``.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def largest_eigenvalue(design: Design, sample_weight: np.ndarray, direction: np.
     sample_weight : ndarray of shape (n_samples,)
         Sums to one.
     direction : ndarray of shape (n_features, width, 1)
-        Where the iteration starts. A gradient is a good start: it has the directions that the fit will move in, and does not depend
-        on the order of the columns.
+        Where the iteration starts. A gradient is a good start: it has the directions that the fit
+        will move in, and does not depend on the order of the columns.
     n_iter : int, default 10
         Products with the covariance, each one read of the data.
 
@@ -81,8 +81,8 @@ def start_direction(design: Design, y: np.ndarray, loss: Loss, sample_weight: np
 class AdaptiveStep:
     """:func:`safe_step` as the learning rate of :func:`anneal`, which asks again when half of the features are gone.
 
-    It starts from the coefficients, and three power iterations do: steps stay stable up to twice the length, with momentum up to
-    nearly four times.
+    It starts from the coefficients, and three power iterations do: steps stay stable up to twice
+    the length, with momentum up to nearly four times.
     """
 
     loss: Loss
@@ -108,7 +108,8 @@ def annealing_step(
     loss : Loss
     sample_weight : ndarray of shape (n_samples,)
     step : float or None
-        Instead of the default of a loss that has one. The others take the Lipschitz step: they diverge where a step overshoots.
+        Instead of the default of a loss that has one. The others take the Lipschitz step: they
+        diverge where a step overshoots.
     bound : ndarray of shape (n_samples, n_outputs) or None
         ``loss.curvature_bound(y)``, where rows differ.
 

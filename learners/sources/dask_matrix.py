@@ -26,7 +26,8 @@ class DaskMatrix(OutOfCoreMatrix):
     Raises
     ------
     ValueError
-        For limits out of range, columns that are not numbers, chunks that are not NumPy arrays and arrays that are not 2-D.
+        For limits out of range, columns that are not numbers, chunks that are not NumPy arrays and
+        arrays that are not 2-D.
     """
 
     def __init__(self, X: Matrix, memory_limit: int | str | None = None, subsample: float = 1.0) -> None:
@@ -64,11 +65,13 @@ def on_dask(X: Matrix, memory_limit: int | str | None = None, subsample: float =
     X : dask.array.Array or dask.dataframe.DataFrame
         Numbers (n_samples, n_features), chunked in any way.
     memory_limit : int, str or None, default None
-        Bytes of memory on the client that a fit may use, such as 2000000000 or "2GB"; half a GiB where None. The remaining columns
-        come to the client once they fit into half of it. The result does not depend on it, to rounding.
+        Bytes of memory on the client that a fit may use, such as 2000000000 or "2GB"; half a GiB
+        where None. The remaining columns come to the client once they fit into half of it. The
+        result does not depend on it, to rounding.
     subsample : float, default 1.0
-        Fraction of the rows, in (0, 1], that a step reads while the remaining columns are on the workers: some of the rows of
-        chunks, drawn anew each time by the estimator's ``random_state``. The rows must not be sorted by what they are.
+        Fraction of the rows, in (0, 1], that a step reads while the remaining columns are on the
+        workers: some of the rows of chunks, drawn anew each time by the estimator's
+        ``random_state``. The rows must not be sorted by what they are.
 
     Returns
     -------
@@ -80,7 +83,8 @@ def on_dask(X: Matrix, memory_limit: int | str | None = None, subsample: float =
     TypeError
         For anything but a Dask collection.
     ValueError
-        For limits out of range, columns that are not numbers, chunks that are not NumPy arrays and arrays that are not 2-D.
+        For limits out of range, columns that are not numbers, chunks that are not NumPy arrays and
+        arrays that are not 2-D.
 
     Examples
     --------

@@ -258,21 +258,25 @@ def on_disk(
     columns : list of str or None, default None
         Columns of a Parquet table; all by default.
     memory_limit : int, str or None, default None
-        Bytes of memory that a fit may use, such as 2000000000 or "2GB"; 2 GiB where None. The remaining columns stay in memory once
-        they fit into half of it. The result does not depend on it, to rounding.
+        Bytes of memory that a fit may use, such as 2000000000 or "2GB"; 2 GiB where None. The
+        remaining columns stay in memory once they fit into half of it. The result does not depend
+        on it, to rounding.
     subsample : float, default 1.0
-        Fraction of the rows, in (0, 1], that a step reads while the remaining columns do not fit into memory: some blocks of rows,
-        drawn anew each time by the estimator's ``random_state``. The rows must not be sorted by what they are.
+        Fraction of the rows, in (0, 1], that a step reads while the remaining columns do not fit
+        into memory: some blocks of rows, drawn anew each time by the estimator's ``random_state``.
+        The rows must not be sorted by what they are.
 
     Returns
     -------
     Source
-        A matrix of shape (n_samples, n_features); ``source[rows]`` are some of its rows, ``source[rows, columns]`` the numbers.
+        A matrix of shape (n_samples, n_features); ``source[rows]`` are some of its rows,
+        ``source[rows, columns]`` the numbers.
 
     Raises
     ------
     ValueError
-        For files of another kind or damaged ones, arrays that are not 2-D, columns that are not numbers and limits out of range.
+        For files of another kind or damaged ones, arrays that are not 2-D, columns that are not
+        numbers and limits out of range.
     FileNotFoundError
     ModuleNotFoundError
         Where the package that reads such files is not installed.

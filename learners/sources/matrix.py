@@ -88,7 +88,8 @@ class OutOfCoreMatrix:
     memory_limit : int or None
         Bytes that a fit may use; None for the default of the kind of data.
     subsample : float
-        Fraction of the rows that a step reads while the remaining columns do not fit into memory, in (0, 1].
+        Fraction of the rows that a step reads while the remaining columns do not fit into memory,
+        in (0, 1].
     """
 
     shape: tuple[int, int]
@@ -225,7 +226,8 @@ class RowSubset(Source):
     source : Source
         Its limits hold here too.
     index : ndarray of int
-        Positions of rows. Read in stretches of the file: cheap where they ascend, as in folds that were not shuffled.
+        Positions of rows. Read in stretches of the file: cheap where they ascend, as in folds that
+        were not shuffled.
     """
 
     def __init__(self, source: Source, index: np.ndarray) -> None:

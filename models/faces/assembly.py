@@ -1,8 +1,9 @@
 """Assembly of faces: which of the candidates of all anchors belong to one face.
 
-Every pair of candidates of different anchors, together with one of a few template shapes, gives a similarity transform and with it
-the expected positions of the other anchors: the candidates found there support it (RANSAC [1]_, over all pairs instead of random
-ones). The best hypotheses are completed by a shape model.
+Every pair of candidates of different anchors, together with one of a few template shapes, gives a
+similarity transform and with it the expected positions of the other anchors: the candidates found
+there support it (RANSAC [1]_, over all pairs instead of random ones). The best hypotheses are
+completed by a shape model.
 
 References
 ----------
@@ -23,8 +24,9 @@ from .suppression import SAME_HYPOTHESIS, is_inside, is_same_face, suppress_tran
 
 MAX_PER_ANCHOR = 12  # candidates of each anchor that take part in pairs. A choice
 MAX_ROLL = 1.0  # radians: pairs that are turned further give no hypothesis. A choice
-# Choices: no source gives them. In the shipped model anchors deviate from a similarity transform of the mean shape by 0.04 to 0.07
-# IED in x and in y; a transform that is fitted to two of them alone carries their errors on to the others.
+# Choices: no source gives them. In the shipped model anchors deviate from a similarity transform of
+# the mean shape by 0.04 to 0.07 IED in x and in y; a transform that is fitted to two of them alone
+# carries their errors on to the others.
 _PAIR_RADIUS = 0.35  # IED: a candidate supports a pair when it lies this near to its expected position
 _FACE_RADIUS = 0.25  # once the shape has been fitted to all candidates of the face
 _GATE_PENALTY = 2.0  # log-odds that a candidate loses at that radius: a Gaussian of deviation radius / 2, exp(-2) of its peak

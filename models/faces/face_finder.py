@@ -54,11 +54,13 @@ class Face:
         x0, y0, x1, y1 around all its points, in image pixels.
     keypoints : dict of str to FacePoint
     landmarks : ndarray of shape (n, 2)
-        All points that are refined together, in image pixels: the 68 of the iBUG scheme where the model learnt these.
+        All points that are refined together, in image pixels: the 68 of the iBUG scheme where the
+        model learnt these.
     ied : float
         Inter-eye distance of a frontal face of this size, in image pixels.
     support : float
-        Sum of the log-odds of the detected keypoints above the least: what its probability depends on besides its looks.
+        Sum of the log-odds of the detected keypoints above the least: what its probability depends
+        on besides its looks.
     """
 
     probability: float
@@ -95,7 +97,8 @@ class RefinedShape:
         Sum of the anchors' log-odds above the least.
     ied : float
     disagreement : ndarray of shape (n_keypoints,)
-        Distance of the keypoints in two refinements from different starts, in IED; None before the second one.
+        Distance of the keypoints in two refinements from different starts, in IED; None before the
+        second one.
     """
 
     points: np.ndarray
@@ -125,7 +128,8 @@ class FaceFinder:
     own_radius : float
         IED within which an own detection takes part.
     min_support : float
-        Least sum of the anchors' log-odds of a hypothesis that is refined, unless all are asked for.
+        Least sum of the anchors' log-odds of a hypothesis that is refined, unless all are asked
+        for.
     assembly : str
         How candidates are put together by default.
     """

@@ -55,12 +55,13 @@ class FaceProbabilities:
     Parameters
     ----------
     face : ndarray of shape (4,)
-        Log-odds of a face: weights of the classifier's score, of the sum of the anchors' log-odds and of the logarithm of the IED,
-        and a constant.
+        Log-odds of a face: weights of the classifier's score, of the sum of the anchors' log-odds
+        and of the logarithm of the IED, and a constant.
     within_10, within_5 : ndarray of shape (n_keypoints, 8)
-        Log-odds that a keypoint of a true face lies within 10 % and 5 % of the IED: weights of the face's log-odds, of the own
-        detection's log-odds, whether there is one, its distance from the refined point in tenths of the IED, the logarithm of
-        the distance of two refinements, the face's turn to a side, the logarithm of the IED, and a constant.
+        Log-odds that a keypoint of a true face lies within 10 % and 5 % of the IED: weights of the
+        face's log-odds, of the own detection's log-odds, whether there is one, its distance from
+        the refined point in tenths of the IED, the logarithm of the distance of two refinements,
+        the face's turn to a side, the logarithm of the IED, and a constant.
     alone : float
         Added to the log-odds of a detection that belongs to no assembled face.
 
@@ -93,7 +94,8 @@ def point_inputs(
     ----------
     face_log_odds : float
     own, distance : ndarray of shape (n_keypoints,)
-        Log-odds of own detections, NaN where there is none, and how far they lie from the refined points, in IED.
+        Log-odds of own detections, NaN where there is none, and how far they lie from the refined
+        points, in IED.
     disagreement : ndarray of shape (n_keypoints,)
         Distance of what two refinements from different starts give, in IED.
     yaw : float

@@ -15,8 +15,8 @@ _STEPS = 10  # Gauss-Newton steps: from the start they converge in about five
 class SimilarityTransform:
     """Similarity from shape coordinates (unit: IED) to image pixels: ``image = scale_rotation * shape + translation``.
 
-    Points are complex numbers x + iy. The modulus of ``scale_rotation`` is the IED in image pixels, its argument the rotation
-    in radians.
+    Points are complex numbers x + iy. The modulus of ``scale_rotation`` is the IED in image pixels,
+    its argument the rotation in radians.
     """
 
     scale_rotation: complex
@@ -57,8 +57,8 @@ class ShapeModel:
     mean : ndarray of shape (n, 2)
         Mean shape in units of the IED.
     covariance : ndarray of shape (2 n, 2 n)
-        Of the deviations x0, y0, x1, y1, ... after alignment on the anchors. The rows of the anchors suffice where these come
-        first.
+        Of the deviations x0, y0, x1, y1, ... after alignment on the anchors. The rows of the
+        anchors suffice where these come first.
     noise : float
         Standard deviation of a detected anchor, in IED.
     """
@@ -82,8 +82,8 @@ class ShapeModel:
         """Predict all keypoints (n,), complex, from two or more anchors (positions ``which``), by the conditional mean of the
         deviations.
 
-        Missing anchors take part in the alignment at their predicted positions; it is repeated until these settle. Also returns
-        the transform.
+        Missing anchors take part in the alignment at their predicted positions; it is repeated
+        until these settle. Also returns the transform.
         """
         columns = np.stack([2 * which, 2 * which + 1], axis=1).ravel()
         given = self.covariance[np.ix_(columns, columns)] + self.noise**2 * np.eye(len(columns))
@@ -107,8 +107,9 @@ def learn_shape(
 ) -> ShapeModel:
     """Learn the mean shape and the covariance of the deviations from annotated faces (generalised Procrustes analysis).
 
-    Faces (n_faces, n, 2), mirror images included, with a hidden anchor are left out; other hidden points count as their
-    predicted positions. The first two keypoints are the eyes, whose distance in the mean shape is the unit.
+    Faces (n_faces, n, 2), mirror images included, with a hidden anchor are left out; other hidden
+    points count as their predicted positions. The first two keypoints are the eyes, whose distance
+    in the mean shape is the unit.
     """
     usable = visible[:, anchors].all(axis=1) & np.isfinite(faces).all(axis=(1, 2))
     points = (faces[..., 0] + 1j * faces[..., 1])[usable]
@@ -174,7 +175,8 @@ class RigidModel:
 
     References
     ----------
-    .. [1] C. Tomasi, T. Kanade, "Shape and Motion from Image Streams under Orthography: a Factorization Method",
+    .. [1] C. Tomasi, T. Kanade, "Shape and Motion from Image Streams under Orthography: a
+           Factorization Method",
        International Journal of Computer Vision 9 (1992).
     """
 
@@ -188,15 +190,16 @@ class RigidModel:
     def fit(self, points: np.ndarray, which: np.ndarray | None = None) -> tuple[np.ndarray, float, complex]:
         """Weak-perspective view of least squared error for image points.
 
-        The affine camera of least squares is projected to the nearest rotation and scale; Gauss-Newton steps on rotation vector
-        and scale correct it.
+        The affine camera of least squares is projected to the nearest rotation and scale;
+        Gauss-Newton steps on rotation vector and scale correct it.
 
         Parameters
         ----------
         points : ndarray of shape (m,), complex
             Image points.
         which : ndarray of shape (m,), int, optional
-            Which of the model's points they are, four or more that are not in a plane; all by default.
+            Which of the model's points they are, four or more that are not in a plane; all by
+            default.
 
         Returns
         -------
@@ -209,7 +212,8 @@ class RigidModel:
         centre, middle = model.mean(axis=0), points.mean()
         model = model - centre
         target = np.stack([(points - middle).real, (points - middle).imag], axis=1)
-        # A little ridge: points that are nearly in a plane leave the tilt towards the viewer to the frontal view.
+        # A little ridge: points that are nearly in a plane leave the tilt towards the viewer to the
+        # frontal view.
         gram = model.T @ model
         ridge = 1e-2 * np.trace(gram) / 3
         upright = np.vdot(model[:, 0] + 1j * model[:, 1], target[:, 0] + 1j * target[:, 1]) / max((model[:, :2] ** 2).sum(), 1e-12)
@@ -250,7 +254,8 @@ def factorise(shapes: np.ndarray, mirror: np.ndarray) -> RigidModel:
     Parameters
     ----------
     shapes : ndarray of shape (n_faces, n), complex
-        Image points of each face: the eyes, whose distance is the unit, the sides of the nose, and others.
+        Image points of each face: the eyes, whose distance is the unit, the sides of the nose, and
+        others.
     mirror : ndarray of shape (n,), int
         Which point of the mirrored face each point becomes.
 
@@ -281,7 +286,8 @@ def factorise(shapes: np.ndarray, mirror: np.ndarray) -> RigidModel:
     affine = right[:3]
     motion = rows @ affine.T  # (2 n_faces, 3)
     a, b = motion[0::2], motion[1::2]
-    # Metric upgrade: a symmetric Q with a Q a = b Q b and a Q b = 0 for every face, of mean size one.
+    # Metric upgrade: a symmetric Q with a Q a = b Q b and a Q b = 0 for every face, of mean size
+    # one.
     pairs = [(0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)]
 
     def products(u: np.ndarray, v: np.ndarray) -> np.ndarray:

@@ -1,8 +1,9 @@
 """Cascaded shape regression: all points of a face are moved together, by what their surroundings show.
 
-A stage cuts the face out of the image, turned upright and to a fixed size, describes the surroundings of every point by gradient
-histograms, and predicts from the few of these that annealing selected how the whole shape has to move. The mirror image of a face
-tells the same: both answers are averaged.
+A stage cuts the face out of the image, turned upright and to a fixed size, describes the
+surroundings of every point by gradient histograms, and predicts from the few of these that
+annealing selected how the whole shape has to move. The mirror image of a face tells the same: both
+answers are averaged.
 """
 
 from __future__ import annotations
@@ -67,14 +68,15 @@ class ShapeRegressor:
     to_keypoints : ndarray of shape (n_keypoints, n), float64
         The reported keypoints are these means of the points.
     offset : ndarray of shape (n, 2), float32
-        How much further the annotations lie in photographs, in units of the IED: stages that are trained on photographs and their
-        mirror images cannot learn it.
+        How much further the annotations lie in photographs, in units of the IED: stages that are
+        trained on photographs and their mirror images cannot learn it.
     mirror : ndarray of shape (n,), int32
         Which point each point is in the mirror image of a face.
 
     References
     ----------
-    .. [1] X. Xiong, F. De la Torre, "Supervised Descent Method and its Applications to Face Alignment", Proc. CVPR (2013).
+    .. [1] X. Xiong, F. De la Torre, "Supervised Descent Method and its Applications to Face
+           Alignment", Proc. CVPR (2013).
     """
 
     mean: np.ndarray

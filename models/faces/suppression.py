@@ -1,7 +1,7 @@
 """Suppression of faces: the one place that says when two faces, or two hypotheses of a face, are the same.
 
-Faces are compared by the mean distance of their keypoints in units of the IED. Hypotheses, of which there are thousands, are
-compared before they are completed and refined, by numbers of their own.
+Faces are compared by the mean distance of their keypoints in units of the IED. Hypotheses, of which
+there are thousands, are compared before they are completed and refined, by numbers of their own.
 """
 
 from __future__ import annotations

@@ -21,8 +21,9 @@ _NOTHING = Candidates(np.empty(0, np.int64), np.empty(0, complex), np.empty(0), 
 class FaceTracker:
     """Finds the faces of a video.
 
-    Every few frames, and when a face is lost, the whole frame is searched. In between, each face is refined from its keypoints in
-    the last frame, and keeps the support that its keypoints' detections gave it. It is lost when its probability falls too low.
+    Every few frames, and when a face is lost, the whole frame is searched. In between, each face is
+    refined from its keypoints in the last frame, and keeps the support that its keypoints'
+    detections gave it. It is lost when its probability falls too low.
 
     Parameters
     ----------
@@ -32,7 +33,8 @@ class FaceTracker:
     search_every : int, default 10
         Frames from one search to the next.
     smooth : float, default 0.0
-        Weight of the last frame's position, from 0 (none) to below 1: points move more smoothly, and lag behind.
+        Weight of the last frame's position, from 0 (none) to below 1: points move more smoothly,
+        and lag behind.
     min_probability : float, default 0.5
         Of a face that is followed.
 
@@ -86,11 +88,13 @@ class FaceTracker:
             return None
         corner = complex(*low)
         finder = self.finder
-        # As in a search: completed from the anchors. From the last shape itself errors would grow from frame to frame.
+        # As in a search: completed from the anchors. From the last shape itself errors would grow
+        # from frame to frame.
         anchors = np.array([complex(face.keypoints[name].x, face.keypoints[name].y) for name in finder.anchors])
         shape = finder.assembler.shape
         points = shape.predict(anchors, shape.anchors)[0][len(anchors) :]
-        # The smallest frame of the cascade has to find a level of its resolution, no smaller one is needed.
+        # The smallest frame of the cascade has to find a level of its resolution, no smaller one is
+        # needed.
         least = min((stage.ied for stage in finder.regressor.stages), default=1) / face.ied
         levels = gaussian_pyramid(part, min_size=1, min_scale=min(1.0, 0.8 * least))
         refined = finder.refine(points - corner, face.support, levels)

@@ -38,14 +38,15 @@ class ImageClassifier:
     classes : list of str
         Names of the classes, in the order of the probabilities. Set by :meth:`fit`.
     scorers : dict of str to list of scorers
-        "whole": for photographs without a head box; "heads": for those with one, absent where training had too few. Set by
-        :meth:`fit`.
+        "whole": for photographs without a head box; "heads": for those with one, absent where
+        training had too few. Set by :meth:`fit`.
     info : dict
         JSON values about training, scores and terms of use; kept in the model file.
 
     References
     ----------
-    .. [1] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University (2017).
+    .. [1] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University
+           (2017).
 
     Examples
     --------
@@ -80,8 +81,8 @@ class ImageClassifier:
         Raises
         ------
         ValueError
-            For fewer than two classes, fewer than two photographs of a class, settings out of range, or too few descriptors for the
-            vocabulary.
+            For fewer than two classes, fewer than two photographs of a class, settings out of
+            range, or too few descriptors for the vocabulary.
         """
         self.settings.check()
         self.classes, y = _codes(labels)
@@ -100,8 +101,9 @@ class ImageClassifier:
     def columns(self, part: str) -> np.ndarray:
         """Columns that the classifier of a part may select from.
 
-        Without a head box all but the head's; with one all but the words in quarters of the image: where the head is known, the
-        layout of the rest only adds noise (cross-validated on the training photographs).
+        Without a head box all but the head's; with one all but the words in quarters of the image:
+        where the head is known, the layout of the rest only adds noise (cross-validated on the
+        training photographs).
 
         Parameters
         ----------
@@ -198,7 +200,8 @@ class ImageClassifier:
         Parameters
         ----------
         photographs : sequence of Photograph
-            Those with a head box are classified by the head as well, where the model has learnt heads.
+            Those with a head box are classified by the head as well, where the model has learnt
+            heads.
 
         Returns
         -------
@@ -236,8 +239,8 @@ class ImageClassifier:
     def explain(self, photograph: Photograph) -> Explanation:
         """Where in a photograph the evidence for its label lies.
 
-        The contribution of a selected word is shared among its occurrences and spread over their descriptors' windows; that of a
-        colour over the pixels that have it.
+        The contribution of a selected word is shared among its occurrences and spread over their
+        descriptors' windows; that of a colour over the pixels that have it.
 
         Parameters
         ----------

@@ -23,10 +23,11 @@ class Explanation:
     image : ndarray of shape (H, W, 3), uint8
         The photograph at the size at which the words were counted.
     heat : ndarray of shape (H, W), float64
-        Evidence per pixel for (above 0) and against (below 0) ``label``; sums to the contributions' sum.
+        Evidence per pixel for (above 0) and against (below 0) ``label``; sums to the contributions'
+        sum.
     contributions : list of (str, float)
-        Names of the selected columns that the photograph has, with what each adds to the score of ``label`` (less the mean of the
-        other classes), by falling absolute value.
+        Names of the selected columns that the photograph has, with what each adds to the score of
+        ``label`` (less the mean of the other classes), by falling absolute value.
     """
 
     label: str
@@ -39,8 +40,8 @@ class Explanation:
 def occurrences(features: PetFeatures, photograph: Photograph) -> tuple[np.ndarray, np.ndarray]:
     """Columns (m,) of the words that occur in a photograph, resized already, and their windows (m, 4).
 
-    One entry for every time that a word is counted: in the whole image, in its quarter, in the head. Windows are x, y (the
-    centre), width and height in pixels.
+    One entry for every time that a word is counted: in the whole image, in its quarter, in the
+    head. Windows are x, y (the centre), width and height in pixels.
     """
     columns, windows = [], []
     for first, words, described, frame in _views(features, photograph):
@@ -55,8 +56,8 @@ def occurrences(features: PetFeatures, photograph: Photograph) -> tuple[np.ndarr
 def paint(features: PetFeatures, photograph: Photograph, evidence: np.ndarray) -> np.ndarray:
     """Evidence per pixel (H, W) of a photograph, resized already, from that of each column (n_features,).
 
-    Each word's evidence is shared equally among its occurrences and spread over what their windows cover of the image, a
-    colour's over its pixels.
+    Each word's evidence is shared equally among its occurrences and spread over what their windows
+    cover of the image, a colour's over its pixels.
     """
     pixels = np.asarray(photograph.image)
     height, width = pixels.shape[:2]

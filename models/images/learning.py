@@ -15,8 +15,8 @@ from .scorers import AdditiveScorer, MetricScorer, Scorer
 
 METHODS = ("fsa", "piecewise", "sdist", "both", "sdist-sgd")
 
-# SDist of all columns: steps and votes by cross-validation on the training photographs of the shipped model that have a head box,
-# the rest choices (docs/experiments/pets.md).
+# SDist of all columns: steps and votes by cross-validation on the training photographs of the
+# shipped model that have a head box, the rest choices (docs/experiments/pets.md).
 ALL_COLUMNS = {"solver": "sgd", "kappa": 20, "n_steps": 60, "learning_rate": 0.1, "n_neighbors_predict": 15}
 
 
@@ -27,8 +27,9 @@ class ClassifierSettings:
     Parameters
     ----------
     method : {"fsa", "piecewise", "sdist", "both", "sdist-sgd"}, default "fsa"
-        FSA with linear or with piecewise-linear responses; sDist on the columns that linear FSA selects; the mean of the
-        probabilities of linear FSA and sDist; or sDist on all columns by stabilised truncated SGD, as Ma (thesis) does.
+        FSA with linear or with piecewise-linear responses; sDist on the columns that linear FSA
+        selects; the mean of the probabilities of linear FSA and sDist; or sDist on all columns by
+        stabilised truncated SGD, as Ma (thesis) does.
     n_features_to_select : int, default 500
         Number of columns that the model uses, at least 1.
     shrinkage : float, default 0.03
@@ -69,7 +70,8 @@ class ClassifierSettings:
         Parameters
         ----------
         X : CSR or CSC matrix of shape (n_photographs, n_columns)
-            Held by columns (CSC) it is not copied. Stays sparse, but for method "piecewise", which takes a dense copy (float32).
+            Held by columns (CSC) it is not copied. Stays sparse, but for method "piecewise", which
+            takes a dense copy (float32).
         y : ndarray of shape (n_photographs,), int
             Classes.
 

@@ -96,9 +96,10 @@ def _columns(path: Path, arrays: dict[str, np.ndarray], name: str, n_features: i
 class MetricScorer:
     """Class probabilities from votes of the nearest training rows in a learnt sparse metric, sDist of Ma (thesis), chapter 2.
 
-    The metric uses the columns ``selected`` (k,), centred and scaled. ``products`` (q, order) are the columns of its feature
-    map as positions in ``selected``, -1 where there are fewer factors; ``components`` (rank, q) is L with W = L'L; ``points``
-    (n_train, rank) are the training rows in the subspace, ``codes`` their classes.
+    The metric uses the columns ``selected`` (k,), centred and scaled. ``products`` (q, order) are
+    the columns of its feature map as positions in ``selected``, -1 where there are fewer factors;
+    ``components`` (rank, q) is L with W = L'L; ``points`` (n_train, rank) are the training rows in
+    the subspace, ``codes`` their classes.
 
     Attributes
     ----------
@@ -119,7 +120,8 @@ class MetricScorer:
 
     References
     ----------
-    .. [1] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University (2017), chapter 2.
+    .. [1] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University
+           (2017), chapter 2.
     """
 
     selected: np.ndarray

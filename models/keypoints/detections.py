@@ -24,24 +24,28 @@ class DetectionOptions:
     keypoints : sequence of str, optional
         Which ones; all by default.
     threshold : float, optional
-        Minimum score, in place of ``min_probability``; ``-inf`` gives every candidate. Without assembly by default each
-        keypoint's own.
+        Minimum score, in place of ``min_probability``; ``-inf`` gives every candidate. Without
+        assembly by default each keypoint's own.
     min_size, max_size : float, optional
-        Side of the detection window in image pixels; by default from the window of the pool (24) up to the image.
-        A smaller ``min_size`` enlarges the image (at most fourfold). Levels outside the range are skipped.
+        Side of the detection window in image pixels; by default from the window of the pool (24) up
+        to the image. A smaller ``min_size`` enlarges the image (at most fourfold). Levels outside
+        the range are skipped.
     max_detections : int, default 200
         At most this many of each keypoint, the best.
     mode : {"scan", "regress", "prune+regress"}, optional
-        Which windows the classifier scores (see :class:`~annealed.models.keypoints.guided_search.Mode`). By default the
-        last, which is the fastest, where the model has it, else "scan".
+        Which windows the classifier scores (see
+        :class:`~annealed.models.keypoints.guided_search.Mode`). By default the last, which is the
+        fastest, where the model has it, else "scan".
     assembly : {"2d", "3d", "none"}, optional
-        How faces are assembled (see :class:`~annealed.models.faces.assembly.Assembly`); "none": each keypoint by itself.
-        By default as the model says, not at all where it cannot.
+        How faces are assembled (see :class:`~annealed.models.faces.assembly.Assembly`); "none":
+        each keypoint by itself. By default as the model says, not at all where it cannot.
     min_probability : float, optional
-        Minimum probability of a face whose keypoints are returned, 0.5 by default; 0 gives every candidate. Only with assembly.
+        Minimum probability of a face whose keypoints are returned, 0.5 by default; 0 gives every
+        candidate. Only with assembly.
     roll : float, default 30.0
-        Degrees, at most 50: where no face is found, the image, shrunk to at most 4 million pixels and 10 million once it is
-        turned, is searched again turned by so much to either side; 0: it is not.
+        Degrees, at most 50: where no face is found, the image, shrunk to at most 4 million pixels
+        and 10 million once it is turned, is searched again turned by so much to either side; 0: it
+        is not.
 
     Raises
     ------
@@ -86,11 +90,13 @@ class Detection(NamedTuple):
     x, y : float
         Position in image pixels.
     score : float
-        The greater the surer: of a window's classifier, or the log-odds of the probability where faces are assembled.
+        The greater the surer: of a window's classifier, or the log-odds of the probability where
+        faces are assembled.
     size : float
         Side of the detection window in image pixels.
     probability : float or None
-        That it lies within 10 % of the inter-eye distance of that keypoint of a face; None where faces are not assembled.
+        That it lies within 10 % of the inter-eye distance of that keypoint of a face; None where
+        faces are not assembled.
     """
 
     keypoint: str

@@ -34,7 +34,8 @@ _EXPLAINED = 0.15  # IED: a candidate this near to the same keypoint of a face b
 class KeypointDetector:
     """Finds keypoints in photographs; all keypoints share one pyramid and its integral images.
 
-    The detectors of section 3.3 of Barbu et al. (2017) [1]_, with the regression-guided search of Barbu et al. (2014) [2]_.
+    The detectors of section 3.3 of Barbu et al. (2017) [1]_, with the regression-guided search of
+    Barbu et al. (2014) [2]_.
 
     Parameters
     ----------
@@ -59,9 +60,11 @@ class KeypointDetector:
 
     References
     ----------
-    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer Vision and Big Data Learning",
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer
+           Vision and Big Data Learning",
        IEEE Transactions on Pattern Analysis and Machine Intelligence 39 (2017).
-    .. [2] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression, Classification and Ranking",
+    .. [2] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression,
+           Classification and Ranking",
        arXiv:1310.2880v2 (2014), Algorithm 3.
 
     Examples
@@ -109,7 +112,8 @@ class KeypointDetector:
         Raises
         ------
         ValueError
-            If the model does not have a keypoint, the mode or an assembly, or the sizes make no sense for its windows.
+            If the model does not have a keypoint, the mode or an assembly, or the sizes make no
+            sense for its windows.
         """
         default = Assembly.NONE if self.faces is None else self.faces.assembly
         options = replace(options, assembly=Assembly(default if options.assembly is None else options.assembly))
@@ -150,7 +154,8 @@ class KeypointDetector:
         options : DetectionOptions, optional
             What is searched and reported.
         **keywords
-            Single options by their names, in place of those of ``options``: ``detect(image, threshold=0.5, mode="scan")``.
+            Single options by their names, in place of those of ``options``:
+            ``detect(image, threshold=0.5, mode="scan")``.
 
         Returns
         -------
@@ -160,7 +165,8 @@ class KeypointDetector:
         Raises
         ------
         ValueError
-            If the image is none, a keypoint, mode or assembly is unknown or missing in the model, or the numbers make no sense.
+            If the image is none, a keypoint, mode or assembly is unknown or missing in the model,
+            or the numbers make no sense.
         """
         return self.find(image, options, **keywords).detections
 

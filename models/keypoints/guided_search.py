@@ -37,12 +37,14 @@ _MAX_LOCALISATION_OFFSET = 2  # pixels of a level by which windows are shifted, 
 class Guide:
     """Proposes the windows of a level that a keypoint's classifier scores, Algorithm 3 of Barbu et al. (2014), section 7.2.
 
-    ``offsets`` is the regressor f, from a grid point to the keypoint. Grid points lie ``grid`` pixels of the level apart; the
-    classifier scores all windows within ``reach`` of a predicted pixel, in x and y.
+    ``offsets`` is the regressor f, from a grid point to the keypoint. Grid points lie ``grid``
+    pixels of the level apart; the classifier scores all windows within ``reach`` of a predicted
+    pixel, in x and y.
 
     References
     ----------
-    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression, Classification and Ranking",
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression,
+           Classification and Ranking",
        arXiv:1310.2880v2 (2014), section 7.2.
     """
 
@@ -77,8 +79,9 @@ class Guide:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Propose the windows that the classifier c1 scores: their pixels x, y (n,), each once, row by row.
 
-        They lie where grid points x, y (m,) lead. The best windows of a classifier lie its localisation's offset before the
-        keypoint, and those of a mirrored one a pixel off: the windows are centred on these, not on the keypoint.
+        They lie where grid points x, y (m,) lead. The best windows of a classifier lie its
+        localisation's offset before the keypoint, and those of a mirrored one a pixel off: the
+        windows are centred on these, not on the keypoint.
         """
         xs, ys = points
         offset = predict_windows(channels, self.offsets.compiled(pool), xs, ys)
@@ -95,21 +98,24 @@ class Guide:
 class FaceCascade:
     """The cascade c0 of Algorithm 3 of Barbu et al. (2014), shared by all keypoints: one window shows the whole face.
 
-    A face whose keypoints are searched on one level of the pyramid fits into a window of the pool on a level that is ``coarser``.
-    Every window there that the classifier does not reject says where each keypoint is expected.
+    A face whose keypoints are searched on one level of the pyramid fits into a window of the pool
+    on a level that is ``coarser``. Every window there that the classifier does not reject says
+    where each keypoint is expected.
 
     Parameters
     ----------
     classifier : KeypointModel
         Of windows whose pixel is the middle of a face; its rejection thresholds decide.
     expected : dict of str to tuple of float
-        Vector from the middle of a face to each keypoint, in units of the detector's reference IED on the keypoint's level.
+        Vector from the middle of a face to each keypoint, in units of the detector's reference IED
+        on the keypoint's level.
     coarser : float
         Scale of the face's level relative to that of the keypoints.
 
     References
     ----------
-    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression, Classification and Ranking",
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression,
+           Classification and Ranking",
        arXiv:1310.2880v2 (2014), section 7.2.
     """
 
@@ -161,7 +167,8 @@ class FaceCascade:
 def regions(points: np.ndarray, margin: int, shape: tuple[int, int], max_pixels: int) -> list[tuple[slice, slice, np.ndarray]]:
     """Parts of a level that hold all pixels within a margin of some points: rows, columns, and which points they belong to.
 
-    Points (n, 2) whose margins touch share a part, unless it would have more than about ``max_pixels`` pixels.
+    Points (n, 2) whose margins touch share a part, unless it would have more than about
+    ``max_pixels`` pixels.
 
     Examples
     --------

@@ -18,7 +18,8 @@ DEFAULT_REFERENCE_IED = 28.3
 class Localisation:
     """How the position of a keypoint is computed from the windows around a local maximum of the score.
 
-    Distances are in units of the detector's reference inter-eye distance (IED) on the pyramid level of the maximum.
+    Distances are in units of the detector's reference inter-eye distance (IED) on the pyramid level
+    of the maximum.
 
     Parameters
     ----------
@@ -33,8 +34,8 @@ class Localisation:
     offset_x, offset_y : float, default 0.0
         Vector from the weighted mean of the windows' pixels to the keypoint.
     annotation_x : float, default 0.0
-        How much further right the annotations lie, the same for a keypoint and its mirror image: a model that is trained on
-        photographs and their mirror images cannot learn it.
+        How much further right the annotations lie, the same for a keypoint and its mirror image: a
+        model that is trained on photographs and their mirror images cannot learn it.
 
     Raises
     ------
@@ -90,8 +91,9 @@ def suppress_non_maxima(
 ) -> np.ndarray:
     """Find the local maxima of scored windows over position and scale.
 
-    The best window is a detection; it suppresses the windows of ALL scales within the radius; the best remaining one is the next
-    detection, and so on. Positions are weighted means of the windows around a maximum (see `Localisation`).
+    The best window is a detection; it suppresses the windows of ALL scales within the radius; the
+    best remaining one is the next detection, and so on. Positions are weighted means of the windows
+    around a maximum (see `Localisation`).
 
     Parameters
     ----------
@@ -111,7 +113,8 @@ def suppress_non_maxima(
     ndarray of shape (n_detections, 4)
         x, y (image coordinates), score, scale; by falling score.
     """
-    # Equal scores: the coarser window first, then from the top left, whatever the order in which they came.
+    # Equal scores: the coarser window first, then from the top left, whatever the order in which
+    # they came.
     order = np.lexsort((x, y, scale, -score))
     columns = [np.ascontiguousarray(v[order], dtype=np.float64) for v in (x, y, scale, score)]
     c = localisation
@@ -141,7 +144,8 @@ def _suppress(
         weight = 0.0
         sum_x = 0.0
         sum_y = 0.0
-        # Windows from i on score no higher: those around a better maximum nearby cannot pull this one away.
+        # Windows from i on score no higher: those around a better maximum nearby cannot pull this
+        # one away.
         for j in range(i, n):
             distance = (x[j] - x[i]) ** 2 + (y[j] - y[i]) ** 2
             if distance <= clear:

@@ -87,7 +87,8 @@ def _read_face_cascade(path, arrays: Arrays, described: dict, pool: FeaturePool)
     return FaceCascade(_read_model(path, arrays, "face", described["classifier"], pool), expected, coarser)
 
 
-# Names of the arrays in a file: the first knot, the distance of the knots and the values of the responses.
+# Names of the arrays in a file: the first knot, the distance of the knots and the values of the
+# responses.
 _LOW, _BIN_WIDTH, _VALUES = "lo", "step", "coef"
 
 

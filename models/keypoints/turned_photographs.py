@@ -55,8 +55,9 @@ def _box(height: float, width: float, degrees: float) -> tuple[float, float]:
 def turned_maxima(image: np.ndarray, degrees: Sequence[float], search: Callable[[np.ndarray, float], Maxima]) -> Maxima:
     """Local maxima that a search finds in a photograph turned by each of some angles, at their places in the original.
 
-    Photographs of more than `MAX_PIXELS`, or of more than `MAX_TURNED` once they are turned, are shrunk to so many: the search is
-    for the larger faces. The factor is the second argument of ``search``.
+    Photographs of more than `MAX_PIXELS`, or of more than `MAX_TURNED` once they are turned, are
+    shrunk to so many: the search is for the larger faces. The factor is the second argument of
+    ``search``.
     """
     height, width = image.shape[:2]
     largest = max((box[0] * box[1] for box in (_box(height, width, angle) for angle in degrees)), default=1.0)

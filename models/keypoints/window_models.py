@@ -1,7 +1,8 @@
 """Sparse additive models of a window: whether it shows a keypoint, and where the keypoint lies.
 
-Both are `annealed.learners.common.additive.AdditiveModel` in single precision, evaluated by the compiled loops of
-`annealed.vision.windows`, which compute features on demand and reject windows early.
+Both are `annealed.learners.common.additive.AdditiveModel` in single precision, evaluated by the
+compiled loops of `annealed.vision.windows`, which compute features on demand and reject windows
+early.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ class WindowModel:
 
     References
     ----------
-    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer Vision and Big Data Learning",
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer
+           Vision and Big Data Learning",
        IEEE Transactions on Pattern Analysis and Machine Intelligence 39 (2017), section 2.5.
     """
 
@@ -91,7 +93,8 @@ class KeypointModel(WindowModel):
     intercept : float
         Start of the sum.
     thresholds : ndarray of shape (k,), float32
-        A window is rejected when its running sum after feature t falls below entry t; -inf never rejects.
+        A window is rejected when its running sum after feature t falls below entry t; -inf never
+        rejects.
     localisation : Localisation
         Where the keypoint lies relative to the windows that show it.
     threshold : float, default 0.0
@@ -116,7 +119,8 @@ class KeypointModel(WindowModel):
         -------
         KeypointModel
         """
-        # A window has an even side: its pixel lies right of the middle, in the mirror image left of it.
+        # A window has an even side: its pixel lies right of the middle, in the mirror image left of
+        # it.
         place = replace(self.localisation, offset_x=-self.localisation.offset_x - 1.0 / reference_ied)
         return replace(self._mirrored(pool), localisation=place)
 
@@ -165,7 +169,8 @@ class OffsetModel(WindowModel):
 
     References
     ----------
-    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression, Classification and Ranking",
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression,
+           Classification and Ranking",
        arXiv:1310.2880v2 (2014), section 7.2.
     """
 
@@ -173,7 +178,8 @@ class OffsetModel(WindowModel):
         """Return the model of the mirror image of this keypoint."""
         made = self._mirrored(pool)
         flip = np.array([-1, 1], np.float32)
-        # A window has an even side: its pixel lies right of the middle, in the mirror image left of it.
+        # A window has an even side: its pixel lies right of the middle, in the mirror image left of
+        # it.
         intercept = (self.intercept * flip - np.array([1, 0], np.float32)).astype(np.float32)
         return replace(made, responses=replace(made.responses, values=made.responses.values * flip), intercept=intercept)
 

@@ -105,7 +105,8 @@ class WindowSearch:
         Returns
         -------
         list of ndarray of shape (n, 4)
-            For each level: columns x, y (image pixels), scale and score of the windows that pass all rejection thresholds.
+            For each level: columns x, y (image pixels), scale and score of the windows that pass
+            all rejection thresholds.
         """
         return [found[keypoint] for found in self._scored(levels, [keypoint], mode)]
 

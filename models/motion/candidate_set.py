@@ -140,7 +140,8 @@ def candidate_set(
     features : SegmentationFeatures, PairFeatures, JoinedFeatures or None, default None
         None means :class:`.PairFeatures`.
     sequence : TrackSequence or None, default None
-        Gives the name and, where it has labels, the true motions of the points of ``tracks``: then the errors are known too.
+        Gives the name and, where it has labels, the true motions of the points of ``tracks``: then
+        the errors are known too.
 
     Returns
     -------
@@ -167,7 +168,8 @@ def joined(sets: Sequence[CandidateSet]) -> CandidateSet:
 def relative(features: np.ndarray, response: str) -> np.ndarray:
     """Features relative to the other candidates of the same sequence: only these are compared.
 
-    For piecewise-linear responses the range within the sequence becomes [0, 1]; for linear ones the mean is subtracted.
+    For piecewise-linear responses the range within the sequence becomes [0, 1]; for linear ones the
+    mean is subtracted.
     """
     if response == "linear":
         return features - features.mean(axis=0)
@@ -197,8 +199,8 @@ def ranked_pairs(sets: Sequence[CandidateSet]) -> np.ndarray:
     Returns
     -------
     ndarray of shape (n_pairs, 3)
-        Rows (i, j, r): rows of the candidates counted through all sets; r is 1 where i has the smaller error, 0 where j has,
-        0.5 where the errors are equal.
+        Rows (i, j, r): rows of the candidates counted through all sets; r is 1 where i has the
+        smaller error, 0 where j has, 0.5 where the errors are equal.
     """
     found, start = [np.empty((0, 3))], 0
     for one in sets:

@@ -14,7 +14,8 @@ from ...vision.tracks.representations import REPRESENTATIONS
 from ..files import check_settings
 from .ranking_function import RankerSettings
 
-# Version of the features in a model file: 1 had those of subspaces alone; raise it when a feature changes its meaning.
+# Version of the features in a model file: 1 had those of subspaces alone; raise it when a feature
+# changes its meaning.
 FEATURE_SET = 2
 # Kinds in the model file -> class.
 _FAMILIES: dict[str, type[Family]] = {"subspace": SubspaceFamily, "neighbours": NeighbourFamily, "pairs": PairFamily}
@@ -22,7 +23,8 @@ _FEATURES: dict[str, type[SegmentationFeatures | PairFeatures]] = {"subspace": S
 # Settings that older files do not hold.
 _LATER_SETTINGS = {"schedule": "inverse", "balance": 0.0}
 
-# Least and greatest number of a setting in a model file: choices, wider than any setting that makes sense.
+# Least and greatest number of a setting in a model file: choices, wider than any setting that makes
+# sense.
 LIMITS: dict[str, tuple[float, float]] = {
     "alpha": (0, 100),
     "lowest": (0.5, 20),

@@ -30,7 +30,8 @@ class MotionChooser:
     certainty : float
         Factor of the scores in the probabilities, exp(factor x score) up to their sum.
     best_only : bool
-        Whether the best candidate of each number is compared; False: all candidates, as older model files do.
+        Whether the best candidate of each number is compared; False: all candidates, as older model
+        files do.
     """
 
     function: RankingFunction

@@ -53,7 +53,8 @@ class Segmentation:
     probability_of_motions : float
         How sure the number of motions is; 1 where it was given.
     unseen : ndarray of shape (n,), int
-        Points about which nothing is known, because they are seen in no two frames that are compared: they got the largest motion.
+        Points about which nothing is known, because they are seen in no two frames that are
+        compared: they got the largest motion.
     """
 
     labels: np.ndarray
@@ -77,7 +78,8 @@ class SegmentationRanker:
     settings : RankerSettings, default RankerSettings()
         How the ranking is learnt.
     min_motion_size : int, default 0
-        Candidates with a motion of fewer points are not considered, unless there are no others. 0 considers all.
+        Candidates with a motion of fewer points are not considered, unless there are no others. 0
+        considers all.
     function : RankingFunction or None, default None
         What :meth:`fit` learns: the ranking of candidates with the same number of motions.
     chooser : MotionChooser or None, default None
@@ -87,7 +89,8 @@ class SegmentationRanker:
 
     References
     ----------
-    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression, Classification and Ranking",
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression,
+           Classification and Ranking",
        arXiv:1310.2880v2 (2014), section 6, Algorithm 2.
 
     Examples
@@ -111,9 +114,11 @@ class SegmentationRanker:
         Parameters
         ----------
         sets : sequence of CandidateSet
-            One for each training sequence, with errors, made with this ranker's families and features.
+            One for each training sequence, with errors, made with this ranker's families and
+            features.
         mixed : sequence of CandidateSet or None, default None
-            The same for candidates of all numbers of motions (:meth:`mixed_set`); needed for choosing that number.
+            The same for candidates of all numbers of motions (:meth:`mixed_set`); needed for
+            choosing that number.
 
         Returns
         -------
@@ -206,8 +211,8 @@ class SegmentationRanker:
         Raises
         ------
         ValueError
-            If the ranker is not trained, the shape is not (F, P, 2), or there are fewer than two frames or four points per motion
-            about which something is known.
+            If the ranker is not trained, the shape is not (F, P, 2), or there are fewer than two
+            frames or four points per motion about which something is known.
         """
         if self.function is None:
             raise ValueError("this ranker is not trained; call fit or load a model")
@@ -294,7 +299,8 @@ class SegmentationRanker:
         Raises
         ------
         ValueError
-            If it is missing, damaged, of another kind or from a later version. Files with features of subspaces alone are read.
+            If it is missing, damaged, of another kind or from a later version. Files with features
+            of subspaces alone are read.
         """
         arrays, header = read_model(path, KIND)
         with reading(path):

@@ -36,12 +36,13 @@ class RankerSettings:
     shrinkage : float, default 0.01
         lambda of the prior, eq. (19) of [1]_.
     balance : float, default 0.0
-        A sequence of n candidates has n (n - 1) / 2 pairs; each weighs n to the power of minus twice this. With 1 all sequences
-        weigh about the same.
+        A sequence of n candidates has n (n - 1) / 2 pairs; each weighs n to the power of minus
+        twice this. With 1 all sequences weigh about the same.
 
     References
     ----------
-    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression, Classification and Ranking",
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression,
+           Classification and Ranking",
        arXiv:1310.2880v2 (2014).
     """
 
@@ -113,7 +114,8 @@ class RankingFunction:
             weights = np.concatenate([np.full(len(one), float(len(one)) ** -settings.balance) for one in sets])
         ranker.fit(relative_rows(sets, settings.response, columns), None, pairs=pairs, sample_weight=weights)
         model = AdditiveModel.from_estimator(ranker, by_importance=True)
-        # A ranking has no intercept. Responses lie in memory as those of a loaded model, for equal scores to the last digit.
+        # A ranking has no intercept. Responses lie in memory as those of a loaded model, for equal
+        # scores to the last digit.
         selected = columns[model.selected].astype(np.int64)
         return cls(settings.response, replace(model, selected=selected, responses=model.responses.copy(), intercept=0.0))
 

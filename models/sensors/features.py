@@ -78,15 +78,15 @@ def check_kinds(kinds: Sequence[str]) -> None:
 def minute_features(minutes: SensorMinutes, kinds: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     """Columns of the features, sensor after sensor, and the sensor of each column.
 
-    ``last`` says which of THESE sensors fired last: it must be made anew for a part of them (:meth:`SensorMinutes.keep`),
-    or the part would see the others through it.
+    ``last`` says which of THESE sensors fired last: it must be made anew for a part of them
+    (:meth:`SensorMinutes.keep`), or the part would see the others through it.
 
     Parameters
     ----------
     minutes : SensorMinutes
     kinds : sequence of str
-        From ``KINDS``: "on" and "start" in this minute; "history": on in the last 5, 30 and 120 minutes before it, without the
-        nearer ones; "last": the sensor that fired last.
+        From ``KINDS``: "on" and "start" in this minute; "history": on in the last 5, 30 and 120
+        minutes before it, without the nearer ones; "last": the sensor that fired last.
 
     Returns
     -------

@@ -32,13 +32,15 @@ class ColumnEncoding:
     fill : float or None, default None
         What takes the place of missing numbers; None keeps them as NaN.
     levels : tuple of str, default ()
-        Levels of a category that have a column of their own. A value that is none of them is ``"(other)"`` where that is a level,
-        an empty cell ``"(missing)"``. Where it is none, both have ``shares`` in their columns.
+        Levels of a category that have a column of their own. A value that is none of them is
+        ``"(other)"`` where that is a level, an empty cell ``"(missing)"``. Where it is none, both
+        have ``shares`` in their columns.
     reference : str, default ""
         Name of the reference level, whose columns are all 0.
     shares : tuple of float, default ()
-        Share of the training rows of each level. A row with these instead of 0 / 1 gets the mean effect of the levels. Empty (in
-        files written before there were shares): 0, as the reference level.
+        Share of the training rows of each level. A row with these instead of 0 / 1 gets the mean
+        effect of the levels. Empty (in files written before there were shares): 0, as the reference
+        level.
     style : {"", "thousands", "dayfirst", "monthfirst"}, default ""
         How the cells were written: numbers as 1,234; dates as 31/12/2019 or as 12/31/2019.
     """
@@ -204,7 +206,8 @@ def _without_thousands(cell: object) -> object:
 def days(values: pd.Series, style: str = "") -> np.ndarray:
     """Return a column of dates as days since 1970-01-01; what is no date is NaN.
 
-    Text is read as ISO 8601, with a ``style`` also as 31/12/2019 ("dayfirst") or 12/31/2019 ("monthfirst").
+    Text is read as ISO 8601, with a ``style`` also as 31/12/2019 ("dayfirst") or 12/31/2019
+    ("monthfirst").
     """
     import pandas as pd
 

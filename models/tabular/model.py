@@ -27,8 +27,8 @@ _LABELS = {"b": bool, "i": int, "u": int, "f": float, "U": str, "O": str}  # kin
 class TabularModel:
     """A fitted selector of columns that can be kept in a file: linear, or a sum of piecewise-linear or constant responses.
 
-    Make one with :meth:`from_estimator`, keep it with :meth:`save`, and read it with :meth:`load` or
-    :func:`annealed.models.load_model`.
+    Make one with :meth:`from_estimator`, keep it with :meth:`save`, and read it with :meth:`load`
+    or :func:`annealed.models.load_model`.
 
     Parameters
     ----------
@@ -37,18 +37,20 @@ class TabularModel:
     task : {"classification", "regression", "ranking"}
         What is predicted.
     columns : tuple of str
-        Names of all columns that the estimator was fitted to, or of the numbers that ``encoding`` makes.
+        Names of all columns that the estimator was fitted to, or of the numbers that ``encoding``
+        makes.
     classes : ndarray of shape (n_classes,) or None, default None
         Labels, in classification.
     link : {"identity", "log"}, default "identity"
         With "log" the prediction is exp(score): counts.
     probabilities : {"softmax", "separate", None}, default "softmax"
-        How scores of several classes become probabilities: together, or each against the rest and then normalised. None: there are
-        none, as with the hinge loss of the online learners.
+        How scores of several classes become probabilities: together, or each against the rest and
+        then normalised. None: there are none, as with the hinge loss of the online learners.
     encoding : TableEncoding or None, default None
         How the columns of a table become numbers; None for a model of a matrix.
     flip : float, default 0.0
-        Share of labels that the loss of two classes took for flipped: probabilities are those of the labels as observed.
+        Share of labels that the loss of two classes took for flipped: probabilities are those of
+        the labels as observed.
     about : dict, optional
         What else the file says: the estimator, the version of the package, scores.
 
@@ -90,7 +92,8 @@ class TabularModel:
         estimator : fitted estimator
             A selector of this package with ``coef_``, or with ``knots_`` and ``responses_``.
         encoding : TableEncoding or None, default None
-            Of the table whose matrix it was fitted to; only the columns that the model uses are kept.
+            Of the table whose matrix it was fitted to; only the columns that the model uses are
+            kept.
         **about
             What else the file shall say, for JSON.
 

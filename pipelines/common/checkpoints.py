@@ -1,8 +1,9 @@
 """Checkpoints: finished pieces of long work in files, so that an interrupted run goes on and gives the same result.
 
-One mechanism for all pipelines. Pieces that JSON can hold are cells of one file (:class:`Checkpoint`); models and arrays are
-safetensors files of their own (:func:`write_part`, :func:`read_part`, and :func:`is_finished` for a model in its own format).
-Every file says what it was made from, and is used again for the same settings and data only.
+One mechanism for all pipelines. Pieces that JSON can hold are cells of one file
+(:class:`Checkpoint`); models and arrays are safetensors files of their own (:func:`write_part`,
+:func:`read_part`, and :func:`is_finished` for a model in its own format). Every file says what it
+was made from, and is used again for the same settings and data only.
 """
 
 from __future__ import annotations
@@ -26,27 +27,30 @@ _BEGINNING = json.dumps({"format": FORMAT})[:-1].encode()  # of every file; the 
 class Checkpoint:
     """Finished cells of long work.
 
-    The file holds JSON lines: a header that says what the file is and from which settings and data, then one line
-    ``[key, value]`` per finished cell. A last line that an interruption cut short is dropped. Several processes may write to the
-    same file: each line is appended as a whole under a lock.
+    The file holds JSON lines: a header that says what the file is and from which settings and data,
+    then one line ``[key, value]`` per finished cell. A last line that an interruption cut short is
+    dropped. Several processes may write to the same file: each line is appended as a whole under a
+    lock.
 
     Parameters
     ----------
     path : path or None, default None
         The file, made when missing. None remembers nothing beyond this run.
     made_from : dict or None, default None
-        Settings and data that all cells depend on; what JSON can hold. What differs from cell to cell belongs to the key.
+        Settings and data that all cells depend on; what JSON can hold. What differs from cell to
+        cell belongs to the key.
     watch : function or None, default None
         Called with the key of each cell before it is made.
     resume : bool, default True
-        Go on from the finished cells of the file. False: a file that already holds finished cells is refused, so that they are
-        not lost.
+        Go on from the finished cells of the file. False: a file that already holds finished cells
+        is refused, so that they are not lost.
 
     Raises
     ------
     ValueError
-        If the file is something else, cannot be written, belongs to other settings or data, or holds finished cells that must not
-        be used. Nothing is changed then: a foreign file is never written to, and no file is ever deleted.
+        If the file is something else, cannot be written, belongs to other settings or data, or
+        holds finished cells that must not be used. Nothing is changed then: a foreign file is never
+        written to, and no file is ever deleted.
 
     Examples
     --------
@@ -131,7 +135,8 @@ class Checkpoint:
             self._known[name] = json.loads(line)[1]
             if self.path is not None:
                 with _locked(self.path) as file:
-                    # Another process may have died in the middle of a line, or somebody may have removed the file.
+                    # Another process may have died in the middle of a line, or somebody may have
+                    # removed the file.
                     file.write(line if self._whole_lines(file) else self._header + line)
         return self._known[name]
 

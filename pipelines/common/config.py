@@ -23,13 +23,14 @@ def check_names(what: str, names: Iterable[str] | None, known: Iterable[str]) ->
 def read_config(path: Path | None, defaults: Settings) -> Settings:
     """Read settings from a TOML or JSON file (None: the defaults).
 
-    A field of the dataclass ``defaults`` that is a dataclass itself is a table of the file. Entries that the file does not name
-    keep their defaults.
+    A field of the dataclass ``defaults`` that is a dataclass itself is a table of the file. Entries
+    that the file does not name keep their defaults.
 
     Raises
     ------
     ValueError
-        If the file cannot be read, or an entry is unknown or of another type; names the file and the entry.
+        If the file cannot be read, or an entry is unknown or of another type; names the file and
+        the entry.
     """
     if path is None:
         return defaults

@@ -31,14 +31,15 @@ def check_outputs(
     report : path or None
         A folder to write files into, made where it is missing.
     report_files : sequence of str
-        Patterns of the names that the command writes there; the first is its JSON file, by which a folder is known as an
-        earlier report.
+        Patterns of the names that the command writes there; the first is its JSON file, by which a
+        folder is known as an earlier report.
 
     Raises
     ------
     ValueError
-        If an output is an input (also through links, and in other case where the file system does not tell), is no ordinary
-        file, cannot be written, has no folder, or would replace a file that is not of this program.
+        If an output is an input (also through links, and in other case where the file system does
+        not tell), is no ordinary file, cannot be written, has no folder, or would replace a file
+        that is not of this program.
     """
     read = [Path(name) for name in inputs if name is not None]
     for path in (*files, model):
@@ -111,7 +112,8 @@ def make_folder(path: Path) -> None:
 def overlay_paths(images: Sequence[str | Path], overlay: Path, ending: str) -> list[Path]:
     """Where the picture of each image goes: ``overlay`` itself for one image, unless it is a folder.
 
-    Else ``overlay/STEM_ENDING.png``, all different; the ending keeps a photograph that lies there from being replaced.
+    Else ``overlay/STEM_ENDING.png``, all different; the ending keeps a photograph that lies there
+    from being replaced.
 
     Examples
     --------

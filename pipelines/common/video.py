@@ -26,8 +26,9 @@ def check_video_name(path: Path) -> None:
 def writing_video(path: Path, rate: float) -> Iterator[Callable[[np.ndarray], None]]:
     """Write a video under a temporary name, read it back, and rename it when every frame is there.
 
-    Yields a function that takes one frame: RGB, uint8 (H, W, 3), all of one size. ``.avi`` holds motion JPEG, all others
-    MPEG-4; ``rate`` is in frames per second. An existing file is replaced as a whole or not at all.
+    Yields a function that takes one frame: RGB, uint8 (H, W, 3), all of one size. ``.avi`` holds
+    motion JPEG, all others MPEG-4; ``rate`` is in frames per second. An existing file is replaced
+    as a whole or not at all.
     """
     check_video_name(path)
     os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")  # FFmpeg would add lines of its own to ours

@@ -1,7 +1,8 @@
 """Annotated faces of AFLW (21 points), LFPW (35 named points) and HELEN (194 points), as the project's nine keypoints.
 
-Photographs stay where they are: ``keypoints.csv`` names them by paths relative to itself, and ``ignore.csv`` has a box for every
-face whose eyes are not annotated. Coordinates are kept as they are published; which pixel they count from is not documented.
+Photographs stay where they are: ``keypoints.csv`` names them by paths relative to itself, and
+``ignore.csv`` has a box for every face whose eyes are not annotated. Coordinates are kept as they
+are published; which pixel they count from is not documented.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from ..faces.data import KEYPOINTS, MIRROR_ORDER
 from .files import find_file
 
 _EYES, _MOUTH = slice(0, 2), slice(4, 6)  # positions in KEYPOINTS
-# Names of points, "Left" for the subject's left, whose mean is the keypoint; the first line of names that are all there counts.
+# Names of points, "Left" for the subject's left, whose mean is the keypoint; the first line of
+# names that are all there counts.
 _AFLW: dict[str, list[list[str]]] = {
     "eye": [["{}EyeLeftCorner", "{}EyeRightCorner"], ["{}EyeCenter"]],
     "nose": [["Nose{}"]],
@@ -183,8 +185,9 @@ def _nine(
 def names_are_the_viewers(faces: Iterable[np.ndarray]) -> bool:
     """Whether "left" in the names of points means the viewer's left.
 
-    Where the subject's left eye is on the right-hand side of an upright face, the cross product of the line of the eyes and the way
-    down to the mouth is positive; that holds however a face is turned in the image. The faces vote.
+    Where the subject's left eye is on the right-hand side of an upright face, the cross product of
+    the line of the eyes and the way down to the mouth is positive; that holds however a face is
+    turned in the image. The faces vote.
     """
     votes = 0.0
     for xy in faces:

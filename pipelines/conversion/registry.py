@@ -20,8 +20,8 @@ class DataSet:
     Attributes
     ----------
     converter : str
-        ``module.function`` beside this module. It takes the source, the folder to write into and the name, and returns notes for
-        the user, one line each.
+        ``module.function`` beside this module. It takes the source, the folder to write into and
+        the name, and returns notes for the user, one line each.
     source : str
         What SOURCE holds, as people download it.
     then : str
@@ -105,8 +105,8 @@ def convert(name: str, source: str | Path, out: str | Path) -> tuple[Path, list[
     Raises
     ------
     ValueError
-        If the name is unknown, a file is missing or holds something else, or the folder already exists. Nothing half-written
-        stays behind.
+        If the name is unknown, a file is missing or holds something else, or the folder already
+        exists. Nothing half-written stays behind.
     """
     check_names("data set", [name], DATA_SETS)
     source, out = Path(source), Path(out)

@@ -13,7 +13,8 @@ from sklearn.model_selection import GroupShuffleSplit, train_test_split
 from ..reproduce.datasets import save_set
 from .files import find_file, numbers, open_file
 
-# Columns of the sets of the NIPS 2003 challenge; rows of ``sparse`` ones hold entries "column:value" or columns of ones.
+# Columns of the sets of the NIPS 2003 challenge; rows of ``sparse`` ones hold entries
+# "column:value" or columns of ones.
 _N_COLUMNS = {"arcene": 10_000, "dexter": 20_000, "dorothea": 100_000, "gisette": 5_000, "madelon": 500}
 _SPARSE = {"dexter", "dorothea"}
 _LEUKEMIA_TRAIN = 38  # of 72 patients, the first in the published order

@@ -1,9 +1,10 @@
 """Precision and recall of keypoint detections: the protocol of Barbu et al. (2017), section 3.3, as functions of arrays.
 
-A detection hits a visible keypoint when it lies within ``tolerance`` inter-eye distances (IED) of it. It is false
-when it lies at least ``max(tolerance, 0.1)`` IED away from that keypoint of EVERY face, whether visible or not.
-Between the two, inside an ignore box, near (0.1 IED) a point marked invisible, and on a point that a better detection
-has hit already, it counts neither way. Points inside an ignore box still count as points to be found.
+A detection hits a visible keypoint when it lies within ``tolerance`` inter-eye distances (IED) of
+it. It is false when it lies at least ``max(tolerance, 0.1)`` IED away from that keypoint of EVERY
+face, whether visible or not. Between the two, inside an ignore box, near (0.1 IED) a point marked
+invisible, and on a point that a better detection has hit already, it counts neither way. Points
+inside an ignore box still count as points to be found.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ MAX_DETECTIONS = 200  # per image and keypoint
 class MatchedDetections:
     """Detections of one keypoint in one image, by falling score, with what they are.
 
-    Positions ``xy`` (n, 2) in pixels, ``score`` and ``outcome`` (``HIT``, ``NEITHER`` or ``FALSE``), each (n,); ``face``: the
-    face whose point was hit, -1 for all others; ``n_points``: visible points to be found.
+    Positions ``xy`` (n, 2) in pixels, ``score`` and ``outcome`` (``HIT``, ``NEITHER`` or
+    ``FALSE``), each (n,); ``face``: the face whose point was hit, -1 for all others; ``n_points``:
+    visible points to be found.
 
     Attributes
     ----------
@@ -51,9 +53,11 @@ def judge(xy, score, points, visible, ied, ignore=(), tolerance=0.05, max_detect
     Parameters
     ----------
     xy, score : array-like of shape (n, 2) and (n,)
-        Detections in pixels; the best ``max_detections`` take part, earlier ones first among equals.
+        Detections in pixels; the best ``max_detections`` take part, earlier ones first among
+        equals.
     points, visible, ied : array-like of shape (n_faces, 2), (n_faces,) and (n_faces,)
-        That keypoint of each face, NaN where unknown; whether it can be seen; inter-eye distances in pixels.
+        That keypoint of each face, NaN where unknown; whether it can be seen; inter-eye distances
+        in pixels.
     ignore : array-like of shape (n_boxes, 4)
         Boxes x0, y0, x1, y1.
     tolerance : float

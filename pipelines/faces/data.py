@@ -1,7 +1,8 @@
 """Reads photographs with annotated face keypoints: ``keypoints.csv``, iBUG ``.pts`` files or COCO keypoint JSON.
 
-Keypoint names are the SUBJECT's: ``left_eye`` is usually on the right-hand side of the picture. Coordinates are those
-of the project: x to the right, y down, the centre of the top-left pixel is (0, 0).
+Keypoint names are the SUBJECT's: ``left_eye`` is usually on the right-hand side of the picture.
+Coordinates are those of the project: x to the right, y down, the centre of the top-left pixel is
+(0, 0).
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ MIRROR_LANDMARKS = (
     *range(64, 59, -1),
     *range(67, 64, -1),
 )
-# An ear nearer to the outer eye corner than this share of nasion to chin lies on the outline of a turned head.
+# An ear nearer to the outer eye corner than this share of nasion to chin lies on the outline of a
+# turned head.
 _TURNED_AWAY = 0.06
 
 
@@ -57,9 +59,9 @@ _TURNED_AWAY = 0.06
 class FaceImage:
     """One photograph and what is known about the faces in it.
 
-    ``faces`` (n_faces, 9, 2) holds x, y in the order of ``KEYPOINTS``, NaN where not annotated; ``visible`` (n_faces, 9) is
-    False for hidden points and those without annotation; ``ignore`` (n_boxes, 4), x0, y0, x1, y1, may hold a face without
-    annotation.
+    ``faces`` (n_faces, 9, 2) holds x, y in the order of ``KEYPOINTS``, NaN where not annotated;
+    ``visible`` (n_faces, 9) is False for hidden points and those without annotation; ``ignore``
+    (n_boxes, 4), x0, y0, x1, y1, may hold a face without annotation.
 
     Attributes
     ----------
@@ -113,13 +115,15 @@ class FaceImage:
 def read_faces(folder: str | Path) -> list[FaceImage]:
     """Read a folder of annotated photographs, in the order of the file names; a ValueError names the file.
 
-    It holds the images and one of: ``keypoints.csv`` (image, face, keypoint, x, y and optionally visible) with an optional
-    ``landmarks68.csv`` (image, face, x0, y0, ..., x67, y67); 68-point iBUG files ``NAME.pts`` beside the images, also in nested
-    folders; one COCO keypoint JSON file. The first two may have an ``ignore.csv`` (image, x0, y0, x1, y1): boxes that may hold a
-    face without annotation.
+    It holds the images and one of: ``keypoints.csv`` (image, face, keypoint, x, y and optionally
+    visible) with an optional ``landmarks68.csv`` (image, face, x0, y0, ..., x67, y67); 68-point
+    iBUG files ``NAME.pts`` beside the images, also in nested folders; one COCO keypoint JSON file.
+    The first two may have an ``ignore.csv`` (image, x0, y0, x1, y1): boxes that may hold a face
+    without annotation.
 
-    In nested folders the first folder's name is the photograph's collection. Faces of one photograph have files ``NAME_1.pts``,
-    ``NAME_2.pts`` beside ``NAME.jpg``, or beside copies of it, ``NAME_1.jpg`` and ``NAME_2.jpg`` (as in AFW): copies are joined.
+    In nested folders the first folder's name is the photograph's collection. Faces of one
+    photograph have files ``NAME_1.pts``, ``NAME_2.pts`` beside ``NAME.jpg``, or beside copies of
+    it, ``NAME_1.jpg`` and ``NAME_2.jpg`` (as in AFW): copies are joined.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -181,7 +185,8 @@ def _read_csv(folder: Path) -> list[FaceImage]:
 def _read_ignore(folder: Path) -> dict[Path, list[list[float]]]:
     """Boxes of each image that ``ignore.csv`` names, if the folder has such a file.
 
-    A box that no photograph has would be no box at all, so it is refused; a photograph without annotated faces may have boxes.
+    A box that no photograph has would be no box at all, so it is refused; a photograph without
+    annotated faces may have boxes.
     """
     boxes: dict[Path, list[list[float]]] = {}
     path = folder / "ignore.csv"

@@ -153,8 +153,8 @@ def detect_many(
 ) -> Iterator[list[Detection]]:
     """Find keypoints in one image (H, W, 3) after the other, ``n_jobs`` processes at a time, in the order of the images.
 
-    Images are taken a few ahead of the results, which do not depend on ``n_jobs``. Options and errors of
-    :meth:`KeypointDetector.detect`, an error when it is that image's turn.
+    Images are taken a few ahead of the results, which do not depend on ``n_jobs``. Options and
+    errors of :meth:`KeypointDetector.detect`, an error when it is that image's turn.
     """
     return map_images(partial(_detect, options), detector, images, n_jobs)
 
@@ -164,8 +164,9 @@ def map_images(
 ) -> Iterator[Result]:
     """Yield ``work(detector, item)`` in the order of the items; ``work`` is a function of a module, or a partial of one.
 
-    Processes work on several items at a time: threads would wait for one another, since a third of a detection is spent in
-    Python. Items are taken a few ahead of the results; an error is raised when it is that item's turn.
+    Processes work on several items at a time: threads would wait for one another, since a third of
+    a detection is spent in Python. Items are taken a few ahead of the results; an error is raised
+    when it is that item's turn.
     """
     if int(n_jobs) != n_jobs or n_jobs < 1:
         raise ValueError(f"n_jobs={n_jobs}: expected a whole number of at least 1")

@@ -12,7 +12,8 @@ from ...models.faces.face_finder import Face
 from ...models.files import replacing
 from ...models.keypoints.detector import Detection
 
-# Colours that stay apart for most colour-blind eyes, left and right of a pair in a bright and a dark tone.
+# Colours that stay apart for most colour-blind eyes, left and right of a pair in a bright and a
+# dark tone.
 COLOURS = {
     "left_eye": (86, 180, 233),
     "right_eye": (0, 114, 178),
@@ -33,9 +34,11 @@ def draw_detections(
 ) -> np.ndarray:
     """Draw a box with its probability around every face, a disc at every detection, and a legend below the picture.
 
-    Without faces a ring around each detection shows the size of its window; ``landmarks`` are drawn as small points.
+    Without faces a ring around each detection shows the size of its window; ``landmarks`` are drawn
+    as small points.
 
-    Images are RGB, uint8; a small one is enlarged by a whole factor. The best detections are drawn last, above the others.
+    Images are RGB, uint8; a small one is enlarged by a whole factor. The best detections are drawn
+    last, above the others.
     """
     factor = min(8, max(1, -(-_SHORT_SIDE // min(image.shape[:2]))))
     canvas = cv2.resize(image, None, fx=factor, fy=factor, interpolation=cv2.INTER_CUBIC) if factor > 1 else image.copy()

@@ -34,8 +34,8 @@ class Evaluation:
     Attributes
     ----------
     rows : list of dict
-        One per keypoint, source and tolerance; keys as in ``report.COLUMNS``. ``threshold`` and the columns after it belong to the
-        detector's default threshold.
+        One per keypoint, source and tolerance; keys as in ``report.COLUMNS``. ``threshold`` and the
+        columns after it belong to the detector's default threshold.
     images : list of FaceImage
         The photographs that could be read.
     judged : dict of (keypoint, tolerance) to list of MatchedDetections
@@ -45,13 +45,15 @@ class Evaluation:
     curves : dict of (keypoint, tolerance) to Curve
         All sources together.
     landmarks : list of dict
-        One per source: ``faces``, how many of them were ``found``, and ``nme``, the mean error of their 68 landmarks over the
-        distance of the outer eye corners. Empty where the landmarks are not annotated or the model has none.
+        One per source: ``faces``, how many of them were ``found``, and ``nme``, the mean error of
+        their 68 landmarks over the distance of the outer eye corners. Empty where the landmarks are
+        not annotated or the model has none.
     subsets : list of dict
-        Average precision by the size and the pose of the faces: one per subset, keypoint and tolerance.
+        Average precision by the size and the pose of the faces: one per subset, keypoint and
+        tolerance.
     reliability : list of dict
-        Share of hits by probability (see :func:`~annealed.pipelines.faces.subsets.reliability`), at the tolerance 10 %, of all
-        keypoints together; empty without assembly.
+        Share of hits by probability (see :func:`~annealed.pipelines.faces.subsets.reliability`), at
+        the tolerance 10 %, of all keypoints together; empty without assembly.
     errors : list of str
         One line per photograph that could not be read.
     """
@@ -103,8 +105,9 @@ def evaluate_detector(
 ) -> Evaluation:
     """Evaluate every candidate, at most 200 per image and keypoint.
 
-    At the defaults, detections in ``background`` images without faces are counted. ``progress`` wraps an iterable
-    of known length; ``options`` of :meth:`KeypointDetector.detect` are the mode and the assembly.
+    At the defaults, detections in ``background`` images without faces are counted. ``progress``
+    wraps an iterable of known length; ``options`` of :meth:`KeypointDetector.detect` are the mode
+    and the assembly.
     """
     for name in keypoints:
         if name not in KEYPOINTS:

@@ -28,7 +28,8 @@ _RATE = 25.0  # frames per second where the source does not say
 class FrameDetections:
     """Detections in one frame, by falling score.
 
-    ``time`` is when it is shown, in seconds from the first frame; ``seconds`` the detection alone; sizes in pixels.
+    ``time`` is when it is shown, in seconds from the first frame; ``seconds`` the detection alone;
+    sizes in pixels.
 
     Attributes
     ----------
@@ -98,9 +99,10 @@ def detect_video(
 ) -> Iterator[FrameDetections]:
     """Detect keypoints in every N-th frame; stop the iteration to end early, the overlay is complete all the same.
 
-    ``source`` is a video file or the number of a camera; the overlay (.mp4) shows all frames, each with the detections of the
-    last one that was processed. By default ``roll`` is 0: frames without a face are many, and not searched thrice. Faces are
-    followed, and their points smoothed (:class:`~annealed.models.faces.tracker.FaceTracker`), unless every candidate or no face is
+    ``source`` is a video file or the number of a camera; the overlay (.mp4) shows all frames, each
+    with the detections of the last one that was processed. By default ``roll`` is 0: frames without
+    a face are many, and not searched thrice. Faces are followed, and their points smoothed
+    (:class:`~annealed.models.faces.tracker.FaceTracker`), unless every candidate or no face is
     asked for.
     """
     options = options or DetectionOptions(roll=0.0)

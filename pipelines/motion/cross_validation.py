@@ -57,7 +57,8 @@ def cross_validate(
         One for each sequence, with known errors.
     fold : ndarray of shape (n_sequences,)
     fit : function
-        Takes training sets and returns a function that scores the candidates of each of several sequences.
+        Takes training sets and returns a function that scores the candidates of each of several
+        sequences.
 
     Returns
     -------

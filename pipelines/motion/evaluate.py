@@ -68,8 +68,8 @@ def evaluate(
     min_motion_sizes : sequence of int, default MIN_MOTION_SIZES
         The protocol is run with each.
     choose : bool, default False
-        Also choose features, response and number of features of FSA inside the training folds: many times the work. Needs the
-        family set "pairs".
+        Also choose features, response and number of features of FSA inside the training folds: many
+        times the work. Needs the family set "pairs".
     on_step : function or None, default None
         Called without arguments after each partition of each method: :func:`n_steps` times.
     checkpoint : Checkpoint or None, default None
@@ -171,8 +171,9 @@ def evaluate_auto(
     Returns
     -------
     dict
-        Means over the partitions: ``accuracy`` (share of sequences with the right number), ``accuracy_2``, ``accuracy_3``,
-        ``probability`` (mean of those given), ``error`` (misclassification in percent of the segmentation into the chosen number).
+        Means over the partitions: ``accuracy`` (share of sequences with the right number),
+        ``accuracy_2``, ``accuracy_3``, ``probability`` (mean of those given), ``error``
+        (misclassification in percent of the segmentation into the chosen number).
     """
     n_motions = np.array([s.n_motions for s in sequences])
     sets, mixed = [], []

@@ -34,9 +34,11 @@ class Choice:
 
 # Section 7.3.2 of Barbu et al. (2014): its mu belongs to its own schedule.
 PAPER = RankerSettings("piecewise", 40, schedule="inverse_arxiv")
-# Of the candidates without pairs of frames; known from earlier experiments on all the data, and marked so wherever it is shown.
+# Of the candidates without pairs of frames; known from earlier experiments on all the data, and
+# marked so wherever it is shown.
 HINDSIGHT = RankerSettings("linear", 200)
-# Chosen on Hopkins155 and the synthetic training sequences, by folds of each (docs/motion_results.md has its own choices).
+# Chosen on Hopkins155 and the synthetic training sequences, by folds of each
+# (docs/motion_results.md has its own choices).
 SHIPPED = RankerSettings("linear", 60, n_steps=100, balance=0.75)
 # What the nested protocol chooses from, inside the training folds; among equals the first wins.
 GRID = (

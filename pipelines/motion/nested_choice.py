@@ -21,7 +21,8 @@ class NestedErrors:
     ----------
     fold : ndarray of shape (n_sequences,)
     inner : ndarray of shape (n_choices, n_folds, n_sequences)
-        Error in percent of a sequence when its own fold and the fold of the round were left out; NaN within the latter.
+        Error in percent of a sequence when its own fold and the fold of the round were left out;
+        NaN within the latter.
     outer : ndarray of shape (n_choices, n_folds, n_sequences)
         Error in percent when the fold of the round alone was left out.
     """
@@ -36,8 +37,8 @@ def nested_errors(
 ) -> NestedErrors:
     """Fit all choices with every fold, and every pair of folds, left out.
 
-    The inner folds of a round are the other outer folds. Leaving out a pair of folds therefore serves two rounds: each of the two
-    is once the round's fold and once the inner fold.
+    The inner folds of a round are the other outer folds. Leaving out a pair of folds therefore
+    serves two rounds: each of the two is once the round's fold and once the inner fold.
     """
     folds = np.unique(fold)
     shape = (len(grid), len(folds), len(fold))

@@ -20,7 +20,8 @@ from .report import table_rows
 
 _COLUMNS: tuple[str, ...] = ("SC", "SSC", "VC", "RankBoost train", "RankBoost test", "likelihood train", "likelihood test")
 _COLUMNS += ("prior train", "prior test", "all train", "all test")
-# Category, motions, averages in percent in the order of _COLUMNS; the column RV of Barbu et al. (2017) is not in our text of it.
+# Category, motions, averages in percent in the order of _COLUMNS; the column RV of Barbu et al.
+# (2017) is not in our text of it.
 _PRINTED = """
 checkerboard 2    0.85 1.12 0.67 0.67  0.74 0.58 0.69 1.09 1.28 0.12 0.12
 traffic      2    0.90 0.02 0.99 0.69  0.72 0.80 0.76 4.25 4.25 0.59 0.58
@@ -53,8 +54,9 @@ def printed() -> dict[tuple[str, str, str], float]:
 def motion_table(runs: int = 10, data_dir=None, *, checkpoint=None) -> dict[str, Any]:
     """Table 5: train and test, average and median, by category and number of motions, on likelihood, prior and all features.
 
-    ``runs`` random divisions of the videos into ten folds. Features are scaled to the range within a sequence. "VC" is the rule of
-    velocity clustering, the least mean distance in raw coordinates, on the same candidates.
+    ``runs`` random divisions of the videos into ten folds. Features are scaled to the range within
+    a sequence. "VC" is the rule of velocity clustering, the least mean distance in raw coordinates,
+    on the same candidates.
     """
     benchmark, results = paper_results(runs, data_dir, checkpoint)
     beside = printed()

@@ -30,8 +30,8 @@ MAX_TRACKS = 1500  # of a video, those seen longest; a choice: affinities of all
 class FileSegmentation:
     """Segmentation of one file; ``labels`` (P,) of all its tracks, -1 for outliers and those of a video seen in too few frames.
 
-    ``unseen`` are the tracks that got the largest motion because nothing is known about them; ``tracks`` (F, P, 2) in pixels,
-    NaN where not seen.
+    ``unseen`` are the tracks that got the largest motion because nothing is known about them;
+    ``tracks`` (F, P, 2) in pixels, NaN where not seen.
     """
 
     sequence: str
@@ -169,8 +169,8 @@ def train_ranker(
     min_motion_size : int, default 0
         Candidates with a motion of fewer points are not considered.
     synthetic : int, default 0
-        Synthetic perspective sequences, the first of the training seeds: the ranking learns from them too, the choice of the
-        number of motions does not.
+        Synthetic perspective sequences, the first of the training seeds: the ranking learns from
+        them too, the choice of the number of motions does not.
     progress : function
         Passes an iterable through and shows progress.
 

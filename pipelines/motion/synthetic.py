@@ -28,7 +28,8 @@ class SceneSettings:
     noise : float, default 0.3
         Standard deviation of the positions in pixels.
     lost : float, default 0.5
-        Share of the points that are followed in a part of the frames only; a third of all have a short gap besides.
+        Share of the points that are followed in a part of the frames only; a third of all have a
+        short gap besides.
     drifting : float, default 0.03
         Share of the points that leave their true path and drift away for the rest of their track.
     """
@@ -52,8 +53,8 @@ def perspective_sequence(seed: int, settings: SceneSettings | None = None) -> Tr
     Returns
     -------
     TrackSequence
-        NaN where a point is outside the image, behind the camera or lost. Each is its own video, named ``perspective_SEED``. A
-        point that drifts keeps the label of its body.
+        NaN where a point is outside the image, behind the camera or lost. Each is its own video,
+        named ``perspective_SEED``. A point that drifts keeps the label of its body.
     """
     settings = settings or SceneSettings()
     rng = np.random.default_rng(seed)
@@ -166,8 +167,9 @@ def without_runs(sequence: TrackSequence, share: float, seed: int) -> TrackSeque
     Returns
     -------
     TrackSequence
-        Whole ends of tracks are removed: the points are chosen at random, each loses between a fifth and four fifths of its frames,
-        at its beginning or end. At least three frames of each are left.
+        Whole ends of tracks are removed: the points are chosen at random, each loses between a
+        fifth and four fifths of its frames, at its beginning or end. At least three frames of each
+        are left.
     """
     rng = np.random.default_rng(seed)
     tracks = np.array(sequence.tracks)

@@ -75,9 +75,10 @@ class Photographs(Sequence[Photograph]):
 def read_pets(folder: str | Path) -> list[PetFile]:
     """List the photographs of a folder.
 
-    Four layouts: ``labels.csv`` with the columns ``image`` and ``label`` (and, if wanted, ``head_xmin, head_ymin, head_xmax,
-    head_ymax``, ``breed``, ``split``); the official Oxford-IIIT tree (``images/``, ``annotations/``); files named
-    ``CLASS.NUMBER.jpg``, as Kaggle's "Dogs vs. Cats" (in the folder, or in its subfolder ``train``); or one subfolder per class.
+    Four layouts: ``labels.csv`` with the columns ``image`` and ``label`` (and, if wanted,
+    ``head_xmin, head_ymin, head_xmax, head_ymax``, ``breed``, ``split``); the official Oxford-IIIT
+    tree (``images/``, ``annotations/``); files named ``CLASS.NUMBER.jpg``, as Kaggle's "Dogs vs.
+    Cats" (in the folder, or in its subfolder ``train``); or one subfolder per class.
     """
     folder = Path(folder)
     if not folder.is_dir():

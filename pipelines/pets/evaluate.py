@@ -34,9 +34,10 @@ COST = 10.0  # C of the linear SVM; a choice, for rows of three parts of length 
 class Evaluation:
     """Results of an evaluation.
 
-    ``rows``: one per method, without and with head boxes, keys as in ``COLUMNS``; ``breeds``: errors of the model by breed,
-    where the data name breeds. ``X_test`` and ``X_train`` are CSR matrices; ``probabilities`` of the model on the test rows by
-    part (NaN rows: not classified by that part); ``seconds``: median processor time for the columns of one photograph, without
+    ``rows``: one per method, without and with head boxes, keys as in ``COLUMNS``; ``breeds``:
+    errors of the model by breed, where the data name breeds. ``X_test`` and ``X_train`` are CSR
+    matrices; ``probabilities`` of the model on the test rows by part (NaN rows: not classified by
+    that part); ``seconds``: median processor time for the columns of one photograph, without
     reading the file.
 
     Attributes

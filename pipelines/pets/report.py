@@ -119,7 +119,8 @@ def draw_pairs(path: Path, model: ImageClassifier, part: str, patches: Patches, 
 def draw_component(path: Path, values: np.ndarray, labels: Sequence[str], n_bins: int = 30) -> None:
     """Share of the first class minus share of the second in bins of a component (Figure 4.2).
 
-    ``values`` (n,) are the first principal component of the rows in the learnt subspace, ``labels`` their two classes.
+    ``values`` (n,) are the first principal component of the rows in the learnt subspace, ``labels``
+    their two classes.
     """
     names, codes = np.unique(np.asarray(labels, dtype=str), return_inverse=True)
     edges = np.histogram_bin_edges(values, n_bins)

@@ -2,7 +2,8 @@
 
 References
 ----------
-.. [1] A. Barbu, Y. She, L. Ding and G. Gramajo, "Feature Selection with Annealing for Computer Vision and Big Data Learning", IEEE
+.. [1] A. Barbu, Y. She, L. Ding and G. Gramajo, "Feature Selection with Annealing for Computer
+       Vision and Big Data Learning", IEEE
    Transactions on Pattern Analysis and Machine Intelligence 39 (2017).
 """
 
@@ -49,8 +50,8 @@ def fsa_stability(
 ) -> dict[str, Any]:
     """Figure 6 of Barbu et al. (2017): AUC against each parameter of annealing, the others held, with a refit alone.
 
-    M = 1000 columns and clean labels; the paper has 10 runs per point. Rows: ``parameter``, ``value``, ``method``, ``AUC`` and
-    ``PCD`` (percent).
+    M = 1000 columns and clean labels; the paper has 10 runs per point. Rows: ``parameter``,
+    ``value``, ``method``, ``AUC`` and ``PCD`` (percent).
     """
     cells = Checkpoint.of(checkpoint, {"table": "fsa-stability"})
 
@@ -88,8 +89,9 @@ SPEEDS = (0.0, 1.0, 10.0, 30.0, 100.0, 300.0)
 def fsa_speed(runs: int = 5, data_dir=None, *, n_samples: int = 10_000, random_state: int = 0) -> dict[str, Any]:
     """Table I of Barbu et al. (2017): computation against mu, 500 steps, M = 1000 columns, k = 10, logistic loss.
 
-    The time is proportional to the area under the schedule: ``passes`` is that area, in reads of the whole matrix. ``seconds`` is
-    the median processor time of a fit without refit or exchanges. The printed numbers are not legible in our copy of the paper.
+    The time is proportional to the area under the schedule: ``passes`` is that area, in reads of
+    the whole matrix. ``seconds`` is the median processor time of a fit without refit or exchanges.
+    The printed numbers are not legible in our copy of the paper.
     """
     draws = [Design("classification", n_samples, 1000, 10).draw(seed) for seed in range(random_state, random_state + runs)]
     rows = []
@@ -129,7 +131,8 @@ class _L1:
 
 
 _RIDGE = LogisticRegression(solver="liblinear")
-# Lines of Table V that our data allow, by set: label, number of features, model. FSA has the Lorenz loss.
+# Lines of Table V that our data allow, by set: label, number of features, model. FSA has the Lorenz
+# loss.
 CHALLENGE: dict[str, list[tuple[str, int, Callable[[], Any]]]] = {
     "gisette_valid": [
         ("RFE", 700, lambda: make_pipeline(StandardScaler(), RFE(_RIDGE, n_features_to_select=700, step=0.2))),
@@ -151,9 +154,10 @@ CHALLENGE: dict[str, list[tuple[str, int, Callable[[], Any]]]] = {
 def fsa_challenge(runs: int = 1, data_dir=None, *, checkpoint: str | Path | Checkpoint | None = None) -> dict[str, Any]:
     """Table V of Barbu et al. (2017) on Dexter and a part of Gisette: errors in percent on training and validation rows.
 
-    Dexter: the official 300 training and 300 validation rows. Gisette: 700 and 300 rows out of the official validation rows, where
-    the paper has 6,000 and 1,000. Lines with a star (trained on validation rows too) and test errors need the labels of the
-    challenge's test rows, which are not public; URL Reputation was not at hand. The parts are fixed, so ``runs`` is not used.
+    Dexter: the official 300 training and 300 validation rows. Gisette: 700 and 300 rows out of the
+    official validation rows, where the paper has 6,000 and 1,000. Lines with a star (trained on
+    validation rows too) and test errors need the labels of the challenge's test rows, which are not
+    public; URL Reputation was not at hand. The parts are fixed, so ``runs`` is not used.
     """
     cells = Checkpoint.of(checkpoint, {"table": "fsa-challenge"})
     rows = []

@@ -1,7 +1,8 @@
 """Selectors of other packages behind one interface, for the tables: data in, exactly k columns out; no selection code of ours.
 
-Every function has the signature ``(X, y, k, task, random_state) -> columns``; for the task "classification" y is -1 or +1.
-MCP and SCAD need skglm; abess, skscope and LightGBM the packages of those names (``pip install annealed[bench]``).
+Every function has the signature ``(X, y, k, task, random_state) -> columns``; for the task
+"classification" y is -1 or +1. MCP and SCAD need skglm; abess, skscope and LightGBM the packages of
+those names (``pip install annealed[bench]``).
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ def strongest_columns(strength: np.ndarray, k: int) -> np.ndarray:
 def search_strength(fit: Callable[[float], np.ndarray], k: int, low: float, high: float) -> np.ndarray:
     """Bisect the penalty, on a logarithmic scale, for exactly k nonzero coefficients: those columns, ascending.
 
-    ``fit`` takes a penalty and returns coefficients (n_features,); ``low`` gives too many nonzero ones, ``high`` too few. Where
-    no penalty gives exactly k, the k largest coefficients of the greatest penalty tried with more.
+    ``fit`` takes a penalty and returns coefficients (n_features,); ``low`` gives too many nonzero
+    ones, ``high`` too few. Where no penalty gives exactly k, the k largest coefficients of the
+    greatest penalty tried with more.
     """
     best: np.ndarray | None = None
     for _ in range(_SEARCH_STEPS):
@@ -85,8 +87,8 @@ def _l1(X, y, k, task, random_state=None):
 def _elastic_net(X, y, k, task, random_state=None):
     """The elastic net: coordinate descent for regression, stochastic gradient descent for classification (as in the FSA papers).
 
-    Share of L1 in the penalty: 0.9 for classification; 0.99 for regression, nearest to the papers' numbers on draws that are in no
-    table (theirs is not legible).
+    Share of L1 in the penalty: 0.9 for classification; 0.99 for regression, nearest to the papers'
+    numbers on draws that are in no table (theirs is not legible).
     """
     X = StandardScaler().fit_transform(X)
     if task == "regression":
@@ -108,7 +110,8 @@ def _skglm(X, y, k, task, penalty_class, gamma):
 
     X = np.asfortranarray(StandardScaler().fit_transform(X), dtype=np.float64)
     centred = y.astype(float) if task == "classification" else y - y.mean()
-    # Down a path of penalties, each fit from the last one: the local minima on the way are better than those of cold starts.
+    # Down a path of penalties, each fit from the last one: the local minima on the way are better
+    # than those of cold starts.
     path = np.geomspace(1.0, 1e-2, 60) * _null_gradient(X, centred) * (0.5 if task == "classification" else 1.0)
     model = GeneralizedLinearEstimator(
         Logistic() if task == "classification" else Quadratic(),
@@ -265,9 +268,9 @@ keep(model.components_, True)
 class LMNN(TransformerMixin, BaseEstimator):
     """Large margin nearest neighbours of metric-learn, fitted by another Python.
 
-    metric-learn 0.7 needs scikit-learn below 1.6, which this package does not support: it runs in an environment of its own,
-    whose program is ``python``. After ``seconds`` of processor time the fit is stopped: the metric is then the one that it had
-    reached, and ``finished_`` is False.
+    metric-learn 0.7 needs scikit-learn below 1.6, which this package does not support: it runs in
+    an environment of its own, whose program is ``python``. After ``seconds`` of processor time the
+    fit is stopped: the metric is then the one that it had reached, and ``finished_`` is False.
 
     Attributes
     ----------

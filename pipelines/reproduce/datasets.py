@@ -24,8 +24,9 @@ HALVES = ("train", "test")
 def load_set(name: str, data_dir: str | Path | None = None):
     """Read a real set as its authors split it: X_train, y_train, X_test, y_test.
 
-    Dense columns are float32 arrays, sparse ones float64 CSR matrices. Labels -1 / +1; digits of "usps". A set of another name is
-    read where it is in the folder (``annealed data convert libsvm`` writes such).
+    Dense columns are float32 arrays, sparse ones float64 CSR matrices. Labels -1 / +1; digits of
+    "usps". A set of another name is read where it is in the folder
+    (``annealed data convert libsvm`` writes such).
     """
     data_dir = data_folder(data_dir)
     folder = data_dir / name.removesuffix("_7v9")
@@ -51,7 +52,8 @@ def _there(path: Path) -> Path:
 def save_set(folder: Path, name: str, train, test, label: str = "y") -> None:
     """Write what :func:`load_set` reads into a folder; ``train`` and ``test`` are pairs of columns and labels.
 
-    Dense columns go into ``NAME.npz``, sparse ones into four files. ``label`` is "digit" for labels that are digits.
+    Dense columns go into ``NAME.npz``, sparse ones into four files. ``label`` is "digit" for labels
+    that are digits.
     """
     labels = {half: np.asarray(part[1]).astype(np.int8) for half, part in zip(HALVES, (train, test), strict=True)}
     columns = dict(zip(HALVES, (train[0], test[0]), strict=True))

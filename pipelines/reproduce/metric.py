@@ -1,11 +1,13 @@
 """sDist on simulated and real data: Tables 2.1, 2.2 and 2.4 of Ma (thesis), run again [1]_.
 
-Every function returns ``{"name", "settings", "rows"}``, one row per line of the table, with the printed number beside ours where
-there is one. Settings are found by cross-validation on training rows alone.
+Every function returns ``{"name", "settings", "rows"}``, one row per line of the table, with the
+printed number beside ours where there is one. Settings are found by cross-validation on training
+rows alone.
 
 References
 ----------
-.. [1] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University (2017).
+.. [1] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University
+       (2017).
 """
 
 from __future__ import annotations
@@ -30,12 +32,14 @@ from .datasets import load_set, random_split
 from .printed_values import printed
 from .simulated import NOISE_SCALE, VOTES, bayes_error, simulated_case
 
-# One setting for all simulated cells, found by 5-fold cross-validation on training rows of seeds 100-102 (N = 500, p = 500).
+# One setting for all simulated cells, found by 5-fold cross-validation on training rows of seeds
+# 100-102 (N = 500, p = 500).
 SIMULATED = {
     "kappa": 2, "max_order": 2, "n_features_to_select": 5, "n_neighbors_predict": VOTES, "standardize": False,
     "seed_interactions": 10,
 }  # fmt: skip
-# Where a tenth of the columns is informative: the best of six settings, on a draw of seed 100 (N = p = 500).
+# Where a tenth of the columns is informative: the best of six settings, on a draw of seed 100 (N =
+# p = 500).
 TENTH = {**SIMULATED, "kappa": 0.1, "n_features_to_select": None, "seed_interactions": 100}
 DESIGNS: list[dict[str, Any]] = [{"noise_scale": NOISE_SCALE}, {"noise_scale": 1.0}, {"noise_scale": 1.0, "tenth": True}]
 _SIZES = [(n, p) for n in (100, 500, 5000) for p in (50, 500, 1000)]
@@ -69,12 +73,14 @@ REAL_FOLDS = {"madelon": 3, "ionosphere": 5, "secom": 3, "secom_partial": 3, "us
 def sdist_simulated(runs: int = 20, data_dir=None, *, sizes=None, competitors: bool = True, checkpoint=None) -> dict[str, Any]:
     """Tables 2.1 and 2.2 of Ma (thesis): XOR and double rings.
 
-    Three designs: two informative columns and noise columns of 0.35 of their scale, the same with noise of equal scale, and a tenth
-    of the columns informative, all of equal scale, as the text has it.
+    Three designs: two informative columns and noise columns of 0.35 of their scale, the same with
+    noise of equal scale, and a tenth of the columns informative, all of equal scale, as the text
+    has it.
 
-    Cells are all nine (N, p), or ``sizes``; at N = 5,000 three runs at most. Competitors: kNN, NCA (scikit-learn, at most 50
-    iterations, three runs) where a fit takes half a minute at most, and LMNN (three runs, a minute a fit at most) where the
-    environment variable ``ANNEALED_LMNN_PYTHON`` names a Python with metric-learn, or its cells are in the checkpoint.
+    Cells are all nine (N, p), or ``sizes``; at N = 5,000 three runs at most. Competitors: kNN, NCA
+    (scikit-learn, at most 50 iterations, three runs) where a fit takes half a minute at most, and
+    LMNN (three runs, a minute a fit at most) where the environment variable
+    ``ANNEALED_LMNN_PYTHON`` names a Python with metric-learn, or its cells are in the checkpoint.
     """
     cells = Checkpoint.of(checkpoint, {"table": "sdist-simulated"})
     rows = []
@@ -109,12 +115,13 @@ def sdist_simulated(runs: int = 20, data_dir=None, *, sizes=None, competitors: b
 def sdist_real(runs: int = 20, data_dir=None, *, sets=REAL_SETS, competitors: bool = True, checkpoint=None) -> dict[str, Any]:
     """Table 2.4 of Ma (thesis): Madelon, Ionosphere and SECOM on random 70 / 30 splits of all rows, USPS 7 against 9 on its own.
 
-    Of SECOM our copy, ``secom_partial``, has 207 of 590 columns, chosen by somebody else by a lasso on 1,175 of the 1,567 rows
-    (``secom`` is the whole set). Columns with more than a tenth of missing values are left out, other missing values are means of
-    the training rows. One row in fifteen is a fail: answering "pass" always has the error 0.066, which the row "majority" shows.
+    Of SECOM our copy, ``secom_partial``, has 207 of 590 columns, chosen by somebody else by a lasso
+    on 1,175 of the 1,567 rows (``secom`` is the whole set). Columns with more than a tenth of
+    missing values are left out, other missing values are means of the training rows. One row in
+    fifteen is a fail: answering "pass" always has the error 0.066, which the row "majority" shows.
 
-    ``sets`` are names in ``REAL_GRIDS``; competitors as in :func:`sdist_simulated`. In the rows, ``seconds`` is one fit with
-    the settings found, ``search_seconds`` the cross-validation.
+    ``sets`` are names in ``REAL_GRIDS``; competitors as in :func:`sdist_simulated`. In the rows,
+    ``seconds`` is one fit with the settings found, ``search_seconds`` the cross-validation.
     """
     cells = Checkpoint.of(checkpoint, {"table": "sdist-real"})
     rows = []

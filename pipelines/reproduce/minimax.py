@@ -4,7 +4,8 @@ Every function returns ``{"name", "settings", "rows"}``, one row per line of the
 
 References
 ----------
-.. [1] M. Tan, I. W. Tsang and L. Wang, "Minimax Sparse Logistic Regression for Very High-Dimensional Feature Selection", IEEE
+.. [1] M. Tan, I. W. Tsang and L. Wang, "Minimax Sparse Logistic Regression for Very
+       High-Dimensional Feature Selection", IEEE
    Transactions on Neural Networks and Learning Systems 24 (2013).
 """
 
@@ -41,7 +42,8 @@ _SETUPS = {  # rows, test rows, columns, relevant ones, numbers selected
 def minimax_data(setup: str, tau: float | None, shrink: float, seed: int):
     """Normal columns, labels sign(X w) with a sparse w: uniform ** tau with random signs ("scales"), else normal (tau None).
 
-    All sizes of ``_SETUPS`` are multiplied by ``shrink``. Returns X, y, X_test, y_test and w (n_columns,); labels -1 / +1.
+    All sizes of ``_SETUPS`` are multiplied by ``shrink``. Returns X, y, X_test, y_test and w
+    (n_columns,); labels -1 / +1.
     """
     n, n_test, m, k, _ = _SETUPS[setup]
     n, n_test, m, k = (max(1, round(size * shrink)) for size in (n, n_test, m, k))
@@ -63,8 +65,9 @@ _L1_FITS = 16
 def l1_fit(X, y, C: float, working: np.ndarray | None = None) -> np.ndarray:
     """L1-penalised logistic regression by liblinear on a working set of columns that grows until no other one violates optimality.
 
-    The solution (m,) is that of all columns of X (n, m), float32; liblinear itself would need 32 bytes and more for every
-    number of X. C as in scikit-learn, ||w||_1 + C sum ln(1 + exp(-y x.w)); ``working`` are columns to begin with.
+    The solution (m,) is that of all columns of X (n, m), float32; liblinear itself would need 32
+    bytes and more for every number of X. C as in scikit-learn, ||w||_1 + C sum ln(1 + exp(-y x.w));
+    ``working`` are columns to begin with.
     """
     working = np.empty(0, int) if working is None else working
     coef = np.zeros(X.shape[1])
@@ -120,17 +123,19 @@ def mslr_synthetic(
 ) -> dict[str, Any]:
     """The synthetic experiments of Tan et al. (2013): relevant columns recovered, and accuracy after retraining with C = 5.
 
-    Setups are Fig. 1 ("scales": half of 4,096 x 8,192 for training, at each of ``taus``), Fig. 3 ("wide": 5,000 x 100,000) and
-    Fig. 4 ("tall": 20,000 x 10,000), their sizes multiplied by ``shrink``. The paper prints curves, no numbers; its claims are
-    that MSLR recovers more than L1 from 300 selected on in "wide", and at every tau >= 1 in "scales". All methods select the
-    same numbers of columns and are retrained alike. Processor seconds are those of one number alone: for L1 of the search for
-    its penalty.
+    Setups are Fig. 1 ("scales": half of 4,096 x 8,192 for training, at each of ``taus``), Fig. 3
+    ("wide": 5,000 x 100,000) and Fig. 4 ("tall": 20,000 x 10,000), their sizes multiplied by
+    ``shrink``. The paper prints curves, no numbers; its claims are that MSLR recovers more than L1
+    from 300 selected on in "wide", and at every tau >= 1 in "scales". All methods select the same
+    numbers of columns and are retrained alike. Processor seconds are those of one number alone: for
+    L1 of the search for its penalty.
 
     Notes
     -----
-    The paper prints curves, no numbers; its claims are that MSLR recovers more than L1 from 300 selected on in "wide", and at every
-    tau >= 1 in "scales". All methods select the same numbers of columns and are retrained alike. The seconds are those of one
-    number alone: for L1 of the search for its penalty.
+    The paper prints curves, no numbers; its claims are that MSLR recovers more than L1 from 300
+    selected on in "wide", and at every tau >= 1 in "scales". All methods select the same numbers of
+    columns and are retrained alike. The seconds are those of one number alone: for L1 of the search
+    for its penalty.
     """
     check_names("setup", setups, _SETUPS)
     cells = Checkpoint.of(checkpoint, {"table": "mslr-synthetic"})
@@ -192,8 +197,9 @@ def mslr_leukemia(runs: int = 1, data_dir=None, *, sizes: Sequence[int] = _LEUKE
 
     Notes
     -----
-    The paper misses none with 8 features. Each sample is given mean zero and variance one, as in the paper's copy of the data (from
-    LIBSVM); ours was scaled by column over all 72 samples before it was distributed.
+    The paper misses none with 8 features. Each sample is given mean zero and variance one, as in
+    the paper's copy of the data (from LIBSVM); ours was scaled by column over all 72 samples before
+    it was distributed.
     """
     X, y, X_test, y_test = load_set("leukemia", data_dir)
     X, X_test = (StandardScaler().fit_transform(part.T).T for part in (X, X_test))
@@ -244,8 +250,9 @@ def mslr_real(
 ) -> dict[str, Any]:
     """Tables II and III of Tan et al. (2013) on other texts: accuracy of MSLR and of L1 with the same number of columns.
 
-    As there: ``runs`` random divisions, 70% of the rows to train; the C of L1 gives a number of columns, and MSLR gets the same,
-    r = number / 10; both are retrained by logistic regression with C = 5; Wilcoxon's test of the accuracies.
+    As there: ``runs`` random divisions, 70% of the rows to train; the C of L1 gives a number of
+    columns, and MSLR gets the same, r = number / 10; both are retrained by logistic regression with
+    C = 5; Wilcoxon's test of the accuracies.
     """
     cells = Checkpoint.of(checkpoint, {"table": "mslr-real"})
     rows = []

@@ -2,7 +2,8 @@
 
 References
 ----------
-.. [1] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University (2017).
+.. [1] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University
+       (2017).
 """
 
 from __future__ import annotations
@@ -26,9 +27,11 @@ from .printed_values import printed
 
 PASSES = 30
 REPEATS = {"dorothea": 1}  # of the cross-validation; 2 elsewhere
-# Largest share of the columns that the annealed stages may keep; cross-validation chooses between it and half of it.
+# Largest share of the columns that the annealed stages may keep; cross-validation chooses between
+# it and half of it.
 SHARES = {"dexter": 0.015, "pcmac": 0.011, "gisette_valid": 0.04, "arcene": 0.05, "dorothea": 0.01}
-# "stabilised" has this package's annealed stages; "threshold" is Algorithm 3.4, with what it needs to run (docs/online.md).
+# "stabilised" has this package's annealed stages; "threshold" is Algorithm 3.4, with what it needs
+# to run (docs/online.md).
 METHODS = ("SGD", "truncated gradient", "RDA", "FOBOS", "stabilised", "threshold")
 SCALINGS = {"rows": Normalizer(), "columns": MaxAbsScaler()}
 
@@ -36,8 +39,8 @@ SCALINGS = {"rows": Normalizer(), "columns": MaxAbsScaler()}
 def candidates(name: str, loss: str) -> dict[str, tuple[Any, dict[str, list]]]:
     """The methods for a set in ``SHARES`` and a loss, each with the settings that cross-validation chooses from.
 
-    "threshold" has the fixed settings of section 3.6.2 (bursts of 5 rows, 5 a stage, 16 paths, beta_0 = 0.7), lists within its
-    ranges, and delta_K of section 3.5.
+    "threshold" has the fixed settings of section 3.6.2 (bursts of 5 rows, 5 a stage, 16 paths,
+    beta_0 = 0.7), lists within its ranges, and delta_K of section 3.5.
     """
     weight = "balanced" if name == "dorothea" else None
     shared: dict[str, Any] = {"loss": loss, "max_iter": PASSES, "class_weight": weight, "random_state": 0}
@@ -83,9 +86,10 @@ def online_tables(
 ) -> dict[str, Any]:
     """Tables 3.2 to 3.4 of Ma (thesis): error, non-zero coefficients and mean kappa over permutations of the training rows.
 
-    Cross-validation of ``n_folds`` folds on training rows sets scaling, rates, penalties and share. ``kappa_equal_k`` compares
-    as many of the largest coefficients as the stabilised stages keep, so that a fixed number of features gives no advantage;
-    ``pass_ratio`` is one path's pass over that of scikit-learn's SGD in the same run.
+    Cross-validation of ``n_folds`` folds on training rows sets scaling, rates, penalties and share.
+    ``kappa_equal_k`` compares as many of the largest coefficients as the stabilised stages keep, so
+    that a fixed number of features gives no advantage; ``pass_ratio`` is one path's pass over that
+    of scikit-learn's SGD in the same run.
     """
     cells = Checkpoint.of(checkpoint, {"table": "online-tables"})
     rows = []

@@ -1,8 +1,9 @@
 """Test error on public tables beside L1, RFE, abess and boosting at equal numbers of features, and ranking on MQ2008.
 
-Every method sees the same training part; its number of features is chosen among the same sizes by the same five folds of that part,
-and the test part is evaluated once for each size, for the columns "at". Errors are in percent, of balanced accuracy where the
-authors of the table use that; "difference" is annealing's error minus L1's at the number that annealing chose, with its paired
+Every method sees the same training part; its number of features is chosen among the same sizes by
+the same five folds of that part, and the test part is evaluated once for each size, for the columns
+"at". Errors are in percent, of balanced accuracy where the authors of the table use that;
+"difference" is annealing's error minus L1's at the number that annealing chose, with its paired
 standard error.
 """
 
@@ -278,7 +279,8 @@ def public_tables(
 ) -> dict[str, Any]:
     """Test error on public tables, the number of features chosen by five folds of the training part.
 
-    Methods "annealed", "l1", "rfe", "abess" and "boosting" (all columns); the parts are fixed, so ``runs`` is not used.
+    Methods "annealed", "l1", "rfe", "abess" and "boosting" (all columns); the parts are fixed, so
+    ``runs`` is not used.
     """
     cells = Checkpoint.of(checkpoint, {"table": "public-tables"})
     rows = []

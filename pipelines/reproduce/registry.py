@@ -11,8 +11,9 @@ from typing import Any
 
 from ...models.files import replacing
 
-# Name -> (module beside this one, function, what it shows). A function takes ``runs`` and ``data_dir`` and returns
-# {"name", "settings", "rows"}; the module is imported when its table is asked for.
+# Name -> (module beside this one, function, what it shows). A function takes ``runs`` and
+# ``data_dir`` and returns {"name", "settings", "rows"}; the module is imported when its table is
+# asked for.
 TABLES: dict[str, tuple[str, str, str]] = {
     "fsa-classification": ("selectors", "fsa_classification", "simulated classes: Barbu et al. (2017), Table II; III: --noisy"),
     "fsa-regression": ("selectors", "fsa_regression", "simulated regression: Barbu et al. (2017), Table IV"),
@@ -40,8 +41,9 @@ TABLES: dict[str, tuple[str, str, str]] = {
 }
 
 
-# Name -> (module of the folder figures, function, what it shows). A function takes ``data_dir``, some ``runs`` and ``checkpoint``
-# too, and returns a matplotlib figure. A name that is in ``TABLES`` too draws that table's rows.
+# Name -> (module of the folder figures, function, what it shows). A function takes ``data_dir``,
+# some ``runs`` and ``checkpoint`` too, and returns a matplotlib figure. A name that is in
+# ``TABLES`` too draws that table's rows.
 FIGURES: dict[str, tuple[str, str, str]] = {
     "fsa-schedules": ("annealing", "schedules", "Barbu et al. (2014), Figure 1; (2017), Figure 3"),
     "fsa-coefficients": ("annealing", "coefficients", "Barbu et al. (2014) and (2017), Figure 2"),
@@ -124,7 +126,8 @@ def has_cells(name: str) -> bool:
 def reproduce(name: str, runs: int | None = None, data_dir=None, **options) -> dict[str, Any]:
     """Make a table of ``TABLES``: ``name``, ``settings`` and ``rows``, one dict per line.
 
-    None for ``runs`` and ``data_dir`` means the table's own default; ``options`` are those of its function.
+    None for ``runs`` and ``data_dir`` means the table's own default; ``options`` are those of its
+    function.
     """
     make = table(name)
     for option in set(options) - set(signature(make).parameters):

@@ -1,7 +1,8 @@
 """The tables of the pages, written from the files of results: nothing is typed by hand (``annealed reproduce --render docs``).
 
-A page holds blocks ``<!-- table: NAME VIEW -->`` ... ``<!-- end of table -->``. Each is filled from ``results/NAME.json`` in the
-same folder, which ``annealed reproduce NAME --results FILE`` writes, in the form that the view names.
+A page holds blocks ``<!-- table: NAME VIEW -->`` ... ``<!-- end of table -->``. Each is filled from
+``results/NAME.json`` in the same folder, which ``annealed reproduce NAME --results FILE`` writes,
+in the form that the view names.
 """
 
 from __future__ import annotations

@@ -1,14 +1,18 @@
 """The FSA papers' comparisons of selectors, run again: ours beside what was printed [1]_, [2]_.
 
-Every function returns ``{"name", "settings", "rows"}``, one row per line of the table. Slow methods get fewer runs than ours
-(``_RUNS``); each row says how many it had. DR is the percentage of runs in which all relevant columns were found, PCD the
-percentage of relevant columns found; seconds are medians of processor time (the printed ones are not).
+Every function returns ``{"name", "settings", "rows"}``, one row per line of the table. Slow methods
+get fewer runs than ours (``_RUNS``); each row says how many it had. DR is the percentage of runs in
+which all relevant columns were found, PCD the percentage of relevant columns found; seconds are
+medians of processor time (the printed ones are not).
 
 References
 ----------
-.. [1] A. Barbu, Y. She, L. Ding and G. Gramajo, "Feature Selection with Annealing for Computer Vision and Big Data Learning", IEEE
-   Transactions on Pattern Analysis and Machine Intelligence 39 (2017): Tables II, III and IV, Figure 6.
-.. [2] A. Barbu, Y. She, L. Ding and G. Gramajo, "Feature Selection with Annealing for Regression, Classification and Ranking",
+.. [1] A. Barbu, Y. She, L. Ding and G. Gramajo, "Feature Selection with Annealing for Computer
+       Vision and Big Data Learning", IEEE
+   Transactions on Pattern Analysis and Machine Intelligence 39 (2017): Tables II, III and IV,
+   Figure 6.
+.. [2] A. Barbu, Y. She, L. Ding and G. Gramajo, "Feature Selection with Annealing for Regression,
+       Classification and Ranking",
    arXiv:1310.2880v2 (2014): Tables 1, 2 and 3.
 """
 
@@ -105,9 +109,10 @@ DESIGNS: dict[str, list[Design]] = {
 }
 
 
-# Settings of the annealing rows: the papers' algorithm alone (500 steps, refit on the k left); rates as found on mean gradients of
-# standardised columns, the same for clean and noisy labels; the logistic loss has two, either of which is better on one of them.
-# "annealed" is FSA as this package runs it by default, "annealing alone" its loop with that loss and rate.
+# Settings of the annealing rows: the papers' algorithm alone (500 steps, refit on the k left);
+# rates as found on mean gradients of standardised columns, the same for clean and noisy labels; the
+# logistic loss has two, either of which is better on one of them. "annealed" is FSA as this package
+# runs it by default, "annealing alone" its loop with that loss and rate.
 def _rates(loss: str, rate: float, mu: float) -> dict[str, Any]:
     return {"loss": loss, "learning_rate": rate, "schedule": Schedule(mu=mu, n_steps=500), "prior": Prior(shrinkage=1e-3)}
 
@@ -118,8 +123,9 @@ FSA: dict[str, dict[str, Any]] = {
     "FSV": _rates("huberised_hinge", 1.0, 100.0),
     "FSL": _rates("lorenz", 1.0, 30.0),
 }
-# Beyond one over the curvature, as in annealing: the safe rate finds fewer. For clean and noisy labels, up to ten columns and more:
-# nearest to the printed shares of columns found, on draws (seeds 9000 to 9011) that are in no table.
+# Beyond one over the curvature, as in annealing: the safe rate finds fewer. For clean and noisy
+# labels, up to ten columns and more: nearest to the printed shares of columns found, on draws
+# (seeds 9000 to 9011) that are in no table.
 _QTP_RATE = {False: (6.0, 4.0), True: (3.0, 2.0)}
 
 
@@ -158,7 +164,8 @@ def _regressors(k: int) -> dict[str, Callable[[], Any]]:
 
 
 _SMALL = {"FoBa-obj": 1000, "skscope": 3000, "LightGBM": 3000}  # to so many rows only
-# Runs at most, by rows: (up to 1000, up to 3000, more, or more than 1000 columns); what is not named gets all.
+# Runs at most, by rows: (up to 1000, up to 3000, more, or more than 1000 columns); what is not
+# named gets all.
 _RUNS = {
     "FoBa-obj": (5, 0, 0), "L1": (30, 20, 3), "EL": (10, 5, 2), "MCP": (30, 30, 5), "SCAD": (30, 30, 5), "RFE": (30, 20, 3),
     "abess": (50, 30, 10), "skscope": (3, 1, 0), "L2": (10, 5, 2), "LightGBM": (5, 3, 0),
@@ -214,8 +221,9 @@ def _warm(ours: dict[str, Callable[[], Any]], name: str, task: str) -> None:
 def table_row(table: str, design: Design, method: str, results: Sequence[Sequence[float | None]]) -> dict[str, Any]:
     """A method's line of a table, ours beside the printed numbers (``paper_...``).
 
-    One of ``results`` per run: share found, AUC or RMSE, seconds; None for the share of a method that does not select, and for
-    AUC or RMSE where new rows have another truth. DR and PCD in percent.
+    One of ``results`` per run: share found, AUC or RMSE, seconds; None for the share of a method
+    that does not select, and for AUC or RMSE where new rows have another truth. DR and PCD in
+    percent.
     """
     share, quality, seconds = np.array(results, dtype=float).T
     selects = not np.isnan(share).any()
@@ -274,9 +282,11 @@ def selector_table(
     Parameters
     ----------
     name : str
-        "fsa-classification" (Barbu et al. (2017), Tables II and III), "fsa-regression" (Table IV), "fsa-wide" (Barbu et al. (2014),
-        Tables 1 to 3 at sizes that the others do not have), "fsa-off-design" (random supports and signs, also with equicorrelated
-        columns) or "fsa-large" (up to 100,000 rows of equicorrelated columns, Barbu et al. (2017), eq. (18), Figure 1).
+        "fsa-classification" (Barbu et al. (2017), Tables II and III), "fsa-regression" (Table IV),
+        "fsa-wide" (Barbu et al. (2014), Tables 1 to 3 at sizes that the others do not have),
+        "fsa-off-design" (random supports and signs, also with equicorrelated columns) or
+        "fsa-large" (up to 100,000 rows of equicorrelated columns, Barbu et al. (2017), eq. (18),
+        Figure 1).
     runs : int, default 100
         Simulated data sets per line, with seeds from ``random_state`` on.
     data_dir : None
@@ -284,11 +294,13 @@ def selector_table(
     noisy : bool, default False
         For "fsa-classification": a tenth of the labels drawn at random (Table III).
     sizes : sequence of (N, k) or None, default None
-        Lines of the table; all by default. For the tables of Barbu et al. (2017) any sizes with 10 k <= 1000.
+        Lines of the table; all by default. For the tables of Barbu et al. (2017) any sizes with 10
+        k <= 1000.
     methods : sequence of str or None, default None
         All whose packages are installed by default.
     competitor_runs : int or None, default None
-        At most that many data sets for the slow methods; by default numbers that depend on the method (at most 50).
+        At most that many data sets for the slow methods; by default numbers that depend on the
+        method (at most 50).
     random_state : int, default 0
         Seed of the first run.
     checkpoint : path, Checkpoint or None, default None

@@ -1,8 +1,8 @@
 """The papers' simulated data, and designs that are not in the papers: one place for benchmarks, tests and ``annealed reproduce``.
 
-Equations of Barbu et al. (2017), "Feature Selection with Annealing for Computer Vision and Big Data Learning", IEEE Transactions on
-Pattern Analysis and Machine Intelligence 39; XOR and double rings of Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD
-thesis, Columbia University (2017).
+Equations of Barbu et al. (2017), "Feature Selection with Annealing for Computer Vision and Big Data
+Learning", IEEE Transactions on Pattern Analysis and Machine Intelligence 39; XOR and double rings
+of Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University (2017).
 """
 
 from __future__ import annotations
@@ -79,7 +79,8 @@ def simulate(
     Parameters
     ----------
     task : {"classification", "regression"}
-        y = sign of the sum of the relevant columns, eq. (17), or that sum plus standard normal noise.
+        y = sign of the sum of the relevant columns, eq. (17), or that sum plus standard normal
+        noise.
     n_samples, n_features, k : int
         Rows, columns and relevant columns.
     columns : {"ar1", "equicorrelated"}
@@ -126,10 +127,11 @@ def simulated_case(
 ):
     """Draw a case of Ma (thesis), Figure 2.3: two informative columns of unit variance among p, the others normal noise.
 
-    "xor": (c, c y) + s e with c = +-1. "rings": (rho + 0.48 e) u, rho = 2 for y = 1 and 1 for y = -1, u uniform on the circle.
-    With ``tenth`` a tenth of the columns is informative, as the text has it without saying how: each of the two is the mean of
-    p // 20 columns of unit variance, which agree with it to a half, so that the Bayes error stays.
-    Returns X, y for n rows and X_test, y_test for ``n_test``: float32 columns, labels -1 / +1.
+    "xor": (c, c y) + s e with c = +-1. "rings": (rho + 0.48 e) u, rho = 2 for y = 1 and 1 for y =
+    -1, u uniform on the circle. With ``tenth`` a tenth of the columns is informative, as the text
+    has it without saying how: each of the two is the mean of p // 20 columns of unit variance,
+    which agree with it to a half, so that the Bayes error stays. Returns X, y for n rows and
+    X_test, y_test for ``n_test``: float32 columns, labels -1 / +1.
     """
     rng = np.random.default_rng(seed)
     total = n + n_test

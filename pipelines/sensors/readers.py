@@ -1,8 +1,9 @@
 """Homes from files: sensor events and activities, with their times, as minutes.
 
-Two layouts. ``NAME_events.csv`` (start, end, sensor, type, place) with ``NAME_activities.csv`` (start, end, activity), as the
-copies of Ordonez et al. (2013); and ``NAME-sensors.txt`` with ``NAME-activities.txt`` (start, end, id, by tabs), with names in
-``NAME-sensor_names.txt`` and ``NAME-activity_names.txt``, as those of van Kasteren et al. (2008).
+Two layouts. ``NAME_events.csv`` (start, end, sensor, type, place) with ``NAME_activities.csv``
+(start, end, activity), as the copies of Ordonez et al. (2013); and ``NAME-sensors.txt`` with
+``NAME-activities.txt`` (start, end, id, by tabs), with names in ``NAME-sensor_names.txt`` and
+``NAME-activity_names.txt``, as those of van Kasteren et al. (2008).
 """
 
 from __future__ import annotations
@@ -74,7 +75,8 @@ def read_home(folder: Path, name: str | None = None, labelled: bool = True) -> H
     Raises
     ------
     ValueError
-        If it is not there, or a file holds something else; names the file, the line and what was expected.
+        If it is not there, or a file holds something else; names the file, the line and what was
+        expected.
     """
     names = home_names(folder)
     if name is None and len(names) > 1:

@@ -1,8 +1,9 @@
 """Simulated homes of which the informative sensors are known: activities as a Markov chain, sensors on a plan and distractors.
 
-The sizes are those of Liu et al. (2014), section 5: 40 sensors, 14 activities. Ten sensors see the activities; ten are noisy
-disjunctions of two of them, ten are noisy copies, ten follow slow chains of their own. The constants are choices, made by the
-error of the true sensors alone (0.15 to 0.25) before any method of selection was run.
+The sizes are those of Liu et al. (2014), section 5: 40 sensors, 14 activities. Ten sensors see the
+activities; ten are noisy disjunctions of two of them, ten are noisy copies, ten follow slow chains
+of their own. The constants are choices, made by the error of the true sensors alone (0.15 to 0.25)
+before any method of selection was run.
 """
 
 from __future__ import annotations

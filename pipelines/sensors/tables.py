@@ -42,8 +42,8 @@ def sensors_simulated(
     Returns
     -------
     dict
-        ``name``, ``settings`` and ``rows``: the mean over the homes, and how each method's objective compares with that of the
-        forward steps and of FoBa.
+        ``name``, ``settings`` and ``rows``: the mean over the homes, and how each method's
+        objective compares with that of the forward steps and of FoBa.
     """
     check_names("method", methods, METHODS)
     cells = Checkpoint.of(checkpoint, {"table": "sensors-simulated"})

@@ -40,7 +40,8 @@ def train_model(home: Home, n_sensors: int | None, kinds: tuple[str, ...] | None
     Raises
     ------
     ValueError
-        For an unknown method, a number of sensors that the home does not have, or features that tell of other sensors.
+        For an unknown method, a number of sensors that the home does not have, or features that
+        tell of other sensors.
     """
     minutes = home.minutes
     check_names("method", [method], METHODS)

@@ -133,7 +133,8 @@ async def _respond(request: Request, work: Work, media_type: str = "application/
 class _Lines(Response):
     """Progress and the answer, a JSON object per line; the status is 200, and an error is the last line.
 
-    Starlette's StreamingResponse would listen for the end of the connection while the work still reads the request.
+    Starlette's StreamingResponse would listen for the end of the connection while the work still
+    reads the request.
     """
 
     def __init__(self, work: Work):

@@ -31,8 +31,8 @@ class OriginMiddleware:
     ----------
     app : ASGI application
     host : str
-        Name that the server was told to listen on; with localhost and all IP addresses, which no other site can claim, it is
-        allowed as Host.
+        Name that the server was told to listen on; with localhost and all IP addresses, which no
+        other site can claim, it is allowed as Host.
     """
 
     def __init__(self, app: ASGIApp, host: str):

@@ -87,13 +87,15 @@ def read_frame(
     path : Path
         The file; csv may be compressed (``.csv.gz``).
     sep : str or None, default None
-        What separates the columns; None is the comma, the tab in a .tsv, or what the only column's name contains.
+        What separates the columns; None is the comma, the tab in a .tsv, or what the only column's
+        name contains.
     encoding : str or None, default None
         Of the characters; None is UTF-8.
     notes : list of str or None, default None
         A line is added for a separator that was guessed.
     decimal_comma : bool, default True
-        Whether columns of numbers as 1,5 may be found where another character separates the columns.
+        Whether columns of numbers as 1,5 may be found where another character separates the
+        columns.
 
     Returns
     -------

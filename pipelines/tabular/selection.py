@@ -32,9 +32,10 @@ class Selection:
     model : FSAClassifier or FSARegressor
         Fitted to all rows.
     columns : list of dict
-        The selected columns, none where a constant is as good, that of the largest effect first: ``name``, ``coefficient`` (None
-        for response curves), ``effect`` (standard deviation of what it adds to the score), ``stability`` (share of the halves that
-        select it), ``levels`` or ``curve``, and ``alternatives``.
+        The selected columns, none where a constant is as good, that of the largest effect first:
+        ``name``, ``coefficient`` (None for response curves), ``effect`` (standard deviation of what
+        it adds to the score), ``stability`` (share of the halves that select it), ``levels`` or
+        ``curve``, and ``alternatives``.
     validation : Validation
     kappa : float or None
         Agreement of the halves beyond chance.

@@ -35,8 +35,8 @@ def read_table(
     Parameters
     ----------
     path : path
-        ``.csv`` (also ``.csv.gz``), ``.tsv``, ``.parquet``, ``.npz`` with ``X``, ``y`` and optionally ``names``, or
-        svmlight (``.svm``, ``.svmlight``, ``.libsvm``).
+        ``.csv`` (also ``.csv.gz``), ``.tsv``, ``.parquet``, ``.npz`` with ``X``, ``y`` and
+        optionally ``names``, or svmlight (``.svm``, ``.svmlight``, ``.libsvm``).
     target : str or None
         Name of the target's column; npz and svmlight files bring their own.
     include, exclude : sequence of str

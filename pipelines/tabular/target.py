@@ -52,7 +52,8 @@ def read_target(values: pd.Series) -> np.ndarray:
     Raises
     ------
     ValueError
-        For dates, complex numbers, infinity, and for a column of numbers with a few cells that are none.
+        For dates, complex numbers, infinity, and for a column of numbers with a few cells that are
+        none.
     """
     import pandas as pd
 
@@ -90,7 +91,8 @@ def check_target(y: np.ndarray, task: str) -> None:
     Raises
     ------
     ValueError
-        For a regression of labels, classes that are broken numbers or nearly as many as rows, and one value only.
+        For a regression of labels, classes that are broken numbers or nearly as many as rows, and
+        one value only.
     """
     if task == "regression":
         if y.dtype.kind not in "iuf":

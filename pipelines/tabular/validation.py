@@ -31,10 +31,12 @@ class Validation:
     sizes : list of int
         Ascending; 0 is a constant.
     path, losses : ndarray of shape (n_folds, n_sizes)
-        Accuracy or R^2 of each size in each fold, and what the choice of the size goes by: the mean log loss or squared error.
-        R^2 is 1 - the mean squared error of the fold over the variance of all rows that were held out.
+        Accuracy or R^2 of each size in each fold, and what the choice of the size goes by: the mean
+        log loss or squared error. R^2 is 1 - the mean squared error of the fold over the variance
+        of all rows that were held out.
     scores : dict of str to dict of str to float
-        "selected", "all columns" and "baseline": each measure of the held-out rows of all folds together.
+        "selected", "all columns" and "baseline": each measure of the held-out rows of all folds
+        together.
     nested : bool
         Whether the size that is scored on a fold was chosen by the other folds.
     held_out : list of int
@@ -113,9 +115,10 @@ def validate(
 ) -> Validation:
     """Score sizes along paths, choose one where ``size`` is None, and score it beside all columns and a baseline.
 
-    ``sizes`` may begin with 0, a constant. The size is chosen by :func:`chosen_size`. The score of a chosen size is that of the
-    choice: for each fold the size is chosen by the losses of the other folds. That takes no fits of its own, and its error is
-    smaller than that of a choice by folds within the training rows, which are fewer.
+    ``sizes`` may begin with 0, a constant. The size is chosen by :func:`chosen_size`. The score of
+    a chosen size is that of the choice: for each fold the size is chosen by the losses of the other
+    folds. That takes no fits of its own, and its error is smaller than that of a choice by folds
+    within the training rows, which are fewer.
     """
     splits = table_folds(np.arange(len(y)))
     truth = np.concatenate([y[test] for _, test in splits])

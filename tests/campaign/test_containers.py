@@ -14,7 +14,8 @@ from helpers import rigid_motions
 from PIL import Image
 
 pytestmark = pytest.mark.slow
-# In a name space of its own: all of / once more, read-only, but for /out and for /dev, which a container has of its own. No home.
+# In a name space of its own: all of / once more, read-only, but for /out and for /dev, which a
+# container has of its own. No home.
 INSIDE = """
 set -e
 mount --rbind / {root}

@@ -178,7 +178,8 @@ def unsorted(A):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", [name for name in ESTIMATORS if get_tags(make(name)).input_tags.sparse])
 def test_forms_of_sparse_data(tally, name):
-    # Nearest neighbours: rows that are nearly all zero lie at one distance, and rounding would choose among them.
+    # Nearest neighbours: rows that are nearly all zero lie at one distance, and rounding would
+    # choose among them.
     y, A = target(name), sp.csr_array(X * (np.abs(X) > (0.3 if name == "SDist" else 2)))
     A.data[-1] = A.data[-1] or 1.0
     expected = answer(fitted(name, A, y), A)

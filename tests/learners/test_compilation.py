@@ -150,8 +150,8 @@ def test_classifiers(loss, response, exchange, weighted, sparse, classes, ridge,
     plain, compiled = both(lambda: learners.FSAClassifier(3, **settings).fit(X, y, weight))
     assert np.array_equal(plain.support_, compiled.support_)
     scores = compiled.decision_function(X)
-    # The ridge of several classes is chosen by fits that end where a step gains no more: with the majorising curvature of some
-    # losses the last steps differ by the rounding of the objective.
+    # The ridge of several classes is chosen by fits that end where a step gains no more: with the
+    # majorising curvature of some losses the last steps differ by the rounding of the objective.
     tolerance = 1e-8 if classes == 3 and ridge == "auto" else 1e-10
     assert np.abs(plain.decision_function(X) - scores).max() <= tolerance * max(1.0, np.abs(scores).max())
 

@@ -78,4 +78,6 @@ def test_docstrings_of_classes(cls):
     entries = re.findall(r"^([\w, ]+) : ", text.split("\nAttributes\n")[0], re.MULTILINE)
     described = [name for entry in entries for name in entry.split(", ")]
     assert described == [parameter.name for parameter in parameters(cls)]
-    assert re.search(r"\b([Mm]inimise|sample|goes\s+downhill|keeps\s+those\s+of\s+the\s+least|objective)", text.split("Parameters\n---")[0])
+    assert re.search(
+        r"\b([Mm]inimise|sample|goes\s+downhill|keeps\s+those\s+of\s+the\s+least|objective)", text.split("Parameters\n---")[0]
+    )

@@ -1,6 +1,7 @@
 """The numbers on the cards of the shipped models are those of the shipped files, within a tolerance.
 
-Other processors and versions of libraries move a score a little; a card that was not renewed with its model moves more.
+Other processors and versions of libraries move a score a little; a card that was not renewed with
+its model moves more.
 """
 
 import json

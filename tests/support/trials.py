@@ -1,7 +1,8 @@
 """What the trials share: how bytes are damaged, and how an attempt is judged.
 
-An attempt passes if the input is answered properly, or refused by a ValueError of one line that names the file. Anything else is a
-failure: another exception, a line that is too long, an answer that is not finite, an answer from a file that must be refused.
+An attempt passes if the input is answered properly, or refused by a ValueError of one line that
+names the file. Anything else is a failure: another exception, a line that is too long, an answer
+that is not finite, an answer from a file that must be refused.
 """
 
 import json
@@ -36,7 +37,8 @@ class Tally:
                 failure = use()
         except ValueError as error:
             line = str(error)
-            # Without a file it is a call in Python, where scikit-learn's own messages have several lines.
+            # Without a file it is a call in Python, where scikit-learn's own messages have several
+            # lines.
             good = path is None or (Path(path).name in line and len(line) <= MAX_MESSAGE + len(str(path)) and "\n" not in line)
             failure = None if good else f"a poor line: {line[:400]!r}"
         except Exception as error:

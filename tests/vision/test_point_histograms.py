@@ -34,7 +34,8 @@ def test_histograms_are_sums_of_gradients():
     frame = Frame(np.ascontiguousarray(pixels), 0j, 1.0)
     for cell in (4, 5):
         for x, y in ((30, 32), (40, 28)):
-            # A point in the middle of its cells: half a pixel off where these have an even number of pixels.
+            # A point in the middle of its cells: half a pixel off where these have an even number
+            # of pixels.
             found = point_histograms(frame, np.array([x - 0.5 + 1j * (y - 0.5)]), cell)
             assert found.shape == (1, VALUES_PER_POINT)
             np.testing.assert_allclose(found[0], plain(pixels, x, y, cell), atol=2e-4)

@@ -1,7 +1,8 @@
 """Candidate segmentations of point tracks into rigid motions.
 
-The candidates are those of velocity clustering (Barbu et al. (2014), section 6.1 and Algorithm 2). The recipe is data: a
-:class:`SubspaceFamily` holds a representation of the tracks, the exponent of the affinity and the range of dimensions.
+The candidates are those of velocity clustering (Barbu et al. (2014), section 6.1 and Algorithm 2).
+The recipe is data: a :class:`SubspaceFamily` holds a representation of the tracks, the exponent of
+the affinity and the range of dimensions.
 """
 
 from __future__ import annotations
@@ -30,11 +31,13 @@ class SubspaceFamily:
     alpha : float, default 2.0
         The affinity is the squared cosine to this power, eq. (21) of [1]_.
     lowest, highest : float, default 2.0 and 4.0
-        The dimensions of the projections are all integers from ``lowest`` K to ``highest`` K for K motions.
+        The dimensions of the projections are all integers from ``lowest`` K to ``highest`` K for K
+        motions.
 
     References
     ----------
-    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression, Classification and Ranking",
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression,
+           Classification and Ranking",
        arXiv:1310.2880v2 (2014), section 6.1.
     """
 
@@ -88,13 +91,15 @@ class SubspaceFamily:
 class NeighbourFamily:
     """Recipe for videos: neighbours in the image that move alike belong together.
 
-    Where the background does not move, or only shifts, all its points have one velocity, and neither the angle between tracks nor
-    their subspace separates it from what moves in front of it. Differences of velocity between neighbours do.
+    Where the background does not move, or only shifts, all its points have one velocity, and
+    neither the angle between tracks nor their subspace separates it from what moves in front of it.
+    Differences of velocity between neighbours do.
 
     Parameters
     ----------
     neighbours : tuple of int, default (8, 14, 25)
-        Each point is joined to so many nearest ones; one candidate for each number (its "dimension").
+        Each point is joined to so many nearest ones; one candidate for each number (its
+        "dimension").
     span : int, default 5
         Frames over which displacements are taken.
     floor : float, default 0.3
@@ -152,7 +157,8 @@ class NeighbourFamily:
         np.put_along_axis(joined, near[:, : dimension + 1], True, axis=1)
         joined |= joined.T
         np.fill_diagonal(joined, False)
-        # A heavy tail rather than a Gaussian: an outlier must stay joined a little, or it becomes a separate cluster.
+        # A heavy tail rather than a Gaussian: an outlier must stay joined a little, or it becomes a
+        # separate cluster.
         scale = max(float(np.median(difference[joined])), self.floor)
         return np.where(joined, (1.0 + (difference / scale) ** 2) ** -4.0, 0.0)
 
@@ -164,13 +170,16 @@ class PairFamily:
     Parameters
     ----------
     kernel : str, default "all"
-        A name in :data:`.pairs.frame_pairs.KERNELS`: a model ("affinity", "homography", "fundamental", "epipolar") or a sum.
+        A name in :data:`.pairs.frame_pairs.KERNELS`: a model ("affinity", "homography",
+        "fundamental", "epipolar") or a sum.
     powers : tuple of int, default (5, 10, 15, 25)
-        The affinity is the kernel to a quarter of each power: the greater, the sparser. One candidate for each (its "dimension").
+        The affinity is the kernel to a quarter of each power: the greater, the sparser. One
+        candidate for each (its "dimension").
 
     References
     ----------
-    .. [1] X. Xu, L.-F. Cheong, Z. Li, "Motion segmentation by exploiting complementary geometric models", CVPR 2018.
+    .. [1] X. Xu, L.-F. Cheong, Z. Li, "Motion segmentation by exploiting complementary geometric
+           models", CVPR 2018.
     """
 
     kernel: str = "all"
@@ -269,7 +278,8 @@ def candidates(
     Returns
     -------
     list of Candidate
-        The order of the points has no influence on the partitions. A partition found twice keeps the name of the first.
+        The order of the points has no influence on the partitions. A partition found twice keeps
+        the name of the first.
 
     Raises
     ------

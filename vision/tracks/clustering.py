@@ -20,7 +20,8 @@ def angular_affinity(points: np.ndarray, alpha: float) -> np.ndarray:
     Returns
     -------
     ndarray of shape (P, P)
-        The diagonal is zero, as Ng, Jordan and Weiss (2001) ask; a diagonal of one makes single points into clusters.
+        The diagonal is zero, as Ng, Jordan and Weiss (2001) ask; a diagonal of one makes single
+        points into clusters.
     """
     unit = points / np.maximum(np.linalg.norm(points, axis=1, keepdims=True), 1e-300)
     affinity = np.square(unit @ unit.T) ** alpha
@@ -88,7 +89,8 @@ def _k_means(points, uniforms, n_iterations):
             for c in range(k):
                 if counts[c] > 0:
                     centres[c] = sums[c] / counts[c]
-        # A tie in the last digits must not depend on the order of the runs: only a real gain replaces the best.
+        # A tie in the last digits must not depend on the order of the runs: only a real gain
+        # replaces the best.
         if total < best * (1.0 - 1e-9):
             best = total
             best_labels[:] = labels
@@ -131,7 +133,8 @@ def leading_eigenvectors(affinity: np.ndarray, n_vectors: int) -> np.ndarray:
 
     References
     ----------
-    .. [1] A. Y. Ng, M. I. Jordan, Y. Weiss, "On spectral clustering: analysis and an algorithm", Advances in Neural Information
+    .. [1] A. Y. Ng, M. I. Jordan, Y. Weiss, "On spectral clustering: analysis and an algorithm",
+           Advances in Neural Information
        Processing Systems 14 (2001).
     """
     root = 1.0 / np.sqrt(np.maximum(affinity.sum(axis=1), 1e-300))

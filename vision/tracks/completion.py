@@ -10,9 +10,10 @@ _FARTHEST = 1e9  # pixels, a choice: no image is so large, and squares of square
 def complete_tracks(tracks: np.ndarray, rank: int = 8, n_iterations: int = 20) -> np.ndarray:
     """Fill the missing entries by low-rank completion; what is seen stays as it is.
 
-    Each gap is first bridged by the mean velocity of the eight seen points that moved most alike in the common frames. Then the
-    missing entries are replaced again and again by those of the best approximation of low rank (tracks of K rigid motions under an
-    affine camera have rank 4K at most); the few rounds leave the bridge as it is where the seen entries say nothing.
+    Each gap is first bridged by the mean velocity of the eight seen points that moved most alike in
+    the common frames. Then the missing entries are replaced again and again by those of the best
+    approximation of low rank (tracks of K rigid motions under an affine camera have rank 4K at
+    most); the few rounds leave the bridge as it is where the seen entries say nothing.
 
     Parameters
     ----------
@@ -31,7 +32,8 @@ def complete_tracks(tracks: np.ndarray, rank: int = 8, n_iterations: int = 20) -
     Raises
     ------
     ValueError
-        If the shape is not (F, P, 2), a point is never seen, or a coordinate is infinite or beyond 1e9 pixels.
+        If the shape is not (F, P, 2), a point is never seen, or a coordinate is infinite or beyond
+        1e9 pixels.
     """
     tracks = np.asarray(tracks, dtype=float)
     check_shape(tracks)

@@ -1,7 +1,7 @@
 """Likelihood and prior features of a segmentation (Barbu et al. (2014), section 6.2).
 
-Every feature exists for every number of motions, points and frames, so that one ranking function serves all sequences. No feature
-depends on the order of the points or on the names of the labels.
+Every feature exists for every number of motions, points and frames, so that one ranking function
+serves all sequences. No feature depends on the order of the points or on the names of the labels.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from scipy.linalg import eigh
 from .representations import REPRESENTATIONS
 from .tracks import Tracks, as_tracks
 
-# Distances are compared on a logarithmic scale (differences within a sequence are then ratios); this keeps perfect fits finite.
+# Distances are compared on a logarithmic scale (differences within a sequence are then ratios);
+# this keeps perfect fits finite.
 _FLOOR = 1e-6
 _MEASURES = ("euclidean", "angular")
 
@@ -24,7 +25,8 @@ _MEASURES = ("euclidean", "angular")
 class Feature(NamedTuple):
     """A feature of a segmentation.
 
-    A likelihood feature measures how well the points of each motion fit a subspace; a prior feature how compact the motions are.
+    A likelihood feature measures how well the points of each motion fit a subspace; a prior feature
+    how compact the motions are.
     """
 
     kind: Literal["likelihood", "prior"]
@@ -59,15 +61,18 @@ class SegmentationFeatures:
     Parameters
     ----------
     representations : tuple of str, default ("velocity", "raw")
-        Each gives the space of its full vectors, in pixels (root mean square over the frames), and spaces of projected points.
+        Each gives the space of its full vectors, in pixels (root mean square over the frames), and
+        spaces of projected points.
     dimensions : tuple of float, default (2.0, 2.5, 3.0, 3.5, 4.0)
-        Dimensions of the projections as multiples of the number of motions K (the range of [1]_ is 2 to 4), so that the number of
-        features is the same for every K.
+        Dimensions of the projections as multiples of the number of motions K (the range of [1]_ is
+        2 to 4), so that the number of features is the same for every K.
     scaled : tuple of bool, default (False,)
-        Whether projections are scaled by the singular values: ``False``, ``True`` or both. Scaled ones are in pixels; unscaled ones
-        are brought to unit variance, so that the same thresholds fit every number of points.
+        Whether projections are scaled by the singular values: ``False``, ``True`` or both. Scaled
+        ones are in pixels; unscaled ones are brought to unit variance, so that the same thresholds
+        fit every number of points.
     n_thresholds : int, default 24
-        Number of thresholds of the thresholded distance, in geometric order from 0.02 to 10, in each space.
+        Number of thresholds of the thresholded distance, in geometric order from 0.02 to 10, in
+        each space.
     neighbours : tuple of int, default (3, 5, 7, 10, 15, 20, 30)
         Sizes k of the neighbourhoods of the k-nearest-neighbour graphs.
     n_smallest : int, default 4
@@ -80,7 +85,8 @@ class SegmentationFeatures:
 
     References
     ----------
-    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression, Classification and Ranking",
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression,
+           Classification and Ranking",
        arXiv:1310.2880v2 (2014).
 
     Examples
@@ -174,7 +180,8 @@ class SegmentationFeatures:
         Raises
         ------
         ValueError
-            If an array is not complete tracks, or a segmentation has another length than the tracks.
+            If an array is not complete tracks, or a segmentation has another length than the
+            tracks.
         """
         tracks = as_tracks(tracks)
         for labels in segmentations:
@@ -219,7 +226,8 @@ class SegmentationFeatures:
         for measure in _MEASURES:
             near = nearest_neighbours(points, n_neighbours, measure)
             cut = np.array([(labels[near] != labels[:, None]).mean(axis=0) for labels in segmentations])
-            # Edges of the k-graph are those of the first k columns: the mean over all points of the first k shares.
+            # Edges of the k-graph are those of the first k columns: the mean over all points of the
+            # first k shares.
             running = np.cumsum(cut, axis=1)
             columns += [running[:, min(k, n_neighbours) - 1] / min(k, n_neighbours) for k in self.neighbours]
         return columns
@@ -275,8 +283,8 @@ def nearest_neighbours(points: np.ndarray, n_neighbours: int, measure: str) -> n
     n_neighbours : int
         At most P - 1.
     measure : {"euclidean", "angular"}
-        The angular distance decreases with the angular affinity, eq. (21) of Barbu et al. (2014): it compares lines through the
-        origin.
+        The angular distance decreases with the angular affinity, eq. (21) of Barbu et al. (2014):
+        it compares lines through the origin.
 
     Returns
     -------

@@ -60,8 +60,8 @@ class TrackSequence:
     def shuffled(self, seed: int) -> TrackSequence:
         """The sequence with its points in random order.
 
-        In Hopkins155 the points are sorted by motion: without this, an answer that depends on the order of the points would look
-        better than it is.
+        In Hopkins155 the points are sorted by motion: without this, an answer that depends on the
+        order of the points would look better than it is.
 
         Parameters
         ----------
@@ -82,8 +82,9 @@ def read_tracks(path: str | Path) -> TrackSequence:
     Parameters
     ----------
     path : path
-        ``NAME_truth.mat`` with ``y`` (3, P, F) homogeneous pixel coordinates and ``s`` (P, 1) labels from 1; ``.npz`` with
-        ``tracks`` (F, P, 2) and, if known, ``labels`` (P,); ``.csv`` with the columns frame, point, x, y.
+        ``NAME_truth.mat`` with ``y`` (3, P, F) homogeneous pixel coordinates and ``s`` (P, 1)
+        labels from 1; ``.npz`` with ``tracks`` (F, P, 2) and, if known, ``labels`` (P,); ``.csv``
+        with the columns frame, point, x, y.
 
     Returns
     -------

@@ -20,15 +20,17 @@ PARTS = ("residuals", "rivals", "gric", "cuts")
 class PairFeatures:
     """Likelihood and prior features of candidate segmentations from geometric models between two frames.
 
-    Four models (affinity of the plane, homography, fundamental matrix, affine epipolar geometry) are fitted to each motion in pairs
-    of frames, with the points seen in both. Missing entries need no completion.
+    Four models (affinity of the plane, homography, fundamental matrix, affine epipolar geometry)
+    are fitted to each motion in pairs of frames, with the points seen in both. Missing entries need
+    no completion.
 
     Parameters
     ----------
     parts : tuple of str, default ("residuals", "rivals", "gric", "cuts")
-        "residuals": distances of the points to the model of their own motion. "rivals": points that another motion's model fits
-        better. "gric": the robust information criterion of Torr [2]_, for each model and with the best of each motion; these three
-        are likelihoods. "cuts": how far the segmentation cuts the kernels of shared hypotheses [1]_, a prior.
+        "residuals": distances of the points to the model of their own motion. "rivals": points that
+        another motion's model fits better. "gric": the robust information criterion of Torr [2]_,
+        for each model and with the best of each motion; these three are likelihoods. "cuts": how
+        far the segmentation cuts the kernels of shared hypotheses [1]_, a prior.
 
     Raises
     ------
@@ -37,8 +39,10 @@ class PairFeatures:
 
     References
     ----------
-    .. [1] X. Xu, L.-F. Cheong, Z. Li, "Motion segmentation by exploiting complementary geometric models", CVPR 2018.
-    .. [2] P. H. S. Torr, "Geometric motion segmentation and model selection", Philosophical Transactions of the Royal Society A 356
+    .. [1] X. Xu, L.-F. Cheong, Z. Li, "Motion segmentation by exploiting complementary geometric
+           models", CVPR 2018.
+    .. [2] P. H. S. Torr, "Geometric motion segmentation and model selection", Philosophical
+           Transactions of the Royal Society A 356
        (1998).
 
     Examples

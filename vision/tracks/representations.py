@@ -40,7 +40,8 @@ def right_vectors(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     Returns
     -------
     vectors : ndarray of shape (P, n)
-        Column i is v_{i+1}. Directions without energy (singular value below 1e-9 of the largest) are left out, all but the first.
+        Column i is v_{i+1}. Directions without energy (singular value below 1e-9 of the largest)
+        are left out, all but the first.
     strengths : ndarray of shape (n,)
         Their singular values, falling.
     """

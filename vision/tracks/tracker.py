@@ -29,17 +29,20 @@ class Tracker:
     levels : int, default 3
         Pyramid levels above the image.
     max_backward_error : float, default 0.5
-        A point is dropped when tracking it backwards ends more than this many pixels from its start.
+        A point is dropped when tracking it backwards ends more than this many pixels from its
+        start.
     min_correlation : float, default 0.95
-        A point is dropped when the normalised correlation of its windows in successive frames is lower: something has moved over
-        it, or it slides along an edge.
+        A point is dropped when the normalised correlation of its windows in successive frames is
+        lower: something has moved over it, or it slides along an edge.
     reseed_every : int, default 5
         Frames between searches for new corners where no point is followed.
 
     References
     ----------
-    .. [1] J.-Y. Bouguet, "Pyramidal implementation of the Lucas Kanade feature tracker", Intel Corporation (2000).
-    .. [2] Z. Kalal, K. Mikolajczyk, J. Matas, "Forward-backward error: automatic detection of tracking failures", International
+    .. [1] J.-Y. Bouguet, "Pyramidal implementation of the Lucas Kanade feature tracker", Intel
+           Corporation (2000).
+    .. [2] Z. Kalal, K. Mikolajczyk, J. Matas, "Forward-backward error: automatic detection of
+           tracking failures", International
        Conference on Pattern Recognition (2010).
     """
 
@@ -65,8 +68,8 @@ class Tracker:
         Returns
         -------
         ndarray of shape (F, P, 2), float64
-            Positions in pixels; NaN before a point was found and after it was dropped. A dropped point is never resumed: a corner
-            found there later is another point.
+            Positions in pixels; NaN before a point was found and after it was dropped. A dropped
+            point is never resumed: a corner found there later is another point.
 
         Raises
         ------

@@ -23,15 +23,16 @@ class Tracks:
     coordinates : array_like of shape (F, P, 2)
         x and y in pixels of P points in F frames, none of them missing.
     seen : array_like of shape (F, P), bool, or None, default None
-        Where the points were seen; elsewhere the coordinates are completed ones. None means everywhere.
+        Where the points were seen; elsewhere the coordinates are completed ones. None means
+        everywhere.
 
     Attributes
     ----------
     coordinates : ndarray of shape (F, P, 2), float64
     seen : ndarray of shape (F, P), bool
     eigenvectors : dict
-        Leading eigenvectors of affinities by their recipe, kept by :func:`.candidates.candidates`: they serve every number of
-        motions.
+        Leading eigenvectors of affinities by their recipe, kept by :func:`.candidates.candidates`:
+        they serve every number of motions.
 
     Raises
     ------
@@ -130,7 +131,8 @@ class Tracks:
         Raises
         ------
         ValueError
-            If ``n_motions`` is below 1 or above the number of points, or there are fewer than four points per motion.
+            If ``n_motions`` is below 1 or above the number of points, or there are fewer than four
+            points per motion.
         """
         check_motions(n_motions, self.n_points)
 
@@ -177,7 +179,8 @@ def observed(tracks: npt.ArrayLike, n_motions: int) -> tuple[Tracks, np.ndarray]
     Raises
     ------
     ValueError
-        If the shape is not (F, P, 2), there are fewer than two frames, or so few points are left that nothing can be said.
+        If the shape is not (F, P, 2), there are fewer than two frames, or so few points are left
+        that nothing can be said.
     """
     array = np.asarray(tracks, dtype=float)
     check_shape(array)

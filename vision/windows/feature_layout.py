@@ -50,11 +50,12 @@ class HogLayout:
     block : int
         Cells per side of a block; blocks start at every cell.
     orientations : int
-        Bins over half a turn (unsigned), a multiple of 4; bin k is centred at the angle ``k * pi / orientations`` of
-        the gradient (x to the right, y down).
+        Bins over half a turn (unsigned), a multiple of 4; bin k is centred at the angle
+        ``k * pi / orientations`` of the gradient (x to the right, y down).
     epsilon : float
-        A block is divided by ``sqrt(sum of squares + (epsilon * cell**2)**2)``, where a histogram entry is a sum of
-        gradient lengths in grey levels: epsilon is the mean length below which a block counts as flat.
+        A block is divided by ``sqrt(sum of squares + (epsilon * cell**2)**2)``, where a histogram
+        entry is a sum of gradient lengths in grey levels: epsilon is the mean length below which a
+        block counts as flat.
     """
 
     cell: int = 6
@@ -116,7 +117,8 @@ def window_layout(window: int, hog: HogLayout) -> WindowLayout:
 class Program(NamedTuple):
     """Features in the form that the loops read (`compile_program` makes it); n features, K corners at most.
 
-    A Haar feature is a sum of integral image values at corners with whole weights; ``n_corners`` is 0 for HOG.
+    A Haar feature is a sum of integral image values at corners with whole weights; ``n_corners`` is
+    0 for HOG.
     """
 
     n_corners: npt.NDArray[np.int64]  # (n,)

@@ -29,20 +29,20 @@ __all__ = ["FeaturePool"]
 class FeaturePool:
     """Features of a square RGB window, and their values.
 
-    A *feature* is a row of eight whole numbers (see `Column`):
-    its kind (index in ``kinds``; ``len(kinds)`` for HOG), colour channel, left and top pixel in the window, and the
-    size of its cells in pixels. For HOG, x and y are those of the block, ``CELL`` counts the cells of the block row by
-    row and ``ORIENTATION`` the bins; both are 0 for Haar features. Any feature that fits into the window can be
-    evaluated, whether it is among ``features`` or not.
+    A *feature* is a row of eight whole numbers (see `Column`): its kind (index in ``kinds``;
+    ``len(kinds)`` for HOG), colour channel, left and top pixel in the window, and the size of its
+    cells in pixels. For HOG, x and y are those of the block, ``CELL`` counts the cells of the block
+    row by row and ``ORIENTATION`` the bins; both are 0 for Haar features. Any feature that fits
+    into the window can be evaluated, whether it is among ``features`` or not.
 
-    A *patch* is a uint8 array (window + 2, window + 2, 3): the window and one pixel around it, which only the gradients
-    see. Sides are in pixels.
+    A *patch* is a uint8 array (window + 2, window + 2, 3): the window and one pixel around it,
+    which only the gradients see. Sides are in pixels.
 
-    Haar features have the value ``sum_cells weight * (sum of the cell's pixels) / (sigma * A)`` with
-    ``A = cell area * sum |weight| / 2`` and sigma the root of the window's variance, averaged over the three channels,
-    at least 1. HOG features are entries of orientation histograms: central differences ``I[x + 1] - I[x - 1]`` (not
-    halved), lengths rounded to quarters of a grey level, every pixel in one cell and one bin; divided by the block's
-    norm (see `HogLayout`).
+    Haar features have the value ``sum_cells weight * (sum of the cell's pixels) / (sigma * A)``
+    with ``A = cell area * sum |weight| / 2`` and sigma the root of the window's variance, averaged
+    over the three channels, at least 1. HOG features are entries of orientation histograms: central
+    differences ``I[x + 1] - I[x - 1]`` (not halved), lengths rounded to quarters of a grey level,
+    every pixel in one cell and one bin; divided by the block's norm (see `HogLayout`).
 
     Parameters
     ----------
@@ -53,8 +53,8 @@ class FeaturePool:
     sides : tuple of int
         Widths and heights of the cells of Haar features.
     steps : tuple of int, optional
-        Distance between neighbouring positions, for every entry of ``sides``; by default ``max(1, side // 2)``. The
-        cell's width governs x, its height y.
+        Distance between neighbouring positions, for every entry of ``sides``; by default
+        ``max(1, side // 2)``. The cell's width governs x, its height y.
     hog : HogLayout or None
         None: Haar features only.
 
@@ -172,9 +172,10 @@ class FeaturePool:
     def mirrored(self, features: npt.ArrayLike) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int8]]:
         """Mirror images of features, left and right exchanged.
 
-        The value of a mirrored feature in a patch is ``sign`` times the value of the feature in the mirrored patch
-        (``patch[:, ::-1]``). Mind that the pixel that stands for a window (see `extract_patches`) moves:
-        its mirror image is one pixel to the left. Where a mirrored model detects at x, the keypoint is at x - 1.
+        The value of a mirrored feature in a patch is ``sign`` times the value of the feature in the
+        mirrored patch (``patch[:, ::-1]``). Mind that the pixel that stands for a window (see
+        `extract_patches`) moves: its mirror image is one pixel to the left. Where a mirrored model
+        detects at x, the keypoint is at x - 1.
 
         Parameters
         ----------
@@ -324,8 +325,8 @@ class FeaturePool:
         Returns
         -------
         (n, m) float32 ndarray
-            Entry t: the intercept and the responses of the features up to and including t. The last column is
-            the score.
+            Entry t: the intercept and the responses of the features up to and including t. The last
+            column is the score.
 
         Raises
         ------

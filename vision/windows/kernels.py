@@ -1,12 +1,13 @@
 """Hot loops shared by all ways of evaluating the feature pool: functions on arrays, compiled by numba.
 
-Windows are taken ``LANES`` at a time. All tables of a block have the lane as their last axis, so that one feature of
-all windows in the block is a few contiguous loads: the compiler turns the loop over lanes into vector instructions. The
-same loops serve given windows (lane = window, tables per block) and a dense scan (lane = neighbouring window of a row,
-tables per image): both look up corners in a flat integral image, at ``base + corner + lane``.
+Windows are taken ``LANES`` at a time. All tables of a block have the lane as their last axis, so
+that one feature of all windows in the block is a few contiguous loads: the compiler turns the loop
+over lanes into vector instructions. The same loops serve given windows (lane = window, tables per
+block) and a dense scan (lane = neighbouring window of a row, tables per image): both look up
+corners in a flat integral image, at ``base + corner + lane``.
 
-Larger kernels take their tables as NamedTuples and unpack them before their loops: references to members of tuples would be
-counted in every round.
+Larger kernels take their tables as NamedTuples and unpack them before their loops: references to
+members of tuples would be counted in every round.
 """
 
 import numpy as np
@@ -26,9 +27,9 @@ MAGNITUDE_SCALE = 4.0
 def sum_6_corners(flat, base, offsets, weights, f, n_lanes, out):  # type: ignore[no-untyped-def]
     """``out[j] = sum_k weights[f, k] * flat[base + offsets[f, k] + j]`` for k < 6.
 
-    Indices are unsigned: numba then leaves out the test for negative ones, which would prevent vector instructions.
-    This and the next two are separate functions, inlined by force, because together they are compiled several times
-    slower.
+    Indices are unsigned: numba then leaves out the test for negative ones, which would prevent
+    vector instructions. This and the next two are separate functions, inlined by force, because
+    together they are compiled several times slower.
     """
     o0, o1, o2 = base + offsets[f, 0], base + offsets[f, 1], base + offsets[f, 2]
     o3, o4, o5 = base + offsets[f, 3], base + offsets[f, 4], base + offsets[f, 5]
@@ -89,7 +90,8 @@ def gather_corners(flat, places, offsets, weights, f, n_corners, n_lanes, out): 
 def inverse_deviation(scaled_variance, factor):  # type: ignore[no-untyped-def]
     """1 / sigma of a window of n pixels.
 
-    From ``n * sum of squares - squared sums`` over the three channels (exact) and ``factor = 1 / (3 * n**2)``.
+    From ``n * sum of squares - squared sums`` over the three channels (exact) and
+    ``factor = 1 / (3 * n**2)``.
     """
     sigma = np.sqrt(np.float32(scaled_variance * factor))
     one = np.float32(1)
@@ -100,9 +102,10 @@ def inverse_deviation(scaled_variance, factor):  # type: ignore[no-untyped-def]
 def gradients(left, right, top, bottom, tangents, length, bins, components):  # type: ignore[no-untyped-def]
     """Rounded lengths of gradients, and bins of their unsigned directions, from neighbours' pixels (n,).
 
-    With m bins, bin k is centred at the angle ``k * pi / m``. With m a multiple of 4 the borders have irrational
-    tangents, so that no gradient of whole numbers lies on one, and mirroring maps bin k to bin ``m - k`` (0 to 0)
-    exactly. `tangents` are those of the borders below pi / 2; `components` is a float32 buffer (2, n).
+    With m bins, bin k is centred at the angle ``k * pi / m``. With m a multiple of 4 the borders
+    have irrational tangents, so that no gradient of whole numbers lies on one, and mirroring maps
+    bin k to bin ``m - k`` (0 to 0) exactly. `tangents` are those of the borders below pi / 2;
+    `components` is a float32 buffer (2, n).
     """
     across, along = components[0], components[1]
     m = np.int32(2 * tangents.size)
@@ -148,8 +151,9 @@ def clipped_ramps(t, r0, r1, r2, r3, r4, r5):  # type: ignore[no-untyped-def]
 def respond(lines, rises, top, f, limit, sums, scale, n_lanes, scores):  # type: ignore[no-untyped-def]
     """Add the response of feature f to scores, six bins at a time, and set those below the limit to -inf.
 
-    The response is ``start + sum_k rises[f, k] * clip(t - k, 0, 1)`` with ``t = clip(sums * scale * slope - shift, 0, top)``, the
-    place among the bins, and slope, shift, start = ``lines[f]``.
+    The response is ``start + sum_k rises[f, k] * clip(t - k, 0, 1)`` with
+    ``t = clip(sums * scale * slope - shift, 0, top)``, the place among the bins, and slope, shift,
+    start = ``lines[f]``.
     """
     zero = np.float32(0)
     slope, shift = lines[f, 0], lines[f, 1]

@@ -56,7 +56,8 @@ class Buffers:
 class LevelChannels:
     """What all features share on one level, or on a strip of it; `level_channels` makes it.
 
-    Integral images and standard deviations are computed at once, gradients and orientation histograms at first use.
+    Integral images and standard deviations are computed at once, gradients and orientation
+    histograms at first use.
 
     Attributes
     ----------
@@ -69,16 +70,19 @@ class LevelChannels:
     rows, width : int
         Rows held, and the level's width; there is one window per pixel.
     stride : int
-        Entries per row of all tables: the width, rounded up to whole groups of lanes, plus the window.
+        Entries per row of all tables: the width, rounded up to whole groups of lanes, plus the
+        window.
     planes : (3, rows + window + 1, stride + 1) uint8 ndarray
-        The level's channels with the border pixels repeated; their pixel (window // 2 + 1, window // 2 + 1) is the
-        level's (0, first).
+        The level's channels with the border pixels repeated; their pixel (window // 2 + 1, window
+        // 2 + 1) is the level's (0, first).
     integral : (3 * (rows + window) * stride,) int32 ndarray
-        Integral image of each channel. Sums may wrap around; box sums of one window are exact all the same.
+        Integral image of each channel. Sums may wrap around; box sums of one window are exact all
+        the same.
     inverse_sigma : (rows, stride) float32 ndarray
         1 / sigma of the window at each pixel.
     expected_requests : float
-        Guess of the final number of windows whose histograms are asked for, as a multiple of those so far.
+        Guess of the final number of windows whose histograms are asked for, as a multiple of those
+        so far.
     """
 
     pool: FeaturePool
@@ -237,7 +241,8 @@ def level_channels(
     pool : FeaturePool, optional
         The pool of the models; ``FeaturePool()`` by default.
     rows : tuple of int, optional
-        First row and end of a strip, all rows by default. The values of its windows are those of the whole level, to the bit.
+        First row and end of a strip, all rows by default. The values of its windows are those of
+        the whole level, to the bit.
     margin : int, default 0
         Further rows above and below the strip, where the level has them.
     buffers : Buffers, optional
@@ -265,7 +270,8 @@ def level_channels(
     window = pool.window
     stride = -(-width // LANES) * LANES + window
     before, after = window // 2 + 1, window - window // 2
-    # Pixels beyond the strip come from the level; only beyond the level's frame is the border repeated.
+    # Pixels beyond the strip come from the level; only beyond the level's frame is the border
+    # repeated.
     above, below = min(before, first), min(after, height - end)
     part = image[first - above : end + below]
     buffers = Buffers() if buffers is None else buffers
@@ -359,7 +365,8 @@ def dense_gradients(planes, tangents, length, bins):  # type: ignore[no-untyped-
 def dense_histograms(length, bins, layout, cells, inverse_norm):  # type: ignore[no-untyped-def]
     """Histogram of the cell and 1 / norm of the block at every pixel.
 
-    Row by row: the sums over the last ``cell_side`` rows of every column, bin by bin, then over columns.
+    Row by row: the sums over the last ``cell_side`` rows of every column, bin by bin, then over
+    columns.
     """
     _, rows, stride = length.shape
     n_bins, cell_side, block, epsilon = cells.shape[0] // 3, layout.cell, layout.block, layout.epsilon

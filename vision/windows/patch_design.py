@@ -27,17 +27,20 @@ _CHUNK = 16 * LANES  # rows whose gradients are added up before they join the to
 class PatchDesign(Design):
     """Piecewise-linear responses to features of the pool, on windows kept as bytes.
 
-    A value v is used as its *code* ``round(clip((v - low) / bin_width, 0, B) * s)``, s = 252 // B, exactly as
-    `annealed.learners.designs.piecewise_linear.PiecewiseDesign` stores it; but codes live only as long as a block of 64 windows is
-    in use. Once the remaining features fit into ``cache_bytes`` (``n * m`` bytes), `keep` returns a ``PiecewiseDesign`` with
-    stored codes, in the same standardised coordinates.
+    A value v is used as its *code* ``round(clip((v - low) / bin_width, 0, B) * s)``, s = 252 // B,
+    exactly as `annealed.learners.designs.piecewise_linear.PiecewiseDesign` stores it; but codes
+    live only as long as a block of 64 windows is in use. Once the remaining features fit into
+    ``cache_bytes`` (``n * m`` bytes), `keep` returns a ``PiecewiseDesign`` with stored codes, in
+    the same standardised coordinates.
 
-    Sums over rows are taken in blocks of fixed size and order: results do not depend on the number of threads.
+    Sums over rows are taken in blocks of fixed size and order: results do not depend on the number
+    of threads.
 
     Parameters
     ----------
     patches : (n, window + 2, window + 2, 3) uint8 ndarray
-        Windows, with one pixel around each (`annealed.vision.windows.patches.extract_patches`). Not copied.
+        Windows, with one pixel around each (`annealed.vision.windows.patches.extract_patches`). Not
+        copied.
     sample_weight : (n,) array_like
         Weights with sum one, for the means and scales of the columns.
     features : (m, 8) array_like of int, optional
@@ -235,7 +238,8 @@ def value_range(
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
     """Bins between the 0.1 and 99.9 percentiles of each feature's values: left borders and widths (m,).
 
-    At most ``max_rows`` patches are used, evenly spaced. The width is 1 where the percentiles coincide.
+    At most ``max_rows`` patches are used, evenly spaced. The width is 1 where the percentiles
+    coincide.
     """
     features = pool.check(features)
     sample = patches[np.unique(np.linspace(0, len(patches) - 1, min(len(patches), max_rows)).astype(np.int64))]

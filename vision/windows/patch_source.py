@@ -25,7 +25,8 @@ class ImageWindows:
     paths : sequence of path
         Image files.
     image : (n,) array_like of int
-        For each window the position of its image in ``paths``. Windows of one image that follow each other are cut out together.
+        For each window the position of its image in ``paths``. Windows of one image that follow
+        each other are cut out together.
     x, y : (n,) array_like of int
         Pixels, see `annealed.vision.windows.patches.extract_patches`.
     window : int, default 24
@@ -38,7 +39,8 @@ class ImageWindows:
     Raises
     ------
     ValueError
-        For lists of different lengths or of other than whole numbers, and images that are not in ``paths``.
+        For lists of different lengths or of other than whole numbers, and images that are not in
+        ``paths``.
     """
 
     def __init__(
@@ -66,15 +68,18 @@ class ImageWindows:
 class PatchSource(Source):
     """Values of the pool's features in windows on disk, (n windows, m features) float32, computed block by block.
 
-    The estimators read it in blocks within 2 GiB of memory, or what ``annealed.learners.on_disk(source, memory_limit=...)`` says:
-    the features of the next block are computed while one is in use, and dropped features are not computed again.
-    ``dask.array.from_array(source, chunks=(4096, -1))`` makes a Dask array of it, whose workers read and compute.
+    The estimators read it in blocks within 2 GiB of memory, or what
+    ``annealed.learners.on_disk(source, memory_limit=...)`` says: the features of the next block are
+    computed while one is in use, and dropped features are not computed again.
+    ``dask.array.from_array(source, chunks=(4096, -1))`` makes a Dask array of it, whose workers
+    read and compute.
 
     Parameters
     ----------
     patches : path, `ImageWindows` or array
-        A ``.npy`` file of windows with one pixel around each, uint8 (n, window + 2, window + 2, 3); or anything of that shape whose
-        slices of rows are such arrays, such as ``h5py.Dataset`` and ``zarr.Array``.
+        A ``.npy`` file of windows with one pixel around each, uint8 (n, window + 2, window + 2, 3);
+        or anything of that shape whose slices of rows are such arrays, such as ``h5py.Dataset`` and
+        ``zarr.Array``.
     pool : FeaturePool, optional
     features : (m, 8) array_like of int, optional
         All features of the pool by default.

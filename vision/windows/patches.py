@@ -9,10 +9,11 @@ __all__ = ["extract_patches"]
 def extract_patches(image: npt.NDArray[np.uint8], xs: npt.ArrayLike, ys: npt.ArrayLike, window: int = 24) -> npt.NDArray[np.uint8]:
     """Cut windows, with one pixel around them, out of an image.
 
-    The window *at* pixel (x, y) has that pixel at its own (window // 2, window // 2): (12, 12) of 0..23, the upper left
-    pixel of its lower right quarter. In the patch, one pixel larger on each side, it is (13, 13). A keypoint belongs to
-    the window at `pixel_of` its coordinates on the pyramid level. Windows may reach over the frame (and centres may lie
-    outside): the border pixels are repeated.
+    The window *at* pixel (x, y) has that pixel at its own (window // 2, window // 2): (12, 12) of
+    0..23, the upper left pixel of its lower right quarter. In the patch, one pixel larger on each
+    side, it is (13, 13). A keypoint belongs to the window at `pixel_of` its coordinates on the
+    pyramid level. Windows may reach over the frame (and centres may lie outside): the border pixels
+    are repeated.
 
     Parameters
     ----------

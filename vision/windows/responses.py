@@ -28,7 +28,8 @@ class ResponseTables(NamedTuple):
 class Responses:
     """Piecewise-linear responses of features, section 2.5.1 of Barbu et al. (2017) [1]_.
 
-    The response of a feature is linear between its knots ``low + b * bin_width``, b = 0..B, and constant outside.
+    The response of a feature is linear between its knots ``low + b * bin_width``, b = 0..B, and
+    constant outside.
 
     Parameters
     ----------
@@ -46,7 +47,8 @@ class Responses:
 
     References
     ----------
-    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer Vision and Big Data Learning",
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer
+           Vision and Big Data Learning",
        IEEE Transactions on Pattern Analysis and Machine Intelligence 39 (2017).
 
     Examples

@@ -1,9 +1,10 @@
 """Sparse additive models on windows of a level: on all of them, on those of a grid, on those around a prediction.
 
-The dense scan takes neighbouring windows of a row together and rejects early; where few of a group remain, the sparse scan
-finishes them. In the sparse scan each lane has its own position: corners are gathered, and the windows that a cascade has not
-rejected are packed after every stage, so that the lanes stay full. Orientation histograms are computed for the windows that remain
-when the first feature needs them; where these are many, for the whole strip.
+The dense scan takes neighbouring windows of a row together and rejects early; where few of a group
+remain, the sparse scan finishes them. In the sparse scan each lane has its own position: corners
+are gathered, and the windows that a cascade has not rejected are packed after every stage, so that
+the lanes stay full. Orientation histograms are computed for the windows that remain when the first
+feature needs them; where these are many, for the whole strip.
 """
 
 import numpy as np
@@ -29,8 +30,9 @@ def scan(
 ) -> npt.NDArray[np.float32]:
     """Score every window of a level.
 
-    The score is the intercept plus the responses of the features, summed in the order of the features; a window whose sum after
-    feature t (intercept included) lies below ``thresholds[t]`` is rejected.
+    The score is the intercept plus the responses of the features, summed in the order of the
+    features; a window whose sum after feature t (intercept included) lies below ``thresholds[t]``
+    is rejected.
 
     Parameters
     ----------
@@ -48,7 +50,8 @@ def scan(
     Returns
     -------
     (H, W) float32 ndarray
-        Entry (y, x): score of the window at pixel (x, y), see `annealed.vision.extract_patches`; -inf where rejected.
+        Entry (y, x): score of the window at pixel (x, y), see `annealed.vision.extract_patches`;
+        -inf where rejected.
 
     Raises
     ------
@@ -61,7 +64,8 @@ def scan(
 def scan_level(channels: LevelChannels, model: CompiledModel) -> npt.NDArray[np.float32]:
     """Score every window of a level, or of the strip held, with a prepared model: (H, W) float32, as `scan`.
 
-    Where the first features reject windows and need no histograms, the sparse scan computes histograms for what remains.
+    Where the first features reject windows and need no histograms, the sparse scan computes
+    histograms for what remains.
     """
     out = np.empty((channels.rows, channels.width), np.float32)
     next_stage = np.zeros((channels.rows, channels.width), np.int8)
@@ -192,8 +196,8 @@ def count_left(scores):  # type: ignore[no-untyped-def]
 def scan_rows(model, tables, offsets, histograms, last_stage, out, handed):  # type: ignore[no-untyped-def]
     """Scores of all windows after the stages before ``last_stage``, a group of neighbours at a time.
 
-    Where few of a group remain after a stage, their running sums stay in `out`, and `handed` holds the stage that comes next; 0 for
-    windows that are done.
+    Where few of a group remain after a stage, their running sums stay in `out`, and `handed` holds
+    the stage that comes next; 0 for windows that are done.
     """
     n_corners, weight = model.program.n_corners, model.program.weight
     lines, rises, top = model.lines[0], model.rises[0], model.top

@@ -18,7 +18,8 @@ CLIP = 0.2  # Lowe 2004, section 6.1: no value above it after the first normalis
 CELL_OF_SIZE = 1.5  # width of a cell in units of the keypoint's size, OpenCV's convention
 
 
-# Where the values of the mirrored descriptor come from: columns of cells from right to left, angle a becomes pi - a.
+# Where the values of the mirrored descriptor come from: columns of cells from right to left, angle
+# a becomes pi - a.
 _MIRROR = np.arange(N_VALUES).reshape(N_CELLS, N_CELLS, N_ORIENTATIONS)[:, ::-1][..., [4, 3, 2, 1, 0, 7, 6, 5]].ravel()
 
 
@@ -33,7 +34,8 @@ class Descriptors:
     sizes : ndarray of shape (n,), float32
         Their diameters in pixels.
     values : ndarray of shape (n, 128), uint8
-        In OpenCV's order (row of cells, column of cells, orientation), of length 512 where the window is not flat.
+        In OpenCV's order (row of cells, column of cells, orientation), of length 512 where the
+        window is not flat.
     width, height : int
         Of the image.
     """
@@ -72,19 +74,22 @@ class Descriptors:
 class DenseSift:
     """Upright SIFT descriptors [1]_ on a grid.
 
-    A descriptor's value for a cell and an orientation is the gradient's magnitude, shared linearly between the two nearest
-    orientations and the nearest cells, under a Gaussian window. Triangle and Gaussian are both separable, so the eight orientation
-    maps of the image are summed first along the rows of the grid and then along its columns, once for all keypoints: the sums are
+    A descriptor's value for a cell and an orientation is the gradient's magnitude, shared linearly
+    between the two nearest orientations and the nearest cells, under a Gaussian window. Triangle
+    and Gaussian are both separable, so the eight orientation maps of the image are summed first
+    along the rows of the grid and then along its columns, once for all keypoints: the sums are
     those of OpenCV's descriptor at a keypoint with angle 0 in octave 0, not an approximation.
 
     Parameters
     ----------
     sizes : tuple of float, default (4.0, 6.0, 9.0, 13.0)
-        Diameters of the keypoints in pixels (``cv2.KeyPoint.size``); a cell is 1.5 sizes wide, the descriptor 4 cells.
+        Diameters of the keypoints in pixels (``cv2.KeyPoint.size``); a cell is 1.5 sizes wide, the
+        descriptor 4 cells.
     step : int, default 8
         Distance of the keypoints in pixels, at least 1.
     sigma : float, default 1.6
-        Blur in pixels, above 0.5, that the image has afterwards; a blur of 0.5 is assumed to be there already.
+        Blur in pixels, above 0.5, that the image has afterwards; a blur of 0.5 is assumed to be
+        there already.
 
     Raises
     ------
@@ -93,7 +98,8 @@ class DenseSift:
 
     References
     ----------
-    .. [1] D. G. Lowe, "Distinctive image features from scale-invariant keypoints", International Journal of Computer Vision
+    .. [1] D. G. Lowe, "Distinctive image features from scale-invariant keypoints", International
+           Journal of Computer Vision
        60 (2004).
 
     Examples

@@ -132,8 +132,9 @@ def colour_histogram(image: npt.ArrayLike) -> np.ndarray:
 class PetFeatures(ImageRows):
     """Columns of a photograph: words in five spatial bins, words of the head, joint colour histogram.
 
-    With 5,000 words these are the 31,000 columns of Ma (thesis) [1]_: 25,000 + 5,000 + 1,000. Whole image and head have separate
-    vocabularies. Photographs without a head box have zeros in the head's columns. Each of the three parts has length 1.
+    With 5,000 words these are the 31,000 columns of Ma (thesis) [1]_: 25,000 + 5,000 + 1,000. Whole
+    image and head have separate vocabularies. Photographs without a head box have zeros in the
+    head's columns. Each of the three parts has length 1.
 
     Parameters
     ----------
@@ -142,7 +143,8 @@ class PetFeatures(ImageRows):
     heads : bool, default True
         Whether there are head words.
     side : int, default 400
-        The longer side of every photograph is resized to so many pixels first: the words are of fixed size.
+        The longer side of every photograph is resized to so many pixels first: the words are of
+        fixed size.
     head_side : int, default 128
         Side in pixels of the square that the head is resized to.
     random_state : int, RandomState or None, default None
@@ -157,7 +159,8 @@ class PetFeatures(ImageRows):
 
     References
     ----------
-    .. [1] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University (2017), section 4.1.2.
+    .. [1] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University
+           (2017), section 4.1.2.
 
     Examples
     --------
@@ -196,7 +199,8 @@ class PetFeatures(ImageRows):
         Raises
         ------
         ValueError
-            If there are fewer descriptors than words, or ``heads`` is asked for and no photograph has a head box.
+            If there are fewer descriptors than words, or ``heads`` is asked for and no photograph
+            has a head box.
         """
         self.words_ = VisualWords(self.n_words, random_state=self.random_state).fit(self.describe(p) for p in X)
         self.head_words_ = None

@@ -11,7 +11,8 @@ import scipy.sparse as sp
 def sparse_rows(rows: Iterable[np.ndarray], n_columns: int) -> sp.csr_matrix:
     """Join rows to a sparse matrix.
 
-    The values grow in place. Joining many small matrices would take the memory twice, and much of theirs would not be given back.
+    The values grow in place. Joining many small matrices would take the memory twice, and much of
+    theirs would not be given back.
 
     Parameters
     ----------

@@ -136,15 +136,18 @@ class VisualWords(ImageRows):
     n_words : int, default 5000
         Size of the vocabulary.
     spatial : bool, default True
-        Also the frequencies in the four quarters of the image: the 1 x 1 and 2 x 2 grids of Ma (thesis), section 4.1.2.
+        Also the frequencies in the four quarters of the image: the 1 x 1 and 2 x 2 grids of Ma
+        (thesis), section 4.1.2.
     mirror : bool, default True
-        Count the words of the image and of its mirror image: which way an animal looks does not say what it is.
+        Count the words of the image and of its mirror image: which way an animal looks does not say
+        what it is.
     power : float, default 0.25
-        In (0, 1]. Counts are raised to this power before rows are scaled to length 1, so that one texture that fills the image does
-        not dominate; 1 keeps the frequencies in proportion.
+        In (0, 1]. Counts are raised to this power before rows are scaled to length 1, so that one
+        texture that fills the image does not dominate; 1 keeps the frequencies in proportion.
     n_probes : int, default 8
-        Words are searched in so many of about sqrt(``n_words``) cells, the nearest first. More is slower and more exact: with 8 of
-        70 cells, 99 descriptors in 100 get the word that is nearest of all.
+        Words are searched in so many of about sqrt(``n_words``) cells, the nearest first. More is
+        slower and more exact: with 8 of 70 cells, 99 descriptors in 100 get the word that is
+        nearest of all.
     descriptors_per_image : int, default 300
         How many of each image, drawn at random, the vocabulary is learnt from.
     lloyd_steps : int, default 1
@@ -161,11 +164,14 @@ class VisualWords(ImageRows):
 
     References
     ----------
-    .. [1] J. Sivic, A. Zisserman, "Video Google: a text retrieval approach to object matching in videos", International Conference
+    .. [1] J. Sivic, A. Zisserman, "Video Google: a text retrieval approach to object matching in
+           videos", International Conference
        on Computer Vision (2003).
-    .. [2] S. Lazebnik, C. Schmid, J. Ponce, "Beyond bags of features: spatial pyramid matching for recognizing natural scene
+    .. [2] S. Lazebnik, C. Schmid, J. Ponce, "Beyond bags of features: spatial pyramid matching for
+           recognizing natural scene
        categories", Computer Vision and Pattern Recognition (2006).
-    .. [3] R. Arandjelovic, A. Zisserman, "Three things everyone should know to improve object retrieval", Computer Vision and
+    .. [3] R. Arandjelovic, A. Zisserman, "Three things everyone should know to improve object
+           retrieval", Computer Vision and
        Pattern Recognition (2012).
 
     Examples
@@ -329,10 +335,12 @@ class VisualWords(ImageRows):
         Returns
         -------
         keypoints : ndarray of shape (n,), int64
-            Rows of ``image``; with ``mirror`` each occurs twice, the second time as seen in the mirror.
+            Rows of ``image``; with ``mirror`` each occurs twice, the second time as seen in the
+            mirror.
         words : ndarray of shape (n,), int32
         quarters : ndarray of shape (n,), int64
-            0 to 3: top left, top right, bottom left, bottom right (in the mirror image for the second time).
+            0 to 3: top left, top right, bottom left, bottom right (in the mirror image for the
+            second time).
         """
         n = len(image.values)
         views = [image, image.mirrored()] if self.mirror else [image]

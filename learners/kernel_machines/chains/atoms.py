@@ -1,10 +1,12 @@
 """Atoms, which are sparse frequencies, and their prior: a Markov chain over columns with its transition rows integrated out.
 
-An atom is a sequence of distinct columns with one frequency each. The first column comes from pi_0 ~ Dir(gamma / p), the next ones
-from theta_j ~ Dir(alpha), (4.5) of Ma (thesis); the sequence ends in the null state, or at ``max_order`` columns. With pi_0 and the
-theta_j integrated out, an atom given the others is drawn from urns that hold the others' transitions, and the order of the atoms
-does not matter. The prior is this process conditioned on distinct columns within each atom. Mean and covariance of a frequency,
-normal and inverse Wishart in the text, are integrated out too: a multivariate t distribution.
+An atom is a sequence of distinct columns with one frequency each. The first column comes from pi_0
+~ Dir(gamma / p), the next ones from theta_j ~ Dir(alpha), (4.5) of Ma (thesis); the sequence ends
+in the null state, or at ``max_order`` columns. With pi_0 and the theta_j integrated out, an atom
+given the others is drawn from urns that hold the others' transitions, and the order of the atoms
+does not matter. The prior is this process conditioned on distinct columns within each atom. Mean
+and covariance of a frequency, normal and inverse Wishart in the text, are integrated out too: a
+multivariate t distribution.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 References
 ----------
-.. [1] A. Vehtari, A. Gelman, D. Simpson, B. Carpenter, P.-C. Bürkner, "Rank-Normalization, Folding, and Localization: An Improved
+.. [1] A. Vehtari, A. Gelman, D. Simpson, B. Carpenter, P.-C. Bürkner, "Rank-Normalization, Folding,
+       and Localization: An Improved
    R-hat for Assessing Convergence of MCMC", Bayesian Analysis 16 (2021), eqs. (1) to (14).
 """
 
@@ -33,7 +34,8 @@ def r_hat(traces: np.ndarray) -> float:
     Returns
     -------
     float
-        Near 1 where the chains agree (below 1.01 in [1]_); inf where they stand still at different values; NaN below 4 draws.
+        Near 1 where the chains agree (below 1.01 in [1]_); inf where they stand still at different
+        values; NaN below 4 draws.
     """
     if traces.shape[1] < 4:
         return float("nan")

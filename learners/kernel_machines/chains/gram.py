@@ -1,7 +1,8 @@
 """Fourier features and the inverse of their regularised Gram matrix, under removal and addition of one atom at a time.
 
-The features are a constant and, for each atom, cos and sin of its phase: a phase shift needs no parameter. With weights
-b ~ N(0, I / precision), integrated out, a move changes the inverse by a matrix of rank 2 to 4: O(N D + D^2) time.
+The features are a constant and, for each atom, cos and sin of its phase: a phase shift needs no
+parameter. With weights b ~ N(0, I / precision), integrated out, a move changes the inverse by a
+matrix of rank 2 to 4: O(N D + D^2) time.
 """
 
 from __future__ import annotations

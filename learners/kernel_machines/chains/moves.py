@@ -22,7 +22,8 @@ from .screening import Table
 
 BIRTH, DEATH, GROW, SHRINK, ORDER, COLUMN, NEIGHBOUR, WALK, REPLACE = range(9)
 NAMES = ("birth", "death", "grow", "shrink", "order", "column", "neighbour", "walk", "replace")
-# How often each move is tried. Birth and death, and grow and shrink, must be equal: each undoes the other. A choice.
+# How often each move is tried. Birth and death, and grow and shrink, must be equal: each undoes the
+# other. A choice.
 PROBABILITIES = np.array([0.16, 0.16, 0.09, 0.09, 0.03, 0.05, 0.05, 0.30, 0.07])
 INFORMED = 0.5  # share of the births that come from the table of the screen
 STEPS = np.array([0.05, 0.2, 0.6])  # of the walk, in units of the scale of the frequencies

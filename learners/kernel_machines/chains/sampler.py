@@ -76,7 +76,8 @@ def run_chain(
     Parameters
     ----------
     likelihood : int
-        ``GAUSSIAN``: y of mean 0 and variance 1; ``LOGISTIC``: y 0 or 1; ``PRIOR_ONLY``: y is not used.
+        ``GAUSSIAN``: y of mean 0 and variance 1; ``LOGISTIC``: y 0 or 1; ``PRIOR_ONLY``: y is not
+        used.
     XT : (p, N) ndarray
         Standardised columns.
     y : (N,) ndarray

@@ -1,8 +1,9 @@
 """Which columns, pairs and triples look informative: tables from which births, growth and exchanges of columns propose.
 
-A proposal may come from anything that does not depend on the state of the chain: the acceptance rule corrects for it exactly. So
-the table is as rough and fast as matrix products allow. Entries are the sums of squared correlations of products of Fourier
-features with the target: chi-squares, if columns are independent.
+A proposal may come from anything that does not depend on the state of the chain: the acceptance
+rule corrects for it exactly. So the table is as rough and fast as matrix products allow. Entries
+are the sums of squared correlations of products of Fourier features with the target: chi-squares,
+if columns are independent.
 """
 
 from __future__ import annotations

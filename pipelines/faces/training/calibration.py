@@ -25,8 +25,9 @@ def calibrate(
 ) -> tuple[KeypointModel, dict[str, float]]:
     """Choose how positions are averaged, their offset and the default threshold on views that were not fitted.
 
-    The classifier of ``keypoint`` in that mode of the detector is calibrated for a precision at a tolerance of 10 % IED.
-    Returns it, and its scores: AP at 5 % and 10 % on the held-out views, the threshold and the recall there.
+    The classifier of ``keypoint`` in that mode of the detector is calibrated for a precision at a
+    tolerance of 10 % IED. Returns it, and its scores: AP at 5 % and 10 % on the held-out views, the
+    threshold and the recall there.
     """
     model = detector.models[keypoint]
 

@@ -22,9 +22,10 @@ def with_order(
 ) -> KeypointModel:
     """Order the features for early rejection: greedily, what pushes negatives furthest below the positives comes first.
 
-    The separation after some features is the difference of the mean sums over the root of their summed variances; each next
-    feature is the one that makes it largest, in an evenly spaced part of the windows (n, 26, 26, 3). The first ``plain`` are
-    Haar features. The scores stay the same up to rounding; the thresholds never reject.
+    The separation after some features is the difference of the mean sums over the root of their
+    summed variances; each next feature is the one that makes it largest, in an evenly spaced part
+    of the windows (n, 26, 26, 3). The first ``plain`` are Haar features. The scores stay the same
+    up to rounding; the thresholds never reject.
     """
     responses = []
     for patches in (positives, negatives):
@@ -77,9 +78,9 @@ def cheapest_order(
 ) -> KeypointModel:
     """Order the features, and set thresholds (by the function given), so that an ordinary window costs least.
 
-    A feature costs 1, the first histogram feature that a window reaches ``_HISTOGRAMS`` more, and a window that is not rejected
-    ``after``: putting some Haar features in front of all others may pay. Several numbers are tried; the negatives are ordinary
-    windows.
+    A feature costs 1, the first histogram feature that a window reaches ``_HISTOGRAMS`` more, and a
+    window that is not rejected ``after``: putting some Haar features in front of all others may
+    pay. Several numbers are tried; the negatives are ordinary windows.
     """
     n_haar = int(np.count_nonzero(model.features[:, Column.KIND] < len(pool.kinds)))
     trials = []
@@ -112,9 +113,10 @@ def cascade_for_recall(
 ) -> tuple[KeypointModel, float]:
     """Set the rejection thresholds as high as a stated loss of keypoints allows; returns the model and the quantile.
 
-    A keypoint is lost when all its windows (those with its number in ``keypoint_of``), on all levels, are rejected. All
-    thresholds are the same quantile of the held-out positives' running sums; the largest of some shares is taken that loses at
-    most ``ceil(loss * number of keypoints)`` keypoints.
+    A keypoint is lost when all its windows (those with its number in ``keypoint_of``), on all
+    levels, are rejected. All thresholds are the same quantile of the held-out positives' running
+    sums; the largest of some shares is taken that loses at most
+    ``ceil(loss * number of keypoints)`` keypoints.
     """
     sums = model.partial_scores(positives, pool)
     names = np.unique(keypoint_of)

@@ -55,8 +55,9 @@ def _digest_of_file(path: Path, size: int, changed: int) -> bytes:
 class TrainingJob:
     """What the stages of one training share.
 
-    ``settings`` is a dataclass with one field per stage, and ``held_out``, the share of the photographs that calibrates;
-    ``stages`` are the names of the stages in their order; ``folder`` holds the checkpoints.
+    ``settings`` is a dataclass with one field per stage, and ``held_out``, the share of the
+    photographs that calibrates; ``stages`` are the names of the stages in their order; ``folder``
+    holds the checkpoints.
     """
 
     images: list[FaceImage]

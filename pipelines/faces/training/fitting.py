@@ -45,8 +45,8 @@ class FitSettings:
     n_steps : int
         Steps of the schedule.
     learning_rate : float
-        Step size of the margin losses, on standardised columns with mean gradients. The squared loss of the offsets ignores it: its
-        step size is one over a bound of its curvature.
+        Step size of the margin losses, on standardised columns with mean gradients. The squared
+        loss of the offsets ignores it: its step size is one over a bound of its curvature.
     shrinkage : float
         Ridge penalty on standardised responses, while annealing and in the final fit.
     smoothness : float
@@ -79,8 +79,9 @@ def fit_rows(
 ) -> KeypointModel:
     """Select features and fit their responses; both classes (y = 1: with the keypoint, -1: without) weigh the same.
 
-    Windows are patches (n, 26, 26, 3), uint8. Features (m, 8) may be selected, or the whole pool; the model has them in the
-    order of the pool, and no rejection. ``seed`` is that of the sampled rows.
+    Windows are patches (n, 26, 26, 3), uint8. Features (m, 8) may be selected, or the whole pool;
+    the model has them in the order of the pool, and no rejection. ``seed`` is that of the sampled
+    rows.
     """
     if not ((y > 0).any() and (y < 0).any()):
         raise ValueError("windows of one class only; expected some with the keypoint and some without")
@@ -99,8 +100,9 @@ def fit_offsets(
     """Select features and fit their two-dimensional responses to the offset (dx, dy) in pixels from each window's pixel to the
     keypoint.
 
-    A feature is a pair of responses h(x) = (beta_1 u(x), beta_2 u(x)) (section 7.2 of Barbu et al. (2014)), kept or dropped
-    together; the loss is the squared error, whose step size needs no learning rate.
+    A feature is a pair of responses h(x) = (beta_1 u(x), beta_2 u(x)) (section 7.2 of Barbu et al.
+    (2014)), kept or dropped together; the loss is the squared error, whose step size needs no
+    learning rate.
     """
     unit = max(float(np.sqrt(np.mean(offsets**2))), 1e-6)
     rng = np.random.default_rng(seed)
@@ -149,8 +151,8 @@ def _select(
     state = annealed(later, y, weight, counts[switch:], coef=coef, intercept=offset)
     kept = kept[state.kept]
     small = state.design
-    # From zero: the annealed coefficients overshoot in the directions that many correlated features share, and
-    # accelerated steps need longer to undo that than to learn the whole.
+    # From zero: the annealed coefficients overshoot in the directions that many correlated features
+    # share, and accelerated steps need longer to undo that than to learn the whole.
     zero = np.zeros_like(state.coef), np.zeros_like(state.intercept)
     coef, offset = accelerated_gradient(small, y, loss, weight, *zero, prior=prior, n_steps=s.final_steps)
     raw, offset = small.unstandardise(coef, offset)

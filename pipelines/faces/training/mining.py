@@ -26,9 +26,9 @@ def mine_view(
 ) -> tuple[Windows, int]:
     """Find the highest-scoring new false alarms of a detector among ALL windows of a view, or all that its mode scores.
 
-    View, distance and pixels as in :func:`sample_view`. The detector's rejection thresholds are lowered; ``known`` are the
-    sorted keys of the negatives so far. Returns at most ``most`` windows by falling score, and how many passed the thresholds
-    wrongly, new or not.
+    View, distance and pixels as in :func:`sample_view`. The detector's rejection thresholds are
+    lowered; ``known`` are the sorted keys of the negatives so far. Returns at most ``most`` windows
+    by falling score, and how many passed the thresholds wrongly, new or not.
     """
     view = open_view(image, keypoint, mirrored)
     levels = detector.search.pyramid(view.pixels)

@@ -1,6 +1,7 @@
 """Windows of views by their keys: positives around a keypoint, and random negatives.
 
-A window is known by its *key*: view, level of the pyramid, y and x in one integer. No window is taken twice.
+A window is known by its *key*: view, level of the pyramid, y and x in one integer. No window is
+taken twice.
 """
 
 from __future__ import annotations
@@ -120,9 +121,11 @@ def sample_view(
     radius : float
         Largest distance of a positive window's pixel from the keypoint, in pixels of the level.
     distance, pixels : float
-        Least distance of negatives from the keypoint of every face, in IED, and in pixels of the negative's level; both hold.
+        Least distance of negatives from the keypoint of every face, in IED, and in pixels of the
+        negative's level; both hold.
     candidates : function, optional
-        Takes the levels and returns for each the pixels (n, 2) of the windows that negatives are drawn from; all by default.
+        Takes the levels and returns for each the pixels (n, 2) of the windows that negatives are
+        drawn from; all by default.
     """
     view = open_view(image, keypoint, mirrored)
     levels = gaussian_pyramid(view.pixels, SCALES_PER_OCTAVE)

@@ -25,7 +25,8 @@ class TrainingSettings(FitSettings):
     lowered : float
         How far the rejection thresholds are lowered for mining, in units of the score.
     ied_low, ied_high : float
-        Range of the IED in pixels of a pyramid level on which windows are positives; it defines `reference_ied`.
+        Range of the IED in pixels of a pyramid level on which windows are positives; it defines
+        `reference_ied`.
     positive_radius : float
         Largest distance of a positive window's pixel from the keypoint, in pixels of the level.
     negative_distance : float
@@ -33,11 +34,13 @@ class TrainingSettings(FitSettings):
     negative_pixels : float
         Least distance of a negative window from it in pixels of the window's level; both hold.
     reject : float
-        Share of the held-out positive windows that one rejection threshold may lose, before ``reject_margin``.
+        Share of the held-out positive windows that one rejection threshold may lose, before
+        ``reject_margin``.
     reject_margin : float
         How far the rejection thresholds lie below that quantile, in units of the score.
     lost : float
-        Share of the held-out keypoints that the rejection thresholds may lose; not for a scan, see ``reject``.
+        Share of the held-out keypoints that the rejection thresholds may lose; not for a scan, see
+        ``reject``.
     precision : float
         Precision of the default threshold on the held-out photographs.
     seed : int

@@ -204,7 +204,8 @@ def train_detector(
 ) -> KeypointDetector:
     """Train detectors of some keypoints, stage by stage, and write them to one model file.
 
-    One training serves a keypoint and its mirror image. What a stage has finished is kept in the folder ``OUT.checkpoint``.
+    One training serves a keypoint and its mirror image. What a stage has finished is kept in the
+    folder ``OUT.checkpoint``.
 
     Parameters
     ----------
@@ -232,7 +233,8 @@ def train_detector(
     Raises
     ------
     ValueError
-        If there is nothing to train on, a checkpoint belongs to other settings or data, or a file cannot be written.
+        If there is nothing to train on, a checkpoint belongs to other settings or data, or a file
+        cannot be written.
     """
     check_writable(out)
     settings, pool, mode = settings or FaceSettings(), pool or FeaturePool(), Mode(mode)

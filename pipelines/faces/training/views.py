@@ -1,6 +1,7 @@
 """Views to learn from: photographs and their mirror images.
 
-A *view* is a photograph or its mirror image: the model of the left eye also learns from right eyes in mirrored photographs.
+A *view* is a photograph or its mirror image: the model of the left eye also learns from right eyes
+in mirrored photographs.
 """
 
 from __future__ import annotations
@@ -36,8 +37,9 @@ NamedView = tuple[FaceImage, bool]  # a photograph, and whether to mirror it
 class View:
     """A photograph, perhaps mirrored, opened: RGB pixels (H, W, 3), and what is known in the view's coordinates.
 
-    The keypoint of each face, ``points`` (n_faces, 2), NaN where not annotated, and whether it is visible; inter-eye distances;
-    ``eyes`` (n_faces, 2), the middle between them; ``ignore`` (n_boxes, 4), boxes that may hold a face without annotation.
+    The keypoint of each face, ``points`` (n_faces, 2), NaN where not annotated, and whether it is
+    visible; inter-eye distances; ``eyes`` (n_faces, 2), the middle between them; ``ignore``
+    (n_boxes, 4), boxes that may hold a face without annotation.
     """
 
     pixels: np.ndarray

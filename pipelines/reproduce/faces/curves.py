@@ -2,9 +2,11 @@
 
 References
 ----------
-.. [1] A. Barbu, Y. She, L. Ding and G. Gramajo, "Feature Selection with Annealing for Regression, Classification and Ranking",
+.. [1] A. Barbu, Y. She, L. Ding and G. Gramajo, "Feature Selection with Annealing for Regression,
+       Classification and Ranking",
    arXiv:1310.2880v2 (2014): Figures 5 and 7, Table 4.
-.. [2] A. Barbu, Y. She, L. Ding and G. Gramajo, "Feature Selection with Annealing for Computer Vision and Big Data Learning", IEEE
+.. [2] A. Barbu, Y. She, L. Ding and G. Gramajo, "Feature Selection with Annealing for Computer
+       Vision and Big Data Learning", IEEE
    Transactions on Pattern Analysis and Machine Intelligence 39 (2017): Figure 7.
 """
 
@@ -40,7 +42,8 @@ from ...faces.training.stages import FaceSettings
 from ..printed_values import printed
 from .learners import annealing, histogram_svm, logitboost
 
-# Ten rounds of mining and 1,500 features as printed; fewer windows per round, so that all learners can have the same.
+# Ten rounds of mining and 1,500 features as printed; fewer windows per round, so that all learners
+# can have the same.
 SETTINGS = TrainingSettings(first_rows=4_000, rounds=10, n_random=4_000, per_round=600, views_per_round=20)
 PHOTOGRAPHS, BACKGROUND, TEST = 120, 140, 150  # with and without faces to train on, and to test on
 _POINTS = 400  # of a curve that are kept
@@ -99,7 +102,8 @@ def _silent(line: str) -> None:
 def _kept(curve: Curve) -> dict[str, Any]:
     """A curve for the checkpoint: average precision, and its points at detections that are hits, where it rises to the right.
 
-    Most detections lie in the tail of false ones: points at even ranks would leave few where the curve is read.
+    Most detections lie in the tail of false ones: points at even ranks would leave few where the
+    curve is read.
     """
     hits = np.flatnonzero(np.diff(curve.recall, prepend=0.0) > 0)
     some = hits[np.unique(np.linspace(0, len(hits) - 1, _POINTS).astype(int))] if len(hits) else hits
@@ -173,12 +177,14 @@ def faces_curves(
 ) -> dict[str, Any]:
     """Figure 5 of Barbu et al. (2014), Figure 7 of Barbu et al. (2017): five learners on the same windows of one keypoint.
 
-    Windows of 120 photographs of ``faces/train``, a tenth of them kept back, are mined in ten rounds by annealing with the logistic
-    loss. Every learner is fitted to all of them, gets its order and its rejection thresholds in the same way, and scans the
-    150 photographs of ``faces/test`` once. What is chosen is chosen by the average precision on the kept-back photographs.
+    Windows of 120 photographs of ``faces/train``, a tenth of them kept back, are mined in ten
+    rounds by annealing with the logistic loss. Every learner is fitted to all of them, gets its
+    order and its rejection thresholds in the same way, and scans the 150 photographs of
+    ``faces/test`` once. What is chosen is chosen by the average precision on the kept-back
+    photographs.
 
-    ``sets`` are keypoints. The training is one, so ``runs`` is not used; other ``options`` are those of :func:`curves_of`. Mined
-    windows lie beside the checkpoint, in a folder ``NAME.parts``.
+    ``sets`` are keypoints. The training is one, so ``runs`` is not used; other ``options`` are
+    those of :func:`curves_of`. Mined windows lie beside the checkpoint, in a folder ``NAME.parts``.
     """
     rows = []
     for cell in curves_of(data_dir, sets=sets, methods=methods, checkpoint=checkpoint, **options):
@@ -231,9 +237,10 @@ def faces_modes(
 ) -> dict[str, Any]:
     """Table 4 of Barbu et al. (2014): seconds per photograph and average precision of the three modes of search.
 
-    Of the shipped model on the photographs of ``faces/test``, without assembly of faces; the printed numbers are of LFPW, at 3
-    pixels of a level. The classifier of the shipped model is trained for the windows of the last mode. The chin has no detector of
-    its own. ``sets`` are keypoints that have one. The model is one, so ``runs`` is not used.
+    Of the shipped model on the photographs of ``faces/test``, without assembly of faces; the
+    printed numbers are of LFPW, at 3 pixels of a level. The classifier of the shipped model is
+    trained for the windows of the last mode. The chin has no detector of its own. ``sets`` are
+    keypoints that have one. The model is one, so ``runs`` is not used.
     """
     rows = []
     for cell in modes_of(data_dir, sets=sets, model=model, checkpoint=checkpoint):

@@ -1,7 +1,7 @@
 """Learners of Barbu et al. (2017), Figure 7, on the windows of one training: annealing, LogitBoost, an SVM of gradient histograms.
 
-Each returns a :class:`~annealed.models.keypoints.window_models.KeypointModel`: piecewise-linear responses with the same bins, so
-that all of them scan photographs by the same code.
+Each returns a :class:`~annealed.models.keypoints.window_models.KeypointModel`: piecewise-linear
+responses with the same bins, so that all of them scan photographs by the same code.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def _model(design: PatchDesign, features: np.ndarray, values: np.ndarray, interc
 class WindowLearners:
     """Piecewise-linear weak learners on windows, for :func:`~annealed.learners.selectors.logitboost.boost`.
 
-    Which feature is next is found on some rows, as many of each class as annealing starts with, and its response on all rows: the
-    codes of all features and rows do not fit into memory.
+    Which feature is next is found on some rows, as many of each class as annealing starts with, and
+    its response on all rows: the codes of all features and rows do not fit into memory.
 
     Parameters
     ----------
@@ -83,7 +83,8 @@ class WindowLearners:
 def logitboost(patches, y, pool: FeaturePool, settings: FitSettings, shrinkage: float = 1.0) -> KeypointModel:
     """LogitBoost (LB): as many rounds as annealing keeps features, a tenth of the features tried in each.
 
-    Weak learners are piecewise linear, where the paper has piecewise constants, so that the model has the responses of the others.
+    Weak learners are piecewise linear, where the paper has piecewise constants, so that the model
+    has the responses of the others.
     """
     learners = WindowLearners(patches, y, pool, settings)
     limits: dict[str, Any] = {

@@ -106,8 +106,9 @@ SENSITIVITY: dict[str, list[float]] = {
 def sensitivity(data_dir=None, runs: int = 1, checkpoint: str | Path | Checkpoint | None = None) -> Figure:
     """Figure 2.5 of Ma (thesis): error on Madelon against the frequency of updates, the bagging fraction and kappa (rho p).
 
-    5-fold cross-validation of the training rows, ``runs`` divisions (the text has 20); votes of three neighbours and f_W, 150 steps
-    of one setting with order 1, the other two parameters as in the table.
+    5-fold cross-validation of the training rows, ``runs`` divisions (the text has 20); votes of
+    three neighbours and f_W, 150 steps of one setting with order 1, the other two parameters as in
+    the table.
     """
     X, y, _, _ = load_set("madelon", data_dir)
     cells = Checkpoint.of(checkpoint, {"table": "sdist-sensitivity"})

@@ -109,7 +109,8 @@ def convergence(data_dir=None) -> Figure:
 def sensitivity(data_dir=None) -> Figure:
     """Figure 8: accuracy and seconds for C = 5, 10 and 20 against the number of features, on one half of news20 against the other.
 
-    The paper has astro-ph, which was not at hand. Half of the documents train, the others test; retrained with C = 5.
+    The paper has astro-ph, which was not at hand. Half of the documents train, the others test;
+    retrained with C = 5.
     """
     X, y = STAND_INS["news20"](data_dir)
     order = np.random.RandomState(0).permutation(len(y))

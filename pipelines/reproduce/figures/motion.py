@@ -17,7 +17,8 @@ _NAMES = {"VC": "VC: least mean distance", "RankBoost": "RankBoost", "all": "FSA
 def cumulative(data_dir=None, *, runs: int = 10, checkpoint: str | Path | Checkpoint | None = None) -> Figure:
     """Figure 9 of Barbu et al. (2014): cumulative distributions of the test error for two and three motions.
 
-    Of VC's rule and of the rankings on all features, on the candidates of VC; the other programs of the figure are not here.
+    Of VC's rule and of the rankings on all features, on the candidates of VC; the other programs of
+    the figure are not here.
     """
     benchmark, results = paper_results(runs, data_dir, checkpoint)
     return cumulative_figure(benchmark, [replace(r, method=_NAMES[r.method]) for r in results if r.method in _NAMES])

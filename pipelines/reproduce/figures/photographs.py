@@ -18,7 +18,8 @@ _SIZE = 8.0  # of these, in pixels
 def keypoints(data_dir=None) -> Figure:
     """Figures 4.4 and 4.5: two cats and two dogs of the training photographs, and the descriptors of keypoints on one dog.
 
-    Descriptors are drawn as in the text: a star of eight orientations in each of 4 x 4 cells; only some of the keypoints.
+    Descriptors are drawn as in the text: a star of eight orientations in each of 4 x 4 cells; only
+    some of the keypoints.
     """
     files = [f for f in read_pets(data_folder(data_dir) / "pets") if f.split != "test"]
     chosen = [f for label in sorted({f.label for f in files})[:2] for f in [f for f in files if f.label == label][:2]]

@@ -1,7 +1,8 @@
 """The discriminant of the text, Ma (thesis), (4.4): the kernel to the nearest row of one class minus that to the other's.
 
-The kernel is the mean of cos(omega'(x - x')) over the atoms, all weights alike. Labels are Bernoulli with the logistic function of
-the discriminant, whose neighbours exclude the row itself in training. A move costs O(N^2) time.
+The kernel is the mean of cos(omega'(x - x')) over the atoms, all weights alike. Labels are
+Bernoulli with the logistic function of the discriminant, whose neighbours exclude the row itself in
+training. A move costs O(N^2) time.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ class NeighbourChain(Chain):
 class NeighbourFourierClassifier(SparseFourierClassifier):
     """:class:`SparseFourierClassifier` with the discriminant of the text: at most 2,000 rows.
 
-    It is for ``solver="mcmc"`` and ``likelihood="logistic"``; ``coef_`` and ``intercept_`` mean nothing here.
+    It is for ``solver="mcmc"`` and ``likelihood="logistic"``; ``coef_`` and ``intercept_`` mean
+    nothing here.
     """
 
     def _chain(

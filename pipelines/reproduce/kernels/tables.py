@@ -21,7 +21,8 @@ from .neighbours import NeighbourFourierClassifier
 SIZES = (10, 50, 200, 1000)
 COMPETITOR_RUNS = 1
 PARITY_SPREAD = 0.5
-# What cross-validation on training rows chooses from. Order, scale and moves were narrowed on two folds of Madelon's training rows.
+# What cross-validation on training rows chooses from. Order, scale and moves were narrowed on two
+# folds of Madelon's training rows.
 MADELON: dict[str, Any] = {"n_steps": 200_000, "max_components": 100, "max_order": 6, "frequency_scale": 1.0, "n_chains": 4}
 MADELON_CHOICES: list[dict[str, Any]] = [{"expected_components": 15.0}, {"expected_components": 30.0}]
 ANNEALED: dict[str, Any] = {

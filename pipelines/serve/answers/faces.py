@@ -66,7 +66,8 @@ def _options(fields: Fields) -> DetectionOptions:
 def features() -> dict[str, Any]:
     """Return where in its window each keypoint's model looks: its strongest features, the greatest range of the response first.
 
-    Cells are [x, y, width, height, weight] in pixels of the window; a gradient histogram has one cell and an angle in radians.
+    Cells are [x, y, width, height, weight] in pixels of the window; a gradient histogram has one
+    cell and an angle in radians.
     """
     pool = detector().pool
     kinds = [np.array(rows) for rows in pool.kinds.values()]

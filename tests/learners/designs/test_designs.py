@@ -13,7 +13,8 @@ from annealed.learners.designs.responses import even_knots
 from annealed.learners.designs.sparse import SparseDesign
 from annealed.learners.objective.losses import LOSSES, LogisticLoss
 
-# Targets that the losses are made for; the others take -1 and +1. Of survival times: ranks, negative where censored.
+# Targets that the losses are made for; the others take -1 and +1. Of survival times: ranks,
+# negative where censored.
 TARGETS = {
     "poisson": lambda rng, q: rng.integers(0, 5, (N, q)).astype(float),
     "cox": lambda rng, q: rng.choice([-1.0, 1.0], (N, q)) * rng.integers(1, 100, (N, q)),

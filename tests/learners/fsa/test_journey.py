@@ -17,8 +17,9 @@ WITH_BASE_CLASSES = {"designs", "objective"}
 def circles(action):
     """Circles at run time: calls into a module that waits, lower on the stack, for another module of the learners.
 
-    A plain function that the annealing loop was given may be called by it, and scikit-learn may ask an estimator for its tags: such
-    a call begins a stack of its own. Losses, and designs, may use the general formulas of their base classes.
+    A plain function that the annealing loop was given may be called by it, and scikit-learn may ask
+    an estimator for its tags: such a call begins a stack of its own. Losses, and designs, may use
+    the general formulas of their base classes.
     """
     stack, found = [], set()
 

@@ -54,7 +54,8 @@ def test_poisson_agrees_with_scikit_learn():
     fit = _fitted(PoissonLoss(), X, y, weight)
     np.testing.assert_allclose(fit.theta[:, 0], other.coef_, atol=1e-6)
     assert fit.intercept[0] == pytest.approx(other.intercept_, abs=1e-6)
-    # The estimator's own small ridge on standardised columns is scikit-learn's alpha of twice its size.
+    # The estimator's own small ridge on standardised columns is scikit-learn's alpha of twice its
+    # size.
     Z = (X - X.mean(axis=0)) / X.std(axis=0)
     ours, theirs = FSARegressor(6, loss="poisson").fit(Z, y), PoissonRegressor(alpha=1e-4, tol=1e-10).fit(Z, y)
     np.testing.assert_allclose(ours.predict(Z), theirs.predict(Z), rtol=1e-4)
@@ -116,7 +117,8 @@ def test_quantile_predicts_the_quantile():
     assert np.mean(y <= model.predict(X)) == pytest.approx(0.9, abs=0.01)
 
 
-# statsmodels 0.15 (PHReg, ties="efron") and lifelines 0.30 (with weights 1, 2, 3, 1, ...) on the data of _tied, to 1e-9
+# statsmodels 0.15 (PHReg, ties="efron") and lifelines 0.30 (with weights 1, 2, 3, 1, ...) on the
+# data of _tied, to 1e-9
 _EFRON = [1.6107820283, -0.9034412356, 0.1080417015, 0.1201954875]
 _EFRON_LOG_LIKELIHOOD = -288.36856681
 _EFRON_WEIGHTED = [1.6004607982, -1.0012917366, 0.1388082687, 0.0958349016]

@@ -152,7 +152,8 @@ def test_bursts_grow_as_columns_leave():
     grown = clone(fixed).set_params(burst_growth=np.exp(-1.0)).fit(X, y)
     active = grown.history_[:, 0]
     assert active[-1] == 4 and len(active) < len(fixed.history_)
-    # K_s = ceil(5 log(e 30 / active)) rows a burst, five bursts a stage: the stages use up the rows of all passes
+    # K_s = ceil(5 log(e 30 / active)) rows a burst, five bursts a stage: the stages use up the rows
+    # of all passes
     before = np.concatenate([[30], active[:-1]])
     rows = 5 * np.ceil(5 * (1.0 - np.log(before / 30)))
     assert rows[:-1].sum() < 20 * 200 <= rows.sum()

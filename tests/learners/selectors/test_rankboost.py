@@ -62,7 +62,8 @@ def test_training_error_is_below_the_bound_of_the_theorem(problem, n_rounds):
     above, below = np.nonzero(y[:, None] > y[None, :])
     ranker = RankBoost(n_rounds).fit(X, y)
     scores = ranker.predict(X)
-    # Theorem 1 of the RankBoost paper: the product of Z_t, which is sqrt(1 - r_t^2) or less, with r_t = tanh(alpha_t).
+    # Theorem 1 of the RankBoost paper: the product of Z_t, which is sqrt(1 - r_t^2) or less, with
+    # r_t = tanh(alpha_t).
     assert (scores[above] <= scores[below]).mean() <= np.prod(np.sqrt(1 - np.tanh(ranker.alphas_) ** 2)) + 1e-9
 
 

@@ -397,7 +397,8 @@ def test_one_rule_for_several_classes(loss):
     y = np.digitize(X[:, 2] + X[:, 5] + rng.standard_normal(150), [-0.7, 0.7])
     classes, targets, found = encode_classes(y, loss)
     assert targets.shape == (150, 3)
-    # All eight features stay, so that every selector minimises the same objective: the values that they reach agree.
+    # All eight features stay, so that every selector minimises the same objective: the values that
+    # they reach agree.
     values = {}
     for model in (
         FSAClassifier(8, loss=loss, refinement=Refinement(exchange=False, ridge=0.0)),

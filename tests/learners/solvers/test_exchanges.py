@@ -113,7 +113,8 @@ def test_predicted_changes_are_exact_for_the_squared_loss(sizes, settings, q):
                 continue
             new = support.copy()
             new[out] = entering
-            # The blocks' Schur complements are regularised by a thousandth: predictions are that close.
+            # The blocks' Schur complements are regularised by a thousandth: predictions are that
+            # close.
             assert change[out, entering] == pytest.approx(fitted(new).value - fit.value, rel=2e-2, abs=1e-4)
 
 

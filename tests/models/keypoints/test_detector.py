@@ -131,7 +131,8 @@ def test_a_mirrored_model_answers_in_the_mirrored_photograph():
     mirrored = KeypointDetector({"a": model.mirrored(POOL, IED)}, POOL)
     one = KeypointDetector({"a": model}, POOL).detect(image, threshold=-np.inf, max_size=24)
     other = mirrored.detect(np.ascontiguousarray(image[:, ::-1]), threshold=-np.inf, max_size=24)
-    # Windows at the frame's first column have no mirror image among those at pixels; the best ones do.
+    # Windows at the frame's first column have no mirror image among those at pixels; the best ones
+    # do.
     assert one[0].score == pytest.approx(other[0].score, abs=1e-4)
     assert one[0].x == pytest.approx(image.shape[1] - 1 - other[0].x, abs=0.02)
     assert one[0].y == pytest.approx(other[0].y, abs=0.02)

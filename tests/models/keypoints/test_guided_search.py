@@ -81,7 +81,8 @@ def test_windows_near_faces_by_hand():
         assert 0 < len(grid) < 400
         wanted = windows_by_hand(*np.array(grid).T)
         assert set(map(tuple, detector.search.proposed_windows(levels, name)[0].tolist())) == wanted
-        # One keypoint or both at a time, whatever the parts of the level: the scores are those of the scan.
+        # One keypoint or both at a time, whatever the parts of the level: the scores are those of
+        # the scan.
         scan = {tuple(row) for row in detector.search.score_levels(levels[:1], name)[0].tolist()}
         found = [tuple(row) for row in detector.search.score_levels(levels, name, "prune+regress")[0].tolist()]
         assert len(found) == len(set(found)) and set(found) == {row for row in scan if (row[0], row[1]) in wanted}

@@ -29,7 +29,8 @@ def test_a_second_hit_counts_neither_way():
 
 def test_every_face_is_spared():
     points = [(100, 100), (150, 100)]
-    # 7 px from the second point: too far for a hit, too near to be false, although far from the first.
+    # 7 px from the second point: too far for a hit, too near to be false, although far from the
+    # first.
     assert outcomes([(150, 107)], points) == [NEITHER]
     # The unit is each face's own IED: the same distance is false for a small face.
     assert outcomes([(150, 107)], points, ied=[100.0, 50.0]) == [FALSE]

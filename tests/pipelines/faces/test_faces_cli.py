@@ -161,7 +161,8 @@ def test_overlay(model, good, tmp_path):
     drawn = cv2.imread(str(picture))
     factor = -(-480 // 72)
     assert drawn.shape[1] == 88 * factor and drawn.shape[0] > 72 * factor
-    # A format that nobody knows: one line, exit code 2, nothing left behind; the answer is still given.
+    # A format that nobody knows: one line, exit code 2, nothing left behind; the answer is still
+    # given.
     result = run("faces", "detect", good, "--model", model, "--overlay", tmp_path / "o.xyz", "--json")
     assert result.exit_code == 2 and "expected a name that ends with .png" in result.stderr and len(lines(result)) == 1
     assert [p.name for p in tmp_path.iterdir()] == ["o.png"]

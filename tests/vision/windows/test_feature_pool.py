@@ -162,7 +162,8 @@ def test_mirror_law(patches):
     back, again = POOL.mirrored(mirrored)
     assert np.array_equal(back, POOL.features)
     assert np.array_equal(signs, again)
-    # The default grid is symmetric for HOG and for most Haar features; every mirror image is a legal feature anyway.
+    # The default grid is symmetric for HOG and for most Haar features; every mirror image is a
+    # legal feature anyway.
     assert np.array_equal(POOL.check(mirrored), mirrored)
 
 

@@ -92,7 +92,8 @@ class FramePairs:
 
     References
     ----------
-    .. [1] X. Xu, L.-F. Cheong, Z. Li, "Motion segmentation by exploiting complementary geometric models", CVPR 2018.
+    .. [1] X. Xu, L.-F. Cheong, Z. Li, "Motion segmentation by exploiting complementary geometric
+           models", CVPR 2018.
     """
 
     def __init__(self, coordinates: np.ndarray, seen: np.ndarray):
@@ -111,7 +112,8 @@ class FramePairs:
     def kernels(self) -> dict[str, np.ndarray]:
         """Kernels (P, P) by the names in ``KERNELS``: the share of hypotheses that two points have in common; zero diagonal.
 
-        Shares are means over the pairs in which both points are seen. Sums are those of kernels divided by their means [1]_.
+        Shares are means over the pairs in which both points are seen. Sums are those of kernels
+        divided by their means [1]_.
         """
         rng = np.random.default_rng(0)
         subsets = [_subsets(pair.rows, rng) for pair in self.pairs]

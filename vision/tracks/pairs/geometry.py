@@ -1,9 +1,10 @@
 """Four models of a rigid motion between two frames: least-squares fits in batches, and distances of points to them.
 
-A row z = (x, y, x', y') holds a point in two frames. "affinity": a plane in 4-D, exact for a planar body under an affine camera;
-"homography": a planar body under a perspective camera, or any body under a camera that only turns; "fundamental": a fundamental
-matrix, any rigid body; "epipolar": affine epipolar geometry, a hyperplane in 4-D. Each is the eigenvector of least eigenvalue of a
-sum of moments, so that many fits are one batch of small eigenproblems.
+A row z = (x, y, x', y') holds a point in two frames. "affinity": a plane in 4-D, exact for a planar
+body under an affine camera; "homography": a planar body under a perspective camera, or any body
+under a camera that only turns; "fundamental": a fundamental matrix, any rigid body; "epipolar":
+affine epipolar geometry, a hyperplane in 4-D. Each is the eigenvector of least eigenvalue of a sum
+of moments, so that many fits are one batch of small eigenproblems.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ def moments(name: str, rows: np.ndarray) -> np.ndarray:
     Returns
     -------
     ndarray of shape (n, q, q)
-        q is 5 for the affine models (products of (z, 1)) and 9 for the others; the sum over points is what :func:`fit` takes.
+        q is 5 for the affine models (products of (z, 1)) and 9 for the others; the sum over points
+        is what :func:`fit` takes.
     """
     x, y, x2, y2 = rows.T
     one, zero = np.ones(len(rows)), np.zeros(len(rows))
@@ -75,7 +77,8 @@ def fit(name: str, sums: np.ndarray) -> np.ndarray:
     Returns
     -------
     ndarray of shape (m, r, q)
-        r unit vectors per model: 2 for the affinity, 1 for the others. For the affine models the last entry is the offset.
+        r unit vectors per model: 2 for the affinity, 1 for the others. For the affine models the
+        last entry is the offset.
     """
     if name in ("homography", "fundamental"):
         return np.linalg.eigh(sums)[1][:, :, 0][:, None, :]

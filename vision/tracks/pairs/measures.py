@@ -71,7 +71,8 @@ def fit_measures(pairs: FramePairs, segmentations: Sequence[np.ndarray]) -> tupl
     measures : dict of (model, range) to ndarray of shape (n_segmentations, 13)
         ``RESIDUALS`` (averages as logarithms), then ``RIVALS``.
     gric : ndarray of shape (n_segmentations, 3, 5)
-        For each range the mean per observation of each model's GRIC (Torr), and with the best model of each motion.
+        For each range the mean per observation of each model's GRIC (Torr), and with the best model
+        of each motion.
     """
     members, rows = motions_of(segmentations)
     table = np.full((len(rows), max(len(own) for own in rows)), -1)

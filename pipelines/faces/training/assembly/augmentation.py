@@ -32,7 +32,8 @@ class AugmentationSettings:
     shrunk : tuple of float
         Range of the IED in pixels of the others.
     blurred, compressed, brightened : float
-        Share of the copies that are blurred, saved as JPEG of low quality, and changed in brightness and contrast.
+        Share of the copies that are blurred, saved as JPEG of low quality, and changed in
+        brightness and contrast.
     anchor_errors : tuple of float
         Standard deviations of the errors of found anchors: eyes, nose sides, mouth corners.
     outliers : float

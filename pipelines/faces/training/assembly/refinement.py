@@ -171,7 +171,8 @@ def train_regressor(
 def annotation_offset(runs: Runs, regressor: ShapeRegressor) -> np.ndarray:
     """Displacement (n_points, 2), float32, that photographs still need after the last stage, in units of the IED.
 
-    Half the difference of the medians in photographs and in their mirror images: what both need alike is no matter of sides.
+    Half the difference of the medians in photographs and in their mirror images: what both need
+    alike is no matter of sides.
     """
     units = np.array([regressor.align(points).scale_rotation for points in runs.now])
     moves = (runs.truth - runs.now) / units[:, None]
@@ -183,7 +184,8 @@ def annotation_offset(runs: Runs, regressor: ShapeRegressor) -> np.ndarray:
 def principal_displacements(runs: Runs, regressor: ShapeRegressor, n: int) -> np.ndarray:
     """Orthonormal displacements (n, n_points, 2), float32, that explain most of what the first stage has to correct.
 
-    Displacements that the later stages need are among them: they span the deviations of shapes, of which the start misses many.
+    Displacements that the later stages need are among them: they span the deviations of shapes, of
+    which the start misses many.
     """
     units = np.array([regressor.align(points).scale_rotation for points in runs.now])
     moves = (runs.truth - runs.now) / units[:, None]

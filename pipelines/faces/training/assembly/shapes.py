@@ -26,7 +26,8 @@ class AssemblySettings:
     noise : float
         Standard deviation of a found anchor that the shape model assumes, in IED.
     turned : float
-        Share of the faces, most turned to either side, whose means are templates beside the mean shape.
+        Share of the faces, most turned to either side, whose means are templates beside the mean
+        shape.
     least : float
         Least log-odds of a candidate.
     ied : tuple of float

@@ -81,8 +81,8 @@ def main(argv=None):
     for names, mode in rows:
         if mode != "scan" and not detector.guides:
             continue
-        detector.detect(pixels[0], names, mode=mode)
-        took = seconds(lambda image, names=names, mode=mode: detector.detect(image, names, mode=mode), pixels)
+        detector.detect(pixels[0], keypoints=names, mode=mode)
+        took = seconds(lambda image, names=names, mode=mode: detector.detect(image, keypoints=names, mode=mode), pixels)
         print(f"{mode:14} {'all' if names is None else names[0]:10} {took:.3f} s per photograph", flush=True)
     if detector.guides:
         for jobs in (1, 2):
@@ -99,9 +99,9 @@ def main(argv=None):
 
     mode = "prune+regress" if detector.guides else "scan"
     names = ["left_eye", "right_eye"]
-    found = [detector.detect(image, names, mode=mode) for image in pixels]
+    found = [detector.detect(image, keypoints=names, mode=mode) for image in pixels]
     recall, false = eyes([np.array([(d.x, d.y) for d in f]).reshape(-1, 2) for f in found], photographs, images)
-    took = seconds(lambda image: detector.detect(image, names, mode=mode), pixels)
+    took = seconds(lambda image: detector.detect(image, keypoints=names, mode=mode), pixels)
     print(f"both eyes, {mode}, default threshold: recall {recall:.3f}, {false:.2f} false per photograph, {took:.3f} s", flush=True)
 
 

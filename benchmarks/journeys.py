@@ -10,7 +10,6 @@ longer than allowed.
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 import sys
@@ -86,8 +85,7 @@ def fit() -> object:
 
 def paper() -> object:
     """The paper's algorithm: no refinement, 200 x 50."""
-    name = "refinement" if "refinement" in inspect.signature(FSAClassifier).parameters else "polish"
-    return FSAClassifier(2, **{name: None}).fit(*classes(200, 50))
+    return FSAClassifier(2, refinement=None).fit(*classes(200, 50))
 
 
 def regression() -> object:

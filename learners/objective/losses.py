@@ -4,7 +4,7 @@ Targets ``y`` are encoded by the estimators: (n, q) real numbers for regression,
 for the binary losses, one column of 0 / 1 per class for the losses of several classes.
 ``sample_weight`` (n,) sums to one, so that every value is a weighted mean. Scores are (n, q). A
 custom loss is a subclass of :class:`Loss` with ``value`` and ``gradient``; ``curvature`` is needed
-for exchanges of features (``polish="swap"``). A binary one is easier as a subclass of
+for exchanges of features. A binary one is easier as a subclass of
 :class:`MarginLoss`: functions of the margin.
 
 What a solver has to know about a loss is an attribute of the loss: solvers never test its type. A

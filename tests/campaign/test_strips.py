@@ -96,7 +96,7 @@ def test_options_out_of_range(tally, place):
 
 
 def test_many_jobs(tally, place):
-    """No more processes than photographs and cores: each would be told by a line of its own on stderr if it failed."""
+    """No more processes than photographs and cores: each would write a line of its own on stderr if it failed."""
     for jobs in ("2", "1000", "100000"):
         code, out, err, _ = measured(
             "faces", "detect", place / "a.png", place / "b.png", "--model", place / "tiny.safetensors", "--jobs", jobs, "--json"

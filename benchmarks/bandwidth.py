@@ -1,4 +1,5 @@
-"""How far a fit is from the speed of memory: N x M float32, k = 10, 100 steps, mu = 100, standardisation included.
+"""How far a fit is from the speed of memory: N x M float32, k = 10, 100 steps, mu = 100,
+standardisation included.
 
     OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python benchmarks/bandwidth.py --samples 10000 --features
     10000
@@ -60,7 +61,8 @@ def main(argv=None):
     for start in range(0, args.samples, 500):
         X[start : start + 500] = rng.standard_normal((min(500, args.samples - start), args.features), dtype=np.float32)
     y = np.where(X[:, :100:10].sum(axis=1) > 0, 1, -1)
-    clock = time.process_time if args.n_jobs == 1 else time.perf_counter  # one thread: not disturbed by neighbours
+    # one thread: not disturbed by neighbours
+    clock = time.process_time if args.n_jobs == 1 else time.perf_counter
     rows = X if args.order == "C" else X.T
     v = np.ones(rows.shape[1], np.float32)
     read(rows[:10])

@@ -1,4 +1,5 @@
-"""Lines of code by package and folder: lines that hold a token, without docstrings, comments and blanks.
+"""Lines of code by package and folder: lines that hold a token, without docstrings, comments and
+blanks.
 
     python benchmarks/code_lines.py [ROOT] [--json]
 
@@ -49,7 +50,8 @@ def code_lines(source: str) -> int:
 
 
 def count(root: Path) -> Counter[str]:
-    """Code lines of "all", of each package, and of each folder below (without the folders in it)."""
+    """Code lines of "all", of each package, and of each folder below (without the folders in
+    it)."""
     command = ["git", "-C", str(root), "ls-files", "-co", "--exclude-standard", "-z", *PACKAGES]
     files = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split("\0")
     lines: Counter[str] = Counter()

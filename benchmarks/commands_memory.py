@@ -1,4 +1,5 @@
-"""Peak resident memory of whole commands, each in a process of its own, on files that are made here.
+"""Peak resident memory of whole commands, each in a process of its own, on files that are made
+here.
 
     python benchmarks/commands_memory.py [CASE ...] [--folder DIR] [--frames 60 240] [--rows 100000]
     [--columns 200]

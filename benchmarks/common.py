@@ -1,4 +1,5 @@
-"""What the benchmarks share: arguments, processor time, lines of tables. It needs the standard library alone."""
+"""What the benchmarks share: arguments, processor time, lines of tables. It needs the standard
+library alone."""
 
 from __future__ import annotations
 

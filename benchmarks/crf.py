@@ -1,6 +1,7 @@
 """LinearChainCRF at the size of Liu et al. (2014), and beside crfsuite on the same columns.
 
-python benchmarks/crf.py [DATA]          DATA holds sensors_adl, for crfsuite (python-crfsuite); seconds of processor time
+python benchmarks/crf.py [DATA]          DATA holds sensors_adl, for crfsuite (python-crfsuite);
+seconds of processor time
 """
 
 import resource

@@ -1,4 +1,5 @@
-"""Our face keypoints beside MTCNN and OpenCV 4's eye cascades: recall, false points and seconds on the same photographs.
+"""Our face keypoints beside MTCNN and OpenCV 4's eye cascades: recall, false points and seconds on
+the same photographs.
 
     python benchmarks/faces_comparison.py --data ../shared/data/faces/test --others
     others/bin/python [--model faces] [--every 1]
@@ -26,7 +27,8 @@ SHARED = ("left_eye", "right_eye", "left_mouth", "right_mouth")  # what MTCNN fi
 
 
 def recall(points, images, names, tolerance):
-    """Share of the annotated keypoints that are found, and false points per photograph; points: [keypoint, x, y] of every image."""
+    """Share of the annotated keypoints that are found, and false points per photograph; points:
+    [keypoint, x, y] of every image."""
     hits = total = false = 0
     for found, image in zip(points, images, strict=True):
         for name in names:

@@ -1,4 +1,5 @@
-"""MTCNN and OpenCV 4's Haar cascades on the photographs of an .npz file, one JSON line per setting (started by other benchmarks).
+"""MTCNN and OpenCV 4's Haar cascades on the photographs of an .npz file, one JSON line per setting
+(started by other benchmarks).
 
 They need an environment of their own, since OpenCV 5 has no cascades and MTCNN's package asks for
 an OpenCV before it:

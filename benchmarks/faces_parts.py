@@ -1,4 +1,5 @@
-"""What each part of whole faces is worth: average precision of its positions and scores on photographs kept back from training.
+"""What each part of whole faces is worth: average precision of its positions and scores on
+photographs kept back from training.
 
 Also the median errors of assembled and of refined shapes, across and along the face.
 
@@ -78,7 +79,8 @@ class Scores:
         self._judged = {}
 
     def add(self, name, image, row):
-        """Add the detections of a photograph: positions (complex) and scores of each keypoint, the anchors alone or all."""
+        """Add the detections of a photograph: positions (complex) and scores of each keypoint, the
+        anchors alone or all."""
         for k, (place, score) in enumerate(row):
             place = np.asarray(place, complex)
             xy = np.stack([place.real, place.imag], axis=1)
@@ -101,7 +103,8 @@ class Scores:
 
 
 def errors_in_frame(finder, image, shapes):
-    """Errors (m, n_keypoints), complex, x across an upright face, of the shape nearest to each annotated face, in IED."""
+    """Errors (m, n_keypoints), complex, x across an upright face, of the shape nearest to each
+    annotated face, in IED."""
     matrix, rows = finder.regressor.to_keypoints, []
     for face, ied in zip(image.faces @ [1, 1j], image.ied, strict=True):
         near = [abs(matrix @ points - face)[:6].mean() for points in shapes]

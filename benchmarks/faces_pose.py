@@ -1,4 +1,5 @@
-"""How exact the pose is: views of a model's rigid face with errors at every point, and the angles that come back.
+"""How exact the pose is: views of a model's rigid face with errors at every point, and the angles
+that come back.
 
 python benchmarks/faces_pose.py
 """

@@ -1,4 +1,5 @@
-"""What selection and augmentation are worth in the cascade that refines whole faces, on photographs kept back from training.
+"""What selection and augmentation are worth in the cascade that refines whole faces, on photographs
+kept back from training.
 
 Whole cascades are trained anew on the photographs that a model was fitted to, from its own shapes:
 with values selected by annealing, as many random ones, and all of them, each fitted by ridge

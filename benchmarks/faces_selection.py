@@ -1,4 +1,5 @@
-"""What selection is worth for face keypoints: annealing, random features and gradient histograms on the same windows.
+"""What selection is worth for face keypoints: annealing, random features and gradient histograms on
+the same windows.
 
 All models are fitted to the mined windows of the last round of one training,
 ``annealed faces train --out MODEL``, then evaluated on the test photographs behind the face cascade

@@ -1,4 +1,5 @@
-"""Seconds per photograph of every mode of the face detector (beside other detectors: ``faces_comparison.py``).
+"""Seconds per photograph of every mode of the face detector (beside other detectors:
+``faces_comparison.py``).
 
     python benchmarks/faces_speed.py [--data DATA/faces] [--model faces]
 
@@ -47,7 +48,8 @@ def seconds(work, images):
 
 
 def eyes(found, photographs, faces):
-    """Recall within a tenth of the IED and false detections per photograph, for points (n, 2) that may be any eye."""
+    """Recall within a tenth of the IED and false detections per photograph, for points (n, 2) that
+    may be any eye."""
     hits, points, false = 0, 0, 0
     for xy, (_, keypoints, ignore), image in zip(found, photographs, faces, strict=True):
         both = keypoints[:, :2].reshape(-1, 2)

@@ -1,4 +1,5 @@
-"""What refining a face twice is worth, from two starts, on a third of the training photographs, by cascades trained on the others.
+"""What refining a face twice is worth, from two starts, on a third of the training photographs, by
+cascades trained on the others.
 
 Starts are simulated, from anchors with errors and from the mean shape in the place of the first
 answer. Printed are the shares of the faces whose keypoints lie within 5% / 10% of the inter-eye
@@ -54,7 +55,8 @@ def errors_of(runs, points, matrix):
 
 
 def average_precision(score, error, tolerance):
-    """As in the evaluation: what lies between the tolerance and 0.1 IED is neither hit nor false."""
+    """As in the evaluation: what lies between the tolerance and 0.1 IED is neither hit nor
+    false."""
     counted = (error <= tolerance) | (error > 0.1)
     hit = (error <= tolerance)[counted][np.argsort(-score[counted], kind="stable")]
     return float((np.cumsum(hit) / np.arange(1, len(hit) + 1))[hit].sum() / len(error))
@@ -86,7 +88,8 @@ def main(argv=None):
     truth = first.truth @ matrix.T
     apart = np.log(abs((second.now - first.now) @ matrix.T) / abs(truth[:, :1] - truth[:, 1:2]) + EXACT)
     yaw = np.array([abs(pose_of(finder.rigid.fit(points)[0]).yaw) for points in answers["twice"]])
-    n_rows = [2 * int(np.isfinite(points_of(image)).all(axis=1).sum()) for image in annotated(tested)]  # and the mirror images
+    # and the mirror images
+    n_rows = [2 * int(np.isfinite(points_of(image)).all(axis=1).sum()) for image in annotated(tested)]
     photograph = np.repeat(np.arange(len(n_rows)), n_rows)
     print("\n| ranked by | " + " | ".join(PAIRS) + " |\n" + "|---" * (1 + len(PAIRS)) + "|")
     for name in ("turn to a side", "distance of the answers", "both"):

@@ -1,4 +1,5 @@
-"""Faces in videos: photographs kept back from training, moved, turned and zoomed over the frames of a video of 640 x 480.
+"""Faces in videos: photographs kept back from training, moved, turned and zoomed over the frames of
+a video of 640 x 480.
 
 Each video shows one face. Printed are the share of the frames in which it is reported, the mean
 error of the six detected keypoints in inter-eye distances, and the processor time per frame with
@@ -27,7 +28,8 @@ NEAR = 0.5  # IED: a reported face whose anchors lie this near on average is the
 
 
 def movement(image, n_frames, rng):
-    """Transforms (2, 3) from the photograph to the frames: a face of 60 to 110 pixels between the eyes sways about the middle."""
+    """Transforms (2, 3) from the photograph to the frames: a face of 60 to 110 pixels between the
+    eyes sways about the middle."""
     middle = image.faces[0, :6].mean(axis=0)
     scale = rng.uniform(60, 110) / float(image.ied[0])
     speed, phase = rng.uniform(0.5, 1.5, 4), rng.uniform(0, 2 * np.pi, 4)
@@ -46,7 +48,8 @@ def frames_of(image, matrices):
 
 
 def followed(detector, path):
-    """Faces of each frame, and seconds of processor time per frame; the first frame, which compiles, is not counted."""
+    """Faces of each frame, and seconds of processor time per frame; the first frame, which
+    compiles, is not counted."""
     found, start = [], 0.0
     for answer in detect_video(detector, str(path)):
         if not found:

@@ -1,4 +1,5 @@
-"""Turned and small faces: photographs kept back from training, turned in the picture, and shrunk, at several ``--min-size``.
+"""Turned and small faces: photographs kept back from training, turned in the picture, and shrunk,
+at several ``--min-size``.
 
 Printed are the share of the faces that are found by default, the average precision at 5% / 10% of
 the inter-eye distance (IED), and the median of the processor time per photograph. Small faces: of

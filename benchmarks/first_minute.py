@@ -1,4 +1,5 @@
-"""Processor seconds of the first calls, each in a fresh interpreter with an empty cache: imports, fits, detection.
+"""Processor seconds of the first calls, each in a fresh interpreter with an empty cache: imports,
+fits, detection.
 
 python benchmarks/first_minute.py [--runs 5] [--python OTHER/bin/python] [CASE ...]
 """

@@ -1,4 +1,5 @@
-"""Journeys through the code: which modules and functions a reader meets, from a call of the interface to its answer.
+"""Journeys through the code: which modules and functions a reader meets, from a call of the
+interface to its answer.
 
     python benchmarks/journeys.py [--only fit ...] [--json] [--limits]
 
@@ -36,7 +37,8 @@ N_SHOWN = 4  # modules, of those that are entered most often
 
 
 def trace(work: Callable[[], object]) -> tuple[list[tuple[str, str]], int]:
-    """(module, function) of the package in the order of their first calls, and the number of all calls."""
+    """(module, function) of the package in the order of their first calls, and the number of all
+    calls."""
     functions: dict[tuple[str, str], None] = {}
     n_calls = 0
 

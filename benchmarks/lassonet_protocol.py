@@ -1,6 +1,8 @@
-"""LassoNet's protocol: 50 columns, and the error of extremely randomised trees on them, beside LassoNet itself.
+"""LassoNet's protocol: 50 columns, and the error of extremely randomised trees on them, beside
+LassoNet itself.
 
-    python benchmarks/lassonet_protocol.py --data DIR [--tables usps warpAR10P] [--methods annealed LassoNet all] [--splits 5]
+    python benchmarks/lassonet_protocol.py --data DIR [--tables usps warpAR10P] [--methods annealed
+    LassoNet all] [--splits 5]
                                            [--path-multiplier 1.1]
 
 I. Lemhadri, F. Ruan, L. Abraham, R. Tibshirani, "LassoNet: A neural network with feature sparsity",
@@ -44,7 +46,8 @@ def lassonet(X, y, path_multiplier):
     model = LassoNetClassifier(
         hidden_dims=(X.shape[1] // 3,), M=10, path_multiplier=path_multiplier, verbose=0, random_state=0, torch_seed=0, device="cpu"
     )
-    stayed = np.zeros(X.shape[1])  # models of the path that have a column; of the last one dropped those of greater weight first
+    # models of the path that have a column; of the last one dropped those of greater weight first
+    stayed = np.zeros(X.shape[1])
 
     def stop(_, history):
         selected = history[-1].selected.numpy()

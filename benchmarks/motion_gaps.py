@@ -1,6 +1,8 @@
-"""Motion segmentation of Hopkins155 with entries removed in runs, as tracks are lost: error against the share removed.
+"""Motion segmentation of Hopkins155 with entries removed in runs, as tracks are lost: error against
+the share removed.
 
-python benchmarks/motion_gaps.py DATA [PARTITIONS]          DATA holds hopkins155; about seven minutes of processor time
+python benchmarks/motion_gaps.py DATA [PARTITIONS]          DATA holds hopkins155; about seven
+minutes of processor time
 
 The number of motions is given. Rankings learn from the complete sequences of nine folds of videos
 and segment the damaged sequences of the tenth. Settings are those of the table in

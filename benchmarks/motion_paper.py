@@ -1,6 +1,8 @@
-"""On what the row of Barbu et al. (2014) in their Table 5 depends: one change of its settings at a time.
+"""On what the row of Barbu et al. (2014) in their Table 5 depends: one change of its settings at a
+time.
 
-python benchmarks/motion_paper.py DATA [PARTITIONS]          DATA holds hopkins155; some minutes of processor time
+python benchmarks/motion_paper.py DATA [PARTITIONS]          DATA holds hopkins155; some minutes of
+processor time
 
 The changes are readings of the text, and the filter of small motions, which was found on the
 benchmark. None is a default.

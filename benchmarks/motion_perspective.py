@@ -1,6 +1,8 @@
-"""Error of the shipped motion ranking on 60 synthetic perspective sequences that it did not learn from, beside the best candidate.
+"""Error of the shipped motion ranking on 60 synthetic perspective sequences that it did not learn
+from, beside the best candidate.
 
-    python benchmarks/motion_perspective.py [SEQUENCES]          some minutes of processor time for all 60
+    python benchmarks/motion_perspective.py [SEQUENCES]          some minutes of processor time for
+    all 60
 
 The numbers of the page docs/motion_results.md, "Strong perspective", and of the card of the model;
 the number of motions is given.

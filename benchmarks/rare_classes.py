@@ -1,4 +1,5 @@
-"""Log loss of rare classes on new rows: the default loss beside the logistic loss on the same columns; see docs/losses.md."""
+"""Log loss of rare classes on new rows: the default loss beside the logistic loss on the same
+columns; see docs/losses.md."""
 
 import warnings
 
@@ -18,7 +19,8 @@ def draw(rng, n, share):
 
 
 def trial(n, share, seed):
-    """Test log losses of both, the constant's, the mean probability over the share, and whether training is worse than a constant."""
+    """Test log losses of both, the constant's, the mean probability over the share, and whether
+    training is worse than a constant."""
     rng = np.random.default_rng(seed)
     (X, y), (X_test, y_test) = draw(rng, n, share), draw(rng, 5 * n, share)
     model = FSAClassifier(3).fit(X, y)

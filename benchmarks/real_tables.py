@@ -1,4 +1,5 @@
-"""Real tables with many columns and few rows: error at equal numbers of columns and at each method's own, beside other selectors.
+"""Real tables with many columns and few rows: error at equal numbers of columns and at each
+method's own, beside other selectors.
 
     python benchmarks/real_tables.py --data DIR --out real_tables.jsonl [--repeats 4] [--sizes 20 10
     50] [--methods ...] [--summary] python benchmarks/real_tables.py --data DIR --null 100
@@ -80,7 +81,8 @@ def anova(A, y, k, several):
 
 
 def largest_model(model, most, A, targets, k):
-    """Columns of the largest model of at most k along falling penalties, the greatest of which is ``most``."""
+    """Columns of the largest model of at most k along falling penalties, the greatest of which is
+    ``most``."""
     columns = np.arange(0)
     for a in most * np.geomspace(0.95, 0.03, 40):
         new = np.flatnonzero(model.set_params(alpha=a).fit(A, targets).coef_.any(axis=0))
@@ -91,7 +93,8 @@ def largest_model(model, most, A, targets, k):
 
 
 def l1(A, y, k, several):
-    """The path; at k the largest model of at most k columns, refitted; of several classes on 0/1 targets, whole columns at a time."""
+    """The path; at k the largest model of at most k columns, refitted; of several classes on 0/1
+    targets, whole columns at a time."""
     if not several:
         if k is None:
             model = LassoCV(cv=5, alphas=50, random_state=0).fit(A, y)
@@ -120,7 +123,8 @@ def l1(A, y, k, several):
 
 
 def elastic_net(A, y, k, several):
-    """Half L1, half L2, by cross-validation; at k the largest model of at most k columns, refitted; of classes on 0/1 targets."""
+    """Half L1, half L2, by cross-validation; at k the largest model of at most k columns, refitted;
+    of classes on 0/1 targets."""
     if k is None:
         model = ElasticNetCV(l1_ratio=0.5, cv=5, alphas=50).fit(A, y)
         return model, int((model.coef_ != 0).sum())
@@ -132,7 +136,8 @@ def elastic_net(A, y, k, several):
 
 
 def rfe(A, y, k, several):
-    """Recursive elimination of a fifth at a time, by a linear SVM or ridge regression on the columns that are left."""
+    """Recursive elimination of a fifth at a time, by a linear SVM or ridge regression on the
+    columns that are left."""
     base = LinearSVC(C=0.01, random_state=0) if several else Ridge(len(y) / 10)
     columns = np.flatnonzero(RFE(base, n_features_to_select=k, step=0.2).fit(A, y).support_)
     return OnColumns(columns, ridge(A[:, columns], y, several)), k
@@ -153,7 +158,8 @@ def abess(A, y, k, several):
 
 
 def mcp(A, y, k, several):
-    """The minimax concave penalty (skglm), numbers or two classes as 0 and 1: the largest model of at most k columns, refitted."""
+    """The minimax concave penalty (skglm), numbers or two classes as 0 and 1: the largest model of
+    at most k columns, refitted."""
     from skglm import MCPRegression
 
     A, target = np.asfortranarray(A, dtype=float), y - y.mean()
@@ -189,7 +195,8 @@ AT_SIZES = {
 }  # fmt: skip
 OWN_SIZE = {"annealed": ours, "l1": l1, "elastic net": elastic_net, "abess": abess}
 ALL_COLUMNS = {"linear, all columns": svm_all, "lightgbm, all columns": boosting_all}
-TASKS = {("mcp", None): TWO_CLASSES + NUMBERS, ("elastic net", "own"): NUMBERS}  # None: at all sizes
+# None: at all sizes
+TASKS = {("mcp", None): TWO_CLASSES + NUMBERS, ("elastic net", "own"): NUMBERS}
 
 
 def read(data, name):
@@ -255,7 +262,8 @@ def run(args):
 
 
 def summary(args):
-    """Means over tables, mean ranks and paired differences to "annealed" with 95% intervals over tables."""
+    """Means over tables, mean ranks and paired differences to "annealed" with 95% intervals over
+    tables."""
     rows = [json.loads(line) for line in args.out.read_text().splitlines()]
     for title, names in (("classification", CLASSES), ("two classes", TWO_CLASSES), ("regression", NUMBERS)):
         for k in [*args.sizes, "own"]:

@@ -1,4 +1,5 @@
-"""A matrix that does not fit into memory: bytes read, time and memory of a fit on a file, beside the cost model.
+"""A matrix that does not fit into memory: bytes read, time and memory of a fit on a file, beside
+the cost model.
 
     python benchmarks/scale.py write FOLDER --layout columns --rows 100000 --columns 50000
     python benchmarks/scale.py fit   FOLDER --layout columns --memory-limit 2GB [--subsample 0.1]
@@ -129,7 +130,8 @@ def forget_pages(path: Path) -> None:
 
 
 def bandwidths(path: Path) -> dict:
-    """Of the disk (the file's first 4 GB, cold, eight MiB at a time) and of the memory (sums of 400 MB of float32, the fastest)."""
+    """Of the disk (the file's first 4 GB, cold, eight MiB at a time) and of the memory (sums of 400
+    MB of float32, the fastest)."""
     forget_pages(path)
     piece, read = bytearray(8 << 20), 0
     start = time.perf_counter()

@@ -1,4 +1,5 @@
-"""The same fit in memory and on two Dask workers of the same machine: seconds, processor seconds of all processes, tasks.
+"""The same fit in memory and on two Dask workers of the same machine: seconds, processor seconds of
+all processes, tasks.
 
     python benchmarks/scale_dask.py --rows 25000 50000 100000 --columns 10000
 

@@ -27,7 +27,8 @@ from sklearn.neighbors import KNeighborsClassifier
 
 
 def scaling(data, out):
-    """Processor seconds of one fit against p at N = 500, and against N at p = 200; slopes of the log-log lines."""
+    """Processor seconds of one fit against p at N = 500, and against N at p = 200; slopes of the
+    log-log lines."""
     figure, axes = plt.subplots(1, 2, figsize=(9, 4))
     settings = {**SIMULATED, "seed_interactions": 0, "n_steps": 50}
     SDist(**settings).fit(*simulated_case("xor", 100, 20, 0)[:2])
@@ -55,7 +56,8 @@ def scaling(data, out):
 
 
 def lmnn(data, out, python, seconds):
-    """SDist, then LMNN in the environment of another python, on one 70 / 30 split of Madelon; processor seconds of one thread.
+    """SDist, then LMNN in the environment of another python, on one 70 / 30 split of Madelon;
+    processor seconds of one thread.
 
     LMNN is stopped after ``seconds``: its time is then a lower bound, and its error that of the
     metric it had reached.
@@ -81,7 +83,8 @@ def lmnn(data, out, python, seconds):
 
 
 def pets_like(data, out, solvers=("power", "sgd")):
-    """280 rows of 31,000 columns, 17 % dense, 40 of them informative: both solvers for 50 steps, processor seconds of one thread."""
+    """280 rows of 31,000 columns, 17 % dense, 40 of them informative: both solvers for 50 steps,
+    processor seconds of one thread."""
     rng = np.random.default_rng(0)
     n, p = 400, 31000
     y = rng.integers(0, 2, n)

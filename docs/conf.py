@@ -1,7 +1,9 @@
 """The documentation site: ``make docs`` builds it into build/site, without the network.
 
-The source folder is the root of the checkout, so that the links of the pages hold on a code host and on the site alike. What a
-code host would show as noise is added here: tables of contents, and the directives of the reference.
+The source folder is the root of the checkout, so that the links of the pages hold on a code host
+and on the site alike. What a
+code host would show as noise is added here: tables of contents, and the directives of the
+reference.
 """
 
 import importlib
@@ -74,7 +76,8 @@ warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive")
 
 
 def add_contents(app, docname, source) -> None:
-    """Append the tables of contents of the map to a page, and make links of the tables of public names.
+    """Append the tables of contents of the map to a page, and make links of the tables of public
+    names.
 
     The blank line that ends a tested example is for the reader of the source only.
     """
@@ -119,7 +122,8 @@ def leave_out_foreign_members(app, what, name, thing, skip, options) -> bool | N
 
 
 def escape_names(app, what, name, thing, options, lines: list[str]) -> None:
-    """In docstrings a name such as n_features_in_ is no link, and an absolute value such as abs(u) between bars no substitution."""
+    """In docstrings a name such as n_features_in_ is no link, and an absolute value such as abs(u)
+    between bars no substitution."""
     for i, line in enumerate(lines):
         if not line.lstrip().startswith((">>>", "...")):
             lines[i] = ESCAPED.sub(lambda m: m[0] if m[0][0] == "`" else rf"{m[1]}\_" if m[1] else r"\|", line)

@@ -1,6 +1,8 @@
-"""The order of the pages on the site: each page with the pages below it, under a heading or without one.
+"""The order of the pages on the site: each page with the pages below it, under a heading or without
+one.
 
-Names are paths from the root of the checkout without their ending. :mod:`conf` turns this into tables of contents; tests read it
+Names are paths from the root of the checkout without their ending. :mod:`conf` turns this into
+tables of contents; tests read it
 without sphinx.
 """
 

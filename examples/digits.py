@@ -1,9 +1,11 @@
-"""Which pixels distinguish 7 from 9? A sparse metric, the two classes along it, and the pixels it uses.
+"""Which pixels distinguish 7 from 9? A sparse metric, the two classes along it, and the pixels it
+uses.
 
 The pictures are those of Ma (thesis), Figures 4.2 and 4.3.
 
 python examples/digits.py FOLDER                        scikit-learn's digits of 8 x 8 pixels
-python examples/digits.py FOLDER USPS                   USPS digits of 16 x 16 pixels: a folder with usps_zip.npz
+python examples/digits.py FOLDER USPS                   USPS digits of 16 x 16 pixels: a folder with
+usps_zip.npz
 """
 
 import sys

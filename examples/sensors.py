@@ -1,6 +1,7 @@
 """Which five sensors of a home say what its inhabitant does? And what do they say about a day?
 
-python examples/sensors.py FOLDER HOME      a folder of homes (docs/sensors.md) and the name of one; writes HOME.png
+python examples/sensors.py FOLDER HOME      a folder of homes (docs/sensors.md) and the name of one;
+writes HOME.png
 """
 
 import sys

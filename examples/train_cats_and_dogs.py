@@ -1,7 +1,9 @@
 """Train on photographs of cats and dogs, measure the error on others, and draw the evidence.
 
-    python examples/train_cats_and_dogs.py FOLDER           # Kaggle's "Dogs vs. Cats": cat.0.jpg ... in FOLDER or FOLDER/train
-    python examples/train_cats_and_dogs.py FOLDER 1000      # so many words: fewer for a few hundred photographs
+    python examples/train_cats_and_dogs.py FOLDER           # Kaggle's "Dogs vs. Cats": cat.0.jpg
+    ... in FOLDER or FOLDER/train
+    python examples/train_cats_and_dogs.py FOLDER 1000      # so many words: fewer for a few hundred
+    photographs
 
 FOLDER is any folder that ``annealed pets train`` takes: also the Oxford-IIIT tree, or one subfolder
 per class. Writes cats_and_dogs.safetensors and evidence.png.
@@ -16,7 +18,8 @@ from annealed.vision import PetFeatures
 
 
 def main(folder: str, words: str = "5000") -> None:
-    """Train on the training split, or on four of five photographs where there is none; test on the others."""
+    """Train on the training split, or on four of five photographs where there is none; test on the
+    others."""
     features = PetFeatures(int(words), random_state=0)
     files, damaged = usable(read_pets(folder), features.side)
     print(f"{len(files)} photographs, {len(damaged)} cannot be read")
@@ -24,7 +27,8 @@ def main(folder: str, words: str = "5000") -> None:
         train, test = ([f for f in files if f.split == split] for split in ("train", "test"))
     else:
         train, test = [f for i, f in enumerate(files) if i % 5], files[::5]
-    features.heads = any(f.head for f in train)  # Kaggle's have no head boxes: 26,000 columns, else 31,000
+    # Kaggle's have no head boxes: 26,000 columns, else 31,000
+    features.heads = any(f.head for f in train)
 
     model = ImageClassifier(features, ClassifierSettings(n_features_to_select=500))
     model.fit(Photographs(train, features.side), [f.label for f in train])

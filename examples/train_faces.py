@@ -1,7 +1,10 @@
-"""Train detectors of face keypoints on the nested folders of 300-W, and measure them on its test photographs.
+"""Train detectors of face keypoints on the nested folders of 300-W, and measure them on its test
+photographs.
 
-    python examples/train_faces.py FOLDER BACKGROUND              # FOLDER: afw/, helen/trainset/, helen/testset/, ...
-    python examples/train_faces.py FOLDER BACKGROUND 2 60         # two rounds on 60 photographs: minutes, not hours
+    python examples/train_faces.py FOLDER BACKGROUND              # FOLDER: afw/, helen/trainset/,
+    helen/testset/, ...
+    python examples/train_faces.py FOLDER BACKGROUND 2 60         # two rounds on 60 photographs:
+    minutes, not hours
 
 FOLDER is any folder that ``annealed faces train`` takes. Photographs in a folder "testset" are kept
 for the test; where there is none, every fifth is. BACKGROUND has photographs without faces, such as

@@ -1,4 +1,5 @@
-"""Learn to rank motion segmentations on the official Hopkins155 tree, and measure it on videos that were left out.
+"""Learn to rank motion segmentations on the official Hopkins155 tree, and measure it on videos that
+were left out.
 
     python examples/train_motion.py /path/to/Hopkins155
 

@@ -57,7 +57,8 @@ def data_dir():
 
 @pytest.fixture(scope="session", autouse=True)
 def no_line_on_compiling():
-    """Commands run in this process: what they say does not depend on which test was the first to compile."""
+    """Commands run in this process: what they say does not depend on which test was the first to
+    compile."""
     from annealed.learners import compilation
 
     compilation._watch.told = True

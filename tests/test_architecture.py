@@ -1,4 +1,5 @@
-"""The architecture: imports go down only, without circles, and a folder stays small enough to be read at once."""
+"""The architecture: imports go down only, without circles, and a folder stays small enough to be
+read at once."""
 
 import ast
 from pathlib import Path
@@ -54,14 +55,16 @@ MODULES = {dotted(path): path for path in python_files()}
 
 
 def resolve(parts: tuple[str, ...]) -> tuple[str, ...] | None:
-    """The module that a dotted name means, if it is one of ours: names inside a module are cut off."""
+    """The module that a dotted name means, if it is one of ours: names inside a module are cut
+    off."""
     while parts and parts not in MODULES:
         parts = parts[:-1]
     return parts or None
 
 
 def imports_in(source: str, module: tuple[str, ...], is_package: bool):
-    """Modules of this project that a source imports anywhere in it, with the line; relative imports of any depth are seen."""
+    """Modules of this project that a source imports anywhere in it, with the line; relative imports
+    of any depth are seen."""
     for node in ast.walk(ast.parse(source)):
         names: list[tuple[str, ...]] = []
         if isinstance(node, ast.Import):
@@ -110,7 +113,8 @@ def test_deeper_relative_imports_are_seen():
 
 
 def offending_imports(forbidden):
-    """Imports of ours that a rule forbids, as lines to click on; the rule gets the importing module and the imported one."""
+    """Imports of ours that a rule forbids, as lines to click on; the rule gets the importing module
+    and the imported one."""
     return [
         f"{path.relative_to(ROOT)}:{line} imports {'.'.join(target)}"
         for path in python_files()
@@ -199,7 +203,8 @@ def test_folders_are_small():
 
 
 def test_every_module_is_installed():
-    """What the wheel holds: every module of the four packages, the weights, and nothing beside ``annealed``."""
+    """What the wheel holds: every module of the four packages, the weights, and nothing beside
+    ``annealed``."""
     installed = Path(annealed.__file__).resolve().parent
     if installed == ROOT:
         pytest.skip("the package is used from the checkout; install it to test what the wheel holds")

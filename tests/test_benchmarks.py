@@ -1,4 +1,5 @@
-"""Benchmarks that nobody imports rot: each one is named on a page, imports, and explains its options."""
+"""Benchmarks that nobody imports rot: each one is named on a page, imports, and explains its
+options."""
 
 import importlib.util
 import json

@@ -31,7 +31,8 @@ def blocks(page):
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=name_of)
 def test_code_runs(page, tmp_path, monkeypatch):
-    """Blocks of a page are one session: doctests are compared with what they print, other blocks run to their end."""
+    """Blocks of a page are one session: doctests are compared with what they print, other blocks
+    run to their end."""
     monkeypatch.chdir(tmp_path)
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
     names: dict = {}
@@ -92,7 +93,8 @@ def commands(page):
 
 
 def parse(line, whole=True):
-    """Parse a command as the shell would hand it over; of one that is only mentioned, look up its options."""
+    """Parse a command as the shell would hand it over; of one that is only mentioned, look up its
+    options."""
     command, words, path = typer.main.get_command(app), shlex.split(line)[1:], ["annealed"]
     while hasattr(command, "commands") and words and not words[0].startswith("-"):
         assert words[0] in command.commands, f"{line}: no command {words[0]!r}"
@@ -111,7 +113,8 @@ def wrong_commands(page):
     for line, whole in commands(page):
         try:
             parse(line, whole)
-        except Exception as error:  # typer brings a click of its own, or not, with its own classes of errors
+        # typer brings a click of its own, or not, with its own classes of errors
+        except Exception as error:
             wrong.append(f"{line}: {getattr(error, 'format_message', error.__str__)()}")
     return wrong
 

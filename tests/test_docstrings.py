@@ -20,7 +20,8 @@ CHECKED = {
 
 
 def public_names():
-    """Names in ``__all__`` of the packages, and the public methods of their classes that are written here."""
+    """Names in ``__all__`` of the packages, and the public methods of their classes that are
+    written here."""
     for package in ("annealed.learners", "annealed.models", "annealed.vision"):
         module = importlib.import_module(package)
         for name in module.__all__:
@@ -35,7 +36,8 @@ def public_names():
 
 
 def described_by_its_base(name):
-    """Whether a method without a docstring overrides one that has it: a method is described once."""
+    """Whether a method without a docstring overrides one that has it: a method is described
+    once."""
     path, _, method = name.rpartition(".")
     package, _, kind = path.rpartition(".")
     classes = getattr(getattr(importlib.import_module(package), kind, None), "__mro__", ()) if package != "annealed" else ()
@@ -43,7 +45,8 @@ def described_by_its_base(name):
 
 
 def described_by_its_class(name):
-    """Whether a method says "See :class:`X`.", a class of its own that states once what all methods take and return."""
+    """Whether a method says "See :class:`X`.", a class of its own that states once what all methods
+    take and return."""
     path, _, method = name.rpartition(".")
     package, _, kind = path.rpartition(".")
     owner = getattr(importlib.import_module(package), kind, None) if package != "annealed" else None

@@ -1,4 +1,5 @@
-"""Public text uses the field's words: docstrings and messages of the package, its pages and cards."""
+"""Public text uses the field's words: docstrings and messages of the package, its pages and
+cards."""
 
 import ast
 import re

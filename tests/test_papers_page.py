@@ -1,4 +1,5 @@
-"""docs/papers.md against the papers' own tables, figures and algorithms, and against ``annealed reproduce --list``."""
+"""docs/papers.md against the papers' own tables, figures and algorithms, and against ``annealed
+reproduce --list``."""
 
 import re
 from itertools import pairwise
@@ -40,7 +41,8 @@ def numbered(text):
 
 
 def sections():
-    """Paper -> rows of its table: what, where and state, and the names that ``annealed reproduce`` gets."""
+    """Paper -> rows of its table: what, where and state, and the names that ``annealed reproduce``
+    gets."""
     found = {}
     for part in (ROOT / "docs" / "papers.md").read_text().split("\n## ")[1:]:
         lines = [re.split(r"(?<!\\) \| ", line.strip("| ")) for line in part.splitlines() if line.startswith("| ")][1:]
@@ -50,7 +52,8 @@ def sections():
 
 
 def listed():
-    """(paper, kind, number) of every table and figure in ``annealed reproduce --list``, with the name."""
+    """(paper, kind, number) of every table and figure in ``annealed reproduce --list``, with the
+    name."""
     found = {}
     for name, shows in entries():
         marks = [*PAPER.finditer(shows)]
@@ -93,7 +96,8 @@ def test_named_commands_and_files_exist(paper):
 
 @pytest.mark.parametrize("paper", PRINTED)
 def test_the_list_names_what_the_page_names(paper):
-    """A table or figure with a command stands in the list with its number, and the other way round."""
+    """A table or figure with a command stands in the list with its number, and the other way
+    round."""
     rows, found = sections()[paper], listed()
     built = {}
     for what, _, _, names in rows:

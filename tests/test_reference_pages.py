@@ -1,4 +1,5 @@
-"""The reference pages name every command, every option and every public name: ``python .ci/pages.py`` writes them."""
+"""The reference pages name every command, every option and every public name: ``python
+.ci/pages.py`` writes them."""
 
 import importlib
 import re

@@ -1,4 +1,5 @@
-"""The documentation site without sphinx: its map names every page once, pages are linked where they belong, and examples run."""
+"""The documentation site without sphinx: its map names every page once, pages are linked where they
+belong, and examples run."""
 
 import os
 import re

@@ -1,4 +1,5 @@
-"""Commands under attack: damaged tables, kill -9, a full disk, places that cannot be written, several writers."""
+"""Commands under attack: damaged tables, kill -9, a full disk, places that cannot be written,
+several writers."""
 
 import os
 import resource

@@ -1,4 +1,5 @@
-"""A container-like run: the file system read-only but for one folder, no home, nothing compiled before."""
+"""A container-like run: the file system read-only but for one folder, no home, nothing compiled
+before."""
 
 import json
 import os

@@ -178,7 +178,8 @@ def test_damaged_annotations(tally, tmp_path):
 
 
 def matrices(folder, X):
-    """The same matrix in every format that fits out of core read: name -> (what is opened, the file that is damaged)."""
+    """The same matrix in every format that fits out of core read: name -> (what is opened, the file
+    that is damaged)."""
     import h5py
     import pandas as pd
     import zarr
@@ -207,7 +208,8 @@ def test_damaged_data_on_disk(tally, tmp_path):
             try:
                 return finite(FSARegressor(2).fit(matrix, y).coef_)
             except ValueError as error:
-                if "X contains" in str(error) or " of X " in str(error):  # sound, but for the values: the column is named
+                # sound, but for the values: the column is named
+                if "X contains" in str(error) or " of X " in str(error):
                     return None
                 raise
 

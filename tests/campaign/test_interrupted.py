@@ -1,4 +1,5 @@
-"""Ctrl-C at ten moments of a first call, while code is compiled: one line and 130, and in Python an interrupt."""
+"""Ctrl-C at ten moments of a first call, while code is compiled: one line and 130, and in Python an
+interrupt."""
 
 import os
 import shutil
@@ -22,7 +23,8 @@ FSAClassifier(2, verbose=True).fit(X, X[:, 3] > X[:, 5])
 
 
 def interrupted(command, cache, seconds):
-    """Exit code and stderr of a command that gets Ctrl-C some seconds after it has said that it compiles."""
+    """Exit code and stderr of a command that gets Ctrl-C some seconds after it has said that it
+    compiles."""
     shutil.rmtree(cache, ignore_errors=True)
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "OMP_NUM_THREADS": "1"}
     child = subprocess.Popen(

@@ -1,4 +1,5 @@
-"""`select` on tables as people export them, and `predict` on new rows with what the model has not seen: never wrong in silence."""
+"""`select` on tables as people export them, and `predict` on new rows with what the model has not
+seen: never wrong in silence."""
 
 import json
 import re

@@ -14,7 +14,8 @@ FORMS = ("dense", "float32", "sparse", "weights", "piecewise", "cross-validation
 
 
 def table(share, seed, several):
-    """2,000 rows of which the last of two or three classes has a share; one column tells it apart, in part."""
+    """2,000 rows of which the last of two or three classes has a share; one column tells it apart,
+    in part."""
     rng = np.random.default_rng([seed, round(share * 1000)])
     X, y = rng.standard_normal((2000, 15)), np.zeros(2000, int)
     y[: max(2, round(share * 2000))] = 1

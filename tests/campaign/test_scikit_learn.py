@@ -1,4 +1,5 @@
-"""The checks of scikit-learn over all public estimators, with the newest release that is installed."""
+"""The checks of scikit-learn over all public estimators, with the newest release that is
+installed."""
 
 import pytest
 from annealed import learners

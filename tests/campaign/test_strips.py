@@ -1,4 +1,5 @@
-"""Images that are strips, and options out of range: an answer or one line, in bounded memory, with as many processes as cores."""
+"""Images that are strips, and options out of range: an answer or one line, in bounded memory, with
+as many processes as cores."""
 
 import os
 import resource
@@ -22,7 +23,8 @@ PATIENCE = 60  # seconds after which a command counts as hanging
 
 
 def measured(*arguments):
-    """Exit code (None: it hung), stdout, stderr and peak resident bytes of a command in a session of its own."""
+    """Exit code (None: it hung), stdout, stderr and peak resident bytes of a command in a session
+    of its own."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         child = subprocess.Popen([*COMMAND, *map(str, arguments)], stdout=out, stderr=err, start_new_session=True)
         end = time.monotonic() + PATIENCE
@@ -43,7 +45,8 @@ def measured(*arguments):
 def test_strips(tally, tmp_path):
     model, path = save_tiny_detector(tmp_path / "tiny.safetensors"), tmp_path / "strip.png"
     Image.new("L", (64, 64), 90).save(path)
-    assert run("faces", "detect", path, "--model", model, "--json").exit_code in (0, 2)  # compiles, where nothing is kept yet
+    # compiles, where nothing is kept yet
+    assert run("faces", "detect", path, "--model", model, "--json").exit_code in (0, 2)
     for size in ((1, 40_000), (1, 100_000), (100_000, 1), (12, 60_000), (2, 2), (8_000, 300)):
         for shown in ((),) if max(size) < 100_000 else ((), ("--model", model)):
             Image.new("L", size, 90).save(path)
@@ -96,7 +99,8 @@ def test_options_out_of_range(tally, place):
 
 
 def test_many_jobs(tally, place):
-    """No more processes than photographs and cores: each would write a line of its own on stderr if it failed."""
+    """No more processes than photographs and cores: each would write a line of its own on stderr if
+    it failed."""
     for jobs in ("2", "1000", "100000"):
         code, out, err, _ = measured(
             "faces", "detect", place / "a.png", place / "b.png", "--model", place / "tiny.safetensors", "--jobs", jobs, "--json"

@@ -1,4 +1,5 @@
-"""What users hand in: bad input is told in one line that names the value and the expectation; odd but good input is taken."""
+"""What users hand in: bad input is told in one line that names the value and the expectation; odd
+but good input is taken."""
 
 import warnings
 
@@ -197,7 +198,8 @@ def test_halves_are_stratified_by_class_and_plain_for_numbers():
     y = np.repeat([0.0, 1.0], [30, 10])
     selection_stability(Rows(k=1), X, y, 2, resample="half")
     selection_stability(Rows(k=1), X, X[:, 0], 2, resample="half")
-    selection_stability(Rows(k=1), X, np.repeat(np.round(X[:20, 0], 9), 2), 2, resample="half")  # prices that occur twice
+    # prices that occur twice
+    selection_stability(Rows(k=1), X, np.repeat(np.round(X[:20, 0], 9), 2), 2, resample="half")
     assert [(len(v), v.sum()) for v in fitted[:2]] == [(20, 5)] * 2
     assert [len(np.unique(v)) for v in fitted[2:4]] == [20] * 2
     assert all(len(np.unique(v)) < 20 for v in fitted[4:])
@@ -211,7 +213,8 @@ def test_the_size_is_searched_in_files_too(tmp_path):
 
 
 def untidy(A):
-    """The same sparse matrix, read-only, with every entry in two halves, in falling order of columns, and zeros stored."""
+    """The same sparse matrix, read-only, with every entry in two halves, in falling order of
+    columns, and zeros stored."""
     A = sp.coo_array(A)
     row, column = np.repeat(A.row, 2), np.repeat(A.col, 2)
     data = np.repeat(A.data / 2, 2)

@@ -1,4 +1,5 @@
-"""When code is compiled, and that plain expressions give the same: equal supports, coefficients to 1e-10."""
+"""When code is compiled, and that plain expressions give the same: equal supports, coefficients to
+1e-10."""
 
 import os
 import subprocess
@@ -39,7 +40,8 @@ def both(fit):
 
 
 def python(code, *arguments, **environment):
-    """Run code in a fresh interpreter, which says what it compiles: a test of --quiet may have silenced this process."""
+    """Run code in a fresh interpreter, which says what it compiles: a test of --quiet may have
+    silenced this process."""
     environment = {"ANNEALED_QUIET": ""} | environment
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments],
@@ -119,7 +121,8 @@ def test_the_stubs_list_what_there_is():
             assert getattr(package, name).__module__.startswith("annealed."), name
 
 
-# -- equal results ---------------------------------------------------------------------------------------------------------------
+# -- equal results
+# ------------------------------------------------------------------------------
 
 
 @settings(max_examples=40, deadline=None)
@@ -259,7 +262,8 @@ def test_laplacian():
     assert np.allclose(plain, compiled, rtol=1e-12, atol=1e-13)
 
 
-# -- one rule --------------------------------------------------------------------------------------------------------------------
+# -- one rule
+# ------------------------------------------------------------------------------
 
 
 def test_the_size_of_the_problem_decides():
@@ -280,7 +284,8 @@ def test_read_only_data_are_no_second_variant(compiled):
     assert variants == {k.__name__: len(k.dispatcher.signatures) for k in (kernels.first_rows, kernels.fused_rows)}
 
 
-# -- threads and forks -----------------------------------------------------------------------------------------------------------
+# -- threads and forks
+# ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("response", ["linear", "piecewise"])
@@ -339,7 +344,8 @@ def test_a_fork_after_a_fit(response, n_jobs):
     python(FORK, response, str(n_jobs), NUMBA_NUM_THREADS=2)
 
 
-# -- where machine code is kept --------------------------------------------------------------------------------------------------
+# -- where machine code is kept
+# ------------------------------------------------------------------------------
 
 COMPILE = """
 import sys, numpy as np
@@ -373,7 +379,8 @@ def test_no_folder_can_be_written(tmp_path):
     work = tmp_path / "work"
     work.mkdir()
     code = f"import os, tempfile; os.chdir({str(work)!r}); tempfile.tempdir = {str(work)!r}\n{COMPILE}"
-    assert "nowhere" in python(code, "nowhere").stderr and not list(work.iterdir())  # where no temporary folder can be written
+    # where no temporary folder can be written
+    assert "nowhere" in python(code, "nowhere").stderr and not list(work.iterdir())
     for folder in temporary.iterdir():  # anyone may write to it: nothing is loaded from there
         folder.chmod(0o777)
     assert "nowhere" in python(COMPILE, "nowhere", TMPDIR=temporary).stderr
@@ -385,7 +392,8 @@ def test_two_processes_and_one_folder(tmp_path):
     assert all(len(run.stderr.splitlines()) <= 1 for run in done)
 
 
-# -- interrupts ------------------------------------------------------------------------------------------------------------------
+# -- interrupts
+# ------------------------------------------------------------------------------
 
 INTERRUPT = """
 import signal, sys

@@ -1,4 +1,5 @@
-"""Constructors and class docstrings of all public estimators: what they share is the same everywhere."""
+"""Constructors and class docstrings of all public estimators: what they share is the same
+everywhere."""
 
 import inspect
 import re

@@ -1,4 +1,5 @@
-"""The model file: same bytes for the same content, one clear line for each kind of damage, nothing half-written."""
+"""The model file: same bytes for the same content, one clear line for each kind of damage, nothing
+half-written."""
 
 import json
 import os

@@ -1,4 +1,5 @@
-"""The numbers on the cards of the shipped models are those of the shipped files, within a tolerance.
+"""The numbers on the cards of the shipped models are those of the shipped files, within a
+tolerance.
 
 Other processors and versions of libraries move a score a little; a card that was not renewed with
 its model moves more.
@@ -51,7 +52,8 @@ def test_errors_of_the_shipped_pets(data_dir, tmp_path):
 @pytest.mark.data
 @pytest.mark.slow
 def test_the_shipped_motion_model_segments_what_it_was_trained_on(data_dir):
-    """Twelve sequences of Hopkins155; a ranking that no longer fits its features errs by several percent."""
+    """Twelve sequences of Hopkins155; a ranking that no longer fits its features errs by several
+    percent."""
     ranker = load_model("motion")
     errors = []
     for path in sorted((data_dir / "hopkins155").rglob("*.npz"))[::13]:
@@ -63,7 +65,8 @@ def test_the_shipped_motion_model_segments_what_it_was_trained_on(data_dir):
 
 @pytest.mark.slow
 def test_the_shipped_motion_model_on_perspective_sequences():
-    """The line of the card that is of the shipped file: sequences that it did not learn from, and their best candidates."""
+    """The line of the card that is of the shipped file: sequences that it did not learn from, and
+    their best candidates."""
     card = (CARDS / "motion.md").read_text()
     pattern = r"^\| this file on (\d+) other synthetic sequences \(best candidate: ([\d.]+)%\) \| ([\d.]+)% \|$"
     line = re.search(pattern, card, re.MULTILINE)

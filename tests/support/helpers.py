@@ -21,7 +21,8 @@ def run(*args):
 
 
 def save_tiny_detector(path):
-    """Save a detector of bright left and dark right borders, as two keypoints: any photograph has some."""
+    """Save a detector of bright left and dark right borders, as two keypoints: any photograph has
+    some."""
     pool = FeaturePool(kinds={k: HAAR_KINDS[k] for k in ("2h", "2v", "centre")}, sides=(4,), hog=None)
     responses = Responses([-1.0], [0.5], [[-2, -1, 0, 1, 2]])
     one = KeypointModel(pool.features[:1], responses, 0.0, np.float32([0.5]), threshold=0.8)
@@ -64,7 +65,8 @@ def texture(rng, height, width):
 
 
 class Scene:
-    """Two patches that turn and move over a moving background; knows what each pixel of a frame shows."""
+    """Two patches that turn and move over a moving background; knows what each pixel of a frame
+    shows."""
 
     size = (320, 240)
     n_frames = 30

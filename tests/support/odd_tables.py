@@ -1,4 +1,5 @@
-"""Odd tables, as people and programs export them, each with what an analyst would do with its columns; and copies of new rows."""
+"""Odd tables, as people and programs export them, each with what an analyst would do with its
+columns; and copies of new rows."""
 
 from dataclasses import dataclass, field
 
@@ -14,7 +15,8 @@ class OddTable:
 
     kind: str
     frame: pd.DataFrame
-    selected: list[str] = field(default_factory=list)  # columns that have to be among those selected
+    # columns that have to be among those selected
+    selected: list[str] = field(default_factory=list)
     never: list[str] = field(default_factory=list)  # columns that may not be
     named: list[str] = field(default_factory=list)  # what a line on stderr has to name
     may_refuse: bool = False
@@ -97,7 +99,8 @@ KINDS = [row_names, row_names_with_gaps, years, thousands, text_ids, ranks, cons
 
 
 def odd_tables(n_tables: int, seed: int):
-    """``n_tables`` tables of all kinds in turn, of 24 to 60 rows; dates three times as often, in one style after the other."""
+    """``n_tables`` tables of all kinds in turn, of 24 to 60 rows; dates three times as often, in
+    one style after the other."""
     styles = list(DATES)
     for i in range(n_tables):
         rng = np.random.default_rng([seed, i])

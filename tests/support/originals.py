@@ -1,4 +1,5 @@
-"""Writes data sets as they are distributed: the layouts that ``annealed data convert`` and the readers take."""
+"""Writes data sets as they are distributed: the layouts that ``annealed data convert`` and the
+readers take."""
 
 import bz2
 import gzip
@@ -16,7 +17,8 @@ def _parent(path):
 
 
 def write_nips2003(folder, name, train, valid):
-    """Dense rows of integers, or CSR rows: "column:value", of ones alone (dorothea) columns; the archive nests folders."""
+    """Dense rows of integers, or CSR rows: "column:value", of ones alone (dorothea) columns; the
+    archive nests folders."""
     for part, (X, y) in {"train": train, "valid": valid}.items():
         below = folder / name.upper() / name.upper()
         path = _parent(below / f"{name}_{part}.data")

@@ -39,7 +39,8 @@ def family(pid):
 
 
 def resident(pids):
-    """Bytes that processes hold in memory of their own; what they share is counted once each in parts."""
+    """Bytes that processes hold in memory of their own; what they share is counted once each in
+    parts."""
     total = 0
     for pid in pids:
         with contextlib.suppress(OSError):

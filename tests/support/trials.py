@@ -74,7 +74,8 @@ def judged(code, stdout, stderr):
 
 
 def damaged(data: bytes, rng: np.random.Generator) -> bytes:
-    """Damage bytes: flipped bits, a block overwritten, cut short, something inserted or removed, blocks exchanged."""
+    """Damage bytes: flipped bits, a block overwritten, cut short, something inserted or removed,
+    blocks exchanged."""
     way, n = rng.integers(7), len(data)
     at = int(rng.integers(n)) if rng.random() < 0.5 else int(rng.integers(min(n, 256)))
     if way == 0:

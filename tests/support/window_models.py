@@ -43,6 +43,7 @@ GUIDE = Guide(offset_regressor(3))
 
 
 def face_cascade(*names, share=0.08):
-    """A random cascade that sees faces in some windows of every level, and the keypoints at random places."""
+    """A random cascade that sees faces in some windows of every level, and the keypoints at random
+    places."""
     rng = np.random.default_rng(4)
     return FaceCascade(random_classifier(1, 20, share), {name: tuple(rng.uniform(-0.6, 0.6, 2)) for name in names}, 2.0**-1.5)

@@ -1,4 +1,5 @@
-"""Whatever is in a file or an array arrives as upright RGB bytes, or as one line that says what is wrong."""
+"""Whatever is in a file or an array arrives as upright RGB bytes, or as one line that says what is
+wrong."""
 
 import os
 import re

@@ -1,4 +1,5 @@
-"""One place evaluates fitted sums of responses: equal to the estimators' own scores, for every kind of response."""
+"""One place evaluates fitted sums of responses: equal to the estimators' own scores, for every kind
+of response."""
 
 import numpy as np
 import pytest

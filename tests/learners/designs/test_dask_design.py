@@ -1,4 +1,5 @@
-"""Fits on Dask arrays equal fits in memory: however they are chunked, whatever happens to the workers."""
+"""Fits on Dask arrays equal fits in memory: however they are chunked, whatever happens to the
+workers."""
 
 import os
 import signal
@@ -180,7 +181,8 @@ def test_a_cluster_of_processes_and_a_killed_worker():
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
         distributed.Client(cluster) as client,
     ):
-        D = on_dask(da.from_array(X, chunks=((300, 1, 399), (7, 33))), memory_limit="2KB")  # nothing comes to the client early
+        # nothing comes to the client early
+        D = on_dask(da.from_array(X, chunks=((300, 1, 399), (7, 33))), memory_limit="2KB")
         whole = FSAClassifier(3, schedule=schedule).fit(D, y)
         model = _Killing(3, schedule=schedule)
         model.victim = next(iter(client.run(os.getpid).values()))

@@ -72,7 +72,8 @@ class Case(NamedTuple):
     design: Design
     explicit: np.ndarray
     weight: np.ndarray
-    single: bool  # columns lie up to 1e5 standard deviations from 0: single precision leaves three digits
+    # columns lie up to 1e5 standard deviations from 0: single precision leaves three digits
+    single: bool
     constant: bool = True  # column 5 is constant
 
 
@@ -199,14 +200,16 @@ def test_hat_basis_is_a_partition_of_one():
 
 
 def test_sparse_products_in_blocks(monkeypatch):
-    """Products of few entries at a time, and columns that are dropped but still stored, give what the whole gives."""
+    """Products of few entries at a time, and columns that are dropped but still stored, give what
+    the whole gives."""
     rng = np.random.default_rng(0)
     X = sp.random(40, 30, 0.3, format="csc", random_state=0, dtype=np.float32)
     weight = np.full(40, 1 / 40)
     whole = SparseDesign(X, weight)
     monkeypatch.setattr("annealed.learners.designs.sparse._BLOCK_ENTRIES", 25)
     parts = SparseDesign(X, weight)
-    for kept in (np.arange(30), np.arange(0, 30, 2), np.arange(0, 30, 5)):  # all stored; half of those; copied together
+    # all stored; half of those; copied together
+    for kept in (np.arange(30), np.arange(0, 30, 2), np.arange(0, 30, 5)):
         one, two = (design.keep(kept) for design in (whole, parts))
         coef, residual = rng.normal(size=(len(kept), 1, 2)), rng.normal(size=(40, 2))
         expected = (X.toarray()[:, kept] - whole.mean[kept, 0]) * whole.inv[kept]

@@ -103,13 +103,15 @@ def test_scaling(kind):
     X[:, 9] *= 0.01
     assert not FSARegressor(3).fit(kind(X), y).support_[20]
     for scaling in ("none", "standardize"):
-        model = FSARegressor(3, scaling=scaling, refinement=Refinement(exchange=False)).fit(kind(X), y)  # exchanges know no units
+        # exchanges know no units
+        model = FSARegressor(3, scaling=scaling, refinement=Refinement(exchange=False)).fit(kind(X), y)
         assert model.support_.sum() == 3 and (scaling == "none" or (model.score(kind(X), y) > 0.5 and not model.support_[20]))
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
 def test_units_of_pipelines(kind):
-    """Greatest value one, and counts as logarithms in rows of length one, for which the estimator has no words of its own."""
+    """Greatest value one, and counts as logarithms in rows of length one, for which the estimator
+    has no words of its own."""
     X, y = data()
     X = X.copy()
     X[:, 20] = 1000 * np.random.default_rng(1).standard_normal(200)

@@ -48,7 +48,8 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-# -- inside scikit-learn ------------------------------------------------------------------------------------------------
+# -- inside scikit-learn
+# ------------------------------------------------------------------------------
 
 
 def test_pipeline_grid_search_and_names():
@@ -133,11 +134,13 @@ def test_several_outputs_share_one_support():
     assert np.allclose(model.coef_[:, [2, 5, 8]], least[:3].T, rtol=2e-3, atol=0.1)
 
 
-# -- laws ---------------------------------------------------------------------------------------------------------------
+# -- laws
+# ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("form", [sp.csr_array, sp.csc_array, sp.csr_matrix])
-@pytest.mark.parametrize("ridge", [0.0, 0.01])  # that of the data acts in the raw units of a sparse matrix
+# that of the data acts in the raw units of a sparse matrix
+@pytest.mark.parametrize("ridge", [0.0, 0.01])
 @pytest.mark.parametrize("family", [FSAClassifier, FSARegressor])
 def test_sparse_equals_dense(form, family, ridge):
     X = np.where(np.random.default_rng(2).random((200, 40)) < 0.3, problem(200, 40)[0], 0)

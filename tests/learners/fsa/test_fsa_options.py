@@ -30,12 +30,14 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from small_problems import classes, problem
 
-# -- variants -----------------------------------------------------------------------------------------------------------
+# -- variants
+# ------------------------------------------------------------------------------
 
 
 def test_groups_stay_or_fall_together():
     X, y = problem(300)
-    groups = np.repeat([f"g{j:02d}" for j in range(10)], 3)  # the informative columns 3, 7, 11 lie in g01, g02, g03
+    # the informative columns 3, 7, 11 lie in g01, g02, g03
+    groups = np.repeat([f"g{j:02d}" for j in range(10)], 3)
     order = np.random.default_rng(0).permutation(30)
     model = FSARegressor(3, constraints=Constraints(groups=groups[order])).fit(X[:, order], y)
     assert set(groups[order][model.support_]) == {"g01", "g02", "g03"}
@@ -170,7 +172,8 @@ def test_class_weight_equals_sample_weight():
     assert np.array_equal(by_class.coef_, by_sample.coef_)
 
 
-# -- ranking ------------------------------------------------------------------------------------------------------------
+# -- ranking
+# ------------------------------------------------------------------------------
 
 
 def test_queries_equal_their_pairs():
@@ -217,7 +220,8 @@ def test_ranking_errors(arguments, message):
     assert "\n" not in str(caught.value)
 
 
-# -- parameters ---------------------------------------------------------------------------------------------------------
+# -- parameters
+# ------------------------------------------------------------------------------
 
 SHARED = {
     "n_features_to_select", "loss", "response", "constraints", "prior", "scaling", "schedule", "learning_rate", "momentum",
@@ -292,7 +296,8 @@ def test_annealing_ends_when_k_is_reached():
     assert FSAClassifier(3, refinement=None).fit(X, y > 0).n_iter_ == 100
 
 
-# -- errors -------------------------------------------------------------------------------------------------------------
+# -- errors
+# ------------------------------------------------------------------------------
 
 BAD = [
     ("n_features_to_select", 0),

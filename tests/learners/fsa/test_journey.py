@@ -1,4 +1,5 @@
-"""The way of a default fit through the modules of the learners: down, and never round in a circle at run time."""
+"""The way of a default fit through the modules of the learners: down, and never round in a circle
+at run time."""
 
 import sys
 import types
@@ -10,12 +11,14 @@ from rules import assert_no_offenders
 
 PREFIX = "annealed.learners."
 LOOP = "solvers.annealing"  # calls the functions that it is given after every step
-OF_SCIKIT_LEARN = {"__sklearn_tags__", "__sklearn_is_fitted__", "get_params"}  # which it asks of the estimator that is validated
+# which it asks of the estimator that is validated
+OF_SCIKIT_LEARN = {"__sklearn_tags__", "__sklearn_is_fitted__", "get_params"}
 WITH_BASE_CLASSES = {"designs", "objective"}
 
 
 def circles(action):
-    """Circles at run time: calls into a module that waits, lower on the stack, for another module of the learners.
+    """Circles at run time: calls into a module that waits, lower on the stack, for another module
+    of the learners.
 
     A plain function that the annealing loop was given may be called by it, and scikit-learn may ask
     an estimator for its tags: such a call begins a stack of its own. Losses, and designs, may use

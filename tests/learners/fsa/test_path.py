@@ -142,7 +142,8 @@ def test_splitters_pass_through():
 
 
 def test_a_path_costs_little_more_than_a_fit(monkeypatch):
-    """One annealing run serves all sizes: what it reads, in columns, is little more than what one fit reads."""
+    """One annealing run serves all sizes: what it reads, in columns, is little more than what one
+    fit reads."""
     X, y = problem(300, 1000)
     read = []
 
@@ -199,7 +200,8 @@ def test_with_few_rows_held_out_rows_choose_between_exchanges_and_shrinkage():
     chosen, exchanged, automatic = np.mean(errors, axis=0)
     assert chosen < 0.85 * exchanged and automatic < 0.85 * exchanged
     X, y = problem(n=100, seed=1)
-    for refinement in ("auto", Refinement(exchange="cv")):  # a few clear columns are found in any case
+    # a few clear columns are found in any case
+    for refinement in ("auto", Refinement(exchange="cv")):
         found = FSARegressor(4, refinement=refinement).fit(X, y)
         assert found.get_support(indices=True).tolist() == [3, 7, 11, 20]
     found = set(FSARegressor("auto").fit(X, y).get_support(indices=True))

@@ -1,4 +1,5 @@
-"""Probabilities of rare classes with the default loss: never worse than a constant, and of about the right size."""
+"""Probabilities of rare classes with the default loss: never worse than a constant, and of about
+the right size."""
 
 import warnings
 
@@ -14,7 +15,8 @@ SHARES = [0.001, 0.005, 0.01, 0.02, 0.05, 0.2, 0.5]
 
 
 def rare(share, n_rows=2000, n_classes=2, seed=0):
-    """One column is higher by 1.5 in each class but the first, which has all rows but a ``share`` for each other one."""
+    """One column is higher by 1.5 in each class but the first, which has all rows but a ``share``
+    for each other one."""
     rng = np.random.default_rng(seed)
     X, y = rng.standard_normal((n_rows, 20)), np.zeros(n_rows, int)
     n_rare = max(2, round(n_rows * share))

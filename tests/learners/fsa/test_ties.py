@@ -1,4 +1,5 @@
-"""What is equal but for rounding is not decided by rounding: the order of the rows changes no selection."""
+"""What is equal but for rounding is not decided by rounding: the order of the rows changes no
+selection."""
 
 import numpy as np
 import pytest
@@ -13,7 +14,8 @@ def selections(estimator, X, y, rng, n_orders=5):
 
 
 def table(seed):
-    """Few rows, little noise: at ten columns both refinements find the truth in every fold, with losses equal to 1e-15."""
+    """Few rows, little noise: at ten columns both refinements find the truth in every fold, with
+    losses equal to 1e-15."""
     rng = np.random.default_rng(seed)
     X = np.round(rng.standard_normal((60, 30)), 6)
     return X, np.round(X[:, :5].sum(axis=1) - X[:, 5:10].sum(axis=1) + 0.05 * rng.standard_normal(60), 6), rng

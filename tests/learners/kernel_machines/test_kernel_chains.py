@@ -1,4 +1,5 @@
-"""The chains of sparse Fourier features: every move leaves the prior as it is, and the posterior is the right one."""
+"""The chains of sparse Fourier features: every move leaves the prior as it is, and the posterior is
+the right one."""
 
 from itertools import product
 from math import factorial
@@ -118,7 +119,8 @@ STATES = [[], *([a] for a in SEQUENCES), *([a, b] for a in SEQUENCES for b in SE
 
 @pytest.mark.parametrize("kind", [k for k in range(9) if k != moves.WALK], ids=lambda k: moves.NAMES[k])
 def test_detailed_balance_by_enumeration(kind, table):
-    """From every state of up to two atoms on three columns: the ratio that a move is accepted by is the one of its formulas."""
+    """From every state of up to two atoms on three columns: the ratio that a move is accepted by is
+    the one of its formulas."""
     rng = np.random.default_rng(0)
     columns, omega = np.zeros(2, np.int64), np.zeros(2)
     seen = set()
@@ -164,7 +166,8 @@ def test_births_and_growth_propose_what_their_formulas_say(table):
         possible, _, n, _ = moves.propose(moves.BIRTH, atoms, 2, PRIOR, table, columns, omega, rng)
         found[tuple(columns[:n].tolist()) if possible else None] += 1
     expected = np.array([np.exp(log_birth(s, before, table)) for s in SEQUENCES])
-    expected = np.append(expected, 1.0 - expected.sum())  # an urn may give a column twice: not possible
+    # an urn may give a column twice: not possible
+    expected = np.append(expected, 1.0 - expected.sum())
     assert chisquare(list(found.values()), expected * 20_000).pvalue > 1e-4
     grown = np.zeros(4)
     for _ in range(20_000):
@@ -231,7 +234,8 @@ def random_design(n=25, seed=11):
 
 @pytest.mark.parametrize("likelihood", [sampler.GAUSSIAN, sampler.LOGISTIC])
 def test_the_posterior_is_that_of_importance_sampling(likelihood):
-    """AtomPrior draws weighted by their likelihood, against the chain: number of atoms, columns in use, order."""
+    """AtomPrior draws weighted by their likelihood, against the chain: number of atoms, columns in
+    use, order."""
     prior, precision = AtomPrior(2, 2, 1.0, 0.5, 0.5, 1.5, 1.5, 5.0), 1.0
     XT, y = random_design(25 if likelihood == sampler.GAUSSIAN else 12)
     n = len(y)

@@ -96,7 +96,8 @@ def test_best_step_is_the_minimum():
 
 @pytest.mark.parametrize("sparse", [False, True])
 def test_neighbours_against_brute_force(sparse, monkeypatch):
-    monkeypatch.setattr("annealed.learners.metric_learning.neighbours.BLOCK_BYTES", 4000)  # many blocks
+    # many blocks
+    monkeypatch.setattr("annealed.learners.metric_learning.neighbours.BLOCK_BYTES", 4000)
     X, y = blobs(90, 5)
     distance = pairwise_distances(X)
     np.fill_diagonal(distance, np.inf)
@@ -234,7 +235,8 @@ def test_same_seed_same_metric_for_any_n_jobs(options):
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
 def test_stochastic_directions_find_the_columns_of_the_exact_ones(form):
-    """Selection on the paths keeps the columns that the power method selects, and the value of the direction is near its."""
+    """Selection on the paths keeps the columns that the power method selects, and the value of the
+    direction is near its."""
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1], 150)
     X = rng.normal(size=(300, 200)) * (rng.random((300, 200)) < 0.5)

@@ -102,7 +102,8 @@ def test_ridge_of_the_estimators():
     assert chosen.ridge_ > 1e-3  # few rows, much noise
     assert FSARegressor(10, refinement=Refinement(ridge=0.2)).fit(X, y).ridge_ == 0.2
     named = FSARegressor(10, prior=Prior(shrinkage=0.2)).fit(X, y)
-    within = FSARegressor(10, refinement=Refinement(ridge=0.2)).fit(X[:, named.support_], y)  # a prior acts in annealing too
+    # a prior acts in annealing too
+    within = FSARegressor(10, refinement=Refinement(ridge=0.2)).fit(X[:, named.support_], y)
     assert named.ridge_ == 0.2 and np.allclose(named.coef_[named.support_], within.coef_)
     assert FSARegressor(10, prior=Prior(shrinkage=0.2), refinement=Refinement(ridge=0.1)).fit(X, y).ridge_ == pytest.approx(0.3)
     assert np.linalg.norm(FSAClassifier(10, refinement=Refinement(ridge=1.0)).fit(X, y > 0).coef_) < np.linalg.norm(
@@ -155,7 +156,8 @@ def test_the_best_of_a_range():
 
 @pytest.mark.parametrize("k", [19, 20])
 def test_separable_classes_where_annealing_ends_at_once(k):
-    """One step leaves scores far out, where the loss is flat: Newton's method went nowhere, and two of three rows were wrong."""
+    """One step leaves scores far out, where the loss is flat: Newton's method went nowhere, and two
+    of three rows were wrong."""
     rng = np.random.default_rng(0)
     y = rng.choice(3, 90, p=[0.4, 0.5, 0.1])
     X = rng.standard_normal((90, 20)) + 4.0 * np.eye(3)[y].repeat(7, axis=1)[:, :20]

@@ -113,7 +113,8 @@ def test_curvature_is_never_negative_and_bounded(loss):
 
 @pytest.mark.parametrize("loss", [SquaredLoss(), LorenzLoss(), HuberisedHingeLoss(0.1), HuberisedHingeLoss(0.35)])
 def test_curvature_majorises(loss):
-    """value(f + d) <= value(f) + gradient d + curvature d^2 / 2 row by row (where the curvature is not the zero of a flat part)."""
+    """value(f + d) <= value(f) + gradient d + curvature d^2 / 2 row by row (where the curvature is
+    not the zero of a flat part)."""
     rng = np.random.default_rng(1)
     one = np.ones(1)
     for _ in range(300):

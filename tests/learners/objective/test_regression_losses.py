@@ -1,4 +1,5 @@
-"""Poisson, Huber, quantile and Cox: against scikit-learn, scipy, and values computed with statsmodels and lifelines."""
+"""Poisson, Huber, quantile and Cox: against scikit-learn, scipy, and values computed with
+statsmodels and lifelines."""
 
 import numpy as np
 import pandas as pd
@@ -105,7 +106,8 @@ def test_outliers_do_not_hide_the_columns(loss):
     y = X[:, :5].sum(axis=1) + 0.5 * rng.standard_normal(300)
     y[rng.random(300) < 0.15] += 30.0
     assert set(FSARegressor(5, loss=loss).fit(X, y).get_support(indices=True)) == set(range(5))
-    moved = FSARegressor(5, loss=loss).fit(X, 100.0 * y - 7.0)  # the unit of the target does not matter
+    # the unit of the target does not matter
+    moved = FSARegressor(5, loss=loss).fit(X, 100.0 * y - 7.0)
     np.testing.assert_allclose(moved.predict(X), 100.0 * FSARegressor(5, loss=loss).fit(X, y).predict(X) - 7.0, rtol=1e-3, atol=1.0)
 
 

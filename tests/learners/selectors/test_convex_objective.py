@@ -1,4 +1,5 @@
-"""Forward-backward selection of a custom convex function: least squares as by the estimator, covariance selection."""
+"""Forward-backward selection of a custom convex function: least squares as by the estimator,
+covariance selection."""
 
 import numpy as np
 import pytest
@@ -45,7 +46,8 @@ def test_thresholds_end_the_search(table):
 
 
 def chain(p, n, seed):
-    """Precision matrix of a chain, rows drawn from it, and the Gaussian likelihood of the upper triangle's entries."""
+    """Precision matrix of a chain, rows drawn from it, and the Gaussian likelihood of the upper
+    triangle's entries."""
     truth = np.eye(p) + 0.4 * (np.eye(p, k=1) + np.eye(p, k=-1))
     X = np.random.default_rng(seed).multivariate_normal(np.zeros(p), np.linalg.inv(truth), n)
     S, (row, column) = np.cov(X.T), np.triu_indices(p)

@@ -1,4 +1,5 @@
-"""The other selectors: scikit-learn's checks, and what each must equal where a simpler method is known."""
+"""The other selectors: scikit-learn's checks, and what each must equal where a simpler method is
+known."""
 
 import numpy as np
 import pytest
@@ -52,7 +53,8 @@ def strong_signal(seed, n=300, m=60, k=4):
     return X, signal, true, rng
 
 
-# -- FoBa ---------------------------------------------------------------------------------------------------------------------
+# -- FoBa
+# ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -83,7 +85,8 @@ def test_strong_signal_comes_back_exactly(criterion):
 @given(seed=st.integers(0, 2**32 - 1))
 @settings(max_examples=25, deadline=None)
 def test_corollary_1(criterion, seed):
-    """Its conditions are computed, not assumed: where they hold, the thresholds of Theorems 1 and 2 stop at the exact solution."""
+    """Its conditions are computed, not assumed: where they hold, the thresholds of Theorems 1 and 2
+    stop at the exact solution."""
     rng = np.random.default_rng(seed)
     X = StandardScaler().fit_transform(rng.standard_normal((3000, 40)))
     true = np.sort(rng.choice(40, 4, replace=False))
@@ -106,12 +109,14 @@ def test_corollary_1(criterion, seed):
 
 @pytest.mark.parametrize("criterion", ["gradient", "objective"])
 def test_logistic_thresholds_stop_at_the_true_support(criterion):
-    """Corollary 1's conclusion for logistic loss: orders of the theorems' thresholds, many more columns than the true ones."""
+    """Corollary 1's conclusion for logistic loss: orders of the theorems' thresholds, many more
+    columns than the true ones."""
     for seed in range(3):
         X, signal, true, rng = strong_signal(seed, n=800, m=100, k=4)
         X = StandardScaler().fit_transform(X)
         labels = 2.0 * signal + rng.logistic(size=800) > 0
-        scores = ForwardBackwardClassifier(4).fit(X[:, true], labels).decision_function(X[:, true])  # of beta bar
+        # of beta bar
+        scores = ForwardBackwardClassifier(4).fit(X[:, true], labels).decision_function(X[:, true])
         noise = np.abs(X.T @ (expit(scores) - labels) / 800).max()
         threshold = {"epsilon": 1.5 * noise} if criterion == "gradient" else {"delta": 16.0 * noise**2}
         model = ForwardBackwardClassifier(None, criterion=criterion, **threshold).fit(X, labels)
@@ -119,7 +124,8 @@ def test_logistic_thresholds_stop_at_the_true_support(criterion):
 
 
 def test_block_updates_equal_a_fresh_fit():
-    """The kept inverse after entering and leaving against least squares on the final columns, and the path against brute force."""
+    """The kept inverse after entering and leaving against least squares on the final columns, and
+    the path against brute force."""
     rng = np.random.default_rng(3)
     X = StandardScaler().fit_transform(rng.standard_normal((60, 6)) @ rng.standard_normal((6, 30)) + rng.standard_normal((60, 30)))
     y = X @ rng.standard_normal(30)
@@ -138,7 +144,8 @@ def test_block_updates_equal_a_fresh_fit():
 
 
 def test_a_backward_step_undoes_a_decoy():
-    """x0 + x1 is the target; the decoy is closest to it alone, and worth nothing once both are in."""
+    """x0 + x1 is the target; the decoy is closest to it alone, and worth nothing once both are
+    in."""
     rng = np.random.default_rng(0)
     a, b = rng.standard_normal((2, 400))
     X = np.column_stack([a, b, a + b + 0.4 * rng.standard_normal(400), rng.standard_normal((400, 5))])
@@ -194,7 +201,8 @@ def test_coefficients_have_the_shape_of_the_targets():
             assert model.predict(X).shape == y.shape
 
 
-# -- TISP ---------------------------------------------------------------------------------------------------------------------
+# -- TISP
+# ------------------------------------------------------------------------------
 
 
 def test_thresholding_nothing_is_gradient_descent():
@@ -228,7 +236,8 @@ def test_tisp_descends():
     assert np.all(np.diff(curve[:51]) <= 1e-12) and np.all(np.diff(curve[-51:]) <= 1e-12)
 
 
-# -- Minimax sparse logistic regression ---------------------------------------------------------------------------------------
+# -- Minimax sparse logistic regression
+# ---------------------------------------------------------------------------------------
 
 
 def small_cuts(seed, n_cuts=4, n=40):
@@ -243,7 +252,8 @@ def small_cuts(seed, n_cuts=4, n=40):
 
 
 def general_solver(Z, y, members, box):
-    """Multiple-kernel learning by scipy: over u (one block per cut) and s >= all norms, min s^2 / 2 is (sum of norms)^2 / 2."""
+    """Multiple-kernel learning by scipy: over u (one block per cut) and s >= all norms, min s^2 / 2
+    is (sum of norms)^2 / 2."""
     blocks = [np.flatnonzero(cut) for cut in members]
     A = y[:, None] * Z[:, np.concatenate(blocks)]
     split = np.cumsum([len(b) for b in blocks])[:-1]
@@ -273,7 +283,8 @@ def test_both_solvers_reach_the_optimum_of_the_reduced_problem(seed):
     assert truth * (1 - 1e-6) <= smoothing.primal <= truth * 1.01
     finer = solve_smoothing(problem, tol=1e-3)
     assert finer.gap <= 1e-3 and finer.primal <= truth * 1.001
-    one_cut = ReducedProblem(Z, y, np.ones((1, 12)), box)  # ridge logistic regression, nothing to smooth
+    # ridge logistic regression, nothing to smooth
+    one_cut = ReducedProblem(Z, y, np.ones((1, 12)), box)
     single = solve_smoothing(one_cut, tol=1e-9)
     assert single.primal == pytest.approx(solve_newton(one_cut, np.ones(1), tol=1e-9).primal, rel=1e-8)
 
@@ -325,7 +336,8 @@ def test_one_cut_with_all_features_is_ridge_logistic_regression():
     np.testing.assert_allclose(retrained.coef_, LogisticRegression(C=5.0, tol=1e-10, max_iter=1000).fit(X, y).coef_, rtol=1e-4)
 
 
-# -- LogitBoost ---------------------------------------------------------------------------------------------------------------
+# -- LogitBoost
+# ------------------------------------------------------------------------------
 
 
 def test_enough_rounds_approach_logistic_regression():
@@ -364,7 +376,8 @@ def test_the_first_weak_learner_is_the_best_weighted_least_squares_fit():
     X, signal, _, rng = strong_signal(0, n=80, m=20)
     y = signal + rng.logistic(size=80) > 0
     p = y.mean()
-    response = (y - p) / (p * (1 - p))  # equal weights at the start: ordinary least squares of the working response
+    # equal weights at the start: ordinary least squares of the working response
+    response = (y - p) / (p * (1 - p))
     errors = [np.linalg.lstsq(np.column_stack([np.ones(80), x]), response, rcond=None)[1][0] for x in X.T]
     model = LogitBoostClassifier(20, n_rounds=1).fit(X, y)
     assert model.rounds_[0] == np.argmin(errors)

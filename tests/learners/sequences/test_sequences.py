@@ -1,4 +1,5 @@
-"""The linear-chain conditional random field: against enumeration, finite differences and crfsuite, and as an estimator."""
+"""The linear-chain conditional random field: against enumeration, finite differences and crfsuite,
+and as an estimator."""
 
 from itertools import product
 
@@ -28,7 +29,8 @@ EXPECTED_FAILURES = {
 
 
 def sequences(seed=0, n_sequences=6, length=40, n_classes=3, d=4, noise=1.0):
-    """Labels that last, and columns that are noisy copies of their indicators; the later columns are noise."""
+    """Labels that last, and columns that are noisy copies of their indicators; the later columns
+    are noise."""
     rng = np.random.default_rng(seed)
     y = np.empty((n_sequences, length), int)
     for labels in y:
@@ -49,12 +51,14 @@ def random_chains(seed, lengths, n_classes):
     return scores, rng.integers(n_classes, size=n), transitions, offsets, rng.uniform(0.5, 2.0, len(lengths))
 
 
-# -- the loss -------------------------------------------------------------------------------------------------------------------
+# -- the loss
+# ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_enumeration_of_all_labels(seed):
-    """Partition function, marginals, expected transitions and best path of a chain of five rows, from all 3^5 labellings."""
+    """Partition function, marginals, expected transitions and best path of a chain of five rows,
+    from all 3^5 labellings."""
     scores, codes, transitions, offsets, _ = random_chains(seed, [5], 3)
     paths = np.array(list(product(range(3), repeat=5)))
     total = scores[np.arange(5), paths].sum(axis=1) + transitions[paths[:, :-1], paths[:, 1:]].sum(axis=1)
@@ -94,7 +98,8 @@ def test_gradient_over_transitions_is_the_derivative():
 
 @pytest.mark.parametrize("size", [1e3, 1e6])
 def test_huge_scores_do_not_underflow(size):
-    """Rows that contradict transitions by more than a double holds: the scaled form gives way to logarithms."""
+    """Rows that contradict transitions by more than a double holds: the scaled form gives way to
+    logarithms."""
     scores = np.array([[size, 0.0], [0.0, size], [size, 0.0]])
     transitions = size * np.array([[1.0, -3.0], [-3.0, 1.0]])
     codes, offsets, weights = np.array([0, 0, 0]), np.array([0, 3]), np.ones(1)
@@ -113,7 +118,8 @@ def test_without_transitions_it_is_the_multinomial_loss():
     assert not ours.transitions_.any()
 
 
-# -- the estimator --------------------------------------------------------------------------------------------------------------
+# -- the estimator
+# ------------------------------------------------------------------------------
 
 
 @parametrize_with_checks([LinearChainCRF()], expected_failed_checks=lambda estimator: EXPECTED_FAILURES)
@@ -134,7 +140,8 @@ def test_lengths_ids_and_sparse_rows_agree():
     ids = np.repeat(["b", "a", "f", "c", "e", "d"], 40)
     model = LinearChainCRF().fit(X, y, lengths)
     shuffled = np.random.default_rng(0).permutation(6)
-    rows = np.lexsort((shuffled[np.repeat(np.arange(6), 40)], np.tile(np.arange(40), 6)))  # the sequences interleaved
+    # the sequences interleaved
+    rows = np.lexsort((shuffled[np.repeat(np.arange(6), 40)], np.tile(np.arange(40), 6)))
     for other in (
         LinearChainCRF().fit(X, y, sequence=ids),
         LinearChainCRF().fit(sp.csr_array(X), y, lengths),
@@ -267,7 +274,8 @@ def test_crfsuite_finds_the_same_optimum(tmp_path):
     np.testing.assert_array_equal(model.predict(X, lengths, method="viterbi"), theirs)
 
 
-# -- selection ------------------------------------------------------------------------------------------------------------------
+# -- selection
+# ------------------------------------------------------------------------------
 
 
 SELECTORS = [
@@ -284,7 +292,8 @@ def test_scikit_learn_checks_of_selectors(estimator, check):
 
 
 def grouped(seed=0):
-    """Six groups of two columns; groups 1 and 4 carry the labels, column 5 is often on and says nothing."""
+    """Six groups of two columns; groups 1 and 4 carry the labels, column 5 is often on and says
+    nothing."""
     rng = np.random.default_rng(seed)
     _, y, lengths = sequences(seed, n_sequences=6, length=60)
     X = rng.normal(0, 1, (len(y), 12))

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 
 def _plain_fsa(X, y, slope, k, n_steps, mu, rate, momentum=0.0, shrinkage=0.0):
-    """Algorithm 1 as anybody would write it: full standardised copy, columns set to zero by sorting."""
+    """Algorithm 1 as anybody would write it: full standardised copy, columns set to zero by
+    sorting."""
     n, m = X.shape
     Z = (X - X.mean(axis=0)) / X.std(axis=0)
     alive, beta, velocity, b = np.arange(m), np.zeros(m), np.zeros(m), 0.0
@@ -174,7 +175,8 @@ def test_groups_stay_or_fall_together():
 
 
 def test_a_step_that_missed_the_largest_curvature_is_mended():
-    """Equicorrelated columns with signs that cancel: the coefficients are nearly orthogonal to the leading eigenvector."""
+    """Equicorrelated columns with signs that cancel: the coefficients are nearly orthogonal to the
+    leading eigenvector."""
     data = simulate("regression", 300, 1000, 10, columns="equicorrelated", random_support=True, random_signs=True, random_state=48)
     model = FSARegressor(10, schedule=Schedule(n_steps=500), refinement=None).fit(data.X, data.y)
     assert np.isfinite(model.loss_curve_).all() and model.score(data.X, data.y) > 0.8

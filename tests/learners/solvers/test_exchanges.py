@@ -123,7 +123,8 @@ def test_predicted_changes_are_exact_for_the_squared_loss(sizes, settings, q):
     [(SquaredLoss(), {}), (SquaredLoss(), {"width": 3, "n_knots": 3, "prior": Prior(0.01, 0.1)}), (_pairs(), {})],
 )
 def test_the_start_of_another_support_is_exact_for_quadratic_losses(loss, settings):
-    """For another loss it is near: a step from there gains less than one from the coefficients that stay."""
+    """For another loss it is near: a step from there gains less than one from the coefficients that
+    stay."""
     problem, Z = _problem(loss, fit_intercept=loss.pointwise, **settings)
     fit = refit(problem, Z[:, :6], np.zeros((6, 1)), np.zeros(1), tol=1e-10)
     theta, intercept = predicted(problem, Z[:, 3:9], fit)
@@ -157,7 +158,8 @@ def test_swaps_end_where_no_single_exchange_helps(loss):
     assert fit.value == pytest.approx(values[found], rel=1e-4)
     neighbours = [v for s, v in values.items() if len(set(s) & set(found)) == 2]
     assert values[found] <= min(neighbours) + 1e-5
-    assert values[found] <= sorted(values.values())[len(values) // 20]  # among the best twentieth of all supports
+    # among the best twentieth of all supports
+    assert values[found] <= sorted(values.values())[len(values) // 20]
 
 
 def _annealed(design, y, loss, k, rate, groups=None, steps=60):
@@ -177,7 +179,8 @@ def _start(design, kept, y):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_rounds_find_what_marginal_screening_loses(seed):
-    """Equicorrelated columns, random signs: the first cut of annealing alone throws true features away."""
+    """Equicorrelated columns, random signs: the first cut of annealing alone throws true features
+    away."""
     settings = {"columns": "equicorrelated", "random_support": True, "random_signs": True}
     data = simulate("classification", 600, 1000, 10, **settings, random_state=seed)
     y = data.y[:, None].astype(float)

@@ -1,4 +1,5 @@
-"""Faces followed through frames in which a blob moves; a stand-in for the refinement moves the shape onto the blob."""
+"""Faces followed through frames in which a blob moves; a stand-in for the refinement moves the
+shape onto the blob."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,5 @@
-"""Whole faces: shape models, pose, assembly from candidates, refinement, probabilities, and the file that holds them."""
+"""Whole faces: shape models, pose, assembly from candidates, refinement, probabilities, and the
+file that holds them."""
 
 from dataclasses import replace
 
@@ -37,7 +38,8 @@ def views(n=200, seed=0, noise=0.0):
 def assembler(noise=0.02):
     _, faces = views()
     both = np.concatenate([faces, -faces.real[:, MIRROR] + 1j * faces.imag[:, MIRROR]])
-    both = np.concatenate([both[:, :6], both], axis=1)  # the anchors, then all points that are refined
+    # the anchors, then all points that are refined
+    both = np.concatenate([both[:, :6], both], axis=1)
     names = (*ANCHORS, *(f"point{i}" for i in range(7)))
     shape = learn_shape(np.stack([both.real, both.imag], axis=2), np.ones(both.shape, bool), names, np.arange(6), noise)
     shape = replace(shape, covariance=shape.covariance[:12])
@@ -62,7 +64,8 @@ def test_poses_are_angles_of_the_rotation():
     nose = np.array([0, 0, -1.0])  # points to the viewer
     assert (rotation_of(Pose(0.3, 0, 0)) @ nose)[0] > 0.2  # the face looks to the right
     assert (rotation_of(Pose(0, 0.3, 0)) @ nose)[1] > 0.2  # and down
-    assert (rotation_of(Pose(0, 0, 0.3)) @ [1, 0, 0])[1] > 0.2  # turned clockwise: its right side goes down
+    # turned clockwise: its right side goes down
+    assert (rotation_of(Pose(0, 0, 0.3)) @ [1, 0, 0])[1] > 0.2
 
 
 def test_a_view_gives_the_pose():
@@ -144,7 +147,8 @@ def test_refinement_follows_the_face():
 
 
 def test_the_mirror_image_is_refined_alike():
-    """A face and its mirror image give mirrored answers, however little the selected values are symmetric."""
+    """A face and its mirror image give mirrored answers, however little the selected values are
+    symmetric."""
     regressor = cascade()
     start = 40 * regressor.mean_points + 90 + 80j
     width = IMAGE.shape[1]

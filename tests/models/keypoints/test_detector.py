@@ -1,4 +1,5 @@
-"""Non-maximum suppression, the keypoint detector and its file, against brute force and the pool's own partial sums."""
+"""Non-maximum suppression, the keypoint detector and its file, against brute force and the pool's
+own partial sums."""
 
 from dataclasses import replace
 

@@ -1,4 +1,5 @@
-"""Photographs turned for the search of turned faces: what is found in them lies where it does in the original."""
+"""Photographs turned for the search of turned faces: what is found in them lies where it does in
+the original."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,5 @@
-"""Any fitted linear or piecewise-linear estimator comes back from its file with the same predictions."""
+"""Any fitted linear or piecewise-linear estimator comes back from its file with the same
+predictions."""
 
 import json
 from typing import Any

@@ -1,4 +1,5 @@
-"""Errors of every command: exit code 2, one line of at most 300 characters on stderr, and with --json an object with `error`."""
+"""Errors of every command: exit code 2, one line of at most 300 characters on stderr, and with
+--json an object with `error`."""
 
 import json
 import os

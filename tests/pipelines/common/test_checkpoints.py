@@ -1,4 +1,5 @@
-"""Checkpoints: nothing finished is lost, nothing foreign is touched, and other settings are refused."""
+"""Checkpoints: nothing finished is lost, nothing foreign is touched, and other settings are
+refused."""
 
 import json
 import signal
@@ -73,7 +74,8 @@ def test_other_settings_are_refused_also_after_a_trip_through_json(path):
 
 def test_finished_cells_are_not_thrown_away_when_resume_is_forgotten(path):
     Checkpoint(path, SETTINGS, resume=False)
-    Checkpoint(path, {"table": "b"}, resume=False)({"N": 1}, lambda: 1)  # nothing was finished: another header replaces the first
+    # nothing was finished: another header replaces the first
+    Checkpoint(path, {"table": "b"}, resume=False)({"N": 1}, lambda: 1)
     before = path.read_bytes()
     with pytest.raises(ValueError, match="go on from them with --resume, or take another folder"):
         Checkpoint(path, SETTINGS, resume=False)

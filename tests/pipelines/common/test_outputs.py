@@ -1,4 +1,5 @@
-"""Outputs are checked before any work: no command replaces what it reads, or a file that is not of this program."""
+"""Outputs are checked before any work: no command replaces what it reads, or a file that is not of
+this program."""
 
 import json
 import os
@@ -147,7 +148,8 @@ def test_a_report_replaces_reports_only(tmp_path, group):
     record = {"name": f"{group} evaluate", "settings": {}, "rows": []}
     (folder / ("report.json" if group == "faces" else "results.json")).write_text(json.dumps(record))
     result = run(*arguments)
-    assert result.exit_code == 2 and "no report" not in result.stderr  # the data are complained of now
+    # the data are complained of now
+    assert result.exit_code == 2 and "no report" not in result.stderr
     refused(run(group, "evaluate", "--data", tmp_path, "--report", folder / REPORTS[group]), "expected a folder")
 
 
@@ -173,7 +175,8 @@ def test_the_disk_is_full_while_faces_are_marked(model, tmp_path):
     frames = np.random.default_rng(2).integers(0, 256, (40, 120, 160, 3), dtype=np.uint8)
     write_video(tmp_path / "in.avi", iter(frames), 10.0)
     arguments = ("faces", "detect", tmp_path / "in.avi", "--model", model, "--every", 20, "--overlay")
-    assert run(*arguments, tmp_path / "first.avi").exit_code == 0  # everything is compiled from here on
+    # everything is compiled from here on
+    assert run(*arguments, tmp_path / "first.avi").exit_code == 0
     with full_disk(100_000):
         result = run(*arguments, tmp_path / "o.avi")
     assert result.exit_code == 2 and "frames can be read back" in result.stderr, result.output

@@ -1,4 +1,4 @@
-"""AFLW, LFPW and HELEN in their original layouts: the same face annotated three ways, as nine keypoints."""
+"""AFLW, LFPW and HELEN in their original layouts: one face annotated three ways, nine keypoints."""
 
 import sqlite3
 

@@ -7,7 +7,8 @@ from sklearn.metrics import average_precision_score
 
 
 def outcomes(xy, points=((100.0, 100.0),), visible=None, ied=None, ignore=(), tolerance=0.05, score=None):
-    """Detections in falling order of score unless scores are given; IED 100: one pixel is one percent."""
+    """Detections in falling order of score unless scores are given; IED 100: one pixel is one
+    percent."""
     visible = [True] * len(points) if visible is None else visible
     ied = [100.0] * len(points) if ied is None else ied
     score = -np.arange(len(xy)) if score is None else score

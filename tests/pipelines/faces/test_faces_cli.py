@@ -1,4 +1,5 @@
-"""The command line as a contract: JSON lines, exit codes, one line per failure, nothing half-written."""
+"""The command line as a contract: JSON lines, exit codes, one line per failure, nothing
+half-written."""
 
 import io
 import json

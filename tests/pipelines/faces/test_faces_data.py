@@ -1,4 +1,5 @@
-"""Readers of annotated photographs: three formats, one meaning, one line for each kind of damage."""
+"""Readers of annotated photographs: three formats, one meaning, one line for each kind of
+damage."""
 
 import json
 
@@ -51,7 +52,8 @@ def test_boxes_that_would_hide_nothing_are_refused(tmp_path, row, message):
 
 
 def test_boxes_of_a_photograph_without_annotated_faces(tmp_path):
-    """They belong to it, although it is not read: what a converter writes for a photograph of one profile."""
+    """They belong to it, although it is not read: what a converter writes for a photograph of one
+    profile."""
     write_csv(tmp_path, rows())
     cv2.imwrite(str(tmp_path / "profile.png"), np.zeros((60, 80, 3), np.uint8))
     (tmp_path / "ignore.csv").write_text("image,x0,y0,x1,y1\nprofile.png,1,2,3,4\n")
@@ -114,7 +116,8 @@ def write_pts(path, xy):
 def test_pts(tmp_path):
     cv2.imwrite(str(tmp_path / "f.jpg"), np.zeros((200, 200, 3), np.uint8))
     xy = landmarks()
-    xy[16] = 133, 80  # 3 px from the eye corner, 3 % of nasion to chin: the ear of a head turned away
+    # 3 px from the eye corner, 3 % of nasion to chin: the ear of a head turned away
+    xy[16] = 133, 80
     xy[8] = 100, 210  # below the frame
     write_pts(tmp_path / "f.pts", xy)
     (image,) = read_faces(tmp_path)
@@ -142,7 +145,8 @@ def photograph(path, seed=0, size=200):
 
 
 def test_nested_300w(tmp_path):
-    """Folders as in the archives of 300-W: collections, one photograph with files of several faces, boxes to leave out."""
+    """Folders as in the archives of 300-W: collections, one photograph with files of several faces,
+    boxes to leave out."""
     photograph(tmp_path / "helen" / "trainset" / "1_1.jpg", 1)
     photograph(tmp_path / "helen" / "trainset" / "1_2.jpg", 2)  # another crop, no copy
     photograph(tmp_path / "afw" / "7_1.jpg", 3)
@@ -151,11 +155,13 @@ def test_nested_300w(tmp_path):
     for place in ("helen/trainset/1_1", "helen/trainset/1_2", "afw/7_1", "afw/7_2"):
         write_pts(tmp_path / f"{place}.pts", landmarks())
     write_pts(tmp_path / "afw" / "7_2.pts", landmarks() + 5)
-    write_pts(tmp_path / "300W" / "01_Indoor" / "indoor_001_1.pts", landmarks())  # faces of one file, numbered
+    # faces of one file, numbered
+    write_pts(tmp_path / "300W" / "01_Indoor" / "indoor_001_1.pts", landmarks())
     write_pts(tmp_path / "300W" / "01_Indoor" / "indoor_001_2.pts", landmarks() - 5)
     (tmp_path / "300W" / "01_Indoor" / "._indoor_001.pts").write_bytes(b"left by an archive")
     (tmp_path / "afw" / "ignore.csv").write_text("image,x0,y0,x1,y1\n7_2.jpg,1,2,3,4\n")
-    (tmp_path / "ignore.csv").write_text("image,x0,y0,x1,y1\nafw/7_2.jpg,5,6,7,8\n")  # of the outermost folder: both count
+    # of the outermost folder: both count
+    (tmp_path / "ignore.csv").write_text("image,x0,y0,x1,y1\nafw/7_2.jpg,5,6,7,8\n")
     images = read_faces(tmp_path)
     assert [(i.path.name, len(i.faces), i.source) for i in images] == [
         ("indoor_001.png", 2, "300W"),

@@ -1,4 +1,5 @@
-"""Parts of an evaluation of face keypoints: bands of size and pose, reliability of probabilities."""
+"""Parts of an evaluation of face keypoints: bands of size and pose, reliability of
+probabilities."""
 
 from pathlib import Path
 

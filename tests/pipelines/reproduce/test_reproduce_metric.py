@@ -24,12 +24,14 @@ def test_generators_reach_their_bayes_error(case, rule):
 
 
 def test_a_tenth_of_the_columns_carries_the_same_information():
-    """The means over the columns of each half are the two columns of the other design, up to their scale."""
+    """The means over the columns of each half are the two columns of the other design, up to their
+    scale."""
     for case in ("xor", "rings"):
         X = simulated_case(case, 2000, 100, 3, noise_scale=1.0, tenth=True)[0]
         assert X.shape == (2000, 100) and X.std(axis=0) == pytest.approx(1.0, abs=0.06)
         within = np.corrcoef(X[:, :5].T)[np.triu_indices(5, 1)]
-        assert within == pytest.approx(1 / 1.8 - 0.2 / 1.8, abs=0.06)  # of 1 + 0.8: the column, and what its parts share
+        # of 1 + 0.8: the column, and what its parts share
+        assert within == pytest.approx(1 / 1.8 - 0.2 / 1.8, abs=0.06)
         assert np.abs(np.corrcoef(X[:, [0, 5, 20]].T)[np.triu_indices(3, 1)]).max() < 0.1
 
 

@@ -1,4 +1,5 @@
-"""The comparison of selectors: the harness, the competitors, and the printed numbers beside ours."""
+"""The comparison of selectors: the harness, the competitors, and the printed numbers beside
+ours."""
 
 import importlib.util
 
@@ -39,7 +40,8 @@ def test_search_ends_at_exactly_k():
     thresholds = np.linspace(0.1, 1.0, 10)
     columns = competitors.search_strength(lambda p: np.where(thresholds > p, thresholds, 0.0), 4, 1e-3, 2.0)
     np.testing.assert_array_equal(columns, [6, 7, 8, 9])
-    flat = competitors.search_strength(lambda p: np.where(p < 0.5, thresholds, 0.0), 4, 1e-3, 2.0)  # all or none: the largest four
+    # all or none: the largest four
+    flat = competitors.search_strength(lambda p: np.where(p < 0.5, thresholds, 0.0), 4, 1e-3, 2.0)
     np.testing.assert_array_equal(flat, [6, 7, 8, 9])
 
 
@@ -80,7 +82,8 @@ def test_tables_have_our_numbers_beside_the_printed_ones():
 
 
 def test_interrupted_tables_go_on_where_they_were(tmp_path, monkeypatch):
-    """The checkpoint of an interrupted call holds its finished runs: they are not made again, and the table is that of one call."""
+    """The checkpoint of an interrupted call holds its finished runs: they are not made again, and
+    the table is that of one call."""
     settings = {"sizes": [(100, 3)], "methods": ["FSL", "LB1"], "checkpoint": tmp_path / "cells"}
     whole = fsa_classification(3, **{**settings, "checkpoint": None})["rows"]
     fit, made = selectors.run_method, []
@@ -94,7 +97,8 @@ def test_interrupted_tables_go_on_where_they_were(tmp_path, monkeypatch):
     monkeypatch.setattr(selectors, "run_method", counted)
     with pytest.raises(KeyboardInterrupt):
         fsa_classification(3, **settings)
-    assert len((tmp_path / "cells").read_text().splitlines()) == 4  # the header; two of the five fits compiled
+    # the header; two of the five fits compiled
+    assert len((tmp_path / "cells").read_text().splitlines()) == 4
     rows = fsa_classification(3, **settings)["rows"]
     for row, expected in zip(rows, whole, strict=True):
         assert {**row, "seconds": 0} == {**expected, "seconds": 0}
@@ -152,10 +156,12 @@ def test_optional_packages_are_asked_for_by_their_names():
 
 @pytest.mark.data
 def test_leukemia_needs_few_features(data_dir):
-    """The page has 1 of 34 missed with 6 genes and r = 2; one sample more is another library's rounding."""
+    """The page has 1 of 34 missed with 6 genes and r = 2; one sample more is another library's
+    rounding."""
     rows = mslr_leukemia(data_dir=data_dir, sizes=[6])["rows"]
     assert [row["selected"] for row in rows] == [6, 6, 6]
-    assert next(row["missed"] for row in rows if row["r"] == 2) <= 2  # guessing the larger class misses 14
+    # guessing the larger class misses 14
+    assert next(row["missed"] for row in rows if row["r"] == 2) <= 2
     assert all(row["seconds"] > 0 for row in rows)
 
 
@@ -172,7 +178,8 @@ def test_baselines_land_near_the_printed_detection_rates():
 
 
 def test_the_papers_algorithm_has_the_same_rates_for_all_labels():
-    """Both rates of the logistic loss stand in both tables: neither row knows how many labels are wrong."""
+    """Both rates of the logistic loss stand in both tables: neither row knows how many labels are
+    wrong."""
     for noise in (0.0, 0.1):
         ours = selectors._our_methods(selectors.Design("classification", 300, 1000, 10, label_noise=noise))
         assert [ours[name]().learning_rate for name in ("FSA", "FSA, rate 3", "FSV", "FSL")] == [10.0, 3.0, 1.0, 1.0]
@@ -182,7 +189,8 @@ def test_time_against_mu():
     made = fsa_speed(1, n_samples=200)
     passes = [row["passes"] for row in made["rows"]]
     assert [row["mu"] for row in made["rows"]] == [0, 1, 10, 30, 100, 300] and passes == sorted(passes, reverse=True)
-    assert passes[0] == pytest.approx(127, abs=3)  # (1 + 0.01) / 2 of 250 steps; the other 250 read ten columns
+    # (1 + 0.01) / 2 of 250 steps; the other 250 read ten columns
+    assert passes[0] == pytest.approx(127, abs=3)
 
 
 def test_wide_rows_have_the_printed_numbers_of_their_size():

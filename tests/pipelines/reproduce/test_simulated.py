@@ -1,4 +1,5 @@
-"""The papers' simulated claims, with the shipped defaults unless a setting is named. Ten runs; a hundred are marked slow."""
+"""The papers' simulated claims, with the shipped defaults unless a setting is named. Ten runs; a
+hundred are marked slow."""
 
 import numpy as np
 import pytest

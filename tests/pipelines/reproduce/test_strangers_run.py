@@ -1,4 +1,5 @@
-"""What somebody without our folder of data does: downloads in their original formats, converted, then one table of each paper.
+"""What somebody without our folder of data does: downloads in their original formats, converted,
+then one table of each paper.
 
 The originals are written back from the data at hand.
 """

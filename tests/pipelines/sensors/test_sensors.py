@@ -16,7 +16,8 @@ from annealed.pipelines.sensors.simulation import simulate_home
 from annealed.pipelines.sensors.tables import sensors, sensors_simulated
 from typer.testing import CliRunner
 
-# -- simulation -----------------------------------------------------------------------------------------------------------------
+# -- simulation
+# ------------------------------------------------------------------------------
 
 
 def test_a_simulated_home_depends_on_its_seed_alone():
@@ -28,14 +29,16 @@ def test_a_simulated_home_depends_on_its_seed_alone():
     assert longer.part(range(2, 3)).days.tolist() == [2] * 600
 
 
-# -- files ----------------------------------------------------------------------------------------------------------------------
+# -- files
+# ------------------------------------------------------------------------------
 
 
 DAYS = [f"2024-03-{day:02d}" for day in range(1, 7)]
 
 
 def write_home(folder, days=DAYS, name="flat"):
-    """A person who sleeps, cooks and sits, each in a place with a sensor; one sensor repeats the bed's, one never says anything."""
+    """A person who sleeps, cooks and sits, each in a place with a sensor; one sensor repeats the
+    bed's, one never says anything."""
     events, activities = ["start,end,sensor,type,place"], ["start,end,activity"]
     for i, day in enumerate(days):
         spans = [("00:00", "07:00", "Sleeping", "Bed,Pressure,Bedroom"), ("07:10", f"07:{40 + i}", "Cooking", "Stove,Heat,Kitchen")]
@@ -127,7 +130,8 @@ def test_bad_folders_and_quiet_days(flat, tmp_path):
         read_home(flat, "flat")
 
 
-# -- features, protocols ----------------------------------------------------------------------------------------------------------
+# -- features, protocols
+# ------------------------------------------------------------------------------
 
 
 def test_features_of_a_minute():
@@ -143,7 +147,8 @@ def test_features_of_a_minute():
     assert np.flatnonzero(far)[[0, -1]].tolist() == [41, 131]
     assert np.flatnonzero(last).tolist() == list(range(10, 100)) and np.flatnonzero(X[:, 11])[0] == 100
     alone, _ = minute_features(minutes.keep(["a"]), ("last",))
-    assert np.flatnonzero(alone).tolist() == list(range(10, 200))  # nothing of the other sensor is left
+    # nothing of the other sensor is left
+    assert np.flatnonzero(alone).tolist() == list(range(10, 200))
     with pytest.raises(ValueError, match="features when: unknown"):
         minute_features(minutes, ("when",))
     with pytest.raises(ValueError, match="sensor 'c' is not in these data"):
@@ -187,7 +192,8 @@ def test_simulated_table(monkeypatch):
         sensors(2, "nowhere", methods=["best"])
 
 
-# -- the command line -------------------------------------------------------------------------------------------------------------
+# -- the command line
+# ------------------------------------------------------------------------------
 
 
 def run(*words):
@@ -229,7 +235,8 @@ def test_mistakes_are_one_line(flat, monkeypatch, words, message):
     assert done.exit_code == 2 and message in done.stderr and len(done.stderr.strip().splitlines()) == 1
 
 
-# -- real homes -------------------------------------------------------------------------------------------------------------------
+# -- real homes
+# ------------------------------------------------------------------------------
 
 
 @pytest.mark.data
@@ -241,7 +248,8 @@ def test_minutes_are_those_of_the_published_table(data_dir, name):
     assert len(table) == len(minutes.times)
     np.testing.assert_array_equal(ours.on, table.filter(regex="^on_"))
     np.testing.assert_array_equal(ours.started > 0, table.filter(regex="^start_"))
-    assert (minutes.activities != table.activity.to_numpy()).sum() < 10  # two activities share half of a minute
+    # two activities share half of a minute
+    assert (minutes.activities != table.activity.to_numpy()).sum() < 10
 
 
 @pytest.mark.data

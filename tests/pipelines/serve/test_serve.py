@@ -199,7 +199,8 @@ def test_the_page_allows_nothing_from_elsewhere(client):
 
 
 def workers(process):
-    """Processes below the server by the memory that they have; the helpers of multiprocessing stay."""
+    """Processes below the server by the memory that they have; the helpers of multiprocessing
+    stay."""
     return family(process.pid)
 
 

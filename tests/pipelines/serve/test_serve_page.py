@@ -15,7 +15,8 @@ CHROMIUM = os.environ.get("ANNEALED_BROWSER") or shutil.which("chromium") or shu
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
 FLAGS += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs a browser: Chromium, as `chromium` or by ANNEALED_BROWSER")
-SECONDS = 600_000  # milliseconds; a first answer waits for compiled code, and on a busy computer for its turn
+# milliseconds; a first answer waits for compiled code, and on a busy computer for its turn
+SECONDS = 600_000
 expect.set_options(timeout=SECONDS)
 
 
@@ -143,7 +144,8 @@ def test_tracks_without_a_video(page, tmp_path):
 
 
 def test_work_can_be_cancelled(page):
-    """The request is held back, so that the server is never faster than the click; test_serve_jobs.py ends work that runs."""
+    """The request is held back, so that the server is never faster than the click;
+    test_serve_jobs.py ends work that runs."""
     held = []
     page.route("**/api/motion", lambda route: held.append(route))
     motion = panel(page, "motion")

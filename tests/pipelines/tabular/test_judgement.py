@@ -51,7 +51,8 @@ def names(record):
     return [column["name"] for column in record["selected"]]
 
 
-# -- ids -----------------------------------------------------------------------------------------------------------------
+# -- ids
+# ------------------------------------------------------------------------------
 
 
 def test_height_of_women_is_no_id(tmp_path):
@@ -69,7 +70,8 @@ def test_years_are_kept(tmp_path):
     assert set(names(record)) == {"GNP", "Unemployed", "Year"} and not record["left_out"]
 
 
-GAPS = np.delete(np.arange(1, N + 6), [3, 9, 20, 40, 41])  # numbers of rows, some of which were dropped
+# numbers of rows, some of which were dropped
+GAPS = np.delete(np.arange(1, N + 6), [3, 9, 20, 40, 41])
 
 
 @pytest.mark.parametrize(
@@ -120,7 +122,8 @@ def test_a_level_needs_two_rows(tmp_path):
     np.testing.assert_allclose(column.shares, [2 / 30] * 9 + [10 / 30])
 
 
-# -- numbers and dates ---------------------------------------------------------------------------------------------------
+# -- numbers and dates
+# ------------------------------------------------------------------------------
 
 PEOPLE = rng.integers(900, 900_000, N)
 DAYS = pd.Timestamp("2019-01-01") + pd.to_timedelta(rng.permutation(365)[:N], "D")
@@ -148,7 +151,8 @@ def test_thousands_in_the_target_and_what_is_none(tmp_path):
     table = read_table(tmp_path / "t.csv", "y")
     np.testing.assert_array_equal(table.y, PEOPLE)
     assert "the target 'y' holds numbers with thousands separators" in table.notes
-    cells = ["1,5", "2,523", "3,1"] * 20  # decimal commas between quotes, of which one looks like the other kind
+    # decimal commas between quotes, of which one looks like the other kind
+    cells = ["1,5", "2,523", "3,1"] * 20
     pd.DataFrame({"x": X, "odd": cells, "y": Y}).to_csv(tmp_path / "t.csv", index=False)
     assert {column.name: column.kind for column in read_table(tmp_path / "t.csv", "y").encoding.columns}["odd"] == "category"
 
@@ -183,7 +187,8 @@ def test_dates_that_could_be_both_are_asked_for(tmp_path):
         assert (record["scores"]["all columns"]["R2"] > 0.9) == better
 
 
-# -- targets -------------------------------------------------------------------------------------------------------------
+# -- targets
+# ------------------------------------------------------------------------------
 
 
 def test_a_class_of_one_row_is_put_aside(tmp_path):
@@ -209,7 +214,8 @@ def test_numbers_taken_as_classes_or_not(tmp_path):
 
 
 def test_scores_are_those_of_all_held_out_rows_together(tmp_path):
-    frame = pd.DataFrame({"x": X[:9], "y": np.round(X[:9] * 3 + rng.normal(size=9), 2)})  # two rows a fold
+    # two rows a fold
+    frame = pd.DataFrame({"x": X[:9], "y": np.round(X[:9] * 3 + rng.normal(size=9), 2)})
     record, _ = select(tmp_path, frame, "y")
     y, held_out = frame["y"].to_numpy(), np.empty(9)
     for train, test in folds(y, "regression", None):
@@ -219,7 +225,8 @@ def test_scores_are_those_of_all_held_out_rows_together(tmp_path):
     assert size["score"] == pytest.approx(record["scores"]["selected"]["R2"])
 
 
-# -- prediction ----------------------------------------------------------------------------------------------------------
+# -- prediction
+# ------------------------------------------------------------------------------
 
 CITY = np.repeat(["Rome", "Oslo", "Bonn"], [40, 24, 16])
 AGE = np.tile(np.arange(20, 60, 2), 4)
@@ -259,7 +266,8 @@ def test_predict_without_doubt_says_nothing(city_model):
 def test_a_column_without_a_number_is_refused(city_model):
     result, found = predict(city_model, "age,city\nzzz,Rome\nzzz,Oslo\n,Oslo\n")
     assert result.exit_code == 2 and "column 'age' holds no number, but cells such as 'zzz'" in found["error"]
-    result, found = predict(city_model, "age,city\n,Rome\n,Oslo\n")  # nothing is known of them: said
+    # nothing is known of them: said
+    result, found = predict(city_model, "age,city\n,Rome\n,Oslo\n")
     assert result.exit_code == 0 and "column 'age', 2 cells: 2 empty (taken as" in found["notes"][0]
 
 

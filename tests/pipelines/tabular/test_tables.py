@@ -1,4 +1,5 @@
-"""Tables as analysts have them: text, dates, gaps, identifiers, other separators and encodings; and what is said about them."""
+"""Tables as analysts have them: text, dates, gaps, identifiers, other separators and encodings; and
+what is said about them."""
 
 import json
 
@@ -11,7 +12,8 @@ from helpers import run
 
 
 def passengers(n=400, seed=0):
-    """Text, categories, dates, gaps, identifiers and a constant; the target depends on sex, class and age."""
+    """Text, categories, dates, gaps, identifiers and a constant; the target depends on sex, class
+    and age."""
     rng = np.random.default_rng(seed)
     sex, pclass = rng.choice(["male", "female"], n), rng.choice([1, 2, 3], n)
     age = np.round(rng.uniform(1, 80, n))

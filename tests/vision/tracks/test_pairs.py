@@ -48,7 +48,8 @@ def test_a_model_fits_what_it_is_exact_for(name, view):
 
 @pytest.mark.parametrize("name", ["homography", "fundamental"])
 def test_first_order_distances_are_those_of_small_errors(name):
-    """Sampson's distance of slightly moved points is at most, and mostly near, how far they were moved."""
+    """Sampson's distance of slightly moved points is at most, and mostly near, how far they were
+    moved."""
     rng = np.random.default_rng(0)
     rows = two_views(rng, planar=name == "homography")
     model = fit(name, moments(name, rows).sum(axis=0)[None])

@@ -61,7 +61,8 @@ def plain_value(pool, feature, patch):
 
 
 def numpy_values(pool, features, patches):
-    """Values (n, m) of features in patches: whole numbers summed exactly, all else in the order and precision of the loops."""
+    """Values (n, m) of features in patches: whole numbers summed exactly, all else in the order and
+    precision of the loops."""
     program, window, tangents = pool.compile(features), pool.window, pool.layout.tangents
     pixels = patches.transpose(0, 3, 1, 2).astype(np.int32)
     inner = pixels[:, :, 1:-1, 1:-1]
@@ -236,11 +237,13 @@ def test_haar_parity_with_scikit_image():
 def test_hog_parity_with_scikit_image():
     patch = extract_patches(IMAGE, [222], [102])
     hog_features = POOL.features[POOL.n_haar :]
-    surround = IMAGE[84:120, 204:240]  # the window and one cell around it, so that no border gradient is cut off
+    # the window and one cell around it, so that no border gradient is cut off
+    surround = IMAGE[84:120, 204:240]
     for channel in range(3):
         fine = hog(surround[:, :, channel], 16, (6, 6), (6, 6), "L1", feature_vector=False).reshape(6, 6, 16)
         fine = np.roll(fine[1:5, 1:5], 1, axis=2)
-        histogram = (fine[:, :, 0::2] + fine[:, :, 1::2]) * 1e6  # of no unit: only ratios within a block remain
+        # of no unit: only ratios within a block remain
+        histogram = (fine[:, :, 0::2] + fine[:, :, 1::2]) * 1e6
         ours = hog_features[hog_features[:, Column.CHANNEL] == channel]
         expected = []
         for f in ours:

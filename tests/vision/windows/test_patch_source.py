@@ -1,4 +1,5 @@
-"""Fits on windows that stay on disk equal fits on their features in memory, and the lazy design of windows in memory."""
+"""Fits on windows that stay on disk equal fits on their features in memory, and the lazy design of
+windows in memory."""
 
 import pickle
 

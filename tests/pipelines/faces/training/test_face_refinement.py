@@ -1,4 +1,5 @@
-"""The fit of a stage of the cascade that refines faces: annealing finds the values that matter, ridge regression their weights."""
+"""The fit of a stage of the cascade that refines faces: annealing finds the values that matter,
+ridge regression their weights."""
 
 from dataclasses import replace
 

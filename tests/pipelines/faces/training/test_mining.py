@@ -1,4 +1,5 @@
-"""Windows to learn from, and a whole small training: marks pasted into noise are found again, resumed or not."""
+"""Windows to learn from, and a whole small training: marks pasted into noise are found again,
+resumed or not."""
 
 from dataclasses import replace
 
@@ -29,7 +30,8 @@ WHOLE = FaceSettings(held_out=0.25, scan=SETTINGS)
 
 
 def paint(seed, eyes=True):
-    """A picture of noise with a face of two marks, 30 px apart, that are mirror images of each other."""
+    """A picture of noise with a face of two marks, 30 px apart, that are mirror images of each
+    other."""
     rng = np.random.default_rng(seed)
     pixels = cv2.resize(rng.integers(60, 200, (12, 14, 3), dtype=np.uint8), (112, 96), interpolation=cv2.INTER_CUBIC)
     faces, visible = np.full((1, 9, 2), np.nan), np.zeros((1, 9), bool)

@@ -1,4 +1,5 @@
-"""Small trainings of guides and whole faces on painted faces, and the command that writes them into one file."""
+"""Small trainings of guides and whole faces on painted faces, and the command that writes them into
+one file."""
 
 from dataclasses import replace
 
@@ -48,7 +49,8 @@ LAYOUT = np.array(
 
 
 def paint(seed):
-    """Dots for all keypoints on a blurred ground; chin and ears lie where the rest does not tell."""
+    """Dots for all keypoints on a blurred ground; chin and ears lie where the rest does not
+    tell."""
     rng = np.random.default_rng(seed)
     pixels = cv2.resize(rng.integers(90, 160, (10, 12, 3), dtype=np.uint8), (160, 140), interpolation=cv2.INTER_CUBIC)
     ied = rng.uniform(26, 34)
@@ -151,7 +153,8 @@ def test_a_cascade_that_keeps_keypoints():
     alive = (sums >= kept.thresholds).all(axis=1)
     assert len(np.unique(keypoint_of[alive])) == 40 and not alive.all()
     strict, none = cascade_for_recall(model, POOL, patches, np.arange(400), 0.0)
-    assert none <= 0.0025 and (sums >= strict.thresholds).all()  # below 1 / 400 the quantile is the least sum
+    # below 1 / 400 the quantile is the least sum
+    assert none <= 0.0025 and (sums >= strict.thresholds).all()
 
 
 def test_the_cheapest_order():

@@ -43,7 +43,7 @@ def complain(message: object) -> None:
 
 
 def one_line_errors(command):
-    """Decorate a command: bad input, and files or packages that are not there, become a line and exit code 2, an interrupt 130.
+    """Decorate a command: bad input, and files or packages that are not there, become a line and exit code 2.
 
     With ``--json`` the line is also an object with ``error`` on stdout. Our own warnings become
     lines too; those of libraries are for programmers, and are left out.
@@ -66,9 +66,6 @@ def one_line_errors(command):
             if kwargs.get("as_json"):
                 print_json({"error": short(message)})
             raise typer.Exit(BAD_INPUT) from None
-        except KeyboardInterrupt:
-            complain("interrupted")
-            raise typer.Exit(130) from None
 
     return wrapped
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import os
-import sys
 from typing import Annotated
 
 import typer
@@ -33,14 +31,6 @@ def _root(
     ] = False,
 ) -> None:
     pass
-
-
-def main() -> None:
-    """Run the command line; the entry point of the script ``annealed``."""
-    for stream in (sys.stdout, sys.stderr):  # names of columns and files may hold what a terminal's encoding does not
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
-    app()
 
 
 def _assemble() -> None:

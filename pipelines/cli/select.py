@@ -68,8 +68,8 @@ def select(
     """Select the columns of a table that predict its target, and report their cross-validated score."""
     from ..common.outputs import check_outputs, make_folder
     from ..tabular.report import REPORT_FILES, write_report
-    from ..tabular.select_file import parse_size, select_file
-    from ..tabular.tables import check_out, write_columns
+    from ..tabular.selection import parse_size, select_file
+    from ..tabular.writers import check_out, write_columns
 
     parse_size(k)
     check_out(out, table)
@@ -135,7 +135,7 @@ def predict(
     """Predict the target of each row of a table. One line per row, as csv."""
     from ..common.outputs import check_outputs
     from ..tabular.prediction import predict_table
-    from ..tabular.tables import check_out, write_frame
+    from ..tabular.writers import check_out, write_frame
 
     check_out(out, Path("table.csv"))
     check_outputs([model, table], [out])

@@ -244,6 +244,43 @@ def numbers_rows(values: pd.Series, first: bool) -> bool:
     return counts or large or _ID.fullmatch(str(values.name).strip()) is not None
 
 
+def read_target(values: pd.Series) -> np.ndarray:
+    """Return a column as labels (text, None where empty) or as numbers (NaN where empty).
+
+    Raises
+    ------
+    ValueError
+        For dates, complex numbers, infinity, and for a column of numbers with a few cells that are
+        none.
+    """
+    import pandas as pd
+
+    if pd.api.types.is_datetime64_any_dtype(values.dtype) or pd.api.types.is_complex_dtype(values.dtype):
+        raise ValueError(f"the target {values.name!r} holds {values.dtype}: expected numbers or labels")
+    if pd.api.types.is_numeric_dtype(values.dtype) and not pd.api.types.is_bool_dtype(values.dtype):
+        numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
+        if np.isinf(numbers).any():
+            raise ValueError(f"the target {values.name!r} holds infinity in row {np.flatnonzero(np.isinf(numbers))[0] + 1}")
+        return numbers
+    words = as_words(values)
+    there = np.array([word is not None for word in words], bool)
+    if there.any() and any(WITH_THOUSANDS.fullmatch(word) for word in words[there]):
+        numbers = to_numbers(values)
+        if not np.isnan(numbers[there]).any():
+            return numbers
+    bad = there & pd.isna(pd.to_numeric(pd.Series(words, dtype=object), errors="coerce")).to_numpy()
+    if bad.any() and bad.sum() <= (1.0 - _MOSTLY) * there.sum():
+        row = int(np.flatnonzero(bad)[0])
+        raise ValueError(
+            f"{bad.sum()} of {there.sum()} cells of the target {values.name!r} {'is' if bad.sum() == 1 else 'are'} not a number: "
+            f"{words[row]!r} in row {row + 1}; correct or empty such cells"
+        )
+    some = pd.Series(words[there][:100], dtype=object)
+    if len(some) and some.str.match(r"\d{4}-\d{2}-\d{2}").all():
+        raise ValueError(f"the target {values.name!r} holds dates such as {some.iloc[0]!r}: expected numbers or labels")
+    return words
+
+
 def encode_matrix(X: Any, names: list[str], keep_missing: bool, required: Collection[str] = ()) -> tuple[Any, _Decisions]:
     """The same for a matrix of numbers, dense or sparse; all columns at once."""
     decisions = _Decisions(keep_missing, required)

@@ -11,7 +11,7 @@ import numpy as np
 from ...models.files import read_header
 from ...models.tabular.encoding import THOUSANDS
 from ...models.tabular.model import KIND, TabularModel
-from .readers import brings_its_target, read_frame, read_matrix
+from .tables import brings_its_target, read_frame, read_matrix
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,15 +6,9 @@ from typing import Annotated
 
 import typer
 
-from ..console import complain, one_line_errors
+from ..console import complain
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the top group."""
-    app.command("serve")(serve)
-
-
-@one_line_errors
 def serve(
     port: Annotated[int, typer.Option(help="Port to listen on; 0: any free one.")] = 8000,
     host: Annotated[str, typer.Option(help="Address to listen on; by default this computer alone can ask.")] = "127.0.0.1",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,10 @@ from ...learners import Constraints, FSAClassifier, FSARegressor, selection_stab
 from ...learners.common.additive import AdditiveModel
 from ...models.tabular.encoding import CATEGORY, ColumnEncoding
 from ...models.tabular.model import TabularModel
+from ..console import number_or_auto
 from .encoding import Table
 from .tables import read_table
-from .validation import Progress, Validation, fitted, folds_of, validate
+from .validation import Progress, Validation, fitted, folds, validate
 
 N_HALVES = 20  # random halves of the rows that tell how stable a column is
 MOST_SIZES = {"linear": 50, "piecewise": 20}  # the largest size tried: choices that keep 10,000 rows of 200 columns below 10 s
@@ -105,11 +106,9 @@ def select_file(
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
     row_groups: str | None = None,
-    sep: str | None = None,
-    encoding: str | None = None,
-    dates: str | None = None,
     progress: Progress = lambda iterable, what: iterable,
     note: Callable[[str], object] = lambda text: None,
+    **reading: Any,
 ) -> Selection:
     """Read a table and select the columns that predict its target.
 
@@ -126,14 +125,12 @@ def select_file(
         Columns that are selected in any case, and columns that may not be.
     row_groups : str or None, default None
         Column that names rows which stay together in cross-validation.
-    sep, encoding : str or None, default None
-        Of a text file, see :func:`.tables.read_frame`.
-    dates : {"dayfirst", "monthfirst"} or None, default None
-        How dates such as 31/12/2019 are written; None: found out, where the column shows it.
     progress : function
         Called with what is gone through, and what it is.
     note : function
         Called with each line about columns that were left out or imputed, before the long work.
+    **reading
+        ``sep``, ``encoding`` and ``dates`` of :func:`.tables.read_table`.
 
     Returns
     -------
@@ -145,18 +142,9 @@ def select_file(
     ValueError
         If the file cannot be read or does not fit what was asked for.
     """
-    size = parse_size(k)
-    data = read_table(
-        path,
-        target,
-        include=include,
-        exclude=exclude,
-        row_groups=row_groups,
-        sep=sep,
-        encoding=encoding,
-        keep_missing=response == "piecewise",
-        dates=dates,
-    )
+    size = number_or_auto("-k", k)
+    reading |= {"include": include, "exclude": exclude, "row_groups": row_groups}
+    data = read_table(path, target, keep_missing=response == "piecewise", **reading)
     chosen_task = guess_task(data.y) if task == "auto" else task
     if task == "auto" and (line := note_of_guess(data.y, chosen_task)):
         data.notes.append(line)
@@ -173,25 +161,6 @@ def select_file(
     found.settings = {"table": str(path), "target": target, "k": k, "response": response, "row_groups": row_groups}
     found.settings |= {"include": list(include) or None, "exclude": list(exclude) or None}
     return found
-
-
-def parse_size(k: str) -> int | None:
-    """Return a number of columns, None for "auto".
-
-    Raises
-    ------
-    ValueError
-        For anything but that and a number from 1 on.
-    """
-    if k == "auto":
-        return None
-    try:
-        size = int(k)
-    except ValueError:
-        raise ValueError(f"-k {k}: expected a number or auto") from None
-    if size < 1:
-        raise ValueError(f"-k {k}: expected at least 1")
-    return size
 
 
 def guess_task(y: np.ndarray) -> str:
@@ -254,17 +223,13 @@ def check_target(y: np.ndarray, task: str) -> None:
         raise ValueError(f"the target has one value only ({str(y[0])!r}), expected {expected}")
 
 
-def _pass_through(iterable: Iterable, what: str) -> Iterable:
-    return iterable
-
-
 def select_columns(
     table: Table,
     task: str,
     k: int | None,
     response: str = "linear",
     include: Sequence[str] = (),
-    progress: Progress = _pass_through,
+    progress: Progress = lambda iterable, what: iterable,
 ) -> Selection:
     """Select columns with FSA; k of them, or as many as cross-validation chooses.
 
@@ -298,18 +263,17 @@ def select_columns(
     wanted = np.isin(table.encoding.groups, [table.names.index(name) for name in include]) if least else None
     constraints = None if groups is None and wanted is None else Constraints(groups, wanted)
     model = estimator(k or max(least, 1), response=response, constraints=constraints)
-    table_folds = folds_of(y, task, table.row_groups)
-    enough = bool(table_folds(np.arange(len(y))))
-    if k is None and not enough:
+    splits = folds(y, task, table.row_groups)
+    if k is None and not splits:
         labels, counts = np.unique(y, return_counts=True)
         alone = task == "classification" and len(y) >= 4 and counts.min() == 1
         few = f"one row of the class {labels[counts.argmin()]!s} is" if alone else f"{len(y)} rows are"
         raise ValueError(f"-k auto: {few} too few for cross-validation; expected -k with a number")
     validation = Validation(k or 1)
-    if enough:
+    if splits:
         sizes = _sizes(n_columns, len(y), k, response)
         sizes = np.unique(np.maximum([0, *sizes] if k is None else sizes, least if k is None else max(least, 1)))
-        validation = validate(X, y, task, model, k, sizes, table_folds, progress)
+        validation = validate(X, y, task, model, k, sizes, splits, progress)
     model = fitted(model, validation.size, X, y)
     frequency, kappa = np.full(n_columns, np.nan), None
     if validation.size:

@@ -98,6 +98,7 @@ class _Decisions:
         self.columns: list[ColumnEncoding] = []
         self.left_out: dict[str, str] = {}
         self.done: defaultdict[str, list[str]] = defaultdict(list)
+        self.incomplete = "incomplete, gaps " + ("have a response of their own" if keep_missing else "filled with the median")
 
     def leave_out(self, name: str, why: str) -> None:
         if name in self.required:
@@ -115,9 +116,7 @@ class _Decisions:
             return self.leave_out(name, "constant")
         fill = None if self.keep_missing else float(np.median(there))
         if share > 0:
-            self.done[
-                "incomplete, gaps " + ("have a response of their own" if self.keep_missing else "filled with the median")
-            ].append(name)
+            self.done[self.incomplete].append(name)
         self.columns.append(ColumnEncoding(name, kind, fill, style=style))
 
     def category(self, name: str, words: np.ndarray) -> None:
@@ -148,11 +147,17 @@ class _Decisions:
 
     def notes(self) -> list[str]:
         """One line per reason."""
-        reasons: defaultdict[str, list[str]] = defaultdict(list)
-        for name, why in self.left_out.items():
-            reasons["left out, " + why].append(name)
-        lines = {**reasons, **self.done}
+        reasons = {f"left out, {why}": names for why, names in by_reason(self.left_out).items()}
+        lines = reasons | self.done
         return [f"{len(names)} column{'s' * (len(names) > 1)} {what}: {_some(names)}" for what, names in lines.items()]
+
+
+def by_reason(left_out: dict[str, str]) -> dict[str, list[str]]:
+    """Names of the columns that are left out, for each reason."""
+    reasons: defaultdict[str, list[str]] = defaultdict(list)
+    for name, why in left_out.items():
+        reasons[why].append(name)
+    return reasons
 
 
 def _some(names: list[str], most: int = 40) -> str:
@@ -284,18 +289,16 @@ def read_target(values: pd.Series) -> np.ndarray:
 def encode_matrix(X: Any, names: list[str], keep_missing: bool, required: Collection[str] = ()) -> tuple[Any, _Decisions]:
     """The same for a matrix of numbers, dense or sparse; all columns at once."""
     decisions = _Decisions(keep_missing, required)
+    missing, fills = np.zeros(X.shape[1]), np.zeros(X.shape[1])
     if hasattr(X, "tocsr"):
         first = X[:1].toarray()[0]
         constant = np.asarray(X.max(axis=0).toarray()[0] == first) & np.asarray(X.min(axis=0).toarray()[0] == first)
-        missing, fills = np.zeros(X.shape[1]), np.zeros(X.shape[1])
     else:
         gone = ~np.isfinite(X)
         missing = gone.mean(axis=0)
-        fills = np.zeros(X.shape[1])
         if np.isinf(X).any():
-            decisions.done["with infinite values, which count as missing"] = [
-                names[j] for j in np.flatnonzero(np.isinf(X).any(axis=0))
-            ]
+            infinite = np.flatnonzero(np.isinf(X).any(axis=0))
+            decisions.done["with infinite values, which count as missing"] = [names[j] for j in infinite]
         some = (missing > 0) & (missing <= MOST_MISSING)
         fills[missing == 0] = np.median(X[:, missing == 0], axis=0) if X.size else 0.0
         if gone.any():
@@ -304,12 +307,10 @@ def encode_matrix(X: Any, names: list[str], keep_missing: bool, required: Collec
             if not keep_missing:
                 X = np.where(gone & some, fills, X)
         constant = (X[:1] == X).all(axis=0)
-        gaps = "have a response of their own" if keep_missing else "filled with the median"
         if (some & ~constant).any():
-            decisions.done[f"incomplete, gaps {gaps}"] = [names[j] for j in np.flatnonzero(some & ~constant)]
-    keep = np.ones(len(names), bool)
-    for j in np.flatnonzero((missing > MOST_MISSING) | constant):
-        keep[j] = False
+            decisions.done[decisions.incomplete] = [names[j] for j in np.flatnonzero(some & ~constant)]
+    keep = (missing <= MOST_MISSING) & ~constant
+    for j in np.flatnonzero(~keep):
         decisions.leave_out(names[j], "constant" if constant[j] else "more than half of the values missing")
     decisions.columns = [ColumnEncoding(names[j], NUMBER, None if keep_missing else float(fills[j])) for j in np.flatnonzero(keep)]
     return (X if keep.all() else X[:, keep]), decisions

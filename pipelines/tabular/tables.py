@@ -95,7 +95,8 @@ def read_table(
         frame = read_frame(path, sep, encoding, notes)
         table = _from_frame(path, frame, target, include, exclude, row_groups, keep_missing, dates, notes)
         del frame
-        release_memory()
+        if "pyarrow" in sys.modules:  # it keeps as much memory as a whole table
+            sys.modules["pyarrow"].default_memory_pool().release_unused()
     if not table.encoding.columns:
         raise ValueError(f"{path}: no usable column is left ({'; '.join(table.notes) or 'there was none'})")
     return table
@@ -128,43 +129,42 @@ def _from_frame(path, frame, target, include, exclude, row_groups, keep_missing,
         y = read_target(frame[target])
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
-    there = np.array([value is not None for value in y], bool) if y.dtype == object else ~np.isnan(y)
-    if not there.any():
-        raise ValueError(f"{path}: no row with a target")
-    if not there.all():
-        notes.append(f"{(~there).sum()} rows left out, their target is missing")
-    rows = np.flatnonzero(there)
+    rows = _rows_with_target(path, y, notes)
     groups = None
     if row_groups is not None:
         groups = np.unique(np.array([word or "" for word in as_words(frame[row_groups].iloc[rows])]), return_inverse=True)[1]
     left = [name for name in names if name not in (target, row_groups)]
     _check_names(path, left, include, exclude)
     used = frame[[name for name in left if name not in exclude]]
-    used = used if there.all() else used.iloc[rows]
+    used = used if len(rows) == len(y) else used.iloc[rows]
     if y.dtype != object and not pd.api.types.is_numeric_dtype(frame[target].dtype):
         notes.append(f"the target {target!r} holds numbers with thousands separators")
     ids = [name for name in used.columns if numbers_rows(frame[name], first=name == names[0])]
     X, decisions = encode_frame(used, keep_missing, include, ids, dates)
-    y = y[there].astype(str) if y.dtype == object else y[there]
+    y = y[rows].astype(str) if y.dtype == object else y[rows]
     left_out = dict.fromkeys(exclude, "named by --exclude") | decisions.left_out
     encoding = TableEncoding(tuple(decisions.columns))
     return Table(X, y, encoding, left_out, [*notes, *decisions.notes()], rows, groups)
 
 
-def _from_matrix(path: Path, matrix: Matrix, include, exclude, keep_missing) -> Table:
+def _rows_with_target(path: Path, y: np.ndarray, notes: list[str]) -> np.ndarray:
     import pandas as pd
 
+    rows = np.flatnonzero(~pd.isna(y))
+    if not len(rows):
+        raise ValueError(f"{path}: no row with a target")
+    if len(rows) < len(y):
+        notes.append(f"{len(y) - len(rows)} rows left out, their target is missing")
+    return rows
+
+
+def _from_matrix(path: Path, matrix: Matrix, include, exclude, keep_missing) -> Table:
     y, X, names = matrix.y, matrix.X, matrix.names
     notes = list(matrix.notes)
     if y.dtype.kind == "f" and np.isinf(y).any():
         raise ValueError(f"{path}: the target holds infinity in row {np.flatnonzero(np.isinf(y))[0] + 1}")
-    there = ~pd.isna(y)
-    if not there.any():
-        raise ValueError(f"{path}: no row with a target")
-    if not there.all():
-        notes.append(f"{(~there).sum()} rows left out, their target is missing")
-    rows = np.flatnonzero(there)
-    X, y = (X, y) if there.all() else (X[rows], y[rows])
+    rows = _rows_with_target(path, y, notes)
+    X, y = (X, y) if len(rows) == len(y) else (X[rows], y[rows])
     _check_names(path, names, include, exclude)
     used = [j for j, name in enumerate(names) if name not in set(exclude)]
     if len(used) < len(names):
@@ -244,7 +244,10 @@ def read_frame(
     name = check_table(path)
     if name.endswith(".parquet"):
         try:
-            frame = _read_parquet(path)
+            from pyarrow import parquet
+
+            # Columns of numbers stay where pyarrow has put them.
+            frame = parquet.read_table(path, pre_buffer=False).to_pandas(split_blocks=True, self_destruct=True)
         except ImportError:
             raise ValueError(f"{path}: reading parquet needs pyarrow (pip install annealed[parquet])") from None
         except (ValueError, OSError) as error:
@@ -254,19 +257,6 @@ def read_frame(
         frame, header = _read_text(path, sep, encoding, [] if notes is None else notes, decimal_comma)
     frame.columns = _different(path, header)
     return frame
-
-
-def _read_parquet(path: Path) -> pd.DataFrame:
-    """Read a parquet file; columns of numbers stay where pyarrow has put them."""
-    from pyarrow import parquet
-
-    return parquet.read_table(path, pre_buffer=False).to_pandas(split_blocks=True, self_destruct=True)
-
-
-def release_memory() -> None:
-    """Give the memory of frames that are gone back to the system: pyarrow keeps as much as a whole table."""
-    if "pyarrow" in sys.modules:
-        sys.modules["pyarrow"].default_memory_pool().release_unused()
 
 
 def _read_text(
@@ -313,12 +303,10 @@ def _decimal_comma(values: pd.Series, share: float = 1.0) -> bool:
 
 
 def _different(path: Path, header: list[str]) -> list[str]:
-    names = [f"Unnamed: {i}" if not str(name).strip() else str(name).strip() for i, name in enumerate(header)]
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise ValueError(f"{path}: two columns have the name {name!r}; expected different names")
-        seen.add(name)
+    names = [str(name).strip() or f"Unnamed: {i}" for i, name in enumerate(header)]
+    if len(set(names)) < len(names):
+        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        raise ValueError(f"{path}: two columns have the name {twice!r}; expected different names")
     return names
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..console import AsJson, command_of, complain, new_app, print_json, print_table, say
+from ..console import AsJson, command_of, complain, load_model_of, new_app, print_json, print_table, say
 
 app = new_app(help="Activities at home, minute by minute, from sensors.")
 
@@ -54,8 +54,6 @@ def predict(
     """Say from when to when the inhabitant did what."""
     import numpy as np
 
-    from ...models import load_model
-    from ...models.sensors.activity_model import ActivityModel
     from ..common.outputs import check_outputs
     from ..sensors.readers import read_home
     from ..sensors.report import draw_day
@@ -63,9 +61,7 @@ def predict(
     if overlay is not None and day is None:
         raise ValueError("--overlay draws one day; expected --day")
     check_outputs([data, model], [overlay])
-    trained = load_model(model)
-    if not isinstance(trained, ActivityModel):
-        raise ValueError(f"model {str(model)!r}: not an activity model")
+    trained = load_model_of("activity model", str(model))
     found = read_home(data, home, labelled=False)
     _tell(found.notes, quiet)
     minutes = found.minutes

@@ -40,6 +40,7 @@ _DATE = r"\d{4}-\d{2}-\d{2}.*"
 _ID = re.compile(
     r"|unnamed: \d+|index|id|obs|observation|(row|record|case)[ _.]?(names?|ids?|index|numbers?|no)?|.*[ _.]id", re.IGNORECASE
 )
+_DATES = "dates, as days since 1970-01-01"
 _ROW_NUMBERS = "numbers of the rows (--include keeps such a column)"
 
 
@@ -105,8 +106,10 @@ class _Decisions:
             raise ValueError(f"--include {name}: cannot be used ({why})")
         self.left_out[name] = why
 
-    def number(self, name: str, numbers: np.ndarray, kind: str = NUMBER, style: str = "") -> None:
-        """Decide on a column of numbers whose missing values are NaN."""
+    def number(self, name: str, numbers: np.ndarray, kind: str = NUMBER, style: str = "", read: str | None = None) -> None:
+        """Decide on a column of numbers whose missing values are NaN; how it was ``read`` is said."""
+        if read is not None:
+            self.done[read].append(name)
         gone = np.isnan(numbers)
         share = gone.mean() if len(numbers) else 0.0
         if share > MOST_MISSING:
@@ -199,8 +202,7 @@ def _decide(decisions: _Decisions, name: str, values: pd.Series, orders: list[st
     if pd.api.types.is_complex_dtype(kind):
         return decisions.leave_out(name, "complex numbers")
     if pd.api.types.is_datetime64_any_dtype(kind):
-        decisions.done["dates, as days since 1970-01-01"].append(name)
-        return decisions.number(name, days(values), DATE)
+        return decisions.number(name, days(values), DATE, read=_DATES)
     if pd.api.types.is_numeric_dtype(kind):
         if np.isinf(values.to_numpy(dtype=np.float64, na_value=np.nan)).any():
             decisions.done["with infinite values, which count as missing"].append(name)
@@ -219,18 +221,15 @@ def _decide(decisions: _Decisions, name: str, values: pd.Series, orders: list[st
             decisions.done[f"of numbers with thousands separators, such as {grouped.iloc[0]}"].append(name)
         return decisions.number(name, numbers, style=THOUSANDS if len(grouped) else "")
     if there.str.fullmatch(_DATE).mean() >= _MOSTLY and np.isfinite(days(values)).mean() >= _MOSTLY * len(there) / len(words):
-        decisions.done["dates, as days since 1970-01-01"].append(name)
-        return decisions.number(name, days(values), DATE)
+        return decisions.number(name, days(values), DATE, read=_DATES)
     slashed = there[there.str.fullmatch(DAY_OR_MONTH)]
     if len(slashed) >= _MOSTLY * len(there):
         fitting = [order for order in orders if not np.isnan(days(slashed, order)).any()]
         if len(fitting) == 2:
             return decisions.leave_out(name, f"dates such as {slashed.iloc[0]}: say --dates {DAY_FIRST} or --dates {MONTH_FIRST}")
         if fitting:
-            decisions.done[
-                f"of dates such as {slashed.iloc[0]}, read as {fitting[0]} (--dates otherwise), as days since 1970-01-01"
-            ].append(name)
-            return decisions.number(name, days(values, fitting[0]), DATE, fitting[0])
+            read = f"of dates such as {slashed.iloc[0]}, read as {fitting[0]} (--dates otherwise), as days since 1970-01-01"
+            return decisions.number(name, days(values, fitting[0]), DATE, fitting[0], read)
     return decisions.category(name, words)
 
 

@@ -39,10 +39,9 @@ def write_report(folder: Path, found: Selection) -> None:
         If they cannot be written.
     """
     record = {"name": "select", "rows": found.columns, **found.record()}
-    with replacing(folder / REPORT_FILES[0]) as temporary:
-        temporary.write_text(json.dumps(plain(record), allow_nan=False, indent=1), encoding="utf-8")
-    with replacing(folder / REPORT_FILES[1]) as temporary:
-        temporary.write_text(page(found), encoding="utf-8")
+    for name, text in zip(REPORT_FILES, (json.dumps(plain(record), allow_nan=False, indent=1), page(found))):
+        with replacing(folder / name) as temporary:
+            temporary.write_text(text, encoding="utf-8")
 
 
 def page(found: Selection) -> str:

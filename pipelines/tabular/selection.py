@@ -65,12 +65,11 @@ class Selection:
     def nothing(self) -> str:
         """One line for a selection without columns: by which rule, and the best that there was."""
         v = self.validation
-        line = "no column selected: none, alone or together, predicts held-out rows better than a constant by the margin of two"
-        line += " standard errors"
+        line = "no column selected: none, alone or together, predicts held-out rows better than a constant by the margin of"
         if v.best is None:
-            return line
-        k, measure = v.sizes[v.best], next(iter(v.scores["selected"]))
-        return f"{line}; the best size has a cross-validated {measure} of {v.path_scores[v.best]:.3f}: -k {k}"
+            return f"{line} two standard errors"
+        k, measure, score = v.sizes[v.best], next(iter(v.scores["selected"])), v.path_scores[v.best]
+        return f"{line} two standard errors; the best size has a cross-validated {measure} of {score:.3f}: -k {k}"
 
     def record(self) -> dict[str, Any]:
         """Return everything for JSON."""

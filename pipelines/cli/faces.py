@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -174,10 +173,9 @@ def train(
     empty = list_images(folder)[:n_background] if background is not None or folder.is_dir() else []
     images = read_faces(data)
     console.say(f"{len(images)} photographs with faces, {len(empty)} without", quiet)
-    tell = partial(console.say, quiet=quiet)
     names = list(dict.fromkeys(keypoint)) if keypoint else ANCHORS
     jobs = console.jobs_of(jobs, len(images) + len(empty), quiet)
-    train_detector(images, empty, out, settings, names, mode, resume, tell, jobs)
+    train_detector(images, empty, out, settings, names, mode, resume, lambda line: console.say(line, quiet), jobs)
 
 
 @command_of(app)

@@ -12,6 +12,9 @@ from ..console import print_json, print_table, progress, say
 if TYPE_CHECKING:
     from ..tabular.selection import Selection
 
+Task = Literal["auto", "classification", "regression"]
+Response = Literal["linear", "piecewise"]
+Dates = Literal["dayfirst", "monthfirst"]
 Separator = Annotated[str | None, typer.Option(help="What separates the columns of a text file; by default detected.")]
 Encoding = Annotated[str | None, typer.Option(help="Encoding of a text file, such as latin-1 or utf-16; by default UTF-8.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")]
@@ -21,21 +24,14 @@ def select(
     table: Annotated[Path, typer.Argument(metavar="TABLE", help="csv, tsv, parquet, npz (X, y, names) or svmlight file.")],
     k: Annotated[str, typer.Option("-k", help="How many columns to select; auto: chosen by cross-validation.")],
     target: Annotated[str | None, typer.Option(help="Column to predict (npz and svmlight bring their own).")] = None,
-    task: Annotated[
-        Literal["auto", "classification", "regression"], typer.Option(help="auto: text and few whole numbers are classes.")
-    ] = "auto",
-    response: Annotated[
-        Literal["linear", "piecewise"], typer.Option(help="piecewise: a curve for each column instead of a line.")
-    ] = "linear",
+    task: Annotated[Task, typer.Option(help="auto: text and few whole numbers are classes.")] = "auto",
+    response: Annotated[Response, typer.Option(help="piecewise: a curve for each column instead of a line.")] = "linear",
     include: Annotated[list[str] | None, typer.Option(help="Column that is selected in any case; may be repeated.")] = None,
     exclude: Annotated[list[str] | None, typer.Option(help="Column that may not be selected; may be repeated.")] = None,
     row_groups: Annotated[str | None, typer.Option(help="Column that names rows which stay together in cross-validation.")] = None,
     sep: Separator = None,
     encoding: Encoding = None,
-    dates: Annotated[
-        Literal["dayfirst", "monthfirst"] | None,
-        typer.Option(help="How dates such as 31/12/2019 are written; by default found out."),
-    ] = None,
+    dates: Annotated[Dates | None, typer.Option(help="How dates such as 31/12/2019 are written; by default found out.")] = None,
     report: Annotated[Path | None, typer.Option(help="Folder for a page about the selection, select.html.")] = None,
     out: Annotated[Path | None, typer.Option(help="Table to write: the selected columns and the target.")] = None,
     save: Annotated[Path | None, typer.Option(help="Model file to write, for annealed predict.")] = None,

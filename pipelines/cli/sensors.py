@@ -149,10 +149,9 @@ def evaluate(
 def _kinds(features: str | None) -> tuple[str, ...] | None:
     from ...models.sensors.features import check_kinds
 
-    if features is None:
-        return None
-    kinds = tuple(part.strip() for part in features.split(","))
-    check_kinds(kinds)
+    kinds = None if features is None else tuple(part.strip() for part in features.split(","))
+    if kinds is not None:
+        check_kinds(kinds)
     return kinds
 
 

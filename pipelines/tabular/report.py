@@ -21,6 +21,7 @@ from .selection import N_HALVES, Selection
 
 REPORT_FILES = ("select.json", "select.html")
 MOST_PICTURES = 30  # response curves and bars; the table names all columns
+_LONG = {"R2": "R² (share of the variance explained)"}
 
 _STYLE = """body{font:15px/1.5 system-ui,sans-serif;color:#222;max-width:960px;margin:2em auto;padding:0 1em}
 h1{font-size:1.5em}h2{font-size:1.15em;margin-top:2em;border-bottom:1px solid #ddd}
@@ -67,14 +68,11 @@ def _summary(found: Selection) -> str:
     if scores:
         measure, score = next(iter(scores["selected"].items()))
         rest = [f"{name} {next(iter(scores[name].values())):.3f}" for name in ("all columns", "baseline")]
-        words += f" On rows that the model has not seen, their {escape(_long(measure))} is <b>{score:.3f}</b> ({'; '.join(rest)})."
+        long = escape(_LONG.get(measure, measure))
+        words += f" On rows that the model has not seen, their {long} is <b>{score:.3f}</b> ({'; '.join(rest)})."
         if score <= next(iter(scores["baseline"].values())):
             words += " <b>That is no better than the baseline: the columns may say nothing about the target.</b>"
     return words + "</p>"
-
-
-def _long(measure: str) -> str:
-    return {"R2": "R² (share of the variance explained)"}.get(measure, measure)
 
 
 def _scores(found: Selection) -> str:
@@ -83,7 +81,7 @@ def _scores(found: Selection) -> str:
         return "<h2>Scores</h2><p>There are too few rows for cross-validation.</p>"
     measures = list(v.scores["selected"])
     rows = [(name, *(f"{values[m]:.3f}" for m in measures)) for name, values in v.scores.items()]
-    body = "<h2>Scores by cross-validation</h2>" + _table(["", *map(_long, measures)], rows, bold=0)
+    body = "<h2>Scores by cross-validation</h2>" + _table(["", *(_LONG.get(m, m) for m in measures)], rows, bold=0)
     number = "" if not found.size_chosen else ", their number by the other folds" if v.nested else ", their number is not"
     constant = "the most frequent class" if found.task == "classification" else "the mean"
     body += _small(

@@ -103,7 +103,7 @@ def auto() -> object:
 
 def command(*words: str) -> None:
     """Run a command of the package; what it prints is dropped."""
-    from annealed.pipelines.cli.app import main as run
+    from annealed.pipelines.cli import main as run
 
     old = sys.argv, sys.stdout
     sys.argv = ["annealed", *words]

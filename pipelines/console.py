@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -42,8 +42,13 @@ def complain(message: object) -> None:
     typer.echo("annealed: " + short(message), err=True)
 
 
+def command_of(app: typer.Typer, name: str | None = None) -> Callable:
+    """Decorate a function as a command of a group, with :func:`one_line_errors`."""
+    return lambda function: app.command(name)(one_line_errors(function))
+
+
 def one_line_errors(command):
-    """Decorate a command: bad input, and files or packages that are not there, become a line and exit code 2, an interrupt 130.
+    """Decorate a command: bad input, and files or packages that are not there, become a line and exit code 2.
 
     With ``--json`` the line is also an object with ``error`` on stdout. Our own warnings become
     lines too; those of libraries are for programmers, and are left out.
@@ -66,9 +71,6 @@ def one_line_errors(command):
             if kwargs.get("as_json"):
                 print_json({"error": short(message)})
             raise typer.Exit(BAD_INPUT) from None
-        except KeyboardInterrupt:
-            complain("interrupted")
-            raise typer.Exit(130) from None
 
     return wrapped
 
@@ -118,6 +120,19 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]
     Console(file=sys.stdout, width=None if sys.stdout.isatty() else 200).print(table)
 
 
+def print_answer(record: Any, as_json: bool, title: str, columns: Mapping[str, str] | Sequence[str]) -> None:
+    """Print a record as JSON, or its rows as a table for people.
+
+    ``columns`` are the keys of the rows, or what stands above each. The rows are the record itself,
+    or its ``rows``.
+    """
+    if as_json:
+        return print_json(record)
+    rows = record["rows"] if isinstance(record, dict) else record
+    heads = list(columns.values()) if isinstance(columns, Mapping) else columns
+    print_table(title, heads, [[row.get(column) for column in columns] for row in rows])
+
+
 def text(value: Any) -> str:
     """Return a value as a cell of a table: floats with three decimals, "-" for None and NaN."""
     if isinstance(value, float):
@@ -133,15 +148,30 @@ def markdown_table(columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> str
 
 def progress(iterable: Iterable, quiet: bool, description: str, total: int | None = None) -> Iterable:
     """Pass an iterable through, with a bar on stderr when that is a terminal, and else with a line a minute."""
+    if quiet:
+        return iterable
     from ..learners.common.progress import progress_bar
 
-    return progress_bar(iterable, title=description, total=total, shown=not quiet, leave=False)
+    return progress_bar(iterable, title=description, total=total, shown=True, leave=False)
 
 
 def say(message: str, quiet: bool) -> None:
     """Print one line about the state of long work on stderr."""
     if not quiet:
         typer.echo(message, err=True)
+
+
+def number_or_auto(option: str, text: str) -> int | None:
+    """Return the number from 1 on that an option was given, None for "auto"; else a ValueError."""
+    if text == "auto":
+        return None
+    try:
+        number = int(text)
+    except ValueError:
+        raise ValueError(f"{option} {text}: expected a number or auto") from None
+    if number < 1:
+        raise ValueError(f"{option} {text}: expected at least 1")
+    return number
 
 
 def jobs_of(asked: int, n_items: int, quiet: bool) -> int:

@@ -71,9 +71,5 @@ def warm_learners() -> None:
         learners.SDist(n_steps=5).fit(X[:, :10], y).predict(X[:, :10])
 
 
-PARTS: dict[str, Callable[[], None]] = {
-    "faces": warm_faces,
-    "motion": warm_motion,
-    "pets": warm_pets,
-    "learners": warm_learners,
-}
+_ALL = (warm_faces, warm_motion, warm_pets, warm_learners)
+PARTS: dict[str, Callable[[], None]] = {function.__name__.removeprefix("warm_"): function for function in _ALL}

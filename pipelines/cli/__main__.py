@@ -1,5 +1,5 @@
 """``python -m annealed.pipelines.cli``."""
 
-from .app import main
+from . import main
 
 main()

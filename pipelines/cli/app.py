@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import os
-import sys
 from typing import Annotated
 
 import typer
 
-from ..console import new_app
+from ..console import command_of, new_app
+from . import data, faces, models, motion, pets, reproduce, select, sensors, serve, warmup
 
 # Libraries would add lines of their own to ours; whoever wants these sets the variables.
 os.environ.setdefault("OPENCV_LOG_LEVEL", "SILENT")
@@ -35,27 +34,7 @@ def _root(
     pass
 
 
-def main() -> None:
-    """Run the command line; the entry point of the script ``annealed``."""
-    for stream in (sys.stdout, sys.stderr):  # names of columns and files may hold what a terminal's encoding does not
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
-    app()
-
-
-def _assemble() -> None:
-    from . import data, faces, models, motion, pets, reproduce, select, sensors, serve, warmup
-
-    app.add_typer(faces.app, name="faces")
-    app.add_typer(motion.app, name="motion")
-    app.add_typer(pets.app, name="pets")
-    app.add_typer(sensors.app, name="sensors")
-    app.add_typer(data.app, name="data")
-    app.add_typer(models.app, name="models")
-    select.register(app)
-    reproduce.register(app)
-    serve.register(app)
-    warmup.register(app)
-
-
-_assemble()
+for group in (faces, motion, pets, sensors, data, models):
+    app.add_typer(group.app, name=group.__name__.rpartition(".")[2])
+for command in (select.select, select.predict, reproduce.reproduce, serve.serve, warmup.warmup):
+    command_of(app)(command)

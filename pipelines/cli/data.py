@@ -7,13 +7,12 @@ from typing import Annotated
 
 import typer
 
-from ..console import AsJson, new_app, one_line_errors, print_json, print_table
+from ..console import AsJson, command_of, new_app, print_answer, print_json
 
 app = new_app(help="Public data in their original formats.")
 
 
-@app.command()
-@one_line_errors
+@command_of(app)
 def convert(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of a data set; annealed data list shows them.")],
     source: Annotated[Path, typer.Argument(metavar="SOURCE", help="What was downloaded: a folder or a file.")],
@@ -32,14 +31,10 @@ def convert(
         typer.echo(line)
 
 
-@app.command("list")
-@one_line_errors
+@command_of(app, "list")
 def list_sets(as_json: AsJson = False) -> None:
     """Name the data sets, what is downloaded, and the command that runs next."""
     from ..conversion.registry import DATA_SETS
 
     rows = [{"name": key, "source": one.source.replace("NAME_", f"{key}_"), "then": one.then} for key, one in DATA_SETS.items()]
-    if as_json:
-        print_json(rows)
-    else:
-        print_table("", ["name", "source"], [(row["name"], row["source"]) for row in rows])
+    print_answer(rows, as_json, "", ["name", "source"])

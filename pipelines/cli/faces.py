@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ..console import (
-    BAD_INPUT,
-    AsJson,
-    Model,
-    Quiet,
-    complain,
-    jobs_of,
-    load_model_of,
-    new_app,
-    one_line_errors,
-    print_json,
-    print_table,
-    progress,
-    say,
-)
+from .. import console
+from ..console import AsJson, Model, Quiet, command_of, new_app
 
 app = new_app(help="Keypoints of faces: eyes, nose, mouth, ears and chin.")
 
@@ -36,8 +22,7 @@ Assembly = Annotated[
 ]
 
 
-@app.command()
-@one_line_errors
+@command_of(app)
 def detect(
     images: Annotated[
         list[str] | None,
@@ -73,7 +58,7 @@ def detect(
     from ..faces.detect import detect_files, video_source
 
     images = images or []
-    detector = load_model_of("keypoint detector", model)
+    detector = console.load_model_of("keypoint detector", model)
     source = video_source(images)
     if roll is None:
         roll = DEFAULT_ROLL if source is None else 0.0  # frames without a face are many: they are not searched thrice
@@ -90,24 +75,24 @@ def detect(
         try:
             _detect_frames(detect_video(detector, source, options, every, overlay, smooth), as_json, quiet)
         except ValueError as reason:
-            complain(reason)
+            console.complain(reason)
             if as_json:
-                print_json({"image": " ".join(images), "error": str(reason)})
-            raise typer.Exit(BAD_INPUT) from None
+                console.print_json({"image": " ".join(images), "error": str(reason)})
+            raise typer.Exit(console.BAD_INPUT) from None
         return
     failed = 0
-    results = detect_files(detector, images, options, jobs_of(jobs, max(1, len(images)), quiet))
-    for i, result in enumerate(progress(results, quiet, "images", max(1, len(images)))):
+    results = detect_files(detector, images, options, console.jobs_of(jobs, max(1, len(images)), quiet))
+    for i, result in enumerate(console.progress(results, quiet, "images", max(1, len(images)))):
         error = result.error or _draw(pictures[i] if pictures else None, result, landmarks)
         if error is not None:
-            complain(error)
+            console.complain(error)
             failed += 1
         if as_json:
-            print_json(result.record(landmarks) | ({} if error is None else {"error": error}))
+            console.print_json(result.record(landmarks) | ({} if error is None else {"error": error}))
         elif result.error is None:
             _print_tables(result, options.assembly != "none", landmarks)
     if failed:
-        raise typer.Exit(BAD_INPUT)
+        raise typer.Exit(console.BAD_INPUT)
 
 
 def _overlays(overlay: Path, images: list[str], is_video: bool, model: str) -> list[Path]:
@@ -151,14 +136,13 @@ def _print_tables(result, assembled: bool, landmarks: bool) -> None:
     if assembled:
         title += f"  {len(result.faces)} faces" if len(result.faces) != 1 else "  1 face"
         columns.append("probability")
-    print_table(title, columns, [row[: len(columns)] for row in rows])
+    console.print_table(title, columns, [row[: len(columns)] for row in rows])
     for number, face in enumerate(result.faces if landmarks else ()):
         points = [(i, round(x, 1), round(y, 1)) for i, (x, y) in enumerate(face.landmarks.tolist())]
-        print_table(f"face {number + 1}", ["point", "x", "y"], points)
+        console.print_table(f"face {number + 1}", ["point", "x", "y"], points)
 
 
-@app.command()
-@one_line_errors
+@command_of(app)
 def train(
     data: Annotated[Path, typer.Option(help="Folder with images and keypoints.csv, .pts files or COCO JSON.")],
     out: Annotated[Path, typer.Option(help="Model file to write; checkpoints go beside it.")],
@@ -175,31 +159,26 @@ def train(
 ) -> None:
     """Train a detector from nothing; the defaults are those of the shipped model."""
     from ...models.keypoints.guided_search import Mode as SearchMode
-    from ..common.config import read_config
+    from ..common.config import check_names, read_config
     from ..common.image_folders import list_images
     from ..common.outputs import check_outputs
     from ..faces.data import KEYPOINTS, read_faces
     from ..faces.training.stages import ANCHORS, FaceSettings, train_detector
 
-    if mode not in list(SearchMode):
-        raise ValueError(f"mode {mode!r} is unknown; expected one of {', '.join(SearchMode)}")
+    check_names("mode", [mode], SearchMode)
     settings = read_config(config, FaceSettings())
-    for name in keypoint or []:
-        if name not in KEYPOINTS:
-            raise ValueError(f"keypoint {name!r} is unknown; expected one of {', '.join(KEYPOINTS)}")
+    check_names("keypoint", keypoint, KEYPOINTS)
     check_outputs([data, background, config], model=out)
     folder = background if background is not None else data.resolve().parent / "background"
     empty = list_images(folder)[:n_background] if background is not None or folder.is_dir() else []
     images = read_faces(data)
-    say(f"{len(images)} photographs with faces, {len(empty)} without", quiet)
-    tell = partial(say, quiet=quiet)
+    console.say(f"{len(images)} photographs with faces, {len(empty)} without", quiet)
     names = list(dict.fromkeys(keypoint)) if keypoint else ANCHORS
-    jobs = jobs_of(jobs, len(images) + len(empty), quiet)
-    train_detector(images, empty, out, settings, names, mode, resume, tell, jobs)
+    jobs = console.jobs_of(jobs, len(images) + len(empty), quiet)
+    train_detector(images, empty, out, settings, names, mode, resume, lambda line: console.say(line, quiet), jobs)
 
 
-@app.command()
-@one_line_errors
+@command_of(app)
 def evaluate(
     data: Annotated[Path, typer.Option(help="Folder with images and keypoints.csv, .pts files or COCO JSON.")],
     model: Model = "faces",
@@ -220,17 +199,16 @@ def evaluate(
     from ..faces.evaluate import evaluate_detector
     from ..faces.report import COLUMNS, REPORT_FILES, write_report
 
-    detector = load_model_of("keypoint detector", model)
+    detector = console.load_model_of("keypoint detector", model)
     options = detector.resolve(DetectionOptions(keypoint, mode=mode, assembly=assembly))
     check_outputs([data, background, model], report=report, report_files=REPORT_FILES)
     empty = list_images(background)[skip_background:] if background is not None else []
     images = read_faces(data)
-    if report is not None:
-        make_folder(report)
+    make_folder(report)
     names, chosen = options.keypoints or (), {"mode": options.mode, "assembly": options.assembly}
-    evaluation = evaluate_detector(detector, images, names, empty, lambda it, n: progress(it, quiet, "images", n), **chosen)
+    evaluation = evaluate_detector(detector, images, names, empty, lambda it, n: console.progress(it, quiet, "images", n), **chosen)
     for error in evaluation.errors:
-        complain(error)
+        console.complain(error)
     record = {
         "name": "faces evaluate",
         "settings": {"data": str(data), "model": model, "mode": options.mode, "images": len(images), "background": len(empty)},
@@ -241,15 +219,12 @@ def evaluate(
     }
     if report is not None:
         write_report(report, record, evaluation)
-    if as_json:
-        print_json(record)
-    else:
-        print_table("", list(COLUMNS.values()), [[row.get(column) for column in COLUMNS] for row in evaluation.rows])
-        if evaluation.landmarks:
-            columns = ["source", "faces", "found", "nme"]
-            print_table("68 landmarks", columns, [[row[column] for column in columns] for row in evaluation.landmarks])
+    console.print_answer(record, as_json, "", COLUMNS)
+    if evaluation.landmarks and not as_json:
+        columns = ["source", "faces", "found", "nme"]
+        console.print_table("68 landmarks", columns, [[row[column] for column in columns] for row in evaluation.landmarks])
     if evaluation.errors:
-        raise typer.Exit(BAD_INPUT)
+        raise typer.Exit(console.BAD_INPUT)
 
 
 def _detect_frames(frames, as_json: bool, quiet: bool) -> None:
@@ -262,11 +237,11 @@ def _detect_frames(frames, as_json: bool, quiet: bool) -> None:
             n += 1
             seconds += frame.seconds
             if as_json:
-                print_json(frame.record())
+                console.print_json(frame.record())
             else:
                 best = {d.keypoint: f"{d.keypoint} {d.x:.0f},{d.y:.0f}" for d in reversed(frame.detections)}
                 typer.echo(f"{frame.time:8.3f} s  in {1000 * frame.seconds:6.1f} ms  {'  '.join(best.values()) or 'nothing'}")
     except KeyboardInterrupt:  # how one leaves a camera
         frames.close()
     elapsed = max(time.perf_counter() - start, 1e-9)
-    say(f"{n} frames processed, {n / elapsed:.1f} per second ({n / max(seconds, 1e-9):.1f} by the detection alone)", quiet)
+    console.say(f"{n} frames processed, {n / elapsed:.1f} per second ({n / max(seconds, 1e-9):.1f} by the detection alone)", quiet)

@@ -7,34 +7,29 @@ from typing import Annotated
 
 import typer
 
-from ..console import new_app, one_line_errors, print_json, print_table
+from ..console import command_of, new_app, print_answer, print_json
 
 app = new_app(help="The shipped models, and what is in a model file.")
 
 AsJson = Annotated[bool, typer.Option("--json", help="JSON instead of text.")]
 
 
-@app.command("list")
-@one_line_errors
+@command_of(app, "list")
 def list_command(as_json: AsJson = False) -> None:
     """List the models that ship with the package."""
     from ...models import list_models
     from ...models.files import read_header
     from ...models.weights import path_of
 
-    rows = []
-    for name in list_models():
-        path = path_of(name)
-        header = read_header(path)
-        rows.append({"name": name, "kind": header["kind"], "file": str(path), "summary": header.get("summary")})
-    if as_json:
-        print_json(rows)
-    else:
-        print_table("", ["name", "kind", "summary"], [(r["name"], r["kind"], r["summary"]) for r in rows])
+    headers = {name: read_header(path_of(name)) for name in list_models()}
+    rows = [
+        {"name": name, "kind": header["kind"], "file": str(path_of(name)), "summary": header.get("summary")}
+        for name, header in headers.items()
+    ]
+    print_answer(rows, as_json, "", ["name", "kind", "summary"])
 
 
-@app.command("convert")
-@one_line_errors
+@command_of(app, "convert")
 def convert(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="Model file of an older format, or name of a shipped model.")],
     out: Annotated[Path | None, typer.Option(help="Model file to write; by default the same.")] = None,
@@ -48,19 +43,19 @@ def convert(
     from ..common.outputs import check_outputs
 
     path = resolve_model(model)
-    check_outputs([] if out is None else [path], model=path if out is None else out)
+    new = out or path
+    check_outputs([path] if out else [], model=new)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the missing checksum
         load_model(path)  # checks every part
         arrays, header = read_model(path, read_header(path)["kind"])
     kind = header.pop("kind")
-    write_model(path if out is None else out, kind, arrays, header)
+    write_model(new, kind, arrays, header)
     if as_json:
-        print_json({"model": model, "kind": kind, "file": str(path if out is None else out)})
+        print_json({"model": model, "kind": kind, "file": str(new)})
 
 
-@app.command("show")
-@one_line_errors
+@command_of(app, "show")
 def show(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of a shipped model, or a model file.")], as_json: AsJson = False
 ) -> None:

@@ -7,28 +7,15 @@ from typing import Annotated
 
 import typer
 
-from ..console import (
-    BAD_INPUT,
-    AsJson,
-    Model,
-    Quiet,
-    complain,
-    load_model_of,
-    new_app,
-    one_line_errors,
-    print_json,
-    print_table,
-    progress,
-    say,
-)
+from .. import console
+from ..console import AsJson, Model, Quiet, command_of, new_app
 
 app = new_app(help="Rigid motions: which point tracks move together.")
 
 Data = Annotated[Path, typer.Option(help="Folder: the official Hopkins155 tree, or .npz files with tracks and labels.")]
 
 
-@app.command()
-@one_line_errors
+@command_of(app)
 def segment(
     files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Tracks (.npz, .csv, _truth.mat) or videos.")],
     motions: Annotated[str, typer.Option(help="Number of motions, or auto: 2 to 5.")] = "auto",
@@ -43,7 +30,7 @@ def segment(
     from ..common.video import check_video_name
     from ..motion.segment import segment_file
 
-    number = _motions(motions)
+    number = console.number_or_auto("--motions", motions)
     if str(files[0]).startswith("camera") and not files[0].exists():
         raise ValueError(f"{' '.join(map(str, files))}: expected files of tracks or videos; motions are not searched in a camera")
     if overlay is not None and len(files) > 1:
@@ -51,41 +38,28 @@ def segment(
     if overlay is not None:
         check_video_name(overlay)
     check_outputs([*files, model], [overlay])
-    ranker = load_model_of("segmentation ranker", model)
+    ranker = console.load_model_of("segmentation ranker", model)
     failed = 0
-    for path in progress(files, quiet, "files", len(files)):
+    for path in console.progress(files, quiet, "files", len(files)):
         try:
             answer = segment_file(ranker, path, number, overlay, outliers=outliers)
         except ValueError as error:
             message = str(error) if str(path) in str(error) else f"{path}: {error}"
-            complain(message)
+            console.complain(message)
             failed += 1
             if as_json:
-                print_json({"sequence": path.stem, "error": message})
+                console.print_json({"sequence": path.stem, "error": message})
             continue
         if as_json:
-            print_json(answer.record())
+            console.print_json(answer.record())
         else:
             rows = [(c.family, c.dimension, float(s)) for c, s in zip(answer.segmentation.candidates, answer.segmentation.scores)]
-            print_table(answer.describe(), ["family", "dimension", "score"], rows)
+            console.print_table(answer.describe(), ["family", "dimension", "score"], rows)
     if failed:
-        raise typer.Exit(BAD_INPUT)
+        raise typer.Exit(console.BAD_INPUT)
 
 
-def _motions(text: str) -> int | None:
-    if text == "auto":
-        return None
-    try:
-        number = int(text)
-    except ValueError:
-        raise ValueError(f"--motions {text}: expected a number or auto") from None
-    if number < 1:
-        raise ValueError(f"--motions {text}: expected at least 1")
-    return number
-
-
-@app.command()
-@one_line_errors
+@command_of(app)
 def train(
     data: Data,
     out: Annotated[Path, typer.Option(help="Model file to write.")],
@@ -106,13 +80,12 @@ def train(
     check_outputs([data], model=out)
     sequences = read_sequences(data)
     n = len(sequences) + synthetic
-    ranker = train_ranker(sequences, min_motion_size, synthetic, lambda it: progress(it, quiet, "sequences", n))
+    ranker = train_ranker(sequences, min_motion_size, synthetic, lambda it: console.progress(it, quiet, "sequences", n))
     ranker.save(out)
-    say(f"{out}: learnt from {len(sequences)} sequences, {len(ranker.selected_names())} features", quiet)
+    console.say(f"{out}: learnt from {len(sequences)} sequences, {len(ranker.selected_names())} features", quiet)
 
 
-@app.command()
-@one_line_errors
+@command_of(app)
 def evaluate(
     data: Data,
     method: Annotated[
@@ -134,7 +107,7 @@ def evaluate(
 
     from ...vision.tracks.io import read_sequences
     from ..common.checkpoints import Checkpoint
-    from ..common.outputs import check_outputs
+    from ..common.outputs import check_outputs, make_folder
     from ..motion.benchmark import POOLS, prepare
     from ..motion.cross_validation import folds
     from ..motion.evaluate import evaluate as run_protocol
@@ -157,24 +130,23 @@ def evaluate(
     for sequence in sequences:
         _ = sequence.n_motions
     folds(np.array([s.video for s in sequences]), 0)
-    if report is not None:
-        report.mkdir(parents=True, exist_ok=True)
+    make_folder(report)
     cells = Checkpoint(report and report / ".annealed-finished", made_from(sequences, pool), resume=resume)
-    steps = iter(progress(range(len(sequences)), quiet, "candidates and features", len(sequences)))
+    steps = iter(console.progress(range(len(sequences)), quiet, "candidates and features", len(sequences)))
     benchmark = prepare(sequences, *POOLS[pool], on_sequence=lambda: next(steps, None))
-    say(f"candidates and features: {benchmark.seconds.sum():.1f} s for {len(sequences)} sequences", quiet)
+    console.say(f"candidates and features: {benchmark.seconds.sum():.1f} s for {len(sequences)} sequences", quiet)
     n = n_steps(benchmark, methods, partitions, choose=choose)
-    steps = iter(progress(range(n), quiet, "partitions", n))
+    steps = iter(console.progress(range(n), quiet, "partitions", n))
     results = run_protocol(benchmark, methods, partitions, choose=choose, on_step=lambda: next(steps, None), checkpoint=cells)
     record = record_of(data, benchmark, results, partitions)
     if auto:
-        say("number of motions: candidates for 2 to 5", quiet)
+        console.say("number of motions: candidates for 2 to 5", quiet)
         record["settings"]["auto"] = evaluate_auto(sequences, shipped_settings(), partitions)
     if report is not None:
         write_report(report, record, benchmark, results, sequences)
     if as_json:
-        print_json(record)
+        console.print_json(record)
     else:
         print_results(record["rows"])
         if auto:
-            print_table("--motions auto", ["", "value"], list(record["settings"]["auto"].items()))
+            console.print_table("--motions auto", ["", "value"], list(record["settings"]["auto"].items()))

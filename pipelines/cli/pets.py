@@ -7,28 +7,15 @@ from typing import Annotated
 
 import typer
 
-from ..console import (
-    BAD_INPUT,
-    AsJson,
-    Model,
-    Quiet,
-    complain,
-    load_model_of,
-    new_app,
-    one_line_errors,
-    print_json,
-    print_table,
-    progress,
-    say,
-)
+from .. import console
+from ..console import AsJson, Model, Quiet, command_of, new_app
 
 app = new_app(help="Photographs in classes, cats or dogs, with evidence.")
 
 Data = Annotated[Path, typer.Option(help="Folder: one subfolder per class, cat.0.jpg ..., labels.csv, or the Oxford-IIIT tree.")]
 
 
-@app.command()
-@one_line_errors
+@command_of(app)
 def train(
     data: Data,
     out: Annotated[Path, typer.Option(help="Model file to write.")],
@@ -54,9 +41,9 @@ def train(
     check_outputs([data], model=out)
     files = [f for f in read_pets(data) if f.split != "test"]
     features = PetFeatures(words, heads=True, random_state=0)
-    files, errors = usable(list(progress(files, quiet, "reading", len(files))), features.side)
+    files, errors = usable(list(console.progress(files, quiet, "reading", len(files))), features.side)
     for error in errors:
-        complain(error)
+        console.complain(error)
     classes = sorted({f.label for f in files})
     if len(classes) < 2:
         raise ValueError(
@@ -64,27 +51,26 @@ def train(
         )
     n_heads = sum(f.head is not None for f in files)
     features.heads = n_heads > 0
-    say(f"{len(files)} photographs, {n_heads} with a head box: {', '.join(classes)}", quiet)
+    console.say(f"{len(files)} photographs, {n_heads} with a head box: {', '.join(classes)}", quiet)
     if not n_heads:
-        say("no head boxes: the head's words are left out", quiet)
+        console.say("no head boxes: the head's words are left out", quiet)
     photographs = Photographs(files, features.side)
     model = ImageClassifier(features, settings).fit(photographs, [f.label for f in files])
     if n_heads and HEADS not in model.scorers:
-        say("too few head boxes of some class: the head's words are not used", quiet)
+        console.say("too few head boxes of some class: the head's words are not used", quiet)
     model.save(out)
     for part in model.scorers:
         facts = model.info[part]
-        say(
+        console.say(
             f"{part}: {facts['chosen']} of {facts['columns']} columns from {facts['photographs']} photographs, "
             f"cross-validated error {facts['cross_validated_error']:.3f}",
             quiet,
         )
     if errors:
-        raise typer.Exit(BAD_INPUT)
+        raise typer.Exit(console.BAD_INPUT)
 
 
-@app.command()
-@one_line_errors
+@command_of(app)
 def classify(
     images: Annotated[list[Path], typer.Argument(metavar="IMAGE", help="Image files.")],
     model: Model = "pets",
@@ -97,13 +83,13 @@ def classify(
     from ..pets.classify import classify_file
 
     pictures = overlay_paths(images, overlay, "evidence") if overlay is not None else []
-    classifier = load_model_of("image classifier", model)
+    classifier = console.load_model_of("image classifier", model)
     if overlay is not None and len(pictures) > 1:
         make_folder(overlay)
     check_outputs([*images, model], pictures)
     failed = 0
     rows = []
-    for i, path in enumerate(progress(images, quiet, "images", len(images))):
+    for i, path in enumerate(console.progress(images, quiet, "images", len(images))):
         try:
             found = classify_file(classifier, path)
             if pictures:
@@ -111,22 +97,21 @@ def classify(
 
                 draw_evidence(pictures[i], [(path.name, classifier.explain(found.photograph))])
         except ValueError as error:
-            complain(error)
+            console.complain(error)
             failed += 1
             if as_json:
-                print_json({"image": str(path), "error": str(error)})
+                console.print_json({"image": str(path), "error": str(error)})
             continue
         if as_json:
-            print_json(found.record())
+            console.print_json(found.record())
         rows.append((found.image, found.label, found.probability))
     if rows and not as_json:
-        print_table("", ["image", "label", "probability"], rows)
+        console.print_table("", ["image", "label", "probability"], rows)
     if failed:
-        raise typer.Exit(BAD_INPUT)
+        raise typer.Exit(console.BAD_INPUT)
 
 
-@app.command()
-@one_line_errors
+@command_of(app)
 def evaluate(
     data: Data,
     model: Model = "pets",
@@ -140,34 +125,21 @@ def evaluate(
     from ..pets.evaluate import COLUMNS, evaluate_classifier
     from ..pets.report import REPORT_FILES, write_report
 
-    classifier = load_model_of("image classifier", model)
+    classifier = console.load_model_of("image classifier", model)
     check_outputs([data, model], report=report, report_files=REPORT_FILES)
     files = read_pets(data)
-    files, errors = usable(list(progress(files, quiet, "reading", len(files))), classifier.features.side)
+    files, errors = usable(list(console.progress(files, quiet, "reading", len(files))), classifier.features.side)
     for error in errors:
-        complain(error)
+        console.complain(error)
     if not any(f.head is not None for f in files):
-        say("no head boxes: the head's words are left out", quiet)
-    if report is not None:
-        make_folder(report)
-    found = evaluate_classifier(classifier, files, lambda items, n: progress(items, quiet, "columns", n))
-    record = {
-        "name": "pets evaluate",
-        "settings": {
-            "data": str(data),
-            "model": model,
-            "train": len(found.train),
-            "test": len(found.test),
-            "seconds_per_photograph": found.seconds,
-            "breeds": found.breeds,
-        },
-        "rows": found.rows,
-    }
+        console.say("no head boxes: the head's words are left out", quiet)
+    make_folder(report)
+    found = evaluate_classifier(classifier, files, lambda items, n: console.progress(items, quiet, "columns", n))
+    settings = {"data": str(data), "model": model, "train": len(found.train), "test": len(found.test)}
+    settings |= {"seconds_per_photograph": found.seconds, "breeds": found.breeds}
+    record = {"name": "pets evaluate", "settings": settings, "rows": found.rows}
     if report is not None:
         write_report(report, record, classifier, found)
-    if as_json:
-        print_json(record)
-    else:
-        print_table("", list(COLUMNS.values()), [[row[c] for c in COLUMNS] for row in found.rows])
+    console.print_answer(record, as_json, "", COLUMNS)
     if errors:
-        raise typer.Exit(BAD_INPUT)
+        raise typer.Exit(console.BAD_INPUT)

@@ -8,16 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
-from ..console import one_line_errors, print_json, print_table
+from ..console import print_answer, print_json, print_table
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the top group."""
-    app.command("reproduce")(reproduce_command)
-
-
-@one_line_errors
-def reproduce_command(
+def reproduce(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="Name of a table (see --list).")] = None,
     list_tables: Annotated[bool, typer.Option("--list", help="List the tables and exit.")] = False,
     runs: Annotated[int | None, typer.Option(help="Repetitions; by default the table's own number.")] = None,
@@ -43,10 +37,7 @@ def reproduce_command(
             typer.echo(page)
         return
     if list_tables or (name is None and figures is None):
-        if as_json:
-            print_json([{"name": key, "shows": shows} for key, shows in entries()])
-        else:
-            print_table("", ["name", "shows"], entries())
+        print_answer([{"name": key, "shows": shows} for key, shows in entries()], as_json, "", ["name", "shows"])
         return
     if noisy and name != "fsa-classification":
         raise ValueError(f"--noisy: only for fsa-classification, not for {name}")
@@ -91,7 +82,8 @@ def _make(
     from tqdm import tqdm
 
     from ..common.checkpoints import Checkpoint
-    from ..reproduce.registry import has_cells, reproduce
+    from ..reproduce.registry import has_cells
+    from ..reproduce.registry import reproduce as make
 
     with tqdm(desc=name, unit=" cells", disable=quiet or not sys.stderr.isatty(), leave=False) as bar:
 
@@ -101,4 +93,4 @@ def _make(
 
         if checkpoint is not None or has_cells(name):
             options["checkpoint"] = Checkpoint(checkpoint, {"table": name}, watch)
-        return reproduce(name, runs=runs, data_dir=data, **options)
+        return make(name, runs=runs, data_dir=data, **options)

@@ -2,57 +2,30 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from ..console import one_line_errors, print_json, print_table, progress, say
+from ..console import print_json, print_table, progress, say
 
 if TYPE_CHECKING:
     from ..tabular.selection import Selection
 
+Task = Literal["auto", "classification", "regression"]
+Response = Literal["linear", "piecewise"]
+Dates = Literal["dayfirst", "monthfirst"]
 Separator = Annotated[str | None, typer.Option(help="What separates the columns of a text file; by default detected.")]
 Encoding = Annotated[str | None, typer.Option(help="Encoding of a text file, such as latin-1 or utf-16; by default UTF-8.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")]
 
 
-class Task(StrEnum):
-    """What is predicted."""
-
-    auto = "auto"
-    classification = "classification"
-    regression = "regression"
-
-
-class Dates(StrEnum):
-    """How dates such as 31/12/2019 are written."""
-
-    dayfirst = "dayfirst"
-    monthfirst = "monthfirst"
-
-
-class Response(StrEnum):
-    """How a column acts."""
-
-    linear = "linear"
-    piecewise = "piecewise"
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to the top group."""
-    app.command("select")(select)
-    app.command("predict")(predict)
-
-
-@one_line_errors
 def select(
     table: Annotated[Path, typer.Argument(metavar="TABLE", help="csv, tsv, parquet, npz (X, y, names) or svmlight file.")],
     k: Annotated[str, typer.Option("-k", help="How many columns to select; auto: chosen by cross-validation.")],
     target: Annotated[str | None, typer.Option(help="Column to predict (npz and svmlight bring their own).")] = None,
-    task: Annotated[Task, typer.Option(help="auto: text and few whole numbers are classes.")] = Task.auto,
-    response: Annotated[Response, typer.Option(help="piecewise: a curve for each column instead of a line.")] = Response.linear,
+    task: Annotated[Task, typer.Option(help="auto: text and few whole numbers are classes.")] = "auto",
+    response: Annotated[Response, typer.Option(help="piecewise: a curve for each column instead of a line.")] = "linear",
     include: Annotated[list[str] | None, typer.Option(help="Column that is selected in any case; may be repeated.")] = None,
     exclude: Annotated[list[str] | None, typer.Option(help="Column that may not be selected; may be repeated.")] = None,
     row_groups: Annotated[str | None, typer.Option(help="Column that names rows which stay together in cross-validation.")] = None,
@@ -66,35 +39,34 @@ def select(
     quiet: Annotated[bool, typer.Option("--quiet", help="Do not name columns that are left out or imputed.")] = False,
 ) -> None:
     """Select the columns of a table that predict its target, and report their cross-validated score."""
-    from ..common.outputs import check_outputs, make_folder
-    from ..tabular.report import REPORT_FILES, write_report
-    from ..tabular.select_file import parse_size, select_file
-    from ..tabular.tables import check_out, write_columns
+    from ..tabular.selection import select_file
 
-    parse_size(k)
-    check_out(out, table)
-    check_outputs([table], [out], save, report, REPORT_FILES)
+    if out or save or report:
+        from ..common.outputs import check_outputs, make_folder
+        from ..tabular.report import REPORT_FILES, write_report
+        from ..tabular.writers import check_out, write_columns
 
+        check_out(out, table)
+        check_outputs([table], [out], save, report, REPORT_FILES)
     found = select_file(
         table,
         target,
         k,
-        task=task.value,
-        response=response.value,
+        task=task,
+        response=response,
         include=include or (),
         exclude=exclude or (),
         row_groups=row_groups,
         sep=sep,
         encoding=encoding,
-        dates=dates and dates.value,
+        dates=dates,
         progress=lambda iterable, what: progress(iterable, quiet, what),
         note=lambda text: say(f"annealed: {text}", quiet),
     )
-    names = [column["name"] for column in found.columns]
     if save is not None:
         found.to_model(target).save(save)
     if out is not None:
-        write_columns(table, out, names, target, sep, encoding)
+        write_columns(table, out, [column["name"] for column in found.columns], target, sep, encoding)
     if report is not None:
         make_folder(report)
         write_report(report, found)
@@ -121,7 +93,6 @@ def _print_selection(found: Selection, quiet: bool) -> None:
         print_table("cross-validated", ["", *measures], [(name, *values.values()) for name, values in scores.items()])
 
 
-@one_line_errors
 def predict(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file that annealed select --save wrote.")],
     table: Annotated[
@@ -135,7 +106,7 @@ def predict(
     """Predict the target of each row of a table. One line per row, as csv."""
     from ..common.outputs import check_outputs
     from ..tabular.prediction import predict_table
-    from ..tabular.tables import check_out, write_frame
+    from ..tabular.writers import check_out, write_frame
 
     check_out(out, Path("table.csv"))
     check_outputs([model, table], [out])

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..console import AsJson, complain, new_app, one_line_errors, print_json, print_table, say
+from ..console import AsJson, command_of, complain, load_model_of, new_app, print_json, print_table, say
 
 app = new_app(help="Activities at home, minute by minute, from sensors.")
 
@@ -17,8 +17,7 @@ Features = Annotated[str | None, typer.Option(help="Of each sensor, by commas: o
 Quiet = Annotated[bool, typer.Option("--quiet", help="No messages on stderr.")]
 
 
-@app.command()
-@one_line_errors
+@command_of(app)
 def train(
     data: Data,
     out: Annotated[Path, typer.Option(help="Model file to write.")],
@@ -42,8 +41,7 @@ def train(
     say(f"{out}: {len(model.activities)} activities from {len(model.sensors)} sensors: {', '.join(model.sensors)}", quiet)
 
 
-@app.command()
-@one_line_errors
+@command_of(app)
 def predict(
     data: Data,
     model: Annotated[Path, typer.Option(help="Model file.")],
@@ -56,8 +54,6 @@ def predict(
     """Say from when to when the inhabitant did what."""
     import numpy as np
 
-    from ...models import load_model
-    from ...models.sensors.activity_model import ActivityModel
     from ..common.outputs import check_outputs
     from ..sensors.readers import read_home
     from ..sensors.report import draw_day
@@ -65,9 +61,7 @@ def predict(
     if overlay is not None and day is None:
         raise ValueError("--overlay draws one day; expected --day")
     check_outputs([data, model], [overlay])
-    trained = load_model(model)
-    if not isinstance(trained, ActivityModel):
-        raise ValueError(f"model {str(model)!r}: not an activity model")
+    trained = load_model_of("activity model", str(model))
     found = read_home(data, home, labelled=False)
     _tell(found.notes, quiet)
     minutes = found.minutes
@@ -99,8 +93,7 @@ def predict(
         print_table(found.name, ["start", "end", "activity", "probability"], [list(span.values())[1:] for span in spans])
 
 
-@app.command()
-@one_line_errors
+@command_of(app)
 def evaluate(
     data: Data,
     home: HomeName = None,
@@ -115,7 +108,7 @@ def evaluate(
 ) -> None:
     """Errors on days left out: majority, logistic regression, hidden Markov model and CRF; with -k also on few sensors."""
     from ..common.checkpoints import Checkpoint
-    from ..common.outputs import check_outputs
+    from ..common.outputs import check_outputs, make_folder
     from ..sensors.evaluate import evaluate_baselines, evaluate_selection, table_rows
     from ..sensors.readers import read_home
     from ..sensors.report import REPORT_FILES, print_results, write_report
@@ -136,8 +129,7 @@ def evaluate(
     minutes = found.minutes
     if sensors is not None and not 1 <= sensors <= len(minutes.sensors):
         raise ValueError(f"--sensors {sensors}: expected 1 to the {len(minutes.sensors)} of {found.name}")
-    if report is not None:
-        report.mkdir(parents=True, exist_ok=True)
+    make_folder(report)
     made_from = {"work": "sensors evaluate", "home": found.name, "minutes": len(minutes.times), "sensors": list(minutes.sensors)}
     cells = Checkpoint(report and report / ".annealed-finished", made_from, resume=resume)
     baselines = evaluate_baselines(minutes, kinds, folds, cells)
@@ -157,10 +149,9 @@ def evaluate(
 def _kinds(features: str | None) -> tuple[str, ...] | None:
     from ...models.sensors.features import check_kinds
 
-    if features is None:
-        return None
-    kinds = tuple(part.strip() for part in features.split(","))
-    check_kinds(kinds)
+    kinds = None if features is None else tuple(part.strip() for part in features.split(","))
+    if kinds is not None:
+        check_kinds(kinds)
     return kinds
 
 

@@ -6,15 +6,9 @@ from typing import Annotated
 
 import typer
 
-from ..console import complain, one_line_errors
+from ..console import complain
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the top group."""
-    app.command("serve")(serve)
-
-
-@one_line_errors
 def serve(
     port: Annotated[int, typer.Option(help="Port to listen on; 0: any free one.")] = 8000,
     host: Annotated[str, typer.Option(help="Address to listen on; by default this computer alone can ask.")] = "127.0.0.1",
@@ -22,14 +16,13 @@ def serve(
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
 ) -> None:
     """Serve a local page for photographs, videos and tables. What is dropped on it is answered by this computer."""
+    from importlib.util import find_spec
+
     from ..serve.server import serve as run
 
-    try:
-        import python_multipart  # noqa: F401
-        import starlette  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ModuleNotFoundError as error:
-        raise ValueError(f"annealed serve needs {error.name} (pip install 'annealed[serve]')") from None
+    for name in ("python_multipart", "starlette", "uvicorn"):
+        if find_spec(name) is None:
+            raise ValueError(f"annealed serve needs {name} (pip install 'annealed[serve]')")
 
     def announce(url: str) -> None:
         typer.echo(f"annealed: {url} (Ctrl-C ends it)")

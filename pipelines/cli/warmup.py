@@ -6,15 +6,9 @@ from typing import Annotated
 
 import typer
 
-from ..console import one_line_errors, print_json, print_table, progress
+from ..console import print_answer, progress
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the top group."""
-    app.command("warmup")(warmup)
-
-
-@one_line_errors
 def warmup(
     parts: Annotated[
         list[str] | None, typer.Argument(metavar="PART", help="faces, motion, pets, learners; all by default.")
@@ -35,7 +29,5 @@ def warmup(
         start, compiled = time.perf_counter(), seconds_compiling()
         PARTS[part]()
         rows.append({"part": part, "seconds": time.perf_counter() - start, "compiling": seconds_compiling() - compiled})
-    if as_json:
-        print_json({"name": "warmup", "rows": rows})
-    else:
-        print_table("compiled", ["part", "seconds", "of which compiling"], [list(row.values()) for row in rows])
+    columns = {"part": "part", "seconds": "seconds", "compiling": "of which compiling"}
+    print_answer({"name": "warmup", "rows": rows}, as_json, "compiled", columns)

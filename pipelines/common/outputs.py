@@ -101,10 +101,11 @@ def _is_report(path: Path) -> bool:
     return isinstance(record, dict) and {"name", "settings", "rows"} <= set(record)
 
 
-def make_folder(path: Path) -> None:
-    """Make a folder, and those above it, where they are missing."""
+def make_folder(path: Path | None) -> None:
+    """Make a folder, and those above it, where they are missing; None: nothing."""
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        if path is not None:
+            path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ValueError(f"{path}: cannot make this folder ({error.strerror})") from None
 

@@ -29,6 +29,7 @@ class Axes:
         self.left, self.right, self.top, self.bottom = left, width - 16, 14, height - 44
         self.x_range, self.y_range = _widened(*x), _widened(*y)
         self.parts: list[str] = []
+        self.add = self.parts.append
 
     def at(self, x, y) -> tuple[np.ndarray, np.ndarray]:
         """Places of points in the picture."""
@@ -36,10 +37,6 @@ class Axes:
         across = self.left + (np.asarray(x, float) - x0) / (x1 - x0) * (self.right - self.left)
         down = self.bottom - (np.asarray(y, float) - y0) / (y1 - y0) * (self.bottom - self.top)
         return across, down
-
-    def add(self, part: str) -> None:
-        """Add a piece of SVG."""
-        self.parts.append(part)
 
     def frame(self, x_label: str, y_label: str, x_ticks: Sequence[float] | None = None, grid: bool = True) -> None:
         """Add ticks, lines and labels."""

@@ -40,6 +40,7 @@ _DATE = r"\d{4}-\d{2}-\d{2}.*"
 _ID = re.compile(
     r"|unnamed: \d+|index|id|obs|observation|(row|record|case)[ _.]?(names?|ids?|index|numbers?|no)?|.*[ _.]id", re.IGNORECASE
 )
+_DATES = "dates, as days since 1970-01-01"
 _ROW_NUMBERS = "numbers of the rows (--include keeps such a column)"
 
 
@@ -98,14 +99,17 @@ class _Decisions:
         self.columns: list[ColumnEncoding] = []
         self.left_out: dict[str, str] = {}
         self.done: defaultdict[str, list[str]] = defaultdict(list)
+        self.incomplete = "incomplete, gaps " + ("have a response of their own" if keep_missing else "filled with the median")
 
     def leave_out(self, name: str, why: str) -> None:
         if name in self.required:
             raise ValueError(f"--include {name}: cannot be used ({why})")
         self.left_out[name] = why
 
-    def number(self, name: str, numbers: np.ndarray, kind: str = NUMBER, style: str = "") -> None:
-        """Decide on a column of numbers whose missing values are NaN."""
+    def number(self, name: str, numbers: np.ndarray, kind: str = NUMBER, style: str = "", read: str | None = None) -> None:
+        """Decide on a column of numbers whose missing values are NaN; how it was ``read`` is said."""
+        if read is not None:
+            self.done[read].append(name)
         gone = np.isnan(numbers)
         share = gone.mean() if len(numbers) else 0.0
         if share > MOST_MISSING:
@@ -115,9 +119,7 @@ class _Decisions:
             return self.leave_out(name, "constant")
         fill = None if self.keep_missing else float(np.median(there))
         if share > 0:
-            self.done[
-                "incomplete, gaps " + ("have a response of their own" if self.keep_missing else "filled with the median")
-            ].append(name)
+            self.done[self.incomplete].append(name)
         self.columns.append(ColumnEncoding(name, kind, fill, style=style))
 
     def category(self, name: str, words: np.ndarray) -> None:
@@ -148,11 +150,17 @@ class _Decisions:
 
     def notes(self) -> list[str]:
         """One line per reason."""
-        reasons: defaultdict[str, list[str]] = defaultdict(list)
-        for name, why in self.left_out.items():
-            reasons["left out, " + why].append(name)
-        lines = {**reasons, **self.done}
+        reasons = {f"left out, {why}": names for why, names in by_reason(self.left_out).items()}
+        lines = reasons | self.done
         return [f"{len(names)} column{'s' * (len(names) > 1)} {what}: {_some(names)}" for what, names in lines.items()]
+
+
+def by_reason(left_out: dict[str, str]) -> dict[str, list[str]]:
+    """Names of the columns that are left out, for each reason."""
+    reasons: defaultdict[str, list[str]] = defaultdict(list)
+    for name, why in left_out.items():
+        reasons[why].append(name)
+    return reasons
 
 
 def _some(names: list[str], most: int = 40) -> str:
@@ -194,8 +202,7 @@ def _decide(decisions: _Decisions, name: str, values: pd.Series, orders: list[st
     if pd.api.types.is_complex_dtype(kind):
         return decisions.leave_out(name, "complex numbers")
     if pd.api.types.is_datetime64_any_dtype(kind):
-        decisions.done["dates, as days since 1970-01-01"].append(name)
-        return decisions.number(name, days(values), DATE)
+        return decisions.number(name, days(values), DATE, read=_DATES)
     if pd.api.types.is_numeric_dtype(kind):
         if np.isinf(values.to_numpy(dtype=np.float64, na_value=np.nan)).any():
             decisions.done["with infinite values, which count as missing"].append(name)
@@ -214,18 +221,15 @@ def _decide(decisions: _Decisions, name: str, values: pd.Series, orders: list[st
             decisions.done[f"of numbers with thousands separators, such as {grouped.iloc[0]}"].append(name)
         return decisions.number(name, numbers, style=THOUSANDS if len(grouped) else "")
     if there.str.fullmatch(_DATE).mean() >= _MOSTLY and np.isfinite(days(values)).mean() >= _MOSTLY * len(there) / len(words):
-        decisions.done["dates, as days since 1970-01-01"].append(name)
-        return decisions.number(name, days(values), DATE)
+        return decisions.number(name, days(values), DATE, read=_DATES)
     slashed = there[there.str.fullmatch(DAY_OR_MONTH)]
     if len(slashed) >= _MOSTLY * len(there):
         fitting = [order for order in orders if not np.isnan(days(slashed, order)).any()]
         if len(fitting) == 2:
             return decisions.leave_out(name, f"dates such as {slashed.iloc[0]}: say --dates {DAY_FIRST} or --dates {MONTH_FIRST}")
         if fitting:
-            decisions.done[
-                f"of dates such as {slashed.iloc[0]}, read as {fitting[0]} (--dates otherwise), as days since 1970-01-01"
-            ].append(name)
-            return decisions.number(name, days(values, fitting[0]), DATE, fitting[0])
+            read = f"of dates such as {slashed.iloc[0]}, read as {fitting[0]} (--dates otherwise), as days since 1970-01-01"
+            return decisions.number(name, days(values, fitting[0]), DATE, fitting[0], read)
     return decisions.category(name, words)
 
 
@@ -244,21 +248,56 @@ def numbers_rows(values: pd.Series, first: bool) -> bool:
     return counts or large or _ID.fullmatch(str(values.name).strip()) is not None
 
 
+def read_target(values: pd.Series) -> np.ndarray:
+    """Return a column as labels (text, None where empty) or as numbers (NaN where empty).
+
+    Raises
+    ------
+    ValueError
+        For dates, complex numbers, infinity, and for a column of numbers with a few cells that are
+        none.
+    """
+    import pandas as pd
+
+    if pd.api.types.is_datetime64_any_dtype(values.dtype) or pd.api.types.is_complex_dtype(values.dtype):
+        raise ValueError(f"the target {values.name!r} holds {values.dtype}: expected numbers or labels")
+    if pd.api.types.is_numeric_dtype(values.dtype) and not pd.api.types.is_bool_dtype(values.dtype):
+        numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
+        if np.isinf(numbers).any():
+            raise ValueError(f"the target {values.name!r} holds infinity in row {np.flatnonzero(np.isinf(numbers))[0] + 1}")
+        return numbers
+    words = as_words(values)
+    there = np.array([word is not None for word in words], bool)
+    if there.any() and any(WITH_THOUSANDS.fullmatch(word) for word in words[there]):
+        numbers = to_numbers(values)
+        if not np.isnan(numbers[there]).any():
+            return numbers
+    bad = there & pd.isna(pd.to_numeric(pd.Series(words, dtype=object), errors="coerce")).to_numpy()
+    if bad.any() and bad.sum() <= (1.0 - _MOSTLY) * there.sum():
+        row = int(np.flatnonzero(bad)[0])
+        raise ValueError(
+            f"{bad.sum()} of {there.sum()} cells of the target {values.name!r} {'is' if bad.sum() == 1 else 'are'} not a number: "
+            f"{words[row]!r} in row {row + 1}; correct or empty such cells"
+        )
+    some = pd.Series(words[there][:100], dtype=object)
+    if len(some) and some.str.match(r"\d{4}-\d{2}-\d{2}").all():
+        raise ValueError(f"the target {values.name!r} holds dates such as {some.iloc[0]!r}: expected numbers or labels")
+    return words
+
+
 def encode_matrix(X: Any, names: list[str], keep_missing: bool, required: Collection[str] = ()) -> tuple[Any, _Decisions]:
     """The same for a matrix of numbers, dense or sparse; all columns at once."""
     decisions = _Decisions(keep_missing, required)
+    missing, fills = np.zeros(X.shape[1]), np.zeros(X.shape[1])
     if hasattr(X, "tocsr"):
         first = X[:1].toarray()[0]
         constant = np.asarray(X.max(axis=0).toarray()[0] == first) & np.asarray(X.min(axis=0).toarray()[0] == first)
-        missing, fills = np.zeros(X.shape[1]), np.zeros(X.shape[1])
     else:
         gone = ~np.isfinite(X)
         missing = gone.mean(axis=0)
-        fills = np.zeros(X.shape[1])
         if np.isinf(X).any():
-            decisions.done["with infinite values, which count as missing"] = [
-                names[j] for j in np.flatnonzero(np.isinf(X).any(axis=0))
-            ]
+            infinite = np.flatnonzero(np.isinf(X).any(axis=0))
+            decisions.done["with infinite values, which count as missing"] = [names[j] for j in infinite]
         some = (missing > 0) & (missing <= MOST_MISSING)
         fills[missing == 0] = np.median(X[:, missing == 0], axis=0) if X.size else 0.0
         if gone.any():
@@ -267,12 +306,10 @@ def encode_matrix(X: Any, names: list[str], keep_missing: bool, required: Collec
             if not keep_missing:
                 X = np.where(gone & some, fills, X)
         constant = (X[:1] == X).all(axis=0)
-        gaps = "have a response of their own" if keep_missing else "filled with the median"
         if (some & ~constant).any():
-            decisions.done[f"incomplete, gaps {gaps}"] = [names[j] for j in np.flatnonzero(some & ~constant)]
-    keep = np.ones(len(names), bool)
-    for j in np.flatnonzero((missing > MOST_MISSING) | constant):
-        keep[j] = False
+            decisions.done[decisions.incomplete] = [names[j] for j in np.flatnonzero(some & ~constant)]
+    keep = (missing <= MOST_MISSING) & ~constant
+    for j in np.flatnonzero(~keep):
         decisions.leave_out(names[j], "constant" if constant[j] else "more than half of the values missing")
     decisions.columns = [ColumnEncoding(names[j], NUMBER, None if keep_missing else float(fills[j])) for j in np.flatnonzero(keep)]
     return (X if keep.all() else X[:, keep]), decisions

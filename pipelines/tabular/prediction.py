@@ -11,7 +11,7 @@ import numpy as np
 from ...models.files import read_header
 from ...models.tabular.encoding import THOUSANDS
 from ...models.tabular.model import KIND, TabularModel
-from .readers import brings_its_target, read_frame, read_matrix
+from .tables import brings_its_target, read_frame, read_matrix
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,13 +63,11 @@ def _rows(kept: TabularModel, table: Path, sep: str | None, encoding: str | None
     matrix = read_matrix(table)
     wanted = kept.columns if kept.encoding is None else [column.name for column in kept.encoding.columns]
     places = {name: j for j, name in enumerate(matrix.names)}
-    gone = [name for name in wanted if name not in places]
-    if gone and hasattr(matrix.X, "tocsr"):  # the last columns of a sparse table may be 0 in all of its rows
-        X = np.zeros((len(matrix.y), len(wanted)))
-        there = [i for i, name in enumerate(wanted) if name in places]
-        X[:, there] = matrix.X[:, [places[wanted[i]] for i in there]].toarray()
-        return pd.DataFrame(X, columns=list(wanted))
-    if gone:
-        raise ValueError(f"{table}: the table has no column {gone[0]!r}, which the model needs")
-    chosen = matrix.X[:, [places[name] for name in wanted]]
-    return pd.DataFrame(chosen.toarray() if hasattr(chosen, "toarray") else chosen, columns=list(wanted))
+    there = [i for i, name in enumerate(wanted) if name in places]
+    is_sparse = hasattr(matrix.X, "tocsr")
+    if len(there) < len(wanted) and not is_sparse:  # the last columns of a sparse table may be 0 in all of its rows
+        gone = next(name for name in wanted if name not in places)
+        raise ValueError(f"{table}: the table has no column {gone!r}, which the model needs")
+    X, chosen = np.zeros((len(matrix.y), len(wanted))), matrix.X[:, [places[wanted[i]] for i in there]]
+    X[:, there] = chosen.toarray() if is_sparse else chosen
+    return pd.DataFrame(X, columns=list(wanted))

@@ -16,10 +16,12 @@ from ...models.files import replacing
 from ...models.tabular.encoding import DATE
 from ..console import plain
 from .charts import curve_chart, effect_chart, level_chart, score_chart, short
+from .encoding import by_reason
 from .selection import N_HALVES, Selection
 
 REPORT_FILES = ("select.json", "select.html")
 MOST_PICTURES = 30  # response curves and bars; the table names all columns
+_LONG = {"R2": "R² (share of the variance explained)"}
 
 _STYLE = """body{font:15px/1.5 system-ui,sans-serif;color:#222;max-width:960px;margin:2em auto;padding:0 1em}
 h1{font-size:1.5em}h2{font-size:1.15em;margin-top:2em;border-bottom:1px solid #ddd}
@@ -38,33 +40,22 @@ def write_report(folder: Path, found: Selection) -> None:
         If they cannot be written.
     """
     record = {"name": "select", "rows": found.columns, **found.record()}
-    with replacing(folder / REPORT_FILES[0]) as temporary:
-        temporary.write_text(json.dumps(plain(record), allow_nan=False, indent=1), encoding="utf-8")
-    with replacing(folder / REPORT_FILES[1]) as temporary:
-        temporary.write_text(page(found), encoding="utf-8")
+    for name, text in zip(REPORT_FILES, (json.dumps(plain(record), allow_nan=False, indent=1), page(found))):
+        with replacing(folder / name) as temporary:
+            temporary.write_text(text, encoding="utf-8")
 
 
 def page(found: Selection) -> str:
     """Return the page."""
     name = Path(found.settings.get("table", "table")).name
-    sections = [
-        _summary(found),
-        _scores(found),
-        _columns(found),
-        _responses(found),
-        _alternatives(found),
-        _left_out(found),
-        _how(found),
-    ]
+    sections = (_summary, _scores, _columns, _responses, _alternatives, _left_out, _how)
+    target = found.settings.get("target") or "its target"
+    body = "".join(section(found) for section in sections)
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(name)}: selected columns</title>'
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_STYLE}</style></head>'
-        f"<body><h1>{escape(name)}: the columns that predict {escape(_target(found))}</h1>{''.join(sections)}</body></html>\n"
+        f"<body><h1>{escape(name)}: the columns that predict {escape(target)}</h1>{body}</body></html>\n"
     )
-
-
-def _target(found: Selection) -> str:
-    return found.settings.get("target") or "its target"
 
 
 def _summary(found: Selection) -> str:
@@ -77,14 +68,11 @@ def _summary(found: Selection) -> str:
     if scores:
         measure, score = next(iter(scores["selected"].items()))
         rest = [f"{name} {next(iter(scores[name].values())):.3f}" for name in ("all columns", "baseline")]
-        words += f" On rows that the model has not seen, their {escape(_long(measure))} is <b>{score:.3f}</b> ({'; '.join(rest)})."
+        long = escape(_LONG.get(measure, measure))
+        words += f" On rows that the model has not seen, their {long} is <b>{score:.3f}</b> ({'; '.join(rest)})."
         if score <= next(iter(scores["baseline"].values())):
             words += " <b>That is no better than the baseline: the columns may say nothing about the target.</b>"
     return words + "</p>"
-
-
-def _long(measure: str) -> str:
-    return {"R2": "R² (share of the variance explained)"}.get(measure, measure)
 
 
 def _scores(found: Selection) -> str:
@@ -93,7 +81,7 @@ def _scores(found: Selection) -> str:
         return "<h2>Scores</h2><p>There are too few rows for cross-validation.</p>"
     measures = list(v.scores["selected"])
     rows = [(name, *(f"{values[m]:.3f}" for m in measures)) for name, values in v.scores.items()]
-    body = "<h2>Scores by cross-validation</h2>" + _table(["", *map(_long, measures)], rows, bold=0)
+    body = "<h2>Scores by cross-validation</h2>" + _table(["", *(_LONG.get(m, m) for m in measures)], rows, bold=0)
     number = "" if not found.size_chosen else ", their number by the other folds" if v.nested else ", their number is not"
     constant = "the most frequent class" if found.task == "classification" else "the mean"
     body += _small(
@@ -104,12 +92,10 @@ def _scores(found: Selection) -> str:
     lines = {name: next(iter(v.scores[name].values())) for name in ("all columns", "baseline")}
     body += score_chart(v.sizes, mean, error, v.size, lines, measures[0].replace("R2", "R²"))
     rule = "log loss" if found.task == "classification" else "squared error"
-    chosen = f" The size is the smallest whose {rule} exceeds the least by at most one standard error of their difference."
-    chosen = chosen if found.size_chosen else ""
-    return (
-        body
-        + f'<p class="small">Score against the number of columns along one path per fold; bars are one standard error.{chosen}</p>'
-    )
+    words = "Score against the number of columns along one path per fold; bars are one standard error."
+    if found.size_chosen:
+        words += f" The size is the smallest whose {rule} exceeds the least by at most one standard error of their difference."
+    return body + _small(words)
 
 
 def _columns(found: Selection) -> str:
@@ -152,21 +138,15 @@ def _responses(found: Selection) -> str:
             unit = " (days since 1970)" if column["kind"] == DATE else ""
             pictures.append(curve_chart(x, curves, short(column["name"]) + unit, spread))
     classes: list[Any] = list(getattr(found.model, "classes_", []))
-    legend = ""
     if len(classes) > 2:
         colours = ("blue", "orange", "green", "purple", "red", "grey")
         legend = " Lines: " + ", ".join(f"{colours[i % 6]} {short(str(c))}" for i, c in enumerate(classes[:12])) + "."
-    score = (
-        f" The score is the log odds of {classes[1]!s}."
-        if len(classes) == 2
-        else ""
-        if classes
-        else " The score is the prediction."
-    )
-    words = (
-        "Against the value of the column, between its 1st and 99th percentile; 0 at its mean. All pictures have one scale."
-        f"{escape(score + legend)}"
-    )
+    elif classes:
+        legend = f" The score is the log odds of {classes[1]!s}."
+    else:
+        legend = " The score is the prediction."
+    words = "Against the value of the column, between its 1st and 99th percentile; 0 at its mean. All pictures have one scale."
+    words += escape(legend)
     return f'<h2>What each column adds</h2><div class="curves">{"".join(pictures)}</div>{_small(words)}'
 
 
@@ -191,27 +171,23 @@ def _shape(found: Selection, column: dict[str, Any]) -> tuple[list[float], list[
 
 
 def _alternatives(found: Selection) -> str:
-    rows = [
-        (c["name"], ", ".join(f"{a['name']} ({a['cost']:.1%})" for a in c["alternatives"]))
-        for c in found.columns
-        if c["alternatives"]
-    ]
     if not found.columns:
         return ""
+    costs = {c["name"]: [f"{a['name']} ({a['cost']:.1%})" for a in c["alternatives"]] for c in found.columns}
+    rows = [(name, ", ".join(others)) for name, others in costs.items() if others]
     if not rows:
         return "<h2>Alternatives</h2><p>No other column could take the place of a selected one for less than 5% of the loss.</p>"
-    return (
-        f"<h2>Alternatives</h2>{_table(['column', 'columns that could take its place (cost)'], rows, numbers=())}"
-        '<p class="small">Cost: by how much the loss on the training rows would rise, from 0 to 5%, by a quadratic model of it. '
-        "The other coefficients adapt.</p>"
+    table = _table(["column", "columns that could take its place (cost)"], rows, numbers=())
+    words = (
+        "Cost: by how much the loss on the training rows would rise, from 0 to 5%, by a quadratic model of it. "
+        "The other coefficients adapt."
     )
+    return f"<h2>Alternatives</h2>{table}{_small(words)}"
 
 
 def _left_out(found: Selection) -> str:
-    reasons: dict[str, list[str]] = {}
-    for name, why in found.table.left_out.items():
-        reasons.setdefault(why, []).append(name)
-    rows = [(why, str(len(names)), ", ".join(names[:50]) + (", …" if len(names) > 50 else "")) for why, names in reasons.items()]
+    reasons = by_reason(found.table.left_out).items()
+    rows = [(why, str(len(names)), ", ".join(names[:50]) + (", …" if len(names) > 50 else "")) for why, names in reasons]
     body = _table(["why", "columns", "names"], rows, numbers=(1,)) if rows else "<p>No column was left out.</p>"
     other = [note for note in found.table.notes if not re.match(r"\d+ columns? left out", note)]
     notes = "".join(f"<li>{escape(note)}</li>" for note in other)
@@ -221,7 +197,7 @@ def _left_out(found: Selection) -> str:
 def _how(found: Selection) -> str:
     settings = {name: value for name, value in found.settings.items() if value is not None}
     said = ", ".join(f"{name} = {value}" for name, value in settings.items())
-    return f'<h2>How</h2><p class="small">annealed {__version__}, {type(found.model).__name__}; {escape(said)}.</p>'
+    return f"<h2>How</h2>{_small(f'annealed {__version__}, {type(found.model).__name__}; {escape(said)}.')}"
 
 
 def _small(words: str) -> str:

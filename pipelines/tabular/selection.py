@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,13 +14,15 @@ from ...learners import Constraints, FSAClassifier, FSARegressor, selection_stab
 from ...learners.common.additive import AdditiveModel
 from ...models.tabular.encoding import CATEGORY, ColumnEncoding
 from ...models.tabular.model import TabularModel
+from ..console import number_or_auto
 from .encoding import Table
-from .target import check_target
-from .validation import Progress, Validation, fitted, folds_of, validate
+from .tables import read_table
+from .validation import Progress, Validation, fitted, folds, validate
 
 N_HALVES = 20  # random halves of the rows that tell how stable a column is
 MOST_SIZES = {"linear": 50, "piecewise": 20}  # the largest size tried: choices that keep 10,000 rows of 200 columns below 10 s
 _MOST_ALTERNATIVES = 3
+MOST_CLASSES = 10  # whole numbers with at most so many different values are taken as classes
 
 
 @dataclass
@@ -61,12 +65,11 @@ class Selection:
     def nothing(self) -> str:
         """One line for a selection without columns: by which rule, and the best that there was."""
         v = self.validation
-        line = "no column selected: none, alone or together, predicts held-out rows better than a constant by the margin of two"
-        line += " standard errors"
+        line = "no column selected: none, alone or together, predicts held-out rows better than a constant by the margin of"
         if v.best is None:
-            return line
-        k, measure = v.sizes[v.best], next(iter(v.scores["selected"]))
-        return f"{line}; the best size has a cross-validated {measure} of {v.path_scores[v.best]:.3f}: -k {k}"
+            return f"{line} two standard errors"
+        k, measure, score = v.sizes[v.best], next(iter(v.scores["selected"])), v.path_scores[v.best]
+        return f"{line} two standard errors; the best size has a cross-validated {measure} of {score:.3f}: -k {k}"
 
     def record(self) -> dict[str, Any]:
         """Return everything for JSON."""
@@ -92,8 +95,131 @@ class Selection:
         }
 
 
-def _pass_through(iterable: Iterable, what: str) -> Iterable:
-    return iterable
+def select_file(
+    path: Path,
+    target: str | None,
+    k: str,
+    *,
+    task: str = "auto",
+    response: str = "linear",
+    include: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    row_groups: str | None = None,
+    progress: Progress = lambda iterable, what: iterable,
+    note: Callable[[str], object] = lambda text: None,
+    **reading: Any,
+) -> Selection:
+    """Read a table and select the columns that predict its target.
+
+    Parameters
+    ----------
+    path : Path
+    target : str or None
+        Column to predict; npz and svmlight files bring their own.
+    k : str
+        A number from 1 on, or "auto"; more than there are columns keeps all, with a warning.
+    task : {"auto", "classification", "regression"}, default "auto"
+    response : {"linear", "piecewise"}, default "linear"
+    include, exclude : sequence of str, default ()
+        Columns that are selected in any case, and columns that may not be.
+    row_groups : str or None, default None
+        Column that names rows which stay together in cross-validation.
+    progress : function
+        Called with what is gone through, and what it is.
+    note : function
+        Called with each line about columns that were left out or imputed, before the long work.
+    **reading
+        ``sep``, ``encoding`` and ``dates`` of :func:`.tables.read_table`.
+
+    Returns
+    -------
+    Selection
+        Its settings name what was asked for.
+
+    Raises
+    ------
+    ValueError
+        If the file cannot be read or does not fit what was asked for.
+    """
+    size = number_or_auto("-k", k)
+    reading |= {"include": include, "exclude": exclude, "row_groups": row_groups}
+    data = read_table(path, target, keep_missing=response == "piecewise", **reading)
+    chosen_task = guess_task(data.y) if task == "auto" else task
+    if task == "auto" and (line := note_of_guess(data.y, chosen_task)):
+        data.notes.append(line)
+    if chosen_task == "classification":
+        check_target(data.y, chosen_task)
+        data = data.without(classes_of_one_row(data.y))
+    for text in data.notes:
+        note(text)
+    n_columns = len(data.encoding.columns)
+    if size is not None and size > n_columns:
+        warnings.warn(f"-k {k}: only {n_columns} usable columns, all are kept", stacklevel=2)
+        size = n_columns
+    found = select_columns(data, chosen_task, size, response, include, progress)
+    found.settings = {"table": str(path), "target": target, "k": k, "response": response, "row_groups": row_groups}
+    found.settings |= {"include": list(include) or None, "exclude": list(exclude) or None}
+    return found
+
+
+def guess_task(y: np.ndarray) -> str:
+    """Return "classification" for text, booleans and few (``MOST_CLASSES``) different whole numbers, else "regression".
+
+    More than two different numbers in more than half as many rows are no classes.
+
+    Examples
+    --------
+    >>> guess_task(np.array([0.0, 1.0, 1.0])), guess_task(np.array([0.5, 1.0, 1.0]))
+    ('classification', 'regression')
+    """
+    if y.dtype.kind not in "iuf":
+        return "classification"
+    values = np.unique(y)
+    few = len(values) <= min(MOST_CLASSES, max(2, len(y) / 2))
+    return "classification" if few and (values == np.round(values)).all() else "regression"
+
+
+def note_of_guess(y: np.ndarray, task: str) -> str | None:
+    """Return a line about a guess (:func:`guess_task`) on whole numbers that an analyst may want otherwise."""
+    values = np.unique(y) if y.dtype.kind in "iuf" else np.empty(0)
+    if not 2 < len(values) <= MOST_CLASSES or (values != np.round(values)).any():
+        return None
+    if task == "classification":
+        return f"the {len(values)} different numbers of the target are taken as classes; --task regression otherwise"
+    return f"the target's {len(values)} different numbers in {len(y)} rows are too many for classes: a regression"
+
+
+def classes_of_one_row(y: np.ndarray) -> np.ndarray:
+    """Return the rows whose class no other row has; none where fewer than two classes would be left."""
+    _, which, counts = np.unique(y, return_inverse=True, return_counts=True)
+    return np.flatnonzero(counts[which] == 1) if (counts > 1).sum() >= 2 else np.empty(0, int)
+
+
+def check_target(y: np.ndarray, task: str) -> None:
+    """Complain about a target that does not fit the task.
+
+    Raises
+    ------
+    ValueError
+        For a regression of labels, classes that are broken numbers or nearly as many as rows, and
+        one value only.
+    """
+    if task == "regression":
+        if y.dtype.kind not in "iuf":
+            raise ValueError(f"the target holds labels such as {str(y[0])!r}: expected numbers for --task regression")
+    else:
+        broken = y[y != np.round(y)] if y.dtype.kind == "f" else []
+        if len(broken):
+            raise ValueError(f"the target holds numbers such as {broken[0]:g}: expected labels for --task classification")
+        n_classes = len(np.unique(y))
+        if n_classes > max(2, len(y) / 2):
+            otherwise = ", or --task regression" if y.dtype.kind in "iuf" else ""
+            raise ValueError(
+                f"the target has {n_classes} different labels in {len(y)} rows: expected classes of several rows{otherwise}"
+            )
+    if len(np.unique(y)) < 2:
+        expected = "at least two classes" if task == "classification" else "different numbers"
+        raise ValueError(f"the target has one value only ({str(y[0])!r}), expected {expected}")
 
 
 def select_columns(
@@ -102,7 +228,7 @@ def select_columns(
     k: int | None,
     response: str = "linear",
     include: Sequence[str] = (),
-    progress: Progress = _pass_through,
+    progress: Progress = lambda iterable, what: iterable,
 ) -> Selection:
     """Select columns with FSA; k of them, or as many as cross-validation chooses.
 
@@ -136,18 +262,17 @@ def select_columns(
     wanted = np.isin(table.encoding.groups, [table.names.index(name) for name in include]) if least else None
     constraints = None if groups is None and wanted is None else Constraints(groups, wanted)
     model = estimator(k or max(least, 1), response=response, constraints=constraints)
-    table_folds = folds_of(y, task, table.row_groups)
-    enough = bool(table_folds(np.arange(len(y))))
-    if k is None and not enough:
+    splits = folds(y, task, table.row_groups)
+    if k is None and not splits:
         labels, counts = np.unique(y, return_counts=True)
         alone = task == "classification" and len(y) >= 4 and counts.min() == 1
         few = f"one row of the class {labels[counts.argmin()]!s} is" if alone else f"{len(y)} rows are"
         raise ValueError(f"-k auto: {few} too few for cross-validation; expected -k with a number")
     validation = Validation(k or 1)
-    if enough:
+    if splits:
         sizes = _sizes(n_columns, len(y), k, response)
         sizes = np.unique(np.maximum([0, *sizes] if k is None else sizes, least if k is None else max(least, 1)))
-        validation = validate(X, y, task, model, k, sizes, table_folds, progress)
+        validation = validate(X, y, task, model, k, sizes, splits, progress)
     model = fitted(model, validation.size, X, y)
     frequency, kappa = np.full(n_columns, np.nan), None
     if validation.size:

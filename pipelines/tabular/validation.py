@@ -17,7 +17,6 @@ _MOST_ROWS = 5_000  # that this ridge is chosen by: leave-one-out costs as much 
 
 Progress = Callable[[Iterable, str], Iterable]
 Split = tuple[np.ndarray, np.ndarray]
-Folds = Callable[[np.ndarray], list[Split]]  # folds of some rows
 
 
 @dataclass
@@ -75,17 +74,7 @@ def measures(task: str, y: np.ndarray, predicted: np.ndarray) -> dict[str, float
     }
 
 
-def folds_of(y: np.ndarray, task: str, row_groups: np.ndarray | None) -> Folds:
-    """How some rows of a table are folded: see :func:`folds`; the rows found are rows of the table."""
-
-    def of(rows: np.ndarray) -> list[Split]:
-        found = folds(y[rows], task, None if row_groups is None else row_groups[rows])
-        return [(rows[train], rows[test]) for train, test in found]
-
-    return of
-
-
-def folds(y: np.ndarray, task: str, row_groups: np.ndarray | None) -> list[tuple[np.ndarray, np.ndarray]]:
+def folds(y: np.ndarray, task: str, row_groups: np.ndarray | None) -> list[Split]:
     """Rows to fit to and rows to score, five times; the same for the same table.
 
     Raises
@@ -111,7 +100,7 @@ def folds(y: np.ndarray, task: str, row_groups: np.ndarray | None) -> list[tuple
 
 
 def validate(
-    X: Any, y: np.ndarray, task: str, model: Any, size: int | None, sizes: np.ndarray, table_folds: Folds, progress: Progress
+    X: Any, y: np.ndarray, task: str, model: Any, size: int | None, sizes: np.ndarray, splits: list[Split], progress: Progress
 ) -> Validation:
     """Score sizes along paths, choose one where ``size`` is None, and score it beside all columns and a baseline.
 
@@ -120,7 +109,9 @@ def validate(
     folds. That takes no fits of its own, and its error is smaller than that of a choice by folds
     within the training rows, which are fewer.
     """
-    splits = table_folds(np.arange(len(y)))
+    from sklearn.dummy import DummyClassifier, DummyRegressor
+
+    baseline = DummyClassifier if task == "classification" else DummyRegressor
     truth = np.concatenate([y[test] for _, test in splits])
     path, losses = _path_scores(X, y, task, model, sizes, progress(splits, "sizes"))
     if task == "regression":
@@ -131,7 +122,7 @@ def validate(
         own = chosen_size(sizes, np.delete(losses, fold, axis=0)) if nested else chosen
         found["selected"].append(fitted(model, own, X[train], y[train]).predict(X[test]))
         found["all columns"].append(all_columns(task, X[train], y[train], X[test]))
-        found["baseline"].append(_constant(task, y[train], len(test)))
+        found["baseline"].append(baseline().fit(X[train], y[train]).predict(X[test]))
     scores = {row: measures(task, truth, np.concatenate(predicted)) for row, predicted in found.items()}
     return Validation(chosen, sizes.tolist(), path, losses, scores, nested, [len(test) for _, test in splits])
 
@@ -176,13 +167,6 @@ def fitted(model: Any, size: int, X: Any, y: np.ndarray) -> Any:
     if size:
         return clone(model).set_params(n_features_to_select=size).fit(X, y)
     return FSAPath(model, [0]).fit(X, y).get_estimator(0)
-
-
-def _constant(task: str, y: np.ndarray, n: int) -> np.ndarray:
-    if task == "regression":
-        return np.full(n, y.mean())
-    labels, counts = np.unique(y, return_counts=True)
-    return np.full(n, labels[counts.argmax()])
 
 
 def all_columns(task: str, X: Any, y: np.ndarray, X_test: Any) -> np.ndarray:

@@ -15,10 +15,12 @@ from PIL import Image
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name != "posix", reason="needs signals")]
 FIT = """
+import signal
 import numpy as np
 from annealed.learners import FSAClassifier
 X = np.random.default_rng(0).normal(size=(30_000, 80))
 FSAClassifier(2, verbose=True).fit(X, X[:, 3] > X[:, 5])
+signal.signal(signal.SIGINT, signal.SIG_IGN)  # the end of Python itself is not what is tried
 """
 
 

@@ -430,7 +430,7 @@ assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 """
 COMMAND = """
 sys.argv = ["annealed", "faces", "detect", "--json"]
-from annealed.pipelines.cli.app import main
+from annealed.pipelines.cli import main
 main()
 """
 MOMENTS = [("callback", 1), ("callback", 2), ("callback", 3), ("pass", 1), ("pass", 30), ("pass", 101)]

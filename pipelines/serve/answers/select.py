@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ...tabular.report import page
-from ...tabular.select_file import select_file
+from ...tabular.selection import select_file
 from .fields import Fields
 
 FIELDS = ("target", "k", "task", "response", "include", "exclude", "row_groups", "sep", "encoding", "report")

@@ -106,9 +106,29 @@ def test_tables_of_real_data_have_no_folder_of_their_own(name, tmp_path, monkeyp
 
 def test_output_that_cannot_hold_a_name(tmp_path):
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    code = "from annealed.pipelines.cli import app; app.app = lambda: print('Gr\\xf6\\xdfe'); app.main()"
+    code = "from annealed.pipelines.cli import app, main; app.app = lambda: print('Gr\\xf6\\xdfe'); main()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
     assert (done.returncode, done.stdout, done.stderr) == (0, "Gr\\xf6\\xdfe\n", "")
+
+
+@pytest.mark.parametrize(
+    "command, code, line",
+    [
+        ("sys.exit()", 0, ""),
+        ("raise KeyboardInterrupt", 130, "annealed: interrupted\n"),  # exec: as in the classes that libraries make of text
+        ("sys.exit(130)", 130, "annealed: interrupted\n"),
+    ],
+)
+def test_an_interrupt_is_one_line_and_is_ignored_after_the_end(command, code, line):
+    script = f"""
+import atexit, signal, sys
+from annealed.pipelines.cli import app, main
+atexit.register(signal.raise_signal, signal.SIGINT)
+app.app = lambda: exec({command!r})
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", line)
 
 
 @pytest.mark.parametrize(

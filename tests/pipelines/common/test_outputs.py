@@ -194,7 +194,7 @@ def test_a_video_keeps_the_rights_of_new_files(tmp_path):
 
 
 def test_evidence_of_several_photographs(monkeypatch, photographs):
-    import annealed.pipelines.cli.pets as pets_cli
+    from annealed.pipelines import console
     from annealed.pipelines.pets import report
 
     class Classifier:
@@ -206,7 +206,7 @@ def test_evidence_of_several_photographs(monkeypatch, photographs):
         def explain(self, photograph):
             return None
 
-    monkeypatch.setattr(pets_cli, "load_model_of", lambda kind, model: Classifier())
+    monkeypatch.setattr(console, "load_model_of", lambda kind, model: Classifier())
     monkeypatch.setattr(report, "draw_evidence", lambda path, explained: path.write_bytes(b"picture"))
     before = contents(photographs)
     assert run("pets", "classify", *sorted(photographs.iterdir()), "--overlay", photographs).exit_code == 0

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from annealed.models.files import read_model, write_model
+from annealed.pipelines.tabular.selection import guess_task
 from annealed.pipelines.tabular.tables import read_table
-from annealed.pipelines.tabular.target import guess_task
 from annealed.pipelines.tabular.validation import folds, measures
 from helpers import run
 

@@ -6,8 +6,8 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from annealed.pipelines.tabular.selection import guess_task
 from annealed.pipelines.tabular.tables import read_table
-from annealed.pipelines.tabular.target import guess_task
 from helpers import run
 from sklearn.datasets import dump_svmlight_file
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Any, Self
 
@@ -18,29 +18,33 @@ from sklearn.utils.validation import column_or_1d
 from ..common.additive import AdditiveModel
 from ..common.targets import check_two_classes
 from ..common.validation import check_choice, whole_or_as_before
-from ..designs.responses import PiecewiseLinear
 from ..model_selection.size import choose_size
-from ..objective.losses import Loss
-from ..objective.priors import Prior
-from ..solvers.schedules import Counts, Schedule
 from ..sources.matrix import OutOfCoreMatrix
 from .estimators import FSAClassifier, FSAEstimator, FSARegressor
 from .fit import solve_path
 from .path import check_sizes
 from .problem import FitProblem, Solution, fitted_attributes
 from .refinement import anneals_with_ridge
-from .settings import Constraints, FitSettings, Refinement
+from .settings import FitSettings
 from .size_search import held_out
 
 
-class _SizeChoice(FSAEstimator):
+@dataclass(eq=False, repr=False, kw_only=True)
+class _SizeParameters:
+    """Parameters of the choice; last among the bases, so that they come before those of the estimator."""
+
+    sizes: Any = field(default="auto", kw_only=False)
+    cv: Any = None
+    scoring: str | Callable | None = None
+    criterion: str = "cv"
+    rule: str = "best"
+
+
+@dataclass(eq=False, repr=False)
+class _SizeChoice(FSAEstimator, _SizeParameters):
     """Choice of the size along paths, before the fit of the estimator that this is mixed into."""
 
-    sizes: Any
-    cv: Any
-    scoring: Any
-    criterion: str
-    rule: str
+    n_features_to_select: int | float | str = field(default="auto", init=False)  # chosen by ``fit``: no parameter
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Choose the size, then select that many features of all rows and fit.
@@ -146,6 +150,7 @@ def other_annealing_ridges(problem: FitProblem) -> tuple[float, ...]:
     return (0.03,) if problem.loss.is_quadratic else (0.003, 0.03)
 
 
+@dataclass(eq=False, repr=False)
 class FSAClassifierCV(_SizeChoice, FSAClassifier):
     """Classifier on features found by annealing ([1]_), their number by cross-validation or by an information criterion.
 
@@ -201,55 +206,8 @@ class FSAClassifierCV(_SizeChoice, FSAClassifier):
     array([3, 7])
     """
 
-    def __init__(
-        self,
-        sizes: Any = "auto",
-        *,
-        cv: Any = None,
-        scoring: str | Callable | None = None,
-        criterion: str = "cv",
-        rule: str = "best",
-        loss: str | Loss = "auto",
-        response: str | PiecewiseLinear = "linear",
-        constraints: Constraints | None = None,
-        prior: Prior | None = None,
-        scaling: str = "standardize",
-        schedule: str | Schedule | Counts = "inverse",
-        learning_rate: float | str = "auto",
-        momentum: float | str = "auto",
-        refinement: str | Refinement | None = "auto",
-        fit_intercept: bool = True,
-        warm_start: bool = False,
-        class_weight: dict | str | None = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-    ):
-        super().__init__(
-            loss=loss,
-            response=response,
-            constraints=constraints,
-            prior=prior,
-            scaling=scaling,
-            schedule=schedule,
-            learning_rate=learning_rate,
-            momentum=momentum,
-            refinement=refinement,
-            fit_intercept=fit_intercept,
-            warm_start=warm_start,
-            class_weight=class_weight,
-            random_state=random_state,
-            n_jobs=n_jobs,
-            verbose=verbose,
-        )
-        del self.n_features_to_select  # chosen by ``fit``: no parameter of this estimator
-        self.sizes = sizes
-        self.cv = cv
-        self.scoring = scoring
-        self.criterion = criterion
-        self.rule = rule
 
-
+@dataclass(eq=False, repr=False)
 class FSARegressorCV(_SizeChoice, FSARegressor):
     """Regression on features found by annealing ([1]_), their number by cross-validation or by an information criterion.
 
@@ -304,49 +262,3 @@ class FSARegressorCV(_SizeChoice, FSARegressor):
     >>> FSARegressorCV(criterion="ebic").fit(X, y).get_support(indices=True)
     array([3, 7])
     """
-
-    def __init__(
-        self,
-        sizes: Any = "auto",
-        *,
-        cv: Any = None,
-        scoring: str | Callable | None = None,
-        criterion: str = "cv",
-        rule: str = "best",
-        loss: str | Loss = "auto",
-        response: str | PiecewiseLinear = "linear",
-        constraints: Constraints | None = None,
-        prior: Prior | None = None,
-        scaling: str = "standardize",
-        schedule: str | Schedule | Counts = "inverse",
-        learning_rate: float | str = "auto",
-        momentum: float | str = "auto",
-        refinement: str | Refinement | None = "auto",
-        fit_intercept: bool = True,
-        warm_start: bool = False,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-    ):
-        super().__init__(
-            loss=loss,
-            response=response,
-            constraints=constraints,
-            prior=prior,
-            scaling=scaling,
-            schedule=schedule,
-            learning_rate=learning_rate,
-            momentum=momentum,
-            refinement=refinement,
-            fit_intercept=fit_intercept,
-            warm_start=warm_start,
-            random_state=random_state,
-            n_jobs=n_jobs,
-            verbose=verbose,
-        )
-        del self.n_features_to_select  # chosen by ``fit``: no parameter of this estimator
-        self.sizes = sizes
-        self.cv = cv
-        self.scoring = scoring
-        self.criterion = criterion
-        self.rule = rule

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -166,6 +167,7 @@ class FSAEstimator(CallbackSupportMixin, SelectorMixin, BaseEstimator):
         return model.scores(X)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class FSAClassifier(SparseClassifierMixin, FSAEstimator):
     """Classifier on exactly k features, found by feature selection with annealing (Algorithm 1 of [1]_).
 
@@ -268,42 +270,22 @@ class FSAClassifier(SparseClassifierMixin, FSAEstimator):
 
     _tasks = ("binary", "multiclass")
 
-    def __init__(
-        self,
-        n_features_to_select: int | float | str = 10,
-        *,
-        loss: str | Loss = "auto",
-        response: str | PiecewiseLinear = "linear",
-        constraints: Constraints | None = None,
-        prior: Prior | None = None,
-        scaling: str = "standardize",
-        schedule: str | Schedule | Counts = "inverse",
-        learning_rate: float | str = "auto",
-        momentum: float | str = "auto",
-        refinement: str | Refinement | None = "auto",
-        fit_intercept: bool = True,
-        warm_start: bool = False,
-        class_weight: dict | str | None = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-    ):
-        self.n_features_to_select = n_features_to_select
-        self.loss = loss
-        self.response = response
-        self.constraints = constraints
-        self.prior = prior
-        self.scaling = scaling
-        self.schedule = schedule
-        self.learning_rate = learning_rate
-        self.momentum = momentum
-        self.refinement = refinement
-        self.fit_intercept = fit_intercept
-        self.warm_start = warm_start
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    n_features_to_select: int | float | str = field(default=10, kw_only=False)
+    loss: str | Loss = "auto"
+    response: str | PiecewiseLinear = "linear"
+    constraints: Constraints | None = None
+    prior: Prior | None = None
+    scaling: str = "standardize"
+    schedule: str | Schedule | Counts = "inverse"
+    learning_rate: float | str = "auto"
+    momentum: float | str = "auto"
+    refinement: str | Refinement | None = "auto"
+    fit_intercept: bool = True
+    warm_start: bool = False
+    class_weight: dict | str | None = None
+    random_state: Any = None
+    n_jobs: int | None = None
+    verbose: bool = False
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -349,6 +331,7 @@ class FSAClassifier(SparseClassifierMixin, FSAEstimator):
         return problem.constrained(self.constraints, self._is_piecewise)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class FSARegressor(RegressorMixin, FSAEstimator):
     """Regression on exactly k features, found by annealing (Algorithm 1 of [1]_); several outputs share one support.
 
@@ -405,40 +388,21 @@ class FSARegressor(RegressorMixin, FSAEstimator):
     _mu = 30.0
     _momentum = 0.9
 
-    def __init__(
-        self,
-        n_features_to_select: int | float | str = 10,
-        *,
-        loss: str | Loss = "auto",
-        response: str | PiecewiseLinear = "linear",
-        constraints: Constraints | None = None,
-        prior: Prior | None = None,
-        scaling: str = "standardize",
-        schedule: str | Schedule | Counts = "inverse",
-        learning_rate: float | str = "auto",
-        momentum: float | str = "auto",
-        refinement: str | Refinement | None = "auto",
-        fit_intercept: bool = True,
-        warm_start: bool = False,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-    ):
-        self.n_features_to_select = n_features_to_select
-        self.loss = loss
-        self.response = response
-        self.constraints = constraints
-        self.prior = prior
-        self.scaling = scaling
-        self.schedule = schedule
-        self.learning_rate = learning_rate
-        self.momentum = momentum
-        self.refinement = refinement
-        self.fit_intercept = fit_intercept
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    n_features_to_select: int | float | str = field(default=10, kw_only=False)
+    loss: str | Loss = "auto"
+    response: str | PiecewiseLinear = "linear"
+    constraints: Constraints | None = None
+    prior: Prior | None = None
+    scaling: str = "standardize"
+    schedule: str | Schedule | Counts = "inverse"
+    learning_rate: float | str = "auto"
+    momentum: float | str = "auto"
+    refinement: str | Refinement | None = "auto"
+    fit_intercept: bool = True
+    warm_start: bool = False
+    random_state: Any = None
+    n_jobs: int | None = None
+    verbose: bool = False
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

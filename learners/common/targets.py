@@ -162,9 +162,8 @@ class SparseClassifierMixin(ClassifierMixin):
         -------
         ndarray of shape (n_samples,)
         """
-        return self.classes_[
-            (scores > 0).ravel().astype(int) if scores.ndim == 1 or scores.shape[1] == 1 else scores.argmax(axis=1)
-        ]
+        one = scores.ndim == 1 or scores.shape[1] == 1
+        return self.classes_[(scores > 0).ravel().astype(int) if one else scores.argmax(axis=1)]
 
     def predict_proba(self, X) -> np.ndarray:
         """Probabilities: of the model for logistic losses, a logistic squashing of the scores for others.

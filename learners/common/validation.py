@@ -151,12 +151,8 @@ def check_squares(X) -> None:
 
 def check_integer(name: str, value, least: int, most: int | None = None) -> None:
     """Complain unless ``value`` is an integer from ``least`` to ``most``."""
-    _require(
-        _is_whole(value) and value >= least and (most is None or value <= most),
-        name,
-        value,
-        f"an integer >= {least}" if most is None else f"an integer from {least} to {most}",
-    )
+    expected = f"an integer >= {least}" if most is None else f"an integer from {least} to {most}"
+    _require(_is_whole(value) and value >= least and (most is None or value <= most), name, value, expected)
 
 
 def check_real(
@@ -166,11 +162,10 @@ def check_real(
 
     And at most (or ``below``) ``most``.
     """
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
     expected = f"a number {'>' if above else '>='} {least:g}"
     if most < sys.float_info.max:
         expected += f" and {'<' if below else '<='} {most:g}"
-    inside = is_number and (value > least if above else value >= least) and (value < most if below else value <= most)
+    inside = _is_number(value) and (value > least if above else value >= least) and (value < most if below else value <= most)
     _require(inside, name, value, expected)
 
 
@@ -181,9 +176,7 @@ def check_jobs(n_jobs) -> None:
 
 def is_size(value) -> bool:
     """Whether ``value`` is a number of features: an integer >= 1 or a fraction in (0, 1]."""
-    if _is_whole(value):
-        return value >= 1
-    return _is_number(value) and 0 < value <= 1
+    return value >= 1 if _is_whole(value) else _is_number(value) and 0 < value <= 1
 
 
 def _is_whole(value) -> bool:
@@ -191,7 +184,7 @@ def _is_whole(value) -> bool:
 
 
 def _is_number(value) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and bool(np.isfinite(float(value)))
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def check_choice(name: str, value, allowed: tuple) -> None:

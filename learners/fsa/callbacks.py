@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
-
 from ..solvers.annealing import Annealed
 from .problem import FitProblem, Solution, fitted_attributes
 
@@ -33,7 +31,7 @@ def reported_steps(reporter: Any, problem: FitProblem) -> Iterator[tuple[Callabl
     def report(_: int, state: Annealed) -> None:
         step = context.subcontext(task_name="step")
         step.call_on_fit_task_begin(**data)
-        so_far = Solution(state.kept, state.coef, state.intercept, state.design, 0, np.nan, np.array(state.loss_curve))
+        so_far = Solution.of(state, 0)
         step.call_on_fit_task_end(**data, reconstruction_attributes=lambda: fitted_attributes(problem, so_far))
 
     yield (report,)

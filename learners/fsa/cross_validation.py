@@ -125,9 +125,8 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         def score(part: FitProblem, solution: Solution, rows: np.ndarray) -> float:
             model.__dict__.update(fitted_attributes(part, solution))
             weighted = {} if weight is None else {"sample_weight": weight[rows]}
-            if self.scoring is None and is_classifier(
-                self
-            ):  # the rows are checked already, which takes longer than to predict them
+            if self.scoring is None and is_classifier(self):
+                # The rows are checked already, which takes longer than to predict them.
                 labels = model.labels(AdditiveModel.from_estimator(model).scores(problem.X[rows]))  # type: ignore[attr-defined]
                 return float(np.average(labels == y[rows], weights=weighted.get("sample_weight")))
             return scorer(model, _safe_indexing(rows_of, rows), y[rows], **weighted)

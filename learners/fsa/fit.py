@@ -18,7 +18,7 @@ from ..model_selection.size import deviance, support_price
 from ..solvers.annealing import Annealed, anneal
 from ..solvers.newton import SupportProblem, refit
 from ..solvers.schedules import step_counts
-from ..solvers.step_size import AdaptiveStep, annealing_step
+from ..solvers.step_size import annealing_step
 from ..sources.matrix import OutOfCoreMatrix
 from .problem import FitProblem, Solution, check_finite
 from .refinement import anneals_with_ridge, refine
@@ -96,21 +96,11 @@ def solve_path(
             if not patient and solutions and k > 10 + 2 * min(solutions, key=lambda s: s.ebic).size:
                 break
             if settings.refinement is None:
-                previous = _unrefined(problem, settings, states[k], k)
+                previous = Solution.of(states[k], k, settings.ridge).evaluated(problem)
             else:
                 previous = refine(design, states[k], problem, settings, k, along_path=len(states) > 1, previous=previous)
             solutions.append(previous)
     return solutions
-
-
-def _unrefined(problem: FitProblem, settings: FitSettings, state: Annealed, size: int) -> Solution:
-    """What annealing left, as it is: the paper's algorithm."""
-    scores = state.design.scores(state.coef) + state.intercept
-    value, _ = problem.loss.value_and_gradient(problem.y, scores, problem.sample_weight)
-    return Solution(
-        state.kept, state.coef, state.intercept, state.design, size, value, np.array(state.loss_curve), ridge=settings.ridge,
-        how="annealing alone",
-    )  # fmt: skip
 
 
 @contextmanager
@@ -182,9 +172,7 @@ def _anneal(
     if few_rows:
         default = _FEW_ROWS_RIDGE_SQUARED if loss.is_quadratic else _FEW_ROWS_RIDGE
         prior = with_ridge(prior, default if settings.annealing_ridge is None else settings.annealing_ridge)
-    rate: float | AdaptiveStep | None = settings.learning_rate or loss.default_step_size
-    if rate is None:
-        rate = annealing_step(loss, weight, bound=loss.curvature_bound(problem.y))
+    rate = settings.learning_rate or annealing_step(loss, weight, bound=loss.curvature_bound(problem.y))
     momentum = settings.momentum
     if momentum is None:  # steps longer than the curvature allows leave no room for it
         momentum = settings.auto_momentum if loss.default_step_size is None else 0.0

@@ -197,6 +197,18 @@ class Solution:
     doubtful: bool = False  # between five and ten rows of numbers for each coefficient, where exchanges may overfit
     alternatives: dict[int, list[tuple[int, float]]] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, state: Annealed, size: int, ridge: float = 0.0, few_rows: bool = False) -> Self:
+        """What annealing left, as it is; not evaluated."""
+        left = state.kept, state.coef, state.intercept, state.design
+        return cls(*left, size, np.nan, np.array(state.loss_curve), ridge=ridge, few_rows=few_rows, how="annealing alone")
+
+    def evaluated(self, problem: FitProblem) -> Self:
+        """The solution with the mean loss that it reaches."""
+        scores = self.design.scores(self.coef) + self.intercept
+        self.value, _ = problem.loss.value_and_gradient(problem.y, scores, problem.sample_weight)
+        return self
+
     def scores(self, problem: FitProblem, rows: np.ndarray) -> np.ndarray:
         """Scores of rows of X with linear responses."""
         raw, offset = self.design.unstandardise(self.coef, self.intercept)
@@ -237,15 +249,13 @@ def fitted_attributes(problem: FitProblem, solution: Solution) -> dict[str, Any]
     raw = raw - level[:, None]
     # Where training saw no NaN in a column, one met later says nothing.
     seen = design.has_missing(problem.weight > 0)
-    return (
-        attributes
-        | {
-            "knots_": design.knots,  # type: ignore[attr-defined]
-            "intercept_": offset[0] + level.sum() if problem.flat else offset + level.sum(axis=0),
-            "responses_": raw[:, : design.n_knots],
-            "missing_responses_": np.where(seen[:, None], raw[:, -1], 0.0),
-        }
+    attributes.update(
+        knots_=design.knots,  # type: ignore[attr-defined]
+        intercept_=offset[0] + level.sum() if problem.flat else offset + level.sum(axis=0),
+        responses_=raw[:, : design.n_knots],
+        missing_responses_=np.where(seen[:, None], raw[:, -1], 0.0),
     )
+    return attributes
 
 
 # -- checks of X: arrays and sparse matrices as scikit-learn does it, data out of core without reading them ---------------------

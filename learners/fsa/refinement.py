@@ -142,10 +142,7 @@ def refine(
     few = few_rows(problem, settings, len(state.kept) * design.width)
     numbers = not problem.classification and problem.loss.pointwise and settings.few_rows is None
     method = method_of(problem, settings, design.n_samples, len(state.kept), design.width, along_path)
-    solution = Solution(
-        state.kept, state.coef, state.intercept, state.design, size, np.nan, np.array(state.loss_curve),
-        ridge=settings.ridge, few_rows=few, how="annealing alone",
-    )  # fmt: skip
+    solution = Solution.of(state, size, settings.ridge, few)
     if method == "gradient":
         solution = _refined_by_gradient(problem, settings, solution)
     elif method == "exchange":
@@ -154,16 +151,14 @@ def refine(
     cost = _newton_cost(problem, design.n_samples, n_columns)
     if method == "newton" or (method == "exchange" and settings.chooses_ridge and cost <= _NEWTON_COST):
         solution = _refined_by_newton(problem, settings, solution, previous, along_path)
-    scores = solution.design.scores(solution.coef) + solution.intercept
-    solution.value, _ = problem.loss.value_and_gradient(problem.y, scores, problem.sample_weight)
+    solution = solution.evaluated(problem)
     if along_path:
         degrees = _degrees(solution.coef, problem.loss)
         solution.ebic = ebic(solution.value, problem.n_rows, size, problem.n_units, degrees, squared=problem.loss.is_quadratic)
     elif method != "none" and problem.loss.has_curvature and cost <= _NEWTON_COST and not isinstance(problem.X, OutOfCoreMatrix):
         support = _support_problem(problem, settings, design, max(solution.ridge - settings.ridge, SHRINKAGE))
-        solution.alternatives = alternatives(
-            support, design, solution.kept, solution.coef, solution.intercept, state.dropped_at, problem.groups
-        )
+        refined = replace(state, kept=solution.kept, coef=solution.coef, intercept=solution.intercept)
+        solution.alternatives = alternatives(support, design, refined, problem.groups)
     if method == "exchange" and numbers and settings.chooses_ridge and settings.refinement.exchange is not True:  # type: ignore[union-attr]
         solution.doubtful = problem.supported_coefficients < min(_MAX_DOUBTFUL, 2 * n_columns)
     return solution

@@ -235,8 +235,7 @@ def with_ridge(prior: Prior | None, ridge: float) -> Prior | None:
     """A prior with ``ridge`` added to its shrinkage."""
     if not ridge:
         return prior
-    if prior is None:
-        return Prior(shrinkage=ridge)
+    prior = prior or Prior()
     return Prior(prior.shrinkage + ridge, prior.second_order, prior.total_variation, prior.huber)
 
 

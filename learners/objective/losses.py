@@ -31,33 +31,6 @@ from .pairwise import PairwiseLogisticLoss
 from .regression_losses import HuberLoss, PoissonLoss, QuantileLoss
 from .survival import CoxLoss
 
-__all__ = [
-    "LOSSES",
-    "CoxLoss",
-    "ExponentialLoss",
-    "FlippedLogisticLoss",
-    "HessianProduct",
-    "HingeLoss",
-    "HuberLoss",
-    "HuberisedHingeLoss",
-    "LogisticLoss",
-    "LorenzLoss",
-    "Loss",
-    "MarginLoss",
-    "MultinomialLoss",
-    "PoissonLoss",
-    "QuantileLoss",
-    "SquaredLoss",
-    "VapnikLoss",
-    "check_bounded",
-    "check_curvature",
-    "get_loss",
-    "loss_of_several_classes",
-    "losses_for",
-    "pointwise_loss",
-    "regression_loss",
-]
-
 
 class SquaredLoss(Loss):
     """Half the squared error, Barbu et al. (2014), eq. (9); several outputs add up."""

@@ -26,6 +26,7 @@ _MIN_GAIN = 1e-6  # share of the objective that an exchange has to gain: less is
 _MIN_SCHUR = 1e-3  # of a unit's own curvature: a unit that the support nearly spans promises no infinite gain
 _MAX_SWAPS = 100  # one after the other
 _MAX_ALTERNATIVES = 100  # features that may take the place of selected ones: a choice
+_MAX_NAMED, _MAX_COST = 5, 0.05  # of them for each, and the share of the objective that one may cost: choices
 
 
 @dataclass(frozen=True)
@@ -321,9 +322,7 @@ def exchange(
     """
     units = Units.of_groups(groups, design.n_features, fixed)
     chosen = np.unique(units.of_feature[state.kept])
-    pool = _recently_dropped(design, units, state.dropped_at, chosen, max(POOL * len(chosen), len(chosen) + 20))
-    support = np.searchsorted(pool.units, chosen)
-    theta = state.coef[np.searchsorted(state.kept, units.features(chosen))].reshape(-1, state.coef.shape[2])
+    pool, support, theta = _around(design, units, state, chosen, max(POOL * len(chosen), len(chosen) + 20))
     fit = refit(problem, pool.matrix_of(support), theta, np.asarray(state.intercept, dtype=float))
     pool, support, fit = swap_until_stable(problem, design, units, pool, support, fit, rounds)
     fit = refit(problem, pool.matrix_of(support), fit.theta, fit.intercept, tol=1e-9)
@@ -332,21 +331,17 @@ def exchange(
     return features[order], fit.theta.reshape(len(features), design.width, -1)[order], fit.intercept
 
 
-def _recently_dropped(design: Design, units: Units, dropped_at: np.ndarray, chosen: np.ndarray, size: int) -> Pool:
-    """The units that were dropped last, and the chosen ones."""
-    unit_dropped_at = np.zeros(len(units), int)
-    unit_dropped_at[units.of_feature] = dropped_at
-    return Pool.read(design, units, np.union1d(np.argsort(-unit_dropped_at, kind="stable")[:size], chosen))
+def _around(design: Design, units: Units, state: Annealed, chosen: np.ndarray, size: int) -> tuple[Pool, np.ndarray, np.ndarray]:
+    """The pool of the units that were dropped last and the chosen ones; where these are in it, and their coefficients."""
+    dropped_at = np.zeros(len(units), int)
+    dropped_at[units.of_feature] = state.dropped_at
+    pool = Pool.read(design, units, np.union1d(np.argsort(-dropped_at, kind="stable")[:size], chosen))
+    theta = state.coef[np.searchsorted(state.kept, units.features(chosen))].reshape(-1, state.coef.shape[2])
+    return pool, np.searchsorted(pool.units, chosen), theta
 
 
 def alternatives(
-    problem: SupportProblem,
-    design: Design,
-    kept: np.ndarray,
-    coef: np.ndarray,
-    intercept: np.ndarray,
-    dropped_at: np.ndarray,
-    groups: np.ndarray | None,
+    problem: SupportProblem, design: Design, state: Annealed, groups: np.ndarray | None
 ) -> dict[int, list[tuple[int, float]]]:
     """Features that could take the place of a selected one for little, by the quadratic model of exchanges.
 
@@ -359,14 +354,16 @@ def alternatives(
         costs, least first.
     """
     units = Units.of_groups(groups, design.n_features)
-    chosen = np.unique(units.of_feature[kept])
-    pool = _recently_dropped(design, units, dropped_at, chosen, len(chosen) + min(POOL * len(chosen), _MAX_ALTERNATIVES))
-    support = np.searchsorted(pool.units, chosen)
-    theta = coef[np.searchsorted(kept, units.features(chosen))].reshape(-1, len(intercept))
-    fit = fit_at(problem, pool.matrix_of(support), theta, intercept)
-    costs = nearly_as_good(exchange_changes(problem, pool, support, fit), fit.value)
+    chosen = np.unique(units.of_feature[state.kept])
+    pool, support, theta = _around(design, units, state, chosen, len(chosen) + min(POOL * len(chosen), _MAX_ALTERNATIVES))
+    fit = fit_at(problem, pool.matrix_of(support), theta, state.intercept)
+    cost = exchange_changes(problem, pool, support, fit) / max(abs(fit.value), 1e-300)
     first = units.of_feature if units.members is None else np.array([members.min() for members in units.members])
-    return {int(first[i]): [(int(first[pool.units[j]]), share) for j, share in row] for i, row in zip(chosen, costs, strict=True)}
+    found = {}
+    for i, row in zip(chosen, cost, strict=True):
+        order = np.argsort(row, kind="stable")[:_MAX_NAMED]
+        found[int(first[i])] = [(int(first[pool.units[j]]), float(row[j])) for j in order if row[j] < _MAX_COST]
+    return found
 
 
 def exchange_changes(problem: SupportProblem, pool: Pool, support: np.ndarray, fit: Fit) -> np.ndarray:
@@ -432,37 +429,6 @@ def curvatures(pool: Pool, hessian_product: HessianProduct) -> np.ndarray:
         columns = np.ascontiguousarray(Z[:, a:b])
         own[a:b, : b - a] = columns.T @ hessian_product(columns).astype(Z.dtype, copy=False)
     return own
-
-
-def nearly_as_good(change: np.ndarray, value: float, most: int = 5, share: float = 0.05) -> list[list[tuple[int, float]]]:
-    """For each unit of the support the units that could take its place for little.
-
-    Parameters
-    ----------
-    change : ndarray of shape (k, n_units)
-        Of :func:`exchange_changes`.
-    value : float
-        The objective.
-    most : int, default 5
-        How many are named.
-    share : float, default 0.05
-        Of the objective, that an exchange may cost.
-
-    Returns
-    -------
-    list of list of (int, float)
-        Units of the pool and the share of the objective that they cost, least first.
-
-    Examples
-    --------
-    >>> nearly_as_good(np.array([[np.inf, 0.01, 1.0, 0.002]]), 1.0)
-    [[(3, 0.002), (1, 0.01)]]
-    """
-    found = []
-    for row in change / max(abs(value), 1e-300):
-        order = np.argsort(row, kind="stable")[:most]
-        found.append([(int(j), float(row[j])) for j in order if row[j] < share])
-    return found
 
 
 def ascending(values: np.ndarray) -> np.ndarray:

@@ -25,27 +25,21 @@ class GreedyModel(Protocol):
     @property
     def value(self) -> float:
         """The objective, refitted."""
-        ...
 
     def strengths(self) -> np.ndarray:
         """Strength of the gradient of each unit (n_units,)."""
-        ...
 
     def decreases(self, candidates: np.ndarray) -> np.ndarray:
         """How much each candidate (mask over the units) alone would lower the objective, all others held; 0 elsewhere."""
-        ...
 
     def add(self, unit: int) -> None:
         """Let a unit enter."""
-        ...
 
     def remove(self, unit: int) -> None:
         """Let a unit leave."""
-        ...
 
     def value_without(self, unit: int) -> float:
         """Objective with the coefficients of a unit at zero and all others held."""
-        ...
 
 
 def greedy_search(

@@ -95,11 +95,14 @@ def solve_path(
         for k in sorted(states):
             if not patient and solutions and k > 10 + 2 * min(solutions, key=lambda s: s.ebic).size:
                 break
-            if settings.refinement is None:
-                previous = Solution.of(states[k], k, settings.ridge).evaluated(problem)
+            solution = Solution.of(states[k], k, settings.ridge)
+            if settings.refinement is None:  # the paper's algorithm
+                scores = solution.design.scores(solution.coef) + solution.intercept
+                solution.value, _ = problem.loss.value_and_gradient(problem.y, scores, problem.sample_weight)
             else:
-                previous = refine(design, states[k], problem, settings, k, along_path=len(states) > 1, previous=previous)
-            solutions.append(previous)
+                solution = refine(design, states[k], problem, settings, solution, along_path=len(states) > 1, previous=previous)
+            previous = solution
+            solutions.append(solution)
     return solutions
 
 
@@ -172,7 +175,7 @@ def _anneal(
     if few_rows:
         default = _FEW_ROWS_RIDGE_SQUARED if loss.is_quadratic else _FEW_ROWS_RIDGE
         prior = with_ridge(prior, default if settings.annealing_ridge is None else settings.annealing_ridge)
-    rate = settings.learning_rate or annealing_step(loss, weight, bound=loss.curvature_bound(problem.y))
+    rate = settings.learning_rate or loss.default_step_size or annealing_step(loss, weight, bound=loss.curvature_bound(problem.y))
     momentum = settings.momentum
     if momentum is None:  # steps longer than the curvature allows leave no room for it
         momentum = settings.auto_momentum if loss.default_step_size is None else 0.0

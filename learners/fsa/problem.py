@@ -20,19 +20,6 @@ from ..sources.matrix import OutOfCoreMatrix
 from .settings import Constraints
 
 
-@dataclass(frozen=True)
-class Bounds:
-    """Bounds (n_features,) of the coefficients of raw columns."""
-
-    lower: np.ndarray
-    upper: np.ndarray
-
-    def of(self, kept: np.ndarray, design: Design, scale: float) -> tuple[np.ndarray, np.ndarray]:
-        """Bounds (k, 1, 1) of the standardised coefficients of the features ``kept`` of a design that holds these alone."""
-        unit = np.where(design.inv > 0, design.inv, 1.0) * scale
-        return (self.lower[kept] / unit)[:, None, None], (self.upper[kept] / unit)[:, None, None]
-
-
 @dataclass
 class FitProblem:
     """What one call of ``fit`` has to solve.
@@ -58,8 +45,8 @@ class FitProblem:
         Columns that may be selected; None are all. Features are numbered among these.
     included : ndarray of shape (n_features,), bool, or None
         Features that stay.
-    bounds : Bounds or None
-        Of the coefficients, for each feature.
+    bounds : (ndarray, ndarray) or None
+        Least and greatest coefficients (n_features,) of raw columns.
     sample_weight : ndarray of shape (n_samples,)
         Weights that sum to one.
     n_rows, n_copies : float
@@ -84,7 +71,7 @@ class FitProblem:
     groups: np.ndarray | None = None
     allowed: np.ndarray | None = None
     included: np.ndarray | None = None
-    bounds: Bounds | None = None
+    bounds: tuple[np.ndarray, np.ndarray] | None = None
 
     sample_weight: np.ndarray = field(init=False)
     n_rows: float = field(init=False)
@@ -119,10 +106,14 @@ class FitProblem:
         """The problem of some rows."""
         return replace(self, X=self.X[which], y=self.y[which], weight=self.weight[which])
 
+    def bounds_of(self, kept: np.ndarray, design: Design) -> tuple[np.ndarray, ...]:
+        """Bounds (k, 1, 1) of the standardised coefficients of the features ``kept`` of a design that holds these alone."""
+        unit = np.where(design.inv > 0, design.inv, 1.0) * float(np.ravel(self.scale)[0])
+        return tuple((end[kept] / unit)[:, None, None] for end in self.bounds or ())
+
     def project(self, state: Annealed) -> None:
         """Move coefficients to the nearest that respect the bounds."""
-        assert self.bounds is not None
-        np.clip(state.coef, *self.bounds.of(state.kept, state.design, float(np.ravel(self.scale)[0])), out=state.coef)
+        np.clip(state.coef, *self.bounds_of(state.kept, state.design), out=state.coef)
 
     def constrained(self, constraints: Constraints | None, piecewise: bool) -> Self:
         """The problem under constraints.
@@ -147,12 +138,12 @@ class FitProblem:
         if excluded.any():
             allowed = np.flatnonzero(~excluded)
             included = included[allowed]
-            bounds = None if bounds is None else Bounds(bounds.lower[allowed], bounds.upper[allowed])
+            bounds = None if bounds is None else (bounds[0][allowed], bounds[1][allowed])
             groups = None if groups is None else np.unique(groups[allowed], return_inverse=True)[1]
         return replace(self, groups=groups, allowed=allowed, included=included if included.any() else None, bounds=bounds)
 
 
-def _bounds(bounds: Any, n_features: int, names: np.ndarray | None) -> Bounds:
+def _bounds(bounds: Any, n_features: int, names: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     """Bounds as one pair for all, a pair per column, or pairs of some columns."""
     lower, upper = np.full(n_features, -np.inf), np.full(n_features, np.inf)
     if isinstance(bounds, dict):
@@ -164,7 +155,7 @@ def _bounds(bounds: Any, n_features: int, names: np.ndarray | None) -> Bounds:
         pairs = {}
     for column, pair in pairs.items():
         lower[column], upper[column] = _pair(pair)
-    return Bounds(lower, upper)
+    return lower, upper
 
 
 def _pair(pair: Any) -> tuple[float, float]:
@@ -198,16 +189,10 @@ class Solution:
     alternatives: dict[int, list[tuple[int, float]]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, state: Annealed, size: int, ridge: float = 0.0, few_rows: bool = False) -> Self:
+    def of(cls, state: Annealed, size: int, ridge: float = 0.0) -> Self:
         """What annealing left, as it is; not evaluated."""
         left = state.kept, state.coef, state.intercept, state.design
-        return cls(*left, size, np.nan, np.array(state.loss_curve), ridge=ridge, few_rows=few_rows, how="annealing alone")
-
-    def evaluated(self, problem: FitProblem) -> Self:
-        """The solution with the mean loss that it reaches."""
-        scores = self.design.scores(self.coef) + self.intercept
-        self.value, _ = problem.loss.value_and_gradient(problem.y, scores, problem.sample_weight)
-        return self
+        return cls(*left, size, np.nan, np.array(state.loss_curve), ridge=ridge, how="annealing alone")
 
     def scores(self, problem: FitProblem, rows: np.ndarray) -> np.ndarray:
         """Scores of rows of X with linear responses."""

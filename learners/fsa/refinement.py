@@ -117,7 +117,7 @@ def refine(
     state: Annealed,
     problem: FitProblem,
     settings: FitSettings,
-    size: int,
+    solution: Solution,
     *,
     along_path: bool = False,
     previous: Solution | None = None,
@@ -132,17 +132,16 @@ def refine(
         What annealing left.
     problem : FitProblem
     settings : FitSettings
-    size : int
-        Features, or groups of them.
+    solution : Solution
+        The same, to be changed.
     along_path : bool, default False
         One of many sizes: no passes over all columns, and exchanges only on demand.
     previous : Solution or None, default None
         Of the size before, whose ridge is a good guess.
     """
-    few = few_rows(problem, settings, len(state.kept) * design.width)
+    solution.few_rows = few_rows(problem, settings, len(state.kept) * design.width)
     numbers = not problem.classification and problem.loss.pointwise and settings.few_rows is None
     method = method_of(problem, settings, design.n_samples, len(state.kept), design.width, along_path)
-    solution = Solution.of(state, size, settings.ridge, few)
     if method == "gradient":
         solution = _refined_by_gradient(problem, settings, solution)
     elif method == "exchange":
@@ -151,10 +150,13 @@ def refine(
     cost = _newton_cost(problem, design.n_samples, n_columns)
     if method == "newton" or (method == "exchange" and settings.chooses_ridge and cost <= _NEWTON_COST):
         solution = _refined_by_newton(problem, settings, solution, previous, along_path)
-    solution = solution.evaluated(problem)
+    scores = solution.design.scores(solution.coef) + solution.intercept
+    solution.value, _ = problem.loss.value_and_gradient(problem.y, scores, problem.sample_weight)
     if along_path:
         degrees = _degrees(solution.coef, problem.loss)
-        solution.ebic = ebic(solution.value, problem.n_rows, size, problem.n_units, degrees, squared=problem.loss.is_quadratic)
+        solution.ebic = ebic(
+            solution.value, problem.n_rows, solution.size, problem.n_units, degrees, squared=problem.loss.is_quadratic
+        )
     elif method != "none" and problem.loss.has_curvature and cost <= _NEWTON_COST and not isinstance(problem.X, OutOfCoreMatrix):
         support = _support_problem(problem, settings, design, max(solution.ridge - settings.ridge, SHRINKAGE))
         refined = replace(state, kept=solution.kept, coef=solution.coef, intercept=solution.intercept)
@@ -172,18 +174,11 @@ def _support_problem(problem: FitProblem, settings: FitSettings, design: Design,
 
 
 def _refined_by_gradient(problem: FitProblem, settings: FitSettings, solution: Solution) -> Solution:
-    coef, intercept = accelerated_gradient(
-        solution.design,
-        problem.y,
-        problem.loss,
-        problem.sample_weight,
-        solution.coef,
-        solution.intercept,
-        prior=settings.fit_prior or Prior(shrinkage=SHRINKAGE),
-        fit_intercept=settings.fit_intercept,
-    )
+    target, start = (problem.y, problem.loss, problem.sample_weight), (solution.coef, solution.intercept)
+    prior = settings.fit_prior or Prior(shrinkage=SHRINKAGE)
+    fitted = accelerated_gradient(solution.design, *target, *start, prior=prior, fit_intercept=settings.fit_intercept)
     ridge = settings.ridge or SHRINKAGE
-    return replace(solution, coef=coef, intercept=intercept, ridge=ridge, how=f"gradient steps with ridge {ridge:.2g}")
+    return replace(solution, coef=fitted[0], intercept=fitted[1], ridge=ridge, how=f"gradient steps with ridge {ridge:.2g}")
 
 
 def _exchanged(
@@ -191,14 +186,8 @@ def _exchanged(
 ) -> Solution:
     """Exchanges of features and, where labels look noisy, the longer search."""
     support = _support_problem(problem, settings, design)
-    kept, coef, intercept = exchange(
-        support,
-        design,
-        state,
-        groups=problem.groups,
-        fixed=problem.included,
-        rounds=0 if along_path else 10,
-    )
+    rounds = 0 if along_path else 10
+    kept, coef, intercept = exchange(support, design, state, groups=problem.groups, fixed=problem.included, rounds=rounds)
     how = "exchanges"
     if not along_path and _worth_searching(design, problem, settings, kept, coef, intercept):
         flip = problem.loss.flip  # type: ignore[attr-defined]
@@ -252,8 +241,8 @@ def _refined_by_newton(
     else:
         fit = refit(support, A, theta, solution.intercept)
     if problem.bounds is not None:
-        bounds = problem.bounds.of(solution.kept, small, float(np.ravel(problem.scale)[0]))
-        fit = bounded_fit(replace(support, shrinkage=max(ridge, SHRINKAGE)), A, theta, fit.intercept, bounds)
+        bounds, support = problem.bounds_of(solution.kept, small), replace(support, shrinkage=max(ridge, SHRINKAGE))
+        fit = bounded_fit(support, A, theta, fit.intercept, bounds)
     exchanges = solution.how.split(", ridge")[0] if solution.how.startswith("exchanges") else "no exchanges"
     how = f"{exchanges}, ridge {ridge:.2g}{chosen}"
     if exchanges == "no exchanges" and solution.few_rows and settings.few_rows is None:

@@ -95,9 +95,9 @@ class SupportProblem:
 
     def second_order(self, scores: np.ndarray, theta: np.ndarray) -> tuple[float, np.ndarray, list[HessianProduct]]:
         """Value of the objective, gradient over the scores (the loss' alone) and the Hessian product of each output."""
-        scores = scores if self.offset is None else scores + self.offset
+        scores, penalty = scores if self.offset is None else scores + self.offset, self.penalty(theta)
         value, residual, hessian_products = self.loss.second_order(self.y, scores, self.sample_weight)
-        return value + self.penalty(theta), residual, hessian_products
+        return value + penalty, residual, hessian_products
 
 
 @dataclass
@@ -171,12 +171,12 @@ def refit(
     Fit
     """
     p, A1, penalty = A.shape[1], problem.with_intercept(A), problem.penalty_hessian(A.shape[1])
-    scores = A1[:, :p] @ theta + intercept
+    scores, slope = A1[:, :p] @ theta + intercept, problem.penalty_gradient(theta)
     value, residual, products = problem.second_order(scores, theta)
     last_norm = np.inf
     for _ in range(n_iter):
         gradient = A1.T @ residual
-        gradient[:p] += problem.penalty_gradient(theta)
+        gradient[:p] += slope
         if joint:
             direction = _joint_direction(problem, A1, scores, gradient)
         else:
@@ -204,7 +204,7 @@ def refit(
         if new_value > value + rounding:
             break
         gain = value - new_value
-        theta, scores = new, new_scores
+        theta, scores, slope = new, new_scores, problem.penalty_gradient(new)
         if problem.fit_intercept:
             intercept = intercept - step * direction[p]
         value, residual, products = new_value, new_residual, new_products
@@ -270,7 +270,7 @@ def solve_positive(H: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def bounded_fit(
-    problem: SupportProblem, A: np.ndarray, theta: np.ndarray, intercept: np.ndarray, bounds: tuple[np.ndarray, np.ndarray]
+    problem: SupportProblem, A: np.ndarray, theta: np.ndarray, intercept: np.ndarray, bounds: tuple[np.ndarray, ...]
 ) -> Fit:
     """Fit of one output whose coefficients have bounds, by L-BFGS-B.
 

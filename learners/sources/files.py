@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -401,12 +402,6 @@ def _mapped(X: np.memmap) -> RawSource:
     if X.filename is None or base._mmap is None:
         raise ValueError("a memmap without a file; expected one that was opened from a path")
     start = np.frombuffer(base._mmap, np.uint8).__array_interface__["data"][0]
-    page = base.offset - base.offset % _granularity()
+    page = base.offset - base.offset % mmap.ALLOCATIONGRANULARITY
     at = page + X.__array_interface__["data"][0] - start
     return RawSource(X.filename, at, (X.shape[0], X.shape[1]), X.dtype, (X.strides[0], X.strides[1]))
-
-
-def _granularity() -> int:
-    import mmap
-
-    return mmap.ALLOCATIONGRANULARITY

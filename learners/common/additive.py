@@ -47,7 +47,8 @@ class AdditiveModel:
     Examples
     --------
     >>> import numpy as np
-    >>> model = AdditiveModel(np.array([2]), np.array([[0.0, 1.0, 2.0]]), np.array([[[0.0], [5.0], [5.0]]]), intercept=1.0)
+    >>> knots, responses = np.array([[0.0, 1.0, 2.0]]), np.array([[[0.0], [5.0], [5.0]]])
+    >>> model = AdditiveModel(np.array([2]), knots, responses, intercept=1.0)
     >>> model.scores(np.array([[9.0, 9.0, 0.5], [9.0, 9.0, 7.0]])).ravel()
     array([3.5, 6. ])
     """

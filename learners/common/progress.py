@@ -1,4 +1,5 @@
-"""Progress of long work on stderr: a bar on a terminal and in notebooks, one line a minute elsewhere."""
+"""Progress of long work on stderr: a bar on a terminal and in notebooks, one line a minute
+elsewhere."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ SECONDS = 60.0
 
 
 class _Lines:
-    """A bar for what is no terminal: a line when a minute has passed, after the piece of work in hand; none unless ``shown``."""
+    """A bar for what is no terminal: a line when a minute has passed, after the piece of work in
+    hand; none unless ``shown``."""
 
     def __init__(self, iterable: Iterable | None, title: str | None, total: int | None, shown: bool):
         self._iterable = () if iterable is None else iterable
@@ -46,7 +48,8 @@ class _Lines:
 def progress_bar(
     iterable: Iterable | None = None, *, title: str | None, total: int | None = None, shown: bool, leave: bool = True
 ) -> Any:
-    """A bar on stderr over an iterable, or to be moved by ``update``; one that shows nothing unless ``shown``.
+    """A bar on stderr over an iterable, or to be moved by ``update``; one that shows nothing unless
+    ``shown``.
 
     ``leave``: whether the bar stays when the work is done.
     """

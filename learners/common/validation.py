@@ -31,7 +31,8 @@ def whole_or_as_before(estimator) -> Iterator[None]:
 
 
 def check_container(name: str, values, *, numbers: bool = True) -> None:
-    """Complain about data that hold no numbers yet or hide some; where ``numbers`` are expected, about dates too.
+    """Complain about data that hold no numbers yet or hide some; where ``numbers`` are expected,
+    about dates too.
 
     Raises
     ------
@@ -58,7 +59,8 @@ def check_container(name: str, values, *, numbers: bool = True) -> None:
     if dtypes is None:
         dtypes = [np.asarray(values[:1]).dtype if isinstance(values, list | tuple) else getattr(values, "dtype", None)]
     for dtype in dtypes if hasattr(dtypes, "__iter__") else [dtypes]:  # of a frame, or of a series
-        if getattr(dtype, "kind", "") in ("m", "M") or str(dtype).startswith(("Date", "Duration", "Time")):  # polars has no kind
+        # Polars has no kind
+        if getattr(dtype, "kind", "") in ("m", "M") or str(dtype).startswith(("Date", "Duration", "Time")):
             unit = 'np.timedelta64(1, "D")'
             raise ValueError(f"{name} holds {dtype} values; expected numbers, as ({name} - {name}.min()) / {unit}")
 

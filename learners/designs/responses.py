@@ -1,4 +1,5 @@
-"""How scores depend on a feature: linear or piecewise-linear responses, and where their knots lie."""
+"""How scores depend on a feature: linear or piecewise-linear responses, and where their knots
+lie."""
 
 from __future__ import annotations
 
@@ -112,7 +113,8 @@ def as_response(response: str | PiecewiseLinear, n_bins: int = 6) -> PiecewiseLi
 
 
 def width_of(response: PiecewiseLinear | None) -> int:
-    """Columns per feature, but for a further one where there is NaN: the knots of piecewise-linear responses, else 1."""
+    """Columns per feature, but for a further one where there is NaN: the knots of piecewise-linear
+    responses, else 1."""
     return 1 if response is None else response.n_bins + 1
 
 
@@ -156,11 +158,13 @@ def _add_ranges(X, weight, low, high, by_rows):
 
 @jit(plain=_add_ranges)
 def add_ranges(X, weight, low, high, by_rows):
-    """Widen each column's least and greatest value to those of more rows; comparisons with NaN are false, so it changes nothing."""
+    """Widen each column's least and greatest value to those of more rows; comparisons with NaN are
+    false, so it changes nothing."""
     n, m = X.shape
     if by_rows:
         rows = np.flatnonzero(weight > 0)
-        for i in range(0, len(rows), 4):  # four rows for one look at the ranges so far; the last rows may be seen twice
+        # Four rows for one look at the ranges so far; the last rows may be seen twice
+        for i in range(0, len(rows), 4):
             last = len(rows) - 1
             a, b, c, d = X[rows[i]], X[rows[min(i + 1, last)]], X[rows[min(i + 2, last)]], X[rows[min(i + 3, last)]]
             for j in range(m):

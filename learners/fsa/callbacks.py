@@ -23,7 +23,8 @@ except ImportError:  # scikit-learn before 1.9
 
 @contextmanager
 def reported_steps(reporter: Any, problem: FitProblem) -> Iterator[tuple[Callable[[int, Annealed], None], ...]]:
-    """Functions to be called after each step, for the callbacks that were set on the estimator ``reporter``."""
+    """Functions to be called after each step, for the callbacks that were set on the estimator
+    ``reporter``."""
     data = {"estimator": reporter, "X": problem.X, "y": problem.y}
     context = reporter._init_callback_context(max_subtasks=None)
     context.call_on_fit_task_begin(**data)

@@ -31,7 +31,8 @@ from .size_search import held_out
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class _SizeParameters:
-    """Parameters of the choice; last among the bases, so that they come before those of the estimator."""
+    """Parameters of the choice; last among the bases, so that they come before those of the
+    estimator."""
 
     sizes: Any = field(default="auto", kw_only=False)
     cv: Any = None
@@ -44,7 +45,8 @@ class _SizeParameters:
 class _SizeChoice(FSAEstimator, _SizeParameters):
     """Choice of the size along paths, before the fit of the estimator that this is mixed into."""
 
-    n_features_to_select: int | float | str = field(default="auto", init=False)  # chosen by ``fit``: no parameter
+    # Chosen by ``fit``: no parameter
+    n_features_to_select: int | float | str = field(default="auto", init=False)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Choose the size, then select that many features of all rows and fit.
@@ -99,7 +101,8 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         score = self._score_of(problem, X, y, None if sample_weight is None else np.asarray(sample_weight))
         self.cv_scores_ = held_out(problem, settings, splits, self.sizes_, score)
         at = self._best(self.cv_scores_)
-        if anneals_with_ridge(problem, settings, self.sizes_)[at]:  # other ridges of annealing, at the sizes that have one
+        # Other ridges of annealing, at the sizes that have one
+        if anneals_with_ridge(problem, settings, self.sizes_)[at]:
             own = anneals_with_ridge(problem.rows(splits[0][0]), settings, self.sizes_)
             for ridge in other_annealing_ridges(problem) if own.any() else ():
                 tried, scores = replace(settings, annealing_ridge=ridge), self.cv_scores_.copy()
@@ -151,7 +154,7 @@ def other_annealing_ridges(problem: FitProblem) -> tuple[float, ...]:
 
 @dataclass(eq=False, repr=False)
 class FSAClassifierCV(_SizeChoice, FSAClassifier):
-    """Classifier on features found by annealing ([1]_), their number by cross-validation or by an information criterion.
+    """Classifier on features found by annealing ([1]_), their number chosen by the data.
 
     Minimises what the estimator of that size does; the size is that of the best mean score of
     held-out rows, or of the least criterion.
@@ -170,7 +173,9 @@ class FSAClassifierCV(_SizeChoice, FSAClassifier):
     rule : {"best", "one_se"}, default "best"
         The size of the best mean score, or the smallest that is as good but for one standard error
         of their difference.
-    loss, response, constraints, prior, scaling, schedule, learning_rate, momentum, refinement : object
+    loss, response, constraints, prior, scaling, schedule, learning_rate, momentum : object
+        As in :class:`FSAClassifier`.
+    refinement : object
         As in :class:`FSAClassifier`.
     fit_intercept, warm_start, class_weight, random_state, n_jobs, verbose : object
         As in :class:`FSAClassifier`.
@@ -208,7 +213,7 @@ class FSAClassifierCV(_SizeChoice, FSAClassifier):
 
 @dataclass(eq=False, repr=False)
 class FSARegressorCV(_SizeChoice, FSARegressor):
-    """Regression on features found by annealing ([1]_), their number by cross-validation or by an information criterion.
+    """Regression on features found by annealing ([1]_), their number chosen by the data.
 
     Minimises what the estimator of that size does; the size is that of the best mean score of
     held-out rows, or of the least criterion.
@@ -227,7 +232,9 @@ class FSARegressorCV(_SizeChoice, FSARegressor):
     rule : {"best", "one_se"}, default "best"
         The size of the best mean score, or the smallest that is as good but for one standard error
         of their difference.
-    loss, response, constraints, prior, scaling, schedule, learning_rate, momentum, refinement : object
+    loss, response, constraints, prior, scaling, schedule, learning_rate, momentum : object
+        As in :class:`FSARegressor`.
+    refinement : object
         As in :class:`FSARegressor`.
     fit_intercept, warm_start, random_state, n_jobs, verbose : object
         As in :class:`FSARegressor`.

@@ -34,7 +34,8 @@ class FSAEstimator(CallbackSupportMixin, SelectorMixin, BaseEstimator):
 
     All of them minimise, over the coefficients theta and the intercept,
 
-        mean loss + prior(theta) + ridge ||theta||^2   subject to exactly k features with theta_j != 0
+        mean loss + prior(theta) + ridge ||theta||^2   subject to exactly k features with theta_j !=
+        0
 
     by annealing: start with all features, alternate a gradient step with dropping the weakest on a
     schedule (Algorithm 1 of [1]_), then refine what remains. Features are standardised inside;
@@ -93,7 +94,8 @@ class FSAEstimator(CallbackSupportMixin, SelectorMixin, BaseEstimator):
     intercept_: Any
     _last: Start | None = None  # the last solution, with ``warm_start``
     loss_: Loss
-    encode: Callable[..., FitProblem]  # checks the data of ``fit``, encodes the targets, sets what is known before the fit
+    # Checks the data of ``fit``, encodes the targets, sets what is known before the fit
+    encode: Callable[..., FitProblem]
 
     def fit_settings(self) -> FitSettings:
         """The parameters, checked.
@@ -122,7 +124,7 @@ class FSAEstimator(CallbackSupportMixin, SelectorMixin, BaseEstimator):
         self.__dict__.update(fitted_attributes(problem, solution))
         return self
 
-    # -- what scikit-learn asks -----------------------------------------------------------------------------------------
+    # -- what scikit-learn asks --------------------------------------------------------------------
 
     @property
     def _is_piecewise(self) -> bool:
@@ -169,7 +171,7 @@ class FSAEstimator(CallbackSupportMixin, SelectorMixin, BaseEstimator):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class FSAClassifier(SparseClassifierMixin, FSAEstimator):
-    """Classifier on exactly k features, found by feature selection with annealing (Algorithm 1 of [1]_).
+    """Classifier on exactly k features, found by annealing (Algorithm 1 of [1]_).
 
     Minimises mean loss + prior(theta) + ridge ||theta||^2 subject to k features with theta_j != 0.
 
@@ -333,7 +335,7 @@ class FSAClassifier(SparseClassifierMixin, FSAEstimator):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class FSARegressor(RegressorMixin, FSAEstimator):
-    """Regression on exactly k features, found by annealing (Algorithm 1 of [1]_); several outputs share one support.
+    """Regression on exactly k features, found by annealing (Algorithm 1 of [1]_).
 
     Minimises mean loss + prior(theta) + ridge ||theta||^2 subject to k features with theta_j != 0.
 
@@ -466,7 +468,7 @@ class FSARegressor(RegressorMixin, FSAEstimator):
         return predicted[:, 0] if np.ndim(self.intercept_) == 0 else predicted
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R^2; with the Poisson loss the explained share of the deviance, with Cox's the index of concordance.
+        """R^2; the explained deviance (Poisson loss), or the index of concordance (Cox's loss).
 
         Parameters
         ----------

@@ -1,4 +1,5 @@
-"""The fit from a problem and its settings to solutions: make the design, anneal along the sizes, refine each of them."""
+"""The fit from a problem and its settings to solutions: make the design, anneal along the sizes,
+refine each of them."""
 
 from __future__ import annotations
 
@@ -168,7 +169,8 @@ def _anneal(
     start: Start | None = None,
     callbacks: Sequence[StepCallback] = (),
 ) -> dict[int, Annealed]:
-    """State of the loop at each of the ascending ``sizes``, from one run; where rows are few with a ridge."""
+    """State of the loop at each of the ascending ``sizes``, from one run; where rows are few with a
+    ridge."""
     loss, weight, prior = problem.loss, problem.sample_weight, settings.prior
     if loss.has_surrogate:
         loss = loss.surrogate(problem.y, weight)
@@ -218,7 +220,8 @@ def _anneal(
 
 
 def _counts(problem: FitProblem, settings: FitSettings, sizes: np.ndarray) -> np.ndarray:
-    """Number of features after each step: down to the greatest size by the schedule, then on through the others.
+    """Number of features after each step: down to the greatest size by the schedule, then on
+    through the others.
 
     With a refinement the schedule ends with the step that reaches the greatest size: a refit does
     better than gradient steps.

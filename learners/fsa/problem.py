@@ -1,4 +1,5 @@
-"""What one call of ``fit`` has to solve, what solves it, and the fitted attributes that the estimators get from both."""
+"""What one call of ``fit`` has to solve, what solves it, and the fitted attributes that the
+estimators get from both."""
 
 from __future__ import annotations
 
@@ -107,7 +108,8 @@ class FitProblem:
         return replace(self, X=self.X[which], y=self.y[which], weight=self.weight[which])
 
     def bounds_of(self, kept: np.ndarray, design: Design) -> tuple[np.ndarray, ...]:
-        """Bounds (k, 1, 1) of the standardised coefficients of the features ``kept`` of a design that holds these alone."""
+        """Bounds (k, 1, 1) of the standardised coefficients of the features ``kept`` of a design
+        that holds these alone."""
         unit = np.where(design.inv > 0, design.inv, 1.0) * float(np.ravel(self.scale)[0])
         return tuple((end[kept] / unit)[:, None, None] for end in self.bounds or ())
 
@@ -172,7 +174,8 @@ def _pair(pair: Any) -> tuple[float, float]:
 
 @dataclass
 class Solution:
-    """A model of one size: the selected features (ascending), their standardised coefficients and what they reach."""
+    """A model of one size: the selected features (ascending), their standardised coefficients and
+    what they reach."""
 
     kept: np.ndarray
     coef: np.ndarray
@@ -185,7 +188,8 @@ class Solution:
     ridge: float = 0.0
     few_rows: bool = False
     how: str = ""
-    doubtful: bool = False  # between five and ten rows of numbers for each coefficient, where exchanges may overfit
+    # Between five and ten rows of numbers for each coefficient, where exchanges may overfit
+    doubtful: bool = False
     alternatives: dict[int, list[tuple[int, float]]] = field(default_factory=dict)
 
     @classmethod
@@ -243,11 +247,12 @@ def fitted_attributes(problem: FitProblem, solution: Solution) -> dict[str, Any]
     return attributes
 
 
-# -- checks of X: arrays and sparse matrices as scikit-learn does it, data out of core without reading them ---------------------
+# -- checks of X: as scikit-learn does them, of data out of core without reading them --------------
 
 
 def check_data(estimator: Any, X: Any, y: Any = "no_validation", *, piecewise: bool, reset: bool = True, **options: Any) -> Any:
-    """X, or X and y, checked; sets ``n_features_in_`` and ``feature_names_in_`` where ``reset``; NaN in dense matrices alone."""
+    """X, or X and y, checked; sets ``n_features_in_`` and ``feature_names_in_`` where ``reset``;
+    NaN in dense matrices alone."""
     check_container("X", X)
     if not isinstance(y, str):
         check_container("y", y, numbers=options.get("y_numeric", False))
@@ -292,7 +297,8 @@ def check_finite(X: Any, names: np.ndarray | None) -> None:
     """Raise a ValueError that says where X holds NaN or infinity."""
     values = X.data if sp.issparse(X) else X
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(values.sum()) or np.isfinite(values).all():  # the sum is cheap and nearly always enough
+        # The sum is cheap and nearly always enough
+        if np.isfinite(values.sum()) or np.isfinite(values).all():
             return
     rows, columns = (a[0] for a in np.nonzero(~np.isfinite(X.toarray() if sp.issparse(X) else X)))
     raise ValueError(

@@ -21,7 +21,7 @@ from .settings import Constraints, Refinement
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class FSARanker(FSAEstimator):
-    """Learning to rank on exactly k features, by annealing (section 5 of [2]_; Algorithm 1 of [1]_).
+    """Learning to rank on exactly k features, by annealing ([1]_; [2]_, section 5).
 
     Minimises mean loss of pairs + prior(theta) + ridge ||theta||^2 subject to k features with
     theta_j != 0. There is no intercept: a constant orders nothing.
@@ -60,7 +60,8 @@ class FSARanker(FSAEstimator):
     >>> import numpy as np
     >>> from annealed.learners import FSARanker
     >>> X = np.random.default_rng(0).standard_normal((100, 30))
-    >>> FSARanker(2).fit(X, X[:, 4] + 2 * X[:, 9], qid=np.repeat(range(10), 10)).get_support(indices=True)
+    >>> ranker = FSARanker(2).fit(X, X[:, 4] + 2 * X[:, 9], qid=np.repeat(range(10), 10))
+    >>> ranker.get_support(indices=True)
     array([4, 9])
     """
 

@@ -1,4 +1,5 @@
-"""After annealing: exchange features where the data can tell which is better, and fit the remaining ones to the end."""
+"""After annealing: exchange features where the data can tell which is better, and fit the remaining
+ones to the end."""
 
 from __future__ import annotations
 
@@ -21,11 +22,15 @@ from ..sources.matrix import OutOfCoreMatrix
 from .problem import FitProblem, Solution
 from .settings import FitSettings
 
-_SWAP_COST = 2e9  # multiplications per round of exchanges up to which "auto" makes them: about a second, a choice
+# Multiplications per round of exchanges up to which "auto" makes them: about a second, a choice
+_SWAP_COST = 2e9
 _PATH_SWAP_COST = 2e7  # the same for each size of a path: some ten milliseconds, a choice
 _NEWTON_COST = 2e8  # the same for one step of Newton's method
-_MAX_DOUBTFUL = 30.0  # coefficients that the rows support, from which on exchanges need no further reason: 150 rows, a choice
-_MIN_WRONG = 0.01  # share of training rows on the wrong side above which labels look noisy: a choice
+# Coefficients that the rows support, from which on exchanges need no further reason: 150 rows, a
+# choice
+_MAX_DOUBTFUL = 30.0
+# Share of training rows on the wrong side above which labels look noisy: a choice
+_MIN_WRONG = 0.01
 
 
 def few_rows(problem: FitProblem, settings: FitSettings, n_columns: float) -> bool:
@@ -34,7 +39,8 @@ def few_rows(problem: FitProblem, settings: FitSettings, n_columns: float) -> bo
 
 
 def anneals_with_ridge(problem: FitProblem, settings: FitSettings, sizes: np.ndarray) -> np.ndarray:
-    """Whether annealing to each of the sizes has a ridge of its own: rows are few, and the user gave none.
+    """Whether annealing to each of the sizes has a ridge of its own: rows are few, and the user
+    gave none.
 
     With few rows the best subset of the training rows says little: a ridge makes correlated columns
     share their weight, so that what is common to them is selected. With enough rows it would blur
@@ -102,7 +108,8 @@ def method_of(problem: FitProblem, settings: FitSettings, n_samples: int, n_kept
         settings,
         has_curvature=loss.has_curvature,
         worth_exchanging=affordable and not few_rows(problem, settings, n_kept * width),
-        newton_affordable=cost <= _NEWTON_COST or not np.isfinite(loss.max_curvature),  # else no step of one length is safe
+        # Else no step of one length is safe
+        newton_affordable=cost <= _NEWTON_COST or not np.isfinite(loss.max_curvature),
         bounded=problem.bounds is not None,
     )
 
@@ -205,7 +212,8 @@ def _exchanged(
 def _worth_searching(
     design: Design, problem: FitProblem, settings: FitSettings, kept: np.ndarray, coef: np.ndarray, intercept: np.ndarray
 ) -> bool:
-    """Whether labels are noisy, as far as the fit knows, in a problem that the longer search is made for."""
+    """Whether labels are noisy, as far as the fit knows, in a problem that the longer search is
+    made for."""
     plain = settings.fit_prior is None and settings.fit_intercept and design.width == 1 and problem.groups is None
     wanted = plain and settings.refinement is not None and settings.refinement.search == "auto"
     if not wanted or not isinstance(problem.loss, FlippedLogisticLoss) or problem.y.shape[1] > 1:

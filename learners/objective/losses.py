@@ -169,7 +169,8 @@ class LorenzLoss(MarginLoss):
 
 
 class FlippedLogisticLoss(_Logistic):
-    """Minus the log likelihood of labels of which a share was flipped: -ln(flip + (1 - 2 flip) / (1 + exp(-u))).
+    """Minus the log likelihood of labels of which a share was flipped: -ln(flip + (1 - 2 flip) / (1
+    + exp(-u))).
 
     Nearly the logistic loss for well-placed rows, and bounded by -ln(flip) for rows on the wrong
     side, so that a few wrong labels cost little. It needs no knowledge of the noise: any ``flip``
@@ -196,7 +197,8 @@ class FlippedLogisticLoss(_Logistic):
 
     @classmethod
     def of_shares(cls, shares: np.ndarray) -> FlippedLogisticLoss:
-        """Return the loss for classes of these shares: ``flip`` is 0.02, and at most a tenth of the rarest share.
+        """Return the loss for classes of these shares: ``flip`` is 0.02, and at most a tenth of the
+        rarest share.
 
         Parameters
         ----------
@@ -227,7 +229,8 @@ class FlippedLogisticLoss(_Logistic):
 
 
 class HingeLoss(MarginLoss):
-    """max(0, 1 - y f), the loss of support vector machines: for the online learners, which need no curvature."""
+    """max(0, 1 - y f), the loss of support vector machines: for the online learners, which need no
+    curvature."""
 
     name = "hinge"
     tasks = frozenset({"online"})

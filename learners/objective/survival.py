@@ -128,7 +128,8 @@ class _RiskSets(NamedTuple):
 
 
 def survival_targets(y: Any) -> np.ndarray:
-    """Times and events as one number per row: the rank of the time from 1 on, negative where it is censored.
+    """Times and events as one number per row: the rank of the time from 1 on, negative where it is
+    censored.
 
     Parameters
     ----------
@@ -186,7 +187,8 @@ def _times_and_events(y: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def concordance(y: np.ndarray, risk: np.ndarray) -> float:
-    """Harrell's index: the share of comparable pairs whose earlier death has the greater risk; ties of the risk count one half.
+    """Harrell's index: the share of comparable pairs whose earlier death has the greater risk; ties
+    of the risk count one half.
 
     A pair is comparable where the earlier of two times is a death; at equal times a death comes
     before a censoring.

@@ -1,4 +1,5 @@
-"""Step sizes: one over a bound on the curvature of the mean loss along the columns at hand, and the step of the intercept.
+"""Step sizes: one over a bound on the curvature of the mean loss along the columns at hand, and the
+step of the intercept.
 
 The gradient of the mean loss has the Lipschitz constant L <= max_curvature * lambda, with lambda
 the largest eigenvalue of the weighted covariance of the standardised columns. Power iteration
@@ -14,11 +15,13 @@ import numpy as np
 from ..designs.base import Design
 from ..objective.losses import Loss, check_bounded
 
-SLACK = 1.1  # a choice: ten power iterations from the gradient end within a few percent of the eigenvalue
+# A choice: ten power iterations from the gradient end within a few percent of the eigenvalue
+SLACK = 1.1
 
 
 def largest_eigenvalue(design: Design, sample_weight: np.ndarray, direction: np.ndarray, n_iter: int = 10) -> float:
-    """Largest eigenvalue of the weighted covariance of the standardised columns, by power iteration, from below.
+    """Largest eigenvalue of the weighted covariance of the standardised columns, by power
+    iteration, from below.
 
     Parameters
     ----------
@@ -49,7 +52,8 @@ def largest_eigenvalue(design: Design, sample_weight: np.ndarray, direction: np.
 def safe_step(
     design: Design, loss: Loss, sample_weight: np.ndarray, direction: np.ndarray, slack: float = SLACK, penalty: float = 0.0
 ) -> float:
-    """One over a bound on the curvature of mean loss plus penalty: plain gradient steps never go uphill.
+    """One over a bound on the curvature of mean loss plus penalty: plain gradient steps never go
+    uphill.
 
     Parameters
     ----------
@@ -66,7 +70,8 @@ def safe_step(
 
 
 def start_direction(design: Design, y: np.ndarray, loss: Loss, sample_weight: np.ndarray, intercept: np.ndarray) -> np.ndarray:
-    """Gradient over the coefficients of the first output where all of them are 0: the direction for :func:`safe_step`."""
+    """Gradient over the coefficients of the first output where all of them are 0: the direction for
+    :func:`safe_step`."""
     return design.gradient(loss.gradient(y, np.zeros_like(y) + intercept, sample_weight)[:, :1])
 
 
@@ -106,5 +111,6 @@ def annealing_step(
 
 
 def intercept_step(loss: Loss, residual_sum: np.ndarray) -> np.ndarray:
-    """Step of the intercept: its column is constant, so the loss' curvature alone bounds the curvature along it."""
+    """Step of the intercept: its column is constant, so the loss' curvature alone bounds the
+    curvature along it."""
     return residual_sum / loss.max_curvature

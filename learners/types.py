@@ -7,7 +7,9 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-Matrix: TypeAlias = Any  # (n_samples, n_features): array, data frame or sparse matrix; scikit-learn checks it
-ArrayLike: TypeAlias = npt.ArrayLike | Any  # targets, weights, labels: whatever numpy.asarray takes, also a series
+# (n_samples, n_features): array, data frame or sparse matrix; scikit-learn checks it
+Matrix: TypeAlias = Any
+# targets, weights, labels: whatever numpy.asarray takes, also a series
+ArrayLike: TypeAlias = npt.ArrayLike | Any
 ClassWeight: TypeAlias = dict[Any, float] | Literal["balanced"] | None
 Seed: TypeAlias = int | np.random.RandomState | None

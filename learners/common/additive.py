@@ -9,8 +9,6 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-__all__ = ["AdditiveModel"]
-
 
 @dataclass(frozen=True)
 class AdditiveModel:
@@ -49,7 +47,8 @@ class AdditiveModel:
     Examples
     --------
     >>> import numpy as np
-    >>> model = AdditiveModel(np.array([2]), np.array([[0.0, 1.0, 2.0]]), np.array([[[0.0], [5.0], [5.0]]]), intercept=1.0)
+    >>> knots, responses = np.array([[0.0, 1.0, 2.0]]), np.array([[[0.0], [5.0], [5.0]]])
+    >>> model = AdditiveModel(np.array([2]), knots, responses, intercept=1.0)
     >>> model.scores(np.array([[9.0, 9.0, 0.5], [9.0, 9.0, 7.0]])).ravel()
     array([3.5, 6. ])
     """
@@ -150,12 +149,9 @@ class AdditiveModel:
         (n_samples, k, n_outputs) ndarray
         """
         values = _dense(X[:, self.selected])
-        if not self.knots.shape[1] and self.missing_responses is None:
-            found = values[:, :, None] * self.responses[:, 0]
-        else:
-            found = np.empty((*values.shape, self.responses.shape[2]))
-            for j in range(values.shape[1]):
-                found[:, j] = self._response(j, values[:, j])
+        found = np.empty((*values.shape, self.responses.shape[2]))
+        for j in range(values.shape[1]):
+            found[:, j] = self._response(j, values[:, j])
         return found if reference is None else found - self.responses_at(reference)
 
     def responses_at(self, value: float) -> npt.NDArray[np.floating]:

@@ -1,4 +1,5 @@
-"""Targets: classes as the losses want them and back again, targets of unit variance, groups of columns as numbers."""
+"""Targets: classes as the losses want them and back again, targets of unit variance, groups of
+columns as numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from ..objective.losses import FlippedLogisticLoss, Loss, MultinomialLoss, loss_
 from ..objective.regression_losses import weighted_quantile
 from .validation import check_sample_weight
 
-_MIN_ROWS_OF_CLASS = 10  # of a class that is rarer than a tenth, below which its probabilities are rough: a choice
+# Of a class that is rarer than a tenth, below which its probabilities are rough: a choice
+_MIN_ROWS_OF_CLASS = 10
 
 
 def class_codes(y) -> tuple[np.ndarray, np.ndarray]:
@@ -43,7 +45,8 @@ def class_codes(y) -> tuple[np.ndarray, np.ndarray]:
 
 
 def check_two_classes(y, weight: np.ndarray, rows: str = "rows of positive weight") -> None:
-    """Complain where the labels of the rows that count are of one class: a weight of zero removes a row.
+    """Complain where the labels of the rows that count are of one class: a weight of zero removes a
+    row.
 
     Raises
     ------
@@ -56,7 +59,8 @@ def check_two_classes(y, weight: np.ndarray, rows: str = "rows of positive weigh
 
 
 def encode_classes(y, loss: str | Loss, weight: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray, Loss]:
-    """Classes, targets for the loss, and the loss that several classes need: one rule for all estimators.
+    """Classes, targets for the loss, and the loss that several classes need: one rule for all
+    estimators.
 
     Two classes are -1 and +1 in one column. With more, ``"auto"`` and the logistic loss mean the
     multinomial loss, any other loss of the margin acts on the differences of the classes' scores
@@ -101,14 +105,14 @@ def encode_classes(y, loss: str | Loss, weight: np.ndarray | None = None) -> tup
 
 
 class SparseClassifierMixin(ClassifierMixin):
-    """Labels in, labels and probabilities out, for every classifier with ``_scores(X)``: (n_samples, 1 or n_classes)."""
+    """Labels in, labels and probabilities out, for every classifier with ``_scores(X)``."""
 
     classes_: np.ndarray
     class_weight: Any = None
     _scores: Any
 
     def _encode_labels(self, y, loss: str | Loss, sample_weight, n_samples: int) -> tuple[np.ndarray, Loss, np.ndarray]:
-        """Set ``classes_``; return targets, the loss that fits them, and weights (not normalised)."""
+        """Set ``classes_``; return targets, the loss that fits them, and the weights."""
         weight = check_sample_weight(sample_weight, n_samples)
         if self.class_weight is not None:
             class_codes(y)  # says what is wrong with labels
@@ -162,12 +166,11 @@ class SparseClassifierMixin(ClassifierMixin):
         -------
         ndarray of shape (n_samples,)
         """
-        return self.classes_[
-            (scores > 0).ravel().astype(int) if scores.ndim == 1 or scores.shape[1] == 1 else scores.argmax(axis=1)
-        ]
+        one = scores.ndim == 1 or scores.shape[1] == 1
+        return self.classes_[(scores > 0).ravel().astype(int) if one else scores.argmax(axis=1)]
 
     def predict_proba(self, X) -> np.ndarray:
-        """Probabilities: of the model for logistic losses, a logistic squashing of the scores for others.
+        """Probabilities: of the model for logistic losses, squashed scores for others.
 
         With the loss of flipped labels they are those of the labels as observed, flip + (1 - 2
         flip) / (1 + exp(-score)).
@@ -205,12 +208,14 @@ def _warn_of_rare_class(y, classes: np.ndarray, weight: np.ndarray) -> None:
 
 
 def observed_probability(p: np.ndarray, flip: float) -> np.ndarray:
-    """Probability that a label is observed as +1 where it is +1 with probability ``p``, and a share ``flip`` was flipped."""
+    """Probability that a label is observed as +1 where it is +1 with probability ``p``, and a share
+    ``flip`` was flipped."""
     return flip + (1.0 - 2.0 * flip) * p if flip else p
 
 
 def unit_variance(y, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Targets (n, q) of mean 0 and variance 1 per output under weights that sum to one, their means and their scales.
+    """Targets (n, q) of mean 0 and variance 1 per output under weights that sum to one, their means
+    and their scales.
 
     Otherwise a support that all outputs share would serve the output with the largest unit.
 
@@ -235,7 +240,8 @@ def unit_variance(y, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nda
 
 
 def scaled_targets(y, weight: np.ndarray, how: str | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Targets (n, q) as ``target_scaling`` of a loss asks for, with what was subtracted and what they were divided by.
+    """Targets (n, q) as ``target_scaling`` of a loss asks for, with what was subtracted and what
+    they were divided by.
 
     Raises
     ------

@@ -31,7 +31,8 @@ def whole_or_as_before(estimator) -> Iterator[None]:
 
 
 def check_container(name: str, values, *, numbers: bool = True) -> None:
-    """Complain about data that hold no numbers yet or hide some; where ``numbers`` are expected, about dates too.
+    """Complain about data that hold no numbers yet or hide some; where ``numbers`` are expected,
+    about dates too.
 
     Raises
     ------
@@ -58,7 +59,8 @@ def check_container(name: str, values, *, numbers: bool = True) -> None:
     if dtypes is None:
         dtypes = [np.asarray(values[:1]).dtype if isinstance(values, list | tuple) else getattr(values, "dtype", None)]
     for dtype in dtypes if hasattr(dtypes, "__iter__") else [dtypes]:  # of a frame, or of a series
-        if getattr(dtype, "kind", "") in ("m", "M") or str(dtype).startswith(("Date", "Duration", "Time")):  # polars has no kind
+        # Polars has no kind
+        if getattr(dtype, "kind", "") in ("m", "M") or str(dtype).startswith(("Date", "Duration", "Time")):
             unit = 'np.timedelta64(1, "D")'
             raise ValueError(f"{name} holds {dtype} values; expected numbers, as ({name} - {name}.min()) / {unit}")
 
@@ -151,12 +153,8 @@ def check_squares(X) -> None:
 
 def check_integer(name: str, value, least: int, most: int | None = None) -> None:
     """Complain unless ``value`` is an integer from ``least`` to ``most``."""
-    _require(
-        _is_whole(value) and value >= least and (most is None or value <= most),
-        name,
-        value,
-        f"an integer >= {least}" if most is None else f"an integer from {least} to {most}",
-    )
+    expected = f"an integer >= {least}" if most is None else f"an integer from {least} to {most}"
+    _require(_is_whole(value) and value >= least and (most is None or value <= most), name, value, expected)
 
 
 def check_real(
@@ -166,11 +164,10 @@ def check_real(
 
     And at most (or ``below``) ``most``.
     """
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
     expected = f"a number {'>' if above else '>='} {least:g}"
     if most < sys.float_info.max:
         expected += f" and {'<' if below else '<='} {most:g}"
-    inside = is_number and (value > least if above else value >= least) and (value < most if below else value <= most)
+    inside = _is_number(value) and (value > least if above else value >= least) and (value < most if below else value <= most)
     _require(inside, name, value, expected)
 
 
@@ -181,9 +178,7 @@ def check_jobs(n_jobs) -> None:
 
 def is_size(value) -> bool:
     """Whether ``value`` is a number of features: an integer >= 1 or a fraction in (0, 1]."""
-    if _is_whole(value):
-        return value >= 1
-    return _is_number(value) and 0 < value <= 1
+    return value >= 1 if _is_whole(value) else _is_number(value) and 0 < value <= 1
 
 
 def _is_whole(value) -> bool:
@@ -191,7 +186,7 @@ def _is_whole(value) -> bool:
 
 
 def _is_number(value) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and bool(np.isfinite(float(value)))
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def check_choice(name: str, value, allowed: tuple) -> None:

@@ -19,7 +19,9 @@ from typing import Self
 
 import numpy as np
 
-COMPACT_RATIO = 3  # columns are copied together when fewer than one in so many stored ones remain: a copy costs some reads
+# Columns are copied together when fewer than one in so many stored ones remain: a copy costs some
+# reads
+COMPACT_RATIO = 3
 
 
 def inverse_scale(variance: np.ndarray, second_moment: np.ndarray, rounding: float = 1e-12) -> np.ndarray:
@@ -49,7 +51,8 @@ def inverse_scale(variance: np.ndarray, second_moment: np.ndarray, rounding: flo
 
 
 def rounding_of(dtype) -> float:
-    """Variance over second moment up to which values of this precision count as constant, for moments about a value among them.
+    """Variance over second moment up to which values of this precision count as constant, for
+    moments about a value among them.
 
     Numbers in float32 are mostly rounded once, by half a unit in the last place; those in float64
     were computed, in several steps.
@@ -58,7 +61,8 @@ def rounding_of(dtype) -> float:
 
 
 def check_underflow(mean: np.ndarray, square: np.ndarray, dtype=np.float64) -> None:
-    """Refuse columns that are not zero, but so small that their squares are: their scale is unknown.
+    """Refuse columns that are not zero, but so small that their squares are: their scale is
+    unknown.
 
     Parameters
     ----------
@@ -82,7 +86,8 @@ def check_underflow(mean: np.ndarray, square: np.ndarray, dtype=np.float64) -> N
 
 
 def warn_if_constant(inv: np.ndarray) -> None:
-    """Warn where features were to be had and all that may be selected are constant, by their inverse scales."""
+    """Warn where features were to be had and all that may be selected are constant, by their
+    inverse scales."""
     if len(inv) and not np.any(inv > 0):
         warnings.warn(
             "no column of X that may be selected varies: the selection is arbitrary, and the model predicts a constant",
@@ -96,7 +101,8 @@ class NotFiniteError(ValueError):
 
 
 def moments(total: np.ndarray, square: np.ndarray, shift: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Means and inverse scales from the first two of :func:`first_sums`, of weights that sum to one.
+    """Means and inverse scales from the first two of :func:`first_sums`, of weights that sum to
+    one.
 
     Parameters
     ----------
@@ -130,7 +136,8 @@ def moments(total: np.ndarray, square: np.ndarray, shift: np.ndarray) -> tuple[n
 
 
 def moments_of(X: np.ndarray, sample_weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """:func:`moments` of a dense matrix (n, m), about its first row: no digits are lost to a large common offset."""
+    """:func:`moments` of a dense matrix (n, m), about its first row: no digits are lost to a large
+    common offset."""
     shift = X[0].copy()
     with np.errstate(over="ignore", invalid="ignore"):
         centred = X - shift
@@ -162,7 +169,8 @@ class Design:
     n_knots: int = 1
     mean: np.ndarray
     inv: np.ndarray
-    per_feature: tuple[str, ...] = ("mean", "inv")  # arrays whose first axis is the features, for :meth:`keep`
+    # Arrays whose first axis is the features, for :meth:`keep`
+    per_feature: tuple[str, ...] = ("mean", "inv")
 
     def scores(self, coef: np.ndarray) -> np.ndarray:
         """Scores of standardised coefficients.
@@ -195,7 +203,8 @@ class Design:
         raise NotImplementedError
 
     def covariance(self, direction: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
-        """Weighted second moments of the standardised columns times ``direction``, both shaped like coef; of one output."""
+        """Weighted second moments of the standardised columns times ``direction``, both shaped like
+        coef; of one output."""
         return self.gradient(self.scores(direction) * sample_weight[:, None])
 
     def keep(self, kept: np.ndarray) -> Self:
@@ -229,15 +238,18 @@ class Design:
         self.inv = inv
 
     def has_missing(self, rows: np.ndarray) -> np.ndarray:
-        """Whether each feature is NaN in one of the rows of a mask (n_samples,): never where responses are linear."""
+        """Whether each feature is NaN in one of the rows of a mask (n_samples,): never where
+        responses are linear."""
         return np.zeros(self.n_features, bool)
 
     def matrix(self) -> np.ndarray:
-        """The standardised columns themselves, (n_samples, n_features * width), in the data's precision: for small designs."""
+        """The standardised columns themselves, (n_samples, n_features * width), in the data's
+        precision: for small designs."""
         raise NotImplementedError
 
     def scores_and_gradient(self, coef, intercept, loss, y, sample_weight):
-        """Gradient of the loss at ``scores(coef) + intercept``, in one read of the data where a design can.
+        """Gradient of the loss at ``scores(coef) + intercept``, in one read of the data where a
+        design can.
 
         Parameters
         ----------
@@ -291,7 +303,8 @@ class Design:
 
 
 class FirstReadDesign(Design):
-    """A design whose moments are found in the first read of the data, together with the first gradient."""
+    """A design whose moments are found in the first read of the data, together with the first
+    gradient."""
 
     per_feature = ()
     _moments: tuple[np.ndarray, np.ndarray] | None = None
@@ -316,5 +329,6 @@ class FirstReadDesign(Design):
         self._moments = self.mean, inv
 
     def _first_read(self, residual: np.ndarray) -> np.ndarray:
-        """Find the moments; returns the gradient of ``residual`` (n_samples, n_outputs), shaped like coef."""
+        """Find the moments; returns the gradient of ``residual`` (n_samples, n_outputs), shaped
+        like coef."""
         raise NotImplementedError

@@ -27,9 +27,13 @@ from .out_of_core import OutOfCoreDesign
 from .piecewise_linear import block_moments, evenly_spaced, hat_basis
 from .responses import PiecewiseLinear, even_knots
 
-GATHER_BYTES = 512 << 20  # memory limit unless one is given: columns come to the client once they fit into half of it
-TILE_BYTES = 128 << 20  # columns are joined along rows until a tile is as large as this, or as the largest of the data
-EASY_BYTES = 32 << 20  # more than this comes to the client from one column in so many on: to send columns costs some steps on them
+# Memory limit unless one is given: columns come to the client once they fit into half of it
+GATHER_BYTES = 512 << 20
+# Columns are joined along rows until a tile is as large as this, or as the largest of the data
+TILE_BYTES = 128 << 20
+# More than this comes to the client from one column in so many on: to send columns costs some steps
+# on them
+EASY_BYTES = 32 << 20
 LEFT = 10
 
 
@@ -149,7 +153,8 @@ class DaskDesign(OutOfCoreDesign):
         return self._standardised(product, residual)
 
     def _states(self, values=None):
-        """For each column of tiles what its columns mean, the coefficients there and which columns they are."""
+        """For each column of tiles what its columns mean, the coefficients there and which columns
+        they are."""
         states = []
         for part, remaining in zip(self.parts, self.remaining):
             state = self.coding[part], None if values is None else values[part], remaining
@@ -177,7 +182,8 @@ class DaskDesign(OutOfCoreDesign):
         return np.concatenate(dask.compute(*sums))
 
     def _rows_of(self, y, sample_weight):
-        """Targets and weights by rows of tiles, sent to the workers once; beside the tiles if these hold whole rows."""
+        """Targets and weights by rows of tiles, sent to the workers once; beside the tiles if these
+        hold whole rows."""
         if self._targets is None or self._targets[0] is not y or self._targets[1] is not sample_weight:
             pairs = [(y[r], sample_weight[r]) for r in self.rows]
             if self.stored and len(self.parts) == 1:
@@ -227,7 +233,8 @@ class DaskDesign(OutOfCoreDesign):
         return dask.compute(reduced([task(tasks.covariance, self.tiles[i][0], state, pairs[i], scale) for i in chosen]))[0]
 
     def _narrow(self, kept, compact=False):
-        """Drop columns; where few are left, join those of neighbouring tiles, none larger than the largest before."""
+        """Drop columns; where few are left, join those of neighbouring tiles, none larger than the
+        largest before."""
         bounds = np.searchsorted(kept, [p.start for p in self.parts] + [self.parts[-1].stop])
         held = [j for j in range(len(self.parts)) if bounds[j + 1] > bounds[j]]
         positions = {j: kept[bounds[j] : bounds[j + 1]] - self.parts[j].start for j in held}

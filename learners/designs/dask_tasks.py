@@ -24,13 +24,15 @@ def task(function, *arguments):
 
 
 def shared(value, n_bytes: int):
-    """What several tasks need: a part of each while it is small, so that they wait for their tile alone and run where it lies."""
+    """What several tasks need: a part of each while it is small, so that they wait for their tile
+    alone and run where it lies."""
     return value if n_bytes <= SMALL_BYTES else delayed(value, pure=False, traverse=False)
 
 
 @dataclass
 class Coding:
-    """How values become standardised responses: the moments of the columns and, for piecewise-linear responses, their knots.
+    """How values become standardised responses: the moments of the columns and, for
+    piecewise-linear responses, their knots.
 
     Parameters
     ----------
@@ -60,7 +62,8 @@ class Coding:
         return sum(v.nbytes for v in (self.mean, self.inv, self.knots) if v is not None)
 
     def tile(self, values, n_rows: int, remaining=None) -> Design:
-        """The design of a tile's columns ``remaining`` (all by default): of raw values, or of codes where these are 3-D."""
+        """The design of a tile's columns ``remaining`` (all by default): of raw values, or of codes
+        where these are 3-D."""
         if self.knots is None:
             return DenseDesign(np.asarray(values), None, moments=(self.mean, self.inv), columns=remaining)
         known: Any = {"moments": (self.mean, self.inv), "features": remaining, "knots": self.knots}
@@ -75,7 +78,7 @@ class Coding:
         return codes
 
 
-# -- tasks on one tile -------------------------------------------------------------------------------------------------------------
+# -- tasks on one tile -----------------------------------------------------------------------------
 
 
 def ranges(values, weight):
@@ -92,7 +95,8 @@ def widest(*parts):
 
 
 def first_read(values, columns, weight, residual):
-    """Sums for the moments about the tile's first row and for the gradient, or histograms of codes (1 + n_outputs, m, 256)."""
+    """Sums for the moments about the tile's first row and for the gradient, or histograms of codes
+    (1 + n_outputs, m, 256)."""
     if columns.knots is None:
         values = np.asarray(values)
         shift = values[0].copy()
@@ -118,7 +122,8 @@ def add_first_reads(*parts):
 
 
 def scores(values, state, n_rows):
-    """Partial scores of the rows of a tile; ``state``: what its columns mean, their coefficients, and which are left."""
+    """Partial scores of the rows of a tile; ``state``: what its columns mean, their coefficients,
+    and which are left."""
     columns, coef, remaining = state
     return columns.tile(values, n_rows, remaining).scores(coef)
 
@@ -175,7 +180,8 @@ def add(*parts):
 
 
 def join(columns, positions, *tiles):
-    """The chosen columns of neighbouring tiles, side by side and as they are kept: codes for piecewise-linear responses."""
+    """The chosen columns of neighbouring tiles, side by side and as they are kept: codes for
+    piecewise-linear responses."""
     chosen = [
         v.T.take(k, axis=0).T if v.ndim == 2 and v.flags.f_contiguous else v.take(k, axis=1)
         for v, k in zip(map(np.asarray, tiles), positions)

@@ -11,7 +11,9 @@ from ..sources.matrix import CHUNK
 from . import kernels
 from .base import COMPACT_RATIO, FirstReadDesign, moments
 
-_MAX_RATIO = 1e3  # |mean| / sd of a column from which products in float32 are taken about the mean: they lose digits before
+# |mean| / sd of a column from which products in float32 are taken about the mean: they lose digits
+# before
+_MAX_RATIO = 1e3
 BLOCK_BYTES = 1 << 20  # rows read at once: scores and gradient find them in the second-level cache
 
 
@@ -66,7 +68,8 @@ class DenseDesign(FirstReadDesign):
 
     def _first_read(self, residual):
         assert self._weight is not None
-        shift = self._stored[0].copy()  # moments about the first row: no digits are lost to a large common offset
+        # Moments about the first row: no digits are lost to a large common offset
+        shift = self._stored[0].copy()
         total, square, product = first_sums(self._stored, shift, self._weight, residual[:, 0])
         self._moments = moments(total, square, shift)
         product = product + shift * residual[:, 0].sum()
@@ -93,12 +96,14 @@ class DenseDesign(FirstReadDesign):
         return full
 
     def _raw(self, coef):
-        """Coefficients for the stored columns, in the matrix' own precision, and the constant that centring takes off."""
+        """Coefficients for the stored columns, in the matrix' own precision, and the constant that
+        centring takes off."""
         raw = coef[:, 0] * self.inv[:, None]
         return self._spread(raw).astype(self._stored.dtype), self.mean[:, 0] @ raw
 
     def _rounded_mean(self):
-        """Means in the matrix' own precision, where its products have to be taken about them; else None."""
+        """Means in the matrix' own precision, where its products have to be taken about them; else
+        None."""
         mean = self.mean[:, 0]
         if self._stored.dtype == np.float64 or not (np.abs(mean) * self.inv > _MAX_RATIO).any():
             return None

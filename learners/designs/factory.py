@@ -1,4 +1,5 @@
-"""One design for every kind of data: arrays, sparse matrices, files, Dask collections, torch tensors; and the units of columns."""
+"""One design for every kind of data: arrays, sparse matrices, files, Dask collections, torch
+tensors; and the units of columns."""
 
 from __future__ import annotations
 
@@ -102,7 +103,8 @@ def local(values):
 
 
 def rowwise(function, scores, n_columns: int = 0, dtype=np.float64):
-    """``function`` of scores, row by row: (n, n_columns), or (n,) where that is 0; lazily where the scores are a Dask array."""
+    """``function`` of scores, row by row: (n, n_columns), or (n,) where that is 0; lazily where the
+    scores are a Dask array."""
     if isinstance(scores, np.ndarray):
         return function(scores)
     chunks = (scores.chunks[0], (n_columns,)) if n_columns else (scores.chunks[0],)

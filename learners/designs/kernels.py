@@ -1,4 +1,5 @@
-"""Hot loops of the designs: free functions on arrays. Those with ``begin, end`` do a part of the work, see ``in_threads``.
+"""Hot loops of the designs: free functions on arrays. Those with ``begin, end`` do a part of the
+work, see ``in_threads``.
 
 Values of piecewise-linear designs are stored as one byte, the ``code``: the position on the knots'
 axis, in ``sublevels`` steps per bin, and MISSING for NaN. A response is then a table of 256 numbers
@@ -29,7 +30,8 @@ def _encode_knots(X, knots, sublevels, codes):
 
 @jit(plain=_encode_knots)
 def encode_knots(X, knots, sublevels, codes):
-    """Codes of a block of rows (n, m) on any ascending knots (m, B + 1), into ``codes`` (m, ROWS)."""
+    """Codes of a block of rows (n, m) on any ascending knots (m, B + 1), into ``codes`` (m,
+    ROWS)."""
     n, m = X.shape
     n_bins = knots.shape[1] - 1
     for j in range(m):
@@ -74,14 +76,16 @@ def _turn(words):
 
 @jit(plain=_encode_even)
 def encode_even(X, low, scale, top, codes):
-    """Codes of a block of rows (n, m) on equidistant knots, ``(x - low) * scale`` rounded and kept in 0..top; True if NaN was met.
+    """Codes of a block of rows (n, m) on equidistant knots, ``(x - low) * scale`` rounded and kept
+    in 0..top; True if NaN was met.
 
     ``codes`` (m, ROWS). Eight rows at once are encoded in the order of a row-major X, then turned,
     eight bytes in one word.
     """
     n, m = X.shape
     zero = top - top
-    half, nan = zero + X.dtype.type(0.5), zero + X.dtype.type(MISSING)  # in the precision of the data: a mixed loop is slower
+    # In the precision of the data: a mixed loop is slower
+    half, nan = zero + X.dtype.type(0.5), zero + X.dtype.type(MISSING)
     tile, words, most = np.zeros((8, _TILE), np.uint8), np.empty(8, np.uint64), np.uint8(0)
     wide, target = tile.view(np.uint64), codes.view(np.uint64)
     for first in range(0, m, _TILE):
@@ -125,7 +129,8 @@ def encode_even_columns(X, low, scale, top, codes):
 
 @jit
 def expand_codes(codes, features, table, out):
-    """Columns of small designs: ``out[i, j * width + b] = table[j, c, b]``, c the code of row i and ``features[j]``."""
+    """Columns of small designs: ``out[i, j * width + b] = table[j, c, b]``, c the code of row i and
+    ``features[j]``."""
     rows = codes.shape[2]
     m, _, width = table.shape
     for b in range(codes.shape[0]):
@@ -139,7 +144,8 @@ def expand_codes(codes, features, table, out):
 
 @jit
 def table_scores(begin, end, codes, features, table, out):
-    """Add ``sum_j table[j, c_ij]`` to ``out`` (n_blocks, ROWS), c_ij the code of row i and ``features[j]``."""
+    """Add ``sum_j table[j, c_ij]`` to ``out`` (n_blocks, ROWS), c_ij the code of row i and
+    ``features[j]``."""
     for b in range(begin, end):
         score = out[b]
         for j in range(len(features)):
@@ -161,8 +167,10 @@ def table_histograms(begin, end, codes, features, residual, out):
     ``residual`` (n_blocks, ROWS) in double precision, ``out`` (m, 256).
     """
     m = len(features)
-    h, g = np.empty((4, 256)), np.empty((4, 256))  # made once: threads that allocate wait for each other
-    for pair in range(begin, end):  # two features at once, in four parts each: equal codes in a row need not wait for each other
+    # Made once: threads that allocate wait for each other
+    h, g = np.empty((4, 256)), np.empty((4, 256))
+    # Two features at once, in four parts each: equal codes in a row need not wait for each other
+    for pair in range(begin, end):
         j, k = 2 * pair, min(2 * pair + 1, m - 1)
         h[:], g[:] = 0.0, 0.0
         for b in range(codes.shape[0]):
@@ -182,14 +190,15 @@ def table_histograms(begin, end, codes, features, residual, out):
             out[k, code] = g[0, code] + g[1, code] + g[2, code] + g[3, code]
 
 
-# -- dense matrices --------------------------------------------------------------------------------------------------------------
+# -- dense matrices --------------------------------------------------------------------------------
 #  Rows are cut into chunks of fixed size; each chunk sums by itself, in the data's precision, and
 # the chunks' sums are added in their order in double precision: the result does not depend on how
 # many threads share the chunks. Values are centred by ``shift`` as they are read, so that a large
 # common offset costs no digits.
 
 
-_FAST = {"reassoc", "contract", "nsz", "arcp"}  # reordering only: NaN and infinity stay what they are
+# Reordering only: NaN and infinity stay what they are
+_FAST = {"reassoc", "contract", "nsz", "arcp"}
 
 
 # Rows are read as X[i, j], not by names of their own: a view counts its references, which takes as
@@ -198,7 +207,8 @@ _FAST = {"reassoc", "contract", "nsz", "arcp"}  # reordering only: NaN and infin
 
 @jit(fastmath=_FAST, error_model="numpy")
 def _dot(X, shift, raw, i, rows, out):
-    """Products of the centred rows i .. i + rows (at most 8) with ``raw``: eight at once read ``raw`` and ``shift`` once."""
+    """Products of the centred rows i .. i + rows (at most 8) with ``raw``: eight at once read
+    ``raw`` and ``shift`` once."""
     m = X.shape[1]
     if rows == 8:
         s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = shift[0] * 0
@@ -253,7 +263,8 @@ def _gather(X, columns, out, i, rows):
 
 @jit(fastmath=_FAST, error_model="numpy")
 def _fused_chunk(source, columns, target, X, shift, raw, constant, y, weight, kind, parameter, start, stop, out, sums):
-    """One chunk of rows: gather columns of ``source`` (where there are any), scores, loss, gradient, in one read."""
+    """One chunk of rows: gather columns of ``source`` (where there are any), scores, loss,
+    gradient, in one read."""
     scores = np.empty(8, X.dtype)
     value, total = 0.0, 0.0
     for i in range(start, stop, 8):
@@ -273,7 +284,8 @@ def _fused_chunk(source, columns, target, X, shift, raw, constant, y, weight, ki
 
 @jit
 def fused_rows(begin, end, source, columns, target, X, shift, raw, constant, y, weight, kind, parameter, partial, sums):
-    """Loss and gradient of a row-major matrix in one read; ``partial`` (n_chunks, m) starts at zero, ``sums`` (n_chunks, 2).
+    """Loss and gradient of a row-major matrix in one read; ``partial`` (n_chunks, m) starts at
+    zero, ``sums`` (n_chunks, 2).
 
     With ``columns``, X is filled from those of ``source`` on the way: ``target`` is X then (X
     itself may be read-only elsewhere).
@@ -286,7 +298,8 @@ def fused_rows(begin, end, source, columns, target, X, shift, raw, constant, y, 
 
 @jit(fastmath=_FAST, error_model="numpy")
 def _first_chunk(X, shift, weight, residual, start, stop, out):
-    """Sums of w d, w d^2 and r d, d = x - shift, of one chunk of a row-major matrix, into ``out`` (3, m)."""
+    """Sums of w d, w d^2 and r d, d = x - shift, of one chunk of a row-major matrix, into ``out``
+    (3, m)."""
     m = X.shape[1]
     first, second, product = out[0], out[1], out[2]
     i = start
@@ -314,12 +327,15 @@ def _first_chunk(X, shift, weight, residual, start, stop, out):
 
 @jit
 def first_rows(begin, end, X, shift, weight, residual, partial):
-    """Moments and product with a residual of a row-major matrix in one read; ``partial`` (n_chunks, 3, m) starts at zero."""
+    """Moments and product with a residual of a row-major matrix in one read; ``partial`` (n_chunks,
+    3, m) starts at zero."""
     for c in range(begin, end):
         _first_chunk(X, shift, weight, residual, c * CHUNK, min(X.shape[0], (c + 1) * CHUNK), partial[c])
 
 
-_TOGETHER = 4  # chunks of one column that are read one after the other: short stretches of a column-major matrix are slow
+# Chunks of one column that are read one after the other: short stretches of a column-major matrix
+# are slow
+_TOGETHER = 4
 
 
 @jit(fastmath=_FAST, error_model="numpy")

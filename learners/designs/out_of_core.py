@@ -1,4 +1,5 @@
-"""Designs on files: read in blocks, the next one while this one is worked on, until the remaining columns fit into memory.
+"""Designs on files: read in blocks, the next one while this one is worked on, until the remaining
+columns fit into memory.
 
 A block of rows is itself a design (dense or piecewise-linear) with the moments of the whole, and
 what the loop asks for is a sum over rows: the sum over the blocks is the result. Barbu et al.
@@ -23,7 +24,9 @@ from .responses import PiecewiseLinear, add_ranges, even_knots
 
 MEMORY_LIMIT = 2 << 30
 _TILE = 6  # two blocks of a sixth of the limit each: one is worked on while the other is read
-_RESIDENT = 2  # columns stay in memory once they need no more than half of the limit: their first cut makes a smaller copy
+# Columns stay in memory once they need no more than half of the limit: their first cut makes a
+# smaller copy
+_RESIDENT = 2
 _HELD = 0.75  # with the columns that polishing asks for later
 _STRETCHES = 4  # so many stretches of rows at least make a random part of the rows
 
@@ -53,7 +56,8 @@ class Reader:
     random: np.random.RandomState
 
     def tiles(self, columns: np.ndarray, whole: str = "") -> list[tuple[slice, slice]] | None:
-        """Rectangles (rows, positions in ``columns``) that fit into a block, in the order of the file.
+        """Rectangles (rows, positions in ``columns``) that fit into a block, in the order of the
+        file.
 
         Parameters
         ----------
@@ -77,7 +81,8 @@ class Reader:
             first = 0
             while first < m:
                 last = min(m, first + width)
-                if last < m and self.source.column_step > 1:  # cut between the file's own rectangles
+                # Cut between the file's own rectangles
+                if last < m and self.source.column_step > 1:
                     unit = self.source.column_step
                     aligned = int(np.searchsorted(columns, columns[last] // unit * unit))
                     last = aligned if aligned > first else int(np.searchsorted(columns, (columns[first] // unit + 1) * unit))
@@ -86,7 +91,8 @@ class Reader:
         return found
 
     def blocks(self, columns: np.ndarray, tiles) -> Iterator[tuple[slice, slice, np.ndarray]]:
-        """The rectangles' values: the next is read while the caller works on this one, which is gone afterwards."""
+        """The rectangles' values: the next is read while the caller works on this one, which is
+        gone afterwards."""
         size = max(((r.stop - r.start) * (c.stop - c.start) for r, c in tiles), default=0)
         buffers = [np.empty(size, self.source.dtype) for _ in range(min(2, len(tiles)))]
 
@@ -122,7 +128,8 @@ class OutOfCoreDesign(FirstReadDesign):
     columns: np.ndarray
     limit: int
     itemsize: int  # bytes of a value in memory
-    _pieces: list[tuple[np.ndarray, DenseDesign | PiecewiseDesign]]  # shared: columns in memory, ascending, and their designs
+    # shared: columns in memory, ascending, and their designs
+    _pieces: list[tuple[np.ndarray, DenseDesign | PiecewiseDesign]]
 
     def _bytes(self, n_columns: int) -> int:
         return self.n_samples * n_columns * self.itemsize
@@ -180,7 +187,8 @@ class OutOfCoreDesign(FirstReadDesign):
         return self.in_memory().matrix()
 
     def _load(self, columns: np.ndarray) -> np.ndarray:
-        """Columns (positions in the data) as they lie in memory: along the second axis of values or of codes."""
+        """Columns (positions in the data) as they lie in memory: along the second axis of values or
+        of codes."""
         raise NotImplementedError
 
     def _resident(self, values: np.ndarray) -> DenseDesign | PiecewiseDesign:
@@ -257,7 +265,8 @@ class BlockDesign(OutOfCoreDesign):
 
     def scores_and_gradient(self, coef, intercept, loss, y, sample_weight):
         tiles = self._reader.tiles(self.columns, "rows") if loss.pointwise else None
-        if tiles is None or not coef.any():  # no scores, no need of whole rows: the file is read as it lies
+        # No scores, no need of whole rows: the file is read as it lies
+        if tiles is None or not coef.any():
             return super().scores_and_gradient(coef, intercept, loss, y, sample_weight)
         weight = sample_weight
         if self._reader.subsample < 1.0:
@@ -299,7 +308,8 @@ class BlockDesign(OutOfCoreDesign):
 
 
 class PiecewiseBlockDesign(BlockDesign):
-    """Piecewise-linear responses to the columns of a file, encoded as they are read; they stay in memory as one-byte codes.
+    """Piecewise-linear responses to the columns of a file, encoded as they are read; they stay in
+    memory as one-byte codes.
 
     One more read finds the knots: the columns' ranges, or whole columns for quantiles (then a
     row-major file is read once for every block of columns that fits).

@@ -71,7 +71,8 @@ class PiecewiseDesign(Design):
 
     @classmethod
     def from_matrix(cls, X: np.ndarray, knots: np.ndarray, sample_weight: np.ndarray, missing: bool | None = None) -> Self:
-        """Encode a dense matrix (n, m) on ascending knots (m, B + 1); ``missing`` None: where there is NaN."""
+        """Encode a dense matrix (n, m) on ascending knots (m, B + 1); ``missing`` None: where there
+        is NaN."""
         codes = np.zeros((-(-len(X) // kernels.ROWS), X.shape[1], kernels.ROWS), np.uint8)
         found = encode(X, knots, evenly_spaced(knots), codes)
         return cls(codes, len(X), knots.shape[1] - 1, found if missing is None else missing, sample_weight, X.dtype, knots=knots)
@@ -189,7 +190,8 @@ def encode(X: np.ndarray, knots: np.ndarray, even: bool, codes: np.ndarray, star
             first, stop = (max(0, (first_block + i) * kernels.ROWS - start) for i in (b, b + 1))
             rows, block = X[first:stop], codes[first_block + b]
             lane = (start + first) % kernels.ROWS
-            out = np.zeros_like(block) if lane else block  # kernels write whole words from the first lane on
+            # Kernels write whole words from the first lane on
+            out = np.zeros_like(block) if lane else block
             if even:
                 missing[b] = run(rows, *line, out)
             else:

@@ -1,4 +1,5 @@
-"""How scores depend on a feature: linear or piecewise-linear responses, and where their knots lie."""
+"""How scores depend on a feature: linear or piecewise-linear responses, and where their knots
+lie."""
 
 from __future__ import annotations
 
@@ -51,21 +52,37 @@ class PiecewiseLinear(BaseEstimator):
             raise ValueError(f"bins={self.bins!r} is not valid; expected 'range' or 'quantile'")
 
     def knots(self, X: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
-        """Ascending knots (n_features, B + 1) of each column, see `annealed.learners.designs.responses.knots`.
+        """Ascending knots of each column.
+
+        Equidistant from the least to the greatest value ([1]_), or at the weighted quantiles b / B;
+        where many equal values make quantiles coincide, equidistant in the rank among the DIFFERENT
+        values.
 
         Parameters
         ----------
         X : ndarray of shape (n_samples, n_features)
-            Columns.
+            May hold NaN, which is left out.
         sample_weight : ndarray of shape (n_samples,)
-            Weights of the rows.
+            Rows of weight zero are left out.
 
         Returns
         -------
         ndarray of shape (n_features, n_bins + 1)
-            The knots.
+            A column without any value gets 0..1, a constant one B + 1 times its value.
+
+        Raises
+        ------
+        ValueError
+            If a column holds infinity.
         """
-        return knots(X, sample_weight, self.n_bins, self.bins)
+        if self.bins == "range":
+            low, high = np.full(X.shape[1], np.inf, X.dtype), np.full(X.shape[1], -np.inf, X.dtype)
+            add_ranges(X, sample_weight, low, high, X.flags.c_contiguous)
+            return even_knots(low, high, self.n_bins)
+        found = np.empty((X.shape[1], self.n_bins + 1))
+        in_threads(_quantiles, X.shape[1], X, sample_weight, found)
+        _check_finite(found)
+        return found
 
 
 def as_response(response: str | PiecewiseLinear, n_bins: int = 6) -> PiecewiseLinear | None:
@@ -96,45 +113,9 @@ def as_response(response: str | PiecewiseLinear, n_bins: int = 6) -> PiecewiseLi
 
 
 def width_of(response: PiecewiseLinear | None) -> int:
-    """Columns per feature, but for a further one where there is NaN: the knots of piecewise-linear responses, else 1."""
+    """Columns per feature, but for a further one where there is NaN: the knots of piecewise-linear
+    responses, else 1."""
     return 1 if response is None else response.n_bins + 1
-
-
-def knots(X: np.ndarray, sample_weight: np.ndarray, n_bins: int, bins: str = "range") -> np.ndarray:
-    """Ascending knots of each column.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        May hold NaN, which is left out.
-    sample_weight : ndarray of shape (n_samples,)
-        Rows of weight zero are left out.
-    n_bins : int
-        B.
-    bins : {"range", "quantile"}
-        Equidistant from the least to the greatest value (Barbu et al. (2014), section 4.1), or at
-        the weighted quantiles b / B; where many equal values make quantiles coincide, equidistant
-        in the rank among the DIFFERENT values.
-
-    Returns
-    -------
-    ndarray of shape (n_features, B + 1)
-        A column without any value gets 0..1, a constant one B + 1 times its value.
-
-    Raises
-    ------
-    ValueError
-        If a column holds infinity.
-    """
-    out = np.empty((X.shape[1], n_bins + 1))
-    if bins == "quantile":
-        in_threads(_quantiles, X.shape[1], X, sample_weight, out)
-    else:
-        low, high = np.full(X.shape[1], np.inf, X.dtype), np.full(X.shape[1], -np.inf, X.dtype)
-        add_ranges(X, sample_weight, low, high, X.flags.c_contiguous)
-        return even_knots(low, high, n_bins)
-    _check_finite(out)
-    return out
 
 
 def even_knots(low: np.ndarray, high: np.ndarray, n_bins: int) -> np.ndarray:
@@ -177,11 +158,13 @@ def _add_ranges(X, weight, low, high, by_rows):
 
 @jit(plain=_add_ranges)
 def add_ranges(X, weight, low, high, by_rows):
-    """Widen each column's least and greatest value to those of more rows; comparisons with NaN are false, so it changes nothing."""
+    """Widen each column's least and greatest value to those of more rows; comparisons with NaN are
+    false, so it changes nothing."""
     n, m = X.shape
     if by_rows:
         rows = np.flatnonzero(weight > 0)
-        for i in range(0, len(rows), 4):  # four rows for one look at the ranges so far; the last rows may be seen twice
+        # Four rows for one look at the ranges so far; the last rows may be seen twice
+        for i in range(0, len(rows), 4):
             last = len(rows) - 1
             a, b, c, d = X[rows[i]], X[rows[min(i + 1, last)]], X[rows[min(i + 2, last)]], X[rows[min(i + 3, last)]]
             for j in range(m):

@@ -13,7 +13,8 @@ _BLOCK_ENTRIES = 1 << 22  # of a product at a time: their copy in float64 takes 
 
 
 def canonical(X):
-    """A sparse matrix whose entries stand once each, in order: itself, or a copy where they do not (squares would not add up)."""
+    """A sparse matrix whose entries stand once each, in order: itself, or a copy where they do not
+    (squares would not add up)."""
     if X.has_canonical_format:
         return X
     X = X.copy()
@@ -22,7 +23,8 @@ def canonical(X):
 
 
 def _blocks(X: sp.csc_array) -> Iterator[tuple[slice, sp.csc_array]]:
-    """Neighbouring columns of a matrix with few entries in all, as views: products cast float32 to float64, a block at a time."""
+    """Neighbouring columns of a matrix with few entries in all, as views: products cast float32 to
+    float64, a block at a time."""
     start, n_features = 0, X.shape[1]
     while start < n_features:
         stop = max(start + 1, int(np.searchsorted(X.indptr, X.indptr[start] + _BLOCK_ENTRIES, side="right")) - 1)
@@ -33,7 +35,8 @@ def _blocks(X: sp.csc_array) -> Iterator[tuple[slice, sp.csc_array]]:
 
 
 def _moments(X: sp.csc_array, sample_weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Means and variances (n_features,) of columns, in two passes over the stored values: no digits are lost to a large mean."""
+    """Means and variances (n_features,) of columns, in two passes over the stored values: no digits
+    are lost to a large mean."""
     mean, variance = np.empty(X.shape[1]), np.empty(X.shape[1])
     present = sample_weight > 0
     for columns, part in _blocks(X):
@@ -45,7 +48,8 @@ def _moments(X: sp.csc_array, sample_weight: np.ndarray) -> tuple[np.ndarray, np
         )
         full = counts == np.count_nonzero(present)  # nothing but rows of weight zero is not stored
         part.data = part.data - np.repeat(m, np.diff(part.indptr))
-        rest = part.T @ sample_weight  # rounding of the mean where all is stored; else the mean times the weight of the zeros
+        # Rounding of the mean where all is stored; else the mean times the weight of the zeros
+        rest = part.T @ sample_weight
         part.data *= part.data
         mean[columns] = m + np.where(full, rest, 0.0)
         variance[columns] = np.maximum(part.T @ sample_weight + np.where(full, -(rest**2), m * rest), 0.0)
@@ -53,7 +57,8 @@ def _moments(X: sp.csc_array, sample_weight: np.ndarray) -> tuple[np.ndarray, np
 
 
 class SparseDesign(Design):
-    """Linear responses on a scipy sparse matrix, held by columns; centring is applied to the results, so nothing is densified.
+    """Linear responses on a scipy sparse matrix, held by columns; centring is applied to the
+    results, so nothing is densified.
 
     Dropped columns stay stored, with coefficient zero, until few remain: then these are copied
     together.

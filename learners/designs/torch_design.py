@@ -1,4 +1,5 @@
-"""A design on torch tensors, on the CPU or on a GPU: single precision, linear and piecewise-linear responses."""
+"""A design on torch tensors, on the CPU or on a GPU: single precision, linear and piecewise-linear
+responses."""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ class TorchDesign(Design):
         return torch.from_numpy(np.ascontiguousarray(values, dtype=np.float32)).to(self.X.device)
 
     def _blocks(self):
-        """Stretches of rows: sums over each are taken in single precision, and added in double precision."""
+        """Stretches of rows: sums over each are taken in single precision, and added in double
+        precision."""
         step = max(CHUNK, min(BLOCK_ROWS, BLOCK_BYTES // (4 * max(1, self.n_features))) // CHUNK * CHUNK)
         return [slice(start, min(start + step, self.n_samples)) for start in range(0, self.n_samples, step)]
 
@@ -72,7 +74,8 @@ class TorchDesign(Design):
 
 
 class TorchPiecewiseDesign(Design):
-    """Piecewise-linear responses on one-byte codes, kept as a tensor (n_features, n_samples) of uint8.
+    """Piecewise-linear responses on one-byte codes, kept as a tensor (n_features, n_samples) of
+    uint8.
 
     A score adds up entries of one table of 256 numbers per feature, a gradient is a histogram of
     codes.

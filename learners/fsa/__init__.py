@@ -1,1 +1,2 @@
-"""Feature Selection with Annealing: classifier, regressor, ranker, and paths over the number of features."""
+"""Feature Selection with Annealing: classifier, regressor, ranker, and paths over the number of
+features."""

@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
-
 from ..solvers.annealing import Annealed
 from .problem import FitProblem, Solution, fitted_attributes
 
@@ -25,7 +23,8 @@ except ImportError:  # scikit-learn before 1.9
 
 @contextmanager
 def reported_steps(reporter: Any, problem: FitProblem) -> Iterator[tuple[Callable[[int, Annealed], None], ...]]:
-    """Functions to be called after each step, for the callbacks that were set on the estimator ``reporter``."""
+    """Functions to be called after each step, for the callbacks that were set on the estimator
+    ``reporter``."""
     data = {"estimator": reporter, "X": problem.X, "y": problem.y}
     context = reporter._init_callback_context(max_subtasks=None)
     context.call_on_fit_task_begin(**data)
@@ -33,7 +32,7 @@ def reported_steps(reporter: Any, problem: FitProblem) -> Iterator[tuple[Callabl
     def report(_: int, state: Annealed) -> None:
         step = context.subcontext(task_name="step")
         step.call_on_fit_task_begin(**data)
-        so_far = Solution(state.kept, state.coef, state.intercept, state.design, 0, np.nan, np.array(state.loss_curve))
+        so_far = Solution.of(state, 0)
         step.call_on_fit_task_end(**data, reconstruction_attributes=lambda: fitted_attributes(problem, so_far))
 
     yield (report,)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Any, Self
 
@@ -18,29 +18,35 @@ from sklearn.utils.validation import column_or_1d
 from ..common.additive import AdditiveModel
 from ..common.targets import check_two_classes
 from ..common.validation import check_choice, whole_or_as_before
-from ..designs.responses import PiecewiseLinear
 from ..model_selection.size import choose_size
-from ..objective.losses import Loss
-from ..objective.priors import Prior
-from ..solvers.schedules import Counts, Schedule
 from ..sources.matrix import OutOfCoreMatrix
 from .estimators import FSAClassifier, FSAEstimator, FSARegressor
 from .fit import solve_path
 from .path import check_sizes
 from .problem import FitProblem, Solution, fitted_attributes
 from .refinement import anneals_with_ridge
-from .settings import Constraints, FitSettings, Refinement
+from .settings import FitSettings
 from .size_search import held_out
 
 
-class _SizeChoice(FSAEstimator):
+@dataclass(eq=False, repr=False, kw_only=True)
+class _SizeParameters:
+    """Parameters of the choice; last among the bases, so that they come before those of the
+    estimator."""
+
+    sizes: Any = field(default="auto", kw_only=False)
+    cv: Any = None
+    scoring: str | Callable | None = None
+    criterion: str = "cv"
+    rule: str = "best"
+
+
+@dataclass(eq=False, repr=False)
+class _SizeChoice(FSAEstimator, _SizeParameters):
     """Choice of the size along paths, before the fit of the estimator that this is mixed into."""
 
-    sizes: Any
-    cv: Any
-    scoring: Any
-    criterion: str
-    rule: str
+    # Chosen by ``fit``: no parameter
+    n_features_to_select: int | float | str = field(default="auto", init=False)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Choose the size, then select that many features of all rows and fit.
@@ -95,7 +101,8 @@ class _SizeChoice(FSAEstimator):
         score = self._score_of(problem, X, y, None if sample_weight is None else np.asarray(sample_weight))
         self.cv_scores_ = held_out(problem, settings, splits, self.sizes_, score)
         at = self._best(self.cv_scores_)
-        if anneals_with_ridge(problem, settings, self.sizes_)[at]:  # other ridges of annealing, at the sizes that have one
+        # Other ridges of annealing, at the sizes that have one
+        if anneals_with_ridge(problem, settings, self.sizes_)[at]:
             own = anneals_with_ridge(problem.rows(splits[0][0]), settings, self.sizes_)
             for ridge in other_annealing_ridges(problem) if own.any() else ():
                 tried, scores = replace(settings, annealing_ridge=ridge), self.cv_scores_.copy()
@@ -121,9 +128,8 @@ class _SizeChoice(FSAEstimator):
         def score(part: FitProblem, solution: Solution, rows: np.ndarray) -> float:
             model.__dict__.update(fitted_attributes(part, solution))
             weighted = {} if weight is None else {"sample_weight": weight[rows]}
-            if self.scoring is None and is_classifier(
-                self
-            ):  # the rows are checked already, which takes longer than to predict them
+            if self.scoring is None and is_classifier(self):
+                # The rows are checked already, which takes longer than to predict them.
                 labels = model.labels(AdditiveModel.from_estimator(model).scores(problem.X[rows]))  # type: ignore[attr-defined]
                 return float(np.average(labels == y[rows], weights=weighted.get("sample_weight")))
             return scorer(model, _safe_indexing(rows_of, rows), y[rows], **weighted)
@@ -146,8 +152,9 @@ def other_annealing_ridges(problem: FitProblem) -> tuple[float, ...]:
     return (0.03,) if problem.loss.is_quadratic else (0.003, 0.03)
 
 
+@dataclass(eq=False, repr=False)
 class FSAClassifierCV(_SizeChoice, FSAClassifier):
-    """Classifier on features found by annealing ([1]_), their number by cross-validation or by an information criterion.
+    """Classifier on features found by annealing ([1]_), their number chosen by the data.
 
     Minimises what the estimator of that size does; the size is that of the best mean score of
     held-out rows, or of the least criterion.
@@ -166,7 +173,9 @@ class FSAClassifierCV(_SizeChoice, FSAClassifier):
     rule : {"best", "one_se"}, default "best"
         The size of the best mean score, or the smallest that is as good but for one standard error
         of their difference.
-    loss, response, constraints, prior, scaling, schedule, learning_rate, momentum, refinement : object
+    loss, response, constraints, prior, scaling, schedule, learning_rate, momentum : object
+        As in :class:`FSAClassifier`.
+    refinement : object
         As in :class:`FSAClassifier`.
     fit_intercept, warm_start, class_weight, random_state, n_jobs, verbose : object
         As in :class:`FSAClassifier`.
@@ -201,57 +210,10 @@ class FSAClassifierCV(_SizeChoice, FSAClassifier):
     array([3, 7])
     """
 
-    def __init__(
-        self,
-        sizes: Any = "auto",
-        *,
-        cv: Any = None,
-        scoring: str | Callable | None = None,
-        criterion: str = "cv",
-        rule: str = "best",
-        loss: str | Loss = "auto",
-        response: str | PiecewiseLinear = "linear",
-        constraints: Constraints | None = None,
-        prior: Prior | None = None,
-        scaling: str = "standardize",
-        schedule: str | Schedule | Counts = "inverse",
-        learning_rate: float | str = "auto",
-        momentum: float | str = "auto",
-        refinement: str | Refinement | None = "auto",
-        fit_intercept: bool = True,
-        warm_start: bool = False,
-        class_weight: dict | str | None = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-    ):
-        super().__init__(
-            loss=loss,
-            response=response,
-            constraints=constraints,
-            prior=prior,
-            scaling=scaling,
-            schedule=schedule,
-            learning_rate=learning_rate,
-            momentum=momentum,
-            refinement=refinement,
-            fit_intercept=fit_intercept,
-            warm_start=warm_start,
-            class_weight=class_weight,
-            random_state=random_state,
-            n_jobs=n_jobs,
-            verbose=verbose,
-        )
-        del self.n_features_to_select  # chosen by ``fit``: no parameter of this estimator
-        self.sizes = sizes
-        self.cv = cv
-        self.scoring = scoring
-        self.criterion = criterion
-        self.rule = rule
 
-
+@dataclass(eq=False, repr=False)
 class FSARegressorCV(_SizeChoice, FSARegressor):
-    """Regression on features found by annealing ([1]_), their number by cross-validation or by an information criterion.
+    """Regression on features found by annealing ([1]_), their number chosen by the data.
 
     Minimises what the estimator of that size does; the size is that of the best mean score of
     held-out rows, or of the least criterion.
@@ -270,7 +232,9 @@ class FSARegressorCV(_SizeChoice, FSARegressor):
     rule : {"best", "one_se"}, default "best"
         The size of the best mean score, or the smallest that is as good but for one standard error
         of their difference.
-    loss, response, constraints, prior, scaling, schedule, learning_rate, momentum, refinement : object
+    loss, response, constraints, prior, scaling, schedule, learning_rate, momentum : object
+        As in :class:`FSARegressor`.
+    refinement : object
         As in :class:`FSARegressor`.
     fit_intercept, warm_start, random_state, n_jobs, verbose : object
         As in :class:`FSARegressor`.
@@ -304,49 +268,3 @@ class FSARegressorCV(_SizeChoice, FSARegressor):
     >>> FSARegressorCV(criterion="ebic").fit(X, y).get_support(indices=True)
     array([3, 7])
     """
-
-    def __init__(
-        self,
-        sizes: Any = "auto",
-        *,
-        cv: Any = None,
-        scoring: str | Callable | None = None,
-        criterion: str = "cv",
-        rule: str = "best",
-        loss: str | Loss = "auto",
-        response: str | PiecewiseLinear = "linear",
-        constraints: Constraints | None = None,
-        prior: Prior | None = None,
-        scaling: str = "standardize",
-        schedule: str | Schedule | Counts = "inverse",
-        learning_rate: float | str = "auto",
-        momentum: float | str = "auto",
-        refinement: str | Refinement | None = "auto",
-        fit_intercept: bool = True,
-        warm_start: bool = False,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-    ):
-        super().__init__(
-            loss=loss,
-            response=response,
-            constraints=constraints,
-            prior=prior,
-            scaling=scaling,
-            schedule=schedule,
-            learning_rate=learning_rate,
-            momentum=momentum,
-            refinement=refinement,
-            fit_intercept=fit_intercept,
-            warm_start=warm_start,
-            random_state=random_state,
-            n_jobs=n_jobs,
-            verbose=verbose,
-        )
-        del self.n_features_to_select  # chosen by ``fit``: no parameter of this estimator
-        self.sizes = sizes
-        self.cv = cv
-        self.scoring = scoring
-        self.criterion = criterion
-        self.rule = rule

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -33,7 +34,8 @@ class FSAEstimator(CallbackSupportMixin, SelectorMixin, BaseEstimator):
 
     All of them minimise, over the coefficients theta and the intercept,
 
-        mean loss + prior(theta) + ridge ||theta||^2   subject to exactly k features with theta_j != 0
+        mean loss + prior(theta) + ridge ||theta||^2   subject to exactly k features with theta_j !=
+        0
 
     by annealing: start with all features, alternate a gradient step with dropping the weakest on a
     schedule (Algorithm 1 of [1]_), then refine what remains. Features are standardised inside;
@@ -92,7 +94,8 @@ class FSAEstimator(CallbackSupportMixin, SelectorMixin, BaseEstimator):
     intercept_: Any
     _last: Start | None = None  # the last solution, with ``warm_start``
     loss_: Loss
-    encode: Callable[..., FitProblem]  # checks the data of ``fit``, encodes the targets, sets what is known before the fit
+    # Checks the data of ``fit``, encodes the targets, sets what is known before the fit
+    encode: Callable[..., FitProblem]
 
     def fit_settings(self) -> FitSettings:
         """The parameters, checked.
@@ -121,7 +124,7 @@ class FSAEstimator(CallbackSupportMixin, SelectorMixin, BaseEstimator):
         self.__dict__.update(fitted_attributes(problem, solution))
         return self
 
-    # -- what scikit-learn asks -----------------------------------------------------------------------------------------
+    # -- what scikit-learn asks --------------------------------------------------------------------
 
     @property
     def _is_piecewise(self) -> bool:
@@ -166,8 +169,9 @@ class FSAEstimator(CallbackSupportMixin, SelectorMixin, BaseEstimator):
         return model.scores(X)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class FSAClassifier(SparseClassifierMixin, FSAEstimator):
-    """Classifier on exactly k features, found by feature selection with annealing (Algorithm 1 of [1]_).
+    """Classifier on exactly k features, found by annealing (Algorithm 1 of [1]_).
 
     Minimises mean loss + prior(theta) + ridge ||theta||^2 subject to k features with theta_j != 0.
 
@@ -268,42 +272,22 @@ class FSAClassifier(SparseClassifierMixin, FSAEstimator):
 
     _tasks = ("binary", "multiclass")
 
-    def __init__(
-        self,
-        n_features_to_select: int | float | str = 10,
-        *,
-        loss: str | Loss = "auto",
-        response: str | PiecewiseLinear = "linear",
-        constraints: Constraints | None = None,
-        prior: Prior | None = None,
-        scaling: str = "standardize",
-        schedule: str | Schedule | Counts = "inverse",
-        learning_rate: float | str = "auto",
-        momentum: float | str = "auto",
-        refinement: str | Refinement | None = "auto",
-        fit_intercept: bool = True,
-        warm_start: bool = False,
-        class_weight: dict | str | None = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-    ):
-        self.n_features_to_select = n_features_to_select
-        self.loss = loss
-        self.response = response
-        self.constraints = constraints
-        self.prior = prior
-        self.scaling = scaling
-        self.schedule = schedule
-        self.learning_rate = learning_rate
-        self.momentum = momentum
-        self.refinement = refinement
-        self.fit_intercept = fit_intercept
-        self.warm_start = warm_start
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    n_features_to_select: int | float | str = field(default=10, kw_only=False)
+    loss: str | Loss = "auto"
+    response: str | PiecewiseLinear = "linear"
+    constraints: Constraints | None = None
+    prior: Prior | None = None
+    scaling: str = "standardize"
+    schedule: str | Schedule | Counts = "inverse"
+    learning_rate: float | str = "auto"
+    momentum: float | str = "auto"
+    refinement: str | Refinement | None = "auto"
+    fit_intercept: bool = True
+    warm_start: bool = False
+    class_weight: dict | str | None = None
+    random_state: Any = None
+    n_jobs: int | None = None
+    verbose: bool = False
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -349,8 +333,9 @@ class FSAClassifier(SparseClassifierMixin, FSAEstimator):
         return problem.constrained(self.constraints, self._is_piecewise)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class FSARegressor(RegressorMixin, FSAEstimator):
-    """Regression on exactly k features, found by annealing (Algorithm 1 of [1]_); several outputs share one support.
+    """Regression on exactly k features, found by annealing (Algorithm 1 of [1]_).
 
     Minimises mean loss + prior(theta) + ridge ||theta||^2 subject to k features with theta_j != 0.
 
@@ -405,40 +390,21 @@ class FSARegressor(RegressorMixin, FSAEstimator):
     _mu = 30.0
     _momentum = 0.9
 
-    def __init__(
-        self,
-        n_features_to_select: int | float | str = 10,
-        *,
-        loss: str | Loss = "auto",
-        response: str | PiecewiseLinear = "linear",
-        constraints: Constraints | None = None,
-        prior: Prior | None = None,
-        scaling: str = "standardize",
-        schedule: str | Schedule | Counts = "inverse",
-        learning_rate: float | str = "auto",
-        momentum: float | str = "auto",
-        refinement: str | Refinement | None = "auto",
-        fit_intercept: bool = True,
-        warm_start: bool = False,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-    ):
-        self.n_features_to_select = n_features_to_select
-        self.loss = loss
-        self.response = response
-        self.constraints = constraints
-        self.prior = prior
-        self.scaling = scaling
-        self.schedule = schedule
-        self.learning_rate = learning_rate
-        self.momentum = momentum
-        self.refinement = refinement
-        self.fit_intercept = fit_intercept
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    n_features_to_select: int | float | str = field(default=10, kw_only=False)
+    loss: str | Loss = "auto"
+    response: str | PiecewiseLinear = "linear"
+    constraints: Constraints | None = None
+    prior: Prior | None = None
+    scaling: str = "standardize"
+    schedule: str | Schedule | Counts = "inverse"
+    learning_rate: float | str = "auto"
+    momentum: float | str = "auto"
+    refinement: str | Refinement | None = "auto"
+    fit_intercept: bool = True
+    warm_start: bool = False
+    random_state: Any = None
+    n_jobs: int | None = None
+    verbose: bool = False
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -502,7 +468,7 @@ class FSARegressor(RegressorMixin, FSAEstimator):
         return predicted[:, 0] if np.ndim(self.intercept_) == 0 else predicted
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R^2; with the Poisson loss the explained share of the deviance, with Cox's the index of concordance.
+        """R^2; the explained deviance (Poisson loss), or the index of concordance (Cox's loss).
 
         Parameters
         ----------

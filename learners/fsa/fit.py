@@ -1,4 +1,5 @@
-"""The fit from a problem and its settings to solutions: make the design, anneal along the sizes, refine each of them."""
+"""The fit from a problem and its settings to solutions: make the design, anneal along the sizes,
+refine each of them."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from ..model_selection.size import deviance, support_price
 from ..solvers.annealing import Annealed, anneal
 from ..solvers.newton import SupportProblem, refit
 from ..solvers.schedules import step_counts
-from ..solvers.step_size import AdaptiveStep, annealing_step
+from ..solvers.step_size import annealing_step
 from ..sources.matrix import OutOfCoreMatrix
 from .problem import FitProblem, Solution, check_finite
 from .refinement import anneals_with_ridge, refine
@@ -95,22 +96,15 @@ def solve_path(
         for k in sorted(states):
             if not patient and solutions and k > 10 + 2 * min(solutions, key=lambda s: s.ebic).size:
                 break
-            if settings.refinement is None:
-                previous = _unrefined(problem, settings, states[k], k)
+            solution = Solution.of(states[k], k, settings.ridge)
+            if settings.refinement is None:  # the paper's algorithm
+                scores = solution.design.scores(solution.coef) + solution.intercept
+                solution.value, _ = problem.loss.value_and_gradient(problem.y, scores, problem.sample_weight)
             else:
-                previous = refine(design, states[k], problem, settings, k, along_path=len(states) > 1, previous=previous)
-            solutions.append(previous)
+                solution = refine(design, states[k], problem, settings, solution, along_path=len(states) > 1, previous=previous)
+            previous = solution
+            solutions.append(solution)
     return solutions
-
-
-def _unrefined(problem: FitProblem, settings: FitSettings, state: Annealed, size: int) -> Solution:
-    """What annealing left, as it is: the paper's algorithm."""
-    scores = state.design.scores(state.coef) + state.intercept
-    value, _ = problem.loss.value_and_gradient(problem.y, scores, problem.sample_weight)
-    return Solution(
-        state.kept, state.coef, state.intercept, state.design, size, value, np.array(state.loss_curve), ridge=settings.ridge,
-        how="annealing alone",
-    )  # fmt: skip
 
 
 @contextmanager
@@ -175,16 +169,15 @@ def _anneal(
     start: Start | None = None,
     callbacks: Sequence[StepCallback] = (),
 ) -> dict[int, Annealed]:
-    """State of the loop at each of the ascending ``sizes``, from one run; where rows are few with a ridge."""
+    """State of the loop at each of the ascending ``sizes``, from one run; where rows are few with a
+    ridge."""
     loss, weight, prior = problem.loss, problem.sample_weight, settings.prior
     if loss.has_surrogate:
         loss = loss.surrogate(problem.y, weight)
     if few_rows:
         default = _FEW_ROWS_RIDGE_SQUARED if loss.is_quadratic else _FEW_ROWS_RIDGE
         prior = with_ridge(prior, default if settings.annealing_ridge is None else settings.annealing_ridge)
-    rate: float | AdaptiveStep | None = settings.learning_rate or loss.default_step_size
-    if rate is None:
-        rate = annealing_step(loss, weight, bound=loss.curvature_bound(problem.y))
+    rate = settings.learning_rate or loss.default_step_size or annealing_step(loss, weight, bound=loss.curvature_bound(problem.y))
     momentum = settings.momentum
     if momentum is None:  # steps longer than the curvature allows leave no room for it
         momentum = settings.auto_momentum if loss.default_step_size is None else 0.0
@@ -227,7 +220,8 @@ def _anneal(
 
 
 def _counts(problem: FitProblem, settings: FitSettings, sizes: np.ndarray) -> np.ndarray:
-    """Number of features after each step: down to the greatest size by the schedule, then on through the others.
+    """Number of features after each step: down to the greatest size by the schedule, then on
+    through the others.
 
     With a refinement the schedule ends with the step that reaches the greatest size: a refit does
     better than gradient steps.

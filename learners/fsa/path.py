@@ -180,7 +180,8 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
 
 
 def check_sizes(sizes: Any, n_units: int, n_samples: int, n_included: int = 0) -> np.ndarray:
-    """Ascending different sizes, at most ``n_units`` and at least ``n_included``; see :class:`FSAPath`.
+    """Ascending different sizes, at most ``n_units`` and at least ``n_included``; see
+    :class:`FSAPath`.
 
     Raises
     ------

@@ -1,4 +1,5 @@
-"""What one call of ``fit`` has to solve, what solves it, and the fitted attributes that the estimators get from both."""
+"""What one call of ``fit`` has to solve, what solves it, and the fitted attributes that the
+estimators get from both."""
 
 from __future__ import annotations
 
@@ -18,19 +19,6 @@ from ..objective.losses import Loss
 from ..solvers.annealing import Annealed, strengths
 from ..sources.matrix import OutOfCoreMatrix
 from .settings import Constraints
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """Bounds (n_features,) of the coefficients of raw columns."""
-
-    lower: np.ndarray
-    upper: np.ndarray
-
-    def of(self, kept: np.ndarray, design: Design, scale: float) -> tuple[np.ndarray, np.ndarray]:
-        """Bounds (k, 1, 1) of the standardised coefficients of the features ``kept`` of a design that holds these alone."""
-        unit = np.where(design.inv > 0, design.inv, 1.0) * scale
-        return (self.lower[kept] / unit)[:, None, None], (self.upper[kept] / unit)[:, None, None]
 
 
 @dataclass
@@ -58,8 +46,8 @@ class FitProblem:
         Columns that may be selected; None are all. Features are numbered among these.
     included : ndarray of shape (n_features,), bool, or None
         Features that stay.
-    bounds : Bounds or None
-        Of the coefficients, for each feature.
+    bounds : (ndarray, ndarray) or None
+        Least and greatest coefficients (n_features,) of raw columns.
     sample_weight : ndarray of shape (n_samples,)
         Weights that sum to one.
     n_rows, n_copies : float
@@ -84,7 +72,7 @@ class FitProblem:
     groups: np.ndarray | None = None
     allowed: np.ndarray | None = None
     included: np.ndarray | None = None
-    bounds: Bounds | None = None
+    bounds: tuple[np.ndarray, np.ndarray] | None = None
 
     sample_weight: np.ndarray = field(init=False)
     n_rows: float = field(init=False)
@@ -119,10 +107,15 @@ class FitProblem:
         """The problem of some rows."""
         return replace(self, X=self.X[which], y=self.y[which], weight=self.weight[which])
 
+    def bounds_of(self, kept: np.ndarray, design: Design) -> tuple[np.ndarray, ...]:
+        """Bounds (k, 1, 1) of the standardised coefficients of the features ``kept`` of a design
+        that holds these alone."""
+        unit = np.where(design.inv > 0, design.inv, 1.0) * float(np.ravel(self.scale)[0])
+        return tuple((end[kept] / unit)[:, None, None] for end in self.bounds or ())
+
     def project(self, state: Annealed) -> None:
         """Move coefficients to the nearest that respect the bounds."""
-        assert self.bounds is not None
-        np.clip(state.coef, *self.bounds.of(state.kept, state.design, float(np.ravel(self.scale)[0])), out=state.coef)
+        np.clip(state.coef, *self.bounds_of(state.kept, state.design), out=state.coef)
 
     def constrained(self, constraints: Constraints | None, piecewise: bool) -> Self:
         """The problem under constraints.
@@ -147,12 +140,12 @@ class FitProblem:
         if excluded.any():
             allowed = np.flatnonzero(~excluded)
             included = included[allowed]
-            bounds = None if bounds is None else Bounds(bounds.lower[allowed], bounds.upper[allowed])
+            bounds = None if bounds is None else (bounds[0][allowed], bounds[1][allowed])
             groups = None if groups is None else np.unique(groups[allowed], return_inverse=True)[1]
         return replace(self, groups=groups, allowed=allowed, included=included if included.any() else None, bounds=bounds)
 
 
-def _bounds(bounds: Any, n_features: int, names: np.ndarray | None) -> Bounds:
+def _bounds(bounds: Any, n_features: int, names: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     """Bounds as one pair for all, a pair per column, or pairs of some columns."""
     lower, upper = np.full(n_features, -np.inf), np.full(n_features, np.inf)
     if isinstance(bounds, dict):
@@ -164,7 +157,7 @@ def _bounds(bounds: Any, n_features: int, names: np.ndarray | None) -> Bounds:
         pairs = {}
     for column, pair in pairs.items():
         lower[column], upper[column] = _pair(pair)
-    return Bounds(lower, upper)
+    return lower, upper
 
 
 def _pair(pair: Any) -> tuple[float, float]:
@@ -181,7 +174,8 @@ def _pair(pair: Any) -> tuple[float, float]:
 
 @dataclass
 class Solution:
-    """A model of one size: the selected features (ascending), their standardised coefficients and what they reach."""
+    """A model of one size: the selected features (ascending), their standardised coefficients and
+    what they reach."""
 
     kept: np.ndarray
     coef: np.ndarray
@@ -194,8 +188,15 @@ class Solution:
     ridge: float = 0.0
     few_rows: bool = False
     how: str = ""
-    doubtful: bool = False  # between five and ten rows of numbers for each coefficient, where exchanges may overfit
+    # Between five and ten rows of numbers for each coefficient, where exchanges may overfit
+    doubtful: bool = False
     alternatives: dict[int, list[tuple[int, float]]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, state: Annealed, size: int, ridge: float = 0.0) -> Self:
+        """What annealing left, as it is; not evaluated."""
+        left = state.kept, state.coef, state.intercept, state.design
+        return cls(*left, size, np.nan, np.array(state.loss_curve), ridge=ridge, how="annealing alone")
 
     def scores(self, problem: FitProblem, rows: np.ndarray) -> np.ndarray:
         """Scores of rows of X with linear responses."""
@@ -237,22 +238,21 @@ def fitted_attributes(problem: FitProblem, solution: Solution) -> dict[str, Any]
     raw = raw - level[:, None]
     # Where training saw no NaN in a column, one met later says nothing.
     seen = design.has_missing(problem.weight > 0)
-    return (
-        attributes
-        | {
-            "knots_": design.knots,  # type: ignore[attr-defined]
-            "intercept_": offset[0] + level.sum() if problem.flat else offset + level.sum(axis=0),
-            "responses_": raw[:, : design.n_knots],
-            "missing_responses_": np.where(seen[:, None], raw[:, -1], 0.0),
-        }
+    attributes.update(
+        knots_=design.knots,  # type: ignore[attr-defined]
+        intercept_=offset[0] + level.sum() if problem.flat else offset + level.sum(axis=0),
+        responses_=raw[:, : design.n_knots],
+        missing_responses_=np.where(seen[:, None], raw[:, -1], 0.0),
     )
+    return attributes
 
 
-# -- checks of X: arrays and sparse matrices as scikit-learn does it, data out of core without reading them ---------------------
+# -- checks of X: as scikit-learn does them, of data out of core without reading them --------------
 
 
 def check_data(estimator: Any, X: Any, y: Any = "no_validation", *, piecewise: bool, reset: bool = True, **options: Any) -> Any:
-    """X, or X and y, checked; sets ``n_features_in_`` and ``feature_names_in_`` where ``reset``; NaN in dense matrices alone."""
+    """X, or X and y, checked; sets ``n_features_in_`` and ``feature_names_in_`` where ``reset``;
+    NaN in dense matrices alone."""
     check_container("X", X)
     if not isinstance(y, str):
         check_container("y", y, numbers=options.get("y_numeric", False))
@@ -297,7 +297,8 @@ def check_finite(X: Any, names: np.ndarray | None) -> None:
     """Raise a ValueError that says where X holds NaN or infinity."""
     values = X.data if sp.issparse(X) else X
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(values.sum()) or np.isfinite(values).all():  # the sum is cheap and nearly always enough
+        # The sum is cheap and nearly always enough
+        if np.isfinite(values.sum()) or np.isfinite(values).all():
             return
     rows, columns = (a[0] for a in np.nonzero(~np.isfinite(X.toarray() if sp.issparse(X) else X)))
     raise ValueError(

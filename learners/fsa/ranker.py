@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -18,8 +19,9 @@ from .problem import FitProblem, check_data
 from .settings import Constraints, Refinement
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class FSARanker(FSAEstimator):
-    """Learning to rank on exactly k features, by annealing (section 5 of [2]_; Algorithm 1 of [1]_).
+    """Learning to rank on exactly k features, by annealing ([1]_; [2]_, section 5).
 
     Minimises mean loss of pairs + prior(theta) + ridge ||theta||^2 subject to k features with
     theta_j != 0. There is no intercept: a constant orders nothing.
@@ -58,45 +60,28 @@ class FSARanker(FSAEstimator):
     >>> import numpy as np
     >>> from annealed.learners import FSARanker
     >>> X = np.random.default_rng(0).standard_normal((100, 30))
-    >>> FSARanker(2).fit(X, X[:, 4] + 2 * X[:, 9], qid=np.repeat(range(10), 10)).get_support(indices=True)
+    >>> ranker = FSARanker(2).fit(X, X[:, 4] + 2 * X[:, 9], qid=np.repeat(range(10), 10))
+    >>> ranker.get_support(indices=True)
     array([4, 9])
     """
 
     _tasks = ("ranking",)
     _n_bins = 4
 
-    def __init__(
-        self,
-        n_features_to_select: int | float | str = 10,
-        *,
-        loss: str | Loss = "auto",
-        response: str | PiecewiseLinear = "linear",
-        constraints: Constraints | None = None,
-        prior: Prior | None = None,
-        scaling: str = "standardize",
-        schedule: str | Schedule | Counts = "inverse",
-        learning_rate: float | str = "auto",
-        momentum: float | str = "auto",
-        refinement: str | Refinement | None = "auto",
-        warm_start: bool = False,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-    ):
-        self.n_features_to_select = n_features_to_select
-        self.loss = loss
-        self.response = response
-        self.constraints = constraints
-        self.prior = prior
-        self.scaling = scaling
-        self.schedule = schedule
-        self.learning_rate = learning_rate
-        self.momentum = momentum
-        self.refinement = refinement
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    n_features_to_select: int | float | str = field(default=10, kw_only=False)
+    loss: str | Loss = "auto"
+    response: str | PiecewiseLinear = "linear"
+    constraints: Constraints | None = None
+    prior: Prior | None = None
+    scaling: str = "standardize"
+    schedule: str | Schedule | Counts = "inverse"
+    learning_rate: float | str = "auto"
+    momentum: float | str = "auto"
+    refinement: str | Refinement | None = "auto"
+    warm_start: bool = False
+    random_state: Any = None
+    n_jobs: int | None = None
+    verbose: bool = False
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, *, qid: Any = None, pairs: Any = None, sample_weight: Any = None) -> Self:

@@ -1,4 +1,5 @@
-"""After annealing: exchange features where the data can tell which is better, and fit the remaining ones to the end."""
+"""After annealing: exchange features where the data can tell which is better, and fit the remaining
+ones to the end."""
 
 from __future__ import annotations
 
@@ -21,11 +22,15 @@ from ..sources.matrix import OutOfCoreMatrix
 from .problem import FitProblem, Solution
 from .settings import FitSettings
 
-_SWAP_COST = 2e9  # multiplications per round of exchanges up to which "auto" makes them: about a second, a choice
+# Multiplications per round of exchanges up to which "auto" makes them: about a second, a choice
+_SWAP_COST = 2e9
 _PATH_SWAP_COST = 2e7  # the same for each size of a path: some ten milliseconds, a choice
 _NEWTON_COST = 2e8  # the same for one step of Newton's method
-_MAX_DOUBTFUL = 30.0  # coefficients that the rows support, from which on exchanges need no further reason: 150 rows, a choice
-_MIN_WRONG = 0.01  # share of training rows on the wrong side above which labels look noisy: a choice
+# Coefficients that the rows support, from which on exchanges need no further reason: 150 rows, a
+# choice
+_MAX_DOUBTFUL = 30.0
+# Share of training rows on the wrong side above which labels look noisy: a choice
+_MIN_WRONG = 0.01
 
 
 def few_rows(problem: FitProblem, settings: FitSettings, n_columns: float) -> bool:
@@ -34,7 +39,8 @@ def few_rows(problem: FitProblem, settings: FitSettings, n_columns: float) -> bo
 
 
 def anneals_with_ridge(problem: FitProblem, settings: FitSettings, sizes: np.ndarray) -> np.ndarray:
-    """Whether annealing to each of the sizes has a ridge of its own: rows are few, and the user gave none.
+    """Whether annealing to each of the sizes has a ridge of its own: rows are few, and the user
+    gave none.
 
     With few rows the best subset of the training rows says little: a ridge makes correlated columns
     share their weight, so that what is common to them is selected. With enough rows it would blur
@@ -102,7 +108,8 @@ def method_of(problem: FitProblem, settings: FitSettings, n_samples: int, n_kept
         settings,
         has_curvature=loss.has_curvature,
         worth_exchanging=affordable and not few_rows(problem, settings, n_kept * width),
-        newton_affordable=cost <= _NEWTON_COST or not np.isfinite(loss.max_curvature),  # else no step of one length is safe
+        # Else no step of one length is safe
+        newton_affordable=cost <= _NEWTON_COST or not np.isfinite(loss.max_curvature),
         bounded=problem.bounds is not None,
     )
 
@@ -117,7 +124,7 @@ def refine(
     state: Annealed,
     problem: FitProblem,
     settings: FitSettings,
-    size: int,
+    solution: Solution,
     *,
     along_path: bool = False,
     previous: Solution | None = None,
@@ -132,20 +139,16 @@ def refine(
         What annealing left.
     problem : FitProblem
     settings : FitSettings
-    size : int
-        Features, or groups of them.
+    solution : Solution
+        The same, to be changed.
     along_path : bool, default False
         One of many sizes: no passes over all columns, and exchanges only on demand.
     previous : Solution or None, default None
         Of the size before, whose ridge is a good guess.
     """
-    few = few_rows(problem, settings, len(state.kept) * design.width)
+    solution.few_rows = few_rows(problem, settings, len(state.kept) * design.width)
     numbers = not problem.classification and problem.loss.pointwise and settings.few_rows is None
     method = method_of(problem, settings, design.n_samples, len(state.kept), design.width, along_path)
-    solution = Solution(
-        state.kept, state.coef, state.intercept, state.design, size, np.nan, np.array(state.loss_curve),
-        ridge=settings.ridge, few_rows=few, how="annealing alone",
-    )  # fmt: skip
     if method == "gradient":
         solution = _refined_by_gradient(problem, settings, solution)
     elif method == "exchange":
@@ -158,12 +161,13 @@ def refine(
     solution.value, _ = problem.loss.value_and_gradient(problem.y, scores, problem.sample_weight)
     if along_path:
         degrees = _degrees(solution.coef, problem.loss)
-        solution.ebic = ebic(solution.value, problem.n_rows, size, problem.n_units, degrees, squared=problem.loss.is_quadratic)
+        solution.ebic = ebic(
+            solution.value, problem.n_rows, solution.size, problem.n_units, degrees, squared=problem.loss.is_quadratic
+        )
     elif method != "none" and problem.loss.has_curvature and cost <= _NEWTON_COST and not isinstance(problem.X, OutOfCoreMatrix):
         support = _support_problem(problem, settings, design, max(solution.ridge - settings.ridge, SHRINKAGE))
-        solution.alternatives = alternatives(
-            support, design, solution.kept, solution.coef, solution.intercept, state.dropped_at, problem.groups
-        )
+        refined = replace(state, kept=solution.kept, coef=solution.coef, intercept=solution.intercept)
+        solution.alternatives = alternatives(support, design, refined, problem.groups)
     if method == "exchange" and numbers and settings.chooses_ridge and settings.refinement.exchange is not True:  # type: ignore[union-attr]
         solution.doubtful = problem.supported_coefficients < min(_MAX_DOUBTFUL, 2 * n_columns)
     return solution
@@ -177,18 +181,11 @@ def _support_problem(problem: FitProblem, settings: FitSettings, design: Design,
 
 
 def _refined_by_gradient(problem: FitProblem, settings: FitSettings, solution: Solution) -> Solution:
-    coef, intercept = accelerated_gradient(
-        solution.design,
-        problem.y,
-        problem.loss,
-        problem.sample_weight,
-        solution.coef,
-        solution.intercept,
-        prior=settings.fit_prior or Prior(shrinkage=SHRINKAGE),
-        fit_intercept=settings.fit_intercept,
-    )
+    target, start = (problem.y, problem.loss, problem.sample_weight), (solution.coef, solution.intercept)
+    prior = settings.fit_prior or Prior(shrinkage=SHRINKAGE)
+    fitted = accelerated_gradient(solution.design, *target, *start, prior=prior, fit_intercept=settings.fit_intercept)
     ridge = settings.ridge or SHRINKAGE
-    return replace(solution, coef=coef, intercept=intercept, ridge=ridge, how=f"gradient steps with ridge {ridge:.2g}")
+    return replace(solution, coef=fitted[0], intercept=fitted[1], ridge=ridge, how=f"gradient steps with ridge {ridge:.2g}")
 
 
 def _exchanged(
@@ -196,14 +193,8 @@ def _exchanged(
 ) -> Solution:
     """Exchanges of features and, where labels look noisy, the longer search."""
     support = _support_problem(problem, settings, design)
-    kept, coef, intercept = exchange(
-        support,
-        design,
-        state,
-        groups=problem.groups,
-        fixed=problem.included,
-        rounds=0 if along_path else 10,
-    )
+    rounds = 0 if along_path else 10
+    kept, coef, intercept = exchange(support, design, state, groups=problem.groups, fixed=problem.included, rounds=rounds)
     how = "exchanges"
     if not along_path and _worth_searching(design, problem, settings, kept, coef, intercept):
         flip = problem.loss.flip  # type: ignore[attr-defined]
@@ -221,7 +212,8 @@ def _exchanged(
 def _worth_searching(
     design: Design, problem: FitProblem, settings: FitSettings, kept: np.ndarray, coef: np.ndarray, intercept: np.ndarray
 ) -> bool:
-    """Whether labels are noisy, as far as the fit knows, in a problem that the longer search is made for."""
+    """Whether labels are noisy, as far as the fit knows, in a problem that the longer search is
+    made for."""
     plain = settings.fit_prior is None and settings.fit_intercept and design.width == 1 and problem.groups is None
     wanted = plain and settings.refinement is not None and settings.refinement.search == "auto"
     if not wanted or not isinstance(problem.loss, FlippedLogisticLoss) or problem.y.shape[1] > 1:
@@ -257,8 +249,8 @@ def _refined_by_newton(
     else:
         fit = refit(support, A, theta, solution.intercept)
     if problem.bounds is not None:
-        bounds = problem.bounds.of(solution.kept, small, float(np.ravel(problem.scale)[0]))
-        fit = bounded_fit(replace(support, shrinkage=max(ridge, SHRINKAGE)), A, theta, fit.intercept, bounds)
+        bounds, support = problem.bounds_of(solution.kept, small), replace(support, shrinkage=max(ridge, SHRINKAGE))
+        fit = bounded_fit(support, A, theta, fit.intercept, bounds)
     exchanges = solution.how.split(", ridge")[0] if solution.how.startswith("exchanges") else "no exchanges"
     how = f"{exchanges}, ridge {ridge:.2g}{chosen}"
     if exchanges == "no exchanges" and solution.few_rows and settings.few_rows is None:

@@ -1,4 +1,5 @@
-"""What the FSA estimators are asked for: their parameters, checked once, as one record of plain values."""
+"""What the FSA estimators are asked for: their parameters, checked once, as one record of plain
+values."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ class Constraints(BaseEstimator):
     >>> import numpy as np
     >>> from annealed.learners import Constraints, FSARegressor
     >>> X = np.random.default_rng(0).standard_normal((100, 30))
-    >>> FSARegressor(2, constraints=Constraints(exclude=[9])).fit(X, X[:, 4] + 2 * X[:, 9]).get_support(indices=True)
+    >>> model = FSARegressor(2, constraints=Constraints(exclude=[9]))
+    >>> model.fit(X, X[:, 4] + 2 * X[:, 9]).get_support(indices=True)
     array([ 4, 14])
     """
 
@@ -50,7 +52,7 @@ class Constraints(BaseEstimator):
 
 
 class Refinement(BaseEstimator):
-    """What follows annealing: exchanges of features, a longer search where labels are noisy, and the ridge of the final fit.
+    """What follows annealing: exchanges, a longer search, and the ridge of the final fit.
 
     Parameters
     ----------
@@ -235,8 +237,7 @@ def with_ridge(prior: Prior | None, ridge: float) -> Prior | None:
     """A prior with ``ridge`` added to its shrinkage."""
     if not ridge:
         return prior
-    if prior is None:
-        return Prior(shrinkage=ridge)
+    prior = prior or Prior()
     return Prior(prior.shrinkage + ridge, prior.second_order, prior.total_variation, prior.huber)
 
 

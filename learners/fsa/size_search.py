@@ -1,4 +1,5 @@
-"""How many features, and with few rows how they are refined: by an information criterion, or by held-out rows."""
+"""How many features, and with few rows how they are refined: by an information criterion, or by
+held-out rows."""
 
 from __future__ import annotations
 
@@ -20,14 +21,16 @@ from .settings import FitSettings, Refinement
 # Barbu et al. (2017), where it is right, support 14 and 60 or more.
 _FEW_COEFFICIENTS, _FEW_COEFFICIENTS_OF_NUMBERS = 10.0, 30.0
 _N_FOLDS = 5
-_MAX_HELD_OUT = 50  # largest size that held-out rows choose: several classes take seconds there, a choice
+# Largest size that held-out rows choose: several classes take seconds there, a choice
+_MAX_HELD_OUT = 50
 
 Split = tuple[np.ndarray, np.ndarray]
 Score = Callable[[FitProblem, Solution, np.ndarray], float]  # of the rows that are held out
 
 
 def decided(problem: FitProblem, settings: FitSettings) -> tuple[FitSettings, str]:
-    """The settings with a number for "auto", and with what ``Refinement(exchange="cv")`` leaves to the folds.
+    """The settings with a number for "auto", and with what ``Refinement(exchange="cv")`` leaves to
+    the folds.
 
     Returns
     -------
@@ -41,7 +44,8 @@ def decided(problem: FitProblem, settings: FitSettings) -> tuple[FitSettings, st
 
 
 def _size_by_criterion(problem: FitProblem, settings: FitSettings) -> tuple[FitSettings, str]:
-    """The size of the least extended Bayesian information criterion; with few rows that of the least loss of held-out rows.
+    """The size of the least extended Bayesian information criterion; with few rows that of the
+    least loss of held-out rows.
 
     0 where no size is better than a constant: by the criterion, and with few rows on held-out rows
     either.
@@ -106,7 +110,8 @@ def _has_few(problem: FitProblem, settings: FitSettings) -> bool:
 
 
 def _treatments(problem: FitProblem, settings: FitSettings, sizes: np.ndarray) -> list[tuple[FitSettings, np.ndarray]]:
-    """Ways to refine, and the sizes to try each at: with exchanges where these are made, and with shrinkage as for few rows.
+    """Ways to refine, and the sizes to try each at: with exchanges where these are made, and with
+    shrinkage as for few rows.
 
     Both are the same in the folds and in the fit of all rows, however many coefficients the rows of
     either support. The first of those whose losses are equal is chosen: exchanges, then the smaller

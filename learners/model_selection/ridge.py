@@ -1,4 +1,5 @@
-"""The ridge of a fit, chosen by the data: generalised cross-validation, and leave-one-out without refitting.
+"""The ridge of a fit, chosen by the data: generalised cross-validation, and leave-one-out without
+refitting.
 
 A ridge is the s of ``mean loss + s ||theta||^2`` on standardised columns; the intercept is not
 shrunk.
@@ -12,13 +13,20 @@ import numpy as np
 
 from ..solvers.newton import SHRINKAGE, Fit, SupportProblem, fit_at, inverse_hessian, refit
 
-RIDGES = np.concatenate([[SHRINKAGE], np.geomspace(3e-4, 1.0, 8)])  # tried in turn: factors of about three, a choice
-_GCV_RIDGES = np.concatenate([[SHRINKAGE], np.geomspace(1e-4, 10.0, 41)])  # the closed form costs nothing
+# Tried in turn: factors of about three, a choice
+RIDGES = np.concatenate([[SHRINKAGE], np.geomspace(3e-4, 1.0, 8)])
+# The closed form costs nothing
+_GCV_RIDGES = np.concatenate([[SHRINKAGE], np.geomspace(1e-4, 10.0, 41)])
 _PATIENCE = 2  # ridges without a gain after which the search ends
 _MIN_GAIN = 1e-4  # share of the criterion that a greater ridge has to gain
-_MAX_OPTIMISM = 0.02  # share by which rows left out lose more than training rows, up to which no ridge is worth a search: a choice
-_TOLERANCE = 1e-3  # of the fits that are compared: a Newton step that gains less of the objective leaves less than a millionth
-_COST = 2e8  # multiplications for one Hessian of all outputs up to which several outputs are worth it: a choice
+# Share by which rows left out lose more than training rows, up to which no ridge is worth a search:
+# a choice
+_MAX_OPTIMISM = 0.02
+# Of the fits that are compared: a Newton step that gains less of the objective leaves less than a
+# millionth
+_TOLERANCE = 1e-3
+# Multiplications for one Hessian of all outputs up to which several outputs are worth it: a choice
+_COST = 2e8
 
 
 @dataclass(frozen=True)
@@ -128,13 +136,15 @@ def _nearer_start(problem: SupportProblem, A: np.ndarray, theta: np.ndarray, int
 
 
 class _RidgeSearch:
-    """Fits with some of ``RIDGES``, each from the last one's, and the one of the least loss of what is left out."""
+    """Fits with some of ``RIDGES``, each from the last one's, and the one of the least loss of what
+    is left out."""
 
     def __init__(self, problem: SupportProblem, A: np.ndarray, left_out: LeftOut, few_rows: bool, start: Fit):
         self.problem, self.A, self.left_out, self.few_rows = problem, A, left_out, few_rows
         self.last = self.fit = start
         self.best, self.least = -1, np.inf
-        self.settled = False  # rows left out lose hardly more than training rows: no ridge can gain much
+        # Rows left out lose hardly more than training rows: no ridge can gain much
+        self.settled = False
 
     def walk(self, first: int, direction: int, patience: int) -> None:
         """Try ridges from ``first`` on until so many in turn gain nothing."""
@@ -159,7 +169,8 @@ class _RidgeSearch:
 
 
 def gcv_ridge(problem: SupportProblem, A: np.ndarray, n_rows: float) -> float:
-    """Ridge of the least generalised cross-validation: residual sum of squares over the square of the free degrees' share.
+    """Ridge of the least generalised cross-validation: residual sum of squares over the square of
+    the free degrees' share.
 
     Parameters
     ----------
@@ -222,7 +233,8 @@ def left_out_loss(problem: SupportProblem, fit: Fit, left_out: LeftOut) -> float
 def _rows_left_out(problem, fit, scores, n_rows):
     """The same for one output, where every K_i and H_i is a number."""
     loss, y, weight = problem.loss, problem.y, problem.sample_weight
-    _, gradient, (product,) = loss.second_order(y, scores, np.ones(len(y)))  # of each row with weight one
+    # Of each row with weight one
+    _, gradient, (product,) = loss.second_order(y, scores, np.ones(len(y)))
     curvature, A1 = product(np.ones((len(y), 1))), fit.A1
     H = A1.T @ (A1 * (weight[:, None] * curvature)) + problem.penalty_hessian(len(fit.theta))
     H.flat[:: len(H) + 1] += 1e-10 * np.trace(H) / len(H)

@@ -1,4 +1,5 @@
-"""How many features: candidate sizes, the extended Bayesian information criterion, and the choice by held-out rows."""
+"""How many features: candidate sizes, the extended Bayesian information criterion, and the choice
+by held-out rows."""
 
 from __future__ import annotations
 
@@ -6,13 +7,17 @@ import numpy as np
 from scipy.special import gammaln
 
 MAX_SIZE = 300  # largest size tried by default
-CLEAR_MARGIN = 2.0  # standard errors over the folds by which a size has to be better than a constant: a choice
-EQUAL = 1e-9  # relative difference up to which losses are equal: rounding, and the order of the rows, decide nothing
+# Standard errors over the folds by which a size has to be better than a constant: a choice
+CLEAR_MARGIN = 2.0
+# Relative difference up to which losses are equal: rounding, and the order of the rows, decide
+# nothing
+EQUAL = 1e-9
 _N_FOLDS, _MIN_FOLDS = 5, 3  # as many as the rarest class has rows, if that is less: choices
 
 
 def default_sizes(n_units: int, n_samples: int) -> np.ndarray:
-    """Sizes to try, ascending: every one up to 8, then in steps of about a fifth, up to a third of the rows.
+    """Sizes to try, ascending: every one up to 8, then in steps of about a fifth, up to a third of
+    the rows.
 
     Parameters
     ----------
@@ -74,7 +79,8 @@ def deviance(value: float, n_samples: float, squared: bool) -> float:
 
 
 def support_price(k: int, n_units: int) -> float:
-    """2 ln C(M, k): what the extended criterion charges for the choice among all supports of one size."""
+    """2 ln C(M, k): what the extended criterion charges for the choice among all supports of one
+    size."""
     return float(2.0 * (gammaln(n_units + 1) - gammaln(k + 1) - gammaln(n_units - k + 1)))
 
 
@@ -128,7 +134,8 @@ def _standard_error(values: np.ndarray) -> np.ndarray | float:
 
 
 def folds_by_content(target: np.ndarray, content: np.ndarray, stratify: bool) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Rows to fit to and rows to hold out, five times, or as often as the rarest class has rows; none where that is too seldom.
+    """Rows to fit to and rows to hold out, five times, or as often as the rarest class has rows;
+    none where that is too seldom.
 
     Rows go to the folds in turn, by class (or target) and by their content, equal ones together. So
     neither the order of the rows matters, nor whether a row is repeated or has a weight.

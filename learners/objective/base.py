@@ -1,4 +1,5 @@
-"""What a loss is: value, gradient and curvature over the scores, and the facts that solvers rely on."""
+"""What a loss is: value, gradient and curvature over the scores, and the facts that solvers rely
+on."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ HessianProduct = Callable[[np.ndarray], np.ndarray]
 
 
 class DiagonalProduct:
-    """The product A -> W A with a diagonal Hessian, in the precision of A; ``weights`` (n,) is the diagonal."""
+    """The product A -> W A with a diagonal Hessian, in the precision of A; ``weights`` (n,) is the
+    diagonal."""
 
     def __init__(self, weights: np.ndarray):
         self.weights = weights
@@ -90,10 +92,12 @@ class Loss(BaseEstimator):
     censored: bool = False
     target_scaling: str | None = "variance"
     link: str = "identity"
-    has_curvature: bool = False  # second derivatives, for Newton's method; these three follow from the methods of the class
+    # Second derivatives, for Newton's method; these three follow from the methods of the class
+    has_curvature: bool = False
     has_surrogate: bool = False
     bounds_rows: bool = False
-    kernel: int  # number for the compiled loops, see margin_kernels; only where the class itself sets it
+    # Number for the compiled loops, see margin_kernels; only where the class itself sets it
+    kernel: int
     kernel_parameter: float = 0.0
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -126,7 +130,7 @@ class Loss(BaseEstimator):
         raise NotImplementedError
 
     def curvature(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
-        """Second derivative of :meth:`value` for each score alone, (n, q), never negative. See :class:`Loss`."""
+        """Second derivative (n, q) over each score alone, never negative. See :class:`Loss`."""
         raise NotImplementedError
 
     def row_hessians(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
@@ -143,7 +147,7 @@ class Loss(BaseEstimator):
     def second_order(
         self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
     ) -> tuple[float, np.ndarray, list[HessianProduct]]:
-        """Value, gradient and, for each output, the Hessian product A (n, p) -> W A. See :class:`Loss`.
+        """Value, gradient and, for each output, the product A -> W A. See :class:`Loss`.
 
         W is the Hessian of :meth:`value` over the scores of that output, or a bound on it.
         """
@@ -170,10 +174,10 @@ class Loss(BaseEstimator):
         """Score (q,) that minimises the loss without any feature, or 0. See :class:`Loss`."""
         return np.zeros(y.shape[1])
 
-    # -- what the targets are -------------------------------------------------------------------------------------------
+    # -- what the targets are ----------------------------------------------------------------------
 
     def encode_targets(self, y: Any) -> Any:
-        """Targets as the loss wants them, checked, from what the user gave; by default as they are. See :class:`Loss`.
+        """Targets as the loss wants them, checked; by default as they are. See :class:`Loss`.
 
         Raises
         ------
@@ -187,7 +191,7 @@ class Loss(BaseEstimator):
         return scores
 
     def quality(self, y: Any, prediction: np.ndarray, sample_weight: Any = None) -> float:
-        """What ``score`` of a regression returns, the greater the better; by default R^2. See :class:`Loss`.
+        """What ``score`` of a regression returns; by default R^2. See :class:`Loss`.
 
         ``y`` and ``prediction`` are in the user's units, or scores where times are censored;
         weights may be None.
@@ -197,25 +201,25 @@ class Loss(BaseEstimator):
         return float(r2_score(y, prediction, sample_weight=sample_weight))
 
     def n_informative(self, y: np.ndarray, weight: np.ndarray) -> float:
-        """Rows that tell coefficients apart: all, each as often as its weight; deaths alone where times are censored.
+        """Rows that tell coefficients apart: all, but deaths alone where times are censored.
 
         Weights are those given. See :class:`Loss`.
         """
         return float(weight.sum())
 
-    # -- for steps of one length ----------------------------------------------------------------------------------------
+    # -- for steps of one length -------------------------------------------------------------------
 
     def surrogate(self, y: np.ndarray, sample_weight: np.ndarray) -> Loss:
-        """What annealing minimises: the loss, or one near it on which steps of one length are safe. See :class:`Loss`."""
+        """What annealing minimises: the loss, or a safe one near it. See :class:`Loss`."""
         return self
 
     def curvature_bound(self, y: np.ndarray) -> np.ndarray | None:
-        """Bounds (n, q) on the second derivatives; None: ``max_curvature`` bounds all. See :class:`Loss`."""
+        """Bounds (n, q) on the second derivatives, or None: one for all. See :class:`Loss`."""
         return None
 
 
 class MarginLoss(Loss):
-    """A loss of the margin u = y f with y in {-1, +1}; several columns add up, and y = 0 leaves a score out.
+    """A loss of the margin u = y f, y in {-1, +1}; columns add up, y = 0 leaves a score out.
 
     A subclass has functions of the margin, which take and return arrays of any shape.
     """
@@ -233,7 +237,7 @@ class MarginLoss(Loss):
         raise NotImplementedError
 
     def margin_curvature(self, u: np.ndarray) -> np.ndarray:
-        """Its second derivative; where that is not positive, a majorising one. See :class:`MarginLoss`."""
+        """Its second derivative, or a positive majorising one. See :class:`MarginLoss`."""
         raise NotImplementedError
 
     def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:

@@ -1,4 +1,5 @@
-"""The loss of a linear-chain conditional random field: sequences of labels, with the scores of their transitions.
+"""The loss of a linear-chain conditional random field: sequences of labels, with the scores of
+their transitions.
 
 A chain gives labels c_1 ... c_T the score sum_t f_t[c_t] + sum_t A[c_(t-1), c_t], and the
 probability softmax of that over all sequences of labels. The loss is minus the log probability of
@@ -21,7 +22,7 @@ _MIN_SCALE = 1e-250  # below it the compiled form gives way to logarithms
 
 
 class ChainLoss(Loss):
-    """Minus the log likelihood of a linear-chain conditional random field, as used in [1]_, section 5.
+    """Minus the log likelihood of a linear-chain conditional random field ([1]_, section 5).
 
     Parameters
     ----------
@@ -53,7 +54,8 @@ class ChainLoss(Loss):
     """
 
     name = "chain"
-    max_curvature = math.inf  # of one score it is 1/4, but the rows of a sequence are coupled: no bound holds for all lengths
+    # Of one score it is 1/4, but the rows of a sequence are coupled: no bound holds for all lengths
+    max_curvature = math.inf
     pointwise = False
     several_classes = True
     redundant_outputs = 1
@@ -261,7 +263,8 @@ def _chain_terms(
 def reference_terms(
     scores: np.ndarray, codes: np.ndarray, transitions: np.ndarray, offsets: np.ndarray, weights: np.ndarray
 ) -> tuple[float, np.ndarray, np.ndarray]:
-    """:func:`chain_terms` in NumPy and logarithms: nothing underflows, and it is some fifty times slower."""
+    """:func:`chain_terms` in NumPy and logarithms: nothing underflows, and it is some fifty times
+    slower."""
     gradient, transition_gradient, value = np.empty(scores.shape), np.zeros(transitions.shape), 0.0
     for begin, end, weight in zip(offsets[:-1], offsets[1:], weights, strict=True):
         f = scores[begin:end]
@@ -285,7 +288,8 @@ def reference_terms(
 
 @jit
 def viterbi(scores: np.ndarray, transitions: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Most probable classes (n,) of each sequence; among equally probable ones the first classes."""
+    """Most probable classes (n,) of each sequence; among equally probable ones the first
+    classes."""
     n_classes = scores.shape[1]
     path = np.empty(len(scores), np.int64)
     came_from = np.empty(scores.shape, np.int32)

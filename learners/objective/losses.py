@@ -31,33 +31,6 @@ from .pairwise import PairwiseLogisticLoss
 from .regression_losses import HuberLoss, PoissonLoss, QuantileLoss
 from .survival import CoxLoss
 
-__all__ = [
-    "LOSSES",
-    "CoxLoss",
-    "ExponentialLoss",
-    "FlippedLogisticLoss",
-    "HessianProduct",
-    "HingeLoss",
-    "HuberLoss",
-    "HuberisedHingeLoss",
-    "LogisticLoss",
-    "LorenzLoss",
-    "Loss",
-    "MarginLoss",
-    "MultinomialLoss",
-    "PoissonLoss",
-    "QuantileLoss",
-    "SquaredLoss",
-    "VapnikLoss",
-    "check_bounded",
-    "check_curvature",
-    "get_loss",
-    "loss_of_several_classes",
-    "losses_for",
-    "pointwise_loss",
-    "regression_loss",
-]
-
 
 class SquaredLoss(Loss):
     """Half the squared error, Barbu et al. (2014), eq. (9); several outputs add up."""
@@ -196,7 +169,8 @@ class LorenzLoss(MarginLoss):
 
 
 class FlippedLogisticLoss(_Logistic):
-    """Minus the log likelihood of labels of which a share was flipped: -ln(flip + (1 - 2 flip) / (1 + exp(-u))).
+    """Minus the log likelihood of labels of which a share was flipped: -ln(flip + (1 - 2 flip) / (1
+    + exp(-u))).
 
     Nearly the logistic loss for well-placed rows, and bounded by -ln(flip) for rows on the wrong
     side, so that a few wrong labels cost little. It needs no knowledge of the noise: any ``flip``
@@ -223,7 +197,8 @@ class FlippedLogisticLoss(_Logistic):
 
     @classmethod
     def of_shares(cls, shares: np.ndarray) -> FlippedLogisticLoss:
-        """Return the loss for classes of these shares: ``flip`` is 0.02, and at most a tenth of the rarest share.
+        """Return the loss for classes of these shares: ``flip`` is 0.02, and at most a tenth of the
+        rarest share.
 
         Parameters
         ----------
@@ -254,7 +229,8 @@ class FlippedLogisticLoss(_Logistic):
 
 
 class HingeLoss(MarginLoss):
-    """max(0, 1 - y f), the loss of support vector machines: for the online learners, which need no curvature."""
+    """max(0, 1 - y f), the loss of support vector machines: for the online learners, which need no
+    curvature."""
 
     name = "hinge"
     tasks = frozenset({"online"})

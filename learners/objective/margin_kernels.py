@@ -1,4 +1,5 @@
-"""Compiled terms of the losses of one score: free functions on numbers and arrays, for the loops of designs and online learners.
+"""Compiled terms of the losses of one score: free functions on numbers and arrays, for the loops of
+designs and online learners.
 
 ``LOSS, parameter`` tells such a loop which loss to take: the number is one of the constants below,
 the same everywhere, and the parameter that of the loss (``flip`` of the logistic losses, half width
@@ -14,7 +15,8 @@ from scipy.special import expit
 from ..compilation import jit
 
 SQUARED, LOGISTIC, HUBERISED_HINGE, LORENZ, HINGE, EXPONENTIAL = range(6)
-MIN_SHARE = 0.2  # of the majorising curvature of flipped labels, where the true one is less or negative: a choice
+# Of the majorising curvature of flipped labels, where the true one is less or negative: a choice
+MIN_SHARE = 0.2
 
 
 @jit(plain=True)
@@ -59,7 +61,8 @@ def _flipped_logistic_terms(
 def flipped_logistic_terms(
     y: np.ndarray, scores: np.ndarray, weight: np.ndarray, flip: float, gradient: np.ndarray, curvature: np.ndarray
 ) -> float:
-    """Value, gradient and curvature of the flipped logistic loss in one pass; the logistic loss where ``flip`` is 0."""
+    """Value, gradient and curvature of the flipped logistic loss in one pass; the logistic loss
+    where ``flip`` is 0."""
     value = 0.0
     for i in range(scores.shape[0]):
         for q in range(scores.shape[1]):
@@ -112,7 +115,8 @@ def exponential_slope(u: float) -> float:
 
 @jit(plain=True, error_model="numpy")
 def loss_terms(kind: int, parameter: float, y: float, score: float) -> tuple[float, float]:
-    """Value and slope of the loss with number ``kind`` at one score; y = 0 leaves the score of a margin loss out."""
+    """Value and slope of the loss with number ``kind`` at one score; y = 0 leaves the score of a
+    margin loss out."""
     if kind == SQUARED:
         return 0.5 * (score - y) * (score - y), score - y
     if y == 0.0:
@@ -142,7 +146,8 @@ def loss_terms(kind: int, parameter: float, y: float, score: float) -> tuple[flo
 
 @jit(plain=True)
 def margin_slope(kind: int, parameter: float, u: float) -> float:
-    """Derivative of the loss with number ``kind`` with respect to the margin u = y f, y in {-1, +1}."""
+    """Derivative of the loss with number ``kind`` with respect to the margin u = y f, y in {-1,
+    +1}."""
     if kind == HINGE:
         return hinge_slope(u)
     if kind == LOGISTIC:

@@ -51,7 +51,7 @@ class Prior(BaseEstimator):
                 raise ValueError(f"Prior: {name}={value!r} is not valid; expected a number {'> 0' if least else '>= 0'}")
 
     def value(self, coef: np.ndarray, n_knots: int) -> float:
-        """Sum of the penalties; ``n_knots`` (B + 1, or 1) leading entries of each block form the response curve.
+        """Sum of the penalties; ``n_knots`` leading entries of each block form the response curve.
 
         Parameters
         ----------

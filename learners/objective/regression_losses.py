@@ -9,7 +9,8 @@ from scipy.special import expit, xlogy
 
 from .base import Loss
 
-_MIN_MAJORISER = 0.001  # of the parabola that majorises: Newton's steps stay finite where the loss is straight. A choice.
+# Of the parabola that majorises: Newton's steps stay finite where the loss is straight. A choice.
+_MIN_MAJORISER = 0.001
 
 
 class PoissonLoss(Loss):
@@ -69,7 +70,8 @@ class PoissonLoss(Loss):
 
 
 class _CappedPoissonLoss(PoissonLoss):
-    """The Poisson loss up to the score c = 1 + ln(y + mean), beyond it the parabola that touches: bounded curvature."""
+    """The Poisson loss up to the score c = 1 + ln(y + mean), beyond it the parabola that touches:
+    bounded curvature."""
 
     name = ""
 
@@ -187,7 +189,8 @@ class QuantileLoss(Loss):
         return np.array([weighted_quantile(column, sample_weight, self.quantile) for column in y.T])
 
     def surrogate(self, y: np.ndarray, sample_weight: np.ndarray) -> Loss:
-        return QuantileLoss(self.quantile, max(self.width, 0.25))  # gradient steps of length 1 are safe on it, also with momentum
+        # Gradient steps of length 1 are safe on it, also with momentum
+        return QuantileLoss(self.quantile, max(self.width, 0.25))
 
 
 def weighted_quantile(values: np.ndarray, weight: np.ndarray, q: float) -> float:

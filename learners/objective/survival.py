@@ -32,14 +32,14 @@ class CoxLoss(Loss):
     target_scaling = None
 
     def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
-        return _RiskSets.of(y, scores, sample_weight).value()
+        return _RiskSets.of(y, scores, sample_weight).value
 
     def gradient(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         return _RiskSets.of(y, scores, sample_weight).gradient()
 
     def value_and_gradient(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> tuple[float, np.ndarray]:
         sets = _RiskSets.of(y, scores, sample_weight)
-        return sets.value(), sets.gradient()
+        return sets.value, sets.gradient()
 
     def curvature(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         # The Hessian over scores is a graph Laplacian; twice its diagonal majorises it.
@@ -49,7 +49,7 @@ class CoxLoss(Loss):
         self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
     ) -> tuple[float, np.ndarray, list[HessianProduct]]:
         sets = _RiskSets.of(y, scores, sample_weight)
-        return sets.value(), sets.gradient(), [sets.hessian_product]
+        return sets.value, sets.gradient(), [sets.hessian_product]
 
     def n_informative(self, y: np.ndarray, weight: np.ndarray) -> float:
         return float(weight @ (y[:, 0] > 0))
@@ -74,7 +74,7 @@ class _RiskSets(NamedTuple):
     scores: np.ndarray  # (n,)
     weight: np.ndarray  # (n,)
     hazard: np.ndarray  # (n,): exp(score), weighted, relative to the largest score
-    log_value: float
+    value: float  # minus the log partial likelihood, with weights that sum to one
     sums: dict[tuple[int, int], np.ndarray]  # (n_times,) each
 
     @classmethod
@@ -95,26 +95,22 @@ class _RiskSets(NamedTuple):
         mean_weight = np.bincount(event, sample_weight[rows], n_times)[event] / np.maximum(count[event], 1)
         S = at_risk[event] - share * np.bincount(event, hazard[rows], n_times)[event]
         S = np.maximum(S, 1e-150)  # its square is a number, too
-        log_value = float(mean_weight @ (np.log(S) + top)) - float(sample_weight[rows] @ f[rows])
+        value = float(mean_weight @ (np.log(S) + top)) - float(sample_weight[rows] @ f[rows])
         sums = {
             (i, j): np.bincount(event, mean_weight * share**j / S**i, n_times) for i, j in ((1, 0), (1, 1), (2, 0), (2, 1), (2, 2))
         }
-        return cls(time, died & (sample_weight > 0), f, sample_weight, hazard, log_value, sums)
-
-    def value(self) -> float:
-        """Minus the log partial likelihood, with weights that sum to one."""
-        return self.log_value
+        return cls(time, died & (sample_weight > 0), f, sample_weight, hazard, value, sums)
 
     def _slope(self) -> np.ndarray:
         """Sum of each row's chances to be the next death, over all deaths."""
         return self.hazard * (np.cumsum(self.sums[1, 0])[self.time] - self.died * self.sums[1, 1][self.time])
 
     def gradient(self) -> np.ndarray:
-        """Its derivative (n, 1) over the scores."""
+        """Derivative (n, 1) of the value over the scores."""
         return (self._slope() - self.weight * self.died)[:, None]
 
     def hessian_diagonal(self) -> np.ndarray:
-        """Its second derivatives (n, 1), each score alone."""
+        """Second derivatives (n, 1) of the value, each score alone."""
         tied = self.died * (2.0 * self.sums[2, 1] - self.sums[2, 2])[self.time]
         return (self._slope() - self.hazard**2 * (np.cumsum(self.sums[2, 0])[self.time] - tied)).clip(min=0.0)[:, None]
 
@@ -132,7 +128,8 @@ class _RiskSets(NamedTuple):
 
 
 def survival_targets(y: Any) -> np.ndarray:
-    """Times and events as one number per row: the rank of the time from 1 on, negative where it is censored.
+    """Times and events as one number per row: the rank of the time from 1 on, negative where it is
+    censored.
 
     Parameters
     ----------
@@ -190,7 +187,8 @@ def _times_and_events(y: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def concordance(y: np.ndarray, risk: np.ndarray) -> float:
-    """Harrell's index: the share of comparable pairs whose earlier death has the greater risk; ties of the risk count one half.
+    """Harrell's index: the share of comparable pairs whose earlier death has the greater risk; ties
+    of the risk count one half.
 
     A pair is comparable where the earlier of two times is a death; at equal times a death comes
     before a censoring.

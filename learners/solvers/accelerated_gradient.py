@@ -1,4 +1,5 @@
-"""Accelerated gradient steps: the refit of supports that are too large for Newton's method, and of losses without curvature."""
+"""Accelerated gradient steps: the refit of supports that are too large for Newton's method, and of
+losses without curvature."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ def accelerated_gradient(
     n_steps: int = 100,
     fit_intercept: bool = True,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Refit at any size: accelerated gradient steps, the momentum restarted whenever it points uphill.
+    """Refit at any size: accelerated gradient steps, the momentum restarted whenever it points
+    uphill.
 
     Parameters
     ----------
@@ -64,7 +66,8 @@ def accelerated_gradient(
         if prior is not None:
             gradient += prior.gradient(ahead, design.n_knots)
             value += prior.value(ahead, design.n_knots)
-        if value > last and t == 1.0:  # a plain step went uphill: the bound, estimated from below, was too small
+        # A plain step went uphill: the bound, estimated from below, was too small
+        if value > last and t == 1.0:
             rate *= 0.5
         last = value
         new = ahead - rate * gradient

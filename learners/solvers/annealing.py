@@ -1,4 +1,5 @@
-"""The loop: a gradient step, then only the strongest features stay, on a schedule (Barbu et al., 2014 and 2017, Algorithm 1)."""
+"""The loop: a gradient step, then only the strongest features stay, on a schedule (Barbu et al.,
+2014 and 2017, Algorithm 1)."""
 
 from __future__ import annotations
 
@@ -43,7 +44,8 @@ class Annealed:
 
 
 def strengths(coef: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray:
-    """Norm of each feature's (or group's) block over the root of its size; constant columns have coefficient and strength 0."""
+    """Norm of each feature's (or group's) block over the root of its size; constant columns have
+    coefficient and strength 0."""
     square = np.einsum("mwq,mwq->m", coef, coef)
     if groups is None:
         return np.sqrt(square / (coef.shape[1] * coef.shape[2]))
@@ -52,7 +54,8 @@ def strengths(coef: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray:
 
 
 def strongest(strength: np.ndarray, count: int) -> np.ndarray:
-    """Positions of exactly ``count`` greatest values, ascending; among equal ones the first come first.
+    """Positions of exactly ``count`` greatest values, ascending; among equal ones the first come
+    first.
 
     Values that differ by a few roundings are equal: two copies of a column may be summed in another
     order.
@@ -100,7 +103,8 @@ class _Remaining:
 
     def keep(self, stay: np.ndarray) -> None:
         if self.groups is not None:
-            self.groups = np.unique(self.groups[stay], return_inverse=True)[1]  # numbers of the groups that stay
+            # Numbers of the groups that stay
+            self.groups = np.unique(self.groups[stay], return_inverse=True)[1]
         self.fixed = None if self.fixed is None else self.fixed[stay]
         self.velocity = None if self.velocity is None else self.velocity[stay]
 
@@ -133,13 +137,15 @@ class _StepSize:
         self.n_features, self.from_zero = len(state.kept), from_zero
 
     def before_step(self, state: Annealed, rest: _Remaining) -> None:
-        """Ask the function again, and stop, where it missed a large curvature that by now dominates the coefficients."""
+        """Ask the function again, and stop, where it missed a large curvature that by now dominates
+        the coefficients."""
         if self.rule is not None and self.from_zero and state.loss_curve[-1] > 2.0 * state.loss_curve[0]:
             self.value = self.rule(state.design, state.coef)
             rest.scale(0.0)
 
     def after_cut(self, state: Annealed, rest: _Remaining, step: int) -> None:
-        """Ask the function again once half of the features are gone; the first step from zero gets its length now."""
+        """Ask the function again once half of the features are gone; the first step from zero gets
+        its length now."""
         first = step == 0 and self.from_zero
         if self.rule is None or not (first or 2 * len(state.kept) < self.n_features):
             return

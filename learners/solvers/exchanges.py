@@ -1,4 +1,5 @@
-"""Exchanges of features after annealing: the quadratic model that judges them, swaps, regrowth, and passes over all columns.
+"""Exchanges of features after annealing: the quadratic model that judges them, swaps, regrowth, and
+passes over all columns.
 
 Where annealing misses a true feature, the true support mostly has the lower objective: the failure
 is one of optimisation, and most missed features have a wrongly chosen neighbour. Exchanges repair
@@ -19,13 +20,21 @@ from .annealing import Annealed
 from .newton import Fit, SupportProblem, fit_at, hessian, predicted, refit, solve_positive
 
 # Choices on the synthetic data of Barbu et al. (2017).
-POOL = 15  # recently dropped units in the first pool, in units of k: with 5 true features are often missing, 20 gain nothing more
-REGROWTH = 0.01  # share of the objective that regrowth has to gain: smaller gains come without end where labels are noisy
-N_GRADIENT_CANDIDATES = 5  # units of the steepest gradient that join the pool in each round, in units of k
+# Recently dropped units in the first pool, in units of k: with 5 true features are often missing,
+# 20 gain nothing more
+POOL = 15
+# Share of the objective that regrowth has to gain: smaller gains come without end where labels are
+# noisy
+REGROWTH = 0.01
+# Units of the steepest gradient that join the pool in each round, in units of k
+N_GRADIENT_CANDIDATES = 5
 _MIN_GAIN = 1e-6  # share of the objective that an exchange has to gain: less is rounding
-_MIN_SCHUR = 1e-3  # of a unit's own curvature: a unit that the support nearly spans promises no infinite gain
+# Of a unit's own curvature: a unit that the support nearly spans promises no infinite gain
+_MIN_SCHUR = 1e-3
 _MAX_SWAPS = 100  # one after the other
 _MAX_ALTERNATIVES = 100  # features that may take the place of selected ones: a choice
+# Of them for each, and the share of the objective that one may cost: choices
+_MAX_NAMED, _MAX_COST = 5, 0.05
 
 
 @dataclass(frozen=True)
@@ -48,7 +57,8 @@ class Units:
 
     @classmethod
     def of_groups(cls, groups: np.ndarray | None, n_features: int, fixed: np.ndarray | None = None) -> Units:
-        """Groups of features, or the features themselves where None; ``fixed`` (n_features,) names those that stay."""
+        """Groups of features, or the features themselves where None; ``fixed`` (n_features,) names
+        those that stay."""
         if groups is None:
             return cls(np.arange(n_features), None, fixed)
         codes = np.unique(groups, return_inverse=True)[1]
@@ -101,7 +111,8 @@ class Pool:
 
     @cached_property
     def columns(self) -> np.ndarray:
-        """Column after column in memory, (n_columns, n_samples): few are read several times as fast."""
+        """Column after column in memory, (n_columns, n_samples): few are read several times as
+        fast."""
         return np.ascontiguousarray(self.Z.T)
 
     @cached_property
@@ -119,7 +130,8 @@ class Pool:
 
         Examples
         --------
-        >>> Pool(np.arange(3), np.zeros((1, 6)), np.array([0, 2, 3, 6])).columns_of(np.array([2, 0]))
+        >>> pool = Pool(np.arange(3), np.zeros((1, 6)), np.array([0, 2, 3, 6]))
+        >>> pool.columns_of(np.array([2, 0]))
         array([3, 4, 5, 0, 1])
         """
         return units if self.single else np.concatenate([np.arange(self.offsets[u], self.offsets[u + 1]) for u in units])
@@ -145,7 +157,8 @@ def swap(
     tol: float = 1e-5,
     hopeful: bool = True,
 ) -> tuple[np.ndarray, Fit, np.ndarray]:
-    """Exchange units of the support for others of the pool while that lowers the refitted objective.
+    """Exchange units of the support for others of the pool while that lowers the refitted
+    objective.
 
     Several exchanges that the model predicts to improve it, each with units of its own, are tried
     at once; where that fails, fewer; at last the ``n_tries`` best ones each alone.
@@ -191,7 +204,8 @@ def swap(
 
 
 def regrow(problem: SupportProblem, pool: Pool, support: np.ndarray, fit: Fit) -> tuple[np.ndarray, Fit]:
-    """Grow the support by the steepest units of the pool, a few at a time, to twice its size, and cut it back as slowly.
+    """Grow the support by the steepest units of the pool, a few at a time, to twice its size, and
+    cut it back as slowly.
 
     It leaves local optima that no single exchange leaves: with many wrong units at once each right
     one looks useless.
@@ -229,7 +243,8 @@ def regrow(problem: SupportProblem, pool: Pool, support: np.ndarray, fit: Fit) -
 def add_steepest(
     problem: SupportProblem, design: Design, units: Units, pool: Pool, support: np.ndarray, fit: Fit
 ) -> tuple[Pool, np.ndarray, Fit, bool]:
-    """Extend the pool by the units of the largest gradient, from one pass over all columns, and exchange with these.
+    """Extend the pool by the units of the largest gradient, from one pass over all columns, and
+    exchange with these.
 
     Returns
     -------
@@ -265,7 +280,8 @@ def add_steepest(
 def swap_until_stable(
     problem: SupportProblem, design: Design, units: Units, pool: Pool, support: np.ndarray, fit: Fit, rounds: int
 ) -> tuple[Pool, np.ndarray, Fit]:
-    """Exchange within the pool, then with the columns of the largest gradient; where annealing has failed, regrow the support.
+    """Exchange within the pool, then with the columns of the largest gradient; where annealing has
+    failed, regrow the support.
 
     It has failed where more than a quarter of the units had to be exchanged, or where one was
     dropped early.
@@ -296,7 +312,8 @@ def exchange(
     fixed: np.ndarray | None = None,
     rounds: int = 10,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Exchange with the recently dropped units, then with those of the largest gradient too, until nothing changes.
+    """Exchange with the recently dropped units, then with those of the largest gradient too, until
+    nothing changes.
 
     Parameters
     ----------
@@ -321,9 +338,7 @@ def exchange(
     """
     units = Units.of_groups(groups, design.n_features, fixed)
     chosen = np.unique(units.of_feature[state.kept])
-    pool = _recently_dropped(design, units, state.dropped_at, chosen, max(POOL * len(chosen), len(chosen) + 20))
-    support = np.searchsorted(pool.units, chosen)
-    theta = state.coef[np.searchsorted(state.kept, units.features(chosen))].reshape(-1, state.coef.shape[2])
+    pool, support, theta = _around(design, units, state, chosen, max(POOL * len(chosen), len(chosen) + 20))
     fit = refit(problem, pool.matrix_of(support), theta, np.asarray(state.intercept, dtype=float))
     pool, support, fit = swap_until_stable(problem, design, units, pool, support, fit, rounds)
     fit = refit(problem, pool.matrix_of(support), fit.theta, fit.intercept, tol=1e-9)
@@ -332,23 +347,21 @@ def exchange(
     return features[order], fit.theta.reshape(len(features), design.width, -1)[order], fit.intercept
 
 
-def _recently_dropped(design: Design, units: Units, dropped_at: np.ndarray, chosen: np.ndarray, size: int) -> Pool:
-    """The units that were dropped last, and the chosen ones."""
-    unit_dropped_at = np.zeros(len(units), int)
-    unit_dropped_at[units.of_feature] = dropped_at
-    return Pool.read(design, units, np.union1d(np.argsort(-unit_dropped_at, kind="stable")[:size], chosen))
+def _around(design: Design, units: Units, state: Annealed, chosen: np.ndarray, size: int) -> tuple[Pool, np.ndarray, np.ndarray]:
+    """The pool of the units that were dropped last and the chosen ones; where these are in it, and
+    their coefficients."""
+    dropped_at = np.zeros(len(units), int)
+    dropped_at[units.of_feature] = state.dropped_at
+    pool = Pool.read(design, units, np.union1d(np.argsort(-dropped_at, kind="stable")[:size], chosen))
+    theta = state.coef[np.searchsorted(state.kept, units.features(chosen))].reshape(-1, state.coef.shape[2])
+    return pool, np.searchsorted(pool.units, chosen), theta
 
 
 def alternatives(
-    problem: SupportProblem,
-    design: Design,
-    kept: np.ndarray,
-    coef: np.ndarray,
-    intercept: np.ndarray,
-    dropped_at: np.ndarray,
-    groups: np.ndarray | None,
+    problem: SupportProblem, design: Design, state: Annealed, groups: np.ndarray | None
 ) -> dict[int, list[tuple[int, float]]]:
-    """Features that could take the place of a selected one for little, by the quadratic model of exchanges.
+    """Features that could take the place of a selected one for little, by the quadratic model of
+    exchanges.
 
     Groups of features stand as wholes, each by its first feature.
 
@@ -359,18 +372,21 @@ def alternatives(
         costs, least first.
     """
     units = Units.of_groups(groups, design.n_features)
-    chosen = np.unique(units.of_feature[kept])
-    pool = _recently_dropped(design, units, dropped_at, chosen, len(chosen) + min(POOL * len(chosen), _MAX_ALTERNATIVES))
-    support = np.searchsorted(pool.units, chosen)
-    theta = coef[np.searchsorted(kept, units.features(chosen))].reshape(-1, len(intercept))
-    fit = fit_at(problem, pool.matrix_of(support), theta, intercept)
-    costs = nearly_as_good(exchange_changes(problem, pool, support, fit), fit.value)
+    chosen = np.unique(units.of_feature[state.kept])
+    pool, support, theta = _around(design, units, state, chosen, len(chosen) + min(POOL * len(chosen), _MAX_ALTERNATIVES))
+    fit = fit_at(problem, pool.matrix_of(support), theta, state.intercept)
+    cost = exchange_changes(problem, pool, support, fit) / max(abs(fit.value), 1e-300)
     first = units.of_feature if units.members is None else np.array([members.min() for members in units.members])
-    return {int(first[i]): [(int(first[pool.units[j]]), share) for j, share in row] for i, row in zip(chosen, costs, strict=True)}
+    found = {}
+    for i, row in zip(chosen, cost, strict=True):
+        order = np.argsort(row, kind="stable")[:_MAX_NAMED]
+        found[int(first[i])] = [(int(first[pool.units[j]]), float(row[j])) for j in order if row[j] < _MAX_COST]
+    return found
 
 
 def exchange_changes(problem: SupportProblem, pool: Pool, support: np.ndarray, fit: Fit) -> np.ndarray:
-    """Predicted change of the objective for every exchange of a unit of the support for one of the pool.
+    """Predicted change of the objective for every exchange of a unit of the support for one of the
+    pool.
 
     Adding unit j to the support S moves the others by -C_j d_j with C_j = H_SS^-1 H_Sj, d_j =
     -S_j^-1 g_j and the Schur complement S_j; removing i afterwards costs beta_i' ([H^-1]'_ii)^-1
@@ -434,45 +450,16 @@ def curvatures(pool: Pool, hessian_product: HessianProduct) -> np.ndarray:
     return own
 
 
-def nearly_as_good(change: np.ndarray, value: float, most: int = 5, share: float = 0.05) -> list[list[tuple[int, float]]]:
-    """For each unit of the support the units that could take its place for little.
-
-    Parameters
-    ----------
-    change : ndarray of shape (k, n_units)
-        Of :func:`exchange_changes`.
-    value : float
-        The objective.
-    most : int, default 5
-        How many are named.
-    share : float, default 0.05
-        Of the objective, that an exchange may cost.
-
-    Returns
-    -------
-    list of list of (int, float)
-        Units of the pool and the share of the objective that they cost, least first.
-
-    Examples
-    --------
-    >>> nearly_as_good(np.array([[np.inf, 0.01, 1.0, 0.002]]), 1.0)
-    [[(3, 0.002), (1, 0.01)]]
-    """
-    found = []
-    for row in change / max(abs(value), 1e-300):
-        order = np.argsort(row, kind="stable")[:most]
-        found.append([(int(j), float(row[j])) for j in order if row[j] < share])
-    return found
-
-
 def ascending(values: np.ndarray) -> np.ndarray:
-    """Order of the values; those that differ by a few roundings are equal, and keep their order: copies of a column, say."""
+    """Order of the values; those that differ by a few roundings are equal, and keep their order:
+    copies of a column, say."""
     scale = np.abs(values[np.isfinite(values)]).max(initial=0.0)
     return np.argsort(np.round(values / scale, 10) if scale > 0 else values, kind="stable")
 
 
 def proposals(change: np.ndarray, n_tries: int):
-    """Lists of exchanges (out, in) to try, the largest first: half of the compatible ones predicted to improve, and ever fewer.
+    """Lists of exchanges (out, in) to try, the largest first: half of the compatible ones predicted
+    to improve, and ever fewer.
 
     Parameters
     ----------
@@ -509,7 +496,8 @@ def proposals(change: np.ndarray, n_tries: int):
 
 
 def single_changes(inverse, theta, C, schur, gradient, out):
-    """Add, for every pair (feature i of the support, single column j of the pool), the model's change of the objective.
+    """Add, for every pair (feature i of the support, single column j of the pool), the model's
+    change of the objective.
 
     Adding j moves the support by C_ij g_j / s_j; leaving i out then costs theta_i'^2 / (2
     [H^-1]'_ii).
@@ -528,7 +516,8 @@ def single_changes(inverse, theta, C, schur, gradient, out):
 
 
 def block_changes(inverse, theta, C, schur, gradient, offsets, pool_offsets, out):
-    """The same for units of several columns: ``offsets`` and ``pool_offsets`` hold where each unit's columns begin, and the end.
+    """The same for units of several columns: ``offsets`` and ``pool_offsets`` hold where each
+    unit's columns begin, and the end.
 
     ``schur`` (n_columns, widest): rows of the pool units' Schur complements.
     """

@@ -1,4 +1,5 @@
-"""The search of forward-backward greedy selection, for every model that can gain and lose units (Liu et al., 2014, Algorithm 1)."""
+"""The search of forward-backward greedy selection, for every model that can gain and lose units
+(Liu et al., 2014, Algorithm 1)."""
 
 from __future__ import annotations
 
@@ -7,11 +8,13 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-_NEGLIGIBLE = 1e-10  # gains below this share of the objective are rounding: no backward step follows them
+# Gains below this share of the objective are rounding: no backward step follows them
+_NEGLIGIBLE = 1e-10
 
 
 class Step(NamedTuple):
-    """One line of a path: which feature (or group) entered or left, and what that made of the objective."""
+    """One line of a path: which feature (or group) entered or left, and what that made of the
+    objective."""
 
     action: str
     feature: int
@@ -20,32 +23,28 @@ class Step(NamedTuple):
 
 
 class GreedyModel(Protocol):
-    """What the search needs of a model: it is refitted whenever a unit (feature or group) enters or leaves."""
+    """What the search needs of a model: it is refitted whenever a unit (feature or group) enters or
+    leaves."""
 
     @property
     def value(self) -> float:
         """The objective, refitted."""
-        ...
 
     def strengths(self) -> np.ndarray:
         """Strength of the gradient of each unit (n_units,)."""
-        ...
 
     def decreases(self, candidates: np.ndarray) -> np.ndarray:
-        """How much each candidate (mask over the units) alone would lower the objective, all others held; 0 elsewhere."""
-        ...
+        """How much each candidate (mask over the units) alone would lower the objective, all others
+        held; 0 elsewhere."""
 
     def add(self, unit: int) -> None:
         """Let a unit enter."""
-        ...
 
     def remove(self, unit: int) -> None:
         """Let a unit leave."""
-        ...
 
     def value_without(self, unit: int) -> float:
         """Objective with the coefficients of a unit at zero and all others held."""
-        ...
 
 
 def greedy_search(

@@ -16,7 +16,9 @@ from ..objective.losses import HessianProduct, Loss
 from ..objective.priors import Prior
 
 _MIN_CURVATURE = 1e-12  # below which an intercept has none to fit it by
-_HOPE = 2.0  # times what a Newton step is predicted to gain: a fit that even so stays above the limit is given up: a choice
+# Times what a Newton step is predicted to gain: a fit that even so stays above the limit is given
+# up: a choice
+_HOPE = 2.0
 _ROUNDING = 1e-15  # of the gradient, as a share of the sum of its parts
 SHRINKAGE = 5e-5  # a choice: keeps separable data finite; the same for every comparison of supports
 
@@ -82,22 +84,25 @@ class SupportProblem:
         size = n_columns + self.fit_intercept
         H = np.zeros((size, size))
         if self.prior is None:
-            H.ravel()[: n_columns * (size + 1) : size + 1] = 2.0 * self.shrinkage  # a view; in a third of the time of ``flat``
+            # A view; in a third of the time of ``flat``
+            H.ravel()[: n_columns * (size + 1) : size + 1] = 2.0 * self.shrinkage
         else:
             H[:n_columns, :n_columns] = np.kron(np.eye(n_columns // self.width), self.penalty_curvature())
         return H
 
     def with_intercept(self, A: np.ndarray) -> np.ndarray:
-        """The columns in double precision and, where an intercept is fitted, one of ones behind them."""
+        """The columns in double precision and, where an intercept is fitted, one of ones behind
+        them."""
         A1 = np.ones((A.shape[1] + self.fit_intercept, len(A)))
         A1[: A.shape[1]] = A.T
         return A1.T
 
     def second_order(self, scores: np.ndarray, theta: np.ndarray) -> tuple[float, np.ndarray, list[HessianProduct]]:
-        """Value of the objective, gradient over the scores (the loss' alone) and the Hessian product of each output."""
-        scores = scores if self.offset is None else scores + self.offset
+        """Value of the objective, gradient over the scores (the loss' alone) and the Hessian
+        product of each output."""
+        scores, penalty = scores if self.offset is None else scores + self.offset, self.penalty(theta)
         value, residual, hessian_products = self.loss.second_order(self.y, scores, self.sample_weight)
-        return value + self.penalty(theta), residual, hessian_products
+        return value + penalty, residual, hessian_products
 
 
 @dataclass
@@ -171,12 +176,12 @@ def refit(
     Fit
     """
     p, A1, penalty = A.shape[1], problem.with_intercept(A), problem.penalty_hessian(A.shape[1])
-    scores = A1[:, :p] @ theta + intercept
+    scores, slope = A1[:, :p] @ theta + intercept, problem.penalty_gradient(theta)
     value, residual, products = problem.second_order(scores, theta)
     last_norm = np.inf
     for _ in range(n_iter):
         gradient = A1.T @ residual
-        gradient[:p] += problem.penalty_gradient(theta)
+        gradient[:p] += slope
         if joint:
             direction = _joint_direction(problem, A1, scores, gradient)
         else:
@@ -204,7 +209,7 @@ def refit(
         if new_value > value + rounding:
             break
         gain = value - new_value
-        theta, scores = new, new_scores
+        theta, scores, slope = new, new_scores, problem.penalty_gradient(new)
         if problem.fit_intercept:
             intercept = intercept - step * direction[p]
         value, residual, products = new_value, new_residual, new_products
@@ -214,7 +219,8 @@ def refit(
 
 
 def hessian(problem: SupportProblem, A1: np.ndarray, WA: np.ndarray, penalty: np.ndarray) -> np.ndarray:
-    """Hessian of one output over columns and intercept, from ``A1`` of :meth:`SupportProblem.with_intercept` and W A1."""
+    """Hessian of one output over columns and intercept, from ``A1`` of
+    :meth:`SupportProblem.with_intercept` and W A1."""
     H = A1.T @ WA
     H += penalty
     if problem.fit_intercept and H[-1, -1] <= _MIN_CURVATURE:
@@ -223,7 +229,8 @@ def hessian(problem: SupportProblem, A1: np.ndarray, WA: np.ndarray, penalty: np
 
 
 def predicted(problem: SupportProblem, A: np.ndarray, fit: Fit) -> tuple[np.ndarray, np.ndarray]:
-    """Coefficients and intercept at the minimum of the quadratic model around the fit of another support."""
+    """Coefficients and intercept at the minimum of the quadratic model around the fit of another
+    support."""
     p, A1, penalty = A.shape[1], problem.with_intercept(A), problem.penalty_hessian(A.shape[1])
     x = np.empty((A1.shape[1], len(fit.intercept)))
     for q, product in enumerate(fit.hessian_products):
@@ -238,12 +245,14 @@ def _joint_direction(problem: SupportProblem, A1: np.ndarray, scores: np.ndarray
     curvature = problem.loss.row_hessians(problem.y, scores + offset, problem.sample_weight)
     direction = (inverse_hessian(problem, A1, curvature) @ gradient.ravel()).reshape(gradient.shape)
     if problem.fit_intercept and problem.loss.redundant_outputs:
-        direction[-1] -= direction[-1].mean()  # a constant added to all intercepts changes nothing: it stays
+        # A constant added to all intercepts changes nothing: it stays
+        direction[-1] -= direction[-1].mean()
     return direction
 
 
 def inverse_hessian(problem: SupportProblem, A1: np.ndarray, curvature: np.ndarray) -> np.ndarray:
-    """Inverse Hessian over (columns and intercept) x outputs, ordered by column, from those of the rows (n, q, q).
+    """Inverse Hessian over (columns and intercept) x outputs, ordered by column, from those of the
+    rows (n, q, q).
 
     ``A1`` is what :meth:`SupportProblem.with_intercept` makes of the columns.
     """
@@ -256,12 +265,14 @@ def inverse_hessian(problem: SupportProblem, A1: np.ndarray, curvature: np.ndarr
             H[:, b, :, a] = H[:, a, :, b]
         H[:, a, :, a] += penalty
     flat = H.reshape(p * q, p * q)
-    flat.flat[:: len(flat) + 1] += 1e-10 * np.trace(flat) / len(flat)  # a constant added to all classes' scores changes nothing
+    # A constant added to all classes' scores changes nothing
+    flat.flat[:: len(flat) + 1] += 1e-10 * np.trace(flat) / len(flat)
     return np.linalg.inv(flat)
 
 
 def solve_positive(H: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """H^-1 b of a positive definite H, b (p,) or (p, m): for small ones in a tenth of the time that numpy's solver takes."""
+    """H^-1 b of a positive definite H, b (p,) or (p, m): for small ones in a tenth of the time that
+    numpy's solver takes."""
     if len(b):
         _, found, failed = dposv(H, b)
         if not failed:
@@ -270,7 +281,7 @@ def solve_positive(H: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def bounded_fit(
-    problem: SupportProblem, A: np.ndarray, theta: np.ndarray, intercept: np.ndarray, bounds: tuple[np.ndarray, np.ndarray]
+    problem: SupportProblem, A: np.ndarray, theta: np.ndarray, intercept: np.ndarray, bounds: tuple[np.ndarray, ...]
 ) -> Fit:
     """Fit of one output whose coefficients have bounds, by L-BFGS-B.
 

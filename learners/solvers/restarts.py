@@ -26,7 +26,9 @@ _SEED = 0
 _FEW = 15  # features up to which the rounds of few features are made
 _TOLERANCE = 2e-3  # of the fits
 _TRIES = 3  # exchanges that are tried each alone
-_PATIENCE = 3  # rounds in a row that grow back what they took out, after which the search ends: the support is alone in its valley
+# Rounds in a row that grow back what they took out, after which the search ends: the support is
+# alone in its valley
+_PATIENCE = 3
 
 
 @dataclass(frozen=True)
@@ -146,5 +148,6 @@ def _regrown(
         gain[support] = -np.inf
         support = np.append(support, np.argmax(gain))
         A = pool.matrix_of(support)
-        fit = fit_at(problem, A, *predicted(problem, A, fit))  # one Newton step: the next column soon moves all others
+        # One Newton step: the next column soon moves all others
+        fit = fit_at(problem, A, *predicted(problem, A, fit))
     return support, fit

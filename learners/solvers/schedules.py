@@ -13,7 +13,8 @@ N_STEPS = 100  # by default
 
 
 def inverse(n_features: int, k: int, n_steps: int, mu: float) -> np.ndarray:
-    """M_e = k + (M - k) max(0, (E - 2e) / (2 e mu + E)), e = 1..E: eq. (3) of Barbu et al. (2017); k is reached at e = E / 2.
+    """M_e = k + (M - k) max(0, (E - 2e) / (2 e mu + E)), e = 1..E: eq. (3) of Barbu et al. (2017);
+    k is reached at e = E / 2.
 
     Examples
     --------
@@ -26,13 +27,15 @@ def inverse(n_features: int, k: int, n_steps: int, mu: float) -> np.ndarray:
 
 
 def inverse_arxiv(n_features: int, k: int, n_steps: int, mu: float) -> np.ndarray:
-    """M_e = max(k, M / (1 + e mu) - 1 / E), eq. (3) of Barbu et al. (2014): another curve, to which its mu belongs."""
+    """M_e = max(k, M / (1 + e mu) - 1 / E), eq. (3) of Barbu et al. (2014): another curve, to which
+    its mu belongs."""
     e = np.arange(1, n_steps + 1)
     return _whole(np.maximum(k, n_features / (1.0 + e * mu) - 1.0 / n_steps), n_features, k)
 
 
 def exponential(n_features: int, k: int, n_steps: int, mu: float) -> np.ndarray:
-    """M_e = max(k, M xi^e) with xi = (k / M)^(2 mu / E): for mu = 1 it reaches k at e = E / 2, for larger mu sooner."""
+    """M_e = max(k, M xi^e) with xi = (k / M)^(2 mu / E): for mu = 1 it reaches k at e = E / 2, for
+    larger mu sooner."""
     e = np.arange(1, n_steps + 1)
     return _whole(np.maximum(k, n_features * (max(k, 1) / n_features) ** (2.0 * mu * e / n_steps)), n_features, k)
 

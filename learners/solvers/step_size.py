@@ -1,4 +1,5 @@
-"""Step sizes: one over a bound on the curvature of the mean loss along the columns at hand, and the step of the intercept.
+"""Step sizes: one over a bound on the curvature of the mean loss along the columns at hand, and the
+step of the intercept.
 
 The gradient of the mean loss has the Lipschitz constant L <= max_curvature * lambda, with lambda
 the largest eigenvalue of the weighted covariance of the standardised columns. Power iteration
@@ -7,18 +8,20 @@ estimates lambda from below, so each caller multiplies it by a ``slack``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import numpy as np
 
 from ..designs.base import Design
 from ..objective.losses import Loss, check_bounded
 
-SLACK = 1.1  # a choice: ten power iterations from the gradient end within a few percent of the eigenvalue
+# A choice: ten power iterations from the gradient end within a few percent of the eigenvalue
+SLACK = 1.1
 
 
 def largest_eigenvalue(design: Design, sample_weight: np.ndarray, direction: np.ndarray, n_iter: int = 10) -> float:
-    """Largest eigenvalue of the weighted covariance of the standardised columns, by power iteration, from below.
+    """Largest eigenvalue of the weighted covariance of the standardised columns, by power
+    iteration, from below.
 
     Parameters
     ----------
@@ -47,20 +50,14 @@ def largest_eigenvalue(design: Design, sample_weight: np.ndarray, direction: np.
 
 
 def safe_step(
-    design: Design,
-    loss: Loss,
-    sample_weight: np.ndarray,
-    direction: np.ndarray,
-    *,
-    slack: float = SLACK,
-    penalty: float = 0.0,
-    n_iter: int = 10,
+    design: Design, loss: Loss, sample_weight: np.ndarray, direction: np.ndarray, slack: float = SLACK, penalty: float = 0.0
 ) -> float:
-    """One over a bound on the curvature of mean loss plus penalty: plain gradient steps never go uphill.
+    """One over a bound on the curvature of mean loss plus penalty: plain gradient steps never go
+    uphill.
 
     Parameters
     ----------
-    design, sample_weight, direction, n_iter
+    design, sample_weight, direction
         See :func:`largest_eigenvalue`.
     loss : Loss
         With a finite ``max_curvature``.
@@ -69,38 +66,18 @@ def safe_step(
     penalty : float
         Largest curvature of the penalty.
     """
-    return 1.0 / max(slack * loss.max_curvature * largest_eigenvalue(design, sample_weight, direction, n_iter) + penalty, 1e-12)
+    return 1.0 / max(slack * loss.max_curvature * largest_eigenvalue(design, sample_weight, direction) + penalty, 1e-12)
 
 
 def start_direction(design: Design, y: np.ndarray, loss: Loss, sample_weight: np.ndarray, intercept: np.ndarray) -> np.ndarray:
-    """Gradient over the coefficients of the first output where all of them are 0: the direction for :func:`safe_step`."""
+    """Gradient over the coefficients of the first output where all of them are 0: the direction for
+    :func:`safe_step`."""
     return design.gradient(loss.gradient(y, np.zeros_like(y) + intercept, sample_weight)[:, :1])
-
-
-@dataclass
-class AdaptiveStep:
-    """:func:`safe_step` as the learning rate of :func:`anneal`, which asks again when half of the features are gone.
-
-    It starts from the coefficients, and three power iterations do: steps stay stable up to twice
-    the length, with momentum up to nearly four times.
-    """
-
-    loss: Loss
-    sample_weight: np.ndarray
-    n_iter: int = 3
-    bound: np.ndarray | None = None  # (n_samples,): of the curvature in each row, where rows differ
-
-    def __call__(self, design: Design, coef: np.ndarray) -> float:
-        """Step size for these columns."""
-        direction = np.ascontiguousarray(coef[:, :, :1])
-        if self.bound is None:
-            return safe_step(design, self.loss, self.sample_weight, direction, n_iter=self.n_iter)
-        return 1.0 / max(SLACK * largest_eigenvalue(design, self.sample_weight * self.bound, direction, self.n_iter), 1e-12)
 
 
 def annealing_step(
     loss: Loss, sample_weight: np.ndarray, step: float | None = None, bound: np.ndarray | None = None
-) -> float | AdaptiveStep:
+) -> float | Callable[[Design, np.ndarray], float]:
     """What :func:`anneal` takes as learning rate for this loss.
 
     Parameters
@@ -120,16 +97,20 @@ def annealing_step(
     """
     if loss.default_step_size is not None:
         return loss.default_step_size if step is None else step
-    if bound is not None:
-        return AdaptiveStep(loss, sample_weight, bound=bound.max(axis=1))
-    check_bounded(loss)
-    return AdaptiveStep(loss, sample_weight)
+    if bound is None:
+        check_bounded(loss)
+    weight, curvature = (sample_weight, loss.max_curvature) if bound is None else (sample_weight * bound.max(axis=1), 1.0)
+
+    def rate(design: Design, coef: np.ndarray) -> float:
+        # It starts from the coefficients, and three power iterations do: steps stay stable up to
+        # twice the length, with momentum up to nearly four times.
+        direction = np.ascontiguousarray(coef[:, :, :1])
+        return 1.0 / max(SLACK * curvature * largest_eigenvalue(design, weight, direction, n_iter=3), 1e-12)
+
+    return rate
 
 
-def intercept_step(
-    loss: Loss, residual_sum: np.ndarray, sample_weight: np.ndarray | None = None, bound: np.ndarray | None = None
-) -> np.ndarray:
-    """Step of the intercept: its column is constant, so the loss' curvature alone bounds the curvature along it."""
-    if bound is None or sample_weight is None:
-        return residual_sum / loss.max_curvature
-    return residual_sum / (sample_weight @ bound)
+def intercept_step(loss: Loss, residual_sum: np.ndarray) -> np.ndarray:
+    """Step of the intercept: its column is constant, so the loss' curvature alone bounds the
+    curvature along it."""
+    return residual_sum / loss.max_curvature

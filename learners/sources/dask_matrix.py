@@ -1,4 +1,5 @@
-"""Matrices on Dask: arrays and data frames, chunked in any way. Dask itself is not imported here."""
+"""Matrices on Dask: arrays and data frames, chunked in any way. Dask itself is not imported
+here."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +17,8 @@ import numpy as np
 
 from .matrix import PIECE_BYTES, Source, float_dtype
 
-READERS = 8  # threads that read columns of a file at the same time: a disk serves many small reads together
+# Threads that read columns of a file at the same time: a disk serves many small reads together
+READERS = 8
 _POSITION = Lock()
 
 
@@ -106,7 +108,8 @@ class RawSource(Source):
 
 
 def _as_asked(file: int) -> None:
-    """Let the system read what is asked for and no more: blocks are read ahead here, and the remaining columns lie apart."""
+    """Let the system read what is asked for and no more: blocks are read ahead here, and the
+    remaining columns lie apart."""
     if hasattr(os, "posix_fadvise"):
         os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)
 
@@ -122,7 +125,8 @@ def _fill(file: int, out: np.ndarray, at: int, path: str) -> None:
 
 
 def _in_turn(file: int, view: memoryview, at: int) -> int:
-    """What ``os.preadv`` does, where it is missing (Windows): threads share the position in the file, so one at a time."""
+    """What ``os.preadv`` does, where it is missing (Windows): threads share the position in the
+    file, so one at a time."""
     with _POSITION:
         os.lseek(file, at, os.SEEK_SET)
         found = os.read(file, len(view))
@@ -176,7 +180,8 @@ class ChunkedSource(Source):
 
 
 class ParquetSource(Source):
-    """Columns of a Parquet table: nothing but the columns asked for is read, in groups of rows. Missing values are NaN.
+    """Columns of a Parquet table: nothing but the columns asked for is read, in groups of rows.
+    Missing values are NaN.
 
     Parameters
     ----------
@@ -223,7 +228,8 @@ class ParquetSource(Source):
             start, stop = max(rows.start, self._edges[g]), min(rows.stop, self._edges[g + 1])
             if start >= stop:
                 continue
-            for first in range(0, len(columns), 256):  # few at a time: their values are in memory twice
+            # Few at a time: their values are in memory twice
+            for first in range(0, len(columns), 256):
                 part = columns[first : first + 256]
                 with _damage_named(self.name):
                     table = self.file.read_row_group(g, columns=[self.names[j] for j in part])
@@ -288,7 +294,8 @@ def on_disk(
     >>> X = np.random.default_rng(0).standard_normal((1000, 50)).astype(np.float32)
     >>> path = os.path.join(tempfile.mkdtemp(), "X.npy")
     >>> np.save(path, X)
-    >>> FSAClassifier(2).fit(on_disk(path, memory_limit="64KB"), X[:, 3] > X[:, 7]).get_support(indices=True)
+    >>> model = FSAClassifier(2).fit(on_disk(path, memory_limit="64KB"), X[:, 3] > X[:, 7])
+    >>> model.get_support(indices=True)
     array([3, 7])
     """
     if isinstance(data, Source):
@@ -401,12 +408,6 @@ def _mapped(X: np.memmap) -> RawSource:
     if X.filename is None or base._mmap is None:
         raise ValueError("a memmap without a file; expected one that was opened from a path")
     start = np.frombuffer(base._mmap, np.uint8).__array_interface__["data"][0]
-    page = base.offset - base.offset % _granularity()
+    page = base.offset - base.offset % mmap.ALLOCATIONGRANULARITY
     at = page + X.__array_interface__["data"][0] - start
     return RawSource(X.filename, at, (X.shape[0], X.shape[1]), X.dtype, (X.strides[0], X.strides[1]))
-
-
-def _granularity() -> int:
-    import mmap
-
-    return mmap.ALLOCATIONGRANULARITY

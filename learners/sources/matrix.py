@@ -1,4 +1,5 @@
-"""Matrices that stay out of core: what an estimator sees of them, and how those in a file are read in rectangles."""
+"""Matrices that stay out of core: what an estimator sees of them, and how those in a file are read
+in rectangles."""
 
 from __future__ import annotations
 
@@ -8,7 +9,9 @@ from typing import Any, Self
 
 import numpy as np
 
-CHUNK = 512  # rows whose sums are taken in one go, in the precision of the data: sums do not depend on where blocks are cut between
+# Rows whose sums are taken in one go, in the precision of the data: sums do not depend on where
+# blocks are cut between
+CHUNK = 512
 PIECE_BYTES = 8 << 20  # what is read at once where more has to be read than was asked for
 _UNITS = {"KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40, "B": 1}
 
@@ -51,7 +54,8 @@ def parse_bytes(limit: int | str) -> int:
 
 
 def float_dtype(dtype: Any) -> np.dtype:
-    """What numbers of a kind are read as: floats of single and double precision stay, others become double precision.
+    """What numbers of a kind are read as: floats of single and double precision stay, others become
+    double precision.
 
     Parameters
     ----------
@@ -174,7 +178,8 @@ class Source(OutOfCoreMatrix):
         raise TypeError(f"X is a file of {self.shape[0]} x {self.shape[1]} values that would be read whole here; expected an array")
 
     def __getitem__(self, where: Any) -> Any:
-        """Some rows, as a matrix in the file, for cross-validation; or the numbers in some rows and columns."""
+        """Some rows, as a matrix in the file, for cross-validation; or the numbers in some rows and
+        columns."""
         rows, columns = where if isinstance(where, tuple) else (where, Ellipsis)
         whole = isinstance(rows, slice) and rows == slice(None)
         some = self if whole else RowSubset(self, np.arange(self.shape[0])[rows])
@@ -194,7 +199,8 @@ class Source(OutOfCoreMatrix):
         return self[:, columns]
 
     def cuts(self, height: int) -> list[slice]:
-        """All rows, in stretches of at most ``height`` where the file can be cut so without reading anything twice."""
+        """All rows, in stretches of at most ``height`` where the file can be cut so without reading
+        anything twice."""
         step = max(1, height // self.row_step) * self.row_step
         if self.row_step == 1 and step > CHUNK:
             step -= step % CHUNK  # sums over rows are cut there anyway

@@ -236,7 +236,7 @@ def test_parameters():
     assert set(FSARanker().get_params(deep=False)) == SHARED - {"fit_intercept"}
     assert set(FSAClassifierCV().get_params(deep=False)) == SHARED - {"n_features_to_select"} | {"class_weight"} | search
     assert set(FSARegressorCV().get_params(deep=False)) == SHARED - {"n_features_to_select"} | search
-    assert not hasattr(FSAClassifierCV(), "n_features_to_select")
+    assert FSAClassifierCV().n_features_to_select == "auto" and "n_features_to_select" not in vars(FSAClassifierCV())
     assert FSAClassifier(3, class_weight="balanced").get_params()["n_features_to_select"] == 3
     assert FSARegressorCV([1, 2], rule="one_se").get_params()["sizes"] == [1, 2]
     for wrong in (

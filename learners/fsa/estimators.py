@@ -34,8 +34,7 @@ class FSAEstimator(CallbackSupportMixin, SelectorMixin, BaseEstimator):
 
     All of them minimise, over the coefficients theta and the intercept,
 
-        mean loss + prior(theta) + ridge ||theta||^2   subject to exactly k features with theta_j !=
-        0
+        mean loss + prior(theta) + ridge ||theta||^2   subject to exactly k non-zero theta_j
 
     by annealing: start with all features, alternate a gradient step with dropping the weakest on a
     schedule (Algorithm 1 of [1]_), then refine what remains. Features are standardised inside;

@@ -221,7 +221,7 @@ def rows_of(name: str, table: Table, sizes: list[int], n_folds: int, selectors: 
             yield {"set": name, "k": k, "selector": selector, "error": errors, "seconds": float(np.median(seconds))}
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", choices=list(SETS))
     parser.add_argument("-k", type=int, nargs="+", default=[20, 50])
@@ -230,7 +230,7 @@ def main() -> None:
     parser.add_argument("--only", help="sets whose name begins so")
     parser.add_argument("--selectors", nargs="+", choices=list(SELECTORS), default=list(SELECTORS))
     parser.add_argument("--out", type=Path, help="JSON lines, a row each, added as they come")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(argv)
     tables = dict(SETS[arguments.part])
     if arguments.part == "measure" and arguments.data is not None:
         tables["usps 10"] = lambda: usps(arguments.data)

@@ -18,7 +18,7 @@ from ..designs.responses import width_of
 from ..model_selection.size import deviance, support_price
 from ..solvers.annealing import Annealed, anneal
 from ..solvers.newton import SupportProblem, refit
-from ..solvers.schedules import step_counts
+from ..solvers.schedules import Schedule, step_counts
 from ..solvers.step_size import annealing_step
 from ..sources.matrix import OutOfCoreMatrix
 from .problem import FitProblem, Solution, check_finite
@@ -30,6 +30,9 @@ _STEPS_PER_SIZE = 5  # gradient steps before each further cut along a path: a ch
 # quadratic and that are: by repeated cross-validation on eleven gene and face tables and four
 # tables of regression; 0.003 to 0.03 differ little, 0.1 and 0.3 are worse.
 _FEW_ROWS_RIDGE, _FEW_ROWS_RIDGE_SQUARED = 0.01, 0.1
+# Longer annealing with several classes: by the sets "choose" of benchmarks/many_classes.py and
+# draws of usps; below some hundred rows it gains nothing.
+_LONGER_MU, _LONGER_STEPS, _MIN_ROWS_LONGER = 20.0, 500, 400
 
 StepCallback = Callable[[int, Annealed], object]
 Start = tuple[np.ndarray, np.ndarray, np.ndarray]  # features, their coefficients, the intercept
@@ -219,6 +222,15 @@ def _anneal(
     return states
 
 
+def anneals_longer(problem: FitProblem) -> bool:
+    """Whether a schedule given by its name takes its time: several classes and rows enough.
+
+    The gradient of the multinomial loss is about as many times smaller as there are classes: after
+    a few steps the order of the columns is not yet settled.
+    """
+    return problem.classification and problem.y.shape[1] > 1 and problem.n_rows >= _MIN_ROWS_LONGER
+
+
 def _counts(problem: FitProblem, settings: FitSettings, sizes: np.ndarray) -> np.ndarray:
     """Number of features after each step: down to the greatest size by the schedule, then on
     through the others.
@@ -226,7 +238,10 @@ def _counts(problem: FitProblem, settings: FitSettings, sizes: np.ndarray) -> np
     With a refinement the schedule ends with the step that reaches the greatest size: a refit does
     better than gradient steps.
     """
-    counts = step_counts(settings.schedule, problem.n_units, int(sizes[-1]), settings.n_steps)
+    schedule, n_steps = settings.schedule, settings.n_steps
+    if isinstance(schedule, Schedule) and settings.named_schedule and anneals_longer(problem):
+        schedule, n_steps = Schedule(schedule.kind, _LONGER_MU), _LONGER_STEPS
+    counts = step_counts(schedule, problem.n_units, int(sizes[-1]), n_steps)
     if settings.refinement is not None:
         counts = counts[: int(np.argmax(counts == sizes[-1])) + 1]
     return np.concatenate([counts, np.repeat(sizes[-2::-1], _STEPS_PER_SIZE)])

@@ -112,6 +112,8 @@ class FitSettings:
     schedule : function
         Of the numbers of features, of those to keep, and of steps.
     n_steps : int
+    named_schedule : bool
+        Whether the schedule was given by its name: its speed and steps are ours to choose.
     learning_rate : float or None
         None is the loss' own.
     momentum, auto_momentum : float or None, float
@@ -146,6 +148,7 @@ class FitSettings:
     standardize: bool
     schedule: Counts
     n_steps: int
+    named_schedule: bool
     learning_rate: float | None
     momentum: float | None
     auto_momentum: float
@@ -221,6 +224,7 @@ class FitSettings:
             standardize=p["scaling"] == "standardize",
             schedule=as_schedule(p["schedule"], mu),
             n_steps=p["schedule"].n_steps if isinstance(p["schedule"], Schedule) else N_STEPS,
+            named_schedule=isinstance(p["schedule"], str),
             learning_rate=None if auto["learning_rate"] else p["learning_rate"],
             momentum=None if auto["momentum"] else p["momentum"],
             auto_momentum=momentum,

@@ -461,3 +461,15 @@ def test_gaps_of_linear_models_are_filled_in_a_pipeline(family):
     assert np.array_equal(model[-1].coef_, plain.coef_) and np.array_equal(model.predict(holes), plain.predict(filled))
     with pytest.raises(ValueError, match="SimpleImputer fills it"):
         plain.predict(holes)
+
+
+def steps_of(n_classes, n_rows, schedule="inverse"):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((n_rows, 8)), np.arange(n_rows) % n_classes
+    return len(FSAClassifier(2, schedule=schedule, refinement=None).fit(X, y).loss_curve_)
+
+
+def test_several_classes_with_rows_enough_are_annealed_longer():
+    assert steps_of(3, 400) == 500
+    assert steps_of(2, 400) == steps_of(3, 399) == 100
+    assert steps_of(3, 400, Schedule()) == 100  # a schedule that is given as an object is taken as it is

@@ -35,11 +35,20 @@ class BaseCRF(ClassifierMixin, BaseEstimator):
     transitions_: np.ndarray
     intercept_: np.ndarray
 
-    ridge: float
-    fit_transitions: bool
-    fit_intercept: bool
-    max_iter: int
-    tol: float
+    def __init__(
+        self,
+        ridge: float = 2.0,
+        *,
+        fit_transitions: bool = True,
+        fit_intercept: bool = True,
+        max_iter: int = 1000,
+        tol: float = 1e-9,
+    ) -> None:
+        self.ridge = ridge
+        self.fit_transitions = fit_transitions
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.tol = tol
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -286,8 +295,8 @@ class LinearChainCRF(BaseCRF):
     References
     ----------
     .. [1] J. Lafferty, A. McCallum, F. Pereira, "Conditional random fields: Probabilistic models
-           for
-       segmenting and labeling sequence data", International Conference on Machine Learning (2001).
+       for segmenting and labeling sequence data", International Conference on Machine Learning
+       (2001).
 
     Examples
     --------
@@ -300,21 +309,6 @@ class LinearChainCRF(BaseCRF):
     >>> bool(model.score(X, y, lengths=[100, 100]) > LinearChainCRF(fit_transitions=False).fit(X, y).score(X, y))
     True
     """
-
-    def __init__(
-        self,
-        ridge: float = 2.0,
-        *,
-        fit_transitions: bool = True,
-        fit_intercept: bool = True,
-        max_iter: int = 1000,
-        tol: float = 1e-9,
-    ) -> None:
-        self.ridge = ridge
-        self.fit_transitions = fit_transitions
-        self.fit_intercept = fit_intercept
-        self.max_iter = max_iter
-        self.tol = tol
 
     def _fit_problem(self, problem: ChainProblem) -> None:
         self._store(minimise(problem, tol=self.tol, max_iter=self.max_iter))

@@ -134,8 +134,8 @@ class ForwardBackwardCRF(SelectingCRF):
     References
     ----------
     .. [1] J. Lafferty, A. McCallum, F. Pereira, "Conditional random fields: Probabilistic models
-           for
-       segmenting and labeling sequence data", International Conference on Machine Learning (2001).
+       for segmenting and labeling sequence data", International Conference on Machine Learning
+       (2001).
     .. [2] J. Liu, R. Fujimaki, J. Ye, "Forward-Backward Greedy Algorithms for General Convex Smooth
        Functions over A Cardinality Constraint", International Conference on Machine Learning
        (2014), section 5.
@@ -169,6 +169,7 @@ class ForwardBackwardCRF(SelectingCRF):
         max_iter: int = 1000,
         tol: float = 1e-9,
     ) -> None:
+        super().__init__(ridge, fit_transitions=fit_transitions, fit_intercept=fit_intercept, max_iter=max_iter, tol=tol)
         self.n_features_to_select = n_features_to_select
         self.feature_groups = feature_groups
         self.backward = backward
@@ -176,11 +177,6 @@ class ForwardBackwardCRF(SelectingCRF):
         self.delta = delta
         self.epsilon = epsilon
         self.polish = polish
-        self.ridge = ridge
-        self.fit_transitions = fit_transitions
-        self.fit_intercept = fit_intercept
-        self.max_iter = max_iter
-        self.tol = tol
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -279,8 +275,8 @@ class FSACRF(SelectingCRF):
     References
     ----------
     .. [1] J. Lafferty, A. McCallum, F. Pereira, "Conditional random fields: Probabilistic models
-           for
-       segmenting and labeling sequence data", International Conference on Machine Learning (2001).
+       for segmenting and labeling sequence data", International Conference on Machine Learning
+       (2001).
     .. [2] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer
        Vision and Big Data Learning", IEEE Transactions on Pattern Analysis and Machine
        Intelligence 39 (2017).
@@ -314,6 +310,7 @@ class FSACRF(SelectingCRF):
         max_iter: int = 1000,
         tol: float = 1e-9,
     ) -> None:
+        super().__init__(ridge, fit_transitions=fit_transitions, fit_intercept=fit_intercept, max_iter=max_iter, tol=tol)
         self.n_features_to_select = n_features_to_select
         self.feature_groups = feature_groups
         self.criterion = criterion
@@ -321,11 +318,6 @@ class FSACRF(SelectingCRF):
         self.n_steps = n_steps
         self.steps_per_cut = steps_per_cut
         self.polish = polish
-        self.ridge = ridge
-        self.fit_transitions = fit_transitions
-        self.fit_intercept = fit_intercept
-        self.max_iter = max_iter
-        self.tol = tol
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -339,9 +331,8 @@ class FSACRF(SelectingCRF):
     def _search(self, problem: ChainProblem, groups: np.ndarray, size: int) -> tuple[UnitModel, list[Step]]:
         n_units = int(groups.max()) + 1
         n_steps = self.n_steps or max(1, 2 * min(n_units - size, _MAX_CUTS))
-        counts = step_counts(as_schedule(self.schedule), n_units, size, n_steps)
-        start = problem.start()
-        model = UnitModel(problem, groups, list(range(n_units)), start)
+        counts = step_counts(as_schedule(self.schedule, mu=1.0), n_units, size, n_steps)
+        model = UnitModel(problem, groups, list(range(n_units)), problem.start())
         model.keep(model.units, max_iter=self.steps_per_cut)
         path: list[Step] = []
         for count in np.unique(counts[counts < n_units])[::-1]:
@@ -350,7 +341,6 @@ class FSACRF(SelectingCRF):
             dropped = np.delete(np.arange(len(model.units)), stay)
             for n, i in enumerate(dropped[np.argsort(weak[dropped], kind="stable")], 1):
                 path.append(Step("leave", model.units[i], model.value, len(model.units) - n))
-            units = [model.units[i] for i in stay]
-            model.keep(units, max_iter=self.steps_per_cut)
+            model.keep([model.units[i] for i in stay], max_iter=self.steps_per_cut)
         model.keep(model.units)
         return model, path

@@ -343,6 +343,14 @@ def _problem(X, y, lengths):
     return ChainProblem(X, y, 3, np.concatenate([[0], np.cumsum(lengths)]), np.ones(len(lengths)))
 
 
+def test_the_linear_schedule_drops_one_unit_per_cut():
+    X, y, lengths, _ = grouped()
+    path = FSACRF(2, polish=None).fit(X, y, lengths).path_
+    objectives = [objective for _, _, objective, _ in path]  # of the model that is left before each unit leaves
+    assert [size for *_, size in path] == list(range(X.shape[1] - 1, 1, -1))
+    assert (np.diff(objectives) > 0).all()  # fitted anew each time
+
+
 def test_a_sensor_that_never_fires_is_not_selected():
     X, y, lengths, groups = grouped()
     X[:, :2] = 0.0

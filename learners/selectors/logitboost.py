@@ -17,7 +17,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..common.additive import AdditiveModel
-from ..common.validation import check_integer, check_real, number_to_keep
+from ..common.validation import check_choice, check_integer, check_real, number_to_keep
 from ..compilation import in_threads, jit
 from ..designs import kernels
 from ..designs.factory import make_design
@@ -362,8 +362,7 @@ class LogitBoostClassifier(SelectingClassifier):
         return tags
 
     def _select(self, X: Matrix, y: np.ndarray, loss: Loss, weight: np.ndarray) -> None:
-        if self.response not in ("linear", "constant", "piecewise"):
-            raise ValueError(f"response={self.response!r} is unknown; expected 'linear', 'constant' or 'piecewise'")
+        check_choice("response", self.response, ("linear", "constant", "piecewise"))
         check_integer("n_rounds", self.n_rounds, 1)
         check_integer("n_bins", self.n_bins, 1, 126)
         check_real("learning_rate", self.learning_rate, 0.0, above=True)

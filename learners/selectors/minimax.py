@@ -8,7 +8,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from sklearn.utils import Tags
 
-from ..common.validation import check_integer, check_real, number_to_keep
+from ..common.validation import check_choice, check_integer, check_real, number_to_keep
 from ..compilation import n_values, problem_of
 from ..designs.base import Design
 from ..solvers.annealing import strongest
@@ -246,8 +246,7 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
             check_integer("n_features_to_select", self.n_features_to_select, 1)
         if self.retrain_C is not None:
             check_real("retrain_C", self.retrain_C, 0.0, np.inf, above=True)
-        if self.solver not in ("newton", "smoothing"):
-            raise ValueError(f"solver={self.solver!r} is unknown; expected 'newton' or 'smoothing'")
+        check_choice("solver", self.solver, ("newton", "smoothing"))
         X, encoded, loss, weight = self._encode(X, y, sample_weight)
         if len(self.classes_) > 2:
             raise ValueError(

@@ -65,12 +65,16 @@ class OnlineClassifier(SparseClassifierMixin, SelectorMixin, BaseEstimator):
     """
 
     _row_length: Any  # mean squared length of a row; None before the first
-    loss: str | Loss
-    max_iter: int
-    class_weight: ClassWeight
-    fit_intercept: bool
-    random_state: Seed
-    verbose: bool
+
+    def __init__(
+        self, loss: str | Loss, fit_intercept: bool, max_iter: int, class_weight: ClassWeight, random_state: Seed, verbose: bool
+    ) -> None:
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.verbose = verbose
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

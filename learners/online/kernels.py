@@ -316,13 +316,6 @@ def fobos_pass(
     return b, total
 
 
-@jit(plain=True)
-def dual_average(g: float, t: int, penalty: float, gamma: float, rho: float) -> float:
-    """Coefficient of RDA, below (3.35), from the sum g of t gradients."""
-    root = np.sqrt(t)
-    return -root / gamma * shrink(g / t, penalty + gamma * rho / root)
-
-
 def _rda_pass(
     rows: Rows, order: np.ndarray, objective: Objective, t: int, penalty: float, gamma: float, rho: float, g: np.ndarray, g0: float
 ) -> float:
@@ -351,9 +344,10 @@ def rda_pass(
     for i in order:
         f = 0.0
         if t > 0:
-            f = -g0 / (gamma * np.sqrt(t))
+            root = np.sqrt(t)
+            f = -g0 / (gamma * root)
             for e in range(start[i], end[i]):
-                f += dual_average(g[indices[e]], t, penalty, gamma, rho) * data[e]
+                f += -root / gamma * shrink(g[indices[e]] / t, penalty + gamma * rho / root) * data[e]
         step = weight[i] * y[i] * margin_slope(loss, h, y[i] * f)
         if step != 0.0:
             for e in range(start[i], end[i]):

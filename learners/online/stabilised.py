@@ -11,7 +11,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from scipy.optimize import minimize
 
-from ..common.validation import check_integer, check_jobs, check_real, number_to_keep
+from ..common.validation import check_choice, check_integer, check_jobs, check_real, number_to_keep
 from ..objective.losses import Loss, get_loss
 from ..solvers.annealing import strongest
 from ..solvers.schedules import Schedule, as_schedule, step_counts
@@ -191,8 +191,8 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         n_jobs: int | None = None,
         verbose: bool = False,
     ) -> None:
+        super().__init__(loss, fit_intercept, max_iter, class_weight, random_state, verbose)
         self.n_features_to_select = n_features_to_select
-        self.loss = loss
         self.selection = selection
         self.threshold = threshold
         self.schedule = schedule
@@ -206,12 +206,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         self.min_bursts = min_bursts
         self.n_stages = n_stages
         self.refit = refit
-        self.fit_intercept = fit_intercept
-        self.max_iter = max_iter
-        self.class_weight = class_weight
-        self.random_state = random_state
         self.n_jobs = n_jobs
-        self.verbose = verbose
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -223,8 +218,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
             check_real("burst_growth", self.burst_growth, 0.0, 1.0, above=True, below=True)
         if self.refit is not None:
             check_real("refit", self.refit, 0.0, above=True)
-        if self.selection not in ("annealed", "threshold"):
-            raise ValueError(f"selection={self.selection!r}; expected 'annealed' or 'threshold'")
+        check_choice("selection", self.selection, ("annealed", "threshold"))
         for name in ("threshold", "rejection"):
             check_real(name, getattr(self, name), 0.0, 1.0)
         check_real("annealing", self.annealing, -np.inf)

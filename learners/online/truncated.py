@@ -112,16 +112,11 @@ class TruncatedGradientClassifier(SoftThresholdClassifier):
         random_state: Seed = None,
         verbose: bool = False,
     ) -> None:
+        super().__init__(loss, fit_intercept, max_iter, class_weight, random_state, verbose)
         self.gravity = gravity
-        self.loss = loss
         self.learning_rate = learning_rate
         self.burst_size = burst_size
-        self.fit_intercept = fit_intercept
-        self.max_iter = max_iter
         self.shuffle = shuffle
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.verbose = verbose
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -219,15 +214,10 @@ class FOBOSClassifier(SoftThresholdClassifier):
         random_state: Seed = None,
         verbose: bool = False,
     ) -> None:
+        super().__init__(loss, fit_intercept, max_iter, class_weight, random_state, verbose)
         self.penalty = penalty
-        self.loss = loss
         self.learning_rate = learning_rate
-        self.fit_intercept = fit_intercept
-        self.max_iter = max_iter
         self.shuffle = shuffle
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.verbose = verbose
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -328,16 +318,11 @@ class RDAClassifier(SoftThresholdClassifier):
         random_state: Seed = None,
         verbose: bool = False,
     ) -> None:
+        super().__init__(loss, fit_intercept, max_iter, class_weight, random_state, verbose)
         self.penalty = penalty
-        self.loss = loss
         self.gamma = gamma
         self.rho = rho
-        self.fit_intercept = fit_intercept
-        self.max_iter = max_iter
         self.shuffle = shuffle
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.verbose = verbose
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..objective.losses import ExponentialLoss
+from ..types import Matrix
 from .directions import margins, power_step
 from .feature_map import ExpandedColumns
 from .neighbours import same_and_other_neighbours
@@ -72,6 +73,11 @@ class SparseMetric:
         """
         kept = np.sort(np.argsort(-np.diag(self.matrix) * variance, kind="stable")[:n_columns])
         return SparseMetric([self.columns[i] for i in kept], self.matrix[np.ix_(kept, kept)])
+
+
+def beside(base: Matrix, Z: np.ndarray) -> np.ndarray:
+    """With W_0 = I: the standardised columns, and behind them the coordinates Z in the learnt subspace."""
+    return np.hstack([base.toarray() if sp.issparse(base) else base, Z])
 
 
 def best_step(g: np.ndarray, weight: np.ndarray, n_bisections: int = 40) -> float:
@@ -159,10 +165,7 @@ class MetricBooster:
     def embedding(self) -> np.ndarray:
         """Training rows in the learnt subspace, (n, rank)."""
         Z = self.columns.take(self.metric.columns) @ self.metric.factor().T.astype(self.columns.base.dtype)
-        if self.identity:
-            base = self.columns.base
-            Z = np.hstack([base.toarray() if sp.issparse(base) else base, Z])
-        return np.ascontiguousarray(Z)
+        return np.ascontiguousarray(beside(self.columns.base, Z) if self.identity else Z)
 
     def _find_neighbours(self, Z: np.ndarray) -> None:
         self.same, self.other = same_and_other_neighbours(Z, self.classes, self.n_neighbors, self.model.n_jobs)

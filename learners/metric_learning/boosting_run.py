@@ -6,13 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.utils import check_random_state
 
 from ..common.progress import progress_bar
 from ..types import Matrix
-from .boosting import LOSS, MetricBooster, SparseMetric
+from .boosting import LOSS, MetricBooster, SparseMetric, beside
 from .feature_map import ExpandedColumns, FeatureMap
 from .interactions import strongest_products
 from .neighbours import nearest
@@ -21,10 +20,7 @@ from .neighbours import nearest
 def subspace(X: Matrix, features: FeatureMap, columns: list[int], L: np.ndarray, identity: bool) -> np.ndarray:
     """Raw rows X in the subspace of L on the columns of a feature map; with W_0 = I all columns of X come first."""
     Z = features.columns(X, columns) @ L.T
-    if not identity:
-        return Z
-    base = features.base(X)
-    return np.hstack([base.toarray() if sp.issparse(base) else base, Z])
+    return beside(features.base(X), Z) if identity else Z
 
 
 def number_of_neighbours(n_neighbors: int | str, codes: np.ndarray, n_features: int) -> int:
@@ -130,10 +126,6 @@ class BoostingRun:
             trace = float(np.sqrt(np.maximum(np.linalg.eigvalsh(booster.metric.matrix), 0.0)).sum())
             self.criterion.append((loss + model.complexity_weight * trace, step))
 
-    def metric_after(self, n_steps: int) -> SparseMetric:
-        """The metric of the first ``n_steps`` steps."""
-        return SparseMetric.of(self.booster.path[:n_steps])
-
     def trimmed(self, metric: SparseMetric, n_features: Any = "model") -> SparseMetric:
         """The metric on its strongest columns only."""
         n_features = self.model.n_features_to_select if n_features == "model" else n_features
@@ -148,17 +140,16 @@ class BoostingRun:
     def best(self) -> tuple[SparseMetric, int]:
         """Metric and number of steps where the criterion is least; the first of equals."""
         n_steps = min(self.criterion)[1] if self.criterion else len(self.booster.path)
-        return self.trimmed(self.metric_after(n_steps)), n_steps
+        return self.trimmed(SparseMetric.of(self.booster.path[:n_steps])), n_steps
 
     def subspace(self, X: Matrix, metric: SparseMetric) -> np.ndarray:
         """Raw rows in the subspace of a metric."""
-        return subspace(X, self.features, metric.columns, metric.factor(), self.model.initial == "identity")
+        return subspace(X, self.features, metric.columns, metric.factor(), self.booster.identity)
 
     def train_subspace(self, metric: SparseMetric) -> np.ndarray:
         """Training rows in the subspace of a metric."""
         Z = self.booster.columns.take(metric.columns) @ metric.factor().T
-        base = self.booster.columns.base
-        return np.hstack([base.toarray() if sp.issparse(base) else base, Z]) if self.model.initial == "identity" else Z
+        return beside(self.booster.columns.base, Z) if self.booster.identity else Z
 
 
 def _hold_out(

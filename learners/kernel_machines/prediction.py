@@ -10,11 +10,6 @@ from .chains.gram import atom_features
 from .chains.sampler import ChainSamples
 
 
-def joined(kept: list[ChainSamples]) -> ChainSamples:
-    """Samples of several chains as one."""
-    return ChainSamples(*(np.concatenate(parts) for parts in zip(*kept)))
-
-
 @jit
 def mean_scores(kept: ChainSamples, XT: np.ndarray, squash: bool) -> np.ndarray:
     """Mean score of each row over the samples; of the logistic function of the score where ``squash``."""
@@ -35,8 +30,7 @@ def mean_scores(kept: ChainSamples, XT: np.ndarray, squash: bool) -> np.ndarray:
 
 def atoms_in_use(kept: ChainSamples) -> tuple[np.ndarray, np.ndarray]:
     """Sample and place of every atom of every sample."""
-    sample, place = np.nonzero(np.arange(kept.length.shape[1]) < kept.size[:, None])
-    return sample, place
+    return np.nonzero(np.arange(kept.length.shape[1]) < kept.size[:, None])
 
 
 def columns_in_use(kept: ChainSamples, n_columns: int) -> csr_matrix:

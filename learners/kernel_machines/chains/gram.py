@@ -42,20 +42,8 @@ def empty_gram(n_rows: int, max_components: int) -> Gram:
     features = np.zeros((size, n_rows))
     features[0] = 1.0
     square, pair = (size, size), (size, 2)
-    return Gram(
-        features,
-        np.zeros(square),
-        np.zeros(size),
-        np.zeros(2),
-        np.ones(n_rows),
-        np.zeros(n_rows),
-        np.zeros(n_rows),
-        np.zeros((2, n_rows)),
-        np.zeros(square),
-        np.zeros(pair),
-        np.zeros(pair),
-        np.zeros((3, 2)),
-    )
+    state, work = (square, size, 2), (n_rows, n_rows, (2, n_rows), square, pair, pair, (3, 2))
+    return Gram(features, *map(np.zeros, state), np.ones(n_rows), *map(np.zeros, work))
 
 
 @jit

@@ -44,14 +44,9 @@ class Chain:
 def empty_samples(n_kept: int, max_components: int, max_order: int) -> ChainSamples:
     """Memory for samples."""
     shape = (n_kept, max_components, max_order)
-    return ChainSamples(
-        np.full(shape, -1, np.int64),
-        np.zeros(shape[:2], np.int64),
-        np.zeros(shape),
-        np.zeros((n_kept, 1 + 2 * max_components)),
-        np.zeros(n_kept, np.int64),
-        np.zeros(n_kept),
-    )
+    columns, length = np.full(shape, -1, np.int64), np.zeros(shape[:2], np.int64)
+    coef, size = np.zeros((n_kept, 1 + 2 * max_components)), np.zeros(n_kept, np.int64)
+    return ChainSamples(columns, length, np.zeros(shape), coef, size, np.zeros(n_kept))
 
 
 def run_chain(

@@ -68,15 +68,12 @@ def screen(XT: np.ndarray, y: np.ndarray, scale: float, screening: str | None, m
     else:
         y = ((y - y.mean()) / y.std()).astype(np.float32)
         waves = [_waves(XT, scale * s) for s in SCALES]
-        columns, score = _singles(waves, y)
-        longer = []
+        found = [_singles(waves, y)]
         if min(p, max_order) >= 2:
-            longer.append(_pairs(waves, y))
+            found.append(_pairs(waves, y))
         if min(p, max_order) >= 3 and screening == "triples":
-            longer.append(_triples(waves[-1:], y))
-        for found in longer:
-            columns, score = np.concatenate([columns, found[0]]), np.concatenate([score, found[1]])
-        keys, weight, column_weight = _weights(columns, score, p)
+            found.append(_triples(waves[-1:], y))
+        keys, weight, column_weight = _weights(*map(np.concatenate, zip(*found)), p)
     return Table(keys, weight, np.cumsum(weight), column_weight, np.cumsum(column_weight), neighbours, signs, counts)
 
 
@@ -120,8 +117,7 @@ def _pairs(waves: list[list[np.ndarray]], y: np.ndarray) -> tuple[np.ndarray, np
                 for w in left:
                     for right in (cosine, sine):
                         square = square + (w @ right[:, b : b + BLOCK]) ** 2
-            inside = np.ones(square.shape, dtype=bool)
-            rows, columns = np.nonzero(inside if b > a else np.triu(inside, 1))
+            rows, columns = np.nonzero(np.arange(b, b + square.shape[1]) > np.arange(a, a + square.shape[0])[:, None])
             found = np.concatenate([found, np.column_stack([rows + a, columns + b])])
             squares = np.concatenate([squares, square[rows, columns] / len(y)])
             kept = _best(squares)

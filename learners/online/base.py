@@ -22,7 +22,7 @@ from ..compilation import problem_of, values_of_rows
 from ..designs.sparse import canonical
 from ..objective.losses import LOSSES, Loss, losses_for
 from ..types import ArrayLike, ClassWeight, Matrix, Seed
-from .kernels import Objective
+from .kernels import Descent
 
 # Share of the mean squared length of a row that may be that of the columns' means, and rows to
 # judge it by. With twenty columns of variance one the accuracy of all learners falls by 0.04 at
@@ -161,8 +161,8 @@ class OnlineClassifier(SparseClassifierMixin, SelectorMixin, BaseEstimator):
         margin_code(self.loss)
         check_integer("max_iter", self.max_iter, 1)
 
-    def _objective(self) -> Objective:
-        return Objective(*margin_code(self.loss), bool(self.fit_intercept))
+    def _descent(self, scale: float) -> Descent:
+        return Descent(*margin_code(self.loss), bool(self.fit_intercept), float(scale))
 
     def _new_state(self, n_features: int, rng: np.random.RandomState) -> Any:
         raise NotImplementedError

@@ -26,12 +26,16 @@ class Rows(NamedTuple):
     weight: np.ndarray
 
 
-class Objective(NamedTuple):
-    """Number and parameter of the loss of the margin (``kernel_code``), and whether the scores have a constant."""
+class Descent(NamedTuple):
+    """Number and parameter of the loss of the margin (``kernel_code``), whether scores have a constant, and the scale.
+
+    The scale is the step of a row; of dual averaging it is gamma, in units of a row's square.
+    """
 
     loss: int
     parameter: float
     fit_intercept: bool
+    scale: float
 
 
 class Paths(NamedTuple):
@@ -73,8 +77,7 @@ def stabilised_stage(
     rows: Rows,
     orders: np.ndarray,
     burst: int,
-    objective: Objective,
-    rate: float,
+    descent: Descent,
     gravity: float,
     paths: Paths,
     counts: Counts,
@@ -90,7 +93,7 @@ def stabilised_stage(
     predicted: nothing branches on it.
     """
     data, indices, start, end, y, weight = rows
-    loss, h, fit_intercept = objective
+    loss, h, fit_intercept, rate = descent
     coef, intercept, pool, pooled, strides = paths
     bursts, touched, seen, before = counts
     for m in range(first, last):
@@ -184,18 +187,9 @@ def _each(rows: Rows, order: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarra
 
 
 def _truncated_gradient_pass(
-    rows: Rows,
-    order: np.ndarray,
-    objective: Objective,
-    rate: float,
-    t: int,
-    burst: int,
-    gravity: float,
-    w: np.ndarray,
-    done: np.ndarray,
-    b: float,
+    rows: Rows, order: np.ndarray, descent: Descent, t: int, burst: int, gravity: float, w: np.ndarray, done: np.ndarray, b: float
 ) -> float:
-    loss, h, fit_intercept = objective
+    loss, h, fit_intercept, rate = descent
     for j, x, target, share in _each(rows, order):
         due = t // burst
         w[j] = np.where(done[j] < due, _shrunk(w[j], (due - done[j]) * burst * gravity), w[j])
@@ -211,16 +205,7 @@ def _truncated_gradient_pass(
 
 @jit(plain=_truncated_gradient_pass)
 def truncated_gradient_pass(
-    rows: Rows,
-    order: np.ndarray,
-    objective: Objective,
-    rate: float,
-    t: int,
-    burst: int,
-    gravity: float,
-    w: np.ndarray,
-    done: np.ndarray,
-    b: float,
+    rows: Rows, order: np.ndarray, descent: Descent, t: int, burst: int, gravity: float, w: np.ndarray, done: np.ndarray, b: float
 ) -> float:
     """SGD with a soft threshold of ``burst * gravity`` after every ``burst`` rows (Algorithm 3.1), applied when a feature is
     next met.
@@ -229,7 +214,7 @@ def truncated_gradient_pass(
     intercept.
     """
     data, indices, start, end, y, weight = rows
-    loss, h, fit_intercept = objective
+    loss, h, fit_intercept, rate = descent
     for i in order:
         due = t // burst
         f = b
@@ -250,18 +235,9 @@ def truncated_gradient_pass(
 
 
 def _fobos_pass(
-    rows: Rows,
-    order: np.ndarray,
-    objective: Objective,
-    rate: float,
-    t: int,
-    penalty: float,
-    w: np.ndarray,
-    done: np.ndarray,
-    total: float,
-    b: float,
+    rows: Rows, order: np.ndarray, descent: Descent, t: int, penalty: float, w: np.ndarray, done: np.ndarray, total: float, b: float
 ) -> tuple[float, float]:
-    loss, h, fit_intercept = objective
+    loss, h, fit_intercept, rate = descent
     for j, x, target, share in _each(rows, order):
         w[j] = np.where(done[j] < total, _shrunk(w[j], total - done[j]), w[j])
         done[j] = np.maximum(done[j], total)
@@ -278,16 +254,7 @@ def _fobos_pass(
 
 @jit(plain=_fobos_pass)
 def fobos_pass(
-    rows: Rows,
-    order: np.ndarray,
-    objective: Objective,
-    rate: float,
-    t: int,
-    penalty: float,
-    w: np.ndarray,
-    done: np.ndarray,
-    total: float,
-    b: float,
+    rows: Rows, order: np.ndarray, descent: Descent, t: int, penalty: float, w: np.ndarray, done: np.ndarray, total: float, b: float
 ) -> tuple[float, float]:
     """Forward-backward splitting (3.36) with steps ``rate / sqrt(t)``: the soft thresholds that a feature missed add up.
 
@@ -295,7 +262,7 @@ def fobos_pass(
     Returns intercept and total.
     """
     data, indices, start, end, y, weight = rows
-    loss, h, fit_intercept = objective
+    loss, h, fit_intercept, rate = descent
     for i in order:
         f = b
         for e in range(start[i], end[i]):
@@ -317,14 +284,14 @@ def fobos_pass(
 
 
 def _rda_pass(
-    rows: Rows, order: np.ndarray, objective: Objective, t: int, penalty: float, gamma: float, rho: float, g: np.ndarray, g0: float
+    rows: Rows, order: np.ndarray, descent: Descent, t: int, penalty: float, rho: float, g: np.ndarray, g0: float
 ) -> float:
-    loss, h, fit_intercept = objective
+    loss, h, fit_intercept, scale = descent
     for j, x, target, share in _each(rows, order):
         f = 0.0
         if t > 0:
             root = np.sqrt(t)
-            f = _sum(-g0 / (gamma * root), -root / gamma * _shrunk(g[j] / t, penalty + gamma * rho / root) * x)
+            f = _sum(-g0 / (scale * root), -root / scale * _shrunk(g[j] / t, penalty + scale * rho / root) * x)
         step = share * target * margin_slope(loss, h, target * f)
         if step != 0.0:
             g[j] += step * x
@@ -336,18 +303,18 @@ def _rda_pass(
 
 @jit(plain=_rda_pass)
 def rda_pass(
-    rows: Rows, order: np.ndarray, objective: Objective, t: int, penalty: float, gamma: float, rho: float, g: np.ndarray, g0: float
+    rows: Rows, order: np.ndarray, descent: Descent, t: int, penalty: float, rho: float, g: np.ndarray, g0: float
 ) -> float:
     """Regularised dual averaging: coefficients are computed from the gradients' sums ``g`` when a row needs them. Returns g0."""
     data, indices, start, end, y, weight = rows
-    loss, h, fit_intercept = objective
+    loss, h, fit_intercept, scale = descent
     for i in order:
         f = 0.0
         if t > 0:
             root = np.sqrt(t)
-            f = -g0 / (gamma * root)
+            f = -g0 / (scale * root)
             for e in range(start[i], end[i]):
-                f += -root / gamma * shrink(g[indices[e]] / t, penalty + gamma * rho / root) * data[e]
+                f += -root / scale * shrink(g[indices[e]] / t, penalty + scale * rho / root) * data[e]
         step = weight[i] * y[i] * margin_slope(loss, h, y[i] * f)
         if step != 0.0:
             for e in range(start[i], end[i]):

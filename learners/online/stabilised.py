@@ -238,7 +238,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         shortest = self.burst_size * self.n_bursts  # rows of a stage whose bursts do not grow
         n_stages = self.n_stages if streaming else max(1, ceil(n_passes * n / shortest))
         targets = step_counts(as_schedule(self.schedule, self._mu), p, self._k, n_stages)
-        objective, rate = self._objective(), self.learning_rate / self._row_length
+        descent = self._descent(self.learning_rate / self._row_length)
         n_threads = min(effective_n_jobs(self.n_jobs), self.n_paths)
         bounds = np.linspace(0, self.n_paths, n_threads + 1).astype(int)
         counts = _counts(state.bursts, n_threads)
@@ -258,9 +258,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
                 def work(thread: int, part: np.ndarray = part, counts: list[Counts] = counts, burst: int = burst) -> None:
                     first, last = bounds[thread], bounds[thread + 1]
                     gravity = state.gravity
-                    stabilised_stage(
-                        shrinking.rows, part, burst, objective, rate, gravity, state.paths, counts[thread], first, last
-                    )
+                    stabilised_stage(shrinking.rows, part, burst, descent, gravity, state.paths, counts[thread], first, last)
 
                 if n_threads == 1:
                     work(0)

@@ -128,9 +128,9 @@ class TruncatedGradientClassifier(SoftThresholdClassifier):
         return {"w": np.zeros(n_features), "done": np.zeros(n_features, np.int64), "b": 0.0, "t": 0}
 
     def _pass(self, state: dict[str, Any], rows: Rows, order: np.ndarray) -> None:
-        rate = self.learning_rate / self._row_length
+        descent = self._descent(self.learning_rate / self._row_length)
         state["b"] = truncated_gradient_pass(
-            rows, order, self._objective(), rate, state["t"], int(self.burst_size), float(self.gravity),
+            rows, order, descent, state["t"], int(self.burst_size), float(self.gravity),
             state["w"], state["done"], state["b"],
         )  # fmt: skip
 
@@ -228,9 +228,9 @@ class FOBOSClassifier(SoftThresholdClassifier):
         return {"w": np.zeros(n_features), "done": np.zeros(n_features), "b": 0.0, "t": 0, "total": 0.0}
 
     def _pass(self, state: dict[str, Any], rows: Rows, order: np.ndarray) -> None:
-        rate = self.learning_rate / self._row_length
+        descent = self._descent(self.learning_rate / self._row_length)
         state["b"], state["total"] = fobos_pass(
-            rows, order, self._objective(), rate, state["t"], float(self.penalty),
+            rows, order, descent, state["t"], float(self.penalty),
             state["w"], state["done"], state["total"], state["b"],
         )  # fmt: skip
 
@@ -338,7 +338,7 @@ class RDAClassifier(SoftThresholdClassifier):
 
     def _pass(self, state: dict[str, Any], rows: Rows, order: np.ndarray) -> None:
         state["g0"] = rda_pass(
-            rows, order, self._objective(), state["t"], float(self.penalty), self._scale(), float(self.rho),
+            rows, order, self._descent(self._scale()), state["t"], float(self.penalty), float(self.rho),
             state["g"], state["g0"],
         )  # fmt: skip
 

@@ -56,12 +56,9 @@ def strongest_products(X: Matrix, classes: np.ndarray, count: int) -> list[tuple
             np.maximum(score, np.abs(moments(weighted, X)) / scale, out=score)
         rows, cols = np.arange(first, first + score.shape[0])[:, None], np.arange(p)
         score[cols < rows] = -1.0
-        best = np.argsort(-score, axis=None, kind="stable")[:count] if score.size <= 4 * count else _top(score, count)
+        few = score.size <= 4 * count
+        best = (np.argsort(-score, axis=None, kind="stable") if few else np.argpartition(-score, count - 1, axis=None))[:count]
         a, b = np.unravel_index(best, score.shape)
         found = np.vstack([found, np.column_stack([score[a, b], a + first, b])])
         found = found[np.lexsort((found[:, 2], found[:, 1], -found[:, 0]))][:count]
     return [(int(a), int(b)) for score, a, b in found if score > 0]
-
-
-def _top(score: np.ndarray, count: int) -> np.ndarray:
-    return np.argpartition(-score, count - 1, axis=None)[:count]

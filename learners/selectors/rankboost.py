@@ -158,7 +158,7 @@ class RankBoost(BaseEstimator):
         b = self.n_thresholds
         grid = low + (high - low) * (np.arange(1, b + 1)[:, None] / (b + 1))
         codes = np.array([np.searchsorted(grid[:, j], X[:, j], side="left") for j in range(X.shape[1])], dtype=np.int64)
-        features, thresholds, alphas = [], [], []
+        rounds = []
         for _ in range(self.n_rounds):
             potential = np.bincount(above, distribution, len(X)) - np.bincount(below, distribution, len(X))
             r, feature, threshold = _best_threshold(codes, potential, b)
@@ -167,18 +167,14 @@ class RankBoost(BaseEstimator):
             r = np.clip(r, -1.0 + 1e-9, 1.0 - 1e-9)
             alpha = 0.5 * np.log((1.0 + r) / (1.0 - r))
             h = (codes[feature] > threshold).astype(float)
-            features.append(feature)
-            thresholds.append(grid[threshold, feature])
-            alphas.append(alpha)
+            rounds.append((feature, grid[threshold, feature], alpha))
             distribution = distribution * np.exp(alpha * (h[below] - h[above]))
             distribution /= distribution.sum()
             if abs(r) >= 1.0 - 1e-9:
                 break
-        if not features:
+        if not rounds:
             raise ValueError("no feature orders any pair; nothing can be learnt")
-        self.features_ = np.array(features)
-        self.thresholds_ = np.array(thresholds)
-        self.alphas_ = np.array(alphas)
+        self.features_, self.thresholds_, self.alphas_ = map(np.array, zip(*rounds))
 
     def decision_function(self, X: Matrix) -> np.ndarray:
         """Scores (n_samples,): the greater the better.

@@ -39,9 +39,7 @@ class UnitModel:
         self.n_units = int(groups.max()) + 1
         self.members = [np.flatnonzero(groups == g) for g in range(self.n_units)]
         self.deviations = column_deviations(problem.X)
-        self.units = list(units or [])
-        self.columns = self._columns_of(self.units)
-        self.part = problem.keep(self.columns)
+        self._use(units or [])
         self.fit = fit if fit is not None else minimise(self.part, tol=SEARCH_TOLERANCE)
 
     @property
@@ -102,17 +100,18 @@ class UnitModel:
         """Refit on other units, from the coefficients of those that stay."""
         coef = np.zeros((len(self.groups), self.problem.n_classes))
         coef[self.columns] = self.fit.coef
-        self.units, self.columns = list(units), self._columns_of(units)
-        self.part = self.problem.keep(self.columns)
+        self._use(units)
         self.fit = minimise(self.part, self.fit.with_coef(coef[self.columns]), tol=tol, max_iter=max_iter)
 
     def restore(self, units: list[int], fit: ChainFit) -> None:
         """Go back to a fit of earlier units."""
-        self.units, self.columns, self.fit = list(units), self._columns_of(units), fit
-        self.part = self.problem.keep(self.columns)
+        self._use(units)
+        self.fit = fit
 
-    def _columns_of(self, units: list[int]) -> np.ndarray:
-        return np.concatenate([np.empty(0, int), *(self.members[unit] for unit in units)])
+    def _use(self, units: list[int]) -> None:
+        self.units = list(units)
+        self.columns = np.concatenate([np.empty(0, int), *(self.members[unit] for unit in units)])
+        self.part = self.problem.keep(self.columns)
 
 
 def exchange(model: UnitModel, max_exchanges: int = 100) -> list[Step]:

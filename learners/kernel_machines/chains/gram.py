@@ -8,7 +8,7 @@ matrix of rank 2 to 4: O(N D + D^2) time.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -42,8 +42,9 @@ def empty_gram(n_rows: int, max_components: int) -> Gram:
     features = np.zeros((size, n_rows))
     features[0] = 1.0
     square, pair = (size, size), (size, 2)
-    state, work = (square, size, 2), (n_rows, n_rows, (2, n_rows), square, pair, pair, (3, 2))
-    return Gram(features, *map(np.zeros, state), np.ones(n_rows), *map(np.zeros, work))
+    state: tuple[Any, ...] = (square, size, 2)
+    work: tuple[Any, ...] = (n_rows, n_rows, (2, n_rows), square, pair, pair, (3, 2))
+    return Gram._make([features, *(np.zeros(s) for s in state), np.ones(n_rows), *(np.zeros(s) for s in work)])
 
 
 @jit

@@ -73,7 +73,8 @@ def screen(XT: np.ndarray, y: np.ndarray, scale: float, screening: str | None, m
             found.append(_pairs(waves, y))
         if min(p, max_order) >= 3 and screening == "triples":
             found.append(_triples(waves[-1:], y))
-        keys, weight, column_weight = _weights(*map(np.concatenate, zip(*found)), p)
+        columns, score = (np.concatenate(parts) for parts in zip(*found))
+        keys, weight, column_weight = _weights(columns, score, p)
     return Table(keys, weight, np.cumsum(weight), column_weight, np.cumsum(column_weight), neighbours, signs, counts)
 
 

@@ -314,9 +314,7 @@ def plot_chains(model: Any, *, output: int = 0, axes: Any = None) -> Any:
 
 
 def _axes(ax: Any) -> Any:
-    if ax is not None:
-        return ax
-    return pyplot().subplots(layout="constrained")[1]
+    return pyplot().subplots(layout="constrained")[1] if ax is None else ax
 
 
 def _panels(count: int, n_columns: int, sharey: bool = True) -> Any:

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state, indexable
 
 from .common.drawing import pyplot
-from .common.validation import check_integer
+from .common.validation import check_choice, check_integer
 from .solvers.annealing import strongest
 from .types import ArrayLike, Matrix, Seed
 
@@ -163,8 +163,7 @@ def selection_stability(
     (1.0, array([3, 7]))
     """
     check_integer("n_repeats", n_repeats, 2)
-    if resample not in ("permute", "bootstrap", "half"):
-        raise ValueError(f"resample={resample!r}; expected 'permute', 'bootstrap' or 'half'")
+    check_choice("resample", resample, ("permute", "bootstrap", "half"))
     y = np.asarray(y)
     X, y = indexable(X if hasattr(X, "shape") else np.asarray(X), y)
     if n_features is not None:

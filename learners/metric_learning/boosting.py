@@ -38,13 +38,10 @@ class SparseMetric:
 
     def add(self, support: np.ndarray, values: np.ndarray, weight: float) -> None:
         """Add weight * xi xi'."""
-        place = {c: i for i, c in enumerate(self.columns)}
-        new = [int(c) for c in support if int(c) not in place]
-        if new:
-            self.columns = self.columns + new
-            self.matrix = np.pad(self.matrix, (0, len(new)))
-            place = {c: i for i, c in enumerate(self.columns)}
-        at = np.array([place[int(c)] for c in support])
+        new = [int(c) for c in support if c not in self.columns]
+        self.columns = self.columns + new
+        self.matrix = np.pad(self.matrix, (0, len(new)))
+        at = [self.columns.index(c) for c in support]
         self.matrix[np.ix_(at, at)] += weight * np.outer(values, values)
 
     def factor(self) -> np.ndarray:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..common.validation import check_integer, check_real
+from ..common.validation import check_choice, check_integer, check_real
 from ..solvers.greedy import Step, greedy_search
 
 Objective = Callable[[np.ndarray], tuple[float, npt.ArrayLike]]
@@ -121,8 +121,7 @@ def forward_backward_minimise(
         raise ValueError(f"free={free!r}; expected coordinates from 0 to {len(coef) - 1}")
     if np.delete(coef, always).any():
         raise ValueError("start has entries other than 0 outside the free coordinates")
-    if criterion not in ("gradient", "objective"):
-        raise ValueError(f"criterion={criterion!r}; expected 'gradient' or 'objective'")
+    check_choice("criterion", criterion, ("gradient", "objective"))
     most = len(coef) - len(always)
     if n_features_to_select is None and delta is None and epsilon is None:
         raise ValueError("n_features_to_select=None; expected a number, or delta or epsilon")

@@ -15,7 +15,7 @@ from ..common.validation import check_choice, check_real, number_to_keep
 from ..designs.base import Design
 from ..objective.losses import Loss, check_curvature
 from ..solvers.annealing import strengths
-from ..solvers.greedy import Step, greedy_search
+from ..solvers.greedy import greedy_search
 from ..solvers.newton import SHRINKAGE, SupportProblem, refit
 from ..types import ArrayLike, ClassWeight, Matrix
 from .base import ScaledSelector, SelectingClassifier, SelectingRegressor
@@ -156,9 +156,6 @@ class _DesignModel:
 
 class _ForwardBackward(ScaledSelector):
     """The fit that the two estimators share."""
-
-    path_: list[Step]
-    n_iter_: int
 
     def __init__(
         self,

@@ -60,45 +60,31 @@ def weighted_sums(
         out[f, 0], out[f, 1], out[f, 2] = a, b, c
 
 
-class DenseColumns:
-    """Sums over rows of h x, h x^2 and g x for standardised features of a dense matrix."""
-
-    def __init__(self, X: Matrix, mean: np.ndarray, inv: np.ndarray) -> None:
-        self.columns, self.mean, self.inv = np.ascontiguousarray(X.T), mean, inv
-
-    def sums(self, g: np.ndarray, h: np.ndarray, features: np.ndarray) -> np.ndarray:
-        """The three sums of ``features``, (3, f)."""
-        out = np.empty((len(features), 3))
-        weighted_sums(self.columns, self.mean, self.inv, features, g, h, out)
-        return out.T
-
-
-class SparseColumns:
-    """The same for a sparse matrix, from its stored values alone."""
-
-    def __init__(self, X: Matrix, mean: np.ndarray, inv: np.ndarray) -> None:
-        self.columns, self.mean, self.inv = canonical(sp.csc_array(X)), mean, inv
-        self.squares = self.columns.astype(np.float64).power(2)
-
-    def sums(self, g: np.ndarray, h: np.ndarray, features: np.ndarray) -> np.ndarray:
-        """The three sums of ``features``, (3, f)."""
-        mean, inv = self.mean, self.inv
-        a, b, c = self.columns.T @ h, self.squares.T @ h, self.columns.T @ g
-        b = (b - 2.0 * mean * a + mean**2 * h.sum()) * inv**2
-        return np.stack([(a - mean * h.sum()) * inv, b, (c - mean * g.sum()) * inv])[:, features]
-
-
 class LinearLearners:
     """f(x) = a + b x for every feature."""
 
     def __init__(self, X: Matrix, weight: np.ndarray) -> None:
         self.design = make_design(X, weight)
-        columns = SparseColumns if sp.issparse(X) else DenseColumns
-        self.columns = columns(X, self.design.mean[:, 0], self.design.inv)
+        if sp.issparse(X):
+            self.columns = canonical(sp.csc_array(X))
+            self.squares = self.columns.astype(np.float64).power(2)
+        else:
+            self.columns, self.squares = np.ascontiguousarray(X.T), None
+
+    def _sums(self, g: np.ndarray, h: np.ndarray, features: np.ndarray) -> np.ndarray:
+        """Sums over the rows of h x, h x^2 and g x for standardised ``features``, (3, f); of sparse ones from stored values."""
+        mean, inv = self.design.mean[:, 0], self.design.inv
+        if self.squares is None:
+            out = np.empty((len(features), 3))
+            weighted_sums(self.columns, mean, inv, features, g, h, out)
+            return out.T
+        a, b, c = self.columns.T @ h, self.squares.T @ h, self.columns.T @ g
+        b = (b - 2.0 * mean * a + mean**2 * h.sum()) * inv**2
+        return np.stack([(a - mean * h.sum()) * inv, b, (c - mean * g.sum()) * inv])[:, features]
 
     def _steps(self, g: np.ndarray, h: np.ndarray, features: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Slopes (f,) and what they gain, for one output."""
-        a, b, c = self.columns.sums(g, h, features)
+        a, b, c = self._sums(g, h, features)
         total = h.sum()
         if total <= 0:
             return np.zeros(len(features)), np.zeros(len(features)), a

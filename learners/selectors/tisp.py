@@ -17,9 +17,6 @@ from .base import ScaledSelector, SelectingClassifier, SelectingRegressor
 class _TISP(ScaledSelector):
     """The fit that the two estimators share."""
 
-    loss_curve_: np.ndarray
-    n_iter_: int
-
     def __init__(
         self,
         n_features_to_select: int | float = 10,

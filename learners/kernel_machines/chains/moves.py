@@ -40,15 +40,9 @@ def _key(columns: np.ndarray, n: int, base: int) -> int:
     """The number under which the table holds a set of one to three columns, whatever their order; -1 for more."""
     if n > 3:
         return -1
-    a, b, c = columns[0] + 1, 0, 0
-    if n > 1:
-        b = columns[1] + 1
-    if n > 2:
-        c = columns[2] + 1
-    if n == 1:
-        return a
-    if n == 2:
-        return min(a, b) * base + max(a, b)
+    a = columns[0] + 1
+    b = columns[1] + 1 if n > 1 else 0
+    c = columns[2] + 1 if n > 2 else 0
     low, high = min(a, b, c), max(a, b, c)
     return (low * base + (a + b + c - low - high)) * base + high
 

@@ -56,7 +56,9 @@ def problem_of(n_values: float) -> AbstractContextManager[None]:
 
 
 def is_small(n_values: float) -> bool:
-    """Whether plain expressions serve: by the size of the problem in hand, or else by this number of values."""
+    """Whether plain expressions serve: by the size of the problem in hand, or else by this number
+    of values.
+    """
     size = _size.get()
     return (n_values if size is None else size) <= SMALL
 
@@ -70,15 +72,19 @@ def values_of_rows(n_rows: float) -> float:
 
 
 def n_values(X: Matrix) -> int:
-    """Values of a matrix that are stored: its entries, or those of a sparse matrix that are not zero."""
+    """Values of a matrix that are stored: its entries, or those of a sparse matrix that are not
+    zero.
+    """
     return int(X.nnz) if hasattr(X, "nnz") else int(np.prod(X.shape))
 
 
-# -- compiled functions -----------------------------------------------------------------------------------------------------------
+# -- compiled functions ----------------------------------------------------------------------------
 
 
 class Kernel:
-    """A function that numba compiles when it is first called; inside other compiled functions it is one of theirs."""
+    """A function that numba compiles when it is first called; inside other compiled functions it is
+    one of theirs.
+    """
 
     def __init__(self, function: Callable, plain: Callable | None, options: dict[str, Any]) -> None:
         functools.update_wrapper(self, function)
@@ -112,7 +118,8 @@ class Kernel:
 
 
 def jit(function: Callable | None = None, *, plain: Callable | bool | None = None, **options: Any) -> Any:
-    """Declare a function as one to compile; it releases Python's lock and its machine code is kept on disk.
+    """Declare a function as one to compile; it releases Python's lock and its machine code is kept
+    on disk.
 
     Parameters
     ----------
@@ -204,7 +211,9 @@ def _private_folder() -> str:
 
 @contextmanager
 def compiled_only() -> Iterator[None]:
-    """Inside, nothing is small: every loop is compiled (``annealed warmup``; not for several threads at once)."""
+    """Inside, nothing is small: every loop is compiled (``annealed warmup``; not for several
+    threads at once).
+    """
     global SMALL
     before, SMALL = SMALL, -1
     try:
@@ -231,7 +240,7 @@ class _Watch:
     timer: threading.Timer
 
     def notify(self, event: Any) -> None:
-        """Take note that numba begins, or has ended, to compile a function: one of ours or another."""
+        """Note that numba begins, or has ended, to compile a function: one of ours or another."""
         function = event.data["dispatcher"].py_func
         if not function.__module__.startswith(__name__.split(".")[0] + "."):
             return
@@ -265,7 +274,8 @@ _watch = _Watch()
 
 
 class _Interrupts:
-    """Puts Ctrl-C off while the compiler works: LLVM's callbacks swallow a KeyboardInterrupt and fail in another place.
+    """Puts Ctrl-C off while the compiler works: LLVM's callbacks swallow a KeyboardInterrupt and
+    fail in another place.
 
     The signal is raised again, for the handler that was there before, when compiling has ended,
     well or not. Signals are handled by the main thread alone; what others compile is of no concern.
@@ -292,7 +302,7 @@ class _Interrupts:
         self.interrupted = True
 
 
-# -- threads ----------------------------------------------------------------------------------------------------------------------
+# -- threads ---------------------------------------------------------------------------------------
 
 
 def all_threads() -> int:
@@ -344,7 +354,7 @@ def _workers() -> ThreadPoolExecutor:
 
 
 def _after_fork() -> None:
-    """A child has none of its parent's threads, and must not wait for a lock that one of them held."""
+    """A child has none of its parent's threads, and must not wait for a lock that one held."""
     global _lock
     _lock = threading.RLock()
     _workers.cache_clear()

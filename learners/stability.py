@@ -1,4 +1,6 @@
-"""Stability of a selection when the data are shuffled or resampled: Cohen's kappa, Ma (thesis), eq. (3.34)."""
+"""Stability of a selection when the data are shuffled or resampled: Cohen's kappa, Ma (thesis), eq.
+(3.34).
+"""
 
 from __future__ import annotations
 
@@ -158,7 +160,10 @@ def selection_stability(
     >>> import numpy as np
     >>> from annealed.learners import FSAClassifier, selection_stability
     >>> X = np.random.default_rng(0).standard_normal((200, 20))
-    >>> found = selection_stability(FSAClassifier(2), X, X[:, 3] > X[:, 7], n_repeats=5, resample="half", random_state=0)
+    >>> y = X[:, 3] > X[:, 7]
+    >>> found = selection_stability(
+    ...     FSAClassifier(2), X, y, n_repeats=5, resample="half", random_state=0
+    ... )
     >>> found.kappa, np.flatnonzero(found.frequency == 1)
     (1.0, array([3, 7]))
     """
@@ -176,7 +181,9 @@ def selection_stability(
 
 
 def mean_kappa(supports: np.ndarray) -> float:
-    """Mean kappa over all pairs of rows of a boolean array (n_repeats, n_features), Ma (thesis), eq. (3.34)."""
+    """Mean kappa over all pairs of rows of a boolean array (n_repeats, n_features), Ma (thesis),
+    eq. (3.34).
+    """
     n = len(supports)
     return float(np.mean([cohen_kappa(supports[i], supports[j]) for i in range(n) for j in range(i)]))
 

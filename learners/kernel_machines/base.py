@@ -1,4 +1,6 @@
-"""What the classifier and the regressor share: parameters, chains, and the description of what they found."""
+"""What the classifier and the regressor share: parameters, chains, and the description of what they
+found.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ from .rows import Standardiser, correlated_groups
 
 @jit
 def mean_scores(kept: ChainSamples, XT: np.ndarray, squash: bool) -> np.ndarray:
-    """Mean score of each row over the samples; of the logistic function of the score where ``squash``."""
+    """Mean score of each row over the samples; of the logistic function of the score where
+    ``squash``.
+    """
     n = XT.shape[1]
     total, one = np.zeros(n), np.zeros(n)
     phase, features = np.zeros(n), np.zeros((2, n))
@@ -58,7 +62,9 @@ def columns_in_use(kept: ChainSamples, n_columns: int) -> csr_matrix:
 
 
 def transition_counts(kept: ChainSamples, n_columns: int) -> csr_matrix:
-    """Mean number of transitions per sample: (1 + n_columns, 1 + n_columns), state 0 is the null state, column j is state j + 1."""
+    """Mean number of transitions per sample: (1 + n_columns, 1 + n_columns), state 0 is the null
+    state, column j is state j + 1.
+    """
     sample, place = atoms_in_use(kept)
     columns, length = kept.columns[sample, place], kept.length[sample, place]
     state = np.where(np.arange(columns.shape[1]) < length[:, None], columns + 1, 0)

@@ -279,9 +279,9 @@ class SparseFourierRegressor(RegressorMixin, SparseFourierBase):
         Weights of what ``transform`` returns.
     intercept_ : float
         The constant.
-    inclusion_probabilities_, chain_inclusion_probabilities_, group_inclusion_probabilities_ : ndarray
+    inclusion_probabilities_, chain_inclusion_probabilities_ : ndarray
         As in :class:`SparseFourierClassifier`, like all that follow.
-    groups_, atoms_, frequencies_, phases_, transition_counts_
+    group_inclusion_probabilities_, groups_, atoms_, frequencies_, phases_, transition_counts_
         What was found.
     n_components_, acceptance_, r_hat_, effective_sample_size_, traces_
         Have the chains converged?

@@ -76,7 +76,8 @@ class SparseFourierFeatures(AtomFeatures):
     >>> from annealed.learners import SparseFourierFeatures
     >>> X = np.random.default_rng(0).standard_normal((600, 100))
     >>> y = X[:, 3] * X[:, 7] > 0
-    >>> model = make_pipeline(SparseFourierFeatures(10, random_state=0), LogisticRegression()).fit(X[:400], y[:400])
+    >>> model = make_pipeline(SparseFourierFeatures(10, random_state=0), LogisticRegression())
+    >>> model = model.fit(X[:400], y[:400])
     >>> all({3, 7} <= set(atom) for atom in model[0].atoms_)
     True
     """

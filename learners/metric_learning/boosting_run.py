@@ -74,13 +74,16 @@ def strongest_products(X: Matrix, classes: np.ndarray, count: int) -> list[tuple
 
 
 def subspace(X: Matrix, features: FeatureMap, columns: list[int], L: np.ndarray, identity: bool) -> np.ndarray:
-    """Raw rows X in the subspace of L on the columns of a feature map; with W_0 = I all columns of X come first."""
+    """Raw rows X in the subspace of L on the columns of a feature map; with W_0 = I all columns of
+    X come first.
+    """
     Z = features.columns(X, columns) @ L.T
     return beside(features.base(X), Z) if identity else Z
 
 
 def number_of_neighbours(n_neighbors: int | str, codes: np.ndarray, n_features: int) -> int:
-    """Resolve ``n_neighbors="auto"`` for the classes' codes of the training rows, and bound a number by the rows.
+    """Resolve ``n_neighbors="auto"`` for the classes' codes of the training rows, and bound a
+    number by the rows.
 
     Examples
     --------
@@ -128,7 +131,8 @@ def class_scores(model: Any, Z: np.ndarray, train: np.ndarray, codes: np.ndarray
 
 
 class BoostingRun:
-    """One boosting run of an :class:`SDist`'s parameters on validated data; its path serves every stopping point.
+    """One boosting run of an :class:`SDist`'s parameters on validated data; its path serves every
+    stopping point.
 
     Parameters
     ----------

@@ -1,4 +1,6 @@
-"""Settings of sDist by cross-validation: one boosting run per fold and path serves every stopping point, trim and vote."""
+"""Settings of sDist by cross-validation: one boosting run per fold and path serves every stopping
+point, trim and vote.
+"""
 
 from __future__ import annotations
 
@@ -210,7 +212,9 @@ class SDistCV(MetaEstimatorMixin, TransformerMixin, ClassifierMixin, BaseEstimat
 def _path_errors(
     model: SDist, served: dict[str, list[Any]], X: Matrix, codes: np.ndarray, train: np.ndarray, test: np.ndarray
 ) -> list[tuple[float, int]]:
-    """(combination, 2): error on the test rows and number of columns for every combination that one path serves."""
+    """(combination, 2): error on the test rows and number of columns for every combination that one
+    path serves.
+    """
     model.set_params(n_steps=max(served["n_steps"]))
     n_classes = codes.max() + 1
     found = {}

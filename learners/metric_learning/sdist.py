@@ -1,4 +1,6 @@
-"""sDist: a boosted sparse nonlinear metric (Ma (thesis), chapter 2), as metric learner, transformer and classifier."""
+"""sDist: a boosted sparse nonlinear metric (Ma (thesis), chapter 2), as metric learner, transformer
+and classifier.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +29,9 @@ from .boosting_run import BoostingRun, class_scores, subspace
 class SDist(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SparseClassifierMixin, BaseEstimator):
     """Sparse nonlinear metric learnt by boosting, and a classifier by the nearest neighbours in it.
 
-    It minimises greedily, a sparse rank-one matrix w_m xi_m xi_m' at a time (Algorithm 2.2 of [1]_)::
+    It minimises greedily, one sparse rank-one w_m xi_m xi_m' at a time (Algorithm 2.2 of [1]_)::
 
-        sum_i exp(-f_W(x_i)),   f_W(x) = mean squared distance to the k nearest rows of other classes
+        sum_i exp(-f_W(x_i)),  f_W(x) = mean squared distance to the k nearest rows of other classes
                                          - mean squared distance to the k nearest rows of its own
 
     The squared distance is (phi(a) - phi(b))' W (phi(a) - phi(b)), where phi holds columns of X and
@@ -283,7 +285,9 @@ class SDist(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SparseClassifierM
 
     @property
     def interactions_(self) -> list[str]:
-        """Names of the products that W uses, the largest share of the mean squared distance, W_jj times the variance, first."""
+        """Names of the products that W uses, the largest share of the mean squared distance, W_jj
+        times the variance, first.
+        """
         check_is_fitted(self)
         names = feature_names(self)
         order = np.argsort(-np.diag(self.W_) * self._variance, kind="stable")
@@ -312,7 +316,7 @@ class SDist(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SparseClassifierM
 
         Parameters
         ----------
-        pairs : array-like of shape (n_pairs, 2, n_features), or a tuple of two matrices of shape (n_pairs, n_features)
+        pairs : array-like of shape (n_pairs, 2, n_features), or two of (n_pairs, n_features)
             The tuple also takes sparse matrices.
 
         Returns
@@ -345,7 +349,7 @@ class SDist(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SparseClassifierM
 
         Parameters
         ----------
-        pairs : array-like of shape (n_pairs, 2, n_features), or a tuple of two matrices of shape (n_pairs, n_features)
+        pairs : array-like of shape (n_pairs, 2, n_features), or two of (n_pairs, n_features)
             As for :meth:`pair_distance`.
 
         Returns
@@ -356,7 +360,8 @@ class SDist(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SparseClassifierM
         return -self.pair_distance(pairs)
 
     def get_metric(self) -> Callable[..., float]:
-        """Return the learnt distance as a function of two vectors, usable as ``metric=`` of scikit-learn's neighbours.
+        """Return the learnt distance as a function of two vectors, usable as ``metric=`` of
+        scikit-learn's neighbours.
 
         Returns
         -------
@@ -378,7 +383,9 @@ class SDist(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SparseClassifierM
         return metric
 
     def _scores(self, X: Matrix) -> np.ndarray:
-        """(n, n_classes): votes of the nearest neighbours, or minus the mean distance to each class' nearest."""
+        """(n, n_classes): votes of the nearest neighbours, or minus the mean distance to each
+        class' nearest.
+        """
         Z = self.transform(X)
         return class_scores(self, Z, self._train, self._codes, len(self.classes_), self.n_neighbors_)
 

@@ -57,7 +57,8 @@ def margin_code(loss: str | Loss) -> tuple[int, float]:
 
 
 class OnlineClassifier(SparseClassifierMixin, SelectorMixin, BaseEstimator):
-    """What the online learners share: labels, weights, one problem per class, prediction, selection.
+    """What the online learners share: labels, weights, one problem per class, prediction,
+    selection.
 
     A learner supplies ``_new_state``, ``_learn``, which passes over rows with labels -1 and +1, and
     ``_weights``, coefficients and intercept; with more than two classes there is one state per
@@ -215,7 +216,9 @@ class OnlineClassifier(SparseClassifierMixin, SelectorMixin, BaseEstimator):
         self.intercept_ = np.array([b for _, b in pairs])
 
     def _warn_of_means(self, X: Matrix) -> None:
-        """Warn once, by the first rows, where rows are long because of the columns' means: then all steps go along these."""
+        """Warn once, by the first rows, where rows are long because of the columns' means: then all
+        steps go along these.
+        """
         if self._first_rows is None:
             return
         n, total, square = self._first_rows
@@ -244,7 +247,8 @@ class OnlineClassifier(SparseClassifierMixin, SelectorMixin, BaseEstimator):
 
     @available_if(lambda self: getattr(self.loss, "name", self.loss) == "logistic")
     def predict_proba(self, X: Matrix) -> np.ndarray:
-        """Probabilities, for the logistic loss only; several classes are normalised one against the rest.
+        """Probabilities, for the logistic loss only; several classes are normalised one against the
+        rest.
 
         Parameters
         ----------

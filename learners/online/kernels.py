@@ -1,4 +1,6 @@
-"""Hot loops of the sparse online learners: one pass over chosen rows of a CSR matrix, work proportional to their non-zeros."""
+"""Hot loops of the sparse online learners: one pass over chosen rows of a CSR matrix, work
+proportional to their non-zeros.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ class Rows(NamedTuple):
 
 
 class Descent(NamedTuple):
-    """Number and parameter of the loss of the margin (``kernel_code``), whether scores have a constant, and the scale.
+    """Number and parameter of the loss of the margin (``kernel_code``), whether scores have a
+    constant, and the scale.
 
     The scale is the step of a row; of dual averaging it is gamma, in units of a row's square.
     """
@@ -84,8 +87,8 @@ def stabilised_stage(
     first: int,
     last: int,
 ) -> None:
-    """Run one stage, or a part of it, of informative truncated bursts (Algorithms 3.2 and 3.3) on the paths ``first`` .. ``last
-    - 1``.
+    """Run one stage, or a part of it, of informative truncated bursts (Algorithms 3.2 and 3.3) on
+    the paths ``first`` .. ``last - 1``.
 
     Rows ``orders[m]`` are taken in turn; after every ``burst`` of them each coefficient that met a
     non-zero shrinks by ``gravity`` times the number of times it did. ``indices`` and ``seen`` are
@@ -152,8 +155,8 @@ def stabilised_stage(
 
 @jit
 def renumber_columns(rows: Rows, place: np.ndarray) -> None:
-    """Move the entries of columns in use (``place[j] >= 0``) to the front of their row under the number ``place[j]``, and shorten
-    the row: nothing is copied elsewhere.
+    """Move the entries of columns in use (``place[j] >= 0``) to the front of their row under the
+    number ``place[j]``, and shorten the row: nothing is copied elsewhere.
     """
     data, indices, start, end, _, _ = rows
     for i in range(len(start)):
@@ -207,8 +210,8 @@ def _truncated_gradient_pass(
 def truncated_gradient_pass(
     rows: Rows, order: np.ndarray, descent: Descent, t: int, burst: int, gravity: float, w: np.ndarray, done: np.ndarray, b: float
 ) -> float:
-    """SGD with a soft threshold of ``burst * gravity`` after every ``burst`` rows (Algorithm 3.1), applied when a feature is
-    next met.
+    """SGD with a soft threshold of ``burst * gravity`` after every ``burst`` rows (Algorithm 3.1),
+    applied when a feature is next met.
 
     ``done[j]`` counts the truncations that w[j] has had; ``t`` rows came before. Returns the
     intercept.
@@ -256,7 +259,8 @@ def _fobos_pass(
 def fobos_pass(
     rows: Rows, order: np.ndarray, descent: Descent, t: int, penalty: float, w: np.ndarray, done: np.ndarray, total: float, b: float
 ) -> tuple[float, float]:
-    """Forward-backward splitting (3.36) with steps ``rate / sqrt(t)``: the soft thresholds that a feature missed add up.
+    """Forward-backward splitting (3.36) with steps ``rate / sqrt(t)``: the soft thresholds that a
+    feature missed add up.
 
     ``total`` is the sum of all thresholds so far and ``done[j]`` the part that w[j] has had.
     Returns intercept and total.
@@ -305,7 +309,9 @@ def _rda_pass(
 def rda_pass(
     rows: Rows, order: np.ndarray, descent: Descent, t: int, penalty: float, rho: float, g: np.ndarray, g0: float
 ) -> float:
-    """Regularised dual averaging: coefficients are computed from the gradients' sums ``g`` when a row needs them. Returns g0."""
+    """Regularised dual averaging: coefficients are computed from the gradients' sums ``g`` when a
+    row needs them. Returns g0.
+    """
     data, indices, start, end, y, weight = rows
     loss, h, fit_intercept, scale = descent
     for i in order:

@@ -1,4 +1,6 @@
-"""Stabilised truncated SGD (Ma (thesis), Algorithms 3.2 to 3.4): linear classifiers whose features stay the same."""
+"""Stabilised truncated SGD (Ma (thesis), Algorithms 3.2 to 3.4): linear classifiers whose features
+stay the same.
+"""
 
 from __future__ import annotations
 
@@ -86,7 +88,9 @@ class PathState:
 
 
 class ShrinkingRows:
-    """Rows of a CSR matrix of which the columns in use are numbered anew as others leave: a row costs what is left of it."""
+    """Rows of a CSR matrix of which the columns in use are numbered anew as others leave: a row
+    costs what is left of it.
+    """
 
     def __init__(self, X: Any, y: np.ndarray, weight: np.ndarray, columns: np.ndarray):
         start, end = X.indptr[:-1].astype(np.int64), X.indptr[1:].astype(np.int64)
@@ -104,7 +108,8 @@ FEWER = 0.95  # features are dropped once the schedule leaves at most this share
 
 
 def rejection_rate(share: float, rejection: float, annealing: float) -> float:
-    """beta of the next stage, (3.14) with d and 1 - d exchanged: ``rejection`` when all features are active, 0 when none is.
+    """beta of the next stage, (3.14) with d and 1 - d exchanged: ``rejection`` when all features
+    are active, 0 when none is.
 
     Examples
     --------
@@ -137,7 +142,8 @@ def _gather(counts: list[Counts]) -> None:
 
 
 class StabilizedTruncatedSGDClassifier(OnlineClassifier):
-    """Linear classifier by SGD on parallel paths, with features dropped for good by their stability (Ma (thesis) [1]_).
+    """Linear classifier by SGD on parallel paths, with features dropped for good by their stability
+    (Ma (thesis) [1]_).
 
     Chapter 3 of [1]_, Algorithms 3.2 to 3.4. It has no objective of its own: every path takes
     stochastic gradient steps on the mean loss of the margin::
@@ -238,7 +244,9 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
     --------
     >>> from sklearn.datasets import make_classification
     >>> from annealed.learners import StabilizedTruncatedSGDClassifier
-    >>> X, y = make_classification(400, 50, n_informative=5, n_redundant=0, class_sep=2, random_state=0)
+    >>> X, y = make_classification(
+    ...     400, 50, n_informative=5, n_redundant=0, class_sep=2, random_state=0
+    ... )
     >>> model = StabilizedTruncatedSGDClassifier(5, random_state=0).fit(X, y)
     >>> int(model.get_support().sum())
     5
@@ -371,7 +379,9 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         return max(1, ceil(self.burst_size * log(state.n_features / (self.burst_growth * state.n_active))))
 
     def _is_due(self, n_active: int, target: int, last: bool) -> bool:
-        """Whether a stage evaluates all features at its end: for the annealed stages only when enough of them are to leave."""
+        """Whether a stage evaluates all features at its end: for the annealed stages only when
+        enough of them are to leave.
+        """
         if self.selection == "threshold":
             return True
         return target < n_active and (target <= FEWER * n_active or last or target == self._k)
@@ -403,7 +413,9 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
 
     @staticmethod
     def _most_stable(probability: np.ndarray, coef: np.ndarray, target: int) -> np.ndarray:
-        """Boolean: the ``target`` highest probabilities; of equal ones those with the largest |mean coefficient| over the paths."""
+        """Boolean: the ``target`` highest probabilities; of equal ones those with the largest |mean
+        coefficient| over the paths.
+        """
         rank = len(probability) - target
         limit = np.partition(probability, rank)[rank]
         stay = probability > limit
@@ -413,7 +425,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         return stay
 
     def _fit_again(self, state: PathState, X: Matrix, y: np.ndarray, weight: np.ndarray) -> None:
-        """Minimise the mean loss plus ridge on the features left, and give every path the result."""
+        """Minimise the mean loss plus ridge on the features left; every path gets the result."""
         columns = X[:, state.columns]
         loss = get_loss(self.loss).smooth
         share = weight / weight.sum()

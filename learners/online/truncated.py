@@ -1,4 +1,6 @@
-"""Soft thresholds on streams: truncated gradient, forward-backward splitting and dual averaging (Ma (thesis), chapter 3)."""
+"""Soft thresholds on streams: truncated gradient, forward-backward splitting and dual averaging (Ma
+(thesis), chapter 3).
+"""
 
 from __future__ import annotations
 
@@ -300,7 +302,8 @@ class RDAClassifier(SoftThresholdClassifier):
     >>> import numpy as np
     >>> from annealed.learners import RDAClassifier
     >>> X = np.random.default_rng(0).standard_normal((300, 20))
-    >>> RDAClassifier(penalty=0.2, random_state=0).fit(X, X[:, 3] > X[:, 7]).get_support(indices=True)
+    >>> model = RDAClassifier(penalty=0.2, random_state=0).fit(X, X[:, 3] > X[:, 7])
+    >>> model.get_support(indices=True)
     array([3, 7])
     """
 

@@ -1,4 +1,6 @@
-"""Forward-backward greedy selection for any smooth convex function (Liu et al. (2014), Algorithm 1 for a custom Q)."""
+"""Forward-backward greedy selection for any smooth convex function (Liu et al. (2014), Algorithm 1
+for a custom Q).
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,8 @@ def forward_backward_minimise(
     backward: bool = True,
     tol: float = 1e-6,
 ) -> SparseMinimum:
-    """Minimise a smooth convex function over vectors with few non-zero entries, Algorithm 1 of [1]_.
+    """Minimise a smooth convex function over vectors with few non-zero entries, Algorithm 1 of
+    [1]_.
 
     Parameters
     ----------
@@ -108,8 +111,10 @@ def forward_backward_minimise(
     ...     if sign <= 0 or np.linalg.eigvalsh(precision)[0] <= 0:
     ...         return np.inf, np.zeros_like(entries)
     ...     slope = S - np.linalg.inv(precision)
-    ...     return (S * precision).sum() - logdet, np.where(row == column, 1, 2) * slope[row, column]
-    >>> found = forward_backward_minimise(gaussian, np.eye(5)[row, column], 1, free=np.flatnonzero(row == column))
+    ...     value = (S * precision).sum() - logdet
+    ...     return value, np.where(row == column, 1, 2) * slope[row, column]
+    >>> start, diagonal = np.eye(5)[row, column], np.flatnonzero(row == column)
+    >>> found = forward_backward_minimise(gaussian, start, 1, free=diagonal)
     >>> [(int(row[i]), int(column[i])) for i in found.support]
     [(1, 3)]
     """
@@ -161,7 +166,9 @@ class _ConvexModel:
         self.coef, self.value = self._minimise(positions)
 
     def _minimise(self, positions: np.ndarray) -> tuple[np.ndarray, float]:
-        """Minimise over some coordinates from the present point: BFGS with backtracking, which keeps to where Q is finite."""
+        """Minimise over some coordinates from the present point: BFGS with backtracking, which
+        keeps to where Q is finite.
+        """
         coef = self.coef.copy()
         value, gradient = self._at(coef)
         gradient, inverse = gradient[positions], np.eye(len(positions))

@@ -1,5 +1,6 @@
-"""Forward-backward greedy selection (Liu, Fujimaki, Ye: "Forward-backward greedy algorithms for general convex smooth functions
-over a cardinality constraint", Algorithm 1), for every smooth loss and for groups of columns.
+"""Forward-backward greedy selection (Liu, Fujimaki, Ye: "Forward-backward greedy algorithms for
+general convex smooth functions over a cardinality constraint", Algorithm 1), for every smooth loss
+and for groups of columns.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ _NEWTON_TOLERANCE = 1e-10  # relative; gains of different features are compared
 
 
 class _NewtonFit:
-    """The refitted model on the active columns, for any loss: Newton's method from where the last one ended."""
+    """The refitted model on the active columns, for any loss: Newton's method from where the last
+    one ended.
+    """
 
     def __init__(self, problem: SupportProblem) -> None:
         self.problem = problem
@@ -59,7 +62,8 @@ class _NewtonFit:
 
 
 class _QuadraticFit(_NewtonFit):
-    """The same for the squared loss: the inverse of the Gram matrix is kept, and grows and shrinks by block updates.
+    """The same for the squared loss: the inverse of the Gram matrix is kept, and grows and shrinks
+    by block updates.
 
     Standardised columns are centred under the weights, so the intercept is the mean of y and stays.
     """
@@ -219,7 +223,8 @@ class _ForwardBackward(ScaledSelector):
 
 
 class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
-    """Classifier on k features, selected forwards and backwards (FoBa, Algorithm 1 of Liu et al. (2014) [1]_).
+    """Classifier on k features, selected forwards and backwards (FoBa, Algorithm 1 of Liu et al.
+    (2014) [1]_).
 
     It minimises greedily over coefficients of at most k features (or groups)::
 
@@ -327,7 +332,8 @@ class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
 
 
 class ForwardBackwardRegressor(_ForwardBackward, SelectingRegressor):
-    """Regression on k features, selected forwards and backwards (FoBa, Algorithm 1 of Liu et al. (2014) [1]_).
+    """Regression on k features, selected forwards and backwards (FoBa, Algorithm 1 of Liu et al.
+    (2014) [1]_).
 
     It minimises greedily over coefficients of at most k features (or groups)::
 

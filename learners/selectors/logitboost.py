@@ -45,7 +45,9 @@ def _weighted_sums(
 def weighted_sums(
     columns: np.ndarray, mean: np.ndarray, inv: np.ndarray, features: np.ndarray, g: np.ndarray, h: np.ndarray, out: np.ndarray
 ) -> None:
-    """Sums over rows of h x, h x^2 and g x for standardised features; ``columns`` is (m, n), ``out`` (f, 3)."""
+    """Sums over rows of h x, h x^2 and g x for standardised features; ``columns`` is (m, n),
+    ``out`` (f, 3).
+    """
     for f in range(len(features)):
         j = features[f]
         column, m, s = columns[j], mean[j], inv[j]
@@ -72,7 +74,9 @@ class LinearLearners:
             self.columns, self.squares = np.ascontiguousarray(X.T), None
 
     def _sums(self, g: np.ndarray, h: np.ndarray, features: np.ndarray) -> np.ndarray:
-        """Sums over the rows of h x, h x^2 and g x for standardised ``features``, (3, f); of sparse ones from stored values."""
+        """Sums over the rows of h x, h x^2 and g x for standardised ``features``, (3, f); of sparse
+        ones from stored values.
+        """
         mean, inv = self.design.mean[:, 0], self.design.inv
         if self.squares is None:
             out = np.empty((len(features), 3))
@@ -156,7 +160,9 @@ class CodeLearners:
 
 
 class TableLearners(CodeLearners):
-    """f constant in each of ``n_bins`` bins, with the bins as codes, or linear between knots, with codes as in ``kernels``."""
+    """f constant in each of ``n_bins`` bins, with the bins as codes, or linear between knots, with
+    codes as in ``kernels``.
+    """
 
     def __init__(self, X: Matrix, n_bins: int, response: str) -> None:
         self.knots = even_knots(X.min(axis=0), X.max(axis=0), n_bins)
@@ -171,8 +177,8 @@ class TableLearners(CodeLearners):
 
 @dataclass(frozen=True)
 class Boosted:
-    """What :func:`boost` returns: the feature of each weak learner, the loss before and after each, the sum of the weak learners'
-    parameters by feature, and the constant (q,) that it started from.
+    """What :func:`boost` returns: the feature of each weak learner, the loss before and after each,
+    the sum of the weak learners' parameters by feature, and the constant (q,) that it started from.
     """
 
     rounds: list[int]
@@ -194,7 +200,8 @@ def boost(
     learning_rate: float = 1.0,
     random_state: Seed = None,
 ) -> Boosted:
-    """Boost: add the weak learner that lowers the quadratic model of the loss most, until a (k + 1)-th feature would come in.
+    """Boost: add the weak learner that lowers the quadratic model of the loss most, until a (k +
+    1)-th feature would come in.
 
     Parameters
     ----------
@@ -242,7 +249,8 @@ def boost(
 
 
 class LogitBoostClassifier(SelectingClassifier):
-    """LogitBoost with functions of single features, until k different ones are in (Friedman et al. (2000) [1]_).
+    """LogitBoost with functions of single features, until k different ones are in (Friedman et al.
+    (2000) [1]_).
 
     It minimises greedily, one weak learner f_t at a time, over at most k different features j(t)::
 

@@ -1,4 +1,6 @@
-"""Minimax sparse logistic regression: features come in cuts of r, all cuts are weighted together (Tan et al., 2013)."""
+"""Minimax sparse logistic regression: features come in cuts of r, all cuts are weighted together
+(Tan et al., 2013).
+"""
 
 from __future__ import annotations
 
@@ -185,7 +187,8 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
     def _cutting_planes(
         self, design: Design, y: np.ndarray, upper: np.ndarray, size: int | None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Algorithm 1: add the most violated constraint, solve the reduced problem over all so far, repeat.
+        """Algorithm 1: add the most violated constraint, solve the reduced problem over all so far,
+        repeat.
 
         The targets ``y`` (n_samples,) are -1 or +1, ``upper`` are the bounds C_i of alpha. It ends
         as soon as ``size`` different features are in; the weakest new ones of the last cut stay

@@ -1,4 +1,6 @@
-"""RankBoost with threshold rankers: the baseline of the ranking experiments (Barbu et al., 2014, section 7.3.1)."""
+"""RankBoost with threshold rankers: the baseline of the ranking experiments (Barbu et al., 2014,
+section 7.3.1).
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def _plain_best_threshold(codes: np.ndarray, potential: np.ndarray, n_thresholds
 
 @jit(plain=_plain_best_threshold)
 def _best_threshold(codes: np.ndarray, potential: np.ndarray, n_thresholds: int) -> tuple[float, int, int]:
-    """Feature and threshold with the greatest |r|, where r is the sum of the potentials of the items above the threshold."""
+    """Feature and threshold with the greatest |r|, where r is the sum of the potentials of the
+    items above the threshold.
+    """
     best, best_feature, best_threshold = 0.0, -1, -1
     for j in range(codes.shape[0]):
         histogram = np.zeros(n_thresholds + 1)
@@ -45,7 +49,8 @@ def _best_threshold(codes: np.ndarray, potential: np.ndarray, n_thresholds: int)
 
 
 class RankBoost(BaseEstimator):
-    """RankBoost on thresholds of single features (Freund et al. (2003) [1]_), the baseline of Barbu et al. (2014) [2]_.
+    """RankBoost on thresholds of single features (Freund et al. (2003) [1]_), the baseline of Barbu
+    et al. (2014) [2]_.
 
     It minimises greedily, one weak ranker h_t at a time, over pairs of which item i is to score
     above

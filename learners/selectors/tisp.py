@@ -1,4 +1,6 @@
-"""Quantile TISP: iterative thresholding that keeps exactly k features (QTP of the FSA papers), with hard-ridge shrinkage."""
+"""Quantile TISP: iterative thresholding that keeps exactly k features (QTP of the FSA papers), with
+hard-ridge shrinkage.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,9 @@ class _TISP(ScaledSelector):
         intercept = loss.best_constant(y, weight) if self.fit_intercept else zero
 
         def step_of(columns: Design) -> float:
-            """One over the curvature along the features at hand: all at first, then the k of the last thresholding."""
+            """One over the curvature along the features at hand: all at first, then the k of the
+            last thresholding.
+            """
             if not isinstance(self.learning_rate, str):
                 return float(self.learning_rate)
             direction = start_direction(columns, y, loss, weight, zero)
@@ -89,7 +93,8 @@ class _TISP(ScaledSelector):
 
 
 class TISPClassifier(_TISP, SelectingClassifier):
-    """Classifier on exactly k features by quantile thresholding ([1]_; QTP of Barbu et al. (2017) [2]_).
+    """Classifier on exactly k features by quantile thresholding ([1]_; QTP of Barbu et al. (2017)
+    [2]_).
 
     It minimises over coefficients of at most k features::
 
@@ -181,7 +186,8 @@ class TISPClassifier(_TISP, SelectingClassifier):
 
 
 class TISPRegressor(_TISP, SelectingRegressor):
-    """Regression on exactly k features by quantile thresholding ([1]_; QTP of Barbu et al. (2017) [2]_).
+    """Regression on exactly k features by quantile thresholding ([1]_; QTP of Barbu et al. (2017)
+    [2]_).
 
     It minimises over coefficients of at most k features::
 

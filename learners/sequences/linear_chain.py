@@ -1,4 +1,6 @@
-"""The estimator of a linear-chain conditional random field, and what the selecting ones share with it."""
+"""The estimator of a linear-chain conditional random field, and what the selecting ones share with
+it.
+"""
 
 from __future__ import annotations
 
@@ -330,7 +332,8 @@ class BaseCRF(ClassifierMixin, BaseEstimator):
 
 
 class LinearChainCRF(BaseCRF):
-    """Linear-chain conditional random field: labels of the rows of sequences, each given all rows of its sequence.
+    """Linear-chain conditional random field: labels of the rows of sequences, each given all rows
+    of its sequence.
 
     Lafferty et al. (2001) [1]_. It minimises, by L-BFGS, the convex objective of crfsuite with all
     states and transitions::
@@ -394,7 +397,8 @@ class LinearChainCRF(BaseCRF):
     >>> y = np.repeat(rng.permutation(np.arange(40) % 2), 5)          # labels that last five rows
     >>> X = y[:, None] + rng.normal(0, 1, (200, 1))
     >>> model = LinearChainCRF().fit(X, y, lengths=[100, 100])
-    >>> bool(model.score(X, y, lengths=[100, 100]) > LinearChainCRF(fit_transitions=False).fit(X, y).score(X, y))
+    >>> rows_alone = LinearChainCRF(fit_transitions=False).fit(X, y)
+    >>> bool(model.score(X, y, lengths=[100, 100]) > rows_alone.score(X, y))
     True
     """
 

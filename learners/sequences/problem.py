@@ -53,7 +53,8 @@ class ChainFit:
 
 @dataclass(frozen=True)
 class ChainProblem:
-    """Minus the log likelihood of labelled sequences + ridge / 2 (||coef||^2 + ||transitions||^2); the intercept is free.
+    """Minus the log likelihood of labelled sequences + ridge / 2 (||coef||^2 + ||transitions||^2);
+    the intercept is free.
 
     Attributes
     ----------

@@ -1,4 +1,6 @@
-"""Conditional random fields on few columns, or groups of columns: forwards and backwards, and by annealing."""
+"""Conditional random fields on few columns, or groups of columns: forwards and backwards, and by
+annealing.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,8 @@ class SelectingCRF(SelectorMixin, BaseCRF):
 
 
 class ForwardBackwardCRF(SelectingCRF):
-    """Conditional random field on k columns or groups, selected forwards and backwards (FoBa, Liu et al. (2014) [2]_).
+    """Conditional random field on k columns or groups, selected forwards and backwards (FoBa, Liu
+    et al. (2014) [2]_).
 
     It minimises greedily over coefficients of at most k columns or groups (units)::
 
@@ -198,7 +201,8 @@ class ForwardBackwardCRF(SelectingCRF):
 
 
 class FSACRF(SelectingCRF):
-    """Conditional random field on k columns or groups, selected by annealing (Barbu et al. (2017) [2]_).
+    """Conditional random field on k columns or groups, selected by annealing (Barbu et al. (2017)
+    [2]_).
 
     It minimises over coefficients of at most k columns or groups (units)::
 

@@ -1,4 +1,6 @@
-"""A conditional random field on some units (columns, or groups of columns): what enters, what leaves, and exchanges."""
+"""A conditional random field on some units (columns, or groups of columns): what enters, what
+leaves, and exchanges.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ N_LEAVING, N_ENTERING = 10, 2
 
 
 class UnitModel:
-    """The refitted model of the chosen units, for :func:`~annealed.learners.solvers.greedy.greedy_search` and exchanges.
+    """The refitted model of the chosen units, for
+    :func:`~annealed.learners.solvers.greedy.greedy_search` and exchanges.
 
     Parameters
     ----------
@@ -48,7 +51,8 @@ class UnitModel:
         return self.fit.value
 
     def strengths(self) -> np.ndarray:
-        """Gradient of each unit over its columns' standard deviations: raw gradients favour columns that are often on.
+        """Gradient of each unit over its columns' standard deviations: raw gradients favour columns
+        that are often on.
 
         The penalty of columns that are not chosen has no gradient.
         """
@@ -90,7 +94,9 @@ class UnitModel:
         return np.array([self.value_without(unit) for unit in self.units]) - self.value
 
     def sizes(self) -> np.ndarray:
-        """Norm of the coefficients of each of ``units`` in units of their columns, over the root of their number."""
+        """Norm of the coefficients of each of ``units`` in units of their columns, over the root of
+        their number.
+        """
         scaled = self.fit.coef * self.deviations[self.columns, None]
         place = np.full(self.n_units, -1)
         place[self.units] = np.arange(len(self.units))
@@ -138,7 +144,9 @@ def exchange(model: UnitModel, max_exchanges: int = 100) -> list[Step]:
 
 
 def _replacement(model: UnitModel, start: tuple[list[int], ChainFit], leaving: int, goal: float) -> int | None:
-    """A unit that brings the objective below ``goal`` in the place of ``leaving``; the model then holds it."""
+    """A unit that brings the objective below ``goal`` in the place of ``leaving``; the model then
+    holds it.
+    """
     model.restore(*start)
     model.remove(leaving, _TRIAL_TOLERANCE)
     without = list(model.units), model.fit

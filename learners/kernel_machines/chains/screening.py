@@ -1,4 +1,5 @@
-"""Which columns, pairs and triples look informative: tables from which births, growth and exchanges of columns propose.
+"""Which columns, pairs and triples look informative: tables from which births, growth and exchanges
+of columns propose.
 
 A proposal may come from anything that does not depend on the state of the chain: the acceptance
 rule corrects for it exactly. So the table is as rough and fast as matrix products allow. Entries
@@ -79,7 +80,7 @@ def screen(XT: np.ndarray, y: np.ndarray, scale: float, screening: str | None, m
 
 
 def _waves(XT: np.ndarray, frequency: float) -> list[np.ndarray]:
-    """Cos and sin of each column, of mean 0 and variance 1 (0 where constant), each (N, p) float32."""
+    """Cos and sin of each column, mean 0, variance 1 (0 where constant), each (N, p) float32."""
     found = []
     for wave in (np.cos, np.sin):
         values = wave(np.float32(frequency) * XT.T.astype(np.float32))
@@ -150,7 +151,9 @@ def _triples(waves: list[list[np.ndarray]], y: np.ndarray) -> tuple[np.ndarray, 
 
 
 def _weights(columns: np.ndarray, score: np.ndarray, p: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Keys in ascending order with weights, and weights of single columns: tempered, some by rank, some alike."""
+    """Keys in ascending order with weights, and weights of single columns: tempered, some by rank,
+    some alike.
+    """
     score = np.minimum(score, 1e6).astype(np.float64)
     warmth = min(1.0, SPREAD / max(score.max(), 1.0))
     rank = np.empty(len(score))
@@ -180,7 +183,9 @@ def correlations(XT: np.ndarray, first: int, last: int) -> np.ndarray:
 
 
 def _neighbours(XT: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """For each column those most correlated with it, symmetric: a column is a neighbour of its neighbours."""
+    """For each column those most correlated with it, symmetric: a column is a neighbour of its
+    neighbours.
+    """
     p = len(XT)
     lists: list[dict[int, float]] = [{} for _ in range(p)]
     values = np.ascontiguousarray(XT, dtype=np.float32)

@@ -360,8 +360,7 @@ class SDist(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SparseClassifierM
         return -self.pair_distance(pairs)
 
     def get_metric(self) -> Callable[..., float]:
-        """Return the learnt distance as a function of two vectors, usable as ``metric=`` of
-        scikit-learn's neighbours.
+        """Return the learnt distance as a function of two vectors, a ``metric`` for scikit-learn.
 
         Returns
         -------

@@ -247,8 +247,7 @@ class OnlineClassifier(SparseClassifierMixin, SelectorMixin, BaseEstimator):
 
     @available_if(lambda self: getattr(self.loss, "name", self.loss) == "logistic")
     def predict_proba(self, X: Matrix) -> np.ndarray:
-        """Probabilities, for the logistic loss only; several classes are normalised one against the
-        rest.
+        """Probabilities, for the logistic loss only; several classes are normalised.
 
         Parameters
         ----------

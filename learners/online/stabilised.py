@@ -142,8 +142,7 @@ def _gather(counts: list[Counts]) -> None:
 
 
 class StabilizedTruncatedSGDClassifier(OnlineClassifier):
-    """Linear classifier by SGD on parallel paths, with features dropped for good by their stability
-    (Ma (thesis) [1]_).
+    """Linear classifier by SGD on parallel paths; unstable features are dropped (Ma (thesis) [1]_).
 
     Chapter 3 of [1]_, Algorithms 3.2 to 3.4. It has no objective of its own: every path takes
     stochastic gradient steps on the mean loss of the margin::

@@ -52,8 +52,7 @@ def forward_backward_minimise(
     backward: bool = True,
     tol: float = 1e-6,
 ) -> SparseMinimum:
-    """Minimise a smooth convex function over vectors with few non-zero entries, Algorithm 1 of
-    [1]_.
+    """Minimise a smooth convex function over vectors with few non-zero entries ([1]_, Algorithm 1).
 
     Parameters
     ----------

@@ -223,8 +223,7 @@ class _ForwardBackward(ScaledSelector):
 
 
 class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
-    """Classifier on k features, selected forwards and backwards (FoBa, Algorithm 1 of Liu et al.
-    (2014) [1]_).
+    """Classifier on k features, selected forwards and backwards (FoBa, Liu et al. (2014) [1]_).
 
     It minimises greedily over coefficients of at most k features (or groups)::
 
@@ -332,8 +331,7 @@ class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
 
 
 class ForwardBackwardRegressor(_ForwardBackward, SelectingRegressor):
-    """Regression on k features, selected forwards and backwards (FoBa, Algorithm 1 of Liu et al.
-    (2014) [1]_).
+    """Regression on k features, selected forwards and backwards (FoBa, Liu et al. (2014) [1]_).
 
     It minimises greedily over coefficients of at most k features (or groups)::
 

@@ -249,8 +249,7 @@ def boost(
 
 
 class LogitBoostClassifier(SelectingClassifier):
-    """LogitBoost with functions of single features, until k different ones are in (Friedman et al.
-    (2000) [1]_).
+    """LogitBoost on single features, until k different ones are in (Friedman et al. (2000) [1]_).
 
     It minimises greedily, one weak learner f_t at a time, over at most k different features j(t)::
 

@@ -49,8 +49,7 @@ def _best_threshold(codes: np.ndarray, potential: np.ndarray, n_thresholds: int)
 
 
 class RankBoost(BaseEstimator):
-    """RankBoost on thresholds of single features (Freund et al. (2003) [1]_), the baseline of Barbu
-    et al. (2014) [2]_.
+    """RankBoost on thresholds of features (Freund et al. (2003) [1]_), the baseline in [2]_.
 
     It minimises greedily, one weak ranker h_t at a time, over pairs of which item i is to score
     above

@@ -93,8 +93,7 @@ class _TISP(ScaledSelector):
 
 
 class TISPClassifier(_TISP, SelectingClassifier):
-    """Classifier on exactly k features by quantile thresholding ([1]_; QTP of Barbu et al. (2017)
-    [2]_).
+    """Classifier on k features by quantile thresholding ([1]_; QTP of Barbu et al. (2017) [2]_).
 
     It minimises over coefficients of at most k features::
 
@@ -186,8 +185,7 @@ class TISPClassifier(_TISP, SelectingClassifier):
 
 
 class TISPRegressor(_TISP, SelectingRegressor):
-    """Regression on exactly k features by quantile thresholding ([1]_; QTP of Barbu et al. (2017)
-    [2]_).
+    """Regression on k features by quantile thresholding ([1]_; QTP of Barbu et al. (2017) [2]_).
 
     It minimises over coefficients of at most k features::
 

@@ -332,8 +332,7 @@ class BaseCRF(ClassifierMixin, BaseEstimator):
 
 
 class LinearChainCRF(BaseCRF):
-    """Linear-chain conditional random field: labels of the rows of sequences, each given all rows
-    of its sequence.
+    """Linear-chain conditional random field: labels of rows, given all rows of their sequence.
 
     Lafferty et al. (2001) [1]_. It minimises, by L-BFGS, the convex objective of crfsuite with all
     states and transitions::

@@ -63,8 +63,7 @@ class SelectingCRF(SelectorMixin, BaseCRF):
 
 
 class ForwardBackwardCRF(SelectingCRF):
-    """Conditional random field on k columns or groups, selected forwards and backwards (FoBa, Liu
-    et al. (2014) [2]_).
+    """Random field on k columns or groups, by forward-backward search (Liu et al. (2014) [2]_).
 
     It minimises greedily over coefficients of at most k columns or groups (units)::
 
@@ -201,8 +200,7 @@ class ForwardBackwardCRF(SelectingCRF):
 
 
 class FSACRF(SelectingCRF):
-    """Conditional random field on k columns or groups, selected by annealing (Barbu et al. (2017)
-    [2]_).
+    """Random field on k columns or groups, selected by annealing (Barbu et al. (2017) [2]_).
 
     It minimises over coefficients of at most k columns or groups (units)::
 

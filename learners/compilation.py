@@ -18,9 +18,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar, copy_context
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -34,20 +35,30 @@ SMALL = 2_000_000
 TELL_AFTER = 1.0  # seconds of compilation before a line says what the processor does
 
 _size: ContextVar[float | None] = ContextVar("size of the problem", default=None)
+_limit: ContextVar[int | None] = ContextVar("threads at most", default=None)
 
 
 @contextmanager
-def problem_of(n_values: float) -> Iterator[None]:
-    """Inside, all code is chosen for a problem of so many values: what one fit computes does not depend on what it has left."""
-    token = _size.set(n_values)
+def _inside(variable: ContextVar, value: Any) -> Iterator[None]:
+    token = variable.set(value)
     try:
         yield
     finally:
-        _size.reset(token)
+        variable.reset(token)
+
+
+def problem_of(n_values: float) -> AbstractContextManager[None]:
+    """Inside, all code is chosen for a problem of so many values.
+
+    What one fit computes does not depend on what it has left.
+    """
+    return _inside(_size, n_values)
 
 
 def is_small(n_values: float) -> bool:
-    """Whether plain expressions serve: by the size of the problem in hand, or else by this number of values."""
+    """Whether plain expressions serve: by the size of the problem in hand, or else by this number
+    of values.
+    """
     size = _size.get()
     return (n_values if size is None else size) <= SMALL
 
@@ -61,15 +72,19 @@ def values_of_rows(n_rows: float) -> float:
 
 
 def n_values(X: Matrix) -> int:
-    """Values of a matrix that are stored: its entries, or those of a sparse matrix that are not zero."""
+    """Values of a matrix that are stored: its entries, or those of a sparse matrix that are not
+    zero.
+    """
     return int(X.nnz) if hasattr(X, "nnz") else int(np.prod(X.shape))
 
 
-# -- compiled functions -----------------------------------------------------------------------------------------------------------
+# -- compiled functions ----------------------------------------------------------------------------
 
 
 class Kernel:
-    """A function that numba compiles when it is first called; inside other compiled functions it is one of theirs."""
+    """A function that numba compiles when it is first called; inside other compiled functions it is
+    one of theirs.
+    """
 
     def __init__(self, function: Callable, plain: Callable | None, options: dict[str, Any]) -> None:
         functools.update_wrapper(self, function)
@@ -87,19 +102,15 @@ class Kernel:
     def compiled(self, *args: Any) -> Any:
         """Call the compiled form, whatever the size."""
         dispatcher = self._dispatcher or self.dispatcher
-        result = dispatcher(*[writable(a) if type(a) is np.ndarray else a for a in args])
-        if _watch.line_shown:
-            _watch.erase()
-        return result
+        return dispatcher(*[writable(a) if type(a) is np.ndarray else a for a in args])
 
     @property
     def dispatcher(self) -> Any:
         """numba's own object for this function, made when it is first asked for."""
-        if self._dispatcher is None:
-            with _lock:
-                if self._dispatcher is None:
-                    self._dispatcher = _dispatcher_of(self.function, self._options)
-        return self._dispatcher
+        with _lock:
+            if self._dispatcher is None:
+                self._dispatcher = _dispatcher_of(self.function, self._options)
+            return self._dispatcher
 
     @property
     def _numba_type_(self) -> Any:  # how numba sees a global that stands for a function
@@ -107,7 +118,8 @@ class Kernel:
 
 
 def jit(function: Callable | None = None, *, plain: Callable | bool | None = None, **options: Any) -> Any:
-    """Declare a function as one to compile; it releases Python's lock and its machine code is kept on disk.
+    """Declare a function as one to compile; it releases Python's lock and its machine code is kept
+    on disk.
 
     Parameters
     ----------
@@ -129,64 +141,79 @@ def jit(function: Callable | None = None, *, plain: Callable | bool | None = Non
 
 
 def writable(array: np.ndarray) -> np.ndarray:
-    """The same memory as a writable array: numba would compile a second variant for a read-only one. Kernels do not write to it."""
-    return array if array.flags.writeable else np.asarray(_Memory(array))
+    """The same memory as a writable array; kernels do not write to it.
 
-
-class _Memory:
-    def __init__(self, array: Any) -> None:
-        interface = dict(array.__array_interface__)
-        interface["data"] = (interface["data"][0], False)
-        self.__array_interface__, self.array = interface, array
+    numba would compile a second variant for a read-only one.
+    """
+    if array.flags.writeable:
+        return array
+    interface = array.__array_interface__
+    interface = interface | {"data": (interface["data"][0], False)}
+    return np.asarray(SimpleNamespace(__array_interface__=interface, owner=array))
 
 
 _lock = threading.RLock()
-_kept_at: str | None = None  # the temporary folder, where machine code could be kept nowhere else
 
 
-def _dispatcher_of(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+@functools.cache
+def _numba() -> Any:
+    """Return numba; when it is first imported, our listeners begin to listen."""
     import numba
     from numba.core import event
 
-    if not _watch.listening:
-        event.register("numba:compile", _listener(event))
-        event.register("numba:compiler_lock", _interrupt_listener(event))
-        _watch.listening = True
+    for kind, listener in (("numba:compile", _watch), ("numba:compiler_lock", _Interrupts())):
+        event.Listener.register(type(listener))
+        event.register(kind, listener)
+    return numba
+
+
+def _dispatcher_of(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+    numba = _numba()
     dispatcher = numba.njit(nogil=True, **options)(function)
     try:
         dispatcher.enable_caching()
     except RuntimeError:  # neither the package's folder nor the user's home can be written
-        _keep_in_temporary_folder(dispatcher, numba.config)
+        folder = _private_folder()
+        before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, folder
+        try:
+            dispatcher.enable_caching()
+            _watch.place = f" (kept in {folder})"
+        except RuntimeError:
+            _watch.place = " (kept nowhere: no folder can be written)"
+            return dispatcher
+        finally:
+            numba.config.CACHE_DIR = before
+    try:
+        dispatcher._cache._cache_file._load_index()
+    except Exception:  # written by other versions: it names classes that are elsewhere now, and numba would raise at each call
+        dispatcher._cache.flush()
     return dispatcher
 
 
-def _keep_in_temporary_folder(dispatcher: Any, config: Any) -> None:
-    global _kept_at
-    temporary = tempfile.gettempdir()
-    if temporary == os.path.abspath(os.curdir):  # Python's last resort is the folder of the user's own files
-        _kept_at = "nowhere: no folder can be written"
-        return
-    folder = Path(temporary) / f"annealed-numba-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
+def _private_folder() -> str:
+    """Folder below the temporary one that only this user can write to; empty where there is none.
+
+    Machine code is loaded from there: a folder that someone else made or may write to is left
+    alone, and so is Python's last resort, the working folder, which holds the user's own files.
+    """
+    user = os.getuid() if hasattr(os, "getuid") else None
+    folder = Path(tempfile.gettempdir(), f"annealed-numba-{'user' if user is None else user}")
+    if folder.parent == Path.cwd():
+        return ""
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         found = folder.lstat()
-        # Machine code is loaded from there: a folder that someone else made or may write to is left
-        # alone.
-        if not stat.S_ISDIR(found.st_mode) or (hasattr(os, "getuid") and (found.st_uid != os.getuid() or found.st_mode & 0o022)):
-            raise OSError(f"{folder} belongs to someone else")
-        before, config.CACHE_DIR = config.CACHE_DIR, str(folder)
-        try:
-            dispatcher.enable_caching()
-        finally:
-            config.CACHE_DIR = before
-        _kept_at = str(folder)
-    except (OSError, RuntimeError):
-        _kept_at = "nowhere: no folder can be written"
+    except OSError:
+        return ""
+    private = stat.S_ISDIR(found.st_mode) and (user is None or (found.st_uid == user and not found.st_mode & 0o022))
+    return str(folder) if private else ""
 
 
 @contextmanager
 def compiled_only() -> Iterator[None]:
-    """Inside, nothing is small: every loop is compiled (``annealed warmup``; not for several threads at once)."""
+    """Inside, nothing is small: every loop is compiled (``annealed warmup``; not for several
+    threads at once).
+    """
     global SMALL
     before, SMALL = SMALL, -1
     try:
@@ -201,114 +228,81 @@ def seconds_compiling() -> float:
 
 
 class _Watch:
-    """Says on stderr that code is compiled, once it has taken a second; on a terminal also which function, until it is done."""
+    """Says on stderr that code is compiled, once it has taken a second.
 
-    def __init__(self) -> None:
-        self.listening = self.line_shown = self.told = False
-        self.spent, self.depth, self.begin = 0.0, 0, 0.0
-        self.timer: threading.Timer | None = None
+    On a terminal the line says which function it is, and goes when it is compiled.
+    """
 
-    def start(self, name: str) -> None:
-        self.depth += 1
-        if self.depth > 1:
-            return
-        self.begin = time.perf_counter()
-        if os.environ.get("ANNEALED_QUIET"):
-            return
-        self.timer = threading.Timer(max(TELL_AFTER - self.spent, 0.0), self.tell, [name])
-        self.timer.daemon = True
-        self.timer.start()
+    told = line_shown = False
+    spent = begin = 0.0
+    depth = 0
+    place = ""  # where machine code is kept, if not where numba keeps it
+    timer: threading.Timer
 
-    def end(self) -> None:
-        self.depth -= 1
-        if self.depth:
+    def notify(self, event: Any) -> None:
+        """Note that numba begins, or has ended, to compile a function: one of ours or another."""
+        function = event.data["dispatcher"].py_func
+        if not function.__module__.startswith(__name__.split(".")[0] + "."):
             return
-        self.spent += time.perf_counter() - self.begin
-        if self.timer is not None:
+        self.depth += 1 if event.is_start else -1
+        if event.is_start and self.depth == 1:
+            self.begin = time.perf_counter()
+            self.timer = threading.Timer(max(TELL_AFTER - self.spent, 0.0), self.tell, [function.__name__])
+            self.timer.daemon = True
+            self.timer.start()
+        elif event.is_end and self.depth == 0:
+            self.spent += time.perf_counter() - self.begin
             self.timer.cancel()
+            if self.line_shown:
+                self.line_shown = False
+                print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
     def tell(self, name: str) -> None:
-        line = "annealed: compiling for this processor, once: some seconds to a minute"
-        if _kept_at is not None:
-            line += f" (kept in {_kept_at})" if not _kept_at.startswith("nowhere") else f" (kept {_kept_at})"
-        try:
+        line = f"annealed: compiling for this processor, once: some seconds to a minute{self.place}"
+        with suppress(AttributeError, OSError, ValueError):  # no stderr to write to
+            if os.environ.get("ANNEALED_QUIET"):
+                return
             if sys.stderr.isatty():
-                sys.stderr.write(f"\r\x1b[K{line}; {name}, {self.spent:.0f} s so far")
+                print(f"\r\x1b[K{line}; {name}, {self.spent:.0f} s so far", end="", file=sys.stderr, flush=True)
                 self.line_shown = True
             elif not self.told:
-                sys.stderr.write(line + "\n")
+                print(line, file=sys.stderr, flush=True)
             self.told = True
-            sys.stderr.flush()
-        except (AttributeError, OSError, ValueError):  # no stderr to write to
-            pass
-
-    def erase(self) -> None:
-        if self.depth == 0:
-            self.line_shown = False
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
 
 
 _watch = _Watch()
 
 
-def _listener(event: Any) -> Any:
-    class Listener(event.Listener):  # type: ignore[name-defined]
-        def on_start(self, event: Any) -> None:
-            if self.concerns(event):
-                _watch.start(event.data["dispatcher"].py_func.__name__)
-
-        def on_end(self, event: Any) -> None:
-            if self.concerns(event):
-                _watch.end()
-
-        @staticmethod
-        def concerns(event: Any) -> bool:
-            return event.data["dispatcher"].py_func.__module__.startswith(__name__.split(".")[0] + ".")
-
-    return Listener()
-
-
-def _interrupt_listener(event: Any) -> Any:
-    """Puts Ctrl-C off while the compiler works: LLVM's callbacks swallow a KeyboardInterrupt and fail in another place.
+class _Interrupts:
+    """Puts Ctrl-C off while the compiler works: LLVM's callbacks swallow a KeyboardInterrupt and
+    fail in another place.
 
     The signal is raised again, for the handler that was there before, when compiling has ended,
     well or not. Signals are handled by the main thread alone; what others compile is of no concern.
     """
 
-    class Listener(event.Listener):  # type: ignore[name-defined]
-        def __init__(self) -> None:
-            self.depth, self.interrupted = 0, False
-            self.former: Any = None
+    depth, interrupted = 0, False
+    former: Any = None
 
-        def on_start(self, event: Any) -> None:
-            if threading.current_thread() is not threading.main_thread():
-                return
-            self.depth += 1
-            if self.depth == 1:
-                self.interrupted, self.former = False, signal.getsignal(signal.SIGINT)
-                if self.former is not None:  # not a handler of other languages, which could not be restored
-                    signal.signal(signal.SIGINT, self.note)
+    def notify(self, event: Any) -> None:
+        """Take note that numba begins, or has ended, to compile."""
+        if threading.current_thread() is not threading.main_thread():
+            return
+        self.depth += 1 if event.is_start else -1
+        if event.is_start and self.depth == 1:
+            self.interrupted, self.former = False, signal.getsignal(signal.SIGINT)
+            if self.former is not None:  # not a handler of other languages, which could not be restored
+                signal.signal(signal.SIGINT, self.note)
+        elif event.is_end and self.depth == 0 and self.former is not None:
+            signal.signal(signal.SIGINT, self.former)
+            if self.interrupted:
+                signal.raise_signal(signal.SIGINT)
 
-        def on_end(self, event: Any) -> None:
-            if threading.current_thread() is not threading.main_thread():
-                return
-            self.depth -= 1
-            if self.depth == 0 and self.former is not None:
-                signal.signal(signal.SIGINT, self.former)
-                if self.interrupted:
-                    signal.raise_signal(signal.SIGINT)
-
-        def note(self, number: int, frame: Any) -> None:
-            self.interrupted = True
-
-    return Listener()
+    def note(self, number: int, frame: Any) -> None:
+        self.interrupted = True
 
 
-# -- threads ----------------------------------------------------------------------------------------------------------------------
-
-_threads = threading.local()
-_pool: ThreadPoolExecutor | None = None
+# -- threads ---------------------------------------------------------------------------------------
 
 
 def all_threads() -> int:
@@ -321,17 +315,12 @@ def all_threads() -> int:
 
 def thread_limit() -> int:
     """Threads that compiled loops use now."""
-    return getattr(_threads, "limit", None) or all_threads()
+    return _limit.get() or all_threads()
 
 
-@contextmanager
-def threads(limit: int) -> Iterator[None]:
+def threads(limit: int) -> AbstractContextManager[None]:
     """Inside, and in this thread, compiled loops use so many threads."""
-    before, _threads.limit = getattr(_threads, "limit", None), limit
-    try:
-        yield
-    finally:
-        _threads.limit = before
+    return _inside(_limit, limit)
 
 
 def in_threads(kernel: Callable, n: int, *args: Any) -> None:
@@ -359,20 +348,17 @@ def in_threads(kernel: Callable, n: int, *args: Any) -> None:
         other.result()
 
 
+@functools.cache
 def _workers() -> ThreadPoolExecutor:
-    global _pool
-    if _pool is None:
-        with _lock:
-            if _pool is None:
-                _pool = ThreadPoolExecutor(max(1, all_threads() - 1), thread_name_prefix="annealed")
-    return _pool
+    return ThreadPoolExecutor(max(1, all_threads() - 1), thread_name_prefix="annealed")
 
 
 def _after_fork() -> None:
-    """A child has none of its parent's threads, and must not wait for a lock that one of them held."""
-    global _pool, _lock
-    _pool, _lock = None, threading.RLock()
-    _watch.timer, _watch.depth = None, 0
+    """A child has none of its parent's threads, and must not wait for a lock that one held."""
+    global _lock
+    _lock = threading.RLock()
+    _workers.cache_clear()
+    _watch.depth = 0
 
 
 if hasattr(os, "register_at_fork"):

@@ -1,4 +1,6 @@
-"""Plots of schedules, paths, responses and losses; matplotlib is imported when the first one is drawn."""
+"""Plots of schedules, paths, responses and losses; matplotlib is imported when the first one is
+drawn.
+"""
 
 from __future__ import annotations
 
@@ -237,7 +239,8 @@ def plot_inclusion(model: Any, *, n_features: int = 30, threshold: float = 0.5, 
 
 
 def plot_interactions(model: Any, *, n_pairs: int = 20, ax: Any = None) -> Any:
-    """Graph of the columns that act together: steps from one to the next within the atoms, per sample.
+    """Graph of the columns that act together: steps from one to the next within the atoms, per
+    sample.
 
     Parameters
     ----------
@@ -314,9 +317,7 @@ def plot_chains(model: Any, *, output: int = 0, axes: Any = None) -> Any:
 
 
 def _axes(ax: Any) -> Any:
-    if ax is not None:
-        return ax
-    return pyplot().subplots(layout="constrained")[1]
+    return pyplot().subplots(layout="constrained")[1] if ax is None else ax
 
 
 def _panels(count: int, n_columns: int, sharey: bool = True) -> Any:
@@ -330,7 +331,9 @@ def _panels(count: int, n_columns: int, sharey: bool = True) -> Any:
 
 
 def _signed(model: Any) -> np.ndarray:
-    """Standardised coefficient of each feature, NaN where not selected; its norm where there are several."""
+    """Standardised coefficient of each feature, NaN where not selected; its norm where there are
+    several.
+    """
     values = np.where(model.support_, model.feature_importances_, np.nan)
     coef = getattr(model, "coef_", None)
     if coef is not None and (coef.ndim == 1 or len(coef) == 1):
@@ -339,7 +342,9 @@ def _signed(model: Any) -> np.ndarray:
 
 
 def _trajectory(path: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Coefficients (n_steps, n_features), NaN once dropped, and the number of steps that each feature remained."""
+    """Coefficients (n_steps, n_features), NaN once dropped, and the number of steps that each
+    feature remained.
+    """
     n_features = path.n_features_in_
     values = np.full((len(path.trajectory_), n_features), np.nan)
     for step, (kept, coef) in enumerate(path.trajectory_):

@@ -1,4 +1,6 @@
-"""Stability of a selection when the data are shuffled or resampled: Cohen's kappa, Ma (thesis), eq. (3.34)."""
+"""Stability of a selection when the data are shuffled or resampled: Cohen's kappa, Ma (thesis), eq.
+(3.34).
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state, indexable
 
 from .common.drawing import pyplot
-from .common.validation import check_integer
+from .common.validation import check_choice, check_integer
 from .solvers.annealing import strongest
 from .types import ArrayLike, Matrix, Seed
 
@@ -158,13 +160,15 @@ def selection_stability(
     >>> import numpy as np
     >>> from annealed.learners import FSAClassifier, selection_stability
     >>> X = np.random.default_rng(0).standard_normal((200, 20))
-    >>> found = selection_stability(FSAClassifier(2), X, X[:, 3] > X[:, 7], n_repeats=5, resample="half", random_state=0)
+    >>> y = X[:, 3] > X[:, 7]
+    >>> found = selection_stability(
+    ...     FSAClassifier(2), X, y, n_repeats=5, resample="half", random_state=0
+    ... )
     >>> found.kappa, np.flatnonzero(found.frequency == 1)
     (1.0, array([3, 7]))
     """
     check_integer("n_repeats", n_repeats, 2)
-    if resample not in ("permute", "bootstrap", "half"):
-        raise ValueError(f"resample={resample!r}; expected 'permute', 'bootstrap' or 'half'")
+    check_choice("resample", resample, ("permute", "bootstrap", "half"))
     y = np.asarray(y)
     X, y = indexable(X if hasattr(X, "shape") else np.asarray(X), y)
     if n_features is not None:
@@ -177,7 +181,9 @@ def selection_stability(
 
 
 def mean_kappa(supports: np.ndarray) -> float:
-    """Mean kappa over all pairs of rows of a boolean array (n_repeats, n_features), Ma (thesis), eq. (3.34)."""
+    """Mean kappa over all pairs of rows of a boolean array (n_repeats, n_features), Ma (thesis),
+    eq. (3.34).
+    """
     n = len(supports)
     return float(np.mean([cohen_kappa(supports[i], supports[j]) for i in range(n) for j in range(i)]))
 

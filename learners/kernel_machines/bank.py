@@ -1,4 +1,5 @@
-"""An annealed bank: thousands of random sparse frequencies, of which feature selection with annealing keeps the useful ones.
+"""An annealed bank: thousands of random sparse frequencies, of which feature selection with
+annealing keeps the useful ones.
 
 A few rounds redraw candidates around the atoms that remain, with the moves of the chains but
 without their acceptance rule.
@@ -31,7 +32,9 @@ EM_STEPS = 20
 def _fill(
     atoms: Atoms, size: int, parents: Atoms, prior: AtomPrior, table: Table, kinds: np.ndarray, rng: np.random.Generator
 ) -> None:
-    """Add candidates to the first ``size`` atoms until ``atoms`` is full: births, and changes of ``parents``."""
+    """Add candidates to the first ``size`` atoms until ``atoms`` is full: births, and changes of
+    ``parents``.
+    """
     n_parents = len(parents.length)
     columns, omega = np.zeros(prior.max_order, np.int64), np.zeros(prior.max_order)
     while size < len(atoms.length):
@@ -122,7 +125,8 @@ def polished(
     start: Atoms,
     precision: float,
 ) -> Chain:
-    """Uphill moves from the bank's atoms: columns that do not pay are dropped, frequencies adjusted; then the weights.
+    """Uphill moves from the bank's atoms: columns that do not pay are dropped, frequencies
+    adjusted; then the weights.
 
     Parameters
     ----------

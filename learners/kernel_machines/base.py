@@ -1,24 +1,79 @@
-"""What the classifier and the regressor share: parameters, chains, and the description of what they found."""
+"""What the classifier and the regressor share: parameters, chains, and the description of what they
+found.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 from joblib import Parallel, delayed
-from scipy.sparse import csr_matrix
+from scipy.sparse import coo_matrix, csr_matrix
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..common.validation import check_choice, check_integer, check_jobs, check_real
+from ..compilation import jit
 from ..types import Matrix, Seed
 from .bank import anneal_bank, polished
 from .chains.atoms import AtomPrior
 from .chains.diagnostics import effective_sample_size, r_hat
+from .chains.gram import atom_features
 from .chains.moves import NAMES
-from .chains.sampler import GAUSSIAN, LOGISTIC, Chain, run_chain
+from .chains.sampler import GAUSSIAN, LOGISTIC, Chain, ChainSamples, run_chain
 from .chains.screening import Table, screen
-from .description import DEGREES, ROWS_AT_ONCE, START_MASS, STEP_MASS, STOP_MASS, AtomFeatures
-from .prediction import columns_in_use, joined, mean_scores, transition_counts
+from .description import ROWS_AT_ONCE, AtomFeatures
 from .rows import Standardiser, correlated_groups
+
+
+@jit
+def mean_scores(kept: ChainSamples, XT: np.ndarray, squash: bool) -> np.ndarray:
+    """Mean score of each row over the samples; of the logistic function of the score where
+    ``squash``.
+    """
+    n = XT.shape[1]
+    total, one = np.zeros(n), np.zeros(n)
+    phase, features = np.zeros(n), np.zeros((2, n))
+    for s in range(len(kept.size)):
+        one[:] = kept.coef[s, 0]
+        for l in range(kept.size[s]):
+            atom_features(kept.columns[s, l], kept.omega[s, l], kept.length[s, l], XT, phase, features)
+            a, b = kept.coef[s, 1 + 2 * l], kept.coef[s, 2 + 2 * l]
+            for i in range(n):
+                one[i] += a * features[0, i] + b * features[1, i]
+        for i in range(n):
+            total[i] += 1.0 / (1.0 + np.exp(-one[i])) if squash else one[i]
+    return total / len(kept.size)
+
+
+def atoms_in_use(kept: ChainSamples) -> tuple[np.ndarray, np.ndarray]:
+    """Sample and place of every atom of every sample."""
+    sample, place = np.nonzero(np.arange(kept.length.shape[1]) < kept.size[:, None])
+    return sample, place
+
+
+def columns_in_use(kept: ChainSamples, n_columns: int) -> csr_matrix:
+    """Which columns each sample uses: (n_samples, n_columns) of ones."""
+    sample, place = atoms_in_use(kept)
+    inside = np.arange(kept.columns.shape[2]) < kept.length[sample, place][:, None]
+    columns = kept.columns[sample, place][inside]
+    used = coo_matrix((np.ones(len(columns)), (np.repeat(sample, inside.sum(axis=1)), columns)), shape=(len(kept.size), n_columns))
+    used = used.tocsr()
+    used.data[:] = 1.0
+    return used
+
+
+def transition_counts(kept: ChainSamples, n_columns: int) -> csr_matrix:
+    """Mean number of transitions per sample: (1 + n_columns, 1 + n_columns), state 0 is the null
+    state, column j is state j + 1.
+    """
+    sample, place = atoms_in_use(kept)
+    columns, length = kept.columns[sample, place], kept.length[sample, place]
+    state = np.where(np.arange(columns.shape[1]) < length[:, None], columns + 1, 0)
+    path = np.column_stack([np.zeros(len(state), np.int64), state, np.zeros(len(state), np.int64)])
+    steps = np.arange(path.shape[1] - 1) <= length[:, None]
+    start, end = path[:, :-1][steps], path[:, 1:][steps]
+    shape = (n_columns + 1, n_columns + 1)
+    return coo_matrix((np.full(len(start), 1.0 / len(kept.size)), (start, end)), shape=shape).tocsr()
+
 
 MAX_KEPT = 250  # samples per chain
 
@@ -49,49 +104,39 @@ class SparseFourierBase(AtomFeatures):
         random_state: Seed = None,
         n_jobs: int | None = None,
     ) -> None:
+        super().__init__(
+            n_components, max_order=max_order, frequency_scale=frequency_scale, screening=screening,
+            n_bank=n_bank, n_rounds=n_rounds, max_samples=max_samples, random_state=random_state,
+        )  # fmt: skip
         self.solver = solver
-        self.max_order = max_order
-        self.frequency_scale = frequency_scale
-        self.screening = screening
         self.n_steps = n_steps
         self.burn_in = burn_in
         self.n_chains = n_chains
         self.max_components = max_components
         self.expected_components = expected_components
-        self.n_components = n_components
-        self.n_bank = n_bank
-        self.n_rounds = n_rounds
         self.ridge = ridge
         self.group_correlation = group_correlation
-        self.max_samples = max_samples
-        self.random_state = random_state
         self.n_jobs = n_jobs
 
     def _check_parameters(self) -> None:
         check_choice("solver", self.solver, ("mcmc", "annealed", "annealed+mcmc"))
-        check_integer("n_rounds", self.n_rounds, 0)
-        for name in ("n_steps", "n_chains", "max_components", "max_order", "n_components", "n_bank"):
+        super()._check_parameters()
+        for name in ("n_steps", "n_chains", "max_components"):
             check_integer(name, getattr(self, name), 1)
-        for name in ("expected_components", "frequency_scale", "ridge"):
+        for name in ("expected_components", "ridge"):
             check_real(name, getattr(self, name), 0.0, above=True)
         check_real("group_correlation", self.group_correlation, 0.0, 1.0, above=True)
-        check_choice("screening", self.screening, ("pairs", "triples", None))
         if self.burn_in is not None:
             check_integer("burn_in", self.burn_in, 0, self.n_steps - 1)
-        if self.max_samples is not None:
-            check_integer("max_samples", self.max_samples, 1)
         check_jobs(self.n_jobs)
 
     def _fit_outputs(self, X: np.ndarray, targets: np.ndarray, likelihood: int) -> None:
         """Run the chains of each target, a column of ``targets`` (n_samples, n_outputs)."""
         self._standardiser = Standardiser.of(X)
-        p = len(self._standardiser.usable)
-        prior = self._prior(p)
+        prior = self._prior(len(self._standardiser.usable), self.expected_components)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         streams = iter(np.random.SeedSequence(seed).spawn(1 + targets.shape[1] * self.n_chains))
-        n = len(X)
-        most = n if self.max_samples is None else min(n, self.max_samples)
-        rows = _some_rows(np.random.default_rng(next(streams)), n, most)
+        rows = self._some_rows(np.random.default_rng(next(streams)), len(X))
         XT = self._standardiser.columns(X[rows])
         self._set_groups(XT, X.shape[1])
         jobs = []
@@ -101,22 +146,16 @@ class SparseFourierBase(AtomFeatures):
 
         def one(target: np.ndarray, table: Table, stream: np.random.SeedSequence) -> Chain:
             rng = np.random.default_rng(stream)
-            if most == n:
-                return self._chain(likelihood, XT, target, prior, table, rng)
-            rows = _some_rows(rng, n, most)
-            return self._chain(likelihood, self._standardiser.columns(X[rows]), target[rows], prior, table, rng)
+            rows = self._some_rows(rng, len(X))
+            own = XT if len(rows) == len(X) else self._standardiser.columns(X[rows])
+            return self._chain(likelihood, own, target[rows], prior, table, rng)
 
         found = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(one)(*job) for job in jobs)
         self._chains = [found[i : i + self.n_chains] for i in range(0, len(found), self.n_chains)]
-        self._kept = [joined([chain.kept for chain in chains]) for chains in self._chains]
+        self._kept = [ChainSamples(*map(np.concatenate, zip(*(chain.kept for chain in chains)))) for chains in self._chains]
         self._describe_columns(X.shape[1])
         self._describe_atoms(X.shape[1])
         self._describe_chains()
-
-    def _prior(self, p: int) -> AtomPrior:
-        order = min(self.max_order, max(p, 1))
-        masses = (START_MASS, STOP_MASS, STEP_MASS)
-        return AtomPrior(p, order, *masses, float(self.expected_components), float(self.frequency_scale), DEGREES)
 
     def _set_groups(self, XT: np.ndarray, n_features: int) -> None:
         """Groups of the usable columns; the constant ones form one more."""
@@ -173,8 +212,7 @@ class SparseFourierBase(AtomFeatures):
     def _describe_chains(self) -> None:
         self.n_components_ = np.array([[chain.kept.size for chain in chains] for chains in self._chains])
         self.traces_ = np.array([[chain.trace for chain in chains] for chains in self._chains])
-        tried = np.sum([chain.tried for chains in self._chains for chain in chains], axis=0)
-        accepted = np.sum([chain.accepted for chains in self._chains for chain in chains], axis=0)
+        tried, accepted = np.sum([(chain.tried, chain.accepted) for chains in self._chains for chain in chains], axis=0)
         self.acceptance_ = {name: float(a / max(t, 1)) for name, a, t in zip(NAMES, accepted, tried)}
         n_traced = self.traces_.shape[2]
         late = self.traces_[:, :, -(-self._burn_in() * n_traced // self.n_steps) :]
@@ -223,10 +261,6 @@ class SparseFourierBase(AtomFeatures):
         check_real("threshold", threshold, 0.0, 1.0, below=True)
         mask = self.inclusion_probabilities_ > threshold
         return np.flatnonzero(mask) if indices else mask
-
-
-def _some_rows(rng: np.random.Generator, n: int, most: int) -> np.ndarray:
-    return np.arange(n) if most == n else np.sort(rng.choice(n, most, replace=False))
 
 
 LIKELIHOODS = {"gaussian": GAUSSIAN, "logistic": LOGISTIC}

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.linalg import block_diag
 from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..common.validation import check_choice, check_integer, check_real
 from ..types import Matrix, Seed
+from .chains.atoms import AtomPrior
 from .chains.gram import atom_features
 from .chains.sampler import ChainSamples
 from .rows import Standardiser
@@ -22,22 +25,53 @@ class AtomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     _standardiser: Standardiser
     _kept: list[ChainSamples]
-    n_components: int
-    max_order: int
-    frequency_scale: float
-    screening: str | None
-    n_bank: int
-    n_rounds: int
-    max_samples: int | None
-    random_state: Seed
+
+    def __init__(
+        self,
+        n_components: int = 50,
+        *,
+        max_order: int = 3,
+        frequency_scale: float = 1.5,
+        screening: str | None = "pairs",
+        n_bank: int = 5000,
+        n_rounds: int = 4,
+        max_samples: int | None = 10000,
+        random_state: Seed = None,
+    ) -> None:
+        self.n_components = n_components
+        self.max_order = max_order
+        self.frequency_scale = frequency_scale
+        self.screening = screening
+        self.n_bank = n_bank
+        self.n_rounds = n_rounds
+        self.max_samples = max_samples
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        for name in ("n_components", "max_order", "n_bank"):
+            check_integer(name, getattr(self, name), 1)
+        check_integer("n_rounds", self.n_rounds, 0)
+        check_real("frequency_scale", self.frequency_scale, 0.0, above=True)
+        check_choice("screening", self.screening, ("pairs", "triples", None))
+        if self.max_samples is not None:
+            check_integer("max_samples", self.max_samples, 1)
+
+    def _prior(self, p: int, expected: float) -> AtomPrior:
+        order = min(self.max_order, max(p, 1))
+        return AtomPrior(p, order, START_MASS, STOP_MASS, STEP_MASS, float(expected), float(self.frequency_scale), DEGREES)
+
+    def _some_rows(self, rng: np.random.Generator, n: int) -> np.ndarray:
+        """At most ``max_samples`` of ``n`` rows, ascending."""
+        most = n if self.max_samples is None else min(n, self.max_samples)
+        return np.arange(n) if most == n else np.sort(rng.choice(n, most, replace=False))
 
     def _describe_atoms(self, n_features: int) -> None:
         """The kept sample of the greatest posterior probability of each output."""
         scaler = self._standardiser
-        best = [int(np.argmax(kept.score)) for kept in self._kept]
         self.atoms_: list[tuple[int, ...]] = []
         weights, values, rows, columns = [], [], [], []
-        for kept, s in zip(self._kept, best):
+        for kept in self._kept:
+            s = int(np.argmax(kept.score))
             size = kept.size[s]
             weights.append(kept.coef[s, : 1 + 2 * size])
             for l in range(size):
@@ -53,12 +87,7 @@ class AtomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.frequencies_ = csr_matrix((value / scaler.unit[at], (row, scaler.usable[at])), shape=shape)
         self.phases_ = np.bincount(row, value * scaler.mean[at], minlength=len(self.atoms_))
         self._n_features_out = 2 * len(self.atoms_)
-        self._weights = np.zeros((len(weights), 1 + 2 * len(self.atoms_)))
-        first = 1
-        for q, weight in enumerate(weights):
-            self._weights[q, 0] = weight[0]
-            self._weights[q, first : first + len(weight) - 1] = weight[1:]
-            first += len(weight) - 1
+        self._weights = np.hstack([[weight[:1] for weight in weights], block_diag(*(weight[1:] for weight in weights))])
 
     def _rows(self, X: Matrix) -> np.ndarray:
         check_is_fitted(self)

@@ -6,17 +6,17 @@ from typing import Self
 
 import numpy as np
 from scipy.special import logit
-from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..common.targets import class_codes, unit_variance
+from ..common.targets import SparseClassifierMixin, class_codes, unit_variance
 from ..common.validation import check_choice
 from ..types import ArrayLike, Matrix, Seed
 from .base import LIKELIHOODS, SparseFourierBase
 from .chains.sampler import GAUSSIAN
 
 
-class SparseFourierClassifier(ClassifierMixin, SparseFourierBase):
+class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase):
     """Classifier on a learnt kernel: cos and sin of sparse frequencies, by reversible-jump MCMC.
 
     Section 4.2 of Ma (thesis) [1]_. It samples from the posterior whose logarithm is::
@@ -202,53 +202,14 @@ class SparseFourierClassifier(ClassifierMixin, SparseFourierBase):
         self._least = 1.0 / (len(y) + 2.0)
         return self
 
-    def decision_function(self, X: Matrix) -> np.ndarray:
-        """Scores of the classes: the mean least-squares score, or the logit of the mean probability.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            For two classes one score, positive for ``classes_[1]``; else one for each class.
-        """
+    def _scores(self, X: Matrix) -> np.ndarray:
+        """Mean least-squares scores, or the logits of the mean probabilities."""
         check_is_fitted(self)
         scores = self._mean_scores(X, self._squash)
-        if self._squash:
-            scores = logit(np.clip(scores, 1e-12, 1.0 - 1e-12))
-        else:
-            scores = scores * self._deviation + self._centre
-        return scores[:, 0] if len(self.classes_) == 2 else scores
+        return logit(np.clip(scores, 1e-12, 1.0 - 1e-12)) if self._squash else scores * self._deviation + self._centre
 
-    def predict(self, X: Matrix) -> np.ndarray:
-        """Labels.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        scores = self.decision_function(X)
-        return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
-
-    def predict_proba(self, X: Matrix) -> np.ndarray:
-        """Probabilities, averaged over the samples; those of least squares are (1 + score) / 2 within bounds.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            In the order of ``classes_``.
-        """
-        scores = self.decision_function(X)
+    def _probabilities(self, scores: np.ndarray) -> np.ndarray:
+        """Averaged over the samples; those of least squares are (1 + score) / 2 within bounds."""
         if self._squash:
             p = 1.0 / (1.0 + np.exp(-scores))
         else:
@@ -318,9 +279,9 @@ class SparseFourierRegressor(RegressorMixin, SparseFourierBase):
         Weights of what ``transform`` returns.
     intercept_ : float
         The constant.
-    inclusion_probabilities_, chain_inclusion_probabilities_, group_inclusion_probabilities_ : ndarray
+    inclusion_probabilities_, chain_inclusion_probabilities_ : ndarray
         As in :class:`SparseFourierClassifier`, like all that follow.
-    groups_, atoms_, frequencies_, phases_, transition_counts_
+    group_inclusion_probabilities_, groups_, atoms_, frequencies_, phases_, transition_counts_
         What was found.
     n_components_, acceptance_, r_hat_, effective_sample_size_, traces_
         Have the chains converged?

@@ -10,13 +10,11 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..common.targets import class_codes, unit_variance
-from ..common.validation import check_choice, check_integer, check_real
-from ..types import ArrayLike, Matrix, Seed
+from ..types import ArrayLike, Matrix
 from .bank import anneal_bank
-from .chains.atoms import AtomPrior
 from .chains.sampler import empty_samples
 from .chains.screening import screen
-from .description import DEGREES, START_MASS, STEP_MASS, STOP_MASS, AtomFeatures
+from .description import AtomFeatures
 from .rows import Standardiser
 
 EXPECTED = 5.0  # of the prior: the bank does not use it
@@ -78,31 +76,11 @@ class SparseFourierFeatures(AtomFeatures):
     >>> from annealed.learners import SparseFourierFeatures
     >>> X = np.random.default_rng(0).standard_normal((600, 100))
     >>> y = X[:, 3] * X[:, 7] > 0
-    >>> model = make_pipeline(SparseFourierFeatures(10, random_state=0), LogisticRegression()).fit(X[:400], y[:400])
+    >>> model = make_pipeline(SparseFourierFeatures(10, random_state=0), LogisticRegression())
+    >>> model = model.fit(X[:400], y[:400])
     >>> all({3, 7} <= set(atom) for atom in model[0].atoms_)
     True
     """
-
-    def __init__(
-        self,
-        n_components: int = 50,
-        *,
-        max_order: int = 3,
-        frequency_scale: float = 1.5,
-        screening: str | None = "pairs",
-        n_bank: int = 5000,
-        n_rounds: int = 4,
-        max_samples: int | None = 10000,
-        random_state: Seed = None,
-    ) -> None:
-        self.n_components = n_components
-        self.max_order = max_order
-        self.frequency_scale = frequency_scale
-        self.screening = screening
-        self.n_bank = n_bank
-        self.n_rounds = n_rounds
-        self.max_samples = max_samples
-        self.random_state = random_state
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -128,32 +106,23 @@ class SparseFourierFeatures(AtomFeatures):
         ValueError
             One class only, NaN, or a parameter out of range.
         """
-        for name in ("n_components", "max_order", "n_bank"):
-            check_integer(name, getattr(self, name), 1)
-        check_integer("n_rounds", self.n_rounds, 0)
-        check_real("frequency_scale", self.frequency_scale, 0.0, above=True)
-        check_choice("screening", self.screening, ("pairs", "triples", None))
-        if self.max_samples is not None:
-            check_integer("max_samples", self.max_samples, 1)
+        self._check_parameters()
         X, y = validate_data(self, X, y, dtype=np.float64)
         if type_of_target(y) == "continuous":
             targets = np.asarray(y, dtype=np.float64)[:, None]
         else:
             classes, codes = class_codes(y)
-            targets = np.eye(len(classes))[codes][:, 1:] if len(classes) == 2 else np.eye(len(classes))[codes]
+            targets = np.eye(len(classes))[codes][:, 1 if len(classes) == 2 else 0 :]
         rng = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        if self.max_samples is not None and len(X) > self.max_samples:
-            rows = np.sort(rng.choice(len(X), self.max_samples, replace=False))
-            X, targets = X[rows], targets[rows]
+        rows = self._some_rows(rng, len(X))
+        X, targets = X[rows], targets[rows]
         targets = unit_variance(targets, np.full(len(X), 1.0 / len(X)))[0]
         self._standardiser = Standardiser.of(X)
         XT = self._standardiser.columns(X)
-        p = len(XT)
-        order = min(self.max_order, max(p, 1))
-        prior = AtomPrior(p, order, START_MASS, STOP_MASS, STEP_MASS, EXPECTED, float(self.frequency_scale), DEGREES)
-        kept = empty_samples(1, self.n_components, order)
-        if p:
-            tables = [screen(XT, target, self.frequency_scale, self.screening, order) for target in targets.T]
+        prior = self._prior(len(XT), EXPECTED)
+        kept = empty_samples(1, self.n_components, prior.max_order)
+        if len(XT):
+            tables = [screen(XT, target, self.frequency_scale, self.screening, prior.max_order) for target in targets.T]
             sizes = {"n_components": self.n_components, "n_bank": self.n_bank, "n_rounds": self.n_rounds}
             kept.columns[0], kept.length[0], kept.omega[0] = anneal_bank(XT, targets, prior, tables, rng, **sizes)
             kept.size[0] = self.n_components

@@ -1,4 +1,6 @@
-"""Rows as the chains want them: standardised columns, one after the other in memory; and groups of correlated columns."""
+"""Rows as the chains want them: standardised columns, one after the other in memory; and groups of
+correlated columns.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,8 @@ class Standardiser:
 
 
 def correlated_groups(XT: np.ndarray, least: float) -> np.ndarray:
-    """Number of the group of each column: average linkage of absolute correlations, cut at ``least``.
+    """Number of the group of each column: average linkage of absolute correlations, cut at
+    ``least``.
 
     Only columns that a chain of such correlations joins are clustered, so that no matrix of all
     columns is formed. Among few rows, correlations that chance alone reaches among so many columns

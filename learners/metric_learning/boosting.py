@@ -1,4 +1,6 @@
-"""Ma (thesis), Algorithm 2.2: a metric W = sum_m w_m xi_m xi_m' grown by boosting, one sparse rank-one matrix at a time."""
+"""Ma (thesis), Algorithm 2.2: a metric W = sum_m w_m xi_m xi_m' grown by boosting, one sparse
+rank-one matrix at a time.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..objective.losses import ExponentialLoss
+from ..types import Matrix
 from .directions import margins, power_step
 from .feature_map import ExpandedColumns
 from .neighbours import same_and_other_neighbours
@@ -37,17 +40,16 @@ class SparseMetric:
 
     def add(self, support: np.ndarray, values: np.ndarray, weight: float) -> None:
         """Add weight * xi xi'."""
-        place = {c: i for i, c in enumerate(self.columns)}
-        new = [int(c) for c in support if int(c) not in place]
-        if new:
-            self.columns = self.columns + new
-            self.matrix = np.pad(self.matrix, (0, len(new)))
-            place = {c: i for i, c in enumerate(self.columns)}
-        at = np.array([place[int(c)] for c in support])
+        new = [int(c) for c in support if c not in self.columns]
+        self.columns = self.columns + new
+        self.matrix = np.pad(self.matrix, (0, len(new)))
+        at = [self.columns.index(c) for c in support]
         self.matrix[np.ix_(at, at)] += weight * np.outer(values, values)
 
     def factor(self) -> np.ndarray:
-        """L (rank, len(columns)) with W = L'L, strongest direction first; each row's largest entry is positive."""
+        """L (rank, len(columns)) with W = L'L, strongest direction first; each row's largest entry
+        is positive.
+        """
         if not self.columns:
             return np.zeros((0, 0))
         values, vectors = np.linalg.eigh(self.matrix)
@@ -66,16 +68,24 @@ class SparseMetric:
         return metric
 
     def trimmed(self, n_columns: int, variance: np.ndarray) -> SparseMetric:
-        """The principal submatrix of the ``n_columns`` columns that add most to the mean distance, W_jj var_j: still positive
-        semi-definite. ``variance`` (len(columns),) is that of the training rows; it makes the
-        choice free of the columns' units.
+        """The principal submatrix of the ``n_columns`` columns that add most to the mean distance,
+        W_jj var_j: still positive semi-definite. ``variance`` (len(columns),) is that of the
+        training rows; it makes the choice free of the columns' units.
         """
         kept = np.sort(np.argsort(-np.diag(self.matrix) * variance, kind="stable")[:n_columns])
         return SparseMetric([self.columns[i] for i in kept], self.matrix[np.ix_(kept, kept)])
 
 
+def beside(base: Matrix, Z: np.ndarray) -> np.ndarray:
+    """With W_0 = I: the standardised columns, and behind them the coordinates Z in the learnt
+    subspace.
+    """
+    return np.hstack([base.toarray() if sp.issparse(base) else base, Z])
+
+
 def best_step(g: np.ndarray, weight: np.ndarray, n_bisections: int = 40) -> float:
-    """Minimise sum_i weight_i exp(-w g_i) over w >= 0 by bisection on its derivative, Ma (thesis), eq. (2.13).
+    """Minimise sum_i weight_i exp(-w g_i) over w >= 0 by bisection on its derivative, Ma (thesis),
+    eq. (2.13).
 
     A sum that only falls (all g_i > 0) has no minimum: w is then bounded by 10 / mean |g|, a loss
     of e^-10.
@@ -159,10 +169,7 @@ class MetricBooster:
     def embedding(self) -> np.ndarray:
         """Training rows in the learnt subspace, (n, rank)."""
         Z = self.columns.take(self.metric.columns) @ self.metric.factor().T.astype(self.columns.base.dtype)
-        if self.identity:
-            base = self.columns.base
-            Z = np.hstack([base.toarray() if sp.issparse(base) else base, Z])
-        return np.ascontiguousarray(Z)
+        return np.ascontiguousarray(beside(self.columns.base, Z) if self.identity else Z)
 
     def _find_neighbours(self, Z: np.ndarray) -> None:
         self.same, self.other = same_and_other_neighbours(Z, self.classes, self.n_neighbors, self.model.n_jobs)
@@ -212,7 +219,9 @@ class MetricBooster:
         return support, values, g, best_step(g[self.in_bag], weight[self.in_bag])
 
     def _weights(self) -> np.ndarray:
-        """Minus the slope of the exponential loss, eq. (2.9), scaled to sum one; zero out of the bag."""
+        """Minus the slope of the exponential loss, eq. (2.9), scaled to sum one; zero out of the
+        bag.
+        """
         weight = -LOSS.margin_slope(self.margin - self.margin.min())
         if self.model.bagging < 1.0:
             n = len(weight)

@@ -12,23 +12,78 @@ from sklearn.utils import check_random_state
 
 from ..common.progress import progress_bar
 from ..types import Matrix
-from .boosting import LOSS, MetricBooster, SparseMetric
+from .boosting import LOSS, MetricBooster, SparseMetric, beside
 from .feature_map import ExpandedColumns, FeatureMap
-from .interactions import strongest_products
 from .neighbours import nearest
+
+BLOCK_BYTES = 1 << 25  # of one block of pair scores
+
+
+def strongest_products(X: Matrix, classes: np.ndarray, count: int) -> list[tuple[int, int]]:
+    """Find the pairs (a, b), a <= b, whose product x_a x_b is most correlated with the class.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n, p)
+        Centred columns, or sparse ones.
+    classes : ndarray of shape (n,), int
+        Codes; of several classes each against the rest, and the largest correlation counts.
+    count : int
+        Pairs to return.
+
+    Returns
+    -------
+    list of (int, int)
+        Strongest first; ties in the order of the columns.
+
+    Notes
+    -----
+    X' diag(y) X in blocks of rows: O(n p^2) time, O(p) memory per row of a block.
+    """
+    n, p = X.shape
+    sparse = sp.issparse(X)
+    square = X.multiply(X).tocsr() if sparse else X * X
+    levels = np.unique(classes)
+    targets = [(classes == c).astype(X.dtype) for c in (levels[1:] if len(levels) == 2 else levels)]
+    targets = [(t - t.mean()) / max(t.std(), 1e-12) for t in targets]
+    step = max(1, BLOCK_BYTES // (8 * p))
+    columns = X.tocsc() if sparse else X
+    found = np.empty((0, 3))
+    for first in range(0, p, step):
+        part = columns[:, first : first + step]
+
+        def moments(left: Matrix, right: Matrix) -> np.ndarray:
+            product = left.T @ right
+            return (product.toarray() if sp.issparse(product) else product) / n
+
+        mean = moments(part, X)
+        variance = moments(part.multiply(part) if sparse else part * part, square) - mean**2
+        scale = np.sqrt(np.maximum(variance, 1e-12 * max(float(variance.max()), 1e-300)))
+        score = np.zeros_like(mean)
+        for t in targets:
+            weighted = sp.diags_array(t) @ part if sparse else part * t[:, None]
+            np.maximum(score, np.abs(moments(weighted, X)) / scale, out=score)
+        rows, cols = np.arange(first, first + score.shape[0])[:, None], np.arange(p)
+        score[cols < rows] = -1.0
+        few = score.size <= 4 * count
+        best = (np.argsort(-score, axis=None, kind="stable") if few else np.argpartition(-score, count - 1, axis=None))[:count]
+        a, b = np.unravel_index(best, score.shape)
+        found = np.vstack([found, np.column_stack([score[a, b], a + first, b])])
+        found = found[np.lexsort((found[:, 2], found[:, 1], -found[:, 0]))][:count]
+    return [(int(a), int(b)) for score, a, b in found if score > 0]
 
 
 def subspace(X: Matrix, features: FeatureMap, columns: list[int], L: np.ndarray, identity: bool) -> np.ndarray:
-    """Raw rows X in the subspace of L on the columns of a feature map; with W_0 = I all columns of X come first."""
+    """Raw rows X in the subspace of L on the columns of a feature map; with W_0 = I all columns of
+    X come first.
+    """
     Z = features.columns(X, columns) @ L.T
-    if not identity:
-        return Z
-    base = features.base(X)
-    return np.hstack([base.toarray() if sp.issparse(base) else base, Z])
+    return beside(features.base(X), Z) if identity else Z
 
 
 def number_of_neighbours(n_neighbors: int | str, codes: np.ndarray, n_features: int) -> int:
-    """Resolve ``n_neighbors="auto"`` for the classes' codes of the training rows, and bound a number by the rows.
+    """Resolve ``n_neighbors="auto"`` for the classes' codes of the training rows, and bound a
+    number by the rows.
 
     Examples
     --------
@@ -76,7 +131,8 @@ def class_scores(model: Any, Z: np.ndarray, train: np.ndarray, codes: np.ndarray
 
 
 class BoostingRun:
-    """One boosting run of an :class:`SDist`'s parameters on validated data; its path serves every stopping point.
+    """One boosting run of an :class:`SDist`'s parameters on validated data; its path serves every
+    stopping point.
 
     Parameters
     ----------
@@ -130,10 +186,6 @@ class BoostingRun:
             trace = float(np.sqrt(np.maximum(np.linalg.eigvalsh(booster.metric.matrix), 0.0)).sum())
             self.criterion.append((loss + model.complexity_weight * trace, step))
 
-    def metric_after(self, n_steps: int) -> SparseMetric:
-        """The metric of the first ``n_steps`` steps."""
-        return SparseMetric.of(self.booster.path[:n_steps])
-
     def trimmed(self, metric: SparseMetric, n_features: Any = "model") -> SparseMetric:
         """The metric on its strongest columns only."""
         n_features = self.model.n_features_to_select if n_features == "model" else n_features
@@ -148,17 +200,16 @@ class BoostingRun:
     def best(self) -> tuple[SparseMetric, int]:
         """Metric and number of steps where the criterion is least; the first of equals."""
         n_steps = min(self.criterion)[1] if self.criterion else len(self.booster.path)
-        return self.trimmed(self.metric_after(n_steps)), n_steps
+        return self.trimmed(SparseMetric.of(self.booster.path[:n_steps])), n_steps
 
     def subspace(self, X: Matrix, metric: SparseMetric) -> np.ndarray:
         """Raw rows in the subspace of a metric."""
-        return subspace(X, self.features, metric.columns, metric.factor(), self.model.initial == "identity")
+        return subspace(X, self.features, metric.columns, metric.factor(), self.booster.identity)
 
     def train_subspace(self, metric: SparseMetric) -> np.ndarray:
         """Training rows in the subspace of a metric."""
         Z = self.booster.columns.take(metric.columns) @ metric.factor().T
-        base = self.booster.columns.base
-        return np.hstack([base.toarray() if sp.issparse(base) else base, Z]) if self.model.initial == "identity" else Z
+        return beside(self.booster.columns.base, Z) if self.booster.identity else Z
 
 
 def _hold_out(

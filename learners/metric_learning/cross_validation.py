@@ -1,4 +1,6 @@
-"""Settings of sDist by cross-validation: one boosting run per fold and path serves every stopping point, trim and vote."""
+"""Settings of sDist by cross-validation: one boosting run per fold and path serves every stopping
+point, trim and vote.
+"""
 
 from __future__ import annotations
 
@@ -210,15 +212,18 @@ class SDistCV(MetaEstimatorMixin, TransformerMixin, ClassifierMixin, BaseEstimat
 def _path_errors(
     model: SDist, served: dict[str, list[Any]], X: Matrix, codes: np.ndarray, train: np.ndarray, test: np.ndarray
 ) -> list[tuple[float, int]]:
-    """(combination, 2): error on the test rows and number of columns for every combination that one path serves."""
+    """(combination, 2): error on the test rows and number of columns for every combination that one
+    path serves.
+    """
     model.set_params(n_steps=max(served["n_steps"]))
-    wanted = set(served["n_steps"])
     n_classes = codes.max() + 1
     found = {}
 
     def record(run: BoostingRun, n_steps: int) -> None:
-        metrics = {n: run.trimmed(run.booster.metric, n) for n in served["n_features_to_select"]}
-        for n, metric in metrics.items():
+        if n_steps not in served["n_steps"]:
+            return
+        for n in served["n_features_to_select"]:
+            metric = run.trimmed(run.booster.metric, n)
             Z, known = run.subspace(X[test], metric), run.train_subspace(metric)
             for combination in ParameterGrid({name: served[name] for name in ("n_neighbors_predict", "classifier")}):
                 scores = class_scores(model.set_params(**combination), Z, known, run.codes, n_classes, run.n_neighbors)
@@ -226,15 +231,9 @@ def _path_errors(
                 key = (n_steps, n, combination["n_neighbors_predict"], combination["classifier"])
                 found[key] = (error, len(metric.columns))
 
-    def callback(run: BoostingRun, step: int) -> None:
-        if step in wanted:
-            record(run, step)
-
-    run = BoostingRun(model, X[train], codes[train], callback)
-    taken = len(run.booster.path)
-    for n_steps in wanted:
-        if n_steps > taken:  # the run ended before: its last metric is the one
-            record(run, n_steps)
+    run = BoostingRun(model, X[train], codes[train], record)
+    for n_steps in range(len(run.booster.path) + 1, model.n_steps + 1):  # the run ended before: its last metric is the one
+        record(run, n_steps)
     return [
         found[c["n_steps"], c["n_features_to_select"], c["n_neighbors_predict"], c["classifier"]] for c in ParameterGrid(served)
     ]

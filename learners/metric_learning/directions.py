@@ -1,4 +1,5 @@
-"""The direction of a step of sDist: a sparse leading eigenvector of A = X~' L X~, without forming A.
+"""The direction of a step of sDist: a sparse leading eigenvector of A = X~' L X~, without forming
+A.
 
 A = sum_i weight_i M_i, where M_i averages (x_i - x_j)(x_i - x_j)' over the nearest rows j of other
 classes and subtracts the same average over those of the own class (Ma (thesis), below eqs. (2.4)
@@ -19,7 +20,9 @@ from ..solvers.annealing import strongest
 
 
 def laplacian(same: np.ndarray, other: np.ndarray, weight: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """The product u -> L u of :func:`laplacian_times`: where there are few rows, by a sparse matrix of the edges' weights c."""
+    """The product u -> L u of :func:`laplacian_times`: where there are few rows, by a sparse matrix
+    of the edges' weights c.
+    """
     if not is_small(same.size):
         return lambda u: laplacian_times(u, same, other, weight)
     rows = np.hstack([other, same])
@@ -34,7 +37,9 @@ def laplacian(same: np.ndarray, other: np.ndarray, weight: np.ndarray) -> Callab
 
 @jit
 def laplacian_times(u: np.ndarray, same: np.ndarray, other: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """L u in O(n k): ``weight_i (mean over others j of (u_i - u_j) - mean over same j)``, and its mirror at each j."""
+    """L u in O(n k): ``weight_i (mean over others j of (u_i - u_j) - mean over same j)``, and its
+    mirror at each j.
+    """
     n, k = same.shape
     out = np.zeros(n)
     for i in range(n):
@@ -70,7 +75,9 @@ def _margins(Z: np.ndarray, same: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 @jit(plain=_margins)
 def margins(Z: np.ndarray, same: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Mean squared distance in Z (n, d) to the other classes' neighbours minus that to the own: y f of Ma (thesis), eq. (2.3)."""
+    """Mean squared distance in Z (n, d) to the other classes' neighbours minus that to the own: y f
+    of Ma (thesis), eq. (2.3).
+    """
     n, k = same.shape
     d = Z.shape[1]
     out = np.zeros(n)
@@ -90,7 +97,8 @@ def margins(Z: np.ndarray, same: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 
 def lanczos(product: Callable[[np.ndarray], np.ndarray], start: np.ndarray, n_iter: int) -> tuple[np.ndarray, float, float]:
-    """Leading eigenvector (largest algebraic eigenvalue) by a few Lanczos steps with full reorthogonalisation.
+    """Leading eigenvector (largest algebraic eigenvalue) by a few Lanczos steps with full
+    reorthogonalisation.
 
     Parameters
     ----------
@@ -198,7 +206,9 @@ def _unit(v: np.ndarray) -> np.ndarray:
 
 
 def power_step(booster: Any, weight: np.ndarray, allowed: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """Sparse leading eigenvector: a few Lanczos steps from the last dense vector, then truncated power steps."""
+    """Sparse leading eigenvector: a few Lanczos steps from the last dense vector, then truncated
+    power steps.
+    """
     columns = booster.columns
     dtype = columns.base.dtype
     times = laplacian(booster.same, booster.other, weight)

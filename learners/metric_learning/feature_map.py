@@ -1,4 +1,6 @@
-"""Columns and products of columns: the growing feature map phi(x) of sDist (Ma (thesis), eq. (2.20))."""
+"""Columns and products of columns: the growing feature map phi(x) of sDist (Ma (thesis), eq.
+(2.20)).
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ class FeatureMap:
 
     @classmethod
     def fit(cls, X: Matrix, standardize: bool) -> FeatureMap:
-        """Center and scale to unit variance (``standardize``), or leave the columns as they are; constant columns get scale 1."""
+        """Center and scale to unit variance (``standardize``), or leave the columns as they are;
+        constant columns get scale 1.
+        """
         p = X.shape[1]
         if not standardize:
             return cls(np.zeros(p, dtype=X.dtype), np.ones(p, dtype=X.dtype))
@@ -98,7 +102,8 @@ class FeatureMap:
 
 
 class ExpandedColumns:
-    """The training rows under a growing :class:`FeatureMap`: products with vectors, and new columns.
+    """The training rows under a growing :class:`FeatureMap`: products with vectors, and new
+    columns.
 
     The columns of X are read in place (dense or CSR); products of columns are added as dense
     columns, at most ``capacity`` of them.
@@ -164,7 +169,9 @@ class ExpandedColumns:
         return RestrictedColumns(base, self._extra[:, which[len(plain) :] - self.n_base])
 
     def add_products(self, left: Sequence[int] | np.ndarray, right: Sequence[int] | np.ndarray) -> None:
-        """Add the products of columns of ``left`` with columns of ``right`` that are new, not too long and not constant."""
+        """Add the products of columns of ``left`` with columns of ``right`` that are new, not too
+        long and not constant.
+        """
         for a in left:
             for b in right:
                 product = tuple(sorted(self.features.monomial(a) + self.features.monomial(b)))

@@ -1,4 +1,5 @@
-"""Nearest neighbours inside and outside a class, found block by block: never an n x n matrix at once.
+"""Nearest neighbours inside and outside a class, found block by block: never an n x n matrix at
+once.
 
 Distances come from matrix products on blocks of query rows; ties go to the lower row number, so
 that the result depends on nothing but the data.
@@ -18,7 +19,9 @@ BLOCK_BYTES = 1 << 24  # of one block of distances
 
 @jit
 def _insert(value: float, row: int, best: np.ndarray, rows: np.ndarray) -> None:
-    """Insert into an ascending list of the k smallest; earlier rows win ties because they come first."""
+    """Insert into an ascending list of the k smallest; earlier rows win ties because they come
+    first.
+    """
     k = len(best)
     if value >= best[k - 1]:
         return
@@ -32,7 +35,9 @@ def _insert(value: float, row: int, best: np.ndarray, rows: np.ndarray) -> None:
 
 
 def _k_least(distance: np.ndarray, near: np.ndarray, rows: np.ndarray) -> None:
-    """The k smallest of each row of a matrix, in order; the first of equal ones first. ``distance`` is overwritten."""
+    """The k smallest of each row of a matrix, in order; the first of equal ones first. ``distance``
+    is overwritten.
+    """
     each = np.arange(len(distance))
     for k in range(near.shape[1]):
         row = distance.argmin(axis=1)

@@ -1,4 +1,6 @@
-"""sDist: a boosted sparse nonlinear metric (Ma (thesis), chapter 2), as metric learner, transformer and classifier."""
+"""sDist: a boosted sparse nonlinear metric (Ma (thesis), chapter 2), as metric learner, transformer
+and classifier.
+"""
 
 from __future__ import annotations
 
@@ -6,31 +8,30 @@ import copy
 import numbers
 import warnings
 from collections.abc import Callable
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import softmax
-from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..common.targets import class_codes
-from ..common.validation import check_integer, check_jobs, check_real, feature_names, is_size
+from ..common.targets import SparseClassifierMixin, class_codes
+from ..common.validation import check_choice, check_integer, check_jobs, check_real, feature_names, is_size
 from ..compilation import n_values, problem_of
 from ..types import ArrayLike, Matrix, Seed
 from .boosting import SOLVERS, SparseMetric
 from .boosting_run import BoostingRun, class_scores, subspace
-from .mixins import SubspaceMetricMixin
 
 
-class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixin, BaseEstimator):
+class SDist(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SparseClassifierMixin, BaseEstimator):
     """Sparse nonlinear metric learnt by boosting, and a classifier by the nearest neighbours in it.
 
-    It minimises greedily, a sparse rank-one matrix w_m xi_m xi_m' at a time (Algorithm 2.2 of [1]_)::
+    It minimises greedily, one sparse rank-one w_m xi_m xi_m' at a time (Algorithm 2.2 of [1]_)::
 
-        sum_i exp(-f_W(x_i)),   f_W(x) = mean squared distance to the k nearest rows of other classes
+        sum_i exp(-f_W(x_i)),  f_W(x) = mean squared distance to the k nearest rows of other classes
                                          - mean squared distance to the k nearest rows of its own
 
     The squared distance is (phi(a) - phi(b))' W (phi(a) - phi(b)), where phi holds columns of X and
@@ -258,8 +259,7 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
             ("start", ("lanczos", "ones")),
             ("initial", ("zero", "identity")),
         ]:
-            if getattr(self, name) not in choices:
-                raise ValueError(f"{name}={getattr(self, name)!r}; expected one of {choices}")
+            check_choice(name, getattr(self, name), choices)
         if self.feature_fraction != "sqrt":
             check_real("feature_fraction", self.feature_fraction, 0.0, 1.0, above=True)
         if not is_size(self.kappa) or (self.kappa == 1.0 and not isinstance(self.kappa, numbers.Integral)):
@@ -285,27 +285,16 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
 
     @property
     def interactions_(self) -> list[str]:
-        """Names of the products that W uses, the largest share of the mean squared distance, W_jj times the variance, first."""
+        """Names of the products that W uses, the largest share of the mean squared distance, W_jj
+        times the variance, first.
+        """
         check_is_fitted(self)
         names = feature_names(self)
         order = np.argsort(-np.diag(self.W_) * self._variance, kind="stable")
         return [self._features.name(self._metric.columns[i], names) for i in order if len(self.columns_[i]) > 1]
 
-    def _subspace(self, X: Matrix) -> np.ndarray:
-        return subspace(X, self._features, self._metric.columns, self.components_, self.initial == "identity")
-
-    def _frozen_subspace(self) -> Callable[[Matrix], np.ndarray]:
-        features, columns, L = copy.deepcopy(self._features), list(self._metric.columns), self.components_.copy()
-        identity = self.initial == "identity"
-        return lambda X: subspace(X, features, columns, L, identity)
-
-    def _class_scores(self, X: Matrix) -> np.ndarray:
-        """(n, n_classes): votes of the nearest neighbours, or minus the mean distance to each class' nearest."""
-        Z = self.transform(X)
-        return class_scores(self, Z, self._train, self._codes, len(self.classes_), self.n_neighbors_)
-
-    def predict(self, X: Matrix) -> np.ndarray:
-        """Predict the class of each row, by vote or by f_W > 0 (see ``classifier``).
+    def transform(self, X: Matrix) -> np.ndarray:
+        """Map rows into the learnt subspace, where the Euclidean distance is the learnt one.
 
         Parameters
         ----------
@@ -314,11 +303,90 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
 
         Returns
         -------
-        ndarray of shape (n_samples,)
-            Labels.
+        ndarray of shape (n_samples, rank)
+            Coordinates, the strongest direction first.
         """
         check_is_fitted(self)
-        return self.classes_[self._class_scores(X).argmax(axis=1)]
+        rows = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        rows = sp.csr_matrix(rows) if sp.issparse(rows) else rows
+        return subspace(rows, self._features, self._metric.columns, self.components_, self.initial == "identity")
+
+    def pair_distance(self, pairs: Any) -> np.ndarray:
+        """Learnt distance of each pair.
+
+        Parameters
+        ----------
+        pairs : array-like of shape (n_pairs, 2, n_features), or two of (n_pairs, n_features)
+            The tuple also takes sparse matrices.
+
+        Returns
+        -------
+        ndarray of shape (n_pairs,)
+            Never negative, symmetric, zero for equal points, and obeying the triangle inequality;
+            different points may be at distance zero.
+
+        Raises
+        ------
+        ValueError
+            If the pairs have another shape.
+        """
+        check_is_fitted(self)
+        if isinstance(pairs, tuple):
+            if len(pairs) != 2:
+                raise ValueError(f"pairs is a tuple of {len(pairs)} matrices; expected 2 of shape (n_pairs, n_features)")
+            left, right = pairs
+            if np.shape(left) != np.shape(right):
+                raise ValueError(f"pairs of matrices of shapes {np.shape(left)} and {np.shape(right)}; expected equal ones")
+        else:
+            pairs = np.asarray(pairs)
+            if pairs.ndim != 3 or pairs.shape[1] != 2:
+                raise ValueError(f"pairs has shape {pairs.shape}; expected (n_pairs, 2, {self.n_features_in_})")
+            left, right = pairs[:, 0], pairs[:, 1]
+        return np.linalg.norm(self.transform(left) - self.transform(right), axis=1)
+
+    def pair_score(self, pairs: Any) -> np.ndarray:
+        """Similarity of each pair, larger for more similar ones.
+
+        Parameters
+        ----------
+        pairs : array-like of shape (n_pairs, 2, n_features), or two of (n_pairs, n_features)
+            As for :meth:`pair_distance`.
+
+        Returns
+        -------
+        ndarray of shape (n_pairs,)
+            Minus the distances.
+        """
+        return -self.pair_distance(pairs)
+
+    def get_metric(self) -> Callable[..., float]:
+        """Return the learnt distance as a function of two vectors, a ``metric`` for scikit-learn.
+
+        Returns
+        -------
+        callable
+            ``metric(u, v, squared=False)``; it keeps the metric of now even if the estimator is
+            fitted again.
+        """
+        check_is_fitted(self)
+        features, columns, L = copy.deepcopy(self._features), list(self._metric.columns), self.components_.copy()
+        identity, shape = self.initial == "identity", (self.n_features_in_,)
+
+        def metric(u: ArrayLike, v: ArrayLike, squared: bool = False) -> float:
+            if not np.shape(u) == np.shape(v) == shape:
+                raise ValueError(f"vectors of shapes {np.shape(u)} and {np.shape(v)}; expected {shape}")
+            a, b = (subspace(np.asarray(x, dtype=float)[None], features, columns, L, identity) for x in (u, v))
+            square = float(np.sum((a - b) ** 2))
+            return square if squared else square**0.5
+
+        return metric
+
+    def _scores(self, X: Matrix) -> np.ndarray:
+        """(n, n_classes): votes of the nearest neighbours, or minus the mean distance to each
+        class' nearest.
+        """
+        Z = self.transform(X)
+        return class_scores(self, Z, self._train, self._codes, len(self.classes_), self.n_neighbors_)
 
     def predict_proba(self, X: Matrix) -> np.ndarray:
         """Probability of each class: its share of the votes, or what the exponential loss implies.
@@ -334,23 +402,5 @@ class SDist(ClassNamePrefixFeaturesOutMixin, SubspaceMetricMixin, ClassifierMixi
             Shares of the votes; with ``classifier="base"`` the softmax of -2 times the mean
             distance to each class.
         """
-        check_is_fitted(self)
-        scores = self._class_scores(X)
+        scores = self._scores(X)
         return scores if self.classifier == "knn" else softmax(2.0 * scores, axis=1)
-
-    def decision_function(self, X: Matrix) -> np.ndarray:
-        """Scores: of two classes that of the second above the first, f_W of Ma (thesis), eq. (2.3), for "base".
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows, in the units of the training data.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            One column for each of several classes.
-        """
-        check_is_fitted(self)
-        scores = self._class_scores(X)
-        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores

@@ -1,4 +1,6 @@
-"""The direction of a step of sDist by stabilised truncated SGD: Algorithm 3.4 of Ma (thesis) in place of Algorithm 2.1."""
+"""The direction of a step of sDist by stabilised truncated SGD: Algorithm 3.4 of Ma (thesis) in
+place of Algorithm 2.1.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,8 @@ REJECTION = 0.05  # beta_0 of (3.14), with gamma = 0
 
 
 def sgd_step(booster: Any, weight: np.ndarray, allowed: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """Sparse leading eigenvector of A by stochastic (Oja) steps on parallel paths, with informative truncation and stability
-    selection.
+    """Sparse leading eigenvector of A by stochastic (Oja) steps on parallel paths, with informative
+    truncation and stability selection.
 
     Each path samples ``BURST`` rows by their weights, with one neighbour of each kind, and takes a
     step along the sampled A v. Then entry j of its vector shrinks by g k_j, with k_j the number of
@@ -90,7 +92,9 @@ def sgd_step(booster: Any, weight: np.ndarray, allowed: np.ndarray | None) -> tu
 def _sampled_products(
     rows: RestrictedColumns, paths: np.ndarray, weight: np.ndarray, booster: Any, rng: np.random.RandomState
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Sampled A v of each path (n_paths, n_active), and in how many of its differences each column is not zero."""
+    """Sampled A v of each path (n_paths, n_active), and in how many of its differences each column
+    is not zero.
+    """
     anchors = rng.choice(len(weight), (len(paths), BURST), p=weight / weight.sum())
     product, count = np.zeros_like(paths), np.zeros(paths.shape, np.int32)
     for sign, near in ((1.0, booster.other), (-1.0, booster.same)):

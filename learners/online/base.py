@@ -22,7 +22,7 @@ from ..compilation import problem_of, values_of_rows
 from ..designs.sparse import canonical
 from ..objective.losses import LOSSES, Loss, losses_for
 from ..types import ArrayLike, ClassWeight, Matrix, Seed
-from .kernels import Objective
+from .kernels import Descent
 
 # Share of the mean squared length of a row that may be that of the columns' means, and rows to
 # judge it by. With twenty columns of variance one the accuracy of all learners falls by 0.04 at
@@ -57,7 +57,8 @@ def margin_code(loss: str | Loss) -> tuple[int, float]:
 
 
 class OnlineClassifier(SparseClassifierMixin, SelectorMixin, BaseEstimator):
-    """What the online learners share: labels, weights, one problem per class, prediction, selection.
+    """What the online learners share: labels, weights, one problem per class, prediction,
+    selection.
 
     A learner supplies ``_new_state``, ``_learn``, which passes over rows with labels -1 and +1, and
     ``_weights``, coefficients and intercept; with more than two classes there is one state per
@@ -65,12 +66,16 @@ class OnlineClassifier(SparseClassifierMixin, SelectorMixin, BaseEstimator):
     """
 
     _row_length: Any  # mean squared length of a row; None before the first
-    loss: str | Loss
-    max_iter: int
-    class_weight: ClassWeight
-    fit_intercept: bool
-    random_state: Seed
-    verbose: bool
+
+    def __init__(
+        self, loss: str | Loss, fit_intercept: bool, max_iter: int, class_weight: ClassWeight, random_state: Seed, verbose: bool
+    ) -> None:
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.verbose = verbose
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -157,8 +162,8 @@ class OnlineClassifier(SparseClassifierMixin, SelectorMixin, BaseEstimator):
         margin_code(self.loss)
         check_integer("max_iter", self.max_iter, 1)
 
-    def _objective(self) -> Objective:
-        return Objective(*margin_code(self.loss), bool(self.fit_intercept))
+    def _descent(self, scale: float) -> Descent:
+        return Descent(*margin_code(self.loss), bool(self.fit_intercept), float(scale))
 
     def _new_state(self, n_features: int, rng: np.random.RandomState) -> Any:
         raise NotImplementedError
@@ -211,7 +216,9 @@ class OnlineClassifier(SparseClassifierMixin, SelectorMixin, BaseEstimator):
         self.intercept_ = np.array([b for _, b in pairs])
 
     def _warn_of_means(self, X: Matrix) -> None:
-        """Warn once, by the first rows, where rows are long because of the columns' means: then all steps go along these."""
+        """Warn once, by the first rows, where rows are long because of the columns' means: then all
+        steps go along these.
+        """
         if self._first_rows is None:
             return
         n, total, square = self._first_rows
@@ -240,7 +247,7 @@ class OnlineClassifier(SparseClassifierMixin, SelectorMixin, BaseEstimator):
 
     @available_if(lambda self: getattr(self.loss, "name", self.loss) == "logistic")
     def predict_proba(self, X: Matrix) -> np.ndarray:
-        """Probabilities, for the logistic loss only; several classes are normalised one against the rest.
+        """Probabilities, for the logistic loss only; several classes are normalised.
 
         Parameters
         ----------

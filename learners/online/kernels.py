@@ -1,4 +1,6 @@
-"""Hot loops of the sparse online learners: one pass over chosen rows of a CSR matrix, work proportional to their non-zeros."""
+"""Hot loops of the sparse online learners: one pass over chosen rows of a CSR matrix, work
+proportional to their non-zeros.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +28,17 @@ class Rows(NamedTuple):
     weight: np.ndarray
 
 
-class Objective(NamedTuple):
-    """Number and parameter of the loss of the margin (``kernel_code``), and whether the scores have a constant."""
+class Descent(NamedTuple):
+    """Number and parameter of the loss of the margin (``kernel_code``), whether scores have a
+    constant, and the scale.
+
+    The scale is the step of a row; of dual averaging it is gamma, in units of a row's square.
+    """
 
     loss: int
     parameter: float
     fit_intercept: bool
+    scale: float
 
 
 class Paths(NamedTuple):
@@ -73,16 +80,15 @@ def stabilised_stage(
     rows: Rows,
     orders: np.ndarray,
     burst: int,
-    objective: Objective,
-    rate: float,
+    descent: Descent,
     gravity: float,
     paths: Paths,
     counts: Counts,
     first: int,
     last: int,
 ) -> None:
-    """Run one stage, or a part of it, of informative truncated bursts (Algorithms 3.2 and 3.3) on the paths ``first`` .. ``last
-    - 1``.
+    """Run one stage, or a part of it, of informative truncated bursts (Algorithms 3.2 and 3.3) on
+    the paths ``first`` .. ``last - 1``.
 
     Rows ``orders[m]`` are taken in turn; after every ``burst`` of them each coefficient that met a
     non-zero shrinks by ``gravity`` times the number of times it did. ``indices`` and ``seen`` are
@@ -90,7 +96,7 @@ def stabilised_stage(
     predicted: nothing branches on it.
     """
     data, indices, start, end, y, weight = rows
-    loss, h, fit_intercept = objective
+    loss, h, fit_intercept, rate = descent
     coef, intercept, pool, pooled, strides = paths
     bursts, touched, seen, before = counts
     for m in range(first, last):
@@ -149,8 +155,8 @@ def stabilised_stage(
 
 @jit
 def renumber_columns(rows: Rows, place: np.ndarray) -> None:
-    """Move the entries of columns in use (``place[j] >= 0``) to the front of their row under the number ``place[j]``, and shorten
-    the row: nothing is copied elsewhere.
+    """Move the entries of columns in use (``place[j] >= 0``) to the front of their row under the
+    number ``place[j]``, and shorten the row: nothing is copied elsewhere.
     """
     data, indices, start, end, _, _ = rows
     for i in range(len(start)):
@@ -184,18 +190,9 @@ def _each(rows: Rows, order: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarra
 
 
 def _truncated_gradient_pass(
-    rows: Rows,
-    order: np.ndarray,
-    objective: Objective,
-    rate: float,
-    t: int,
-    burst: int,
-    gravity: float,
-    w: np.ndarray,
-    done: np.ndarray,
-    b: float,
+    rows: Rows, order: np.ndarray, descent: Descent, t: int, burst: int, gravity: float, w: np.ndarray, done: np.ndarray, b: float
 ) -> float:
-    loss, h, fit_intercept = objective
+    loss, h, fit_intercept, rate = descent
     for j, x, target, share in _each(rows, order):
         due = t // burst
         w[j] = np.where(done[j] < due, _shrunk(w[j], (due - done[j]) * burst * gravity), w[j])
@@ -211,25 +208,16 @@ def _truncated_gradient_pass(
 
 @jit(plain=_truncated_gradient_pass)
 def truncated_gradient_pass(
-    rows: Rows,
-    order: np.ndarray,
-    objective: Objective,
-    rate: float,
-    t: int,
-    burst: int,
-    gravity: float,
-    w: np.ndarray,
-    done: np.ndarray,
-    b: float,
+    rows: Rows, order: np.ndarray, descent: Descent, t: int, burst: int, gravity: float, w: np.ndarray, done: np.ndarray, b: float
 ) -> float:
-    """SGD with a soft threshold of ``burst * gravity`` after every ``burst`` rows (Algorithm 3.1), applied when a feature is
-    next met.
+    """SGD with a soft threshold of ``burst * gravity`` after every ``burst`` rows (Algorithm 3.1),
+    applied when a feature is next met.
 
     ``done[j]`` counts the truncations that w[j] has had; ``t`` rows came before. Returns the
     intercept.
     """
     data, indices, start, end, y, weight = rows
-    loss, h, fit_intercept = objective
+    loss, h, fit_intercept, rate = descent
     for i in order:
         due = t // burst
         f = b
@@ -250,18 +238,9 @@ def truncated_gradient_pass(
 
 
 def _fobos_pass(
-    rows: Rows,
-    order: np.ndarray,
-    objective: Objective,
-    rate: float,
-    t: int,
-    penalty: float,
-    w: np.ndarray,
-    done: np.ndarray,
-    total: float,
-    b: float,
+    rows: Rows, order: np.ndarray, descent: Descent, t: int, penalty: float, w: np.ndarray, done: np.ndarray, total: float, b: float
 ) -> tuple[float, float]:
-    loss, h, fit_intercept = objective
+    loss, h, fit_intercept, rate = descent
     for j, x, target, share in _each(rows, order):
         w[j] = np.where(done[j] < total, _shrunk(w[j], total - done[j]), w[j])
         done[j] = np.maximum(done[j], total)
@@ -278,24 +257,16 @@ def _fobos_pass(
 
 @jit(plain=_fobos_pass)
 def fobos_pass(
-    rows: Rows,
-    order: np.ndarray,
-    objective: Objective,
-    rate: float,
-    t: int,
-    penalty: float,
-    w: np.ndarray,
-    done: np.ndarray,
-    total: float,
-    b: float,
+    rows: Rows, order: np.ndarray, descent: Descent, t: int, penalty: float, w: np.ndarray, done: np.ndarray, total: float, b: float
 ) -> tuple[float, float]:
-    """Forward-backward splitting (3.36) with steps ``rate / sqrt(t)``: the soft thresholds that a feature missed add up.
+    """Forward-backward splitting (3.36) with steps ``rate / sqrt(t)``: the soft thresholds that a
+    feature missed add up.
 
     ``total`` is the sum of all thresholds so far and ``done[j]`` the part that w[j] has had.
     Returns intercept and total.
     """
     data, indices, start, end, y, weight = rows
-    loss, h, fit_intercept = objective
+    loss, h, fit_intercept, rate = descent
     for i in order:
         f = b
         for e in range(start[i], end[i]):
@@ -316,22 +287,15 @@ def fobos_pass(
     return b, total
 
 
-@jit(plain=True)
-def dual_average(g: float, t: int, penalty: float, gamma: float, rho: float) -> float:
-    """Coefficient of RDA, below (3.35), from the sum g of t gradients."""
-    root = np.sqrt(t)
-    return -root / gamma * shrink(g / t, penalty + gamma * rho / root)
-
-
 def _rda_pass(
-    rows: Rows, order: np.ndarray, objective: Objective, t: int, penalty: float, gamma: float, rho: float, g: np.ndarray, g0: float
+    rows: Rows, order: np.ndarray, descent: Descent, t: int, penalty: float, rho: float, g: np.ndarray, g0: float
 ) -> float:
-    loss, h, fit_intercept = objective
+    loss, h, fit_intercept, scale = descent
     for j, x, target, share in _each(rows, order):
         f = 0.0
         if t > 0:
             root = np.sqrt(t)
-            f = _sum(-g0 / (gamma * root), -root / gamma * _shrunk(g[j] / t, penalty + gamma * rho / root) * x)
+            f = _sum(-g0 / (scale * root), -root / scale * _shrunk(g[j] / t, penalty + scale * rho / root) * x)
         step = share * target * margin_slope(loss, h, target * f)
         if step != 0.0:
             g[j] += step * x
@@ -343,17 +307,20 @@ def _rda_pass(
 
 @jit(plain=_rda_pass)
 def rda_pass(
-    rows: Rows, order: np.ndarray, objective: Objective, t: int, penalty: float, gamma: float, rho: float, g: np.ndarray, g0: float
+    rows: Rows, order: np.ndarray, descent: Descent, t: int, penalty: float, rho: float, g: np.ndarray, g0: float
 ) -> float:
-    """Regularised dual averaging: coefficients are computed from the gradients' sums ``g`` when a row needs them. Returns g0."""
+    """Regularised dual averaging: coefficients are computed from the gradients' sums ``g`` when a
+    row needs them. Returns g0.
+    """
     data, indices, start, end, y, weight = rows
-    loss, h, fit_intercept = objective
+    loss, h, fit_intercept, scale = descent
     for i in order:
         f = 0.0
         if t > 0:
-            f = -g0 / (gamma * np.sqrt(t))
+            root = np.sqrt(t)
+            f = -g0 / (scale * root)
             for e in range(start[i], end[i]):
-                f += dual_average(g[indices[e]], t, penalty, gamma, rho) * data[e]
+                f += -root / scale * shrink(g[indices[e]] / t, penalty + scale * rho / root) * data[e]
         step = weight[i] * y[i] * margin_slope(loss, h, y[i] * f)
         if step != 0.0:
             for e in range(start[i], end[i]):

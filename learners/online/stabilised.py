@@ -1,9 +1,12 @@
-"""Stabilised truncated SGD (Ma (thesis), Algorithms 3.2 to 3.4): linear classifiers whose features stay the same."""
+"""Stabilised truncated SGD (Ma (thesis), Algorithms 3.2 to 3.4): linear classifiers whose features
+stay the same.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from math import ceil, log
 from typing import Any
 
@@ -11,20 +14,102 @@ import numpy as np
 from joblib import effective_n_jobs
 from scipy.optimize import minimize
 
-from ..common.validation import check_integer, check_jobs, check_real, number_to_keep
+from ..common.validation import check_choice, check_integer, check_jobs, check_real, number_to_keep
+from ..compilation import writable
 from ..objective.losses import Loss, get_loss
 from ..solvers.annealing import strongest
 from ..solvers.schedules import Schedule, as_schedule, step_counts
 from ..types import ClassWeight, Matrix, Seed
 from .base import OnlineClassifier
-from .kernels import Counts, stabilised_stage
-from .path_state import PathState, ShrinkingRows
+from .kernels import Counts, Paths, Rows, renumber_columns, stabilised_stage
+
+POOL = 64  # updates per path from which a stage's gravity is taken: a choice
+
+
+@dataclass
+class PathState:
+    """What the paths of one binary problem carry from stage to stage."""
+
+    columns: np.ndarray  # (n_active,): the features in use, in ascending order; those below are in their places
+    coef: np.ndarray  # (n_paths, n_active)
+    intercept: np.ndarray  # (n_paths,)
+    pool: np.ndarray  # (n_paths, POOL)
+    pooled: np.ndarray  # (n_paths,)
+    strides: np.ndarray  # (n_paths,)
+    bursts: np.ndarray  # (n_active, 2): see Counts in kernels; kept until a feature is judged
+    rngs: list[np.random.RandomState]  # one generator per path
+    n_features: int
+    total: np.ndarray  # (n_active + 1,): sum over ``summed`` paths and stages of the coefficients and, at last, intercept
+    summed: int = 0
+    rows: int = 0  # of all stages so far, in each path
+    seen: int = 0  # rows of the present stage so far, in each path
+    gravity: float = 0.0
+    history: list[tuple[int, float]] = field(default_factory=list)  # (features active, gravity) of each stage
+
+    @classmethod
+    def new(cls, n_paths: int, n_features: int, rng: np.random.RandomState) -> PathState:
+        """All coefficients zero and all features active."""
+        return cls(
+            columns=np.arange(n_features),
+            coef=np.zeros((n_paths, n_features)),
+            intercept=np.zeros(n_paths),
+            pool=np.zeros((n_paths, POOL)),
+            pooled=np.zeros(n_paths, np.int64),
+            strides=np.ones(n_paths, np.int64),
+            bursts=np.zeros((n_features, 2), np.int32),
+            rngs=[np.random.RandomState(seed) for seed in rng.randint(2**31 - 1, size=n_paths)],
+            n_features=n_features,
+            total=np.zeros(n_features + 1),
+        )
+
+    @property
+    def paths(self) -> Paths:
+        """What the stages write to."""
+        return Paths(self.coef, self.intercept, self.pool, self.pooled, self.strides)
+
+    @property
+    def n_active(self) -> int:
+        """Features in use."""
+        return len(self.columns)
+
+    def keep(self, stay: np.ndarray) -> None:
+        """Drop all other features (boolean ``stay``) for good."""
+        kept = np.flatnonzero(stay)
+        self.columns = self.columns[kept]
+        self.coef = self.coef.take(kept, axis=1)
+        self.bursts = self.bursts[kept]
+        self.total, self.summed = np.zeros(len(kept) + 1), 0
+
+    def sum_up(self) -> None:
+        """Take the present coefficients into the sum over paths and stages."""
+        self.total[:-1] += self.coef.sum(axis=0)
+        self.total[-1] += self.intercept.sum()
+        self.summed += len(self.coef)
+
+
+class ShrinkingRows:
+    """Rows of a CSR matrix of which the columns in use are numbered anew as others leave: a row
+    costs what is left of it.
+    """
+
+    def __init__(self, X: Any, y: np.ndarray, weight: np.ndarray, columns: np.ndarray):
+        start, end = X.indptr[:-1].astype(np.int64), X.indptr[1:].astype(np.int64)
+        self.rows = Rows(X.data.copy(), X.indices.astype(np.uint32), start, end, y, writable(weight))
+        place = np.full(X.shape[1], -1, np.int32)
+        place[columns] = np.arange(len(columns))
+        renumber_columns(self.rows, place)
+
+    def keep(self, stay: np.ndarray) -> None:
+        """Forget all other columns (boolean ``stay``)."""
+        renumber_columns(self.rows, np.where(stay, np.cumsum(stay) - 1, -1).astype(np.int32))
+
 
 FEWER = 0.95  # features are dropped once the schedule leaves at most this share of the present ones
 
 
 def rejection_rate(share: float, rejection: float, annealing: float) -> float:
-    """beta of the next stage, (3.14) with d and 1 - d exchanged: ``rejection`` when all features are active, 0 when none is.
+    """beta of the next stage, (3.14) with d and 1 - d exchanged: ``rejection`` when all features
+    are active, 0 when none is.
 
     Examples
     --------
@@ -57,7 +142,7 @@ def _gather(counts: list[Counts]) -> None:
 
 
 class StabilizedTruncatedSGDClassifier(OnlineClassifier):
-    """Linear classifier by SGD on parallel paths, with features dropped for good by their stability (Ma (thesis) [1]_).
+    """Linear classifier by SGD on parallel paths; unstable features are dropped (Ma (thesis) [1]_).
 
     Chapter 3 of [1]_, Algorithms 3.2 to 3.4. It has no objective of its own: every path takes
     stochastic gradient steps on the mean loss of the margin::
@@ -158,7 +243,9 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
     --------
     >>> from sklearn.datasets import make_classification
     >>> from annealed.learners import StabilizedTruncatedSGDClassifier
-    >>> X, y = make_classification(400, 50, n_informative=5, n_redundant=0, class_sep=2, random_state=0)
+    >>> X, y = make_classification(
+    ...     400, 50, n_informative=5, n_redundant=0, class_sep=2, random_state=0
+    ... )
     >>> model = StabilizedTruncatedSGDClassifier(5, random_state=0).fit(X, y)
     >>> int(model.get_support().sum())
     5
@@ -191,8 +278,8 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         n_jobs: int | None = None,
         verbose: bool = False,
     ) -> None:
+        super().__init__(loss, fit_intercept, max_iter, class_weight, random_state, verbose)
         self.n_features_to_select = n_features_to_select
-        self.loss = loss
         self.selection = selection
         self.threshold = threshold
         self.schedule = schedule
@@ -206,12 +293,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         self.min_bursts = min_bursts
         self.n_stages = n_stages
         self.refit = refit
-        self.fit_intercept = fit_intercept
-        self.max_iter = max_iter
-        self.class_weight = class_weight
-        self.random_state = random_state
         self.n_jobs = n_jobs
-        self.verbose = verbose
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -223,8 +305,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
             check_real("burst_growth", self.burst_growth, 0.0, 1.0, above=True, below=True)
         if self.refit is not None:
             check_real("refit", self.refit, 0.0, above=True)
-        if self.selection not in ("annealed", "threshold"):
-            raise ValueError(f"selection={self.selection!r}; expected 'annealed' or 'threshold'")
+        check_choice("selection", self.selection, ("annealed", "threshold"))
         for name in ("threshold", "rejection"):
             check_real(name, getattr(self, name), 0.0, 1.0)
         check_real("annealing", self.annealing, -np.inf)
@@ -244,7 +325,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         shortest = self.burst_size * self.n_bursts  # rows of a stage whose bursts do not grow
         n_stages = self.n_stages if streaming else max(1, ceil(n_passes * n / shortest))
         targets = step_counts(as_schedule(self.schedule, self._mu), p, self._k, n_stages)
-        objective, rate = self._objective(), self.learning_rate / self._row_length
+        descent = self._descent(self.learning_rate / self._row_length)
         n_threads = min(effective_n_jobs(self.n_jobs), self.n_paths)
         bounds = np.linspace(0, self.n_paths, n_threads + 1).astype(int)
         counts = _counts(state.bursts, n_threads)
@@ -264,9 +345,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
                 def work(thread: int, part: np.ndarray = part, counts: list[Counts] = counts, burst: int = burst) -> None:
                     first, last = bounds[thread], bounds[thread + 1]
                     gravity = state.gravity
-                    stabilised_stage(
-                        shrinking.rows, part, burst, objective, rate, gravity, state.paths, counts[thread], first, last
-                    )
+                    stabilised_stage(shrinking.rows, part, burst, descent, gravity, state.paths, counts[thread], first, last)
 
                 if n_threads == 1:
                     work(0)
@@ -299,7 +378,9 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         return max(1, ceil(self.burst_size * log(state.n_features / (self.burst_growth * state.n_active))))
 
     def _is_due(self, n_active: int, target: int, last: bool) -> bool:
-        """Whether a stage evaluates all features at its end: for the annealed stages only when enough of them are to leave."""
+        """Whether a stage evaluates all features at its end: for the annealed stages only when
+        enough of them are to leave.
+        """
         if self.selection == "threshold":
             return True
         return target < n_active and (target <= FEWER * n_active or last or target == self._k)
@@ -331,7 +412,9 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
 
     @staticmethod
     def _most_stable(probability: np.ndarray, coef: np.ndarray, target: int) -> np.ndarray:
-        """Boolean: the ``target`` highest probabilities; of equal ones those with the largest |mean coefficient| over the paths."""
+        """Boolean: the ``target`` highest probabilities; of equal ones those with the largest |mean
+        coefficient| over the paths.
+        """
         rank = len(probability) - target
         limit = np.partition(probability, rank)[rank]
         stay = probability > limit
@@ -341,7 +424,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         return stay
 
     def _fit_again(self, state: PathState, X: Matrix, y: np.ndarray, weight: np.ndarray) -> None:
-        """Minimise the mean loss plus ridge on the features left, and give every path the result."""
+        """Minimise the mean loss plus ridge on the features left; every path gets the result."""
         columns = X[:, state.columns]
         loss = get_loss(self.loss).smooth
         share = weight / weight.sum()

@@ -1,4 +1,6 @@
-"""Soft thresholds on streams: truncated gradient, forward-backward splitting and dual averaging (Ma (thesis), chapter 3)."""
+"""Soft thresholds on streams: truncated gradient, forward-backward splitting and dual averaging (Ma
+(thesis), chapter 3).
+"""
 
 from __future__ import annotations
 
@@ -112,16 +114,11 @@ class TruncatedGradientClassifier(SoftThresholdClassifier):
         random_state: Seed = None,
         verbose: bool = False,
     ) -> None:
+        super().__init__(loss, fit_intercept, max_iter, class_weight, random_state, verbose)
         self.gravity = gravity
-        self.loss = loss
         self.learning_rate = learning_rate
         self.burst_size = burst_size
-        self.fit_intercept = fit_intercept
-        self.max_iter = max_iter
         self.shuffle = shuffle
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.verbose = verbose
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -133,9 +130,9 @@ class TruncatedGradientClassifier(SoftThresholdClassifier):
         return {"w": np.zeros(n_features), "done": np.zeros(n_features, np.int64), "b": 0.0, "t": 0}
 
     def _pass(self, state: dict[str, Any], rows: Rows, order: np.ndarray) -> None:
-        rate = self.learning_rate / self._row_length
+        descent = self._descent(self.learning_rate / self._row_length)
         state["b"] = truncated_gradient_pass(
-            rows, order, self._objective(), rate, state["t"], int(self.burst_size), float(self.gravity),
+            rows, order, descent, state["t"], int(self.burst_size), float(self.gravity),
             state["w"], state["done"], state["b"],
         )  # fmt: skip
 
@@ -219,15 +216,10 @@ class FOBOSClassifier(SoftThresholdClassifier):
         random_state: Seed = None,
         verbose: bool = False,
     ) -> None:
+        super().__init__(loss, fit_intercept, max_iter, class_weight, random_state, verbose)
         self.penalty = penalty
-        self.loss = loss
         self.learning_rate = learning_rate
-        self.fit_intercept = fit_intercept
-        self.max_iter = max_iter
         self.shuffle = shuffle
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.verbose = verbose
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -238,9 +230,9 @@ class FOBOSClassifier(SoftThresholdClassifier):
         return {"w": np.zeros(n_features), "done": np.zeros(n_features), "b": 0.0, "t": 0, "total": 0.0}
 
     def _pass(self, state: dict[str, Any], rows: Rows, order: np.ndarray) -> None:
-        rate = self.learning_rate / self._row_length
+        descent = self._descent(self.learning_rate / self._row_length)
         state["b"], state["total"] = fobos_pass(
-            rows, order, self._objective(), rate, state["t"], float(self.penalty),
+            rows, order, descent, state["t"], float(self.penalty),
             state["w"], state["done"], state["total"], state["b"],
         )  # fmt: skip
 
@@ -310,7 +302,8 @@ class RDAClassifier(SoftThresholdClassifier):
     >>> import numpy as np
     >>> from annealed.learners import RDAClassifier
     >>> X = np.random.default_rng(0).standard_normal((300, 20))
-    >>> RDAClassifier(penalty=0.2, random_state=0).fit(X, X[:, 3] > X[:, 7]).get_support(indices=True)
+    >>> model = RDAClassifier(penalty=0.2, random_state=0).fit(X, X[:, 3] > X[:, 7])
+    >>> model.get_support(indices=True)
     array([3, 7])
     """
 
@@ -328,16 +321,11 @@ class RDAClassifier(SoftThresholdClassifier):
         random_state: Seed = None,
         verbose: bool = False,
     ) -> None:
+        super().__init__(loss, fit_intercept, max_iter, class_weight, random_state, verbose)
         self.penalty = penalty
-        self.loss = loss
         self.gamma = gamma
         self.rho = rho
-        self.fit_intercept = fit_intercept
-        self.max_iter = max_iter
         self.shuffle = shuffle
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.verbose = verbose
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -353,7 +341,7 @@ class RDAClassifier(SoftThresholdClassifier):
 
     def _pass(self, state: dict[str, Any], rows: Rows, order: np.ndarray) -> None:
         state["g0"] = rda_pass(
-            rows, order, self._objective(), state["t"], float(self.penalty), self._scale(), float(self.rho),
+            rows, order, self._descent(self._scale()), state["t"], float(self.penalty), float(self.rho),
             state["g"], state["g0"],
         )  # fmt: skip
 

@@ -1,1 +1,3 @@
-"""The other selectors of columns: forward-backward greedy, TISP, LogitBoost, RankBoost, minimax sparse logistic regression."""
+"""The other selectors of columns: forward-backward greedy, TISP, LogitBoost, RankBoost, minimax
+sparse logistic regression.
+"""

@@ -1,4 +1,6 @@
-"""What the linear selectors share: their scikit-learn interface. Each algorithm adds ``_select`` on encoded targets."""
+"""What the linear selectors share: their scikit-learn interface. Each algorithm adds ``_select`` on
+encoded targets.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ from ..types import ArrayLike, Matrix
 
 
 class Selector(SelectorMixin, BaseEstimator):
-    """A selector with linear scores; ``_select`` of each algorithm sets ``support_``, ``coef_`` and ``intercept_``.
+    """A selector with linear scores; ``_select`` of each algorithm sets ``support_``, ``coef_`` and
+    ``intercept_``.
 
     In ``_select(X, y, loss, weight)`` ``X`` is validated, ``y`` (n, q) encoded for the loss, and
     ``weight`` sums to one; ``coef_`` is (q, n_features), of regressions on one output at last
@@ -58,7 +61,9 @@ class Selector(SelectorMixin, BaseEstimator):
         raise NotImplementedError
 
     def _store(self, design: Design, kept: np.ndarray, coef: np.ndarray, intercept: np.ndarray) -> None:
-        """Keep a fit of the standardised columns ``kept`` (ascending), ``coef`` (k, q), in units of the raw columns."""
+        """Keep a fit of the standardised columns ``kept`` (ascending), ``coef`` (k, q), in units of
+        the raw columns.
+        """
         warn_if_constant(design.inv)
         raw, self.intercept_ = design.keep(kept).unstandardise(coef[:, None], intercept)
         self.support_ = np.zeros(design.n_features, bool)

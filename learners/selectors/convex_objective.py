@@ -1,4 +1,6 @@
-"""Forward-backward greedy selection for any smooth convex function (Liu et al. (2014), Algorithm 1 for a custom Q)."""
+"""Forward-backward greedy selection for any smooth convex function (Liu et al. (2014), Algorithm 1
+for a custom Q).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..common.validation import check_integer, check_real
+from ..common.validation import check_choice, check_integer, check_real
 from ..solvers.greedy import Step, greedy_search
 
 Objective = Callable[[np.ndarray], tuple[float, npt.ArrayLike]]
@@ -50,7 +52,7 @@ def forward_backward_minimise(
     backward: bool = True,
     tol: float = 1e-6,
 ) -> SparseMinimum:
-    """Minimise a smooth convex function over vectors with few non-zero entries, Algorithm 1 of [1]_.
+    """Minimise a smooth convex function over vectors with few non-zero entries ([1]_, Algorithm 1).
 
     Parameters
     ----------
@@ -108,8 +110,10 @@ def forward_backward_minimise(
     ...     if sign <= 0 or np.linalg.eigvalsh(precision)[0] <= 0:
     ...         return np.inf, np.zeros_like(entries)
     ...     slope = S - np.linalg.inv(precision)
-    ...     return (S * precision).sum() - logdet, np.where(row == column, 1, 2) * slope[row, column]
-    >>> found = forward_backward_minimise(gaussian, np.eye(5)[row, column], 1, free=np.flatnonzero(row == column))
+    ...     value = (S * precision).sum() - logdet
+    ...     return value, np.where(row == column, 1, 2) * slope[row, column]
+    >>> start, diagonal = np.eye(5)[row, column], np.flatnonzero(row == column)
+    >>> found = forward_backward_minimise(gaussian, start, 1, free=diagonal)
     >>> [(int(row[i]), int(column[i])) for i in found.support]
     [(1, 3)]
     """
@@ -121,8 +125,7 @@ def forward_backward_minimise(
         raise ValueError(f"free={free!r}; expected coordinates from 0 to {len(coef) - 1}")
     if np.delete(coef, always).any():
         raise ValueError("start has entries other than 0 outside the free coordinates")
-    if criterion not in ("gradient", "objective"):
-        raise ValueError(f"criterion={criterion!r}; expected 'gradient' or 'objective'")
+    check_choice("criterion", criterion, ("gradient", "objective"))
     most = len(coef) - len(always)
     if n_features_to_select is None and delta is None and epsilon is None:
         raise ValueError("n_features_to_select=None; expected a number, or delta or epsilon")
@@ -162,7 +165,9 @@ class _ConvexModel:
         self.coef, self.value = self._minimise(positions)
 
     def _minimise(self, positions: np.ndarray) -> tuple[np.ndarray, float]:
-        """Minimise over some coordinates from the present point: BFGS with backtracking, which keeps to where Q is finite."""
+        """Minimise over some coordinates from the present point: BFGS with backtracking, which
+        keeps to where Q is finite.
+        """
         coef = self.coef.copy()
         value, gradient = self._at(coef)
         gradient, inverse = gradient[positions], np.eye(len(positions))

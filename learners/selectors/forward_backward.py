@@ -1,22 +1,22 @@
-"""Forward-backward greedy selection (Liu, Fujimaki, Ye: "Forward-backward greedy algorithms for general convex smooth functions
-over a cardinality constraint", Algorithm 1), for every smooth loss and for groups of columns.
+"""Forward-backward greedy selection (Liu, Fujimaki, Ye: "Forward-backward greedy algorithms for
+general convex smooth functions over a cardinality constraint", Algorithm 1), for every smooth loss
+and for groups of columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ..common.columns import included_and_excluded
 from ..common.targets import group_codes
-from ..common.validation import check_real, number_to_keep
+from ..common.validation import check_choice, check_real, number_to_keep
 from ..designs.base import Design
 from ..objective.losses import Loss, check_curvature
 from ..solvers.annealing import strengths
-from ..solvers.greedy import Step, greedy_search
+from ..solvers.greedy import greedy_search
 from ..solvers.newton import SHRINKAGE, SupportProblem, refit
 from ..types import ArrayLike, ClassWeight, Matrix
 from .base import ScaledSelector, SelectingClassifier, SelectingRegressor
@@ -25,7 +25,9 @@ _NEWTON_TOLERANCE = 1e-10  # relative; gains of different features are compared
 
 
 class _NewtonFit:
-    """The refitted model on the active columns, for any loss: Newton's method from where the last one ended."""
+    """The refitted model on the active columns, for any loss: Newton's method from where the last
+    one ended.
+    """
 
     def __init__(self, problem: SupportProblem) -> None:
         self.problem = problem
@@ -60,7 +62,8 @@ class _NewtonFit:
 
 
 class _QuadraticFit(_NewtonFit):
-    """The same for the squared loss: the inverse of the Gram matrix is kept, and grows and shrinks by block updates.
+    """The same for the squared loss: the inverse of the Gram matrix is kept, and grows and shrinks
+    by block updates.
 
     Standardised columns are centred under the weights, so the intercept is the mean of y and stays.
     """
@@ -100,81 +103,6 @@ class _QuadraticFit(_NewtonFit):
         b = self.coef[positions]
         gram = self.weighted[positions] @ self.Z[:, positions] + 2.0 * self.problem.shrinkage * np.eye(len(positions))
         return self.value + 0.5 * float((b * (gram @ b)).sum())
-
-
-class Greedy(NamedTuple):
-    """What :func:`forward_backward` leaves: positions of the chosen columns, their coefficients, the intercept and the path."""
-
-    kept: np.ndarray
-    coef: np.ndarray
-    intercept: np.ndarray
-    path: list[Step]
-
-
-def forward_backward(
-    design: Design,
-    y: np.ndarray,
-    loss: Loss,
-    sample_weight: np.ndarray,
-    *,
-    size: int | None = None,
-    criterion: str = "gradient",
-    delta: float | None = None,
-    epsilon: float | None = None,
-    backward: bool = True,
-    groups: np.ndarray | None = None,
-    shrinkage: float = SHRINKAGE,
-    fit_intercept: bool = True,
-    fixed: Sequence[int] = (),
-) -> Greedy:
-    """Algorithm 1 of the FoBa paper: the best feature enters, all are refitted, those no longer worth half of what came in leave.
-
-    Parameters
-    ----------
-    design : Design
-        All features, linear responses.
-    y : ndarray of shape (n_samples, n_outputs)
-        Targets as the loss wants them.
-    loss : Loss
-    sample_weight : ndarray of shape (n_samples,)
-        Sums to one.
-    size : int or None
-        End with that many features (groups, where given); None to go by the thresholds alone.
-    criterion : {"gradient", "objective"}
-        What makes a feature the best: the largest gradient (FoBa-gdt), or the largest decrease when
-        it alone is fitted (FoBa-obj).
-    delta, epsilon : float or None
-        Stop when no feature lowers the objective by ``delta`` ("objective"), or has a gradient of
-        ``epsilon`` ("gradient").
-    backward : bool
-        False leaves the backward steps out: orthogonal matching pursuit.
-    groups : ndarray of shape (n_features,), int, or None
-        Group 0, 1, ... of each column: a group enters and leaves as a whole.
-    shrinkage : float
-        shrinkage * ||coef||^2 is part of the objective.
-    fit_intercept : bool
-        Whether there is a constant; it is neither shrunk nor dropped.
-    fixed : sequence of int, default ()
-        Features (groups, where given) that enter first and stay.
-
-    Returns
-    -------
-    Greedy
-        ``kept`` ascending; ``coef`` (k, n_outputs) for the standardised columns.
-    """
-    problem = SupportProblem(y, loss, sample_weight, fit_intercept, shrinkage=shrinkage)
-    model = _DesignModel(design, problem, groups)
-    _, path = greedy_search(
-        model,
-        model.n_units if size is None else size,
-        criterion=criterion,
-        delta=delta,
-        epsilon=epsilon,
-        backward=backward,
-        fixed=fixed,
-    )
-    order = np.argsort(model.columns)
-    return Greedy(model.columns[order], model.fit.coef[order], model.fit.intercept, path)
 
 
 class _DesignModel:
@@ -233,9 +161,6 @@ class _DesignModel:
 class _ForwardBackward(ScaledSelector):
     """The fit that the two estimators share."""
 
-    path_: list[Step]
-    n_iter_: int
-
     def __init__(
         self,
         n_features_to_select: int | float | None = 10,
@@ -266,8 +191,7 @@ class _ForwardBackward(ScaledSelector):
         self.fit_intercept = fit_intercept
 
     def _select(self, X: Matrix, y: np.ndarray, loss: Loss, weight: np.ndarray) -> None:
-        if self.criterion not in ("gradient", "objective"):
-            raise ValueError(f"criterion={self.criterion!r} is unknown; expected 'gradient' or 'objective'")
+        check_choice("criterion", self.criterion, ("gradient", "objective"))
         for name, value, belongs in (("delta", self.delta, "objective"), ("epsilon", self.epsilon, "gradient")):
             if value is not None:
                 check_real(name, value, 0.0, above=True)
@@ -286,28 +210,20 @@ class _ForwardBackward(ScaledSelector):
         if size is not None and len(fixed) > size:
             raise ValueError(f"include names {len(fixed)} features, but n_features_to_select is {size}; expected at most that many")
         design = self._make_design(X, weight)
-        found = forward_backward(
-            design.keep(allowed) if excluded.any() else design,
-            y,
-            loss,
-            weight,
-            size=size,
-            criterion=self.criterion,
-            delta=self.delta,
-            epsilon=self.epsilon,
-            backward=self.backward,
-            groups=groups,
-            shrinkage=0.5 * self.ridge,
-            fit_intercept=self.fit_intercept,
-            fixed=fixed.tolist(),
-        )
-        self.path_ = [step._replace(feature=int(numbers[step.feature])) for step in found.path]
-        self.n_iter_ = len(found.path)
-        self._store(design, allowed[found.kept], found.coef, found.intercept)
+        problem = SupportProblem(y, loss, weight, self.fit_intercept, shrinkage=0.5 * self.ridge)
+        model = _DesignModel(design.keep(allowed) if excluded.any() else design, problem, groups)
+        size = model.n_units if size is None else size
+        thresholds: dict[str, Any] = {"delta": self.delta, "epsilon": self.epsilon}
+        options: dict[str, Any] = {"criterion": self.criterion, "backward": self.backward, "fixed": fixed.tolist()}
+        _, path = greedy_search(model, size, **thresholds, **options)
+        self.path_ = [step._replace(feature=int(numbers[step.feature])) for step in path]
+        self.n_iter_ = len(path)
+        order = np.argsort(model.columns)
+        self._store(design, allowed[model.columns[order]], model.fit.coef[order], model.fit.intercept)
 
 
 class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
-    """Classifier on k features, selected forwards and backwards (FoBa, Algorithm 1 of Liu et al. (2014) [1]_).
+    """Classifier on k features, selected forwards and backwards (FoBa, Liu et al. (2014) [1]_).
 
     It minimises greedily over coefficients of at most k features (or groups)::
 
@@ -415,7 +331,7 @@ class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
 
 
 class ForwardBackwardRegressor(_ForwardBackward, SelectingRegressor):
-    """Regression on k features, selected forwards and backwards (FoBa, Algorithm 1 of Liu et al. (2014) [1]_).
+    """Regression on k features, selected forwards and backwards (FoBa, Liu et al. (2014) [1]_).
 
     It minimises greedily over coefficients of at most k features (or groups)::
 

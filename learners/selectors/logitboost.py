@@ -17,7 +17,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..common.additive import AdditiveModel
-from ..common.validation import check_integer, check_real, number_to_keep
+from ..common.validation import check_choice, check_integer, check_real, number_to_keep
 from ..compilation import in_threads, jit
 from ..designs import kernels
 from ..designs.factory import make_design
@@ -45,7 +45,9 @@ def _weighted_sums(
 def weighted_sums(
     columns: np.ndarray, mean: np.ndarray, inv: np.ndarray, features: np.ndarray, g: np.ndarray, h: np.ndarray, out: np.ndarray
 ) -> None:
-    """Sums over rows of h x, h x^2 and g x for standardised features; ``columns`` is (m, n), ``out`` (f, 3)."""
+    """Sums over rows of h x, h x^2 and g x for standardised features; ``columns`` is (m, n),
+    ``out`` (f, 3).
+    """
     for f in range(len(features)):
         j = features[f]
         column, m, s = columns[j], mean[j], inv[j]
@@ -60,45 +62,33 @@ def weighted_sums(
         out[f, 0], out[f, 1], out[f, 2] = a, b, c
 
 
-class DenseColumns:
-    """Sums over rows of h x, h x^2 and g x for standardised features of a dense matrix."""
-
-    def __init__(self, X: Matrix, mean: np.ndarray, inv: np.ndarray) -> None:
-        self.columns, self.mean, self.inv = np.ascontiguousarray(X.T), mean, inv
-
-    def sums(self, g: np.ndarray, h: np.ndarray, features: np.ndarray) -> np.ndarray:
-        """The three sums of ``features``, (3, f)."""
-        out = np.empty((len(features), 3))
-        weighted_sums(self.columns, self.mean, self.inv, features, g, h, out)
-        return out.T
-
-
-class SparseColumns:
-    """The same for a sparse matrix, from its stored values alone."""
-
-    def __init__(self, X: Matrix, mean: np.ndarray, inv: np.ndarray) -> None:
-        self.columns, self.mean, self.inv = canonical(sp.csc_array(X)), mean, inv
-        self.squares = self.columns.astype(np.float64).power(2)
-
-    def sums(self, g: np.ndarray, h: np.ndarray, features: np.ndarray) -> np.ndarray:
-        """The three sums of ``features``, (3, f)."""
-        mean, inv = self.mean, self.inv
-        a, b, c = self.columns.T @ h, self.squares.T @ h, self.columns.T @ g
-        b = (b - 2.0 * mean * a + mean**2 * h.sum()) * inv**2
-        return np.stack([(a - mean * h.sum()) * inv, b, (c - mean * g.sum()) * inv])[:, features]
-
-
 class LinearLearners:
     """f(x) = a + b x for every feature."""
 
     def __init__(self, X: Matrix, weight: np.ndarray) -> None:
         self.design = make_design(X, weight)
-        columns = SparseColumns if sp.issparse(X) else DenseColumns
-        self.columns = columns(X, self.design.mean[:, 0], self.design.inv)
+        if sp.issparse(X):
+            self.columns = canonical(sp.csc_array(X))
+            self.squares = self.columns.astype(np.float64).power(2)
+        else:
+            self.columns, self.squares = np.ascontiguousarray(X.T), None
+
+    def _sums(self, g: np.ndarray, h: np.ndarray, features: np.ndarray) -> np.ndarray:
+        """Sums over the rows of h x, h x^2 and g x for standardised ``features``, (3, f); of sparse
+        ones from stored values.
+        """
+        mean, inv = self.design.mean[:, 0], self.design.inv
+        if self.squares is None:
+            out = np.empty((len(features), 3))
+            weighted_sums(self.columns, mean, inv, features, g, h, out)
+            return out.T
+        a, b, c = self.columns.T @ h, self.squares.T @ h, self.columns.T @ g
+        b = (b - 2.0 * mean * a + mean**2 * h.sum()) * inv**2
+        return np.stack([(a - mean * h.sum()) * inv, b, (c - mean * g.sum()) * inv])[:, features]
 
     def _steps(self, g: np.ndarray, h: np.ndarray, features: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Slopes (f,) and what they gain, for one output."""
-        a, b, c = self.columns.sums(g, h, features)
+        a, b, c = self._sums(g, h, features)
         total = h.sum()
         if total <= 0:
             return np.zeros(len(features)), np.zeros(len(features)), a
@@ -170,7 +160,9 @@ class CodeLearners:
 
 
 class TableLearners(CodeLearners):
-    """f constant in each of ``n_bins`` bins, with the bins as codes, or linear between knots, with codes as in ``kernels``."""
+    """f constant in each of ``n_bins`` bins, with the bins as codes, or linear between knots, with
+    codes as in ``kernels``.
+    """
 
     def __init__(self, X: Matrix, n_bins: int, response: str) -> None:
         self.knots = even_knots(X.min(axis=0), X.max(axis=0), n_bins)
@@ -185,8 +177,8 @@ class TableLearners(CodeLearners):
 
 @dataclass(frozen=True)
 class Boosted:
-    """What :func:`boost` returns: the feature of each weak learner, the loss before and after each, the sum of the weak learners'
-    parameters by feature, and the constant (q,) that it started from.
+    """What :func:`boost` returns: the feature of each weak learner, the loss before and after each,
+    the sum of the weak learners' parameters by feature, and the constant (q,) that it started from.
     """
 
     rounds: list[int]
@@ -208,7 +200,8 @@ def boost(
     learning_rate: float = 1.0,
     random_state: Seed = None,
 ) -> Boosted:
-    """Boost: add the weak learner that lowers the quadratic model of the loss most, until a (k + 1)-th feature would come in.
+    """Boost: add the weak learner that lowers the quadratic model of the loss most, until a (k +
+    1)-th feature would come in.
 
     Parameters
     ----------
@@ -256,7 +249,7 @@ def boost(
 
 
 class LogitBoostClassifier(SelectingClassifier):
-    """LogitBoost with functions of single features, until k different ones are in (Friedman et al. (2000) [1]_).
+    """LogitBoost on single features, until k different ones are in (Friedman et al. (2000) [1]_).
 
     It minimises greedily, one weak learner f_t at a time, over at most k different features j(t)::
 
@@ -362,8 +355,7 @@ class LogitBoostClassifier(SelectingClassifier):
         return tags
 
     def _select(self, X: Matrix, y: np.ndarray, loss: Loss, weight: np.ndarray) -> None:
-        if self.response not in ("linear", "constant", "piecewise"):
-            raise ValueError(f"response={self.response!r} is unknown; expected 'linear', 'constant' or 'piecewise'")
+        check_choice("response", self.response, ("linear", "constant", "piecewise"))
         check_integer("n_rounds", self.n_rounds, 1)
         check_integer("n_bins", self.n_bins, 1, 126)
         check_real("learning_rate", self.learning_rate, 0.0, above=True)

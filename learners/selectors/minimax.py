@@ -1,14 +1,16 @@
-"""Minimax sparse logistic regression: features come in cuts of r, all cuts are weighted together (Tan et al., 2013)."""
+"""Minimax sparse logistic regression: features come in cuts of r, all cuts are weighted together
+(Tan et al., 2013).
+"""
 
 from __future__ import annotations
 
 import warnings
-from typing import NamedTuple, Self
+from typing import Self
 
 import numpy as np
 from sklearn.utils import Tags
 
-from ..common.validation import check_integer, check_real, number_to_keep
+from ..common.validation import check_choice, check_integer, check_real, number_to_keep
 from ..compilation import n_values, problem_of
 from ..designs.base import Design
 from ..solvers.annealing import strongest
@@ -16,98 +18,6 @@ from ..solvers.newton import SupportProblem, refit
 from ..types import ArrayLike, ClassWeight, Matrix
 from .base import ScaledSelector, SelectingClassifier
 from .minimax_solvers import LOSS, ReducedProblem, WeightedGram, solve_newton, solve_smoothing
-
-
-class Cuts(NamedTuple):
-    """What :func:`cutting_planes` leaves: the chosen features ascending, their weights, one objective per cut, last gap."""
-
-    kept: np.ndarray
-    coef: np.ndarray
-    intercept: float
-    objective: list[float]
-    gap: float
-
-
-def cutting_planes(
-    design: Design,
-    y: np.ndarray,
-    upper: np.ndarray,
-    *,
-    r: int,
-    max_cuts: int,
-    size: int | None = None,
-    fit_intercept: bool = True,
-    solver: str = "newton",
-    tol: float = 1e-3,
-) -> Cuts:
-    """Algorithm 1: add the most violated constraint, solve the reduced problem over all constraints so far, repeat.
-
-    Parameters
-    ----------
-    design : Design
-        All features, linear responses.
-    y : ndarray of shape (n_samples,)
-        -1 / +1.
-    upper : ndarray of shape (n_samples,)
-        C_i, the upper bounds of alpha.
-    r : int
-        Features of a cut.
-    max_cuts : int
-        T: at most that many cuts.
-    size : int or None
-        End as soon as so many different features are in; the weakest new ones of the last cut stay
-        out.
-    fit_intercept : bool
-        A constant column belongs to every cut (its weight is shrunk with the others).
-    solver : {"newton", "smoothing"}
-        Of the reduced problems.
-    tol : float
-        Duality gap of the reduced problems, and the relative violation below which no cut is added.
-
-    Returns
-    -------
-    Cuts
-    """
-    constant = int(bool(fit_intercept))
-    Z = np.ones((len(y), constant))
-    columns = np.empty(0, int)  # of the design; Z has the constant before them
-    members = np.empty((0, constant))
-    mixture, reduced = np.empty(0), None
-    zero = np.zeros(len(y))
-    alpha = -upper * LOSS.margin_slope(zero)
-    gram = WeightedGram(upper * LOSS.margin_curvature(zero))
-    objective: list[float] = []
-    for n_cuts in range(1, max_cuts + 1):
-        # The most violated constraint: the r columns with the largest c_j = (sum_i alpha_i y_i
-        # x_ij)^2.
-        c = design.gradient((alpha * y)[:, None])[:, 0, 0] ** 2
-        cut = strongest(c, r)
-        new = cut[~np.isin(cut, columns)]
-        if reduced is not None and c[cut].sum() <= (1.0 + tol) * (members[:, constant:] @ c[columns]).max():
-            break  # no constraint is violated any more
-        if size is not None and len(columns) + len(new) > size:
-            weak = np.delete(new, strongest(c[new], size - len(columns)))
-            cut, new = np.setdiff1d(cut, weak), np.setdiff1d(new, weak)
-        columns = np.concatenate([columns, new])
-        if len(new):
-            Z_new = design.keep(new).matrix()
-            Z = np.hstack([Z.astype(Z_new.dtype), Z_new])
-        members = np.pad(members, ((0, 1), (0, len(new))))
-        members[-1] = np.concatenate([np.ones(constant), np.isin(columns, cut)])
-        problem = ReducedProblem(Z, y, members, upper)
-        if solver == "newton":
-            mixture = np.append(mixture * (1.0 - 1.0 / n_cuts), 1.0 / n_cuts)
-            start = None if reduced is None else np.append(reduced.coef, np.zeros(len(new)))
-            reduced = solve_newton(problem, mixture, coef=start, gram=gram, tol=tol)
-        else:
-            reduced = solve_smoothing(problem, tol=tol)
-        alpha, mixture = reduced.alpha, reduced.mixture
-        objective.append(reduced.primal)
-        if size is not None and len(columns) >= size:
-            break
-    assert reduced is not None
-    order = np.argsort(columns)
-    return Cuts(columns[order], reduced.coef[constant:][order], float(reduced.coef[:constant].sum()), objective, reduced.gap)
 
 
 class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
@@ -246,8 +156,7 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
             check_integer("n_features_to_select", self.n_features_to_select, 1)
         if self.retrain_C is not None:
             check_real("retrain_C", self.retrain_C, 0.0, np.inf, above=True)
-        if self.solver not in ("newton", "smoothing"):
-            raise ValueError(f"solver={self.solver!r} is unknown; expected 'newton' or 'smoothing'")
+        check_choice("solver", self.solver, ("newton", "smoothing"))
         X, encoded, loss, weight = self._encode(X, y, sample_weight)
         if len(self.classes_) > 2:
             raise ValueError(
@@ -261,30 +170,71 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
         size = None if self.n_features_to_select is None else number_to_keep(self.n_features_to_select, X.shape[1])
         with problem_of(n_values(X)):
             design = self._make_design(X, weight / total)
-        found = cutting_planes(
-            design,
-            encoded[:, 0],
-            self.C * weight,
-            r=min(self.r, X.shape[1]),
-            max_cuts=self.max_cuts,
-            size=size,
-            fit_intercept=self.fit_intercept,
-            solver=self.solver,
-            tol=self.tol,
-        )
-        if size is not None and len(found.kept) < size:
-            found_too_few = f"{len(found.kept)} features found, n_features_to_select={size}; expected a greater r or max_cuts"
+        kept, coef, intercept = self._cutting_planes(design, encoded[:, 0], self.C * weight, size)
+        if size is not None and len(kept) < size:
+            found_too_few = f"{len(kept)} features found, n_features_to_select={size}; expected a greater r or max_cuts"
             warnings.warn(found_too_few, stacklevel=2)
-        coef, intercept = found.coef[:, None], np.array([found.intercept])
         if self.retrain_C is not None:
             # C times a sum of losses + ||w||^2 / 2 is a mean loss + ||w||^2 / (2 C total).
             shrinkage = 0.5 / (self.retrain_C * total)
             problem = SupportProblem(encoded, loss, weight / total, self.fit_intercept, shrinkage=shrinkage)
-            Z = design.keep(found.kept).matrix().astype(np.float64)
+            Z = design.keep(kept).matrix().astype(np.float64)
             fit = refit(problem, Z, coef, intercept, tol=1e-10)
             coef, intercept = fit.theta, fit.intercept
-        self.objective_ = np.array(found.objective)
-        self.gap_ = found.gap
-        self.n_iter_ = len(found.objective)
-        self._store(design, found.kept, coef, intercept)
+        self._store(design, kept, coef, intercept)
         return self
+
+    def _cutting_planes(
+        self, design: Design, y: np.ndarray, upper: np.ndarray, size: int | None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Algorithm 1: add the most violated constraint, solve the reduced problem over all so far,
+        repeat.
+
+        The targets ``y`` (n_samples,) are -1 or +1, ``upper`` are the bounds C_i of alpha. It ends
+        as soon as ``size`` different features are in; the weakest new ones of the last cut stay
+        out. Returned are the chosen features, ascending, their weights (k, 1), and the constant,
+        whose column belongs to every cut, so that its weight is shrunk with the others.
+        """
+        constant = int(bool(self.fit_intercept))
+        Z = np.ones((len(y), constant))
+        columns = np.empty(0, int)  # of the design; Z has the constant before them
+        members = np.empty((0, constant))
+        mixture, reduced = np.empty(0), None
+        zero = np.zeros(len(y))
+        alpha = -upper * LOSS.margin_slope(zero)
+        gram = WeightedGram(upper * LOSS.margin_curvature(zero))
+        objective: list[float] = []
+        for n_cuts in range(1, self.max_cuts + 1):
+            # The most violated constraint: the r columns with the largest c_j = (sum_i alpha_i y_i
+            # x_ij)^2.
+            c = design.gradient((alpha * y)[:, None])[:, 0, 0] ** 2
+            cut = strongest(c, min(self.r, len(c)))
+            new = cut[~np.isin(cut, columns)]
+            if reduced is not None and c[cut].sum() <= (1.0 + self.tol) * (members[:, constant:] @ c[columns]).max():
+                break  # no constraint is violated any more
+            if size is not None and len(columns) + len(new) > size:
+                weak = np.delete(new, strongest(c[new], size - len(columns)))
+                cut, new = np.setdiff1d(cut, weak), np.setdiff1d(new, weak)
+            columns = np.concatenate([columns, new])
+            if len(new):
+                Z_new = design.keep(new).matrix()
+                Z = np.hstack([Z.astype(Z_new.dtype), Z_new])
+            members = np.pad(members, ((0, 1), (0, len(new))))
+            members[-1] = np.concatenate([np.ones(constant), np.isin(columns, cut)])
+            problem = ReducedProblem(Z, y, members, upper)
+            if self.solver == "newton":
+                mixture = np.append(mixture * (1.0 - 1.0 / n_cuts), 1.0 / n_cuts)
+                start = None if reduced is None else np.append(reduced.coef, np.zeros(len(new)))
+                reduced = solve_newton(problem, mixture, coef=start, gram=gram, tol=self.tol)
+            else:
+                reduced = solve_smoothing(problem, tol=self.tol)
+            alpha, mixture = reduced.alpha, reduced.mixture
+            objective.append(reduced.primal)
+            if size is not None and len(columns) >= size:
+                break
+        assert reduced is not None
+        order = np.argsort(columns)
+        self.objective_ = np.array(objective)
+        self.gap_ = reduced.gap
+        self.n_iter_ = len(objective)
+        return columns[order], reduced.coef[constant:][order, None], reduced.coef[:constant].sum(keepdims=True)

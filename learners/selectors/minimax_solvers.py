@@ -1,4 +1,5 @@
-"""Solvers of the reduced problem of minimax sparse logistic regression, Tan et al. (2013), eq. (9) and (10).
+"""Solvers of the reduced problem of minimax sparse logistic regression, Tan et al. (2013), eq. (9)
+and (10).
 
 Notation of the paper: alpha_i in (0, C_i) is the dual variable of sample i, w_t = sum_i alpha_i y_i
 x_i on the columns of cut t, f_t(alpha) = ||w_t||^2 / 2 + G(alpha) with G(alpha) = sum_i alpha_i ln
@@ -46,7 +47,8 @@ def softmax(exponents: np.ndarray, out: np.ndarray) -> None:
 def minimise_coordinate(
     a: np.ndarray, b: np.ndarray, half_norms: np.ndarray, q: float, c1: float, c2: float, mixture: np.ndarray
 ) -> float:
-    """Minimise over one alpha_i: Algorithm 3, Newton's method on (14) safeguarded by bisection; returns the change z in (-c1, c2).
+    """Minimise over one alpha_i: Algorithm 3, Newton's method on (14) safeguarded by bisection;
+    returns the change z in (-c1, c2).
 
     The derivative is ln((c1 + z) / (c2 - z)) + sum_t lambda_t(z) (a_t z + b_t), rising from -inf to
     inf; lambda is the softmax of q (half_norms_t + a_t z^2 / 2 + b_t z). The unknown is the
@@ -109,7 +111,8 @@ def minimise_coordinate(
 def coordinate_sweep(
     A: np.ndarray, starts: np.ndarray, square: np.ndarray, upper: np.ndarray, q: float, alpha: np.ndarray, w: np.ndarray
 ) -> None:
-    """One pass of coordinate descent over the smoothed maximum (11), step 1 of Algorithm 2; updates ``alpha`` and ``w``.
+    """One pass of coordinate descent over the smoothed maximum (11), step 1 of Algorithm 2; updates
+    ``alpha`` and ``w``.
 
     ``A`` (n, p) holds y_i x_i, the columns of cut t from ``starts[t]`` to ``starts[t + 1]``;
     ``square`` (n, T) their squared norms; ``w`` (p,) is alpha' A.
@@ -202,7 +205,8 @@ class ReducedProblem:
         return (alpha * self.y).astype(self.Z.dtype) @ self.Z
 
     def bounds(self, alpha: np.ndarray, mixture: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, float]:
-        """Where ``alpha`` and ``mixture`` leave both sides: any alpha bounds the optimum from below, any mixture's u from above.
+        """Where ``alpha`` and ``mixture`` leave both sides: any alpha bounds the optimum from
+        below, any mixture's u from above.
 
         Returns
         -------
@@ -292,7 +296,8 @@ def solve_newton(
     tol: float = 1e-3,
     max_iter: int = 100,
 ) -> Reduced:
-    """The reduced problem by turns: ridge logistic regression at the present mixture, then lambda_t ~ lambda_t ||w_t||.
+    """The reduced problem by turns: ridge logistic regression at the present mixture, then lambda_t
+    ~ lambda_t ||w_t||.
 
     The first is Newton's method; the second minimises sum_t ||u_t||^2 / (2 lambda_t), u_t =
     lambda_t w_t, over mixtures. Neither goes uphill.

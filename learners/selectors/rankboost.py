@@ -1,4 +1,6 @@
-"""RankBoost with threshold rankers: the baseline of the ranking experiments (Barbu et al., 2014, section 7.3.1)."""
+"""RankBoost with threshold rankers: the baseline of the ranking experiments (Barbu et al., 2014,
+section 7.3.1).
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def _plain_best_threshold(codes: np.ndarray, potential: np.ndarray, n_thresholds
 
 @jit(plain=_plain_best_threshold)
 def _best_threshold(codes: np.ndarray, potential: np.ndarray, n_thresholds: int) -> tuple[float, int, int]:
-    """Feature and threshold with the greatest |r|, where r is the sum of the potentials of the items above the threshold."""
+    """Feature and threshold with the greatest |r|, where r is the sum of the potentials of the
+    items above the threshold.
+    """
     best, best_feature, best_threshold = 0.0, -1, -1
     for j in range(codes.shape[0]):
         histogram = np.zeros(n_thresholds + 1)
@@ -45,7 +49,7 @@ def _best_threshold(codes: np.ndarray, potential: np.ndarray, n_thresholds: int)
 
 
 class RankBoost(BaseEstimator):
-    """RankBoost on thresholds of single features (Freund et al. (2003) [1]_), the baseline of Barbu et al. (2014) [2]_.
+    """RankBoost on thresholds of features (Freund et al. (2003) [1]_), the baseline in [2]_.
 
     It minimises greedily, one weak ranker h_t at a time, over pairs of which item i is to score
     above
@@ -158,7 +162,7 @@ class RankBoost(BaseEstimator):
         b = self.n_thresholds
         grid = low + (high - low) * (np.arange(1, b + 1)[:, None] / (b + 1))
         codes = np.array([np.searchsorted(grid[:, j], X[:, j], side="left") for j in range(X.shape[1])], dtype=np.int64)
-        features, thresholds, alphas = [], [], []
+        rounds = []
         for _ in range(self.n_rounds):
             potential = np.bincount(above, distribution, len(X)) - np.bincount(below, distribution, len(X))
             r, feature, threshold = _best_threshold(codes, potential, b)
@@ -167,18 +171,14 @@ class RankBoost(BaseEstimator):
             r = np.clip(r, -1.0 + 1e-9, 1.0 - 1e-9)
             alpha = 0.5 * np.log((1.0 + r) / (1.0 - r))
             h = (codes[feature] > threshold).astype(float)
-            features.append(feature)
-            thresholds.append(grid[threshold, feature])
-            alphas.append(alpha)
+            rounds.append((feature, grid[threshold, feature], alpha))
             distribution = distribution * np.exp(alpha * (h[below] - h[above]))
             distribution /= distribution.sum()
             if abs(r) >= 1.0 - 1e-9:
                 break
-        if not features:
+        if not rounds:
             raise ValueError("no feature orders any pair; nothing can be learnt")
-        self.features_ = np.array(features)
-        self.thresholds_ = np.array(thresholds)
-        self.alphas_ = np.array(alphas)
+        self.features_, self.thresholds_, self.alphas_ = map(np.array, zip(*rounds))
 
     def decision_function(self, X: Matrix) -> np.ndarray:
         """Scores (n_samples,): the greater the better.

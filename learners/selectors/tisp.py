@@ -1,4 +1,6 @@
-"""Quantile TISP: iterative thresholding that keeps exactly k features (QTP of the FSA papers), with hard-ridge shrinkage."""
+"""Quantile TISP: iterative thresholding that keeps exactly k features (QTP of the FSA papers), with
+hard-ridge shrinkage.
+"""
 
 from __future__ import annotations
 
@@ -14,100 +16,8 @@ from ..types import ClassWeight, Matrix
 from .base import ScaledSelector, SelectingClassifier, SelectingRegressor
 
 
-def quantile_thresholding(
-    design: Design,
-    y: np.ndarray,
-    loss: Loss,
-    sample_weight: np.ndarray,
-    k: int,
-    *,
-    n_thresholdings: int,
-    n_steps: int,
-    learning_rate: float | None = None,
-    prior: Prior | None = None,
-    fit_intercept: bool = True,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[float]]:
-    """Gradient steps on ALL features, each followed by thresholding at the quantile that leaves k; dropped features may return.
-
-    After each thresholding the k features converge among themselves for its share of ``n_steps``
-    further gradient steps. Hard-ridge thresholding: the k features are shrunk by 1 / (1 + 2
-    learning_rate * shrinkage), the rest is zero.
-
-    Parameters
-    ----------
-    design : Design
-        All features, linear responses.
-    y : ndarray of shape (n_samples, n_outputs)
-        Targets as the loss wants them.
-    loss : Loss
-        With a finite ``max_curvature``.
-    sample_weight : ndarray of shape (n_samples,)
-        Sums to one.
-    k : int
-        Features to keep.
-    n_thresholdings, n_steps : int
-    prior : Prior or None
-        Its shrinkage alone counts.
-    fit_intercept : bool, default True
-        Whether there is a constant; it is neither shrunk nor dropped.
-    learning_rate : float or None
-        None: one over the curvature along the features at hand (all at first, then the k of the
-        last thresholding).
-
-    Returns
-    -------
-    kept : ndarray of shape (k,), ascending
-    coef : ndarray of shape (k, 1, n_outputs)
-    intercept : ndarray of shape (n_outputs,)
-    loss_curve : list of float
-        Loss before each step.
-    """
-    prior = Prior() if prior is None else prior
-    ridge = 2.0 * prior.shrinkage  # the curvature of the penalty
-    coef = np.zeros((design.n_features, 1, y.shape[1]))
-    intercept = loss.best_constant(y, sample_weight) if fit_intercept else np.zeros(y.shape[1])
-
-    def step_of(columns: Design) -> float:
-        if learning_rate is not None:
-            return learning_rate
-        direction = start_direction(columns, y, loss, sample_weight, np.zeros(y.shape[1]))
-        return safe_step(columns, loss, sample_weight, direction, penalty=ridge)
-
-    rate = step_of(design)
-    shares = np.diff(np.linspace(0, n_steps, n_thresholdings + 1).astype(int))
-    curve: list[float] = []
-    for share in shares:
-        gradient, residual_sum, value = design.scores_and_gradient(coef, intercept, loss, y, sample_weight)
-        curve.append(value)
-        moved = coef - rate * gradient
-        if fit_intercept:
-            intercept = intercept - intercept_step(loss, residual_sum)
-        kept = strongest(strengths(moved), k)
-        small = design.keep(kept)
-        rate = step_of(small)
-        state = anneal(  # with nothing left to drop, the annealing loop is gradient descent
-            small,
-            y,
-            loss,
-            np.full(share, k),
-            sample_weight=sample_weight,
-            learning_rate=rate,
-            prior=prior,
-            fit_intercept=fit_intercept,
-            coef=moved[kept] / (1.0 + rate * ridge),
-            intercept=intercept,
-        )
-        coef = np.zeros_like(moved)
-        coef[kept], intercept = state.coef, state.intercept
-        curve += state.loss_curve
-    return kept, coef[kept], intercept, curve
-
-
 class _TISP(ScaledSelector):
     """The fit that the two estimators share."""
-
-    loss_curve_: np.ndarray
-    n_iter_: int
 
     def __init__(
         self,
@@ -139,25 +49,51 @@ class _TISP(ScaledSelector):
         check_bounded(loss)
         k = number_to_keep(self.n_features_to_select, X.shape[1])
         design = self._make_design(X, weight)
-        kept, coef, intercept, curve = quantile_thresholding(
-            design,
-            y,
-            loss,
-            weight,
-            k,
-            n_thresholdings=self.n_thresholdings,
-            n_steps=self.n_steps,
-            learning_rate=None if isinstance(self.learning_rate, str) else float(self.learning_rate),
-            prior=Prior(shrinkage=0.5 * self.ridge),
-            fit_intercept=self.fit_intercept,
-        )
+        zero = np.zeros(y.shape[1])
+        coef = np.zeros((X.shape[1], 1, y.shape[1]))
+        intercept = loss.best_constant(y, weight) if self.fit_intercept else zero
+
+        def step_of(columns: Design) -> float:
+            """One over the curvature along the features at hand: all at first, then the k of the
+            last thresholding.
+            """
+            if not isinstance(self.learning_rate, str):
+                return float(self.learning_rate)
+            direction = start_direction(columns, y, loss, weight, zero)
+            return safe_step(columns, loss, weight, direction, penalty=self.ridge)
+
+        rate = step_of(design)
+        curve: list[float] = []
+        for share in np.diff(np.linspace(0, self.n_steps, self.n_thresholdings + 1).astype(int)):
+            gradient, residual_sum, value = design.scores_and_gradient(coef, intercept, loss, y, weight)
+            moved = coef - rate * gradient
+            if self.fit_intercept:
+                intercept = intercept - intercept_step(loss, residual_sum)
+            kept = strongest(strengths(moved), k)
+            small = design.keep(kept)
+            rate = step_of(small)
+            state = anneal(  # with nothing left to drop, the annealing loop is gradient descent
+                small,
+                y,
+                loss,
+                np.full(share, k),
+                sample_weight=weight,
+                learning_rate=rate,
+                prior=Prior(shrinkage=0.5 * self.ridge),
+                fit_intercept=self.fit_intercept,
+                coef=moved[kept] / (1.0 + rate * self.ridge),  # hard-ridge thresholding
+                intercept=intercept,
+            )
+            coef = np.zeros_like(moved)
+            coef[kept], intercept = state.coef, state.intercept
+            curve += [value, *state.loss_curve]
         self.loss_curve_ = np.array(curve)
         self.n_iter_ = self.n_thresholdings + self.n_steps
-        self._store(design, kept, coef[:, 0], intercept)
+        self._store(design, kept, coef[kept][:, 0], intercept)
 
 
 class TISPClassifier(_TISP, SelectingClassifier):
-    """Classifier on exactly k features by quantile thresholding ([1]_; QTP of Barbu et al. (2017) [2]_).
+    """Classifier on k features by quantile thresholding ([1]_; QTP of Barbu et al. (2017) [2]_).
 
     It minimises over coefficients of at most k features::
 
@@ -249,7 +185,7 @@ class TISPClassifier(_TISP, SelectingClassifier):
 
 
 class TISPRegressor(_TISP, SelectingRegressor):
-    """Regression on exactly k features by quantile thresholding ([1]_; QTP of Barbu et al. (2017) [2]_).
+    """Regression on k features by quantile thresholding ([1]_; QTP of Barbu et al. (2017) [2]_).
 
     It minimises over coefficients of at most k features::
 

@@ -1,4 +1,5 @@
-"""Paths of penalties that select: the l1 penalty on single coefficients, and on groups of columns, by proximal gradient steps.
+"""Paths of penalties that select: the l1 penalty on single coefficients, and on groups of columns,
+by proximal gradient steps.
 
 They are what Liu et al. (2014) compare with (L1-CRF): a sensor is selected if any of its
 coefficients is not zero.
@@ -16,7 +17,9 @@ _DECREASE = 0.75  # from one penalty of the path to the next: a choice
 
 
 class LassoStep(NamedTuple):
-    """One penalty of a path: its weight, the units with a coefficient that is not zero, and the fit of all columns."""
+    """One penalty of a path: its weight, the units with a coefficient that is not zero, and the fit
+    of all columns.
+    """
 
     penalty: float
     units: list[int]
@@ -33,7 +36,8 @@ def lasso_path(
     tol: float = 1e-5,
     max_iter: int = 150,
 ) -> list[LassoStep]:
-    """Fit with falling penalties, from the one that leaves nothing, until more than ``most_units`` are in.
+    """Fit with falling penalties, from the one that leaves nothing, until more than ``most_units``
+    are in.
 
     Parameters
     ----------
@@ -120,7 +124,8 @@ def _fit(
     tol: float,
     max_iter: int,
 ) -> tuple[ChainFit, float]:
-    """Accelerated proximal gradient steps with backtracking, the momentum restarted when the objective rises.
+    """Accelerated proximal gradient steps with backtracking, the momentum restarted when the
+    objective rises.
 
     Coefficients are in units of the columns: ``coef * deviation``.
     """

@@ -1,9 +1,11 @@
-"""The estimator of a linear-chain conditional random field, and what the selecting ones share with it."""
+"""The estimator of a linear-chain conditional random field, and what the selecting ones share with
+it.
+"""
 
 from __future__ import annotations
 
 import warnings
-from typing import Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -17,7 +19,95 @@ from ..common.validation import check_choice, check_finite, check_integer, check
 from ..objective.chain import ChainLoss, chain_terms
 from ..types import ArrayLike, Matrix
 from .problem import ChainFit, ChainProblem, minimise
-from .rows import Sequences, find_sequences, sequence_weights
+
+
+class Sequences(NamedTuple):
+    """Rows of sequences.
+
+    Attributes
+    ----------
+    offsets : ndarray of shape (n_sequences + 1,), int
+        Where each sequence begins, and the end, once the rows are ordered.
+    order : ndarray of shape (n_rows,), int, or None
+        Rows, sequence after sequence; None where they lie so already.
+    """
+
+    offsets: np.ndarray
+    order: np.ndarray | None
+
+    def ordered(self, rows: Any) -> Any:
+        """Rows of an array (or sparse matrix), sequence after sequence."""
+        return rows if self.order is None else rows[self.order]
+
+    def restored(self, rows: np.ndarray) -> np.ndarray:
+        """The inverse of :meth:`ordered`."""
+        if self.order is None:
+            return rows
+        out = np.empty_like(rows)
+        out[self.order] = rows
+        return out
+
+
+def find_sequences(n_rows: int, lengths: ArrayLike | None = None, sequence: ArrayLike | None = None) -> Sequences:
+    """Sequences from their lengths, from one id per row, or all rows as one sequence.
+
+    Raises
+    ------
+    ValueError
+        If both are given, the lengths do not add up or are not positive integers, or there is not
+        one id per row.
+
+    Examples
+    --------
+    >>> find_sequences(5, lengths=[2, 3]).offsets
+    array([0, 2, 5])
+    >>> find_sequences(4, sequence=["b", "a", "b", "a"]).order  # in the order of their first rows
+    array([0, 2, 1, 3])
+    """
+    if lengths is not None and sequence is not None:
+        raise ValueError("lengths and sequence are both given; expected one of them")
+    if sequence is not None:
+        return _from_ids(n_rows, np.asarray(sequence))
+    if lengths is None:
+        return Sequences(np.array([0, n_rows]), None)
+    given = np.atleast_1d(np.asarray(lengths))
+    if given.ndim != 1 or given.dtype.kind not in "iu" or not len(given) or given.min() < 1:
+        raise ValueError(f"lengths={_short(given)} is not valid; expected positive integers, one for each sequence")
+    if given.sum() != n_rows:
+        raise ValueError(f"lengths add up to {given.sum()}; expected the {n_rows} rows of X")
+    return Sequences(np.concatenate([[0], np.cumsum(given)]).astype(np.int64), None)
+
+
+def _from_ids(n_rows: int, ids: np.ndarray) -> Sequences:
+    if ids.shape != (n_rows,):
+        raise ValueError(f"sequence has shape {ids.shape}; expected one id for each of the {n_rows} rows")
+    if ids.dtype.kind == "f" and np.isnan(ids).any():
+        raise ValueError("sequence holds NaN; expected one id for each row")
+    _, first, codes = np.unique(ids, return_index=True, return_inverse=True)
+    codes = np.argsort(np.argsort(first))[codes]
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(codes))]).astype(np.int64)
+    return Sequences(offsets, None if (np.diff(codes) >= 0).all() else np.argsort(codes, kind="stable"))
+
+
+def sequence_weights(weight: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """The weight of each sequence from those of its rows.
+
+    Raises
+    ------
+    ValueError
+        If they differ within a sequence: a likelihood has one weight.
+    """
+    least, most = np.minimum.reduceat(weight, offsets[:-1]), np.maximum.reduceat(weight, offsets[:-1])
+    uneven = np.flatnonzero(least < most)
+    if len(uneven):
+        s = uneven[0]
+        raise ValueError(f"sample_weight goes from {least[s]:g} to {most[s]:g} in sequence {s}; expected one weight per sequence")
+    return most
+
+
+def _short(values: np.ndarray) -> str:
+    text = values.tolist() if values.ndim else values
+    return str(text) if len(str(text)) < 60 else str(text)[:57] + "..."
 
 
 class BaseCRF(ClassifierMixin, BaseEstimator):
@@ -35,11 +125,20 @@ class BaseCRF(ClassifierMixin, BaseEstimator):
     transitions_: np.ndarray
     intercept_: np.ndarray
 
-    ridge: float
-    fit_transitions: bool
-    fit_intercept: bool
-    max_iter: int
-    tol: float
+    def __init__(
+        self,
+        ridge: float = 2.0,
+        *,
+        fit_transitions: bool = True,
+        fit_intercept: bool = True,
+        max_iter: int = 1000,
+        tol: float = 1e-9,
+    ) -> None:
+        self.ridge = ridge
+        self.fit_transitions = fit_transitions
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.tol = tol
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -233,7 +332,7 @@ class BaseCRF(ClassifierMixin, BaseEstimator):
 
 
 class LinearChainCRF(BaseCRF):
-    """Linear-chain conditional random field: labels of the rows of sequences, each given all rows of its sequence.
+    """Linear-chain conditional random field: labels of rows, given all rows of their sequence.
 
     Lafferty et al. (2001) [1]_. It minimises, by L-BFGS, the convex objective of crfsuite with all
     states and transitions::
@@ -286,8 +385,8 @@ class LinearChainCRF(BaseCRF):
     References
     ----------
     .. [1] J. Lafferty, A. McCallum, F. Pereira, "Conditional random fields: Probabilistic models
-           for
-       segmenting and labeling sequence data", International Conference on Machine Learning (2001).
+       for segmenting and labeling sequence data", International Conference on Machine Learning
+       (2001).
 
     Examples
     --------
@@ -297,24 +396,10 @@ class LinearChainCRF(BaseCRF):
     >>> y = np.repeat(rng.permutation(np.arange(40) % 2), 5)          # labels that last five rows
     >>> X = y[:, None] + rng.normal(0, 1, (200, 1))
     >>> model = LinearChainCRF().fit(X, y, lengths=[100, 100])
-    >>> bool(model.score(X, y, lengths=[100, 100]) > LinearChainCRF(fit_transitions=False).fit(X, y).score(X, y))
+    >>> rows_alone = LinearChainCRF(fit_transitions=False).fit(X, y)
+    >>> bool(model.score(X, y, lengths=[100, 100]) > rows_alone.score(X, y))
     True
     """
-
-    def __init__(
-        self,
-        ridge: float = 2.0,
-        *,
-        fit_transitions: bool = True,
-        fit_intercept: bool = True,
-        max_iter: int = 1000,
-        tol: float = 1e-9,
-    ) -> None:
-        self.ridge = ridge
-        self.fit_transitions = fit_transitions
-        self.fit_intercept = fit_intercept
-        self.max_iter = max_iter
-        self.tol = tol
 
     def _fit_problem(self, problem: ChainProblem) -> None:
         self._store(minimise(problem, tol=self.tol, max_iter=self.max_iter))

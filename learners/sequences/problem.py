@@ -53,7 +53,8 @@ class ChainFit:
 
 @dataclass(frozen=True)
 class ChainProblem:
-    """Minus the log likelihood of labelled sequences + ridge / 2 (||coef||^2 + ||transitions||^2); the intercept is free.
+    """Minus the log likelihood of labelled sequences + ridge / 2 (||coef||^2 + ||transitions||^2);
+    the intercept is free.
 
     Attributes
     ----------
@@ -137,11 +138,9 @@ def minimise(problem: ChainProblem, start: ChainFit | None = None, *, tol: float
     k = problem.n_classes
     ends = np.cumsum([start.coef.size, k * k * problem.fit_transitions, k * problem.fit_intercept])
 
-    def pack(coef: np.ndarray, transitions: np.ndarray, intercept: np.ndarray) -> np.ndarray:
-        parts = [coef.ravel()]
-        parts += [transitions.ravel()] if problem.fit_transitions else []
-        parts += [intercept] if problem.fit_intercept else []
-        return np.concatenate(parts)
+    def pack(fit: ChainFit) -> np.ndarray:
+        parts = ((fit.coef, True), (fit.transitions, problem.fit_transitions), (fit.intercept, problem.fit_intercept))
+        return np.concatenate([part.ravel() for part, free in parts if free])
 
     def unpack(theta: np.ndarray) -> ChainFit:
         transitions = theta[ends[0] : ends[1]].reshape(k, k) if problem.fit_transitions else start.transitions
@@ -150,11 +149,10 @@ def minimise(problem: ChainProblem, start: ChainFit | None = None, *, tol: float
 
     def objective(theta: np.ndarray) -> tuple[float, np.ndarray]:
         value, gradient = problem.value_and_gradient(unpack(theta))
-        return value, pack(gradient.coef, gradient.transitions, gradient.intercept)
+        return value, pack(gradient)
 
     options = {"maxiter": max_iter, "maxfun": 4 * max_iter, "maxcor": _MEMORY, "ftol": tol, "gtol": 0.0}
-    start_at = pack(start.coef, start.transitions, start.intercept)
-    found = minimize(objective, start_at, jac=True, method="L-BFGS-B", options=options)
+    found = minimize(objective, pack(start), jac=True, method="L-BFGS-B", options=options)
     fit = unpack(found.x)
     return replace(fit, value=float(found.fun), n_iter=int(found.nit), converged=found.status != 1)
 

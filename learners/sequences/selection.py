@@ -1,4 +1,6 @@
-"""Conditional random fields on few columns, or groups of columns: forwards and backwards, and by annealing."""
+"""Conditional random fields on few columns, or groups of columns: forwards and backwards, and by
+annealing.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,7 @@ class SelectingCRF(SelectorMixin, BaseCRF):
 
 
 class ForwardBackwardCRF(SelectingCRF):
-    """Conditional random field on k columns or groups, selected forwards and backwards (FoBa, Liu et al. (2014) [2]_).
+    """Random field on k columns or groups, by forward-backward search (Liu et al. (2014) [2]_).
 
     It minimises greedily over coefficients of at most k columns or groups (units)::
 
@@ -134,8 +136,8 @@ class ForwardBackwardCRF(SelectingCRF):
     References
     ----------
     .. [1] J. Lafferty, A. McCallum, F. Pereira, "Conditional random fields: Probabilistic models
-           for
-       segmenting and labeling sequence data", International Conference on Machine Learning (2001).
+       for segmenting and labeling sequence data", International Conference on Machine Learning
+       (2001).
     .. [2] J. Liu, R. Fujimaki, J. Ye, "Forward-Backward Greedy Algorithms for General Convex Smooth
        Functions over A Cardinality Constraint", International Conference on Machine Learning
        (2014), section 5.
@@ -169,6 +171,7 @@ class ForwardBackwardCRF(SelectingCRF):
         max_iter: int = 1000,
         tol: float = 1e-9,
     ) -> None:
+        super().__init__(ridge, fit_transitions=fit_transitions, fit_intercept=fit_intercept, max_iter=max_iter, tol=tol)
         self.n_features_to_select = n_features_to_select
         self.feature_groups = feature_groups
         self.backward = backward
@@ -176,11 +179,6 @@ class ForwardBackwardCRF(SelectingCRF):
         self.delta = delta
         self.epsilon = epsilon
         self.polish = polish
-        self.ridge = ridge
-        self.fit_transitions = fit_transitions
-        self.fit_intercept = fit_intercept
-        self.max_iter = max_iter
-        self.tol = tol
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -202,7 +200,7 @@ class ForwardBackwardCRF(SelectingCRF):
 
 
 class FSACRF(SelectingCRF):
-    """Conditional random field on k columns or groups, selected by annealing (Barbu et al. (2017) [2]_).
+    """Random field on k columns or groups, selected by annealing (Barbu et al. (2017) [2]_).
 
     It minimises over coefficients of at most k columns or groups (units)::
 
@@ -279,8 +277,8 @@ class FSACRF(SelectingCRF):
     References
     ----------
     .. [1] J. Lafferty, A. McCallum, F. Pereira, "Conditional random fields: Probabilistic models
-           for
-       segmenting and labeling sequence data", International Conference on Machine Learning (2001).
+       for segmenting and labeling sequence data", International Conference on Machine Learning
+       (2001).
     .. [2] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer
        Vision and Big Data Learning", IEEE Transactions on Pattern Analysis and Machine
        Intelligence 39 (2017).
@@ -314,6 +312,7 @@ class FSACRF(SelectingCRF):
         max_iter: int = 1000,
         tol: float = 1e-9,
     ) -> None:
+        super().__init__(ridge, fit_transitions=fit_transitions, fit_intercept=fit_intercept, max_iter=max_iter, tol=tol)
         self.n_features_to_select = n_features_to_select
         self.feature_groups = feature_groups
         self.criterion = criterion
@@ -321,11 +320,6 @@ class FSACRF(SelectingCRF):
         self.n_steps = n_steps
         self.steps_per_cut = steps_per_cut
         self.polish = polish
-        self.ridge = ridge
-        self.fit_transitions = fit_transitions
-        self.fit_intercept = fit_intercept
-        self.max_iter = max_iter
-        self.tol = tol
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -339,9 +333,8 @@ class FSACRF(SelectingCRF):
     def _search(self, problem: ChainProblem, groups: np.ndarray, size: int) -> tuple[UnitModel, list[Step]]:
         n_units = int(groups.max()) + 1
         n_steps = self.n_steps or max(1, 2 * min(n_units - size, _MAX_CUTS))
-        counts = step_counts(as_schedule(self.schedule), n_units, size, n_steps)
-        start = problem.start()
-        model = UnitModel(problem, groups, list(range(n_units)), start)
+        counts = step_counts(as_schedule(self.schedule, mu=1.0), n_units, size, n_steps)
+        model = UnitModel(problem, groups, list(range(n_units)), problem.start())
         model.keep(model.units, max_iter=self.steps_per_cut)
         path: list[Step] = []
         for count in np.unique(counts[counts < n_units])[::-1]:
@@ -350,7 +343,6 @@ class FSACRF(SelectingCRF):
             dropped = np.delete(np.arange(len(model.units)), stay)
             for n, i in enumerate(dropped[np.argsort(weak[dropped], kind="stable")], 1):
                 path.append(Step("leave", model.units[i], model.value, len(model.units) - n))
-            units = [model.units[i] for i in stay]
-            model.keep(units, max_iter=self.steps_per_cut)
+            model.keep([model.units[i] for i in stay], max_iter=self.steps_per_cut)
         model.keep(model.units)
         return model, path

@@ -1,4 +1,6 @@
-"""A conditional random field on some units (columns, or groups of columns): what enters, what leaves, and exchanges."""
+"""A conditional random field on some units (columns, or groups of columns): what enters, what
+leaves, and exchanges.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ N_LEAVING, N_ENTERING = 10, 2
 
 
 class UnitModel:
-    """The refitted model of the chosen units, for :func:`~annealed.learners.solvers.greedy.greedy_search` and exchanges.
+    """The refitted model of the chosen units, for
+    :func:`~annealed.learners.solvers.greedy.greedy_search` and exchanges.
 
     Parameters
     ----------
@@ -39,9 +42,7 @@ class UnitModel:
         self.n_units = int(groups.max()) + 1
         self.members = [np.flatnonzero(groups == g) for g in range(self.n_units)]
         self.deviations = column_deviations(problem.X)
-        self.units = list(units or [])
-        self.columns = self._columns_of(self.units)
-        self.part = problem.keep(self.columns)
+        self._use(units or [])
         self.fit = fit if fit is not None else minimise(self.part, tol=SEARCH_TOLERANCE)
 
     @property
@@ -50,7 +51,8 @@ class UnitModel:
         return self.fit.value
 
     def strengths(self) -> np.ndarray:
-        """Gradient of each unit over its columns' standard deviations: raw gradients favour columns that are often on.
+        """Gradient of each unit over its columns' standard deviations: raw gradients favour columns
+        that are often on.
 
         The penalty of columns that are not chosen has no gradient.
         """
@@ -92,7 +94,9 @@ class UnitModel:
         return np.array([self.value_without(unit) for unit in self.units]) - self.value
 
     def sizes(self) -> np.ndarray:
-        """Norm of the coefficients of each of ``units`` in units of their columns, over the root of their number."""
+        """Norm of the coefficients of each of ``units`` in units of their columns, over the root of
+        their number.
+        """
         scaled = self.fit.coef * self.deviations[self.columns, None]
         place = np.full(self.n_units, -1)
         place[self.units] = np.arange(len(self.units))
@@ -102,17 +106,18 @@ class UnitModel:
         """Refit on other units, from the coefficients of those that stay."""
         coef = np.zeros((len(self.groups), self.problem.n_classes))
         coef[self.columns] = self.fit.coef
-        self.units, self.columns = list(units), self._columns_of(units)
-        self.part = self.problem.keep(self.columns)
+        self._use(units)
         self.fit = minimise(self.part, self.fit.with_coef(coef[self.columns]), tol=tol, max_iter=max_iter)
 
     def restore(self, units: list[int], fit: ChainFit) -> None:
         """Go back to a fit of earlier units."""
-        self.units, self.columns, self.fit = list(units), self._columns_of(units), fit
-        self.part = self.problem.keep(self.columns)
+        self._use(units)
+        self.fit = fit
 
-    def _columns_of(self, units: list[int]) -> np.ndarray:
-        return np.concatenate([np.empty(0, int), *(self.members[unit] for unit in units)])
+    def _use(self, units: list[int]) -> None:
+        self.units = list(units)
+        self.columns = np.concatenate([np.empty(0, int), *(self.members[unit] for unit in units)])
+        self.part = self.problem.keep(self.columns)
 
 
 def exchange(model: UnitModel, max_exchanges: int = 100) -> list[Step]:
@@ -139,7 +144,9 @@ def exchange(model: UnitModel, max_exchanges: int = 100) -> list[Step]:
 
 
 def _replacement(model: UnitModel, start: tuple[list[int], ChainFit], leaving: int, goal: float) -> int | None:
-    """A unit that brings the objective below ``goal`` in the place of ``leaving``; the model then holds it."""
+    """A unit that brings the objective below ``goal`` in the place of ``leaving``; the model then
+    holds it.
+    """
     model.restore(*start)
     model.remove(leaving, _TRIAL_TOLERANCE)
     without = list(model.units), model.fit

@@ -121,7 +121,7 @@ class TabularModel:
         about = {"annealed": __version__, "estimator": type(estimator).__name__, **about}
         return cls(additive, task, names, classes, link, _kind_of_probabilities(estimator), encoding, flip, about)
 
-    # -- prediction -----------------------------------------------------------------------------------------------------
+    # -- prediction --------------------------------------------------------------------------------
 
     def _matrix(self, X: Any) -> Any:
         if self.encoding is not None:
@@ -203,7 +203,7 @@ class TabularModel:
         p = expit(scores)
         return p / np.maximum(p.sum(axis=1, keepdims=True), 1e-300)
 
-    # -- files ----------------------------------------------------------------------------------------------------------
+    # -- files -------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
         """Write a model file: safetensors arrays and a JSON header.

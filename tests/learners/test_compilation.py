@@ -121,8 +121,7 @@ def test_the_stubs_list_what_there_is():
             assert getattr(package, name).__module__.startswith("annealed."), name
 
 
-# -- equal results
-# ------------------------------------------------------------------------------
+# -- equal results ---------------------------------------------------------------------------------
 
 
 @settings(max_examples=40, deadline=None)
@@ -262,8 +261,7 @@ def test_laplacian():
     assert np.allclose(plain, compiled, rtol=1e-12, atol=1e-13)
 
 
-# -- one rule
-# ------------------------------------------------------------------------------
+# -- one rule --------------------------------------------------------------------------------------
 
 
 def test_the_size_of_the_problem_decides():
@@ -284,8 +282,7 @@ def test_read_only_data_are_no_second_variant(compiled):
     assert variants == {k.__name__: len(k.dispatcher.signatures) for k in (kernels.first_rows, kernels.fused_rows)}
 
 
-# -- threads and forks
-# ------------------------------------------------------------------------------
+# -- threads and forks -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("response", ["linear", "piecewise"])
@@ -344,8 +341,7 @@ def test_a_fork_after_a_fit(response, n_jobs):
     python(FORK, response, str(n_jobs), NUMBA_NUM_THREADS=2)
 
 
-# -- where machine code is kept
-# ------------------------------------------------------------------------------
+# -- where machine code is kept --------------------------------------------------------------------
 
 COMPILE = """
 import sys, numpy as np
@@ -392,8 +388,33 @@ def test_two_processes_and_one_folder(tmp_path):
     assert all(len(run.stderr.splitlines()) <= 1 for run in done)
 
 
-# -- interrupts
-# ------------------------------------------------------------------------------
+NAMED = """
+import sys
+import numpy as np
+from {module} import {name} as Pair
+from kernel import total
+assert total.compiled(Pair(np.ones(3), 2.0)) == 6.0
+hits = total.dispatcher.stats.cache_hits
+assert len(hits) == int(sys.argv[1]), hits
+"""
+
+
+@pytest.mark.parametrize("module, name", [("pairs", "Other"), ("elsewhere", "Pair")])
+def test_a_cache_that_names_a_renamed_class_is_absent(module, name, tmp_path, monkeypatch):
+    definition = "from typing import Any, NamedTuple\nclass {}(NamedTuple):\n    values: Any\n    factor: float\n"
+    kernel = "from annealed.learners.compilation import jit\n@jit\ndef total(pair):\n    return pair.values.sum() * pair.factor\n"
+    (tmp_path / "kernel.py").write_text(kernel)
+    (tmp_path / "pairs.py").write_text(definition.format("Pair"))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    for hits in "01":
+        python(NAMED.format(module="pairs", name="Pair"), hits, NUMBA_CACHE_DIR=tmp_path / "kept")
+    (tmp_path / "pairs.py").unlink()
+    (tmp_path / f"{module}.py").write_text(definition.format(name))
+    for hits in "01":  # compiled anew, and kept
+        python(NAMED.format(module=module, name=name), hits, NUMBA_CACHE_DIR=tmp_path / "kept")
+
+
+# -- interrupts ------------------------------------------------------------------------------------
 
 INTERRUPT = """
 import signal, sys

@@ -1,4 +1,5 @@
-"""Atoms, which are sparse frequencies, and their prior: a Markov chain over columns with its transition rows integrated out.
+"""Atoms, which are sparse frequencies, and their prior: a Markov chain over columns with its
+transition rows integrated out.
 
 An atom is a sequence of distinct columns with one frequency each. The first column comes from pi_0
 ~ Dir(gamma / p), the next ones from theta_j ~ Dir(alpha), (4.5) of Ma (thesis); the sequence ends
@@ -51,7 +52,9 @@ def empty_atoms(max_components: int, max_order: int) -> Atoms:
 
 @jit
 def transitions(atoms: Atoms, size: int, skip: int, column: int, following: int, max_order: int) -> tuple[int, int, int]:
-    """Transitions out of a column in the first ``size`` atoms without atom ``skip``: all, to the null state, to ``following``."""
+    """Transitions out of a column in the first ``size`` atoms without atom ``skip``: all, to the
+    null state, to ``following``.
+    """
     total, stops, hits = 0, 0, 0
     for l in range(size):
         if l == skip:
@@ -108,7 +111,9 @@ def draw_following(
 
 @jit
 def draw_sequence(columns: np.ndarray, atoms: Atoms, size: int, skip: int, prior: AtomPrior, rng: np.random.Generator) -> int:
-    """Fill ``columns`` from the predictive distribution; the number of columns, or 0 where one came twice."""
+    """Fill ``columns`` from the predictive distribution; the number of columns, or 0 where one came
+    twice.
+    """
     others = size - 1 if skip >= 0 else size
     u = rng.random() * (prior.start_mass + others)
     if u < prior.start_mass or others == 0:

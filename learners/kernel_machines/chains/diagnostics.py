@@ -55,7 +55,8 @@ def _basic_r_hat(traces: np.ndarray) -> float:
 
 
 def effective_sample_size(traces: np.ndarray) -> float:
-    """Number of independent draws that would say as much about the mean, from autocorrelations of the ranks.
+    """Number of independent draws that would say as much about the mean, from autocorrelations of
+    the ranks.
 
     Parameters
     ----------

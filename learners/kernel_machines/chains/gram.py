@@ -1,4 +1,5 @@
-"""Fourier features and the inverse of their regularised Gram matrix, under removal and addition of one atom at a time.
+"""Fourier features and the inverse of their regularised Gram matrix, under removal and addition of
+one atom at a time.
 
 The features are a constant and, for each atom, cos and sin of its phase: a phase shift needs no
 parameter. With weights b ~ N(0, I / precision), integrated out, a move changes the inverse by a
@@ -8,7 +9,7 @@ matrix of rank 2 to 4: O(N D + D^2) time.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +20,9 @@ REFRESH = 200  # accepted moves between two fresh factorisations
 
 
 class Gram(NamedTuple):
-    """Features and what is known of their Gram matrix A = F W F' + diag(precision); only the first 1 + 2 D rows count."""
+    """Features and what is known of their Gram matrix A = F W F' + diag(precision); only the first
+    1 + 2 D rows count.
+    """
 
     features: np.ndarray  # (1 + 2 max_components, N)
     inverse: np.ndarray  # of A
@@ -42,25 +45,16 @@ def empty_gram(n_rows: int, max_components: int) -> Gram:
     features = np.zeros((size, n_rows))
     features[0] = 1.0
     square, pair = (size, size), (size, 2)
-    return Gram(
-        features,
-        np.zeros(square),
-        np.zeros(size),
-        np.zeros(2),
-        np.ones(n_rows),
-        np.zeros(n_rows),
-        np.zeros(n_rows),
-        np.zeros((2, n_rows)),
-        np.zeros(square),
-        np.zeros(pair),
-        np.zeros(pair),
-        np.zeros((3, 2)),
-    )
+    state: tuple[Any, ...] = (square, size, 2)
+    work: tuple[Any, ...] = (n_rows, n_rows, (2, n_rows), square, pair, pair, (3, 2))
+    return Gram._make([features, *(np.zeros(s) for s in state), np.ones(n_rows), *(np.zeros(s) for s in work)])
 
 
 @jit
 def cos_sin(phase: np.ndarray, out: np.ndarray) -> None:
-    """Cosine and sine of phases below 1e6 in size, to 2e-16: the polynomials of fdlibm without branches, so that they vectorise."""
+    """Cosine and sine of phases below 1e6 in size, to 2e-16: the polynomials of fdlibm without
+    branches, so that they vectorise.
+    """
     cosine, sine = out[0], out[1]
     for i in range(len(phase)):
         x = phase[i]
@@ -116,7 +110,9 @@ def _two_dots(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple[float, float
 
 @jit
 def invert(A: np.ndarray, n: int) -> float:
-    """Replace the leading n x n block of a positive definite matrix by its inverse (Cholesky); the log determinant."""
+    """Replace the leading n x n block of a positive definite matrix by its inverse (Cholesky); the
+    log determinant.
+    """
     logdet = 0.0
     for j in range(n):
         pivot = A[j, j] - _dot(A[j, :j], A[j, :j])
@@ -140,7 +136,9 @@ def invert(A: np.ndarray, n: int) -> float:
 
 @jit(fastmath=True)
 def refresh(gram: Gram, size: int, precision: float) -> None:
-    """Factorise afresh: inverse, projection, log determinant and the quadratic form, for ``size`` atoms."""
+    """Factorise afresh: inverse, projection, log determinant and the quadratic form, for ``size``
+    atoms.
+    """
     n = 1 + 2 * size
     weighted = gram.phase
     for i in range(n):
@@ -160,7 +158,8 @@ def refresh(gram: Gram, size: int, precision: float) -> None:
 
 @jit(fastmath=True)
 def evaluate(gram: Gram, size: int, removed: int, adds: bool, precision: float, weighted: np.ndarray) -> tuple[float, float]:
-    """Change of log det A and of c' A^-1 c when atom ``removed`` (-1: none) leaves and the features ``added`` come.
+    """Change of log det A and of c' A^-1 c when atom ``removed`` (-1: none) leaves and the features
+    ``added`` come.
 
     Leaves in the scratch what :func:`commit` needs.
     """
@@ -233,7 +232,9 @@ def evaluate(gram: Gram, size: int, removed: int, adds: bool, precision: float, 
 
 @jit(fastmath=True)
 def commit(gram: Gram, size: int, removed: int, adds: bool, logdet: float, quad: np.ndarray) -> None:
-    """Carry out the move that :func:`evaluate` has just examined; a death puts the last atom into the free place."""
+    """Carry out the move that :func:`evaluate` has just examined; a death puts the last atom into
+    the free place.
+    """
     n = 1 + 2 * size
     inverse, reduced = gram.inverse, gram.reduced
     gram.scalars[0] += logdet

@@ -1,4 +1,6 @@
-"""Reversible-jump moves. Each removes at most one atom and adds at most one, and knows its prior times proposal ratio."""
+"""Reversible-jump moves. Each removes at most one atom and adds at most one, and knows its prior
+times proposal ratio.
+"""
 
 from __future__ import annotations
 
@@ -37,18 +39,14 @@ def pick(cumulative: np.ndarray, rng: np.random.Generator) -> int:
 
 @jit
 def _key(columns: np.ndarray, n: int, base: int) -> int:
-    """The number under which the table holds a set of one to three columns, whatever their order; -1 for more."""
+    """The number under which the table holds a set of one to three columns, whatever their order;
+    -1 for more.
+    """
     if n > 3:
         return -1
-    a, b, c = columns[0] + 1, 0, 0
-    if n > 1:
-        b = columns[1] + 1
-    if n > 2:
-        c = columns[2] + 1
-    if n == 1:
-        return a
-    if n == 2:
-        return min(a, b) * base + max(a, b)
+    a = columns[0] + 1
+    b = columns[1] + 1 if n > 1 else 0
+    c = columns[2] + 1 if n > 2 else 0
     low, high = min(a, b, c), max(a, b, c)
     return (low * base + (a + b + c - low - high)) * base + high
 
@@ -102,7 +100,9 @@ def _log_birth_ratio(columns: np.ndarray, n: int, atoms: Atoms, size: int, skip:
 
 @jit
 def _growth(column: int, following: int, atoms: Atoms, size: int, skip: int, prior: AtomPrior, table: Table) -> float:
-    """Probability that growth after ``column`` proposes ``following``: half urn, a quarter screen, a quarter uniform."""
+    """Probability that growth after ``column`` proposes ``following``: half urn, a quarter screen,
+    a quarter uniform.
+    """
     total, stops, hits = transitions(atoms, size, skip, column, following, prior.max_order)
     urn = (prior.step_mass / prior.n_columns + hits) / (prior.step_mass + total - stops)
     return 0.5 * urn + 0.25 * table.column_weight[following] + 0.25 / prior.n_columns

@@ -1,4 +1,5 @@
-"""Draws from the Polya-Gamma distribution PG(1, z): a logistic likelihood becomes Gaussian given one such number per row.
+"""Draws from the Polya-Gamma distribution PG(1, z): a logistic likelihood becomes Gaussian given
+one such number per row.
 
 References
 ----------

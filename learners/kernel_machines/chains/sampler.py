@@ -1,4 +1,6 @@
-"""Markov chains over atoms: reversible-jump moves under a Gaussian or a logistic likelihood with the weights integrated out."""
+"""Markov chains over atoms: reversible-jump moves under a Gaussian or a logistic likelihood with
+the weights integrated out.
+"""
 
 from __future__ import annotations
 
@@ -44,14 +46,9 @@ class Chain:
 def empty_samples(n_kept: int, max_components: int, max_order: int) -> ChainSamples:
     """Memory for samples."""
     shape = (n_kept, max_components, max_order)
-    return ChainSamples(
-        np.full(shape, -1, np.int64),
-        np.zeros(shape[:2], np.int64),
-        np.zeros(shape),
-        np.zeros((n_kept, 1 + 2 * max_components)),
-        np.zeros(n_kept, np.int64),
-        np.zeros(n_kept),
-    )
+    columns, length = np.full(shape, -1, np.int64), np.zeros(shape[:2], np.int64)
+    coef, size = np.zeros((n_kept, 1 + 2 * max_components)), np.zeros(n_kept, np.int64)
+    return ChainSamples(columns, length, np.zeros(shape), coef, size, np.zeros(n_kept))
 
 
 def run_chain(
@@ -171,7 +168,9 @@ def _augment(gram: Gram, size: int, coef: np.ndarray, rng: np.random.Generator, 
 def _log_likelihood(
     likelihood: int, gram: Gram, y: np.ndarray, size: int, precision: float, square: float, coef: np.ndarray
 ) -> float:
-    """Gaussian: marginal, up to a constant. Logistic: of the labels at the mean weights, which ``coef`` receives."""
+    """Gaussian: marginal, up to a constant. Logistic: of the labels at the mean weights, which
+    ``coef`` receives.
+    """
     if likelihood == GAUSSIAN:
         rest = max(NOISE_RATE + 0.5 * (square - gram.scalars[1]), 1e-300)
         determinant = 0.5 * (math.log(INTERCEPT_PRECISION) + 2 * size * math.log(precision) - gram.scalars[0])

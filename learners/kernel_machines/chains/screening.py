@@ -1,4 +1,5 @@
-"""Which columns, pairs and triples look informative: tables from which births, growth and exchanges of columns propose.
+"""Which columns, pairs and triples look informative: tables from which births, growth and exchanges
+of columns propose.
 
 A proposal may come from anything that does not depend on the state of the chain: the acceptance
 rule corrects for it exactly. So the table is as rough and fast as matrix products allow. Entries
@@ -68,20 +69,18 @@ def screen(XT: np.ndarray, y: np.ndarray, scale: float, screening: str | None, m
     else:
         y = ((y - y.mean()) / y.std()).astype(np.float32)
         waves = [_waves(XT, scale * s) for s in SCALES]
-        columns, score = _singles(waves, y)
-        longer = []
+        found = [_singles(waves, y)]
         if min(p, max_order) >= 2:
-            longer.append(_pairs(waves, y))
+            found.append(_pairs(waves, y))
         if min(p, max_order) >= 3 and screening == "triples":
-            longer.append(_triples(waves[-1:], y))
-        for found in longer:
-            columns, score = np.concatenate([columns, found[0]]), np.concatenate([score, found[1]])
+            found.append(_triples(waves[-1:], y))
+        columns, score = (np.concatenate(parts) for parts in zip(*found))
         keys, weight, column_weight = _weights(columns, score, p)
     return Table(keys, weight, np.cumsum(weight), column_weight, np.cumsum(column_weight), neighbours, signs, counts)
 
 
 def _waves(XT: np.ndarray, frequency: float) -> list[np.ndarray]:
-    """Cos and sin of each column, of mean 0 and variance 1 (0 where constant), each (N, p) float32."""
+    """Cos and sin of each column, mean 0, variance 1 (0 where constant), each (N, p) float32."""
     found = []
     for wave in (np.cos, np.sin):
         values = wave(np.float32(frequency) * XT.T.astype(np.float32))
@@ -120,8 +119,7 @@ def _pairs(waves: list[list[np.ndarray]], y: np.ndarray) -> tuple[np.ndarray, np
                 for w in left:
                     for right in (cosine, sine):
                         square = square + (w @ right[:, b : b + BLOCK]) ** 2
-            inside = np.ones(square.shape, dtype=bool)
-            rows, columns = np.nonzero(inside if b > a else np.triu(inside, 1))
+            rows, columns = np.nonzero(np.arange(b, b + square.shape[1]) > np.arange(a, a + square.shape[0])[:, None])
             found = np.concatenate([found, np.column_stack([rows + a, columns + b])])
             squares = np.concatenate([squares, square[rows, columns] / len(y)])
             kept = _best(squares)
@@ -153,7 +151,9 @@ def _triples(waves: list[list[np.ndarray]], y: np.ndarray) -> tuple[np.ndarray, 
 
 
 def _weights(columns: np.ndarray, score: np.ndarray, p: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Keys in ascending order with weights, and weights of single columns: tempered, some by rank, some alike."""
+    """Keys in ascending order with weights, and weights of single columns: tempered, some by rank,
+    some alike.
+    """
     score = np.minimum(score, 1e6).astype(np.float64)
     warmth = min(1.0, SPREAD / max(score.max(), 1.0))
     rank = np.empty(len(score))
@@ -183,7 +183,9 @@ def correlations(XT: np.ndarray, first: int, last: int) -> np.ndarray:
 
 
 def _neighbours(XT: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """For each column those most correlated with it, symmetric: a column is a neighbour of its neighbours."""
+    """For each column those most correlated with it, symmetric: a column is a neighbour of its
+    neighbours.
+    """
     p = len(XT)
     lists: list[dict[int, float]] = [{} for _ in range(p)]
     values = np.ascontiguousarray(XT, dtype=np.float32)

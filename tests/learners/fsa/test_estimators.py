@@ -48,8 +48,7 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-# -- inside scikit-learn
-# ------------------------------------------------------------------------------
+# -- inside scikit-learn ---------------------------------------------------------------------------
 
 
 def test_pipeline_grid_search_and_names():
@@ -134,8 +133,7 @@ def test_several_outputs_share_one_support():
     assert np.allclose(model.coef_[:, [2, 5, 8]], least[:3].T, rtol=2e-3, atol=0.1)
 
 
-# -- laws
-# ------------------------------------------------------------------------------
+# -- laws ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("form", [sp.csr_array, sp.csc_array, sp.csr_matrix])

@@ -30,8 +30,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from small_problems import classes, problem
 
-# -- variants
-# ------------------------------------------------------------------------------
+# -- variants --------------------------------------------------------------------------------------
 
 
 def test_groups_stay_or_fall_together():
@@ -172,8 +171,7 @@ def test_class_weight_equals_sample_weight():
     assert np.array_equal(by_class.coef_, by_sample.coef_)
 
 
-# -- ranking
-# ------------------------------------------------------------------------------
+# -- ranking ---------------------------------------------------------------------------------------
 
 
 def test_queries_equal_their_pairs():
@@ -220,8 +218,7 @@ def test_ranking_errors(arguments, message):
     assert "\n" not in str(caught.value)
 
 
-# -- parameters
-# ------------------------------------------------------------------------------
+# -- parameters ------------------------------------------------------------------------------------
 
 SHARED = {
     "n_features_to_select", "loss", "response", "constraints", "prior", "scaling", "schedule", "learning_rate", "momentum",
@@ -296,8 +293,7 @@ def test_annealing_ends_when_k_is_reached():
     assert FSAClassifier(3, refinement=None).fit(X, y > 0).n_iter_ == 100
 
 
-# -- errors
-# ------------------------------------------------------------------------------
+# -- errors ----------------------------------------------------------------------------------------
 
 BAD = [
     ("n_features_to_select", 0),

@@ -7,9 +7,9 @@ import pytest
 import scipy.sparse as sp
 from annealed.learners import SDist, SDistCV
 from annealed.learners.metric_learning.boosting import SparseMetric, best_step
+from annealed.learners.metric_learning.boosting_run import strongest_products
 from annealed.learners.metric_learning.directions import lanczos, laplacian_times, margins, truncated_power
 from annealed.learners.metric_learning.feature_map import ExpandedColumns, FeatureMap
-from annealed.learners.metric_learning.interactions import strongest_products
 from annealed.learners.metric_learning.neighbours import nearest, same_and_other_neighbours
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -135,7 +135,7 @@ def first_seed(model):
 
 @pytest.mark.parametrize("loss", ["hinge", "logistic"])
 def test_stabilised_stages_equal_a_slow_reference(loss, monkeypatch):
-    monkeypatch.setattr("annealed.learners.online.path_state.POOL", 100000)  # all updates, not a sample
+    monkeypatch.setattr("annealed.learners.online.stabilised.POOL", 100000)  # all updates, not a sample
     X, y = sparse_problem()
     model = StabilizedTruncatedSGDClassifier(6, loss=loss, n_paths=3, max_iter=2, random_state=1).fit(X, y)
     w, b, active = slow_stabilised(model, X.toarray(), y, model.history_[:, 0].astype(int))

@@ -53,8 +53,7 @@ def strong_signal(seed, n=300, m=60, k=4):
     return X, signal, true, rng
 
 
-# -- FoBa
-# ------------------------------------------------------------------------------
+# -- FoBa ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -201,8 +200,7 @@ def test_coefficients_have_the_shape_of_the_targets():
             assert model.predict(X).shape == y.shape
 
 
-# -- TISP
-# ------------------------------------------------------------------------------
+# -- TISP ------------------------------------------------------------------------------------------
 
 
 def test_thresholding_nothing_is_gradient_descent():
@@ -236,8 +234,7 @@ def test_tisp_descends():
     assert np.all(np.diff(curve[:51]) <= 1e-12) and np.all(np.diff(curve[-51:]) <= 1e-12)
 
 
-# -- Minimax sparse logistic regression
-# ---------------------------------------------------------------------------------------
+# -- Minimax sparse logistic regression ------------------------------------------------------------
 
 
 def small_cuts(seed, n_cuts=4, n=40):
@@ -336,8 +333,7 @@ def test_one_cut_with_all_features_is_ridge_logistic_regression():
     np.testing.assert_allclose(retrained.coef_, LogisticRegression(C=5.0, tol=1e-10, max_iter=1000).fit(X, y).coef_, rtol=1e-4)
 
 
-# -- LogitBoost
-# ------------------------------------------------------------------------------
+# -- LogitBoost ------------------------------------------------------------------------------------
 
 
 def test_enough_rounds_approach_logistic_regression():

@@ -51,8 +51,7 @@ def random_chains(seed, lengths, n_classes):
     return scores, rng.integers(n_classes, size=n), transitions, offsets, rng.uniform(0.5, 2.0, len(lengths))
 
 
-# -- the loss
-# ------------------------------------------------------------------------------
+# -- the loss --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -118,8 +117,7 @@ def test_without_transitions_it_is_the_multinomial_loss():
     assert not ours.transitions_.any()
 
 
-# -- the estimator
-# ------------------------------------------------------------------------------
+# -- the estimator ---------------------------------------------------------------------------------
 
 
 @parametrize_with_checks([LinearChainCRF()], expected_failed_checks=lambda estimator: EXPECTED_FAILURES)
@@ -274,8 +272,7 @@ def test_crfsuite_finds_the_same_optimum(tmp_path):
     np.testing.assert_array_equal(model.predict(X, lengths, method="viterbi"), theirs)
 
 
-# -- selection
-# ------------------------------------------------------------------------------
+# -- selection -------------------------------------------------------------------------------------
 
 
 SELECTORS = [
@@ -350,6 +347,14 @@ def test_exchanges_lower_the_objective_and_are_on_the_path():
 
 def _problem(X, y, lengths):
     return ChainProblem(X, y, 3, np.concatenate([[0], np.cumsum(lengths)]), np.ones(len(lengths)))
+
+
+def test_the_linear_schedule_drops_one_unit_per_cut():
+    X, y, lengths, _ = grouped()
+    path = FSACRF(2, polish=None).fit(X, y, lengths).path_
+    objectives = [objective for _, _, objective, _ in path]  # of the model that is left before each unit leaves
+    assert [size for *_, size in path] == list(range(X.shape[1] - 1, 1, -1))
+    assert (np.diff(objectives) > 0).all()  # fitted anew each time
 
 
 def test_a_sensor_that_never_fires_is_not_selected():

@@ -16,8 +16,7 @@ from annealed.pipelines.sensors.simulation import simulate_home
 from annealed.pipelines.sensors.tables import sensors, sensors_simulated
 from typer.testing import CliRunner
 
-# -- simulation
-# ------------------------------------------------------------------------------
+# -- simulation ------------------------------------------------------------------------------------
 
 
 def test_a_simulated_home_depends_on_its_seed_alone():
@@ -29,8 +28,7 @@ def test_a_simulated_home_depends_on_its_seed_alone():
     assert longer.part(range(2, 3)).days.tolist() == [2] * 600
 
 
-# -- files
-# ------------------------------------------------------------------------------
+# -- files -----------------------------------------------------------------------------------------
 
 
 DAYS = [f"2024-03-{day:02d}" for day in range(1, 7)]
@@ -130,8 +128,7 @@ def test_bad_folders_and_quiet_days(flat, tmp_path):
         read_home(flat, "flat")
 
 
-# -- features, protocols
-# ------------------------------------------------------------------------------
+# -- features, protocols ---------------------------------------------------------------------------
 
 
 def test_features_of_a_minute():
@@ -192,8 +189,7 @@ def test_simulated_table(monkeypatch):
         sensors(2, "nowhere", methods=["best"])
 
 
-# -- the command line
-# ------------------------------------------------------------------------------
+# -- the command line ------------------------------------------------------------------------------
 
 
 def run(*words):
@@ -235,8 +231,7 @@ def test_mistakes_are_one_line(flat, monkeypatch, words, message):
     assert done.exit_code == 2 and message in done.stderr and len(done.stderr.strip().splitlines()) == 1
 
 
-# -- real homes
-# ------------------------------------------------------------------------------
+# -- real homes ------------------------------------------------------------------------------------
 
 
 @pytest.mark.data

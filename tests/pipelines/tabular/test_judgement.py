@@ -51,8 +51,7 @@ def names(record):
     return [column["name"] for column in record["selected"]]
 
 
-# -- ids
-# ------------------------------------------------------------------------------
+# -- ids -------------------------------------------------------------------------------------------
 
 
 def test_height_of_women_is_no_id(tmp_path):
@@ -122,8 +121,7 @@ def test_a_level_needs_two_rows(tmp_path):
     np.testing.assert_allclose(column.shares, [2 / 30] * 9 + [10 / 30])
 
 
-# -- numbers and dates
-# ------------------------------------------------------------------------------
+# -- numbers and dates -----------------------------------------------------------------------------
 
 PEOPLE = rng.integers(900, 900_000, N)
 DAYS = pd.Timestamp("2019-01-01") + pd.to_timedelta(rng.permutation(365)[:N], "D")
@@ -187,8 +185,7 @@ def test_dates_that_could_be_both_are_asked_for(tmp_path):
         assert (record["scores"]["all columns"]["R2"] > 0.9) == better
 
 
-# -- targets
-# ------------------------------------------------------------------------------
+# -- targets ---------------------------------------------------------------------------------------
 
 
 def test_a_class_of_one_row_is_put_aside(tmp_path):
@@ -225,8 +222,7 @@ def test_scores_are_those_of_all_held_out_rows_together(tmp_path):
     assert size["score"] == pytest.approx(record["scores"]["selected"]["R2"])
 
 
-# -- prediction
-# ------------------------------------------------------------------------------
+# -- prediction ------------------------------------------------------------------------------------
 
 CITY = np.repeat(["Rome", "Oslo", "Bonn"], [40, 24, 16])
 AGE = np.tile(np.arange(20, 60, 2), 4)

@@ -84,7 +84,8 @@ def spectra(
 
 
 def letters(n: int = 2600, side: int = 16, seed: int = 0) -> Table:
-    """The 26 capitals of the fonts that matplotlib holds, rendered at 16 x 16 and moved a little."""
+    """The 26 capitals of the fonts that matplotlib holds, rendered at 16 x 16 and moved a
+    little."""
     import matplotlib
     from PIL import Image, ImageDraw, ImageFont
 

@@ -1,4 +1,5 @@
-"""Numbers in, sparse models out: losses, priors, schedules, designs, and the estimators built from them.
+"""Numbers in, sparse models out: losses, priors, schedules, designs, and the estimators built from
+them.
 
 The names are listed in ``__init__.pyi`` and imported when they are first used.
 """

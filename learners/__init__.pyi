@@ -1,4 +1,5 @@
-"""Numbers in, sparse models out: losses, priors, schedules, designs, and the estimators built from them."""
+"""Numbers in, sparse models out: losses, priors, schedules, designs, and the estimators built from
+them."""
 
 from .designs.responses import PiecewiseLinear
 from .fsa.cross_validation import FSAClassifierCV, FSARegressorCV

@@ -1,4 +1,5 @@
-"""The one file format of trained models: safetensors arrays with a JSON header. Loading runs no code.
+"""The one file format of trained models: safetensors arrays with a JSON header. Loading runs no
+code.
 
 The metadata of the safetensors file have one entry, ``annealed``: a JSON object with ``format``
 (``FORMAT``), ``version`` (``VERSION``), ``kind`` (what the file is), ``sha256`` (of the whole file,
@@ -25,7 +26,8 @@ from safetensors.numpy import save
 from .messages import short
 
 FORMAT = "annealed model"
-VERSION = 2  # raise it when a reader of the present version would misread the file; version 1 has no checksum
+# raise it when a reader of the present version would misread the file; version 1 has no checksum
+VERSION = 2
 _KEY = "annealed"
 _NO_DIGEST = "0" * 64
 # Choices, far above what our models need: characters and nesting of the header, and the size of a
@@ -35,7 +37,8 @@ _MAX_HEADER, _MAX_DEPTH, _LARGEST = 10_000_000, 32, 1e12
 
 @contextmanager
 def replacing(path: str | Path):
-    """Write a file under a temporary name beside ``path`` and rename it when all went well; else leave nothing behind.
+    """Write a file under a temporary name beside ``path`` and rename it when all went well; else
+    leave nothing behind.
 
     Yields the temporary name, with the suffix of ``path``. A file that cannot be written is a
     ValueError that names ``path``.
@@ -60,7 +63,8 @@ def replacing(path: str | Path):
 
 
 def check_writable(path: Path) -> None:
-    """Find out before hours of work, not after them, whether a file can be written; else a ValueError."""
+    """Find out before hours of work, not after them, whether a file can be written; else a
+    ValueError."""
     folder = path.resolve().parent
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         raise ValueError(f"{path}: cannot be written (no such folder, or no right to write there)")
@@ -164,7 +168,8 @@ def _digest(path: Path, recorded: str) -> str:
 
 @contextmanager
 def reading(path: str | Path) -> Iterator[None]:
-    """Turn whatever a damaged file can cause while its parts are put together into one line that names the file."""
+    """Turn whatever a damaged file can cause while its parts are put together into one line that
+    names the file."""
     try:
         yield
     except ValueError as error:
@@ -177,7 +182,8 @@ def reading(path: str | Path) -> Iterator[None]:
 def check_settings(
     record: Any, defaults: Mapping[str, Any], limits: Mapping[str, tuple[float, float]] | None = None
 ) -> dict[str, Any]:
-    """Return a JSON object of a header as settings, lists as tuples, after checking each against an example of its value.
+    """Return a JSON object of a header as settings, lists as tuples, after checking each against an
+    example of its value.
 
     An example is a bool, int, float, str, or a tuple of these; ``limits`` are the least and the
     greatest number, or entry, of some settings, and any other number lies between -1e6 and 1e6.
@@ -201,7 +207,8 @@ def check_settings(
 def check_array(
     path, arrays: dict[str, np.ndarray], name: str, dtype, shape: tuple[int | None, ...], low: float = -_LARGEST
 ) -> np.ndarray:
-    """Return an array of a model file after checking that it is there, of that type and shape (None: any length), and in range."""
+    """Return an array of a model file after checking that it is there, of that type and shape
+    (None: any length), and in range."""
     if name not in arrays:
         raise ValueError(f"{path}: damaged (array {name!r} is missing)")
     array = arrays[name]

@@ -1,4 +1,5 @@
-"""What all commands share: errors as one line, progress on stderr, tables for people and JSON for programs."""
+"""What all commands share: errors as one line, progress on stderr, tables for people and JSON for
+programs."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ Model = Annotated[str, typer.Option(help="Name of a shipped model, or a model fi
 AsJson = Annotated[bool, typer.Option("--json", help="JSON for programs instead of tables.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")]
 _PACKAGE = Path(__file__).absolute().parents[1]
-_EXTRAS = {"cv2": "vision", "PIL": "vision", "skimage": "vision", "matplotlib": "plots"}  # which extra brings a package
+# which extra brings a package
+_EXTRAS = {"cv2": "vision", "PIL": "vision", "skimage": "vision", "matplotlib": "plots"}
 
 
 def new_app(help: str) -> typer.Typer:
@@ -38,7 +40,8 @@ def new_app(help: str) -> typer.Typer:
 
 
 def complain(message: object) -> None:
-    """Print one line on stderr; ends of lines become blanks, and the middle of a long one is left out."""
+    """Print one line on stderr; ends of lines become blanks, and the middle of a long one is left
+    out."""
     typer.echo("annealed: " + short(message), err=True)
 
 
@@ -48,7 +51,8 @@ def command_of(app: typer.Typer, name: str | None = None) -> Callable:
 
 
 def one_line_errors(command):
-    """Decorate a command: bad input, and files or packages that are not there, become a line and exit code 2.
+    """Decorate a command: bad input, and files or packages that are not there, become a line and
+    exit code 2.
 
     With ``--json`` the line is also an object with ``error`` on stdout. Our own warnings become
     lines too; those of libraries are for programmers, and are left out.
@@ -56,13 +60,15 @@ def one_line_errors(command):
 
     @functools.wraps(command)
     def wrapped(*args, **kwargs):
-        if kwargs.get("quiet"):  # no word of compiling either, here and in processes that the command starts
+        # no word of compiling either, here and in processes that the command starts
+        if kwargs.get("quiet"):
             os.environ["ANNEALED_QUIET"] = "1"
         try:
             with warnings.catch_warnings():
                 warnings.showwarning = _show_warning
                 return command(*args, **kwargs)
-        except BrokenPipeError:  # the reader of our output has gone: nothing to say, and nobody to say it to
+        # the reader of our output has gone: nothing to say, and nobody to say it to
+        except BrokenPipeError:
             sys.stderr.close()
             raise typer.Exit(1) from None
         except (ValueError, OSError, ModuleNotFoundError) as error:
@@ -88,12 +94,14 @@ def _show_warning(message, category, filename, lineno, file=None, line=None) -> 
 
 
 def print_json(record: Any) -> None:
-    """Print one JSON document on one line of stdout, see :func:`plain`; in ASCII, for names of files may be no text."""
+    """Print one JSON document on one line of stdout, see :func:`plain`; in ASCII, for names of
+    files may be no text."""
     typer.echo(json.dumps(plain(record), allow_nan=False))
 
 
 def plain(value: Any) -> Any:
-    """Return a value in JSON's own types: arrays become lists, NaN and infinity (which JSON cannot say) None."""
+    """Return a value in JSON's own types: arrays become lists, NaN and infinity (which JSON cannot
+    say) None."""
     if isinstance(value, dict):
         return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
@@ -147,7 +155,8 @@ def markdown_table(columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> str
 
 
 def progress(iterable: Iterable, quiet: bool, description: str, total: int | None = None) -> Iterable:
-    """Pass an iterable through, with a bar on stderr when that is a terminal, and else with a line a minute."""
+    """Pass an iterable through, with a bar on stderr when that is a terminal, and else with a line
+    a minute."""
     if quiet:
         return iterable
     from ..learners.common.progress import progress_bar
@@ -175,7 +184,8 @@ def number_or_auto(option: str, text: str) -> int | None:
 
 
 def jobs_of(asked: int, n_items: int, quiet: bool) -> int:
-    """How many photographs are handled at a time: what was asked for (0: one per core), at most their number and that of cores."""
+    """How many photographs are handled at a time: what was asked for (0: one per core), at most
+    their number and that of cores."""
     from ..learners.compilation import all_threads
 
     if asked < 0:

@@ -12,7 +12,8 @@ import scipy.sparse as sp
 
 @dataclass(frozen=True)
 class AdditiveModel:
-    """Scores as an intercept plus one response function for each selected column, eq. (12) of Barbu et al. (2017) [1]_.
+    """Scores as an intercept plus one response function for each selected column, eq. (12) of Barbu
+    et al. (2017) [1]_.
 
     The shapes say what a response is: linear without knots; linear between ``n_knots`` knots and
     constant outside; constant in each of ``n_knots - 1`` bins, where there is one response fewer

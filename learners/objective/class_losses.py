@@ -40,8 +40,9 @@ class MultinomialLoss(Loss):
 
 
 class VapnikLoss(Loss):
-    """Several classes on any binary loss: the mean of ``base`` over the differences f_y - f_c to all other classes c.
+    """Several classes on any binary loss.
 
+    The mean of ``base`` over the differences f_y - f_c to all other classes c.
     ``y`` has one column of 0 / 1 per class. With two classes this is ``base`` of f_1 - f_0; with
     the hinge it is the multiclass machine of Vapnik and of Weston and Watkins.
 

@@ -146,7 +146,10 @@ class HuberisedHingeLoss(MarginLoss):
 
 
 class LorenzLoss(MarginLoss):
-    """ln(1 + (u - 1)^2) for u < 1 and 0 beyond: bounded influence, for noisy labels (Barbu et al., 2017, eq. (8))."""
+    """ln(1 + (u - 1)^2) for u < 1, 0 beyond: bounded influence, for noisy labels.
+
+    Barbu et al. (2017), eq. (8).
+    """
 
     name = "lorenz"
     tasks = frozenset({"binary", "multiclass", "online"})
@@ -249,7 +252,10 @@ class HingeLoss(MarginLoss):
 
 
 class ExponentialLoss(MarginLoss):
-    """exp(-y f), Ma (thesis), eq. (2.5): boosting's loss. Its curvature has no bound, so no fixed step size is safe."""
+    """exp(-y f), Ma (thesis), eq. (2.5): boosting's loss.
+
+    Its curvature has no bound, so no fixed step size is safe.
+    """
 
     name = "exponential"
     tasks = frozenset({"online"})

@@ -16,7 +16,9 @@ _MIN_QUERIES = 5  # fewer say little about new ones: a choice
 
 
 class PairwiseLogisticLoss(Loss):
-    """Ranking loss, Barbu et al. (2014), eq. (17): ln(1 + exp(h_i - h_j)) - r_ij (h_i - h_j), a weighted mean over pairs.
+    """Ranking loss over pairs of rows, Barbu et al. (2014), eq. (17).
+
+    The weighted mean of ln(1 + exp(h_i - h_j)) - r_ij (h_i - h_j).
 
     Parameters
     ----------

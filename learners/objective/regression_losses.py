@@ -14,7 +14,9 @@ _MIN_MAJORISER = 0.001
 
 
 class PoissonLoss(Loss):
-    """exp(f) - y f - y + y ln y, half the deviance of counts y with mean exp(f): minus their log likelihood, up to a constant.
+    """exp(f) - y f - y + y ln y: half the deviance of counts y with mean exp(f).
+
+    Minus their log likelihood, up to a constant.
 
     Its curvature has no bound. Annealing, whose steps have one length, minimises the same loss
     continued by a parabola where the predicted mean is beyond e (y + mean of y); the selected
@@ -100,7 +102,9 @@ class _CappedPoissonLoss(PoissonLoss):
 
 
 class HuberLoss(Loss):
-    """Huber's loss of the residual u = f - y: u^2 / 2 up to ``delta``, delta |u| - delta^2 / 2 beyond: outliers count little.
+    """Huber's loss of the residual u = f - y: outliers count little.
+
+    u^2 / 2 up to ``delta``, delta |u| - delta^2 / 2 beyond.
 
     ``FSARegressor`` gives it targets of median 0 and robust scale 1 (1.4826 times the median
     absolute deviation).
@@ -138,7 +142,9 @@ class HuberLoss(Loss):
 
 
 class QuantileLoss(Loss):
-    """A smooth check loss of the residual u = y - f: q u + width ln(1 + exp(-u / width)), whose minimum is the quantile q.
+    """A smooth check loss of the residual u = y - f, whose minimum is the quantile q.
+
+    q u + width ln(1 + exp(-u / width)).
 
     It is the check loss blurred by a logistic density of scale ``width``, and tends to it as the
     width goes to 0. ``FSARegressor`` gives it targets of median 0 and robust scale 1 (1.4826 times

@@ -11,7 +11,9 @@ from .base import HessianProduct, Loss
 
 
 class CoxLoss(Loss):
-    """Minus the logarithm of Cox's partial likelihood, ties after Efron: the score is the logarithm of the relative hazard.
+    """Minus the logarithm of Cox's partial likelihood, ties after Efron.
+
+    The score is the logarithm of the relative hazard.
 
     With weights the deaths of one time count with their mean weight, as in R's ``survival``. A
     constant added to all scores changes nothing: there is no intercept. Targets are whole numbers:

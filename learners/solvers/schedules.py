@@ -61,7 +61,9 @@ SCHEDULES: dict[str, Callable[[int, int, int, float], np.ndarray]] = {
 
 
 class Schedule(BaseEstimator):
-    """How many features are left after each step of annealing; as an object, so that its speed can be searched (``schedule__mu``).
+    """How many features are left after each step of annealing.
+
+    An object, so that its speed can be searched (``schedule__mu``).
 
     Parameters
     ----------

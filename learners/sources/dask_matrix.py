@@ -59,7 +59,9 @@ class DaskMatrix(OutOfCoreMatrix):
 
 
 def on_dask(X: Matrix, memory_limit: int | str | None = None, subsample: float = 1.0) -> DaskMatrix:
-    """A matrix on Dask, for ``fit`` and ``predict``, with limits; without any a Dask collection itself will do.
+    """A matrix on Dask, for ``fit`` and ``predict``, with limits.
+
+    Without any a Dask collection itself will do.
 
     Parameters
     ----------

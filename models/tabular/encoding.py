@@ -1,4 +1,5 @@
-"""How the columns of a table become numbers: the same for the rows that a model is fitted to and for those it predicts."""
+"""How the columns of a table become numbers: the same for the rows that a model is fitted to and
+for those it predicts."""
 
 from __future__ import annotations
 
@@ -13,8 +14,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NUMBER, DATE, CATEGORY = "number", "date", "category"
-OTHER, MISSING = "(other)", "(missing)"  # levels of values not seen in training, or too rarely, and of empty cells
-THOUSANDS, DAY_FIRST, MONTH_FIRST = "thousands", "dayfirst", "monthfirst"  # how cells of text were written in training
+# levels of values not seen in training, or too rarely, and of empty cells
+OTHER, MISSING = "(other)", "(missing)"
+# how cells of text were written in training
+THOUSANDS, DAY_FIRST, MONTH_FIRST = "thousands", "dayfirst", "monthfirst"
 WITH_THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
 DAY_OR_MONTH = re.compile(r"(\d{1,2})[/.-](\d{1,2})[/.-](\d{4})(?!\d)(.*)")
 
@@ -81,7 +84,8 @@ class ColumnEncoding:
         return numbers[:, None]
 
     def note(self, values: pd.Series) -> str | None:
-        """Return a line about the cells of new rows that are empty, unreadable or unknown, and what they count as; None without."""
+        """Return a line about the cells of new rows that are empty, unreadable or unknown, and what
+        they count as; None without."""
         doubtful = values if self.kind == CATEGORY else values[np.isnan(self._numbers(values))]
         words = as_words(doubtful)
         empty = np.array([word is None for word in words], bool)
@@ -153,13 +157,15 @@ class TableEncoding:
             shown = ", ".join(map(repr, gone[:5])) + (", ..." if len(gone) > 5 else "")
             raise ValueError(f"the table has no column {shown}, which the model needs")
         X, end = np.empty((len(frame), sum(column.width for column in self.columns))), 0
-        for column in self.columns:  # each into its place: a second copy of a large table would not fit
+        # each into its place: a second copy of a large table would not fit
+        for column in self.columns:
             end += column.width
             X[:, end - column.width : end] = column.encode(frame[column.name])
         return X
 
     def notes(self, frame: pd.DataFrame) -> list[str]:
-        """Return a line for each column of new rows with cells that are empty, unreadable or unknown."""
+        """Return a line for each column of new rows with cells that are empty, unreadable or
+        unknown."""
         return [line for column in self.columns if (line := column.note(frame[column.name]))]
 
     def header(self) -> list[dict[str, Any]]:
@@ -189,7 +195,8 @@ class TableEncoding:
 
 
 def to_numbers(values: pd.Series) -> np.ndarray:
-    """Return a column as floats, text with thousands separators (1,234) too; what is no number, and infinity, is NaN."""
+    """Return a column as floats, text with thousands separators (1,234) too; what is no number, and
+    infinity, is NaN."""
     import pandas as pd
 
     if not pd.api.types.is_numeric_dtype(values.dtype) or pd.api.types.is_complex_dtype(values.dtype):

@@ -1,4 +1,5 @@
-"""A fitted linear or piecewise-linear estimator in a file: what it predicts stays the same, and loading runs no code."""
+"""A fitted linear or piecewise-linear estimator in a file: what it predicts stays the same, and
+loading runs no code."""
 
 from __future__ import annotations
 
@@ -20,12 +21,15 @@ KIND = "tabular model"
 TASKS = ("classification", "regression", "ranking")
 LINKS = ("identity", "log")
 PROBABILITIES = ("softmax", "separate", None)
-_LABELS = {"b": bool, "i": int, "u": int, "f": float, "U": str, "O": str}  # kinds of numpy types of labels, as JSON has them
+# kinds of numpy types of labels, as JSON has them
+_LABELS = {"b": bool, "i": int, "u": int, "f": float, "U": str, "O": str}
 
 
 @dataclass(frozen=True)
 class TabularModel:
-    """A fitted selector of columns that can be kept in a file: linear, or a sum of piecewise-linear or constant responses.
+    """A fitted selector of columns that can be kept in a file.
+
+    Linear, or a sum of piecewise-linear or constant responses.
 
     Make one with :meth:`from_estimator`, keep it with :meth:`save`, and read it with :meth:`load`
     or :func:`annealed.models.load_model`.
@@ -307,7 +311,8 @@ def _used(additive: AdditiveModel, encoding: TableEncoding) -> tuple[AdditiveMod
     used = np.unique(groups[additive.selected])
     position = np.cumsum(np.isin(groups, used)) - 1
     responses = additive.responses
-    if responses.shape[1] == additive.knots.shape[1]:  # the curve of a 0 / 1 becomes a line: shares get the mean of the effects
+    # the curve of a 0 / 1 becomes a line: shares get the mean of the effects
+    if responses.shape[1] == additive.knots.shape[1]:
         low, high = additive.responses_at(0.0)[:, None], additive.responses_at(1.0)[:, None]
         level = np.array([column.kind == CATEGORY for column in encoding.columns])[groups[additive.selected]]
         responses = np.where(level[:, None, None], low + additive.knots[:, :, None] * (high - low), responses)

@@ -11,7 +11,8 @@ def main() -> None:
     An interrupt is one line and exit code 130 from the first import on; after the last output it
     changes nothing any more.
     """
-    for stream in (sys.stdout, sys.stderr):  # names of columns and files may hold what a terminal's encoding does not
+    # names of columns and files may hold what a terminal's encoding does not
+    for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
@@ -19,11 +20,12 @@ def main() -> None:
 
         app.app()
     except (KeyboardInterrupt, SystemExit) as end:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # while Python cleans up, the signal itself would end it
+        # while Python cleans up, the signal itself would end it
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         if isinstance(end, SystemExit) and end.code != 130:  # typer's code for an interrupt
             raise
         print("annealed: interrupted", file=sys.stderr)
-        # Python remembers an interrupt of code that was made of text (as dataclasses are), and would
-        # raise the signal once more when it ends; code of text that ends well clears this.
+        # Python remembers an interrupt of code that was made of text (as dataclasses are), and
+        # would raise the signal once more when it ends; code of text that ends well clears this.
         exec("")
         sys.exit(130)

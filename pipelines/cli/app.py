@@ -1,4 +1,5 @@
-"""The command ``annealed``: one module per group of commands, each of which imports what it needs when it runs."""
+"""The command ``annealed``: one module per group of commands, each of which imports what it needs
+when it runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""``annealed data``: public data as people download them, brought into the folders that the commands read."""
+"""``annealed data``: public data as people download them, brought into the folders that the
+commands read."""
 
 from __future__ import annotations
 

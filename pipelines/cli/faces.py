@@ -61,7 +61,8 @@ def detect(
     detector = console.load_model_of("keypoint detector", model)
     source = video_source(images)
     if roll is None:
-        roll = DEFAULT_ROLL if source is None else 0.0  # frames without a face are many: they are not searched thrice
+        # frames without a face are many: they are not searched thrice
+        roll = DEFAULT_ROLL if source is None else 0.0
     options = DetectionOptions(
         keypoint or None, threshold, min_size, max_size, mode=mode, assembly=assembly, min_probability=min_probability, roll=roll
     )
@@ -96,7 +97,8 @@ def detect(
 
 
 def _overlays(overlay: Path, images: list[str], is_video: bool, model: str) -> list[Path]:
-    """Check the names of the pictures or the video to write, before anything is searched; the pictures."""
+    """Check the names of the pictures or the video to write, before anything is searched; the
+    pictures."""
     from ..common.outputs import check_outputs, make_folder, overlay_paths
     from ..common.video import check_video_name
     from ..faces.detect import SAMPLE
@@ -116,7 +118,8 @@ def _overlays(overlay: Path, images: list[str], is_video: bool, model: str) -> l
 
 
 def _draw(picture: Path | None, result, landmarks: bool) -> str | None:
-    """Write a photograph with what was found in it; the reason where that fails: the record has both."""
+    """Write a photograph with what was found in it; the reason where that fails: the record has
+    both."""
     from ..faces.drawing import draw_detections, write_image
 
     if picture is not None:

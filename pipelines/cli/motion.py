@@ -1,4 +1,5 @@
-"""``annealed motion``: segment point tracks or videos into rigid motions, train and evaluate the ranking."""
+"""``annealed motion``: segment point tracks or videos into rigid motions, train and evaluate the
+ranking."""
 
 from __future__ import annotations
 

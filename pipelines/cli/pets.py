@@ -1,4 +1,5 @@
-"""``annealed pets``: tell classes of photographs apart by visual words, and show which words mattered."""
+"""``annealed pets``: tell classes of photographs apart by visual words, and show which words
+mattered."""
 
 from __future__ import annotations
 
@@ -119,7 +120,8 @@ def evaluate(
     report: Annotated[Path | None, typer.Option(help="Folder for the table and pictures of words, pairs and evidence.")] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Errors on the test split (all photographs, where the data have no split), beside methods that use all columns."""
+    """Errors on the test split (all photographs, where the data have no split), beside methods that
+    use all columns."""
     from ..common.outputs import check_outputs, make_folder
     from ..pets.data import read_pets, usable
     from ..pets.evaluate import COLUMNS, evaluate_classifier

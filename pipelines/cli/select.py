@@ -1,4 +1,5 @@
-"""``annealed select``: the columns of a table that predict its target. ``annealed predict``: what a saved model says of a table."""
+"""``annealed select``: the columns of a table that predict its target. ``annealed predict``: what a
+saved model says of a table."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ def select(
     as_json: AsJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Do not name columns that are left out or imputed.")] = False,
 ) -> None:
-    """Select the columns of a table that predict its target, and report their cross-validated score."""
+    """Select the columns of a table that predict its target, and report their cross-validated
+    score."""
     from ..tabular.selection import select_file
 
     if out or save or report:

@@ -106,7 +106,8 @@ def evaluate(
     resume: Annotated[bool, typer.Option("--resume", help="Go on where a run with the same report folder ended.")] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Errors on days left out: majority, logistic regression, hidden Markov model and CRF; with -k also on few sensors."""
+    """Errors on days left out: majority, logistic regression, hidden Markov model and CRF; with -k
+    also on few sensors."""
     from ..common.checkpoints import Checkpoint
     from ..common.outputs import check_outputs, make_folder
     from ..sensors.evaluate import evaluate_baselines, evaluate_selection, table_rows

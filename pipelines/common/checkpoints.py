@@ -1,4 +1,5 @@
-"""Checkpoints: finished pieces of long work in files, so that an interrupted run goes on and gives the same result.
+"""Checkpoints: finished pieces of long work in files, so that an interrupted run goes on and gives
+the same result.
 
 One mechanism for all pipelines. Pieces that JSON can hold are cells of one file
 (:class:`Checkpoint`); models and arrays are safetensors files of their own (:func:`write_part`,
@@ -21,7 +22,8 @@ from ...models.files import read_header, read_model, write_model
 
 FORMAT = "annealed checkpoint"
 VERSION = 1
-_BEGINNING = json.dumps({"format": FORMAT})[:-1].encode()  # of every file; the keys of the header are sorted
+# of every file; the keys of the header are sorted
+_BEGINNING = json.dumps({"format": FORMAT})[:-1].encode()
 
 
 class Checkpoint:
@@ -151,7 +153,8 @@ def _line(content: Any) -> bytes:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[Any]:
-    """The file, opened for reading and writing and made when missing, while no other process has it."""
+    """The file, opened for reading and writing and made when missing, while no other process has
+    it."""
     try:
         with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b") as file:
             try:
@@ -166,13 +169,15 @@ def _locked(path: Path) -> Iterator[Any]:
 
 
 def check_made_from(path: Path | None, found: Any, wanted: dict[str, Any]) -> None:
-    """Raise a ValueError if a file was made from other settings or data than those of this run; tuples count as lists."""
+    """Raise a ValueError if a file was made from other settings or data than those of this run;
+    tuples count as lists."""
     if found != json.loads(json.dumps(wanted)):
         raise ValueError(f"{path}: made from other settings or data; start again, or in another place")
 
 
 def is_finished(path: Path, made_from: dict[str, Any]) -> bool:
-    """Whether a part of a training (a model file with ``info["made_from"]``, or a part with ``made_from``) is there.
+    """Whether a part of a training (a model file with ``info["made_from"]``, or a part with
+    ``made_from``) is there.
 
     A file that is damaged, or made from other settings or data, is a ValueError.
     """
@@ -184,10 +189,12 @@ def is_finished(path: Path, made_from: dict[str, Any]) -> bool:
 
 
 def write_part(path: Path, kind: str, arrays: dict[str, np.ndarray], made_from: dict[str, Any], **more: Any) -> None:
-    """Keep arrays of some kind in a safetensors file, written as a whole or not at all; ``more`` goes into the header."""
+    """Keep arrays of some kind in a safetensors file, written as a whole or not at all; ``more``
+    goes into the header."""
     write_model(path, kind, arrays, {"made_from": made_from, **more})
 
 
 def read_part(path: Path, kind: str, made_from: dict[str, Any]) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
-    """Arrays and header that :func:`write_part` kept, or None where there is no file; errors as of :func:`is_finished`."""
+    """Arrays and header that :func:`write_part` kept, or None where there is no file; errors as of
+    :func:`is_finished`."""
     return read_model(path, kind) if is_finished(path, made_from) else None

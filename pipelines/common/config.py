@@ -1,4 +1,5 @@
-"""Settings of a program, dataclasses in dataclasses, read from a TOML or JSON file of nested tables."""
+"""Settings of a program, dataclasses in dataclasses, read from a TOML or JSON file of nested
+tables."""
 
 from __future__ import annotations
 
@@ -60,7 +61,8 @@ def _merged(path: Path, table: str, entries: Any, defaults: Any) -> Any:
 
 
 def _checked(path: Path, name: str, value: Any, example: Any) -> Any:
-    """The value, as the type of an example: a number, text, truth value, or a list of one of these."""
+    """The value, as the type of an example: a number, text, truth value, or a list of one of
+    these."""
     if isinstance(example, tuple):
         wanted = type(example[0])
         if isinstance(value, list) and value and all(_fits(entry, wanted) for entry in value):

@@ -1,4 +1,5 @@
-"""The folder of the public data: the one given, else that of the environment variable ``ANNEALED_DATA``."""
+"""The folder of the public data: the one given, else that of the environment variable
+``ANNEALED_DATA``."""
 
 from __future__ import annotations
 

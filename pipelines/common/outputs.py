@@ -1,4 +1,5 @@
-"""Where results go: found out before any work, so that no command replaces its input or a stranger's file."""
+"""Where results go: found out before any work, so that no command replaces its input or a
+stranger's file."""
 
 from __future__ import annotations
 
@@ -57,7 +58,8 @@ def check_outputs(
 def _check_file(path: Path, inputs: Sequence[Path]) -> None:
     check_writable(path)
     try:
-        with tempfile.TemporaryFile(dir=path.parent):  # for root, every folder of /proc has the right to write
+        # for root, every folder of /proc has the right to write
+        with tempfile.TemporaryFile(dir=path.parent):
             pass
     except OSError as error:
         raise ValueError(f"{path}: cannot be written ({error.strerror})") from None
@@ -111,7 +113,8 @@ def make_folder(path: Path | None) -> None:
 
 
 def overlay_paths(images: Sequence[str | Path], overlay: Path, ending: str) -> list[Path]:
-    """Where the picture of each image goes: ``overlay`` itself for one image, unless it is a folder.
+    """Where the picture of each image goes: ``overlay`` itself for one image, unless it is a
+    folder.
 
     Else ``overlay/STEM_ENDING.png``, all different; the ending keeps a photograph that lies there
     from being replaced.

@@ -1,4 +1,5 @@
-"""Writes videos so that nothing half-written stays behind, and nothing that cannot be read again."""
+"""Writes videos so that nothing half-written stays behind, and nothing that cannot be read
+again."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ def writing_video(path: Path, rate: float) -> Iterator[Callable[[np.ndarray], No
     as a whole or not at all.
     """
     check_video_name(path)
-    os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")  # FFmpeg would add lines of its own to ours
+    # FFmpeg would add lines of its own to ours
+    os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")
     code = cv2.VideoWriter.fourcc(*("MJPG" if path.suffix.lower() == ".avi" else "mp4v"))
     writers: list[cv2.VideoWriter] = []
     n_frames = 0

@@ -9,7 +9,8 @@ import numpy as np
 
 BLUE, GREY, ORANGE = "#2f6db3", "#8a8f98", "#d9822b"
 _OTHERS = (ORANGE, GREY)  # of other models
-_HALO = 'stroke="white" stroke-width="4" stroke-linejoin="round" paint-order="stroke"'  # words on lines
+# words on lines
+_HALO = 'stroke="white" stroke-width="4" stroke-linejoin="round" paint-order="stroke"'
 _TEXT = 'font-family="system-ui, sans-serif" font-size="12" fill="#333"'
 
 
@@ -69,7 +70,8 @@ class Axes:
 
 
 def score_chart(sizes, mean, error, chosen: int, lines: dict[str, float], measure: str) -> str:
-    """Score against the number of columns: mean and standard error over folds, the chosen size, other models as lines."""
+    """Score against the number of columns: mean and standard error over folds, the chosen size,
+    other models as lines."""
     values = [*(mean - error), *(mean + error), *lines.values()]
     axes = Axes((min(sizes), max(sizes)), (min(values), max(values)))
     axes.frame("number of columns", measure)
@@ -93,7 +95,8 @@ def score_chart(sizes, mean, error, chosen: int, lines: dict[str, float], measur
 
 
 def effect_chart(names: Sequence[str], effects: Sequence[float], stability: Sequence[float | None]) -> str:
-    """One bar for the effect of each column, and the share of the halves that select it as a dot."""
+    """One bar for the effect of each column, and the share of the halves that select it as a
+    dot."""
     row, left = 24, 12 + 7 * min(30, max(len(short(name)) for name in names))
     height = row * len(names) + 60
     axes = Axes((0.0, max([*effects, 1e-12])), (0.0, 1.0), width=640, height=height, left=left)

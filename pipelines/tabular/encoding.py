@@ -1,4 +1,5 @@
-"""From a table to a matrix: which columns are numbers, dates or categories, which are left out, and why."""
+"""From a table to a matrix: which columns are numbers, dates or categories, which are left out, and
+why."""
 
 from __future__ import annotations
 
@@ -32,10 +33,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_MISSING = 0.5  # a column with a larger share of missing values is left out
-MOST_LEVELS = 30  # a category has at most so many levels of its own, the most frequent ones: a choice
+# a category has at most so many levels of its own, the most frequent ones: a choice
+MOST_LEVELS = 30
 _LEAST_ROWS = 5  # of a level of its own: fewer say nothing about it; two where no level has as many
 _NEARLY_ALL = 0.9  # of the cells: text with more different values names the rows
-_MOSTLY = 0.9  # text of which a larger share are numbers (dates) is a column of numbers (dates) with bad cells
+# text of which a larger share are numbers (dates) is a column of numbers (dates) with bad cells
+_MOSTLY = 0.9
 _DATE = r"\d{4}-\d{2}-\d{2}.*"
 _ID = re.compile(
     r"|unnamed: \d+|index|id|obs|observation|(row|record|case)[ _.]?(names?|ids?|index|numbers?|no)?|.*[ _.]id", re.IGNORECASE
@@ -80,11 +83,13 @@ class Table:
         return [column.name for column in self.encoding.columns]
 
     def without(self, alone: np.ndarray) -> Table:
-        """Return the table without some rows, each the only one of its class, which the notes name."""
+        """Return the table without some rows, each the only one of its class, which the notes
+        name."""
         if not len(alone):
             return self
         keep = np.delete(np.arange(len(self.y)), alone)
-        labels = self.y.astype(int) if self.y.dtype.kind == "f" else self.y  # classes are whole numbers
+        # classes are whole numbers
+        labels = self.y.astype(int) if self.y.dtype.kind == "f" else self.y
         said = [f"the class {labels[i]!s} has one row only, row {self.rows[i] + 1}, which is put aside" for i in alone]
         groups = None if self.row_groups is None else self.row_groups[keep]
         notes = [*self.notes, *said]
@@ -107,7 +112,8 @@ class _Decisions:
         self.left_out[name] = why
 
     def number(self, name: str, numbers: np.ndarray, kind: str = NUMBER, style: str = "", read: str | None = None) -> None:
-        """Decide on a column of numbers whose missing values are NaN; how it was ``read`` is said."""
+        """Decide on a column of numbers whose missing values are NaN; how it was ``read`` is
+        said."""
         if read is not None:
             self.done[read].append(name)
         gone = np.isnan(numbers)
@@ -234,7 +240,8 @@ def _decide(decisions: _Decisions, name: str, values: pd.Series, orders: list[st
 
 
 def numbers_rows(values: pd.Series, first: bool) -> bool:
-    """Whether a column of a file names its rows: different whole numbers that are called so, or count them in the first column.
+    """Whether a column of a file names its rows: different whole numbers that are called so, or
+    count them in the first column.
 
     Whole numbers too large for exact arithmetic are names, too.
     """

@@ -24,7 +24,8 @@ def predict_table(
     encoding: str | None = None,
     note: Callable[[str], object] = lambda text: None,
 ) -> pd.DataFrame:
-    """Return a frame with ``prediction`` and, for classes, a column ``probability of CLASS`` for each.
+    """Return a frame with ``prediction`` and, for classes, a column ``probability of CLASS`` for
+    each.
 
     ``note`` is called with a line for each column that has empty, unreadable or unknown cells.
 
@@ -54,7 +55,8 @@ def predict_table(
 
 
 def _rows(kept: TabularModel, table: Path, sep: str | None, encoding: str | None) -> Any:
-    """The rows as the model takes them: a frame, or a matrix of all columns that it was fitted to."""
+    """The rows as the model takes them: a frame, or a matrix of all columns that it was fitted
+    to."""
     import pandas as pd
 
     if not brings_its_target(table):
@@ -65,7 +67,8 @@ def _rows(kept: TabularModel, table: Path, sep: str | None, encoding: str | None
     places = {name: j for j, name in enumerate(matrix.names)}
     there = [i for i, name in enumerate(wanted) if name in places]
     is_sparse = hasattr(matrix.X, "tocsr")
-    if len(there) < len(wanted) and not is_sparse:  # the last columns of a sparse table may be 0 in all of its rows
+    # the last columns of a sparse table may be 0 in all of its rows
+    if len(there) < len(wanted) and not is_sparse:
         gone = next(name for name in wanted if name not in places)
         raise ValueError(f"{table}: the table has no column {gone!r}, which the model needs")
     X, chosen = np.zeros((len(matrix.y), len(wanted))), matrix.X[:, [places[wanted[i]] for i in there]]

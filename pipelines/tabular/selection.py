@@ -20,7 +20,8 @@ from .tables import read_table
 from .validation import Progress, Validation, fitted, folds, validate
 
 N_HALVES = 20  # random halves of the rows that tell how stable a column is
-MOST_SIZES = {"linear": 50, "piecewise": 20}  # the largest size tried: choices that keep 10,000 rows of 200 columns below 10 s
+# the largest size tried: choices that keep 10,000 rows of 200 columns below 10 s
+MOST_SIZES = {"linear": 50, "piecewise": 20}
 _MOST_ALTERNATIVES = 3
 MOST_CLASSES = 10  # whole numbers with at most so many different values are taken as classes
 
@@ -57,7 +58,8 @@ class Selection:
     settings: dict[str, Any] = field(default_factory=dict)
 
     def to_model(self, target: str | None) -> TabularModel:
-        """Return what ``annealed predict`` needs; its header holds the target's name and the cross-validated scores."""
+        """Return what ``annealed predict`` needs; its header holds the target's name and the
+        cross-validated scores."""
         about = {"target": target, "n_rows": len(self.table.y), "scores": self.validation.scores}
         return TabularModel.from_estimator(self.model, self.table.encoding, **about)
 
@@ -163,7 +165,8 @@ def select_file(
 
 
 def guess_task(y: np.ndarray) -> str:
-    """Return "classification" for text, booleans and few (``MOST_CLASSES``) different whole numbers, else "regression".
+    """Return "classification" for text, booleans and few (``MOST_CLASSES``) different whole
+    numbers, else "regression".
 
     More than two different numbers in more than half as many rows are no classes.
 
@@ -180,7 +183,8 @@ def guess_task(y: np.ndarray) -> str:
 
 
 def note_of_guess(y: np.ndarray, task: str) -> str | None:
-    """Return a line about a guess (:func:`guess_task`) on whole numbers that an analyst may want otherwise."""
+    """Return a line about a guess (:func:`guess_task`) on whole numbers that an analyst may want
+    otherwise."""
     values = np.unique(y) if y.dtype.kind in "iuf" else np.empty(0)
     if not 2 < len(values) <= MOST_CLASSES or (values != np.round(values)).any():
         return None
@@ -190,7 +194,8 @@ def note_of_guess(y: np.ndarray, task: str) -> str | None:
 
 
 def classes_of_one_row(y: np.ndarray) -> np.ndarray:
-    """Return the rows whose class no other row has; none where fewer than two classes would be left."""
+    """Return the rows whose class no other row has; none where fewer than two classes would be
+    left."""
     _, which, counts = np.unique(y, return_inverse=True, return_counts=True)
     return np.flatnonzero(counts[which] == 1) if (counts > 1).sum() >= 2 else np.empty(0, int)
 
@@ -282,7 +287,8 @@ def select_columns(
 
 
 def _sizes(n_columns: int, n_rows: int, k: int | None, response: str) -> np.ndarray:
-    """Numbers of columns to try: every one up to 8, then ever fewer; beyond k only as far as the curve shows where it ends."""
+    """Numbers of columns to try: every one up to 8, then ever fewer; beyond k only as far as the
+    curve shows where it ends."""
     most = min(n_columns, max(n_rows // 3, 1), MOST_SIZES[response] if k is None else max(20, 2 * k))
     sizes = [1]
     while sizes[-1] < most:
@@ -291,7 +297,8 @@ def _sizes(n_columns: int, n_rows: int, k: int | None, response: str) -> np.ndar
 
 
 def _stability(model, X, y, task, groups, progress) -> tuple[np.ndarray, float | None]:
-    """Share of random halves that select each column, and their agreement; NaN where the halves are too small."""
+    """Share of random halves that select each column, and their agreement; NaN where the halves are
+    too small."""
     n_columns = int(groups.max()) + 1
     if (task == "classification" and np.unique(y, return_counts=True)[1].min() < 4) or len(y) < 8:
         return np.full(n_columns, np.nan), None
@@ -326,7 +333,8 @@ def _describe(table: Table, model: Any, frequency: np.ndarray) -> list[dict[str,
 
 
 def _shape(encoding: ColumnEncoding, additive: AdditiveModel, members: np.ndarray) -> dict[str, Any]:
-    """The coefficient of a column, the steps of its levels, or its response curve; over several classes the norm."""
+    """The coefficient of a column, the steps of its levels, or its response curve; over several
+    classes the norm."""
     table = additive.responses[members]
     if encoding.kind == CATEGORY:
         steps = table[:, -1] - table[:, 0] if additive.knots.shape[1] else table[:, 0]
@@ -344,6 +352,7 @@ def _shape(encoding: ColumnEncoding, additive: AdditiveModel, members: np.ndarra
 
 
 def _alternatives(table: Table, number: int, groups: np.ndarray, model: Any) -> list[dict[str, Any]]:
-    """Columns that could take the place of a selected one, and the share of the training loss that it would cost."""
+    """Columns that could take the place of a selected one, and the share of the training loss that
+    it would cost."""
     found = model.alternatives_.get(int(np.flatnonzero(groups == number)[0]), [])
     return [{"name": table.names[groups[j]], "cost": max(cost, 0.0)} for j, cost in found[:_MOST_ALTERNATIVES]]

@@ -1,4 +1,5 @@
-"""A file as the table that ``annealed select`` works on, and ``annealed predict``: csv, parquet, npz and svmlight."""
+"""A file as the table that ``annealed select`` works on, and ``annealed predict``: csv, parquet,
+npz and svmlight."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 
 FRAMES = (".csv", ".csv.gz", ".tsv", ".parquet")
 _SVMLIGHT = (".svm", ".svmlight", ".libsvm")
-_LONG_SEPARATORS = {r"\t": "\t", r"\s+": r"\s+"}  # more than one character: the tab as a shell hands it on, and any blanks
+# more than one character: the tab as a shell hands it on, and any blanks
+_LONG_SEPARATORS = {r"\t": "\t", r"\s+": r"\s+"}
 _SEPARATORS = (";", "\t", "|")  # that a file may have whose only column is its whole line
 
 
@@ -177,7 +179,8 @@ def _from_matrix(path: Path, matrix: Matrix, include, exclude, keep_missing) -> 
 
 
 def check_table(path: Path) -> str:
-    """Return the lower-case name of a table after checking that there is such a file, of a kind that can be read.
+    """Return the lower-case name of a table after checking that there is such a file, of a kind
+    that can be read.
 
     Raises
     ------
@@ -278,13 +281,15 @@ def _read_text(
         if decimal_comma and sep != "," and any(_decimal_comma(frame[column]) for column in frame.columns):
             notes.append("numbers with a decimal comma are read as such")
             frame = pd.read_csv(path, decimal=",", **options)
-            for column in frame.columns:  # those with a bad cell are text: their commas are no thousands separators
+            # those with a bad cell are text: their commas are no thousands separators
+            for column in frame.columns:
                 if _decimal_comma(frame[column], 0.9):
                     frame[column] = frame[column].str.replace(r"^(-?\d+),(\d+)$", r"\1.\2", regex=True)
     except (UnicodeError, LookupError) as error:
         hint = "expected a known --encoding" if isinstance(error, LookupError) else "name its --encoding, such as latin-1 or utf-16"
         raise ValueError(f"{path}: not a readable table in {encoding or 'utf-8'} ({error}); {hint}") from None
-    except (ValueError, OSError, EOFError, csv.Error) as error:  # pandas' parser errors are ValueErrors
+    # pandas' parser errors are ValueErrors
+    except (ValueError, OSError, EOFError, csv.Error) as error:
         raise ValueError(f"{path}: not a readable table ({error})") from None
     return frame, header if len(header) == frame.shape[1] else [str(column) for column in frame.columns]
 
@@ -314,7 +319,8 @@ def _read_npz(path: Path) -> Matrix:
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
-    except Exception as error:  # zipfile, zlib, struct and numpy each have their own ways to fail on a damaged file
+    # zipfile, zlib, struct and numpy each have their own ways to fail on a damaged file
+    except Exception as error:
         raise ValueError(f"{path}: not a readable .npz file ({error})") from None
     if not {"X", "y"} <= arrays.keys():
         raise ValueError(f"{path}: holds {', '.join(arrays) or 'nothing'}, expected the arrays X and y")

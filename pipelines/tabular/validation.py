@@ -1,4 +1,5 @@
-"""Cross-validated scores of the selected columns, beside all columns and a baseline, and along the sizes."""
+"""Cross-validated scores of the selected columns, beside all columns and a baseline, and along the
+sizes."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from ...learners import FSAPath
 from ...learners.model_selection.size import choose_size
 
 N_FOLDS = 5
-_ALPHAS = np.geomspace(1e-2, 1e4, 7)  # ridge of the model on all columns, by leave-one-out: a choice
+# ridge of the model on all columns, by leave-one-out: a choice
+_ALPHAS = np.geomspace(1e-2, 1e4, 7)
 _MOST_ROWS = 5_000  # that this ridge is chosen by: leave-one-out costs as much as twenty fits
 
 Progress = Callable[[Iterable, str], Iterable]
@@ -63,7 +65,8 @@ class Validation:
 
 
 def measures(task: str, y: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
-    """Accuracy and the mean over classes of it; R^2 and the mean absolute error. The first one decides."""
+    """Accuracy and the mean over classes of it; R^2 and the mean absolute error. The first one
+    decides."""
     if task == "classification":
         right = y == predicted
         return {"accuracy": float(right.mean()), "balanced accuracy": float(np.mean([right[y == c].mean() for c in np.unique(y)]))}
@@ -102,7 +105,8 @@ def folds(y: np.ndarray, task: str, row_groups: np.ndarray | None) -> list[Split
 def validate(
     X: Any, y: np.ndarray, task: str, model: Any, size: int | None, sizes: np.ndarray, splits: list[Split], progress: Progress
 ) -> Validation:
-    """Score sizes along paths, choose one where ``size`` is None, and score it beside all columns and a baseline.
+    """Score sizes along paths, choose one where ``size`` is None, and score it beside all columns
+    and a baseline.
 
     ``sizes`` may begin with 0, a constant. The size is chosen by :func:`chosen_size`. The score of
     a chosen size is that of the choice: for each fold the size is chosen by the losses of the other
@@ -140,7 +144,8 @@ def _path_scores(X, y, task, model, sizes, splits) -> tuple[np.ndarray, np.ndarr
 
 
 def chosen_size(sizes: np.ndarray, losses: np.ndarray) -> int:
-    """The smallest size that is as good as the best; 0, a constant, unless the best is better than that by a clear margin.
+    """The smallest size that is as good as the best; 0, a constant, unless the best is better than
+    that by a clear margin.
 
     Examples
     --------
@@ -157,7 +162,8 @@ def _loss(task: str, model: Any, X: Any, y: np.ndarray) -> float:
     if task == "regression":
         return float(np.mean((y - model.predict(X)) ** 2))
     likelihood = np.where(model.classes_ == y[:, None], model.predict_proba(X), 0.0).sum(axis=1)
-    return float(-np.log(np.maximum(likelihood, 1e-3)).mean())  # one row that is sure and wrong does not decide alone
+    # one row that is sure and wrong does not decide alone
+    return float(-np.log(np.maximum(likelihood, 1e-3)).mean())
 
 
 def fitted(model: Any, size: int, X: Any, y: np.ndarray) -> Any:
@@ -170,7 +176,8 @@ def fitted(model: Any, size: int, X: Any, y: np.ndarray) -> Any:
 
 
 def all_columns(task: str, X: Any, y: np.ndarray, X_test: Any) -> np.ndarray:
-    """Predictions of ridge regression (of classes by a ridge classifier) on all columns, its strength by leave-one-out.
+    """Predictions of ridge regression (of classes by a ridge classifier) on all columns, its
+    strength by leave-one-out.
 
     Of more than 5,000 rows, that many evenly spread ones choose the strength.
     """

@@ -1,4 +1,5 @@
-"""The tables that ``annealed select`` and ``annealed predict`` write: csv, tsv, parquet and npz files."""
+"""The tables that ``annealed select`` and ``annealed predict`` write: csv, tsv, parquet and npz
+files."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 
 
 def write_columns(source: Path, out: Path, names: Sequence[str], target: str | None, sep: str | None, encoding: str | None) -> None:
-    """Write the columns ``names`` of a table and its target, as the file has them, to a table of another file.
+    """Write the columns ``names`` of a table and its target, as the file has them, to a table of
+    another file.
 
     Raises
     ------

@@ -48,8 +48,7 @@ def plot_schedule(
     References
     ----------
     .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression,
-           Classification and Ranking",
-       arXiv:1310.2880v2 (2014), Figure 1.
+           Classification and Ranking", arXiv:1310.2880v2 (2014), Figure 1.
     """
     ax = _axes(ax)
     speeds = np.atleast_1d(np.asarray(mu, dtype=float))
@@ -91,8 +90,7 @@ def plot_path(path: Any, *, against: str = "size", n_labels: int = 10, ax: Any =
     References
     ----------
     .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression,
-           Classification and Ranking",
-       arXiv:1310.2880v2 (2014), Figure 2.
+           Classification and Ranking", arXiv:1310.2880v2 (2014), Figure 2.
     """
     check_is_fitted(path, "sizes_")
     if against == "size":
@@ -155,8 +153,7 @@ def plot_responses(model: Any, features: Any = None, *, n_columns: int = 4, axes
     References
     ----------
     .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression,
-           Classification and Ranking",
-       arXiv:1310.2880v2 (2014), Figure 4.
+           Classification and Ranking", arXiv:1310.2880v2 (2014), Figure 4.
     """
     check_is_fitted(model, "support_")
     if not hasattr(model, "responses_"):

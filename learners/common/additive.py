@@ -42,8 +42,8 @@ class AdditiveModel:
     References
     ----------
     .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer
-           Vision and Big Data Learning",
-       IEEE Transactions on Pattern Analysis and Machine Intelligence 39 (2017), section 2.5.
+           Vision and Big Data Learning", IEEE Transactions on Pattern Analysis and Machine
+           Intelligence 39 (2017), section 2.5.
 
     Examples
     --------

@@ -158,9 +158,8 @@ class Design:
     References
     ----------
     .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer
-           Vision and Big Data Learning", IEEE
-       Transactions on Pattern Analysis and Machine Intelligence 39, 2017, Algorithm 1 (the loop
-       over scores, gradient and keep).
+           Vision and Big Data Learning", IEEE Transactions on Pattern Analysis and Machine
+           Intelligence 39, 2017, Algorithm 1 (the loop over scores, gradient and keep).
     """
 
     n_samples: int

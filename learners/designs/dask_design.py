@@ -73,9 +73,8 @@ class DaskDesign(OutOfCoreDesign):
     References
     ----------
     .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer
-           Vision and Big Data Learning", IEEE
-       Transactions on Pattern Analysis and Machine Intelligence 39, 2017, section 2.2, "Large Scale
-       Implementation".
+           Vision and Big Data Learning", IEEE Transactions on Pattern Analysis and Machine
+           Intelligence 39, 2017, section 2.2, "Large Scale Implementation".
     """
 
     tiles: list[list]

@@ -214,9 +214,8 @@ class BlockDesign(OutOfCoreDesign):
     References
     ----------
     .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer
-           Vision and Big Data Learning", IEEE
-       Transactions on Pattern Analysis and Machine Intelligence 39, 2017, section 2.2, "Large Scale
-       Implementation".
+           Vision and Big Data Learning", IEEE Transactions on Pattern Analysis and Machine
+           Intelligence 39, 2017, section 2.2, "Large Scale Implementation".
     """
 
     def __init__(self, source: Source, sample_weight: np.ndarray, random_state=None):
@@ -328,9 +327,8 @@ class PiecewiseBlockDesign(BlockDesign):
     References
     ----------
     .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer
-           Vision and Big Data Learning", IEEE
-       Transactions on Pattern Analysis and Machine Intelligence 39, 2017, section 2.2, "Large Scale
-       Implementation".
+           Vision and Big Data Learning", IEEE Transactions on Pattern Analysis and Machine
+           Intelligence 39, 2017, section 2.2, "Large Scale Implementation".
     """
 
     knots: np.ndarray

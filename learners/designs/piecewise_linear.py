@@ -42,8 +42,7 @@ class PiecewiseDesign(Design):
     References
     ----------
     .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression,
-           Classification and Ranking",
-       arXiv:1310.2880v2 (2014), section 4.1.
+           Classification and Ranking", arXiv:1310.2880v2 (2014), section 4.1.
     """
 
     per_feature = ("mean", "inv", "features", "knots")

@@ -24,8 +24,7 @@ class PiecewiseLinear(BaseEstimator):
     References
     ----------
     .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression,
-           Classification and Ranking",
-       arXiv:1310.2880v2 (2014), section 4.1.
+           Classification and Ranking", arXiv:1310.2880v2 (2014), section 4.1.
 
     Examples
     --------

@@ -196,8 +196,8 @@ class FSAClassifierCV(_SizeChoice, FSAClassifier):
     References
     ----------
     .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer
-           Vision and Big Data Learning",
-       IEEE Transactions on Pattern Analysis and Machine Intelligence 39 (2017).
+           Vision and Big Data Learning", IEEE Transactions on Pattern Analysis and Machine
+           Intelligence 39 (2017).
 
     Examples
     --------
@@ -255,8 +255,8 @@ class FSARegressorCV(_SizeChoice, FSARegressor):
     References
     ----------
     .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer
-           Vision and Big Data Learning",
-       IEEE Transactions on Pattern Analysis and Machine Intelligence 39 (2017).
+           Vision and Big Data Learning", IEEE Transactions on Pattern Analysis and Machine
+           Intelligence 39 (2017).
 
     Examples
     --------

@@ -77,8 +77,8 @@ class FSAEstimator(CallbackSupportMixin, SelectorMixin, BaseEstimator):
     References
     ----------
     .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer
-           Vision and Big Data Learning",
-       IEEE Transactions on Pattern Analysis and Machine Intelligence 39 (2017).
+           Vision and Big Data Learning", IEEE Transactions on Pattern Analysis and Machine
+           Intelligence 39 (2017).
     """
 
     _tasks: tuple[str, ...] = ()
@@ -254,11 +254,10 @@ class FSAClassifier(SparseClassifierMixin, FSAEstimator):
     References
     ----------
     .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer
-           Vision and Big Data Learning",
-       IEEE Transactions on Pattern Analysis and Machine Intelligence 39 (2017).
+           Vision and Big Data Learning", IEEE Transactions on Pattern Analysis and Machine
+           Intelligence 39 (2017).
     .. [2] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression,
-           Classification and Ranking",
-       arXiv:1310.2880v2 (2014).
+           Classification and Ranking", arXiv:1310.2880v2 (2014).
 
     Examples
     --------
@@ -374,8 +373,8 @@ class FSARegressor(RegressorMixin, FSAEstimator):
     References
     ----------
     .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer
-           Vision and Big Data Learning",
-       IEEE Transactions on Pattern Analysis and Machine Intelligence 39 (2017).
+           Vision and Big Data Learning", IEEE Transactions on Pattern Analysis and Machine
+           Intelligence 39 (2017).
 
     Examples
     --------

@@ -65,8 +65,7 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
     References
     ----------
     .. [1] J. Chen, Z. Chen, "Extended Bayesian information criteria for model selection with large
-           model spaces", Biometrika 95
-       (2008).
+           model spaces", Biometrika 95 (2008).
 
     Examples
     --------

@@ -49,11 +49,10 @@ class FSARanker(FSAEstimator):
     References
     ----------
     .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer
-           Vision and Big Data Learning",
-       IEEE Transactions on Pattern Analysis and Machine Intelligence 39 (2017).
+           Vision and Big Data Learning", IEEE Transactions on Pattern Analysis and Machine
+           Intelligence 39 (2017).
     .. [2] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression,
-           Classification and Ranking",
-       arXiv:1310.2880v2 (2014).
+           Classification and Ranking", arXiv:1310.2880v2 (2014).
 
     Examples
     --------

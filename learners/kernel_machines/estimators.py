@@ -117,14 +117,15 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase):
     References
     ----------
     .. [1] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University
-       (2017), section 4.2.
+           (2017), section 4.2.
     .. [2] P. J. Green, "Reversible Jump Markov Chain Monte Carlo Computation and Bayesian Model
-       Determination", Biometrika 82 (1995).
+           Determination", Biometrika 82 (1995).
     .. [3] A. Vehtari, A. Gelman, D. Simpson, B. Carpenter, P.-C. Bürkner, "Rank-Normalization,
-       Folding, and Localization: An Improved R-hat for Assessing Convergence of MCMC", Bayesian
-       Analysis 16 (2021).
+           Folding, and Localization: An Improved R-hat for Assessing Convergence of MCMC", Bayesian
+           Analysis 16 (2021).
     .. [4] N. G. Polson, J. G. Scott, J. Windle, "Bayesian Inference for Logistic Models Using
-       Polya-Gamma Latent Variables", Journal of the American Statistical Association 108 (2013).
+           Polya-Gamma Latent Variables", Journal of the American Statistical Association 108
+           (2013).
 
     Examples
     --------
@@ -291,9 +292,9 @@ class SparseFourierRegressor(RegressorMixin, SparseFourierBase):
     References
     ----------
     .. [1] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University
-       (2017), section 4.2.
+           (2017), section 4.2.
     .. [2] P. J. Green, "Reversible Jump Markov Chain Monte Carlo Computation and Bayesian Model
-       Determination", Biometrika 82 (1995).
+           Determination", Biometrika 82 (1995).
 
     Examples
     --------

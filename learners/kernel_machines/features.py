@@ -66,7 +66,7 @@ class SparseFourierFeatures(AtomFeatures):
     References
     ----------
     .. [1] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University
-       (2017), section 4.2.
+           (2017), section 4.2.
 
     Examples
     --------

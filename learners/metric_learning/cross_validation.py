@@ -76,7 +76,7 @@ class SDistCV(MetaEstimatorMixin, TransformerMixin, ClassifierMixin, BaseEstimat
     References
     ----------
     .. [1] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University
-       (2017), sections 2.6 and 2.7.
+           (2017), sections 2.6 and 2.7.
 
     Examples
     --------

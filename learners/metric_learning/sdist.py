@@ -131,7 +131,7 @@ class SDist(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SparseClassifierM
     References
     ----------
     .. [1] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University
-       (2017), chapter 2, Algorithms 2.1 and 2.2, eqs. (2.3) to (2.22).
+           (2017), chapter 2, Algorithms 2.1 and 2.2, eqs. (2.3) to (2.22).
 
     Examples
     --------

@@ -91,11 +91,9 @@ def choose_ridge(
     References
     ----------
     .. [1] G. Golub, M. Heath, G. Wahba, "Generalized cross-validation as a method for choosing a
-           good ridge parameter",
-       Technometrics 21 (1979).
+           good ridge parameter", Technometrics 21 (1979).
     .. [2] K. Rahnama Rad, A. Maleki, "A scalable estimate of the out-of-sample prediction error via
-           approximate leave-one-out
-       cross-validation", JRSS B 82 (2020).
+           approximate leave-one-out cross-validation", JRSS B 82 (2020).
     """
     if problem.loss.is_quadratic and problem.prior is None and problem.offset is None:
         ridge = gcv_ridge(problem, A, left_out.n_rows)

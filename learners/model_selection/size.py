@@ -67,8 +67,7 @@ def ebic(value: float, n_samples: float, k: int, n_units: int, degrees: int, *, 
     References
     ----------
     .. [1] J. Chen, Z. Chen, "Extended Bayesian information criteria for model selection with large
-           model spaces", Biometrika 95
-       (2008).
+           model spaces", Biometrika 95 (2008).
     """
     return deviance(value, n_samples, squared) + degrees * float(np.log(max(n_samples, 2.0))) + gamma * support_price(k, n_units)
 

@@ -42,8 +42,8 @@ class ChainLoss(Loss):
     References
     ----------
     .. [1] J. Liu, R. Fujimaki, J. Ye, "Forward-Backward Greedy Algorithms for General Convex Smooth
-           Functions over A Cardinality
-       Constraint", International Conference on Machine Learning (2014).
+           Functions over A Cardinality Constraint", International Conference on Machine Learning
+           (2014).
 
     Examples
     --------

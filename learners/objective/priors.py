@@ -32,8 +32,7 @@ class Prior(BaseEstimator):
     References
     ----------
     .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression,
-           Classification and Ranking",
-       arXiv:1310.2880v2 (2014).
+           Classification and Ranking", arXiv:1310.2880v2 (2014).
     """
 
     def __init__(self, shrinkage: float = 0.0, second_order: float = 0.0, total_variation: float = 0.0, huber: float = 0.01):

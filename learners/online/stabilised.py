@@ -237,7 +237,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
     References
     ----------
     .. [1] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University
-       (2017), chapter 3.
+           (2017), chapter 3.
 
     Examples
     --------

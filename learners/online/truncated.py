@@ -86,9 +86,9 @@ class TruncatedGradientClassifier(SoftThresholdClassifier):
     References
     ----------
     .. [1] J. Langford, L. Li, T. Zhang, "Sparse online learning via truncated gradient", Journal of
-       Machine Learning Research 10 (2009).
+           Machine Learning Research 10 (2009).
     .. [2] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University
-       (2017).
+           (2017).
 
     Examples
     --------
@@ -189,9 +189,9 @@ class FOBOSClassifier(SoftThresholdClassifier):
     References
     ----------
     .. [1] J. Duchi, Y. Singer, "Efficient online and batch learning using forward backward
-       splitting", Journal of Machine Learning Research 10 (2009).
+           splitting", Journal of Machine Learning Research 10 (2009).
     .. [2] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University
-       (2017).
+           (2017).
 
     Examples
     --------
@@ -293,9 +293,9 @@ class RDAClassifier(SoftThresholdClassifier):
     References
     ----------
     .. [1] L. Xiao, "Dual averaging methods for regularized stochastic learning and online
-       optimization", Journal of Machine Learning Research 11 (2010).
+           optimization", Journal of Machine Learning Research 11 (2010).
     .. [2] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University
-       (2017).
+           (2017).
 
     Examples
     --------

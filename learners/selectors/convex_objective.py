@@ -89,8 +89,8 @@ def forward_backward_minimise(
     References
     ----------
     .. [1] J. Liu, R. Fujimaki, J. Ye, "Forward-Backward Greedy Algorithms for General Convex Smooth
-           Functions over A Cardinality
-       Constraint", International Conference on Machine Learning (2014).
+           Functions over A Cardinality Constraint", International Conference on Machine Learning
+           (2014).
 
     Examples
     --------

@@ -290,8 +290,8 @@ class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
     References
     ----------
     .. [1] J. Liu, R. Fujimaki, J. Ye, "Forward-Backward Greedy Algorithms for General Convex Smooth
-       Functions over A Cardinality Constraint", International Conference on Machine Learning
-       (2014).
+           Functions over A Cardinality Constraint", International Conference on Machine Learning
+           (2014).
 
     Examples
     --------
@@ -394,8 +394,8 @@ class ForwardBackwardRegressor(_ForwardBackward, SelectingRegressor):
     References
     ----------
     .. [1] J. Liu, R. Fujimaki, J. Ye, "Forward-Backward Greedy Algorithms for General Convex Smooth
-       Functions over A Cardinality Constraint", International Conference on Machine Learning
-       (2014).
+           Functions over A Cardinality Constraint", International Conference on Machine Learning
+           (2014).
 
     Examples
     --------

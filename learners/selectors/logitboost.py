@@ -309,10 +309,9 @@ class LogitBoostClassifier(SelectingClassifier):
     References
     ----------
     .. [1] J. Friedman, T. Hastie, R. Tibshirani, "Additive Logistic Regression: a Statistical View
-           of
-       Boosting", The Annals of Statistics 28 (2000).
+           of Boosting", The Annals of Statistics 28 (2000).
     .. [2] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer
-       Vision and Big Data Learning", IEEE TPAMI 39 (2017), section 5.
+           Vision and Big Data Learning", IEEE TPAMI 39 (2017).
 
     Examples
     --------

@@ -83,8 +83,8 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
     References
     ----------
     .. [1] M. Tan, I. W. Tsang, L. Wang, "Minimax Sparse Logistic Regression for Very
-       High-Dimensional Feature Selection", IEEE Transactions on Neural Networks and Learning
-       Systems 24 (2013), 1609-1622.
+           High-Dimensional Feature Selection", IEEE Transactions on Neural Networks and Learning
+           Systems 24 (2013), 1609-1622.
 
     Examples
     --------

@@ -81,11 +81,9 @@ class RankBoost(BaseEstimator):
     References
     ----------
     .. [1] Y. Freund, R. Iyer, R. E. Schapire, Y. Singer, "An Efficient Boosting Algorithm for
-           Combining Preferences", Journal of
-       Machine Learning Research 4 (2003).
+           Combining Preferences", Journal of Machine Learning Research 4 (2003).
     .. [2] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression,
-           Classification and Ranking",
-       arXiv:1310.2880v2 (2014).
+           Classification and Ranking", arXiv:1310.2880v2 (2014).
 
     Examples
     --------

@@ -150,10 +150,10 @@ class TISPClassifier(_TISP, SelectingClassifier):
     References
     ----------
     .. [1] Y. She, "Thresholding-based iterative selection procedures for model selection and
-       shrinkage", Electronic Journal of Statistics 3 (2009).
+           shrinkage", Electronic Journal of Statistics 3 (2009).
     .. [2] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer
-       Vision and Big Data Learning", IEEE Transactions on Pattern Analysis and Machine
-       Intelligence 39 (2017).
+           Vision and Big Data Learning", IEEE Transactions on Pattern Analysis and Machine
+           Intelligence 39 (2017).
 
     Examples
     --------
@@ -237,10 +237,10 @@ class TISPRegressor(_TISP, SelectingRegressor):
     References
     ----------
     .. [1] Y. She, "Thresholding-based iterative selection procedures for model selection and
-       shrinkage", Electronic Journal of Statistics 3 (2009).
+           shrinkage", Electronic Journal of Statistics 3 (2009).
     .. [2] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer
-       Vision and Big Data Learning", IEEE Transactions on Pattern Analysis and Machine
-       Intelligence 39 (2017).
+           Vision and Big Data Learning", IEEE Transactions on Pattern Analysis and Machine
+           Intelligence 39 (2017).
 
     Examples
     --------

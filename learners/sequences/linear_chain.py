@@ -385,8 +385,8 @@ class LinearChainCRF(BaseCRF):
     References
     ----------
     .. [1] J. Lafferty, A. McCallum, F. Pereira, "Conditional random fields: Probabilistic models
-       for segmenting and labeling sequence data", International Conference on Machine Learning
-       (2001).
+           for segmenting and labeling sequence data", International Conference on Machine Learning
+           (2001).
 
     Examples
     --------

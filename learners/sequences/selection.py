@@ -136,11 +136,11 @@ class ForwardBackwardCRF(SelectingCRF):
     References
     ----------
     .. [1] J. Lafferty, A. McCallum, F. Pereira, "Conditional random fields: Probabilistic models
-       for segmenting and labeling sequence data", International Conference on Machine Learning
-       (2001).
+           for segmenting and labeling sequence data", International Conference on Machine Learning
+           (2001).
     .. [2] J. Liu, R. Fujimaki, J. Ye, "Forward-Backward Greedy Algorithms for General Convex Smooth
-       Functions over A Cardinality Constraint", International Conference on Machine Learning
-       (2014), section 5.
+           Functions over A Cardinality Constraint", International Conference on Machine Learning
+           (2014), section 5.
 
     Examples
     --------
@@ -277,11 +277,11 @@ class FSACRF(SelectingCRF):
     References
     ----------
     .. [1] J. Lafferty, A. McCallum, F. Pereira, "Conditional random fields: Probabilistic models
-       for segmenting and labeling sequence data", International Conference on Machine Learning
-       (2001).
+           for segmenting and labeling sequence data", International Conference on Machine Learning
+           (2001).
     .. [2] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer
-       Vision and Big Data Learning", IEEE Transactions on Pattern Analysis and Machine
-       Intelligence 39 (2017).
+           Vision and Big Data Learning", IEEE Transactions on Pattern Analysis and Machine
+           Intelligence 39 (2017).
 
     Examples
     --------

@@ -176,8 +176,7 @@ class RigidModel:
     References
     ----------
     .. [1] C. Tomasi, T. Kanade, "Shape and Motion from Image Streams under Orthography: a
-           Factorization Method",
-       International Journal of Computer Vision 9 (1992).
+           Factorization Method", International Journal of Computer Vision 9 (1992).
     """
 
     points: np.ndarray

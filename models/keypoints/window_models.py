@@ -26,8 +26,8 @@ class WindowModel:
     References
     ----------
     .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer
-           Vision and Big Data Learning",
-       IEEE Transactions on Pattern Analysis and Machine Intelligence 39 (2017), section 2.5.
+           Vision and Big Data Learning", IEEE Transactions on Pattern Analysis and Machine
+           Intelligence 39 (2017), section 2.5.
     """
 
     features: np.ndarray
@@ -170,8 +170,7 @@ class OffsetModel(WindowModel):
     References
     ----------
     .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression,
-           Classification and Ranking",
-       arXiv:1310.2880v2 (2014), section 7.2.
+           Classification and Ranking", arXiv:1310.2880v2 (2014), section 7.2.
     """
 
     def mirrored(self, pool: FeaturePool) -> OffsetModel:

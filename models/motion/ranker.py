@@ -90,8 +90,7 @@ class SegmentationRanker:
     References
     ----------
     .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression,
-           Classification and Ranking",
-       arXiv:1310.2880v2 (2014), section 6, Algorithm 2.
+           Classification and Ranking", arXiv:1310.2880v2 (2014), section 6, Algorithm 2.
 
     Examples
     --------

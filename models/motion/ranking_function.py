@@ -42,8 +42,7 @@ class RankerSettings:
     References
     ----------
     .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression,
-           Classification and Ranking",
-       arXiv:1310.2880v2 (2014).
+           Classification and Ranking", arXiv:1310.2880v2 (2014).
     """
 
     response: str = "piecewise"

@@ -3,8 +3,8 @@
 References
 ----------
 .. [1] A. Barbu, Y. She, L. Ding and G. Gramajo, "Feature Selection with Annealing for Computer
-       Vision and Big Data Learning", IEEE
-   Transactions on Pattern Analysis and Machine Intelligence 39 (2017).
+       Vision and Big Data Learning", IEEE Transactions on Pattern Analysis and Machine Intelligence
+       39 (2017).
 """
 
 from __future__ import annotations

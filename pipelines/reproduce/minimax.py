@@ -5,8 +5,8 @@ Every function returns ``{"name", "settings", "rows"}``, one row per line of the
 References
 ----------
 .. [1] M. Tan, I. W. Tsang and L. Wang, "Minimax Sparse Logistic Regression for Very
-       High-Dimensional Feature Selection", IEEE
-   Transactions on Neural Networks and Learning Systems 24 (2013).
+       High-Dimensional Feature Selection", IEEE Transactions on Neural Networks and Learning
+       Systems 24 (2013).
 """
 
 from __future__ import annotations

@@ -8,12 +8,10 @@ medians of processor time (the printed ones are not).
 References
 ----------
 .. [1] A. Barbu, Y. She, L. Ding and G. Gramajo, "Feature Selection with Annealing for Computer
-       Vision and Big Data Learning", IEEE
-   Transactions on Pattern Analysis and Machine Intelligence 39 (2017): Tables II, III and IV,
-   Figure 6.
+       Vision and Big Data Learning", IEEE Transactions on Pattern Analysis and Machine Intelligence
+       39 (2017): Tables II, III and IV, Figure 6.
 .. [2] A. Barbu, Y. She, L. Ding and G. Gramajo, "Feature Selection with Annealing for Regression,
-       Classification and Ranking",
-   arXiv:1310.2880v2 (2014): Tables 1, 2 and 3.
+       Classification and Ranking", arXiv:1310.2880v2 (2014): Tables 1, 2 and 3.
 """
 
 from __future__ import annotations

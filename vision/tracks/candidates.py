@@ -37,8 +37,7 @@ class SubspaceFamily:
     References
     ----------
     .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression,
-           Classification and Ranking",
-       arXiv:1310.2880v2 (2014), section 6.1.
+           Classification and Ranking", arXiv:1310.2880v2 (2014), section 6.1.
     """
 
     representation: str = "velocity"

@@ -134,8 +134,7 @@ def leading_eigenvectors(affinity: np.ndarray, n_vectors: int) -> np.ndarray:
     References
     ----------
     .. [1] A. Y. Ng, M. I. Jordan, Y. Weiss, "On spectral clustering: analysis and an algorithm",
-           Advances in Neural Information
-       Processing Systems 14 (2001).
+           Advances in Neural Information Processing Systems 14 (2001).
     """
     root = 1.0 / np.sqrt(np.maximum(affinity.sum(axis=1), 1e-300))
     n = len(affinity)

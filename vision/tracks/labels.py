@@ -70,8 +70,7 @@ def misclassification(truth: npt.ArrayLike, labels: npt.ArrayLike) -> float:
     References
     ----------
     .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression,
-           Classification and Ranking",
-       arXiv:1310.2880v2 (2014), section 6.3.
+           Classification and Ranking", arXiv:1310.2880v2 (2014), section 6.3.
 
     Examples
     --------

@@ -42,8 +42,7 @@ class PairFeatures:
     .. [1] X. Xu, L.-F. Cheong, Z. Li, "Motion segmentation by exploiting complementary geometric
            models", CVPR 2018.
     .. [2] P. H. S. Torr, "Geometric motion segmentation and model selection", Philosophical
-           Transactions of the Royal Society A 356
-       (1998).
+           Transactions of the Royal Society A 356 (1998).
 
     Examples
     --------

@@ -42,8 +42,7 @@ class Tracker:
     .. [1] J.-Y. Bouguet, "Pyramidal implementation of the Lucas Kanade feature tracker", Intel
            Corporation (2000).
     .. [2] Z. Kalal, K. Mikolajczyk, J. Matas, "Forward-backward error: automatic detection of
-           tracking failures", International
-       Conference on Pattern Recognition (2010).
+           tracking failures", International Conference on Pattern Recognition (2010).
     """
 
     max_points: int = 400

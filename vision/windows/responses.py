@@ -48,8 +48,8 @@ class Responses:
     References
     ----------
     .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer
-           Vision and Big Data Learning",
-       IEEE Transactions on Pattern Analysis and Machine Intelligence 39 (2017).
+           Vision and Big Data Learning", IEEE Transactions on Pattern Analysis and Machine
+           Intelligence 39 (2017).
 
     Examples
     --------

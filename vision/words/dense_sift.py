@@ -99,8 +99,7 @@ class DenseSift:
     References
     ----------
     .. [1] D. G. Lowe, "Distinctive image features from scale-invariant keypoints", International
-           Journal of Computer Vision
-       60 (2004).
+           Journal of Computer Vision 60 (2004).
 
     Examples
     --------

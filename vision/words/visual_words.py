@@ -165,14 +165,11 @@ class VisualWords(ImageRows):
     References
     ----------
     .. [1] J. Sivic, A. Zisserman, "Video Google: a text retrieval approach to object matching in
-           videos", International Conference
-       on Computer Vision (2003).
+           videos", International Conference on Computer Vision (2003).
     .. [2] S. Lazebnik, C. Schmid, J. Ponce, "Beyond bags of features: spatial pyramid matching for
-           recognizing natural scene
-       categories", Computer Vision and Pattern Recognition (2006).
+           recognizing natural scene categories", Computer Vision and Pattern Recognition (2006).
     .. [3] R. Arandjelovic, A. Zisserman, "Three things everyone should know to improve object
-           retrieval", Computer Vision and
-       Pattern Recognition (2012).
+           retrieval", Computer Vision and Pattern Recognition (2012).
 
     Examples
     --------

@@ -3,8 +3,8 @@
 References
 ----------
 .. [1] A. Vehtari, A. Gelman, D. Simpson, B. Carpenter, P.-C. Bürkner, "Rank-Normalization, Folding,
-       and Localization: An Improved
-   R-hat for Assessing Convergence of MCMC", Bayesian Analysis 16 (2021), eqs. (1) to (14).
+       and Localization: An Improved R-hat for Assessing Convergence of MCMC", Bayesian Analysis 16
+       (2021), eqs. (1) to (14).
 """
 
 from __future__ import annotations

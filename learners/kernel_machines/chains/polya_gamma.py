@@ -4,9 +4,8 @@ one such number per row.
 References
 ----------
 .. [1] N. G. Polson, J. G. Scott, J. Windle, "Bayesian Inference for Logistic Models Using
-       Polya-Gamma Latent Variables", Journal of
-   the American Statistical Association 108 (2013), section 4 and the supplement: the rejection
-   sampler of Devroye.
+       Polya-Gamma Latent Variables", Journal of the American Statistical Association 108 (2013),
+       section 4 and the supplement: the rejection sampler of Devroye.
 """
 
 from __future__ import annotations

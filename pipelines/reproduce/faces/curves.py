@@ -3,11 +3,10 @@
 References
 ----------
 .. [1] A. Barbu, Y. She, L. Ding and G. Gramajo, "Feature Selection with Annealing for Regression,
-       Classification and Ranking",
-   arXiv:1310.2880v2 (2014): Figures 5 and 7, Table 4.
+       Classification and Ranking", arXiv:1310.2880v2 (2014): Figures 5 and 7, Table 4.
 .. [2] A. Barbu, Y. She, L. Ding and G. Gramajo, "Feature Selection with Annealing for Computer
-       Vision and Big Data Learning", IEEE
-   Transactions on Pattern Analysis and Machine Intelligence 39 (2017): Figure 7.
+       Vision and Big Data Learning", IEEE Transactions on Pattern Analysis and Machine Intelligence
+       39 (2017): Figure 7.
 """
 
 from __future__ import annotations

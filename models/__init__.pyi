@@ -9,6 +9,7 @@ from .keypoints.window_models import KeypointModel
 from .motion.ranker import SegmentationRanker
 from .sensors.activity_model import ActivityModel
 from .shipped import list_models, load_model, resolve_model
+from .tabular.export.writers import export
 from .tabular.model import TabularModel
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "KeypointModel",
     "SegmentationRanker",
     "TabularModel",
+    "export",
     "list_models",
     "load_model",
     "resolve_model",

@@ -1,0 +1,1 @@
+"""A fitted model of few columns as one formula, and that formula as SQL, ONNX, C, JSON or a spreadsheet."""

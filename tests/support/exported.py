@@ -74,45 +74,62 @@ def in_c(model, frame, folder, n_scores, n_results):
     export(model, folder / "m.json")
     columns = json.loads((folder / "m.json").read_text())["columns"]
     words = [name for name, kind in columns.items() if kind == "text"]
-    numbers = np.ascontiguousarray(np.column_stack([np.zeros(len(frame)), *(numbers_of(frame[n]) for n in columns if n not in words)]))
+    numbers = np.ascontiguousarray(
+        np.column_stack([np.zeros(len(frame)), *(numbers_of(frame[n]) for n in columns if n not in words)])
+    )
     text = [[None if pd.isna(cell) else str(cell).encode() for cell in row] for row in frame[words].to_numpy(object)]
     scores, results, classes = np.empty((len(frame), n_scores)), np.empty((len(frame), n_results)), []
-    names = (ctypes.c_char_p * max(len(columns) - len(words), 1)).in_dll(library, "m_number_names")
-    assert [name.decode() for name in names] == ([n for n in columns if n not in words] or [""])
+    names = (ctypes.c_char_p * max(len(columns) - len(words), 1)).in_dll(library, "m_numbers")
+    assert [name and name.decode() for name in names] == ([n for n in columns if n not in words] or [None])
     pointer = ctypes.POINTER(ctypes.c_double)
     for i, row in enumerate(text):
         texts = (ctypes.c_char_p * max(len(row), 1))(*row)
-        out = scores[i].ctypes.data_as(pointer)
-        library.m_scores(numbers[i, 1:].ctypes.data_as(pointer), texts, out)
-        meaning = getattr(library, "m_probabilities" if hasattr(library, "m_class") else "m_prediction", None)
-        if meaning is not None:
-            meaning(out, results[i].ctypes.data_as(pointer))
-        classes.append(library.m_class(out) if hasattr(library, "m_class") else None)
+        out, result = scores[i].ctypes.data_as(pointer), results[i].ctypes.data_as(pointer)
+        classes.append(library.m_predict(numbers[i, 1:].ctypes.data_as(pointer), texts, out, result))
     return scores, results, classes
 
 
 def from_json(model, frame, folder):
-    """Scores, read from the schema that docs/export.md describes."""
+    """Results, read as docs/export.md describes the file: kind and output to the values of all
+    rows."""
     export(model, folder / "m.json")
     record = json.loads((folder / "m.json").read_text())
     assert (record["format"], record["version"]) == ("annealed formula", 1)
-    rows = []
+    found: dict = {}
     for i in range(len(frame)):
-        score = np.array(record["intercept"])
-        for term in record["terms"]:
-            cell = frame[term["column"]].iloc[i]
-            score = score + np.array([math.nan if v is None else v for v in _added(term, cell)])
-        rows.append(score)
-    return np.array(rows)
+        row = {name: cell_of(frame[name].iloc[i], kind) for name, kind in record["columns"].items()}
+        known: dict = {}
+        for stage in record["stages"]:
+            known |= {name: value_of(e, row, known) for name, e in stage.items()}
+        for what, of, e in record["results"]:
+            found.setdefault((what, of), []).append(value_of(e, row, known))
+    return found, record["classes"]
 
 
-def _added(term, cell):
-    if pd.isna(cell) or cell == "":
-        return term["missing"]
-    if term["type"] == "lookup":
-        cell = str(cell) if term["kind"] == "text" else cell
-        return term["values"][term["levels"].index(cell)] if cell in term["levels"] else term["other"]
-    x = (cell - pd.Timestamp(0)) / pd.Timedelta(days=1) if term["kind"] == "date" else cell
-    u = x - term["centre"]
-    j = sum(knot <= u for knot in term["knots"])
-    return [v + s * (u - term["anchors"][j]) for v, s in zip(term["values"][j], term["slopes"][j])]
+def cell_of(cell, kind):
+    if pd.isna(cell):
+        return None
+    return str(cell) if kind == "text" else (cell - pd.Timestamp(0)) / pd.Timedelta(days=1) if kind == "date" else cell
+
+
+def value_of(e, row, known):
+    if e is None:
+        return math.nan
+    if isinstance(e, int | float):
+        return e
+    if isinstance(e, str):
+        return known[e]
+    op, *rest = e
+    if op == "if":
+        return value_of(rest[1 if value_of(rest[0], row, known) else 2], row, known)
+    if op in ("cell", "is", "empty"):
+        cell = row[rest[0]]
+        return cell is None if op == "empty" else cell == rest[1] if op == "is" else cell - rest[1]
+    if op == "label":
+        return rest[0]
+    a, *more = [value_of(x, row, known) for x in rest]
+    if op == "+":
+        return a + sum(more)
+    one = {"none": math.isnan, "exp": math.exp}
+    two = {"-": lambda a, b: a - b, "*": lambda a, b: a * b, "/": lambda a, b: a / b, "<": lambda a, b: a < b, "max": max}
+    return one[op](a) if op in one else two[op](a, *more)

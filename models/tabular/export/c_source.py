@@ -3,161 +3,86 @@
 from __future__ import annotations
 
 import re
-
-import numpy as np
+from collections.abc import Iterable
+from typing import Any
 
 from .... import __version__
-from .formula import TEXT, Curve, Formula, Lookup
+from .formula import TEXT, Formula, Printer
 
-_CURVE = """
-static void curve(double x, double centre, int n_knots, const double *knots, const double *anchors,
-                  const double *values, const double *slopes, const double *missing, double *scores)
-{
-    int j = 0, o;
-    double u = x - centre;
-    if (isfinite(x)) {
-        while (j < n_knots && u >= knots[j]) j++;
-        for (o = 0; o < N_SCORES; o++)
-            scores[o] += values[j * N_SCORES + o] + slopes[j * N_SCORES + o] * (u - anchors[j]);
-    } else {
-        for (o = 0; o < N_SCORES; o++) scores[o] += missing[o];
-    }
-}
+_HEAD = """/* Written by annealed {version}: C99, no allocation; link with the mathematical library (-lm).
+
+   x: the cells of the columns {stem}_numbers, NAN where missing; a date is days since 1970-01-01
+   w: the cells of the columns {stem}_texts in UTF-8, NULL where missing
+   score: filled with {n_scores} scores, NAN where the model has none
+   result: filled with {n_results} {what}
+   returns the index of the class in {stem}_classes, -1 without a score; 0 for a model without classes */
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
 """
-_ADD = "for (o = 0; o < N_SCORES; o++) scores[o] += rows[j * N_SCORES + o];"
-_WORD = f"""
-/* rows: what each level adds, then any other word, then none */
-static void word(const char *x, int n_levels, const char *const *levels, const double *rows, double *scores)
-{{
-    int j = 0, o;
-    if (x == NULL || *x == 0) j = n_levels + 1;
-    else while (j < n_levels && strcmp(x, levels[j]) != 0) j++;
-    {_ADD}
-}}
-"""
-_NUMBER = f"""
-/* rows: what each level adds, then any other number, then none */
-static void number(double x, int n_levels, const double *levels, const double *rows, double *scores)
-{{
-    int j = 0, o;
-    if (!isfinite(x)) j = n_levels + 1;
-    else while (j < n_levels && x != levels[j]) j++;
-    {_ADD}
-}}
-"""
-_CLASS = """
-/* index of the predicted class in {stem}_classes, -1 where a score is missing */
-int {stem}_class(const double *scores)
-{{
-    int best = 0, o;
-    for (o = 0; o < N_SCORES; o++) if (isnan(scores[o])) return -1;
-    {rule}
-    return best;
-}}
-"""
-_ONE_SCORE = """probabilities[1] = {flip} + {rest} / (1.0 + exp(-scores[0]));
-    probabilities[0] = 1.0 - probabilities[1];"""
-_SEVERAL = """int o;
-    double total = 0.0, best = scores[0];
-    for (o = 1; o < N_SCORES; o++) if (scores[o] > best) best = scores[o];
-    for (o = 0; o < N_SCORES; o++) total += probabilities[o] = {one};
-    for (o = 0; o < N_SCORES; o++) probabilities[o] /= total > 1e-300 ? total : 1e-300;"""
 
 
 def write_c(formula: Formula, stem: str = "model") -> bytes:
-    """Return a C99 source: names of the inputs, and functions from a row to scores, class, probabilities or predictions.
+    """Return a C99 source: names of the inputs, and a function from a row to scores, class, probabilities or predictions.
 
     Parameters
     ----------
     formula : Formula
     stem : str, default "model"
-        What the names of all functions begin with, as far as it is an identifier.
+        What the names begin with, as far as it is an identifier.
 
     Returns
     -------
     bytes
     """
     stem = re.sub(r"\W|^(?=\d)", "_", stem, flags=re.ASCII)
-    stem = stem if stem.strip("_") else "model"
-    texts, numbers = formula.of_kind(TEXT), [name for name, kind in formula.columns.items() if kind != TEXT]
-    body, calls, helpers = [], [], ""
-    for i, term in enumerate(formula.terms):
-        helper = _CURVE if isinstance(term, Curve) else _WORD if term.kind == TEXT else _NUMBER
-        helpers += helper if helper not in helpers else ""
-        cell = f"texts[{texts.index(term.column)}]" if term.kind == TEXT else f"numbers[{numbers.index(term.column)}]"
-        body += _data(term, i)
-        calls.append(_call(term, i, cell))
-    calls += [] if texts else ["(void)texts;"]
-    calls += [] if numbers else ["(void)numbers;"]
-    parts = [
-        f"/* Written by annealed {__version__}: C99, no allocation; link with the mathematical library (-lm).\n"
-        f"   numbers[i] is column {stem}_number_names[i] of a row, NAN where it is missing; a date is days since 1970-01-01.\n"
-        f"   texts[i] is column {stem}_text_names[i] in UTF-8, NULL where it is missing.\n"
-        f"   {stem}_scores fills N_SCORES scores, NAN where the model has none. */\n"
-        f"#include <math.h>\n#include <stddef.h>\n#include <string.h>\n\nenum {{ N_SCORES = {len(formula.intercept)} }};",
-        _strings(f"const char *const {stem}_number_names", numbers),
-        _strings(f"const char *const {stem}_text_names", texts),
-        *([_strings(f"const char *const {stem}_classes", list(map(str, formula.classes)))] if formula.classes else []),
-        *body,
-        helpers,
-        f"void {stem}_scores(const double *numbers, const char *const *texts, double *scores)\n{{\n    "
-        f"static const double start[N_SCORES] = {_numbers(formula.intercept)};\n    int i;\n    "
-        "for (i = 0; i < N_SCORES; i++) scores[i] = start[i];\n    " + "\n    ".join(calls) + "\n}",
-        _meaning(formula, stem),
-    ]
-    return ("\n".join(parts) + "\n").encode()
+    texts = formula.of_kind(TEXT)
+    numbers = [name for name in formula.columns if name not in texts]
+    cells = {
+        name: f"{'w' if name in texts else 'x'}[{(texts if name in texts else numbers).index(name)}]" for name in formula.columns
+    }
+    show = Printer(_SYMBOLS, _literal, cells, formula.columns)
+    lines = ["(void)x; (void)w; (void)result;"]
+    lines += [f"const double {name} = {show(e)};" for stage in formula.stages for name, e in stage.items()]
+    what = "prediction" if formula.classes is None else "probability"
+    results = [show(e) for kind, _, e in formula.results if kind == what]
+    scores = [show(e) for kind, _, e in formula.results if kind == "score"]
+    lines += [f"score[{o}] = {e};" for o, e in enumerate(scores)] + [f"result[{o}] = {e};" for o, e in enumerate(results)]
+    lines.append("return 0;" if formula.classes is None else f"return {show(formula.results[-1][2])};")
+    words = what[:-1] + "ies" if what.endswith("y") else what + "s"
+    head = _HEAD.format(version=__version__, stem=stem, n_scores=len(scores), n_results=len(results), what=words)
+    named = {"numbers": numbers, "texts": texts, "classes": map(str, formula.classes or ())}
+    head += "".join(f"const char *const {stem}_{name}[] = {{{_strings(found)}}};\n" for name, found in named.items())
+    arguments = "const double *x, const char *const *w, double *score, double *result"
+    body = "".join(f"    {line}\n" for line in lines)
+    return f"{head}\nint {stem}_predict({arguments})\n{{\n{body}}}\n".encode()
 
 
-def _meaning(formula: Formula, stem: str) -> str:
-    """The functions from scores to what they mean."""
-    if formula.classes is None:
-        value = "exp(scores[o])" if formula.link == "log" else "scores[o]"
-        return (
-            f"void {stem}_prediction(const double *scores, double *prediction)\n{{\n    int o;\n    "
-            f"for (o = 0; o < N_SCORES; o++) prediction[o] = {value};\n}}"
-        )
-    one = len(formula.intercept) == 1
-    rule = "if (scores[0] > 0.0) best = 1;" if one else "for (o = 1; o < N_SCORES; o++) if (scores[o] > scores[best]) best = o;"
-    found = _CLASS.format(stem=stem, rule=rule)
-    if formula.probabilities is None:
-        return found
-    several = "exp(scores[o] - best)" if formula.probabilities == "softmax" else "1.0 / (1.0 + exp(-scores[o]))"
-    lines = _ONE_SCORE.format(flip=repr(formula.flip), rest=repr(1.0 - 2.0 * formula.flip)) if one else _SEVERAL.format(one=several)
-    return f"{found}\nvoid {stem}_probabilities(const double *scores, double *probabilities)\n{{\n    {lines}\n}}"
+_SYMBOLS = {
+    "+": lambda *parts: f"({' + '.join(parts)})",
+    **{op: f"({{}} {op} {{}})".format for op in "-*/<"},
+    "max": "fmax({}, {})".format,
+    "exp": "exp({})".format,
+    "if": "({} ? {}\n        : {})".format,
+    **dict.fromkeys(("cell", "cell date"), lambda cell, less: cell if less == "0.0" else f"({cell} - {less})"),
+    "is": "{} == {}".format,
+    "is text": "strcmp({}, {}) == 0".format,
+    **dict.fromkeys(("empty", "empty date"), "!isfinite({})".format),
+    "empty text": "({0} == NULL || *{0} == 0)".format,
+    "none": "isnan({})".format,
+    "label": str,
+}
 
 
-def _data(term: Curve | Lookup, i: int) -> list[str]:
-    """The tables of a term."""
-    if isinstance(term, Curve):
-        tables = {
-            "knots": term.knots,
-            "anchors": term.anchors,
-            "values": term.values,
-            "slopes": term.slopes,
-            "missing": term.missing,
-        }
-        return [f"static const double {name}_{i}[] = {_numbers(table)};" for name, table in tables.items()]
-    if term.kind == TEXT:
-        levels = _strings(f"static const char *const levels_{i}", term.levels)
-    else:
-        levels = f"static const double levels_{i}[] = {_numbers(np.array(term.levels))};"
-    return [levels, f"static const double rows_{i}[] = {_numbers(term.rows)};"]
+def _literal(value: Any) -> str:
+    if isinstance(value, str):
+        return _string(value)
+    return "NAN" if value != value else f"({value!r})" if value < 0 else repr(value)
 
 
-def _call(term: Curve | Lookup, i: int, cell: str) -> str:
-    if isinstance(term, Curve):
-        tables = ", ".join(f"{name}_{i}" for name in ("knots", "anchors", "values", "slopes", "missing"))
-        return f"curve({cell}, {term.centre!r}, {len(term.knots)}, {tables}, scores);"
-    return f"{'word' if term.kind == TEXT else 'number'}({cell}, {len(term.levels)}, levels_{i}, rows_{i}, scores);"
-
-
-def _numbers(values: np.ndarray) -> str:
-    words = ["NAN" if v != v else repr(v) for v in np.ravel(values).tolist()]
-    return "{" + ", ".join(words or ["0.0"]) + "}"
-
-
-def _strings(name: str, words: list[str] | tuple[str, ...]) -> str:
-    return f"{name}[] = {{" + ", ".join(_string(word) for word in words or [""]) + "};"
+def _strings(words: Iterable[str]) -> str:
+    return ", ".join(map(_string, words)) or "NULL"
 
 
 def _string(word: str) -> str:

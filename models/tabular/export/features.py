@@ -5,29 +5,24 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import singledispatch
+from operator import add, mul, sub, truediv
 from typing import Any
 
 import numpy as np
-from sklearn.compose import ColumnTransformer
-from sklearn.feature_selection import SelectorMixin
-from sklearn.impute import SimpleImputer
-from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.preprocessing import (
-    FunctionTransformer,
-    MaxAbsScaler,
-    MinMaxScaler,
-    OneHotEncoder,
-    OrdinalEncoder,
-    RobustScaler,
-    StandardScaler,
-    TargetEncoder,
-)
 
-from ..encoding import CATEGORY, MISSING, NUMBER, OTHER, ColumnEncoding
+from ..encoding import CATEGORY, DATE, MISSING, NUMBER, OTHER, ColumnEncoding
+from .formula import Expression
 
 NAN = float("nan")
 _UNKNOWN = "\x00unknown"  # a word that no table holds
+_ACTIONS = {"-": sub, "/": truediv, "*": mul, "+": add}
+# What a scaler does to a column: operation, fitted attribute, and the parameter that asks for it.
+_SCALERS = {
+    "StandardScaler": (("-", "mean_", "with_mean"), ("/", "scale_", "with_std")),
+    "RobustScaler": (("-", "center_", "with_centering"), ("/", "scale_", "with_scaling")),
+    "MinMaxScaler": (("*", "scale_", ""), ("+", "min_", "")),
+    "MaxAbsScaler": (("/", "scale_", ""),),
+}
 
 
 @dataclass(frozen=True)
@@ -38,51 +33,56 @@ class Feature:
     ----------
     column : str
         Name in the table.
+    value : Expression
+        The number, less ``offset``, where the cell is a number or a date.
     kind : {"number", "date"}, default "number"
-        Of the cell, where it has no levels.
-    slope, centre, offset : float
-        The number is offset + slope * (cell - centre).
-    levels : dict or None, default None
-        The number for each value of the cell, in place of the line.
-    other : float, default NaN
-        The number for any other value, where there are levels.
-    missing : float or str, default NaN
-        The number for an empty cell; before categories are encoded the word that takes its place.
     style : str, default ""
         See :class:`annealed.models.tabular.encoding.ColumnEncoding`.
+    offset : float, default 0.0
+        Of dates: days since 1970 are many, those since a day of the data keep more digits.
+    levels : dict or None, default None
+        The number for each value of a category.
+    other : float, default NaN
+        The number for any other value of a category.
+    missing : float or str, default NaN
+        The number for an empty cell; before categories are encoded the word that takes its place.
     """
 
     column: str
+    value: Expression
     kind: str = NUMBER
-    slope: float = 1.0
-    centre: float = 0.0
+    style: str = ""
     offset: float = 0.0
     levels: dict[Any, float] | None = None
     other: float = NAN
     missing: Any = NAN
-    style: str = ""
 
     @property
     def is_cell(self) -> bool:
         """Whether it is the cell itself."""
-        return self.levels is None and (self.slope, self.centre, self.offset) == (1.0, 0.0, 0.0)
+        return self.levels is None and self.value == ("cell", self.column, 0.0)
 
-    def scaled(self, centre: float, scale: float) -> Feature:
-        """(number - centre) / scale."""
-        moved = {name: (getattr(self, name) - centre) / scale for name in ("offset", "other", "missing")}
-        if self.levels is not None:
-            return replace(self, levels={level: (v - centre) / scale for level, v in self.levels.items()}, **moved)
-        if self.slope:  # into the centre, where no digits are lost
-            moved |= {"centre": self.centre + (centre - self.offset) / self.slope, "offset": 0.0}
-        return replace(self, slope=self.slope / scale, **moved)
+    def then(self, op: str, number: float) -> Feature:
+        """The number after one more operation."""
+        act = _ACTIONS[op]
+        levels = self.levels and {level: act(v, number) for level, v in self.levels.items()}
+        changed = {"other": act(self.other, number), "missing": act(self.missing, number), "levels": levels}
+        return replace(self, value=(op, self.value, number), **changed)
 
 
-def features_of_encoding(column: ColumnEncoding) -> list[Feature]:
-    """The numbers that a column of a table becomes."""
+def cell(column: str) -> Feature:
+    """A column of numbers as it is."""
+    return Feature(column, ("cell", column, 0.0))
+
+
+def features_of_encoding(column: ColumnEncoding, first: float) -> list[Feature]:
+    """The numbers that a column of a table becomes; of dates those since a day ``first``."""
     import pandas as pd
 
     if column.kind != CATEGORY:
-        return [Feature(column.name, column.kind, missing=NAN if column.fill is None else column.fill, style=column.style)]
+        offset = float(np.floor(first)) if column.kind == DATE else 0.0
+        missing = NAN if column.fill is None else column.fill
+        return [Feature(column.name, ("cell", column.name, offset), column.kind, column.style, offset, missing=missing)]
     words = [word for word in dict.fromkeys([column.reference, *column.levels]) if word not in (OTHER, MISSING)]
     return _tables(column.name, words, column.encode(pd.Series([*words, _UNKNOWN, None], dtype=object)))
 
@@ -91,12 +91,11 @@ def _tables(name: str, levels: Sequence[Any], encoded: np.ndarray) -> list[Featu
     """Features of a column from the numbers of its levels, of an unknown value and of an empty cell, (n_levels + 2, n_numbers)."""
     found = []
     for *numbers, other, missing in encoded.T.tolist():
-        found.append(Feature(name, levels=dict(zip(levels, numbers)), other=other, missing=missing))
+        found.append(Feature(name, None, levels=dict(zip(levels, numbers)), other=other, missing=missing))
     return found
 
 
-@singledispatch
-def transformed(step: Any, features: Sequence[Feature]) -> list[Feature]:
+def transformed(step: Any, features: list[Feature]) -> list[Feature]:
     """The features that a fitted step of a pipeline makes of others.
 
     Raises
@@ -104,140 +103,97 @@ def transformed(step: Any, features: Sequence[Feature]) -> list[Feature]:
     ValueError
         If the step is none that can be exported.
     """
-    if step is None or (isinstance(step, str) and step == "passthrough"):
-        return list(features)
-    if isinstance(step, str) and step == "drop":
+    name = type(step).__name__
+    if step is None or step == "passthrough" or (name == "FunctionTransformer" and step.func is None):
+        return features
+    if step == "drop":
         return []
-    if isinstance(step, SelectorMixin):
+    if name == "Pipeline":
+        for _, part in step.steps:
+            features = transformed(part, features)
+        return features
+    if name == "FeatureUnion":
+        return [feature for _, part in step.transformer_list for feature in transformed(part, features)]
+    if name == "ColumnTransformer":
+        chosen = [(part, _chosen(step, features, columns)) for _, part, columns in step.transformers_]
+        return [feature for part, own in chosen for feature in transformed(part, own)]
+    if name in _SCALERS and not getattr(step, "clip", False):
+        return _scaled(step, features)
+    if name == "SimpleImputer" and _is_empty(step.missing_values):
+        return _imputed(step, features)
+    if name in ("OneHotEncoder", "OrdinalEncoder", "TargetEncoder") and all(feature.is_cell for feature in features):
+        return _encoded(step, features)
+    if hasattr(step, "get_support"):
         return [feature for feature, kept in zip(features, step.get_support()) if kept]
-    raise ValueError(f"{type(step).__name__} cannot be exported; expected the usual scalers, encoders, imputers and selectors")
+    raise ValueError(f"the step {step} cannot be exported; expected scalers, imputers of NaN, encoders of cells, and selectors")
 
 
-@transformed.register
-def _(step: Pipeline, features: Sequence[Feature]) -> list[Feature]:
-    for _, part in step.steps:
-        features = transformed(part, features)
-    return list(features)
-
-
-@transformed.register
-def _(step: FeatureUnion, features: Sequence[Feature]) -> list[Feature]:
-    return [feature for _, part in step.transformer_list for feature in transformed(part, features)]
-
-
-@transformed.register
-def _(step: ColumnTransformer, features: Sequence[Feature]) -> list[Feature]:
-    names = [str(name) for name in getattr(step, "feature_names_in_", ())]
-    found = []
-    for _, part, columns in step.transformers_:
-        if isinstance(columns, slice) and isinstance(columns.start or columns.stop, str):
-            raise ValueError("ColumnTransformer with a slice of names cannot be exported; expected a list of names")
-        chosen = columns if isinstance(columns, slice) else list(np.atleast_1d(np.asarray(columns)))
-        if isinstance(chosen, list) and chosen and isinstance(chosen[0], str):
-            chosen = [names.index(name) for name in chosen]
-        places = np.arange(len(features))[chosen if isinstance(chosen, slice) or chosen else slice(0)]
-        found += transformed(part, [features[i] for i in places])
-    return found
-
-
-@transformed.register
-def _(step: FunctionTransformer, features: Sequence[Feature]) -> list[Feature]:
-    if step.func is not None:
-        raise ValueError(f"FunctionTransformer of {step.func!r} cannot be exported; expected one without a function")
-    return list(features)
-
-
-@transformed.register(StandardScaler)
-@transformed.register(RobustScaler)
-@transformed.register(MinMaxScaler)
-@transformed.register(MaxAbsScaler)
-def _(step: Any, features: Sequence[Feature]) -> list[Feature]:
-    if getattr(step, "clip", False):
-        raise ValueError(f"{type(step).__name__}(clip=True) cannot be exported; expected clip=False")
-    scale, centre = step.scale_, None
-    if isinstance(step, StandardScaler) and step.with_mean:
-        centre = step.mean_
-    elif isinstance(step, RobustScaler):
-        centre = step.center_
-    elif isinstance(step, MinMaxScaler):
-        centre, scale = -step.min_ / step.scale_, 1.0 / step.scale_
-    centre = np.zeros(len(features)) if centre is None else centre
-    scale = np.ones(len(features)) if scale is None else scale
-    return [feature.scaled(float(c), float(s)) for feature, c, s in zip(features, centre, scale)]
-
-
-@transformed.register
-def _(step: SimpleImputer, features: Sequence[Feature]) -> list[Feature]:
-    if not _is_empty(step.missing_values):
-        raise ValueError(f"SimpleImputer(missing_values={step.missing_values!r}) cannot be exported; expected NaN")
-    found = []
-    for feature, value in zip(features, step.statistics_):
-        if isinstance(value, str):
-            found.append(replace(feature, missing=value) if _is_empty(feature.missing) else feature)
-        elif not _is_empty(value):  # a column without any value is left out
-            number = float(value)
-            other = number if np.isnan(feature.other) else feature.other
-            found.append(replace(feature, other=other, missing=number if _is_empty(feature.missing) else feature.missing))
-    if step.add_indicator:
-        for i in step.indicator_.features_:
-            if isinstance(step.statistics_[i], str) or not features[i].is_cell:
-                raise ValueError(f"SimpleImputer(add_indicator=True) of {features[i].column!r}: expected a column of numbers")
-            found.append(Feature(features[i].column, slope=0.0, missing=1.0))
-    return found
-
-
-@transformed.register(OneHotEncoder)
-@transformed.register(OrdinalEncoder)
-@transformed.register(TargetEncoder)
-def _(step: Any, features: Sequence[Feature]) -> list[Feature]:
+def _chosen(step: Any, features: list[Feature], columns: Any) -> list[Feature]:
+    """The features that a part of a ColumnTransformer gets."""
     import pandas as pd
 
-    if bad := [feature.column for feature in features if not feature.is_cell]:
-        raise ValueError(f"{type(step).__name__} of {bad[0]!r} after another encoder or scaler cannot be exported")
     names = getattr(step, "feature_names_in_", range(len(features)))
+    frame = pd.DataFrame(np.arange(len(features))[None], columns=names)
+    by_name = all(isinstance(c, str) for c in ([columns.start] if isinstance(columns, slice) else np.atleast_1d(columns)))
+    return [features[i] for i in np.ravel(frame.loc[:, columns] if by_name else frame.iloc[:, columns])]
+
+
+def _scaled(step: Any, features: list[Feature]) -> list[Feature]:
+    for op, fitted, asked in _SCALERS[type(step).__name__]:
+        if getattr(step, asked, True):
+            features = [feature.then(op, float(number)) for feature, number in zip(features, getattr(step, fitted))]
+    return features
+
+
+def _imputed(step: Any, features: list[Feature]) -> list[Feature]:
+    found = []
+    for feature, value in zip(features, step.statistics_):
+        if not _is_empty(value):  # a column without any value is left out
+            empty = {name: value for name in ("other", "missing") if _is_empty(getattr(feature, name))}
+            found.append(replace(feature, **empty))
+    for i in step.indicator_.features_ if step.add_indicator else ():
+        if isinstance(step.statistics_[i], str) or not features[i].is_cell:
+            raise ValueError(f"SimpleImputer(add_indicator=True) of {features[i].column!r}: expected a column of numbers")
+        found.append(replace(features[i], value=0.0, missing=1.0))
+    return found
+
+
+def _encoded(step: Any, features: list[Feature]) -> list[Feature]:
+    """Features of categories: the encoder itself says what it makes of each level, of an unknown one and of none."""
+    import pandas as pd
+
+    names = getattr(step, "feature_names_in_", range(len(features)))
+    types = [c.dtype if c.dtype.kind in "iuf" else object for c in step.categories_]
     found, start = [], 0
     for i, (feature, width) in enumerate(zip(features, _widths(step))):
-        categories = step.categories_[i]
-        known = [value for value in categories.tolist() if not _is_empty(value)]
-        unknown = [] if getattr(step, "handle_unknown", "") == "error" else [_stranger(known)]
-        empty = [value for value in categories.tolist() if _is_empty(value)]
+        known = [value for value in step.categories_[i].tolist() if not _is_empty(value)]
+        empty = [value for value in step.categories_[i].tolist() if _is_empty(value)]
+        words = not known or isinstance(known[0], str | bool)
+        unknown = [] if getattr(step, "handle_unknown", "") == "error" else [_UNKNOWN if words else max(known) + 1]
         rows = [[c[0]] * len([*known, *unknown, *empty]) for c in step.categories_]
         rows[i] = [*known, *unknown, *empty]
-        types = [c.dtype if c.dtype.kind in "iuf" else object for c in step.categories_]
-        frame = pd.DataFrame({name: pd.Series(row, dtype=t) for name, row, t in zip(names, rows, types)})
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of names that the step was not fitted with, and of the unknown value
-            made = step.transform(frame)
+            made = step.transform(pd.DataFrame({n: pd.Series(row, dtype=t) for n, row, t in zip(names, rows, types)}))
         made = np.asarray(made.toarray() if hasattr(made, "toarray") else made, float)[:, start : start + width]
         start += width
-        levels = [_level(value) for value in known]
+        levels = [str(value).strip() if words else float(value) for value in known]
         other = made[len(known)] if unknown else np.full(width, NAN)
         missing = made[-1] if empty else other
         if not _is_empty(feature.missing):
-            missing = made[levels.index(_level(feature.missing))]
+            missing = made[known.index(feature.missing)]
         found += _tables(feature.column, levels, np.vstack([made[: len(known)], other, missing]))
     return found
 
 
 def _widths(step: Any) -> list[int]:
     """Numbers that each column becomes."""
-    if isinstance(step, TargetEncoder):
-        return [len(step.classes_) if step.target_type_ == "multiclass" else 1] * len(step.categories_)
-    if isinstance(step, OrdinalEncoder):
-        return [1] * len(step.categories_)
-    rare = getattr(step, "infrequent_categories_", [None] * len(step.categories_))
-    dropped = [None] * len(step.categories_) if step.drop_idx_ is None else step.drop_idx_
+    n = len(step.categories_)
+    if type(step).__name__ != "OneHotEncoder":
+        return [len(step.classes_) if getattr(step, "target_type_", "") == "multiclass" else 1] * n
+    rare = getattr(step, "infrequent_categories_", [None] * n)
+    dropped = [None] * n if step.drop_idx_ is None else step.drop_idx_
     return [len(c) - (0 if r is None else len(r) - 1) - (d is not None) for c, r, d in zip(step.categories_, rare, dropped)]
-
-
-def _level(value: Any) -> Any:
-    """A category as a cell is read: text without blanks at its ends, or a float."""
-    return str(value).strip() if isinstance(value, str | bool) else float(value)
-
-
-def _stranger(known: Sequence[Any]) -> Any:
-    """A value that is none of these."""
-    return _UNKNOWN if not known or isinstance(known[0], str | bool) else max(known) + 1
 
 
 def _is_empty(value: Any) -> bool:

@@ -136,7 +136,9 @@ MODELS = {
     "everything, counts": lambda: encoded(FSARegressor(9, loss="poisson"), "counts", CITY, DATE),
     "pipeline, scaled": lambda: mixed(scaled(), onehot(), FSAClassifier(5), "two"),
     "pipeline, least to greatest": lambda: mixed(scaled(MinMaxScaler((-1, 1))), onehot(drop="first"), FSARegressor(5), "number"),
-    "pipeline, robust": lambda: mixed(scaled(RobustScaler(), strategy="median"), onehot(min_frequency=30), FSAClassifier(5), "three"),
+    "pipeline, robust": lambda: mixed(
+        scaled(RobustScaler(), strategy="median"), onehot(min_frequency=30), FSAClassifier(5), "three"
+    ),
     "pipeline, largest": lambda: mixed(scaled(MaxAbsScaler()), OneHotEncoder(handle_unknown="ignore"), FSAClassifier(6), "two"),
     "pipeline, indicator": lambda: mixed(scaled(add_indicator=True), onehot(), FSARegressor(8), "number"),
     "pipeline, curves": lambda: mixed(StandardScaler(), onehot(), FSAClassifier(4, response="piecewise"), "two"),
@@ -178,7 +180,8 @@ def said(model, rows):
     scores = model.predict(rows) if not hasattr(model, "decision_function") else model.decision_function(rows)
     loss = getattr(getattr(task, "loss_", None), "link", "identity")
     scores = np.log(scores) if loss == "log" else scores
-    has = getattr(task, "probabilities", "?") is not None and getattr(task, "classes", getattr(task, "classes_", None)) is not None
+    classes = getattr(task, "classes", getattr(task, "classes_", None))
+    has = classes is not None and getattr(task, "probabilities", "?") is not None and hasattr(model, "predict_proba")
     return scores.reshape(len(rows), -1), model.predict(rows), model.predict_proba(rows) if has else None
 
 
@@ -220,7 +223,13 @@ def test_duckdb(name, tmp_path):
 @pytest.mark.parametrize("name", MODELS)
 def test_json(name, tmp_path):
     model = model_of(name)
-    close(exported.from_json(model, rows_of(model), tmp_path), said(model, rows_of(model))[0], 1e-12)
+    found, classes = exported.from_json(model, rows_of(model), tmp_path)
+    scores, predicted, probabilities = said(model, rows_of(model))
+    close(np.transpose([values for (what, _), values in found.items() if what == "score"]), scores, 1e-12)
+    if probabilities is not None:
+        close(np.transpose([found["probability", str(label)] for label in classes]), probabilities, 1e-12)
+    if classes is not None:
+        np.testing.assert_array_equal(np.array(classes)[found["prediction", ""]], predicted)
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs a C compiler")
@@ -233,10 +242,10 @@ def test_c(name, tmp_path):
     close(found, scores, 1e-12)
     if probabilities is not None:
         close(results, probabilities, 1e-12)
-    if classes[0] is None:
+    labels = getattr(model, "classes", getattr(model, "classes_", None))
+    if labels is None:
         close(results, predicted.reshape(len(predicted), -1), 1e-12)
     else:
-        labels = getattr(model, "classes", getattr(model, "classes_", None))
         np.testing.assert_array_equal(labels[classes], predicted)
 
 

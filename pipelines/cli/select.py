@@ -127,6 +127,9 @@ def predict(
     table: Annotated[
         Path, typer.Argument(metavar="TABLE", help="csv, tsv, parquet, npz or svmlight file with the model's columns.")
     ],
+    contributions: Annotated[
+        bool, typer.Option("--contributions", help="Also the score of each row and what each column adds to it.")
+    ] = False,
     out: Annotated[Path | None, typer.Option(help="csv, tsv or parquet file to write instead of printing.")] = None,
     sep: Separator = None,
     encoding: Encoding = None,
@@ -140,7 +143,7 @@ def predict(
     check_out(out, Path("table.csv"))
     check_outputs([model, table], [out])
     notes: list[str] = []
-    found = predict_table(model, table, sep, encoding, notes.append)
+    found = predict_table(model, table, sep, encoding, notes.append, contributions)
     for line in notes:
         say(f"annealed: {line}", quiet=False)
     if out is not None:

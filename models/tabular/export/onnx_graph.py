@@ -48,7 +48,7 @@ def write_onnx(formula: Formula) -> bytes:
     graph = _Graph(set(formula.columns))
     show = graph.printer(formula)
     for stage in formula.stages:
-        show.names |= {name: show(e) for name, e in stage.items()}
+        show.names.update({name: show(e) for name, e in stage.items()})
     found: dict[str, list[str]] = {}
     for what, _, e in formula.results:
         label = formula.classes is not None and what == "prediction"
@@ -58,10 +58,10 @@ def write_onnx(formula: Formula) -> bytes:
     for name, parts in found.items():
         if name == "label":
             labels = graph.constant(np.array(formula.classes))
-            graph.add("Gather", labels, graph.add("Reshape", *parts, graph.constant(np.array([-1]))), to=name)
+            graph.add("Gather", labels, graph.add("Reshape", *parts, graph.constant(np.array([-1]))), out=name)
             kind = types.get(np.array(formula.classes).dtype.kind, TensorProto.INT64)
         else:
-            graph.add("Concat", *parts, to=name, axis=1)
+            graph.add("Concat", *parts, out=name, axis=1)
             kind = TensorProto.FLOAT
         outputs.append(helper.make_tensor_value_info(name, kind, [None] if name == "label" else [None, len(parts)]))
     kinds = {TEXT: TensorProto.STRING, DATE: TensorProto.DOUBLE}
@@ -88,11 +88,11 @@ class _Graph:
             name += "_"
         return name
 
-    def add(self, op: str, *inputs: str, to: str = "", domain: str = "", **attributes: Any) -> str:
+    def add(self, op: str, *inputs: str, out: str = "", domain: str = "", **attributes: Any) -> str:
         """Append a node; return its output."""
         from onnx import helper
 
-        name = to or self._name()
+        name = out or self._name()
         self.nodes.append(helper.make_node(op, list(inputs), [name], domain=domain, **attributes))
         return name
 

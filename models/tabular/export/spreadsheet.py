@@ -69,16 +69,17 @@ def cells(formula: Formula) -> tuple[list[str], list[str]]:
     symbols = _SYMBOLS | {"label": lambda i: "NA()" if i < 0 else labels[i]}
     show = Printer(symbols, _literal, place, formula.columns)
 
-    if (deepest := max(len(labels), len(formula.levels))) > _MAX_LEVELS:
-        raise ValueError(f"{deepest} levels or classes: a score sheet has at most {_MAX_LEVELS}")
     adding = [f"{column} adds" + f" to {output}" * bool(output) for output in formula.outputs for column, _ in formula.terms]
     titles = dict(zip(formula.stages[0], adding))
-    cells = [(name, titles.get(name, f"({name})"), e) for stage in formula.stages for name, e in stage.items()]
-    cells += [("", f"{_NAMES[what]} {of}".strip(), e) for what, of, e in formula.results]
-    for name, title, e in cells:
+    titles |= {e: f"{_NAMES[what]} {of}".strip() for what, of, e in formula.results if isinstance(e, str)}
+    steps = [(name, titles.get(name, f"({name})"), e) for stage in formula.stages for name, e in stage.items()]
+    steps += [("", f"{_NAMES[what]} {of}".strip(), e) for what, of, e in formula.results if not isinstance(e, str)]
+    for name, title, e in steps:
         text = f"={show(e)}"
-        if len(text) > _MAX_FORMULA:
-            raise ValueError(f"{title!r} needs a formula of {len(text)} characters; expected at most {_MAX_FORMULA}")
+        if len(text) > _MAX_FORMULA or text.count("EXACT(") > _MAX_LEVELS or len(labels) > _MAX_LEVELS:
+            raise ValueError(
+                f"{title!r}: too long for a cell; expected {_MAX_FORMULA} characters, {_MAX_LEVELS} levels and classes at most"
+            )
         show.names[name] = f"{_letters(len(line))}2"
         names.append(title)
         line.append(text)

@@ -40,7 +40,7 @@ def written(model, path, **options):
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="the query calls EXP")
         export(model, path, **options)
-    return path.read_text()
+    return path.read_bytes().decode()
 
 
 def in_onnx(model, frame, folder):
@@ -68,7 +68,7 @@ def numbers_of(cells):
 def in_c(model, frame, folder, n_scores, n_results):
     """Scores, and predictions or probabilities with classes."""
     export(model, folder / "m.c")
-    flags = "-std=c99 -pedantic -Wall -Wextra -Werror -O1 -shared -fPIC".split()
+    flags = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-O1", "-shared", "-fPIC"]
     subprocess.run(["gcc", *flags, "m.c", "-o", "m.so", "-lm"], cwd=folder, check=True)
     library = ctypes.CDLL(folder / "m.so")
     export(model, folder / "m.json")

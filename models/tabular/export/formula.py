@@ -103,7 +103,7 @@ class Formula:
         return {"format": "annealed formula", "version": 1} | {name: _plain(getattr(self, name)) for name in names}
 
 
-_NUMPY: dict[str, Callable] = {"-": np.subtract, "*": np.multiply, "<": np.less, "if": np.where}
+_NUMPY: dict[str, Callable] = {"-": np.subtract, "*": np.multiply, "/": np.divide, "<": np.less, "if": np.where}
 _NUMPY |= {"cell": np.subtract, "cell date": np.subtract, "is": np.equal, "is text": np.equal, "empty": np.isnan}
 _NUMPY |= {"+": lambda *parts: sum(parts), "empty date": np.isnan, "empty text": lambda cells: np.equal(cells, None).astype(bool)}
 

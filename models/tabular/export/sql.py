@@ -99,10 +99,10 @@ def write_sql(formula: Formula, table: str = "data", dialect: str = "postgres", 
     cells = {name: f"c{i + 1}" for i, name in enumerate(formula.columns)}
     show = Printer(_symbols(d, formula.classes), d.literal, cells, formula.columns)
     stem = "model" if table.lower().startswith("annealed_") else "annealed"
-    read = [f"{d.name(key)} AS {k}" for key, k in kept.items()] + [
+    read = [f"t.{d.name(key)} AS {k}" for key, k in kept.items()] + [
         f"{_read(d, name, kind)} AS {cells[name]}" for name, kind in formula.columns.items()
     ]
-    source, stages = ".".join(map(d.name, table.split("."))), []
+    source, stages = ".".join(map(d.name, table.split("."))) + " AS t", []
     for number, stage in enumerate([None, *formula.stages]):
         chosen = (read or ["1 AS c0"]) if stage is None else ["*", *(f"{show(e)} AS {name}" for name, e in stage.items())]
         stages.append(f"{stem}_{number} AS (\n{_select(chosen, source)})")
@@ -165,7 +165,7 @@ def _select(columns: Iterable[str], source: str) -> str:
 
 def _read(d: Dialect, name: str, kind: str) -> str:
     """A cell as the formula takes it: NULL where it is empty or, as a number, not finite."""
-    cell = d.name(name)
+    cell = f"t.{d.name(name)}"
     if kind == TEXT:
         return f"NULLIF(TRIM({d.text.format(cell)}), '')"
     number = f"CAST({d.days.format(cell) if kind == DATE else cell} AS {d.double})"

@@ -96,7 +96,9 @@ def export(model: Any, path: str | Path, *, table: str | None = None, dialect: s
     if suffix == ".sql":
         options = {"table": table or "data", "dialect": dialect or "postgres", "keys": keys}
     try:
-        content = WRITERS[suffix](formula_of(model), **options)
+        formula = formula_of(model)
+        _write_json(formula)  # fails where a name is no text: some writers would not
+        content = WRITERS[suffix](formula, **options)
     except UnicodeEncodeError as error:
         raise ValueError(f"{path}: {error.object!r} holds characters that are no text") from None
     with replacing(path) as temporary:

@@ -1,7 +1,8 @@
 """An exported model says what the fitted one says, wherever it runs."""
 
-import json
+import csv
 import shutil
+import sys
 
 import exported
 import numpy as np
@@ -17,6 +18,7 @@ from annealed.learners import (
     RankBoost,
     RDAClassifier,
 )
+from annealed.learners.common.additive import AdditiveModel
 from annealed.models import TabularModel, export
 from annealed.models.tabular.encoding import ColumnEncoding, TableEncoding
 from hypothesis import HealthCheck, given, settings
@@ -262,3 +264,193 @@ def test_onnx(name, tmp_path):
         close(found["variable"], predicted.reshape(len(predicted), -1), 1e-5)
     else:
         assert np.mean(found["label"] == predicted) > 0.99  # ties of float32
+
+
+DIALECTS = ("postgres", "sqlite", "duckdb", "mysql", "bigquery")
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("name", ["categories and curves", "everything, counts", "linear, hinge of three"])
+def test_every_dialect_parses(name, dialect, tmp_path):
+    sqlglot = pytest.importorskip("sqlglot")
+    query = exported.written(model_of(name), tmp_path / "m.sql", dialect=dialect, table="a.b", keys=["k"])
+    tree = sqlglot.parse_one(query, read=dialect)
+    assert [column.alias for column in tree.selects][:2] == ["k", tree.selects[1].alias] and tree.selects[1].alias.startswith(
+        "score"
+    )
+
+
+@pytest.mark.parametrize("place", [exported.in_sqlite, exported.in_duckdb])
+def test_keys_stand_before_the_scores(place, tmp_path):
+    model = model_of("categories")
+    found = place(model, NEW.assign(key=range(N)), tmp_path, keys=["key", "city"])
+    assert list(found.columns)[:3] == ["key", "city", "score"] and found["key"].tolist() == list(range(N))
+    with pytest.raises(ValueError, match="key 'score' has the name of a result"):
+        export(model, tmp_path / "m.sql", keys=["score"])
+
+
+def test_sqlite_says_that_it_needs_exp(tmp_path):
+    with pytest.warns(UserWarning, match="the query calls EXP"):
+        export(model_of("linear, two classes"), tmp_path / "m.sql", dialect="sqlite")
+    assert "-- the query calls EXP" in (tmp_path / "m.sql").read_text()
+    export(model_of("linear, number"), tmp_path / "m.sql", dialect="sqlite")
+    assert "EXP" not in (tmp_path / "m.sql").read_text()
+
+
+def test_infinity_and_nan_count_as_missing(tmp_path):
+    duckdb = pytest.importorskip("duckdb")
+    query = exported.written(model_of("gaps filled"), tmp_path / "m.sql", dialect="duckdb", table="t")
+    columns = ", ".join(f"{value} AS {name}" for name in "abcdef" for value in ["x"])
+    values = "(VALUES ('nan'::DOUBLE), ('inf'::DOUBLE), ('-inf'::DOUBLE), (NULL))"
+    with duckdb.connect() as connection:
+        connection.execute(f"CREATE TABLE t AS SELECT {columns} FROM {values} AS v(x)")
+        scores = connection.execute(query).df()["score"]
+    assert scores.notna().all() and scores.nunique() == 1
+
+
+NAMES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=12)
+ODD = ['a"b', "a'b", "a`b", "*/ x", "a\\", "-- x", "??/", "a;b", "=1+1", "score", "select", "a\nb", "%s", "{0}", "é", "c1", "k1"]
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    names=st.lists(NAMES | st.sampled_from(ODD), min_size=2, max_size=2, unique_by=str.lower),
+    words=st.lists(NAMES, min_size=1, unique_by=str.strip),
+)
+def test_odd_names_and_levels(names, words, tmp_path_factory):
+    """Whatever columns and levels are called, a query and a source say the same."""
+    folder = tmp_path_factory.mktemp("odd")
+    levels = tuple(dict.fromkeys(word.strip(" ") for word in words if word.strip() == word.strip(" ") != ""))
+    frame = pd.DataFrame(
+        {names[0]: np.linspace(-1, 1, 12), names[1]: [[*levels, "else"][i % (len(levels) + 1)] for i in range(12)]}
+    )
+    encoding = TableEncoding((ColumnEncoding(names[0]), ColumnEncoding(names[1], "category", None, levels, "else")))
+    if not levels:
+        return
+    y = np.arange(12) + 3.0 * (frame[names[1]] == levels[0])
+    model = TabularModel.from_estimator(FSARegressor(1 + len(levels)).fit(encoding.encode(frame), y), encoding)
+    for place in (exported.in_sqlite, exported.in_duckdb):
+        close(place(model, frame, folder)["score"], model.predict(frame), 1e-12)
+    close(exported.in_c(model, frame, folder, 1, 1)[0].ravel(), model.predict(frame), 1e-12)
+    if not set(names) & {"score", "label", "variable", "probabilities"}:
+        close(exported.in_onnx(model, frame, folder)["score"].ravel(), model.predict(frame), 1e-5)
+
+
+@pytest.mark.parametrize("suffix", ["xlsx", "csv"])
+@pytest.mark.parametrize(
+    "name", ["gaps with a response", "categories, three classes", "everything, counts", "linear, hinge of three"]
+)
+def test_score_sheet(name, suffix, tmp_path):
+    """The formulas, evaluated as a spreadsheet program does."""
+    formulas, openpyxl = pytest.importorskip("formulas"), pytest.importorskip("openpyxl")
+    model = model_of(name)
+    export(model, tmp_path / f"m.{suffix}")
+    if suffix == "csv":
+        book = openpyxl.Workbook()
+        for row in csv.reader((tmp_path / "m.csv").open(newline="")):
+            book.active.append([cell or None for cell in row])
+    else:
+        book = openpyxl.load_workbook(tmp_path / "m.xlsx")
+    sheet, rows = book.active, rows_of(model)
+    head = [cell.value for cell in sheet[1]]
+    for i in (1, 3, 12):
+        for j, title in enumerate(head, 1):
+            if title in rows and not str(sheet.cell(2, j).value or "").startswith("="):
+                cell = rows[title].iloc[i]
+                days = isinstance(cell, pd.Timestamp) and (cell - pd.Timestamp("1899-12-30")) / pd.Timedelta(days=1)
+                sheet.cell(2, j).value = None if pd.isna(cell) else days or cell
+        book.save(tmp_path / "filled.xlsx")
+        solved = formulas.ExcelModel().loads(str(tmp_path / "filled.xlsx")).finish().calculate()
+        values = {key.rsplit("!", 1)[1]: value.value[0, 0] for key, value in solved.items() if hasattr(value, "value")}
+        found = {title: values.get(f"{openpyxl.utils.get_column_letter(j)}2") for j, title in enumerate(head, 1)}
+        scores, predicted, probabilities = (part if part is None else part[i] for part in said(model, rows))
+        close([value for title, value in found.items() if title.startswith("score")], scores, 1e-9)
+        if probabilities is not None:
+            labels = getattr(model, "classes", getattr(model, "classes_", None))
+            close([found[f"probability of {label}"] for label in labels], probabilities, 1e-9)
+            assert str(found["prediction"]) in (str(predicted), f"{predicted:.1f}" if not isinstance(predicted, str) else "")
+
+
+def test_a_name_is_no_formula(tmp_path):
+    encoding = TableEncoding((ColumnEncoding("=1+1", fill=0.0),))
+    frame = pd.DataFrame({"=1+1": np.arange(20.0)})
+    model = TabularModel.from_estimator(FSARegressor(1).fit(encoding.encode(frame), np.arange(20.0)), encoding)
+    export(model, tmp_path / "m.csv")
+    assert next(csv.reader((tmp_path / "m.csv").open()))[0] == '="=1+1"'
+    openpyxl = pytest.importorskip("openpyxl")
+    export(model, tmp_path / "m.xlsx")
+    assert openpyxl.load_workbook(tmp_path / "m.xlsx").active.cell(1, 1).data_type == "s"
+
+
+def fit(*steps, target="number"):
+    return make_pipeline(*steps).fit(FRAME[list("abcdef")], TARGETS[target])
+
+
+REFUSED = {
+    "no fitted linear": lambda: LogisticRegression().fit(FRAME[["a"]], TARGETS["two"]),
+    "no fitted linear or": lambda: RankBoost(3).fit(FRAME[list("abc")], TARGETS["three"]),
+    "no fitted linear or piecewise": lambda: FSARegressor(2),
+    "the step PCA": lambda: fit(PCA(2), FSARegressor(2)),
+    "the step FunctionTransformer": lambda: fit(FunctionTransformer(np.abs), FSARegressor(2)),
+    "the step MinMaxScaler": lambda: fit(MinMaxScaler(clip=True), FSARegressor(2)),
+    "the step SimpleImputer": lambda: fit(SimpleImputer(missing_values=-1), FSARegressor(2)),
+    "the step OneHotEncoder": lambda: fit(StandardScaler(), OneHotEncoder(sparse_output=False), FSARegressor(2)),
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_what_cannot_be_exported_is_refused(message, tmp_path):
+    path = tmp_path / "m.sql"
+    with pytest.raises(ValueError, match=message) as caught:
+        export(REFUSED[message](), path)
+    assert "\n" not in str(caught.value) or len(str(caught.value)) < 600
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "name, options, message",
+    [
+        ("m.txt", {}, "expected a name that ends in .sql, .onnx"),
+        ("m.sql", {"dialect": "oracle"}, "dialect 'oracle': expected one of postgres"),
+        ("m.onnx", {"dialect": "duckdb"}, "dialect is for .sql files only"),
+        ("m.c", {"table": "t"}, "table is for .sql files only"),
+        ("nowhere/m.sql", {}, "cannot be written"),
+    ],
+)
+def test_options_are_checked(name, options, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        export(model_of("linear, number"), tmp_path / name, **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("suffix", ["sql", "c", "json", "csv", "onnx", "xlsx"])
+def test_nothing_half_written_stays(suffix, tmp_path, monkeypatch):
+    """An export that fails leaves the file that was there."""
+    path = tmp_path / f"m.{suffix}"
+    export(model_of("linear, number"), path)
+    before = path.read_bytes()
+    bad = TabularModel(AdditiveModel(np.array([0]), np.empty((1, 0)), np.ones((1, 1, 1))), "regression", ("\ud800",))
+    with pytest.raises(ValueError, match="characters that are no text"):
+        export(bad, path)
+    monkeypatch.setattr("pathlib.Path.write_bytes", lambda *given: (_ for _ in ()).throw(OSError(28, "no space left")))
+    with pytest.raises(ValueError, match="cannot be written"):
+        export(model_of("linear, number"), path)
+    assert path.read_bytes() == before and len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_model_of_no_column(tmp_path):
+    """The constant, where nothing was selected."""
+    frame = FRAME[list("abcdef")]
+    model = TabularModel.from_estimator(online(RDAClassifier(3), "two").steps[-1][1])
+    assert not len(model.additive.selected)
+    for place in (exported.in_sqlite, exported.in_duckdb):
+        assert place(model, frame, tmp_path)["score"].nunique() == 1
+    with pytest.raises(ValueError, match="a model without columns has no ONNX graph"):
+        export(model, tmp_path / "m.onnx")
+
+
+def test_packages_that_are_missing_are_named(tmp_path, monkeypatch):
+    for package, suffix in (("onnx", "onnx"), ("openpyxl", "xlsx")):
+        monkeypatch.setitem(sys.modules, package, None)
+        with pytest.raises(ModuleNotFoundError, match=rf"needs {package}: pip install 'annealed\[export\]'"):
+            export(model_of("linear, number"), tmp_path / f"m.{suffix}")

@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def _assemble() -> None:
-    from . import data, export, faces, models, motion, pets, reproduce, select, sensors, serve, warmup
+    from . import data, faces, models, motion, pets, reproduce, select, sensors, serve, warmup
 
     app.add_typer(faces.app, name="faces")
     app.add_typer(motion.app, name="motion")
@@ -53,7 +53,6 @@ def _assemble() -> None:
     app.add_typer(data.app, name="data")
     app.add_typer(models.app, name="models")
     select.register(app)
-    export.register(app)
     reproduce.register(app)
     serve.register(app)
     warmup.register(app)

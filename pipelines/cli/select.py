@@ -1,4 +1,4 @@
-"""``annealed select``: the columns of a table that predict its target. ``annealed predict``: what a saved model says of a table."""
+"""Columns of a table that predict its target (``annealed select``); a saved model used (``predict``) and exported (``export``)."""
 
 from __future__ import annotations
 
@@ -44,6 +44,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands to the top group."""
     app.command("select")(select)
     app.command("predict")(predict)
+    app.command("export")(export)
 
 
 @one_line_errors
@@ -152,3 +153,24 @@ def predict(
         print_json({"rows": len(found), "notes": notes, **{str(name): found[name].tolist() for name in found.columns}})
     elif out is None:
         typer.echo(found.to_csv(index=False), nl=False)
+
+
+@one_line_errors
+def export(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file that annealed select --save wrote.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="File to write: .sql, .onnx, .c, .json, .xlsx or .csv.")],
+    table: Annotated[str | None, typer.Option(help="For .sql: table to score; by default data.")] = None,
+    dialect: Annotated[str | None, typer.Option(help="For .sql: postgres (default), sqlite, duckdb, mysql or bigquery.")] = None,
+    key: Annotated[list[str] | None, typer.Option(help="For .sql: column that the answer repeats; may be repeated.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False,
+) -> None:
+    """Write a model of a table as a query, a graph, a source or a score sheet."""
+    from ...models import export as write
+    from ..common.outputs import check_outputs
+    from ..tabular.prediction import load_tabular
+
+    check_outputs([model], [out])
+    kept = load_tabular(model)
+    write(kept, out, table=table, dialect=dialect, keys=key or ())
+    if as_json:
+        print_json({"model": str(model), "file": str(out), "columns": kept.selected, "bytes": out.stat().st_size})

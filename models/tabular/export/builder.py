@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -10,8 +12,8 @@ import numpy as np
 from ....learners.common.additive import AdditiveModel
 from ....learners.common.validation import feature_names
 from ..model import TabularModel
-from .features import Feature, cell, features_of_encoding, transformed
-from .formula import NUMBER, TEXT, Expression, Formula
+from .features import Feature, features_of_encoding, transformed
+from .formula import Expression, Formula
 
 _MAX_EXPONENT = 700.0  # of exp: beyond it some databases stop with an error; a probability is 0 or 1 there
 
@@ -36,94 +38,69 @@ def formula_of(model: Any) -> Formula:
     steps = getattr(model, "steps", [("", model)])
     kept = model if isinstance(model, TabularModel) else TabularModel.from_estimator(steps[-1][1])
     fitted = next((step for _, step in steps if hasattr(step, "n_features_in_")), None)
-    features = [cell(str(name)) for name in (kept.columns if fitted is None else feature_names(fitted))]
+    features = [Feature(str(name)) for name in (kept.columns if fitted is None else feature_names(fitted))]
     inputs = tuple(feature.column for feature in features)
     for _, step in steps[:-1]:
         features = transformed(step, features)
-    additive = kept.additive
     if kept.encoding is not None:
-        features, inputs = _of_table(kept), ()
+        features, inputs = [feature for column in kept.encoding.columns for feature in features_of_encoding(column)], ()
+    additive = kept.additive
     if kept.classes is not None and len(kept.classes) == 2 and additive.responses.shape[2] == 2:  # one score: the difference
-        parts = ("responses", "missing_responses", "intercept")
-        additive = replace(additive, **{name: _difference(getattr(additive, name)) for name in parts})
+        missing = None if additive.missing_responses is None else np.diff(additive.missing_responses)
+        responses, start = np.diff(additive.responses), np.diff(additive.intercept)
+        additive = replace(additive, responses=responses, missing_responses=missing, intercept=start)
     terms = _terms(additive, features)
-    used = {feature.column: feature for feature in (features[number] for number in additive.selected)}
-    kinds = {name: _kind(feature) for name, feature in used.items()}
-    for number in additive.selected:
-        if _kind(features[number]) != kinds[features[number].column]:
-            raise ValueError(f"column {features[number].column!r} is read as text and as numbers: cannot be exported")
-    classes = None if kept.classes is None else tuple(kept.classes.tolist())
+    used = [features[number] for number in additive.selected]
+    kinds = {feature.column: feature.cell_kind for feature in used}
+    if mixed := [feature.column for feature in used if feature.cell_kind != kinds[feature.column]]:
+        raise ValueError(f"column {mixed[0]!r} is read as text and as numbers: cannot be exported")
     intercept = tuple(np.atleast_1d(np.asarray(additive.intercept, float)).tolist())
-    n = len(intercept)
-    outputs = ("",) if n == 1 else tuple(str(i + 1) for i in range(n)) if classes is None else tuple(map(str, classes))
+    n, classes = len(intercept), None if kept.classes is None else tuple(kept.classes.tolist())
+    outputs = ("",) if n == 1 else tuple(map(str, classes or range(1, n + 1)))
     names = [[f"a{i + 1}_{o + 1}" for i in range(len(terms))] for o in range(n)]
     added = {name: adds[o] for o in range(n) for name, (_, adds) in zip(names[o], terms)}
     scores = {f"s{o + 1}": ("+", intercept[o], *names[o]) for o in range(n)}
     more, results = _meaning(kept, list(scores), outputs)
-    styles = {name: feature.style for name, feature in used.items()}
+    styles = {feature.column: feature.style for feature in used}
     return Formula(kinds, styles, inputs, outputs, classes, intercept, terms, [added, scores, *more], results)
-
-
-def _of_table(kept: TabularModel) -> list[Feature]:
-    """Features of a model of a table; dates count from the first knot, or from what takes the place of missing ones."""
-    additive, found = kept.additive, []
-    knots = {int(j): own[0] for j, own in zip(additive.selected, additive.knots) if len(own)}
-    for column in kept.encoding.columns if kept.encoding else ():
-        found += features_of_encoding(column, knots.get(len(found), column.fill or 0.0))
-    return found
-
-
-def _difference(values: Any) -> Any:
-    return None if values is None else np.diff(values, axis=-1)
-
-
-def _kind(feature: Feature) -> str:
-    if feature.levels is None:
-        return feature.kind
-    return TEXT if all(isinstance(level, str) for level in feature.levels) else NUMBER
 
 
 def _terms(additive: AdditiveModel, features: list[Feature]) -> tuple[tuple[str, tuple[Expression, ...]], ...]:
     """One term for each number, and one for all numbers that a category became."""
-    tables: dict[tuple, list[tuple[int, Feature]]] = {}
-    found: dict[tuple, tuple[str, tuple[Expression, ...]]] = {}
+    groups: dict[tuple, list[tuple[int, Feature]]] = {}
     for j, number in enumerate(additive.selected):
         feature = features[number]
-        key = (j,) if feature.levels is None else (feature.column, *feature.levels)
-        members = tables.setdefault(key, [])
-        members.append((j, feature))
-        make = _curve if feature.levels is None else _lookup
-        found[key] = feature.column, tuple(make(additive, members, o) for o in range(additive.responses.shape[2]))
-    return tuple(found.values())
+        groups.setdefault((j,) if feature.levels is None else (feature.column, *feature.levels), []).append((j, feature))
+    outputs, at = range(additive.responses.shape[2]), cache(additive.responses_at)
+    return tuple((own[0][1].column, tuple(_term(additive, at, own, o) for o in outputs)) for own in groups.values())
 
 
-def _lookup(additive: AdditiveModel, members: list[tuple[int, Feature]], o: int) -> Expression:
-    """What each level adds: the sum over the numbers that it became."""
-    first = members[0][1]
-    numbers = zip(*([*(feature.levels or {}).values(), feature.other, feature.missing] for _, feature in members))
-    *values, other, missing = [float(sum(additive.responses_at(v)[j, o] for (j, _), v in zip(members, row))) for row in numbers]
-    found: Expression = other
-    for level, value in zip(reversed(first.levels or {}), reversed(values)):
-        found = ("if", ("is", first.column, level), value, found)
+def _term(additive: AdditiveModel, at: Callable[[float], np.ndarray], members: list[tuple[int, Feature]], o: int) -> Expression:
+    """What a cell adds to a score: a curve, or for each level the sum over the numbers that it became."""
+    j, first = members[0]
+    if first.levels is None:
+        found, missing = _curve(additive, j, first, o), float(at(first.missing)[j, o])
+    else:
+        numbers = zip(*([*(feature.levels or {}).values(), feature.other, feature.missing] for _, feature in members))
+        *values, found, missing = [float(sum(at(v)[j, o] for (j, _), v in zip(members, row))) for row in numbers]
+        for level, value in zip(reversed(first.levels), reversed(values)):
+            found = ("if", ("is", first.column, level), value, found)
     return ("if", ("empty", first.column), missing, found)
 
 
-def _curve(additive: AdditiveModel, members: list[tuple[int, Feature]], o: int) -> Expression:
+def _curve(additive: AdditiveModel, j: int, feature: Feature, o: int) -> Expression:
     """What a number adds."""
-    ((j, feature),) = members
     x, knots, table = feature.value, additive.knots[j] - feature.offset, additive.responses[j, :, o]
     if not len(knots):
         line = ("*", float(table[0]), x)
-        found = ("+", float(table[0] * feature.offset), line) if feature.offset else line
-    elif len(table) < len(knots):
-        found = _pieces(x, knots[1:-1], table.tolist())
-    else:  # as numpy.interp: of knots at one place the last one counts
-        gaps = np.diff(knots)
-        slopes = np.append(np.diff(table) / np.where(gaps > 0, gaps, 1.0), 0.0)
-        last = np.flatnonzero(np.append(gaps > 0, True))
-        lines = [("+", float(table[i]), ("*", float(slopes[i]), ("-", x, float(knots[i])))) for i in last[:-1]]
-        found = _pieces(x, knots[last], [float(table[0]), *lines, float(table[-1])])
-    return ("if", ("empty", feature.column), float(additive.responses_at(feature.missing)[j, o]), found)
+        return ("+", float(table[0] * feature.offset), line) if feature.offset else line
+    if len(table) < len(knots):
+        return _pieces(x, knots[1:-1], table.tolist())
+    gaps = np.diff(knots)  # as numpy.interp: of knots at one place the last one counts
+    slopes = np.append(np.diff(table) / np.where(gaps > 0, gaps, 1.0), 0.0)
+    last = np.flatnonzero(np.append(gaps > 0, True))
+    lines = [("+", float(table[i]), ("*", float(slopes[i]), ("-", x, float(knots[i])))) for i in last[:-1]]
+    return _pieces(x, knots[last], [float(table[0]), *lines, float(table[-1])])
 
 
 def _pieces(x: Expression, knots: np.ndarray, pieces: list[Expression]) -> Expression:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from .... import __version__
-from .formula import TEXT, Formula, Printer
+from .formula import INFIX, TEXT, Formula, Printer
 
 _HEAD = """/* Written by annealed {version}: C99, no allocation; link with the mathematical library (-lm).
 
@@ -59,13 +59,10 @@ def write_c(formula: Formula, stem: str = "model") -> bytes:
     return f"{head}\nint {stem}_predict({arguments})\n{{\n{body}}}\n".encode()
 
 
-_SYMBOLS = {
-    "+": lambda *parts: f"({' + '.join(parts)})",
-    **{op: f"({{}} {op} {{}})".format for op in "-*/<"},
+_SYMBOLS = INFIX | {
     "max": "fmax({}, {})".format,
     "exp": "exp({})".format,
     "if": "({} ? {}\n        : {})".format,
-    **dict.fromkeys(("cell", "cell date"), lambda cell, less: cell if less == "0.0" else f"({cell} - {less})"),
     "is": "{} == {}".format,
     "is text": "strcmp({}, {}) == 0".format,
     **dict.fromkeys(("empty", "empty date"), "!isfinite({})".format),

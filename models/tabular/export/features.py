@@ -5,15 +5,17 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from operator import add, mul, sub, truediv
 from typing import Any
 
 import numpy as np
 
 from ..encoding import CATEGORY, DATE, MISSING, NUMBER, OTHER, ColumnEncoding
-from .formula import Expression
+from .formula import TEXT, Expression
 
 NAN = float("nan")
+_DAY = 18262.0  # 2020-01-01
 _UNKNOWN = "\x00unknown"  # a word that no table holds
 _ACTIONS = {"-": sub, "/": truediv, "*": mul, "+": add}
 # What a scaler does to a column: operation, fitted attribute, and the parameter that asks for it.
@@ -33,13 +35,13 @@ class Feature:
     ----------
     column : str
         Name in the table.
-    value : Expression
-        The number, less ``offset``, where the cell is a number or a date.
     kind : {"number", "date"}, default "number"
     style : str, default ""
         See :class:`annealed.models.tabular.encoding.ColumnEncoding`.
     offset : float, default 0.0
-        Of dates: days since 1970 are many, those since a day of the data keep more digits.
+        Of dates: days since 1970 are many, those since 2020 keep more digits.
+    value : Expression, optional
+        The number, less ``offset``, where the cell is a number or a date; by default the cell itself.
     levels : dict or None, default None
         The number for each value of a category.
     other : float, default NaN
@@ -49,18 +51,27 @@ class Feature:
     """
 
     column: str
-    value: Expression
     kind: str = NUMBER
     style: str = ""
     offset: float = 0.0
+    value: Expression = None
     levels: dict[Any, float] | None = None
     other: float = NAN
     missing: Any = NAN
+
+    def __post_init__(self) -> None:
+        if self.value is None:
+            object.__setattr__(self, "value", ("cell", self.column, self.offset))
 
     @property
     def is_cell(self) -> bool:
         """Whether it is the cell itself."""
         return self.levels is None and self.value == ("cell", self.column, 0.0)
+
+    @property
+    def cell_kind(self) -> str:
+        """How its cell is read."""
+        return TEXT if self.levels is not None and all(isinstance(level, str) for level in self.levels) else self.kind
 
     def then(self, op: str, number: float) -> Feature:
         """The number after one more operation."""
@@ -70,29 +81,21 @@ class Feature:
         return replace(self, value=(op, self.value, number), **changed)
 
 
-def cell(column: str) -> Feature:
-    """A column of numbers as it is."""
-    return Feature(column, ("cell", column, 0.0))
-
-
-def features_of_encoding(column: ColumnEncoding, first: float) -> list[Feature]:
-    """The numbers that a column of a table becomes; of dates those since a day ``first``."""
+def features_of_encoding(column: ColumnEncoding) -> list[Feature]:
+    """The numbers that a column of a table becomes."""
     import pandas as pd
 
     if column.kind != CATEGORY:
-        offset = float(np.floor(first)) if column.kind == DATE else 0.0
-        missing = NAN if column.fill is None else column.fill
-        return [Feature(column.name, ("cell", column.name, offset), column.kind, column.style, offset, missing=missing)]
+        offset, missing = _DAY if column.kind == DATE else 0.0, NAN if column.fill is None else column.fill
+        return [Feature(column.name, column.kind, column.style, offset, missing=missing)]
     words = [word for word in dict.fromkeys([column.reference, *column.levels]) if word not in (OTHER, MISSING)]
     return _tables(column.name, words, column.encode(pd.Series([*words, _UNKNOWN, None], dtype=object)))
 
 
 def _tables(name: str, levels: Sequence[Any], encoded: np.ndarray) -> list[Feature]:
     """Features of a column from the numbers of its levels, of an unknown value and of an empty cell, (n_levels + 2, n_numbers)."""
-    found = []
-    for *numbers, other, missing in encoded.T.tolist():
-        found.append(Feature(name, None, levels=dict(zip(levels, numbers)), other=other, missing=missing))
-    return found
+    rows = encoded.T.tolist()
+    return [Feature(name, levels=dict(zip(levels, row)), other=row[-2], missing=row[-1]) for row in rows]
 
 
 def transformed(step: Any, features: list[Feature]) -> list[Feature]:
@@ -109,9 +112,7 @@ def transformed(step: Any, features: list[Feature]) -> list[Feature]:
     if step == "drop":
         return []
     if name == "Pipeline":
-        for _, part in step.steps:
-            features = transformed(part, features)
-        return features
+        return reduce(lambda made, part: transformed(part[1], made), step.steps, features)
     if name == "FeatureUnion":
         return [feature for _, part in step.transformer_list for feature in transformed(part, features)]
     if name == "ColumnTransformer":
@@ -125,7 +126,9 @@ def transformed(step: Any, features: list[Feature]) -> list[Feature]:
         return _encoded(step, features)
     if hasattr(step, "get_support"):
         return [feature for feature, kept in zip(features, step.get_support()) if kept]
-    raise ValueError(f"the step {step} cannot be exported; expected scalers, imputers of NaN, encoders of cells, and selectors")
+    raise ValueError(
+        f"the step {name} cannot be exported; expected scalers (clip=False), imputers of NaN, encoders of cells, and selectors"
+    )
 
 
 def _chosen(step: Any, features: list[Feature], columns: Any) -> list[Feature]:
@@ -152,8 +155,6 @@ def _imputed(step: Any, features: list[Feature]) -> list[Feature]:
             empty = {name: value for name in ("other", "missing") if _is_empty(getattr(feature, name))}
             found.append(replace(feature, **empty))
     for i in step.indicator_.features_ if step.add_indicator else ():
-        if isinstance(step.statistics_[i], str) or not features[i].is_cell:
-            raise ValueError(f"SimpleImputer(add_indicator=True) of {features[i].column!r}: expected a column of numbers")
         found.append(replace(features[i], value=0.0, missing=1.0))
     return found
 

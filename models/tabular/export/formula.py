@@ -63,18 +63,6 @@ class Formula:
         """Columns of a kind, in order."""
         return [name for name, own in self.columns.items() if own == kind]
 
-    @property
-    def levels(self) -> list[str]:
-        """Words that cells of text are compared with."""
-        found: list[str] = []
-        open_ = [e for stage in self.stages for e in stage.values()]
-        while open_:
-            e = open_.pop()
-            if isinstance(e, tuple):
-                found += [e[2]] if e[0] == "is" and isinstance(e[2], str) else []
-                open_ += e[1:]
-        return sorted({*found})
-
     def contributions(self, frame: pd.DataFrame) -> np.ndarray:
         """What each column adds in each row, (n_rows, n_columns, n_outputs).
 
@@ -103,9 +91,16 @@ class Formula:
         return {"format": "annealed formula", "version": 1} | {name: _plain(getattr(self, name)) for name in names}
 
 
+# What formulas of programs, databases and spreadsheets have in common.
+INFIX: dict[str, Callable[..., str]] = {"+": lambda *parts: f"({' + '.join(parts)})", "cell": "({} - {})".format}
+INFIX |= {"cell date": INFIX["cell"]} | {op: f"({{}} {op} {{}})".format for op in "-*/<"}
 _NUMPY: dict[str, Callable] = {"-": np.subtract, "*": np.multiply, "/": np.divide, "<": np.less, "if": np.where}
 _NUMPY |= {"cell": np.subtract, "cell date": np.subtract, "is": np.equal, "is text": np.equal, "empty": np.isnan}
-_NUMPY |= {"+": lambda *parts: sum(parts), "empty date": np.isnan, "empty text": lambda cells: np.equal(cells, None).astype(bool)}
+_NUMPY |= {
+    "+": lambda *parts: sum(parts),
+    "empty date": np.isnan,
+    "empty text": lambda cells: np.array([word is None for word in cells], bool),
+}
 
 
 @dataclass(frozen=True)
@@ -143,6 +138,8 @@ class Printer:
         if op in ("cell", "is", "empty"):
             column, *rest = operands
             op += "" if self.kinds[column] == NUMBER else f" {self.kinds[column]}"
+            if op == "cell" and rest == [0.0]:
+                return self.cells[column]
             return self.symbols[op](self.cells[column], *map(self.literal, rest))
         return self.symbols[op](*(operands if op == "label" else map(self, operands)))
 

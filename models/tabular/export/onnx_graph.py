@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from .formula import DATE, TEXT, Formula, Printer
+from .formula import DATE, NUMBER, TEXT, Formula, Printer
 
 OUTPUTS = {"prediction": "variable", "probability": "probabilities", "score": "score"}
 _OPERATIONS = {"+": "Sum", "-": "Sub", "*": "Mul", "/": "Div", "max": "Max", "exp": "Exp", "<": "Less", "if": "Where"}
-_OPERATIONS |= {"cell": "Sub", "is": "Equal", "empty date": "IsNaN", "none": "IsNaN"}
+_OPERATIONS |= {"cell": "Sub", "is": "Equal", "is text": "Equal", "empty date": "IsNaN", "none": "IsNaN"}
 _LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -42,92 +43,87 @@ def write_onnx(formula: Formula) -> bytes:
         raise ModuleNotFoundError("export to .onnx needs onnx: pip install 'annealed[export]'", name=error.name) from None
     if not formula.columns:
         raise ValueError("a model without columns has no ONNX graph; expected at least one column")
-    for name in formula.columns:
-        if name in ("", "label", *OUTPUTS.values()):
-            raise ValueError(f"column {name!r}: ONNX expects another name than label, {', '.join(OUTPUTS.values())} and none")
-    graph = _Graph(set(formula.columns))
-    show = graph.printer(formula)
+    if taken := [name for name in formula.columns if name in ("", "label", *OUTPUTS.values())]:
+        raise ValueError(f"column {taken[0]!r}: ONNX expects a name, and none of label, {', '.join(OUTPUTS.values())}")
+    graph = _Graph(formula.columns)
+    show = Printer(graph.symbols(), graph.literal, graph.cells, formula.columns)
     for stage in formula.stages:
         show.names.update({name: show(e) for name, e in stage.items()})
     found: dict[str, list[str]] = {}
     for what, _, e in formula.results:
-        label = formula.classes is not None and what == "prediction"
-        found.setdefault("label" if label else OUTPUTS[what], []).append(show(e))
-    types = {"f": TensorProto.FLOAT, "b": TensorProto.BOOL, "U": TensorProto.STRING}
+        found.setdefault("label" if what == "prediction" and formula.classes else OUTPUTS[what], []).append(show(e))
     outputs = []
     for name, parts in found.items():
+        kind, shape = TensorProto.FLOAT, [None, len(parts)]
         if name == "label":
-            labels = graph.constant(np.array(formula.classes))
-            graph.add("Gather", labels, graph.add("Reshape", *parts, graph.constant(np.array([-1]))), out=name)
-            kind = types.get(np.array(formula.classes).dtype.kind, TensorProto.INT64)
+            labels = np.array(formula.classes)
+            kind, shape = (
+                {"f": kind, "b": TensorProto.BOOL, "U": TensorProto.STRING}.get(labels.dtype.kind, TensorProto.INT64),
+                [None],
+            )
+            graph.add("Gather", graph.constant(labels), graph.add("Squeeze", *parts, graph.constant(np.array([1]))), out=name)
         else:
             graph.add("Concat", *parts, out=name, axis=1)
-            kind = TensorProto.FLOAT
-        outputs.append(helper.make_tensor_value_info(name, kind, [None] if name == "label" else [None, len(parts)]))
-    kinds = {TEXT: TensorProto.STRING, DATE: TensorProto.DOUBLE}
-    columns = formula.columns.items()
-    inputs = [helper.make_tensor_value_info(name, kinds.get(kind, TensorProto.FLOAT), [None, 1]) for name, kind in columns]
+        outputs.append(helper.make_tensor_value_info(name, kind, shape))
+    kinds = {TEXT: TensorProto.STRING, DATE: TensorProto.DOUBLE, NUMBER: TensorProto.FLOAT}
+    inputs = [helper.make_tensor_value_info(name, kinds[kind], [None, 1]) for name, kind in formula.columns.items()]
+    made = helper.make_graph(graph.encoders() + graph.nodes, "annealed", inputs, outputs, graph.constants)
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 2)]
-    made = helper.make_graph(graph.nodes, "annealed", inputs, outputs, graph.constants)
     model = helper.make_model(made, opset_imports=opsets, ir_version=8, producer_name="annealed")
     checker.check_model(model)
     return model.SerializeToString()
 
 
 class _Graph:
-    """Nodes and constants, with names that no column has."""
+    """Nodes and constants, each value a column (n_rows, 1) of float32; words are numbered."""
 
-    def __init__(self, taken: set[str]):
+    def __init__(self, columns: dict[str, str]):
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
-        self._taken = taken
+        self.words: dict[str, float] = {}
+        self._stem = "_" * (1 + max(len(name) for name in columns))  # no column has such a name
+        self.cells = {name: f"{self._stem}t{name}" if kind == TEXT else name for name, kind in columns.items()}
 
-    def _name(self) -> str:
-        name = f"n{len(self.nodes) + len(self.constants)}"
-        while name in self._taken:
-            name += "_"
-        return name
-
-    def add(self, op: str, *inputs: str, out: str = "", domain: str = "", **attributes: Any) -> str:
+    def add(self, op: str, *inputs: str, out: str = "", **attributes: Any) -> str:
         """Append a node; return its output."""
         from onnx import helper
 
-        name = out or self._name()
-        self.nodes.append(helper.make_node(op, list(inputs), [name], domain=domain, **attributes))
+        name = out or f"{self._stem}{len(self.nodes)}"
+        self.nodes.append(helper.make_node(op, list(inputs), [name], **attributes))
         return name
 
     def constant(self, values: np.ndarray) -> str:
         """A tensor."""
-        from onnx import TensorProto, helper, numpy_helper
+        from onnx import numpy_helper
 
-        name = self._name()
-        if values.dtype.kind == "U":
-            tensor = helper.make_tensor(name, TensorProto.STRING, values.shape, [word.encode() for word in values])
-        else:
-            tensor = numpy_helper.from_array(values, name)
-        self.constants.append(tensor)
+        name = f"{self._stem}c{len(self.constants)}"
+        self.constants.append(numpy_helper.from_array(values.astype(object) if values.dtype.kind == "U" else values, name))
         return name
 
-    def printer(self, formula: Formula) -> Printer:
-        """What turns expressions into nodes, each a column (n_rows, 1) of float32; words are numbered."""
-        words = {word: float(i) for i, word in enumerate(formula.levels)}
-        codes = {"keys_strings": ["", *words], "values_floats": [-1.0, *words.values()], "default_float": -2.0}
-        cells = {name: name for name in formula.columns}
-        cells |= {name: self.add("LabelEncoder", name, domain="ai.onnx.ml", **codes) for name in formula.of_kind(TEXT)}
-        column = partial(np.full, (1, 1))
+    def literal(self, value: Any) -> str:
+        """A number, or the number of a word."""
+        value = self.words.setdefault(value, float(len(self.words))) if isinstance(value, str) else value
+        return self.constant(np.full((1, 1), value, np.float32))
 
-        def literal(value: Any) -> str:
-            return self.constant(column(words.get(value, value), np.float32))
+    def encoders(self) -> list[Any]:
+        """Nodes that turn text into the numbers of its words: -1 without any, -2 for an unknown one."""
+        from onnx import helper
 
-        def days(cell: str, centre: str) -> str:
-            return self.add("Cast", self.add("Sub", cell, self.add("Cast", centre, to=11)), to=1)
-
-        symbols = {op: partial(self.add, name) for op, name in _OPERATIONS.items()}
-        symbols |= {
-            "cell date": days,
-            "is text": symbols["is"],
-            "empty": lambda cell: self.add("Not", self.add("LessOrEqual", self.add("Abs", cell), literal(_LARGEST))),
-            "empty text": lambda cell: self.add("Equal", cell, literal(-1.0)),
-            "label": lambda i: self.constant(column(max(i, 0), np.int64)),
+        codes: dict[str, Any] = {
+            "keys_strings": ["", *self.words],
+            "values_floats": [-1.0, *self.words.values()],
+            "default_float": -2.0,
         }
-        return Printer(symbols, literal, cells, formula.columns)
+        texts = [(name, out) for name, out in self.cells.items() if name != out]
+        return [helper.make_node("LabelEncoder", [name], [out], domain="ai.onnx.ml", **codes) for name, out in texts]
+
+    def symbols(self) -> dict[str, Callable[..., str]]:
+        """What turns operations into nodes."""
+        add, literal = self.add, self.literal
+        special: dict[str, Callable[..., str]] = {
+            "cell date": lambda cell, day: add("Cast", add("Sub", cell, add("Cast", day, to=11)), to=1),
+            "empty": lambda cell: add("Not", add("LessOrEqual", add("Abs", cell), literal(_LARGEST))),
+            "empty text": lambda cell: add("Equal", cell, literal(-1.0)),
+            "label": lambda i: self.constant(np.full((1, 1), max(i, 0))),
+        }
+        return {op: partial(add, name) for op, name in _OPERATIONS.items()} | special

@@ -6,7 +6,7 @@ import csv
 import io
 from typing import Any
 
-from .formula import Formula, Printer
+from .formula import INFIX, Formula, Printer
 
 _MAX_FORMULA, _MAX_TEXT, _MAX_LEVELS = 8192, 255, 60  # limits of the common programs
 _DAY_0 = 25569  # 1970-01-01 in a spreadsheet
@@ -86,13 +86,10 @@ def cells(formula: Formula) -> tuple[list[str], list[str]]:
     return names, line
 
 
-_SYMBOLS = {
-    "+": lambda *parts: f"({'+'.join(parts)})",
-    **{op: f"({{}}{op}{{}})".format for op in "-*/<"},
+_SYMBOLS = INFIX | {
     "max": "MAX({},{})".format,
     "exp": "EXP({})".format,
     "if": "IF({},{},{})".format,
-    "cell": lambda cell, less: f"({cell}-{less})" if less != "0.0" else cell,
     "cell date": f"({{}}-{_DAY_0}-{{}})".format,
     "is": "{}={}".format,
     "is text": "EXACT({},{})".format,

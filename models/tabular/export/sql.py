@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .... import __version__
-from .formula import DATE, TEXT, Formula, Printer
+from .formula import DATE, INFIX, TEXT, Formula, Printer
 
 LARGEST = "1.7976931348623157e308"
 _RESULTS = ("score", "probability", "prediction")
@@ -94,17 +94,17 @@ def write_sql(formula: Formula, table: str = "data", dialect: str = "postgres", 
     if dialect not in DIALECTS:
         raise ValueError(f"dialect {dialect!r}: expected one of {', '.join(DIALECTS)}")
     d = DIALECTS[dialect]
-    _check_names([*formula.columns, *keys], keys, case_matters=dialect == "postgres")
+    if taken := [key for key in keys if key.partition("_")[0] in _RESULTS]:
+        raise ValueError(f"key {taken[0]!r} has the name of a result: rename this column of the table")
     kept = {key: f"k{i + 1}" for i, key in enumerate(keys)}
     cells = {name: f"c{i + 1}" for i, name in enumerate(formula.columns)}
     show = Printer(_symbols(d, formula.classes), d.literal, cells, formula.columns)
     stem = "model" if table.lower().startswith("annealed_") else "annealed"
-    read = [f"t.{d.name(key)} AS {k}" for key, k in kept.items()] + [
-        f"{_read(d, name, kind)} AS {cells[name]}" for name, kind in formula.columns.items()
-    ]
+    read = [f"t.{d.name(key)} AS {k}" for key, k in kept.items()] + ["1 AS c0"] * (not cells)
+    read += [f"{_read(d, name, kind)} AS {cells[name]}" for name, kind in formula.columns.items()]
     source, stages = ".".join(map(d.name, table.split("."))) + " AS t", []
-    for number, stage in enumerate([None, *formula.stages]):
-        chosen = (read or ["1 AS c0"]) if stage is None else ["*", *(f"{show(e)} AS {name}" for name, e in stage.items())]
+    for number, stage in enumerate([{}, *formula.stages]):
+        chosen = ["*", *(f"{show(e)} AS {name}" for name, e in stage.items())] if number else read
         stages.append(f"{stem}_{number} AS (\n{_select(chosen, source)})")
         source = f"{stem}_{number}"
     answer = [f"{k} AS {d.name(key)}" for key, k in kept.items()]
@@ -125,17 +125,10 @@ def _symbols(d: Dialect, classes: Sequence[Any] | None) -> dict[str, Any]:
         spelled = {"'True'": "('True', 'true', 't', '1')", "'False'": "('False', 'false', 'f', '0')"}
         return f"{cell} IN {spelled[level]}" if level in spelled else f"{cell} = {level}"
 
-    def shifted(cell: str, centre: str) -> str:
-        return cell if centre == "0.0e0" else f"({cell} - {centre})"
-
-    return {
-        "+": lambda *parts: f"({' + '.join(parts)})",
-        **{op: f"({{}} {op} {{}})".format for op in "-*/<"},
+    return INFIX | {
         "max": f"{d.greatest}({{}}, {{}})".format,
         "exp": "EXP({})".format,
         "if": case,
-        "cell": shifted,
-        "cell date": shifted,
         "is": "{} = {}".format,
         "is text": is_text,
         **dict.fromkeys(("empty", "empty date", "empty text", "none"), "{} IS NULL".format),
@@ -147,16 +140,6 @@ def _text(word: Any) -> str:
     if not str(word) or "\0" in str(word):
         raise ValueError(f"the name {word!r} cannot be written in SQL; expected one of some characters, none of them NUL")
     return str(word)
-
-
-def _check_names(names: Iterable[str], keys: Sequence[str], case_matters: bool) -> None:
-    alike: dict[str, str] = {}
-    for name in names:
-        known = alike.setdefault(name if case_matters else name.lower(), name)
-        if known != name:
-            raise ValueError(f"columns {known!r} and {name!r} are the same name in this dialect: rename one of them")
-    if taken := [key for key in keys if key.partition("_")[0] in _RESULTS]:
-        raise ValueError(f"key {taken[0]!r} has the name of a result: rename this column of the table")
 
 
 def _select(columns: Iterable[str], source: str) -> str:

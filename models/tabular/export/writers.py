@@ -30,23 +30,6 @@ WRITERS: dict[str, Callable[..., bytes]] = {
 }
 
 
-def check_suffix(path: str | Path, **options: Any) -> str:
-    """Return the suffix of a file to write, in lower case.
-
-    Raises
-    ------
-    ValueError
-        For a suffix without a writer, and for options (not None or empty) that it does not have.
-    """
-    suffix = Path(path).suffix.lower()
-    if suffix not in WRITERS:
-        raise ValueError(f"{path}: expected a name that ends in {', '.join(WRITERS)}")
-    given = [name for name, value in options.items() if value]
-    if given and suffix != ".sql":
-        raise ValueError(f"{path}: {given[0]} is for .sql files only")
-    return suffix
-
-
 def export(model: Any, path: str | Path, *, table: str | None = None, dialect: str | None = None, keys: Sequence[str] = ()) -> None:
     """Write a fitted model in a form that runs without Python, by the suffix of the file.
 
@@ -91,10 +74,14 @@ def export(model: Any, path: str | Path, *, table: str | None = None, dialect: s
     >>> [round(value, 1) for value in database.execute(query).fetchone()]  # score and prediction
     [21.0, 21.0]
     """
-    suffix = check_suffix(path, table=table, dialect=dialect, keys=keys)
-    options: dict[str, Any] = {"stem": Path(path).stem} if suffix == ".c" else {}
-    if suffix == ".sql":
-        options = {"table": table or "data", "dialect": dialect or "postgres", "keys": keys}
+    suffix = Path(path).suffix.lower()
+    if suffix not in WRITERS:
+        raise ValueError(f"{path}: expected a name that ends in {', '.join(WRITERS)}")
+    options: dict[str, Any] = {name: v for name, v in (("table", table), ("dialect", dialect), ("keys", keys)) if v}
+    if options and suffix != ".sql":
+        raise ValueError(f"{path}: {next(iter(options))} is for .sql files only")
+    if suffix == ".c":
+        options["stem"] = Path(path).stem
     try:
         formula = formula_of(model)
         _write_json(formula)  # fails where a name is no text: some writers would not

@@ -41,7 +41,7 @@ def test_options(folder):
     "options, message",
     [
         (["m.safetensors", "o.txt"], "expected a name that ends in"),
-        (["m.safetensors", "o.c", "--key", "d"], "key is for .sql files only"),
+        (["m.safetensors", "o.c", "--key", "d"], "keys is for .sql files only"),
         (["m.safetensors", "o.sql", "--dialect", "oracle"], "expected one of postgres"),
         (["t.csv", "o.sql"], "not a safetensors file"),
         (["m.safetensors", "gone/o.sql"], "cannot be written"),

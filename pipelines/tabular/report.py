@@ -198,15 +198,12 @@ def _rows(found: Selection) -> str:
     if not found.columns:
         return ""
     table, additive = found.table, AdditiveModel.from_estimator(found.model)
-    parts = additive.contributions(table.X)
-    parts = parts[:, :, 1:] - parts[:, :, :1] if parts.shape[2] == 2 and found.task == "classification" else parts
-    groups = table.encoding.groups[additive.selected]
+    parts, groups = additive.contributions(table.X), table.encoding.groups[additive.selected]
     names = [table.names[number] for number in np.unique(groups)]
     added = np.stack([parts[:, groups == number].sum(axis=1) for number in np.unique(groups)], axis=1)
+    o = (added.sum(axis=1) + additive.intercept).argmax(axis=1)  # the score of the predicted class
     added -= added.mean(axis=0)
-    scores = added.sum(axis=1)
-    o = np.zeros(len(scores), int) if scores.shape[1] == 1 else scores.argmax(axis=1)
-    own = scores[np.arange(len(scores)), o]
+    own = added.sum(axis=1)[np.arange(len(o)), o]
     predicted, body = found.model.predict(table.X), ""
     for i in np.argsort(own, kind="stable")[np.unique(np.linspace(0, len(own) - 1, N_ROWS).astype(int))]:
         strongest = sorted(zip(names, added[i, :, o[i]]), key=lambda pair: -abs(pair[1]))[:MOST_PICTURES]

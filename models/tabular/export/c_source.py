@@ -37,7 +37,7 @@ def write_c(formula: Formula, stem: str = "model") -> bytes:
     bytes
     """
     stem = re.sub(r"\W|^(?=\d)", "_", stem, flags=re.ASCII)
-    texts = formula.of_kind(TEXT)
+    texts = [name for name, kind in formula.columns.items() if kind == TEXT]
     numbers = [name for name in formula.columns if name not in texts]
     cells = {
         name: f"{'w' if name in texts else 'x'}[{(texts if name in texts else numbers).index(name)}]" for name in formula.columns

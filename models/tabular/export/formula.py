@@ -59,10 +59,6 @@ class Formula:
     stages: list[dict[str, Expression]]
     results: list[tuple[str, str, Expression]]
 
-    def of_kind(self, kind: str) -> list[str]:
-        """Columns of a kind, in order."""
-        return [name for name, own in self.columns.items() if own == kind]
-
     def contributions(self, frame: pd.DataFrame) -> np.ndarray:
         """What each column adds in each row, (n_rows, n_columns, n_outputs).
 

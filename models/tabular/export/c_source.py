@@ -39,9 +39,7 @@ def write_c(formula: Formula, stem: str = "model") -> bytes:
     stem = re.sub(r"\W|^(?=\d)", "_", stem, flags=re.ASCII)
     texts = [name for name, kind in formula.columns.items() if kind == TEXT]
     numbers = [name for name in formula.columns if name not in texts]
-    cells = {
-        name: f"{'w' if name in texts else 'x'}[{(texts if name in texts else numbers).index(name)}]" for name in formula.columns
-    }
+    cells = {name: f"{array}[{i}]" for array, own in (("x", numbers), ("w", texts)) for i, name in enumerate(own)}
     show = Printer(_SYMBOLS, _literal, cells, formula.columns)
     lines = ["(void)x; (void)w; (void)result;"]
     lines += [f"const double {name} = {show(e)};" for stage in formula.stages for name, e in stage.items()]

@@ -32,6 +32,7 @@ PAGES = {
     "sensors": "sensors.md",
     "select": "tables.md",
     "predict": "tables.md",
+    "export": "export.md",
     "reproduce": "benchmarks.md",
 }
 
@@ -71,6 +72,10 @@ there is one object per processed frame, with `frame` and `time`.
      "left_out": [{"name": str, "reason": str}, ...], "notes": [str, ...], "settings": {...}}
 
 `levels` are there for categories, `curve` with `--response piecewise`; lists inside them have one entry per output.
+""",
+    "annealed export": """With `--json`:
+
+    {"model": str, "file": str, "columns": [str, ...], "bytes": int}
 """,
     "annealed predict": """With `--json`:
 

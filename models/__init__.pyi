@@ -9,11 +9,14 @@ from .keypoints.window_models import KeypointModel
 from .motion.ranker import SegmentationRanker
 from .sensors.activity_model import ActivityModel
 from .shipped import list_models, load_model, resolve_model
+from .tabular.explanation import Contributions, explain
+from .tabular.export.writers import export
 from .tabular.model import TabularModel
 
 __all__ = [
     "ActivityModel",
     "ClassifierSettings",
+    "Contributions",
     "Detection",
     "DetectionOptions",
     "DetectionResult",
@@ -23,6 +26,8 @@ __all__ = [
     "KeypointModel",
     "SegmentationRanker",
     "TabularModel",
+    "explain",
+    "export",
     "list_models",
     "load_model",
     "resolve_model",

@@ -37,5 +37,5 @@ def _root(
 
 for group in (faces, motion, pets, sensors, data, models):
     app.add_typer(group.app, name=group.__name__.rpartition(".")[2])
-for command in (select.select, select.predict, reproduce.reproduce, serve.serve, warmup.warmup):
+for command in (select.select, select.predict, select.export, reproduce.reproduce, serve.serve, warmup.warmup):
     command_of(app)(command)

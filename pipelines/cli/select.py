@@ -1,5 +1,5 @@
-"""``annealed select``: the columns of a table that predict its target. ``annealed predict``: what a
-saved model says of a table."""
+"""Columns of a table that predict its target (``annealed select``); a saved model used
+(``predict``) and exported (``export``)."""
 
 from __future__ import annotations
 
@@ -100,6 +100,9 @@ def predict(
     table: Annotated[
         Path, typer.Argument(metavar="TABLE", help="csv, tsv, parquet, npz or svmlight file with the model's columns.")
     ],
+    contributions: Annotated[
+        bool, typer.Option("--contributions", help="Also the score of each row and what each column adds to it.")
+    ] = False,
     out: Annotated[Path | None, typer.Option(help="csv, tsv or parquet file to write instead of printing.")] = None,
     sep: Separator = None,
     encoding: Encoding = None,
@@ -113,7 +116,7 @@ def predict(
     check_out(out, Path("table.csv"))
     check_outputs([model, table], [out])
     notes: list[str] = []
-    found = predict_table(model, table, sep, encoding, notes.append)
+    found = predict_table(model, table, sep, encoding, notes.append, contributions)
     for line in notes:
         say(f"annealed: {line}", quiet=False)
     if out is not None:
@@ -122,3 +125,23 @@ def predict(
         print_json({"rows": len(found), "notes": notes, **{str(name): found[name].tolist() for name in found.columns}})
     elif out is None:
         typer.echo(found.to_csv(index=False), nl=False)
+
+
+def export(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file that annealed select --save wrote.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="File to write: .sql, .onnx, .c, .json, .xlsx or .csv.")],
+    table: Annotated[str | None, typer.Option(help="For .sql: table to score; by default data.")] = None,
+    dialect: Annotated[str | None, typer.Option(help="For .sql: postgres (default), sqlite, duckdb, mysql or bigquery.")] = None,
+    key: Annotated[list[str] | None, typer.Option(help="For .sql: column that the answer repeats; may be repeated.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False,
+) -> None:
+    """Write a model of a table as a query, a graph, a source or a score sheet."""
+    from ...models import export as write
+    from ..common.outputs import check_outputs
+    from ..tabular.prediction import load_tabular
+
+    check_outputs([model], [out])
+    kept = load_tabular(model)
+    write(kept, out, table=table, dialect=dialect, keys=key or ())
+    if as_json:
+        print_json({"model": str(model), "file": str(out), "columns": kept.selected, "bytes": out.stat().st_size})

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...models.files import read_header
 from ...models.tabular.encoding import THOUSANDS
+from ...models.tabular.explanation import explain
 from ...models.tabular.model import KIND, TabularModel
 from .tables import brings_its_target, read_frame, read_matrix
 
@@ -23,11 +24,15 @@ def predict_table(
     sep: str | None = None,
     encoding: str | None = None,
     note: Callable[[str], object] = lambda text: None,
+    contributions: bool = False,
 ) -> pd.DataFrame:
     """Return a frame with ``prediction`` and, for classes, a column ``probability of CLASS`` for
     each.
 
-    ``note`` is called with a line for each column that has empty, unreadable or unknown cells.
+    ``note`` is called with a line for each column that has empty, unreadable or unknown cells. With
+    ``contributions`` there are also the score, ``contribution of COLUMN`` for each selected column,
+    and that of the
+    intercept: the score is their sum.
 
     Raises
     ------
@@ -36,10 +41,7 @@ def predict_table(
     """
     import pandas as pd
 
-    kind = read_header(model)["kind"]
-    if kind != KIND:
-        raise ValueError(f"{model}: holds a model of the kind {kind!r}, expected {KIND!r} (annealed select --save)")
-    kept = TabularModel.load(model)
+    kept = load_tabular(model)
     X = _rows(kept, table, sep, encoding)
     try:
         predicted = kept.predict(X)
@@ -51,7 +53,21 @@ def predict_table(
     found = dict(zip(names, predicted.reshape(len(predicted), -1).T))
     if kept.classes is not None and kept.probabilities is not None:
         found |= {f"probability of {label}": p for label, p in zip(kept.classes, kept.predict_proba(X).T)}
-    return pd.DataFrame(found)
+    return pd.DataFrame(found | (dict(explain(kept, X).to_frame().items()) if contributions else {}))
+
+
+def load_tabular(model: Path) -> TabularModel:
+    """Load a model of a table.
+
+    Raises
+    ------
+    ValueError
+        If the file holds none.
+    """
+    kind = read_header(model)["kind"]
+    if kind != KIND:
+        raise ValueError(f"{model}: holds a model of the kind {kind!r}, expected {KIND!r} (annealed select --save)")
+    return TabularModel.load(model)
 
 
 def _rows(kept: TabularModel, table: Path, sep: str | None, encoding: str | None) -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ... import __version__
+from ...learners.common.additive import AdditiveModel
 from ...models.files import replacing
 from ...models.tabular.encoding import DATE
 from ..console import plain
@@ -20,6 +21,7 @@ from .encoding import by_reason
 from .selection import N_HALVES, Selection
 
 REPORT_FILES = ("select.json", "select.html")
+N_ROWS = 11  # whose score is explained: a choice
 MOST_PICTURES = 30  # response curves and bars; the table names all columns
 _LONG = {"R2": "R² (share of the variance explained)"}
 
@@ -48,7 +50,7 @@ def write_report(folder: Path, found: Selection) -> None:
 def page(found: Selection) -> str:
     """Return the page."""
     name = Path(found.settings.get("table", "table")).name
-    sections = (_summary, _scores, _columns, _responses, _alternatives, _left_out, _how)
+    sections = (_summary, _scores, _columns, _responses, _rows, _alternatives, _left_out, _how)
     target = found.settings.get("target") or "its target"
     body = "".join(section(found) for section in sections)
     return (
@@ -168,6 +170,28 @@ def _shape(found: Selection, column: dict[str, Any]) -> tuple[list[float], list[
     slopes = np.atleast_2d(found.model.coef_)[:, place]
     x = np.array([low, high])
     return x.tolist(), [(slope * (x - values.mean())).tolist() for slope in slopes]
+
+
+def _rows(found: Selection) -> str:
+    """What each column adds in rows from the lowest to the highest score, one to unfold each."""
+    if not found.columns:
+        return ""
+    table, additive = found.table, AdditiveModel.from_estimator(found.model)
+    parts, groups = additive.contributions(table.X), table.encoding.groups[additive.selected]
+    names = [table.names[number] for number in np.unique(groups)]
+    added = np.stack([parts[:, groups == number].sum(axis=1) for number in np.unique(groups)], axis=1)
+    o = (added.sum(axis=1) + additive.intercept).argmax(axis=1)  # the score of the predicted class
+    added -= added.mean(axis=0)
+    own = added.sum(axis=1)[np.arange(len(o)), o]
+    predicted, body = found.model.predict(table.X), ""
+    for i in np.argsort(own, kind="stable")[np.unique(np.linspace(0, len(own) - 1, N_ROWS).astype(int))]:
+        strongest = sorted(zip(names, added[i, :, o[i]]), key=lambda pair: -abs(pair[1]))[:MOST_PICTURES]
+        answer = predicted[i] if found.task == "classification" else f"{np.ravel(predicted[i])[0]:.4g}"
+        head = f"Row {table.rows[i] + 1 if len(table.rows) else i + 1}: {answer}, {own[i]:+.3g} from the mean score"
+        rows = [(name, f"{value:+.3g}") for name, value in strongest]
+        body += f"<details><summary>{escape(head)}</summary>{_table(['column', 'adds'], rows)}</details>"
+    words = "Rows from the lowest score to the highest. What each column adds, compared with what it adds in the mean of all rows."
+    return f"<h2>Why these rows</h2>{body}{_small(words)}"
 
 
 def _alternatives(found: Selection) -> str:

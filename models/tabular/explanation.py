@@ -1,0 +1,148 @@
+"""Why a row has its score: what each column adds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .export.builder import formula_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Contributions:
+    """What each column adds to the scores of rows; made by :func:`explain`.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Columns that the model uses.
+    outputs : tuple of str
+        Names of several scores: classes or targets; one empty name for a single one.
+    values : ndarray of shape (n_rows, n_names, n_outputs)
+        What each column adds; with ``base`` they sum to the scores.
+    base : ndarray of shape (n_outputs,)
+        The intercept; with a background its mean score.
+    data : DataFrame
+        The cells of these columns.
+    """
+
+    names: tuple[str, ...]
+    outputs: tuple[str, ...]
+    values: np.ndarray
+    base: np.ndarray
+    data: Any
+
+    @property
+    def scores(self) -> np.ndarray:
+        """Scores of the rows, (n_rows, n_outputs).
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_outputs)
+            The sums.
+        """
+        return self.values.sum(axis=1) + self.base
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a table with one row per row.
+
+        Returns
+        -------
+        DataFrame
+            The score, what each column adds, and the base as "(intercept)"; for several scores one
+            group after the other, each with its name.
+        """
+        import pandas as pd
+
+        found = {}
+        for o, output in enumerate(self.outputs):
+            to = f" to {output}" if output else ""
+            found[f"score of {output}" if output else "score"] = self.scores[:, o]
+            found |= {f"contribution of {name}{to}": self.values[:, i, o] for i, name in enumerate(self.names)}
+            found[f"contribution of (intercept){to}"] = np.full(len(self.values), self.base[o])
+        return pd.DataFrame(found, index=self.data.index)
+
+    def to_shap(self) -> Any:
+        """Return the contributions for the pictures of the package shap.
+
+        Returns
+        -------
+        shap.Explanation
+            Values (n_rows, n_names), for several scores (n_rows, n_names, n_outputs).
+
+        Raises
+        ------
+        ModuleNotFoundError
+            Without the package shap.
+        """
+        try:
+            import shap
+        except ModuleNotFoundError as error:
+            raise ModuleNotFoundError("to_shap needs shap: pip install 'annealed[shap]'", name=error.name) from None
+        one = len(self.outputs) == 1
+        base = np.tile(self.base, (len(self.values), 1))
+        parts = {"data": self.data.to_numpy(), "feature_names": list(self.names)}
+        if one:
+            return shap.Explanation(self.values[:, :, 0], base[:, 0], **parts)
+        return shap.Explanation(self.values, base, output_names=list(self.outputs), **parts)
+
+
+def explain(model: Any, X: Any, background: Any = None) -> Contributions:
+    """Return what each column adds to the scores of rows.
+
+    Parameters
+    ----------
+    model : TabularModel, fitted estimator or fitted Pipeline
+        As for :func:`annealed.models.export`.
+    X : frame, or array of shape (n_rows, n_columns)
+        Rows as the model takes them.
+    background : frame, array of shape (n_rows, n_columns) or None, default None
+        Rows, such as those of training, whose mean contributions are subtracted: then a column
+        adds nothing where it adds what it does on average, and the values are the Shapley values
+        of the additive score.
+
+    Returns
+    -------
+    Contributions
+        Names, values and base.
+
+    Raises
+    ------
+    ValueError
+        If the model cannot be explained, or the rows are not such as it takes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from annealed.learners import FSARegressor
+    >>> from annealed.models import explain
+    >>> X = np.random.default_rng(0).standard_normal((100, 30))
+    >>> fitted = FSARegressor(2).fit(X, X[:, 4] + 2 * X[:, 9])
+    >>> why = explain(fitted, X[:3])
+    >>> why.names, bool(np.allclose(why.scores[:, 0], fitted.predict(X[:3])))
+    (('x4', 'x9'), True)
+    """
+    formula = formula_of(model)
+    frame = _frame(X, formula.inputs)
+    values, base = formula.contributions(frame), np.array(formula.intercept)
+    if background is not None:
+        mean = formula.contributions(_frame(background, formula.inputs)).mean(axis=0)
+        values, base = values - mean, base + mean.sum(axis=0)
+    names = tuple(formula.columns)
+    return Contributions(names, formula.outputs, values, base, frame[list(names)])
+
+
+def _frame(X: Any, names: tuple[str, ...]) -> Any:
+    import pandas as pd
+
+    if hasattr(X, "columns"):
+        return X.rename(columns=str)
+    X = np.asarray(X.toarray() if hasattr(X, "toarray") else X)
+    if X.ndim != 2 or X.shape[1] != len(names):
+        raise ValueError(f"X has shape {X.shape}; expected {f'{len(names)} columns' if names else 'a table with names'}")
+    return pd.DataFrame(X, columns=list(names))

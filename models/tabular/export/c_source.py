@@ -1,0 +1,90 @@
+"""A formula as one C99 file: standard headers only, no allocation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from .... import __version__
+from .formula import INFIX, TEXT, Formula, Printer
+
+_HEAD = """/* Written by annealed {version}: C99, no allocation; link with the mathematical library (-lm).
+
+   x: the cells of the columns {stem}_numbers, NAN where missing; a date is days since 1970-01-01
+   w: the cells of the columns {stem}_texts in UTF-8, NULL where missing
+   score: filled with {n_scores} scores, NAN where the model has none
+   result: filled with {n_results} {what}
+   returns the index of the class in {stem}_classes, -1 without a score; 0 for a model without classes */
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+"""
+
+
+def write_c(formula: Formula, stem: str = "model") -> bytes:
+    """Return a C99 source: names of the inputs, and a function from a row to scores, class,
+    probabilities or predictions.
+
+    Parameters
+    ----------
+    formula : Formula
+    stem : str, default "model"
+        What the names begin with, as far as it is an identifier.
+
+    Returns
+    -------
+    bytes
+    """
+    stem = re.sub(r"\W|^(?=\d)", "_", stem, flags=re.ASCII)
+    texts = [name for name, kind in formula.columns.items() if kind == TEXT]
+    numbers = [name for name in formula.columns if name not in texts]
+    cells = {name: f"{array}[{i}]" for array, own in (("x", numbers), ("w", texts)) for i, name in enumerate(own)}
+    show = Printer(_SYMBOLS, _literal, cells, formula.columns)
+    lines = ["(void)x; (void)w; (void)result;"]
+    lines += [f"const double {name} = {show(e)};" for stage in formula.stages for name, e in stage.items()]
+    what = "prediction" if formula.classes is None else "probability"
+    results = [show(e) for kind, _, e in formula.results if kind == what]
+    scores = [show(e) for kind, _, e in formula.results if kind == "score"]
+    lines += [f"score[{o}] = {e};" for o, e in enumerate(scores)] + [f"result[{o}] = {e};" for o, e in enumerate(results)]
+    lines.append("return 0;" if formula.classes is None else f"return {show(formula.results[-1][2])};")
+    words = what[:-1] + "ies" if what.endswith("y") else what + "s"
+    head = _HEAD.format(version=__version__, stem=stem, n_scores=len(scores), n_results=len(results), what=words)
+    named = {"numbers": numbers, "texts": texts, "classes": map(str, formula.classes or ())}
+    head += "".join(f"const char *const {stem}_{name}[] = {{{_strings(found)}}};\n" for name, found in named.items())
+    arguments = "const double *x, const char *const *w, double *score, double *result"
+    body = "".join(f"    {line}\n" for line in lines)
+    return f"{head}\nint {stem}_predict({arguments})\n{{\n{body}}}\n".encode()
+
+
+_SYMBOLS = INFIX | {
+    "max": "fmax({}, {})".format,
+    "exp": "exp({})".format,
+    "if": "({} ? {}\n        : {})".format,
+    "is": "{} == {}".format,
+    "is text": "strcmp({}, {}) == 0".format,
+    **dict.fromkeys(("empty", "empty date"), "!isfinite({})".format),
+    "empty text": "({0} == NULL || *{0} == 0)".format,
+    "none": "isnan({})".format,
+    "label": str,
+}
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, str):
+        return _string(value)
+    return "NAN" if value != value else f"({value!r})" if value < 0 else repr(value)
+
+
+def _strings(words: Iterable[str]) -> str:
+    return ", ".join(map(_string, words)) or "NULL"
+
+
+def _string(word: str) -> str:
+    """A literal of the word's bytes in UTF-8; all that could mean something else in a source is
+    written as a number."""
+    if "\0" in word:
+        raise ValueError(f"the name {word!r} cannot be written in C; expected no character NUL")
+    plain = set(range(32, 127)) - set(b'"\\?')
+    return '"' + "".join(chr(byte) if byte in plain else f"\\{byte:03o}" for byte in word.encode()) + '"'

@@ -1,0 +1,208 @@
+"""Each number that a fitted model takes, as a function of one cell of the table: through encodings
+and scikit-learn's steps."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add, mul, sub, truediv
+from typing import Any
+
+import numpy as np
+
+from ..encoding import CATEGORY, DATE, MISSING, NUMBER, OTHER, ColumnEncoding
+from .formula import TEXT, Expression
+
+NAN = float("nan")
+_DAY = 18262.0  # 2020-01-01
+_UNKNOWN = "\x00unknown"  # a word that no table holds
+_ACTIONS = {"-": sub, "/": truediv, "*": mul, "+": add}
+# What a scaler does to a column: operation, fitted attribute, and the parameter that asks for it.
+_SCALERS = {
+    "StandardScaler": (("-", "mean_", "with_mean"), ("/", "scale_", "with_std")),
+    "RobustScaler": (("-", "center_", "with_centering"), ("/", "scale_", "with_scaling")),
+    "MinMaxScaler": (("*", "scale_", ""), ("+", "min_", "")),
+    "MaxAbsScaler": (("/", "scale_", ""),),
+}
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A number that a model takes, made of one cell.
+
+    Parameters
+    ----------
+    column : str
+        Name in the table.
+    kind : {"number", "date"}, default "number"
+    style : str, default ""
+        See :class:`annealed.models.tabular.encoding.ColumnEncoding`.
+    offset : float, default 0.0
+        Of dates: days since 1970 are many, those since 2020 keep more digits.
+    value : Expression, optional
+        The number, less ``offset``, where the cell is a number or a date; by default the cell
+        itself.
+    levels : dict or None, default None
+        The number for each value of a category.
+    other : float, default NaN
+        The number for any other value of a category.
+    missing : float or str, default NaN
+        The number for an empty cell; before categories are encoded the word that takes its place.
+    """
+
+    column: str
+    kind: str = NUMBER
+    style: str = ""
+    offset: float = 0.0
+    value: Expression = None
+    levels: dict[Any, float] | None = None
+    other: float = NAN
+    missing: Any = NAN
+
+    def __post_init__(self) -> None:
+        if self.value is None:
+            object.__setattr__(self, "value", ("cell", self.column, self.offset))
+
+    @property
+    def is_cell(self) -> bool:
+        """Whether it is the cell itself."""
+        return self.levels is None and self.value == ("cell", self.column, 0.0)
+
+    @property
+    def cell_kind(self) -> str:
+        """How its cell is read."""
+        return TEXT if self.levels is not None and all(isinstance(level, str) for level in self.levels) else self.kind
+
+    def then(self, op: str, number: float) -> Feature:
+        """The number after one more operation."""
+        act = _ACTIONS[op]
+        levels = self.levels and {level: act(v, number) for level, v in self.levels.items()}
+        changed = {"other": act(self.other, number), "missing": act(self.missing, number), "levels": levels}
+        return replace(self, value=(op, self.value, number), **changed)
+
+
+def features_of_encoding(column: ColumnEncoding) -> list[Feature]:
+    """The numbers that a column of a table becomes."""
+    import pandas as pd
+
+    if column.kind != CATEGORY:
+        offset, missing = _DAY if column.kind == DATE else 0.0, NAN if column.fill is None else column.fill
+        return [Feature(column.name, column.kind, column.style, offset, missing=missing)]
+    words = [word for word in dict.fromkeys([column.reference, *column.levels]) if word not in (OTHER, MISSING)]
+    return _tables(column.name, words, column.encode(pd.Series([*words, _UNKNOWN, None], dtype=object)))
+
+
+def _tables(name: str, levels: Sequence[Any], encoded: np.ndarray) -> list[Feature]:
+    """Features of a column from the numbers of its levels, of an unknown value and of an empty
+    cell, (n_levels + 2, n_numbers)."""
+    rows = encoded.T.tolist()
+    return [Feature(name, levels=dict(zip(levels, row)), other=row[-2], missing=row[-1]) for row in rows]
+
+
+def transformed(step: Any, features: list[Feature]) -> list[Feature]:
+    """The features that a fitted step of a pipeline makes of others.
+
+    Raises
+    ------
+    ValueError
+        If the step is none that can be exported.
+    """
+    name = type(step).__name__
+    if step is None or step == "passthrough" or (name == "FunctionTransformer" and step.func is None):
+        return features
+    if step == "drop":
+        return []
+    if name == "Pipeline":
+        return reduce(lambda made, part: transformed(part[1], made), step.steps, features)
+    if name == "FeatureUnion":
+        return [feature for _, part in step.transformer_list for feature in transformed(part, features)]
+    if name == "ColumnTransformer":
+        chosen = [(part, _chosen(step, features, columns)) for _, part, columns in step.transformers_]
+        return [feature for part, own in chosen for feature in transformed(part, own)]
+    if name in _SCALERS and not getattr(step, "clip", False):
+        return _scaled(step, features)
+    if name == "SimpleImputer" and _is_empty(step.missing_values):
+        return _imputed(step, features)
+    if name in ("OneHotEncoder", "OrdinalEncoder", "TargetEncoder") and all(feature.is_cell for feature in features):
+        return _encoded(step, features)
+    if hasattr(step, "get_support"):
+        return [feature for feature, kept in zip(features, step.get_support()) if kept]
+    raise ValueError(
+        f"the step {name} cannot be exported; expected a scaler without clip, imputer of NaN, encoder of cells, or selector"
+    )
+
+
+def _chosen(step: Any, features: list[Feature], columns: Any) -> list[Feature]:
+    """The features that a part of a ColumnTransformer gets."""
+    import pandas as pd
+
+    names = getattr(step, "feature_names_in_", range(len(features)))
+    frame = pd.DataFrame(np.arange(len(features))[None], columns=names)
+    by_name = all(isinstance(c, str) for c in ([columns.start] if isinstance(columns, slice) else np.atleast_1d(columns)))
+    return [features[i] for i in np.ravel(frame.loc[:, columns] if by_name else frame.iloc[:, columns])]
+
+
+def _scaled(step: Any, features: list[Feature]) -> list[Feature]:
+    for op, fitted, asked in _SCALERS[type(step).__name__]:
+        if getattr(step, asked, True):
+            features = [feature.then(op, float(number)) for feature, number in zip(features, getattr(step, fitted))]
+    return features
+
+
+def _imputed(step: Any, features: list[Feature]) -> list[Feature]:
+    found = []
+    for feature, value in zip(features, step.statistics_):
+        if not _is_empty(value):  # a column without any value is left out
+            empty = {name: value for name in ("other", "missing") if _is_empty(getattr(feature, name))}
+            found.append(replace(feature, **empty))
+    for i in step.indicator_.features_ if step.add_indicator else ():
+        found.append(replace(features[i], value=0.0, missing=1.0))
+    return found
+
+
+def _encoded(step: Any, features: list[Feature]) -> list[Feature]:
+    """Features of categories: the encoder itself says what it makes of each level, of an unknown
+    one and of none."""
+    import pandas as pd
+
+    names = getattr(step, "feature_names_in_", range(len(features)))
+    types = [c.dtype if c.dtype.kind in "iuf" else object for c in step.categories_]
+    found, start = [], 0
+    for i, (feature, width) in enumerate(zip(features, _widths(step))):
+        known = [value for value in step.categories_[i].tolist() if not _is_empty(value)]
+        empty = [value for value in step.categories_[i].tolist() if _is_empty(value)]
+        words = not known or isinstance(known[0], str | bool)
+        unknown = [] if getattr(step, "handle_unknown", "") == "error" else [_UNKNOWN if words else max(known) + 1]
+        rows = [[c[0]] * len([*known, *unknown, *empty]) for c in step.categories_]
+        rows[i] = [*known, *unknown, *empty]
+        with warnings.catch_warnings():
+            # of names that the step was not fitted with, and of the unknown value
+            warnings.simplefilter("ignore")
+            made = step.transform(pd.DataFrame({n: pd.Series(row, dtype=t) for n, row, t in zip(names, rows, types)}))
+        made = np.asarray(made.toarray() if hasattr(made, "toarray") else made, float)[:, start : start + width]
+        start += width
+        levels = [str(value).strip() if words else float(value) for value in known]
+        other = made[len(known)] if unknown else np.full(width, NAN)
+        missing = made[-1] if empty else other
+        if not _is_empty(feature.missing):
+            missing = made[known.index(feature.missing)]
+        found += _tables(feature.column, levels, np.vstack([made[: len(known)], other, missing]))
+    return found
+
+
+def _widths(step: Any) -> list[int]:
+    """Numbers that each column becomes."""
+    n = len(step.categories_)
+    if type(step).__name__ != "OneHotEncoder":
+        return [len(step.classes_) if getattr(step, "target_type_", "") == "multiclass" else 1] * n
+    rare = getattr(step, "infrequent_categories_", [None] * n)
+    dropped = [None] * n if step.drop_idx_ is None else step.drop_idx_
+    return [len(c) - (0 if r is None else len(r) - 1) - (d is not None) for c, r, d in zip(step.categories_, rare, dropped)]
+
+
+def _is_empty(value: Any) -> bool:
+    import pandas as pd
+
+    return bool(pd.isna(value))

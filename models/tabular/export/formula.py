@@ -1,0 +1,151 @@
+"""The one form that is exported and explained: expressions of the cells of a row. Writers differ in
+their symbols only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..encoding import DATE, NUMBER, as_words, days, to_numbers
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TEXT = "text"  # how a cell is read, besides as a number or a date (days since 1970-01-01)
+# An expression is a float, the name of an earlier one, or a tuple of an operation and what it acts
+# on:
+# ("+", e, ...), ("-", e, e), ("*", e, e), ("/", e, e), ("max", e, e), ("exp", e), ("<", e, e),
+# ("if", condition, e, e),
+#   ("cell", column, number): the cell minus the number, ("is", column, level), ("empty", column),
+#   ("none", name): whether a score is missing, ("label", number of the class), -1 for none.
+Expression = Any
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A fitted additive model: what each column adds, the scores, and what they mean.
+
+    Parameters
+    ----------
+    columns : dict of str to str
+        Columns that are read: "number", "date" or "text".
+    styles : dict of str to str
+        Order of day and month in columns of dates, see
+        :class:`annealed.models.tabular.encoding.ColumnEncoding`.
+    inputs : tuple of str
+        Names of the columns of an array without names.
+    outputs : tuple of str
+        Names of several scores; one empty name for a single one.
+    classes : tuple or None
+        Labels.
+    intercept : tuple of float
+        Of each score.
+    terms : tuple of (str, tuple of Expression)
+        A column, and what it adds to each score; a column may have several.
+    stages : list of dict
+        Name to expression, each stage of earlier ones only. The first holds the terms (a1_1, a1_2,
+        ...: term and score), the second the scores (s1, s2, ...).
+    results : list of (str, str, Expression)
+        "score", "probability" or "prediction"; of which output or class; its value.
+    """
+
+    columns: dict[str, str]
+    styles: dict[str, str]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    classes: tuple[Any, ...] | None
+    intercept: tuple[float, ...]
+    terms: tuple[tuple[str, tuple[Expression, ...]], ...]
+    stages: list[dict[str, Expression]]
+    results: list[tuple[str, str, Expression]]
+
+    def contributions(self, frame: pd.DataFrame) -> np.ndarray:
+        """What each column adds in each row, (n_rows, n_columns, n_outputs).
+
+        Raises
+        ------
+        ValueError
+            If the table lacks a column.
+        """
+        if gone := [name for name in self.columns if name not in frame.columns]:
+            raise ValueError(f"the table has no column {gone[0]!r}, which the model needs")
+        read = {NUMBER: to_numbers, TEXT: as_words}
+        cells = {
+            name: days(frame[name], self.styles[name]) if kind == DATE else read[kind](frame[name])
+            for name, kind in self.columns.items()
+        }
+        show, place = Printer(_NUMPY, lambda value: value, cells, self.columns), list(self.columns)
+        added = np.zeros((len(frame), len(place), len(self.outputs)))
+        for name, adds in self.terms:
+            for o, expression in enumerate(adds):
+                added[:, place.index(name), o] += show(expression)
+        return added
+
+    def record(self) -> dict[str, Any]:
+        """The formula for JSON, as docs/export.md describes it; NaN is None."""
+        names = ("columns", "outputs", "classes", "stages", "results")
+        return {"format": "annealed formula", "version": 1} | {name: _plain(getattr(self, name)) for name in names}
+
+
+# What formulas of programs, databases and spreadsheets have in common.
+INFIX: dict[str, Callable[..., str]] = {"+": lambda *parts: f"({' + '.join(parts)})", "cell": "({} - {})".format}
+INFIX |= {"cell date": INFIX["cell"]} | {op: f"({{}} {op} {{}})".format for op in "-*/<"}
+_NUMPY: dict[str, Callable] = {"-": np.subtract, "*": np.multiply, "/": np.divide, "<": np.less, "if": np.where}
+_NUMPY |= {"cell": np.subtract, "cell date": np.subtract, "is": np.equal, "is text": np.equal, "empty": np.isnan}
+_NUMPY |= {
+    "+": lambda *parts: sum(parts),
+    "empty date": np.isnan,
+    "empty text": lambda cells: np.array([word is None for word in cells], bool),
+}
+
+
+@dataclass(frozen=True)
+class Printer:
+    """Turns expressions into what a writer needs.
+
+    Parameters
+    ----------
+    symbols : dict
+        For each operation a function of its printed operands; "cell", "is" and "empty" have others
+        for a date and for text: "cell date", "is text", "empty date", "empty text".
+    literal : function
+        Of a number, or of a level of a category.
+    cells : dict
+        Column to its printed value.
+    kinds : dict
+        Column to its kind.
+    names : dict, optional
+        Name of an expression to where it is found, if not under its name.
+    """
+
+    symbols: Mapping[str, Callable[..., Any]]
+    literal: Callable[[Any], Any]
+    cells: Mapping[str, Any]
+    kinds: Mapping[str, str]
+    names: dict[str, Any] = field(default_factory=dict)
+
+    def __call__(self, expression: Expression) -> Any:
+        """Print an expression."""
+        if isinstance(expression, float):
+            return self.literal(expression)
+        if isinstance(expression, str):
+            return self.names.get(expression, expression)
+        op, *operands = expression
+        if op in ("cell", "is", "empty"):
+            column, *rest = operands
+            op += "" if self.kinds[column] == NUMBER else f" {self.kinds[column]}"
+            if op == "cell" and rest == [0.0]:
+                return self.cells[column]
+            return self.symbols[op](self.cells[column], *map(self.literal, rest))
+        return self.symbols[op](*(operands if op == "label" else map(self, operands)))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    return None if isinstance(value, float) and value != value else value

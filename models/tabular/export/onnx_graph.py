@@ -1,0 +1,132 @@
+"""A formula as an ONNX graph in float32, with the names that scikit-learn's converter gives to
+outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from .formula import DATE, NUMBER, TEXT, Formula, Printer
+
+OUTPUTS = {"prediction": "variable", "probability": "probabilities", "score": "score"}
+_OPERATIONS = {"+": "Sum", "-": "Sub", "*": "Mul", "/": "Div", "max": "Max", "exp": "Exp", "<": "Less", "if": "Where"}
+_OPERATIONS |= {"cell": "Sub", "is": "Equal", "is text": "Equal", "empty date": "IsNaN", "none": "IsNaN"}
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+def write_onnx(formula: Formula) -> bytes:
+    """Return an ONNX model: an input (n_rows, 1) for each column, text or float32; dates float64,
+    days since 1970.
+
+    Classes have the outputs ``label`` (n_rows,) and ``probabilities`` (n_rows, n_classes), numbers
+    ``variable`` (n_rows, n_outputs); both have ``score`` (n_rows, n_scores).
+
+    Parameters
+    ----------
+    formula : Formula
+
+    Returns
+    -------
+    bytes
+
+    Raises
+    ------
+    ValueError
+        If the model uses no column, or a column has a name that ONNX does not allow.
+    ModuleNotFoundError
+        Without the package onnx.
+    """
+    try:
+        from onnx import TensorProto, checker, helper
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError("export to .onnx needs onnx: pip install 'annealed[export]'", name=error.name) from None
+    if not formula.columns:
+        raise ValueError("a model without columns has no ONNX graph; expected at least one column")
+    if taken := [name for name in formula.columns if name in ("", "label", *OUTPUTS.values())]:
+        raise ValueError(f"column {taken[0]!r}: ONNX expects a name, and none of label, {', '.join(OUTPUTS.values())}")
+    graph = _Graph(formula.columns)
+    show = Printer(graph.symbols(), graph.literal, graph.cells, formula.columns)
+    for stage in formula.stages:
+        show.names.update({name: show(e) for name, e in stage.items()})
+    found: dict[str, list[str]] = {}
+    for what, _, e in formula.results:
+        found.setdefault("label" if what == "prediction" and formula.classes else OUTPUTS[what], []).append(show(e))
+    outputs = []
+    for name, parts in found.items():
+        kind, shape = TensorProto.FLOAT, [None, len(parts)]
+        if name == "label":
+            labels = np.array(formula.classes)
+            kind, shape = (
+                {"f": kind, "b": TensorProto.BOOL, "U": TensorProto.STRING}.get(labels.dtype.kind, TensorProto.INT64),
+                [None],
+            )
+            graph.add("Gather", graph.constant(labels), graph.add("Squeeze", *parts, graph.constant(np.array([1]))), out=name)
+        else:
+            graph.add("Concat", *parts, out=name, axis=1)
+        outputs.append(helper.make_tensor_value_info(name, kind, shape))
+    kinds = {TEXT: TensorProto.STRING, DATE: TensorProto.DOUBLE, NUMBER: TensorProto.FLOAT}
+    inputs = [helper.make_tensor_value_info(name, kinds[kind], [None, 1]) for name, kind in formula.columns.items()]
+    made = helper.make_graph(graph.encoders() + graph.nodes, "annealed", inputs, outputs, graph.constants)
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 2)]
+    model = helper.make_model(made, opset_imports=opsets, ir_version=8, producer_name="annealed")
+    checker.check_model(model)
+    return model.SerializeToString()
+
+
+class _Graph:
+    """Nodes and constants, each value a column (n_rows, 1) of float32; words are numbered."""
+
+    def __init__(self, columns: dict[str, str]):
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+        self.words: dict[str, float] = {}
+        self._stem = "_" * (1 + max(len(name) for name in columns))  # no column has such a name
+        self.cells = {name: f"{self._stem}t{name}" if kind == TEXT else name for name, kind in columns.items()}
+
+    def add(self, op: str, *inputs: str, out: str = "", **attributes: Any) -> str:
+        """Append a node; return its output."""
+        from onnx import helper
+
+        name = out or f"{self._stem}{len(self.nodes)}"
+        self.nodes.append(helper.make_node(op, list(inputs), [name], **attributes))
+        return name
+
+    def constant(self, values: np.ndarray) -> str:
+        """A tensor."""
+        from onnx import numpy_helper
+
+        name = f"{self._stem}c{len(self.constants)}"
+        self.constants.append(numpy_helper.from_array(values.astype(object) if values.dtype.kind == "U" else values, name))
+        return name
+
+    def literal(self, value: Any) -> str:
+        """A number, or the number of a word."""
+        value = self.words.setdefault(value, float(len(self.words))) if isinstance(value, str) else value
+        return self.constant(np.full((1, 1), value, np.float32))
+
+    def encoders(self) -> list[Any]:
+        """Nodes that turn text into the numbers of its words: -1 without any, -2 for an unknown
+        one."""
+        from onnx import helper
+
+        codes: dict[str, Any] = {
+            "keys_strings": ["", *self.words],
+            "values_floats": [-1.0, *self.words.values()],
+            "default_float": -2.0,
+        }
+        texts = [(name, out) for name, out in self.cells.items() if name != out]
+        return [helper.make_node("LabelEncoder", [name], [out], domain="ai.onnx.ml", **codes) for name, out in texts]
+
+    def symbols(self) -> dict[str, Callable[..., str]]:
+        """What turns operations into nodes."""
+        add, literal = self.add, self.literal
+        special: dict[str, Callable[..., str]] = {
+            "cell date": lambda cell, day: add("Cast", add("Sub", cell, add("Cast", day, to=11)), to=1),
+            "empty": lambda cell: add("Not", add("LessOrEqual", add("Abs", cell), literal(_LARGEST))),
+            "empty text": lambda cell: add("Equal", cell, literal(-1.0)),
+            "label": lambda i: self.constant(np.full((1, 1), max(i, 0))),
+        }
+        return {op: partial(add, name) for op, name in _OPERATIONS.items()} | special

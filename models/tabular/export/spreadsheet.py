@@ -1,0 +1,117 @@
+"""A formula as a score sheet: cells to fill in, and formulas beside them that say what each
+adds."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Any
+
+from .formula import INFIX, Formula, Printer
+
+_MAX_FORMULA, _MAX_TEXT, _MAX_LEVELS = 8192, 255, 60  # limits of the common programs
+_DAY_0 = 25569  # 1970-01-01 in a spreadsheet
+_NAMES = {"score": "score", "probability": "probability of", "prediction": "prediction"}
+
+
+def write_csv(formula: Formula) -> bytes:
+    """Return the score sheet as text: a line of names, and a line of empty cells and formulas.
+
+    See :func:`cells` for errors.
+    """
+    names, line = cells(formula)
+    out = io.StringIO()
+    # or they would be formulas
+    safe = [f"={_literal(name)}" if name.startswith(tuple("=+-@\t\r")) else name for name in names]
+    csv.writer(out, lineterminator="\n").writerows([safe, line])
+    return out.getvalue().encode()
+
+
+def write_xlsx(formula: Formula) -> bytes:
+    """Return the score sheet as a workbook.
+
+    See :func:`cells` for errors.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        Without the package openpyxl.
+    ValueError
+        If a name holds characters that a workbook cannot.
+    """
+    try:
+        from openpyxl import Workbook
+        from openpyxl.utils.exceptions import IllegalCharacterError
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError("export to .xlsx needs openpyxl: pip install 'annealed[export]'", name=error.name) from None
+    book = Workbook()
+    for j, (name, value) in enumerate(zip(*cells(formula)), 1):
+        try:
+            book.active.cell(1, j, name).data_type = "s"  # a name that begins with = is no formula
+            book.active.cell(2, j, value or None)
+        except IllegalCharacterError:
+            raise ValueError(f"the name {name!r} holds characters that a workbook cannot") from None
+    book.active.freeze_panes = "A2"
+    out = io.BytesIO()
+    book.save(out)
+    return out.getvalue()
+
+
+def cells(formula: Formula) -> tuple[list[str], list[str]]:
+    """Return the names of the columns, and one row: empty cells for the model's columns, then
+    formulas.
+
+    Raises
+    ------
+    ValueError
+        If a formula would be longer or deeper than spreadsheets allow.
+    """
+    names, line = list(formula.columns), [""] * len(formula.columns)
+    place = {name: f"{_letters(i)}2" for i, name in enumerate(names)}
+    labels = tuple(map(_literal, formula.classes or ()))
+    symbols = _SYMBOLS | {"label": lambda i: "NA()" if i < 0 else labels[i]}
+    show = Printer(symbols, _literal, place, formula.columns)
+
+    adding = [f"{column} adds" + f" to {output}" * bool(output) for output in formula.outputs for column, _ in formula.terms]
+    titles = dict(zip(formula.stages[0], adding))
+    titles |= {e: f"{_NAMES[what]} {of}".strip() for what, of, e in formula.results if isinstance(e, str)}
+    steps = [(name, titles.get(name, f"({name})"), e) for stage in formula.stages for name, e in stage.items()]
+    steps += [("", f"{_NAMES[what]} {of}".strip(), e) for what, of, e in formula.results if not isinstance(e, str)]
+    for name, title, e in steps:
+        text = f"={show(e)}"
+        if len(text) > _MAX_FORMULA or text.count("EXACT(") > _MAX_LEVELS or len(labels) > _MAX_LEVELS:
+            raise ValueError(
+                f"{title!r}: too long for a cell; expected {_MAX_FORMULA} characters, {_MAX_LEVELS} levels and classes at most"
+            )
+        show.names[name] = f"{_letters(len(line))}2"
+        names.append(title)
+        line.append(text)
+    return names, line
+
+
+_SYMBOLS = INFIX | {
+    "max": "MAX({},{})".format,
+    "exp": "EXP({})".format,
+    "if": "IF({},{},{})".format,
+    "cell date": f"({{}}-{_DAY_0}-{{}})".format,
+    "is": "{}={}".format,
+    "is text": "EXACT({},{})".format,
+    **dict.fromkeys(("empty", "empty date"), "NOT(ISNUMBER({}))".format),
+    "empty text": '{}=""'.format,
+    "none": "ISNA({})".format,
+}
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, bool):
+        return f"{value}()".upper()
+    if not isinstance(value, str):
+        return "NA()" if value != value else f"({value!r})" if value < 0 else repr(value)
+    if len(value) > _MAX_TEXT:
+        raise ValueError(f"{value[:30]!r}...: a text of {len(value)} characters; a formula holds at most {_MAX_TEXT}")
+    return '"' + value.replace('"', '""') + '"'
+
+
+def _letters(i: int) -> str:
+    """Name of the i-th column: A, B, ..., Z, AA, ..."""
+    return (_letters(i // 26 - 1) if i >= 26 else "") + chr(65 + i % 26)

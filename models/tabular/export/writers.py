@@ -1,0 +1,92 @@
+"""Export of a fitted model by the suffix of a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from ...files import replacing
+from .builder import formula_of
+from .c_source import write_c
+from .formula import Formula
+from .onnx_graph import write_onnx
+from .spreadsheet import write_csv, write_xlsx
+from .sql import write_sql
+
+
+def _write_json(formula: Formula) -> bytes:
+    return (json.dumps(formula.record(), indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+
+WRITERS: dict[str, Callable[..., bytes]] = {
+    ".sql": write_sql,
+    ".onnx": write_onnx,
+    ".c": write_c,
+    ".json": _write_json,
+    ".xlsx": write_xlsx,
+    ".csv": write_csv,
+}
+
+
+def export(model: Any, path: str | Path, *, table: str | None = None, dialect: str | None = None, keys: Sequence[str] = ()) -> None:
+    """Write a fitted model in a form that runs without Python, by the suffix of the file.
+
+    ``.sql`` is a query, ``.onnx`` a graph in float32, ``.c`` a C99 source, ``.json`` the formula
+    itself, ``.xlsx`` and ``.csv`` a score sheet. The page docs/export.md describes each.
+
+    Parameters
+    ----------
+    model : TabularModel, fitted estimator or fitted Pipeline
+        Linear, or a sum of responses of single columns. A :class:`sklearn.pipeline.Pipeline` ends
+        in such an estimator; its other steps are scalers, encoders, imputers and selectors, also in
+        a ``ColumnTransformer``.
+    path : path
+        Where to; an existing file is replaced, as a whole or not at all.
+    table : str or None, default None
+        For ``.sql``: the table to score, by default "data".
+    dialect : {"postgres", "sqlite", "duckdb", "mysql", "bigquery"} or None, default None
+        For ``.sql``: of the database, by default "postgres".
+    keys : sequence of str, default ()
+        For ``.sql``: columns of the table that the answer repeats.
+
+    Raises
+    ------
+    ValueError
+        If the model cannot be exported, or the file not be written.
+    ModuleNotFoundError
+        Where a format needs a package that is not installed.
+
+    Examples
+    --------
+    >>> import numpy as np, pathlib, sqlite3, tempfile
+    >>> from annealed.learners import FSARegressor
+    >>> from annealed.models import export
+    >>> X = np.random.default_rng(0).standard_normal((100, 30))
+    >>> fitted = FSARegressor(2).fit(X, X[:, 4] + 2 * X[:, 9])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     export(fitted, f"{folder}/model.sql", dialect="sqlite", table="plants")
+    ...     query = pathlib.Path(f"{folder}/model.sql").read_text()
+    >>> database = sqlite3.connect(":memory:")
+    >>> _ = database.execute("CREATE TABLE plants (x4 REAL, x9 REAL)")
+    >>> _ = database.execute("INSERT INTO plants VALUES (1.0, 10.0)")
+    >>> [round(value, 1) for value in database.execute(query).fetchone()]  # score and prediction
+    [21.0, 21.0]
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix not in WRITERS:
+        raise ValueError(f"{path}: expected a name that ends in {', '.join(WRITERS)}")
+    options: dict[str, Any] = {name: v for name, v in (("table", table), ("dialect", dialect), ("keys", keys)) if v}
+    if options and suffix != ".sql":
+        raise ValueError(f"{path}: {next(iter(options))} is for .sql files only")
+    if suffix == ".c":
+        options["stem"] = Path(path).stem
+    try:
+        formula = formula_of(model)
+        _write_json(formula)  # fails where a name is no text: some writers would not
+        content = WRITERS[suffix](formula, **options)
+    except UnicodeEncodeError as error:
+        raise ValueError(f"{path}: {error.object!r} holds characters that are no text") from None
+    with replacing(path) as temporary:
+        temporary.write_bytes(content)

@@ -15,7 +15,7 @@ from ...models.files import replacing
 from ...vision.tracks.io import TrackSequence
 from ...vision.tracks.labels import by_size
 from ..common.outputs import make_folder
-from ..console import print_table
+from ..console import markdown_table, print_table
 from .benchmark import Benchmark
 from .cross_validation import N_FOLDS
 from .evaluate import Result
@@ -33,9 +33,7 @@ def groups(benchmark: Benchmark) -> list[tuple[str, int | str, np.ndarray]]:
     found: list[tuple[str, int | str, np.ndarray]] = []
     for k in np.unique(benchmark.n_motions):
         for category in CATEGORIES:
-            inside = benchmark.n_motions == k
-            if category != "all":
-                inside = inside & (benchmark.categories == category)
+            inside = (benchmark.n_motions == k) & ((benchmark.categories == category) | (category == "all"))
             if inside.any():
                 found.append((category, int(k), inside))
     return [*found, ("all", "all", np.ones(len(benchmark.n_motions), bool))]
@@ -46,30 +44,20 @@ def table_rows(benchmark: Benchmark, results: Sequence[Result]) -> list[dict[str
     rows = []
     for result in results:
         for category, k, inside in groups(benchmark):
-            test = result.test[:, inside]
-            rows.append(
-                {
-                    "method": result.method,
-                    "min_motion_size": "chosen" if result.min_motion_size is None else result.min_motion_size,
-                    "category": category,
-                    "motions": k,
-                    "sequences": int(inside.sum()),
-                    "train_average": float(result.train[:, inside].mean()),
-                    "train_median": float(np.median(result.train[:, inside], axis=1).mean()),
-                    "test_average": float(test.mean()),
-                    "test_median": float(np.median(test, axis=1).mean()),
-                    "test_sd": float(test.mean(axis=1).std(ddof=1)) if len(test) > 1 else 0.0,
-                }
-            )
+            row = {"method": result.method, "min_motion_size": result.min_motion_size, "category": category, "motions": k}
+            row["sequences"] = int(inside.sum())
+            for part, errors in (("train", result.train[:, inside]), ("test", result.test[:, inside])):
+                row[f"{part}_average"] = float(errors.mean())
+                row[f"{part}_median"] = float(np.median(errors, axis=1).mean())
+            row["test_sd"] = float(errors.mean(axis=1).std(ddof=1)) if len(errors) > 1 else 0.0
+            rows.append(row)
     return rows
 
 
 def worst(benchmark: Benchmark, result: Result, n: int = N_WORST) -> list[dict[str, Any]]:
     """The sequences with the greatest mean test error, and the best that their candidates offer."""
     mean = result.test.mean(axis=0)
-    best = np.full(len(mean), np.inf)
-    for sets in benchmark.sets.values():
-        best = np.minimum(best, [100.0 * one.known_errors.min() for one in sets])
+    best = np.min([[100.0 * one.known_errors.min() for one in sets] for sets in benchmark.sets.values()], axis=0)
     order = np.argsort(-mean, kind="stable")[:n]
     return [{"sequence": benchmark.names[i], "error": float(mean[i]), "best_candidate": float(best[i])} for i in order]
 
@@ -83,45 +71,37 @@ def print_results(rows: Sequence[dict[str, Any]]) -> None:
         every = mine["all", "all"]
         by_number = [mine[key]["test_average"] for key in mine if key[0] == "all" and key[1] != "all"]
         lines.append([method, size, every["train_average"], every["test_average"], every["test_sd"], *by_number])
-    numbers = [f"{k} motions" for k in dict.fromkeys(r["motions"] for r in rows) if k != "all"]
-    print_table(
-        "misclassification in percent, ten folds by video",
-        ["method", "least motion", "train", "test", "sd", *numbers],
-        lines,
-    )
+    heads = ["method", "least motion", "train", "test", "sd"]
+    heads += [f"{k} motions" for k in dict.fromkeys(r["motions"] for r in rows) if k != "all"]
+    print_table("misclassification in percent, ten folds by video", heads, lines)
 
 
 def markdown(rows: Sequence[dict[str, Any]]) -> str:
     """The full table as markdown, one line per method and group."""
-    heads = ["method", "least motion", "category", "motions", "train average", "train median", "test average", "test median", "sd"]
     keys = ["method", "min_motion_size", "category", "motions"]
     numbers = ["train_average", "train_median", "test_average", "test_median", "test_sd"]
-    lines = ["| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)]
-    for row in rows:
-        lines.append("| " + " | ".join([str(row[k]) for k in keys] + [f"{row[k]:.2f}" for k in numbers]) + " |")
-    return "\n".join(lines) + "\n"
+    heads = ["method", "least motion", "category", "motions", "train average", "train median", "test average", "test median", "sd"]
+    return markdown_table(heads, ([*(row[k] for k in keys), *(f"{row[k]:.2f}" for k in numbers)] for row in rows))
 
 
 def record_of(data: Path, benchmark: Benchmark, results: Sequence[Result], partitions: int) -> dict[str, Any]:
     """The JSON object of ``annealed motion evaluate``: settings and rows of the table."""
-    return {
-        "name": "motion evaluate",
-        "settings": {
-            "data": str(data),
-            "sequences": len(benchmark.seconds),
-            "videos": len(set(benchmark.videos.tolist())),
-            "partitions": partitions,
-            "folds": N_FOLDS,
-            "features": len(benchmark.features.get_feature_names_out()),
-            "seconds": {
-                "all": float(benchmark.seconds.sum()),
-                "per_sequence_median": float(np.median(benchmark.seconds)),
-                "per_sequence_greatest": float(benchmark.seconds.max()),
-            },
-            "worst": {f"{r.method}, {r.min_motion_size}": worst(benchmark, r) for r in results},
+    seconds = benchmark.seconds
+    settings = {
+        "data": str(data),
+        "sequences": len(seconds),
+        "videos": len(set(benchmark.videos.tolist())),
+        "partitions": partitions,
+        "folds": N_FOLDS,
+        "features": len(benchmark.features.get_feature_names_out()),
+        "seconds": {
+            "all": float(seconds.sum()),
+            "per_sequence_median": float(np.median(seconds)),
+            "per_sequence_greatest": float(seconds.max()),
         },
-        "rows": table_rows(benchmark, results),
+        "worst": {f"{r.method}, {r.min_motion_size}": worst(benchmark, r) for r in results},
     }
+    return {"name": "motion evaluate", "settings": settings, "rows": table_rows(benchmark, results)}
 
 
 def write_report(
@@ -138,17 +118,19 @@ def write_report(
     text = "# Motion segmentation: misclassification in percent\n\n" + markdown(record["rows"])
     for result in results:
         text += f"\n## Worst sequences: {result.method}, least motion {result.min_motion_size}\n\n"
-        text += "| sequence | mean test error | best candidate |\n| --- | --- | --- |\n"
-        text += "".join(f"| {w['sequence']} | {w['error']:.2f} | {w['best_candidate']:.2f} |\n" for w in worst(benchmark, result))
+        lines = [(w["sequence"], f"{w['error']:.2f}", f"{w['best_candidate']:.2f}") for w in worst(benchmark, result)]
+        text += markdown_table(["sequence", "mean test error", "best candidate"], lines)
         if result.chosen:
             counts = Counter(json.dumps({k: v for k, v in row.items() if k != "inner_error"}) for row in result.chosen)
             text += "\nChosen, and in how many rounds:\n\n"
             text += "".join(f"* {n}: {choice}\n" for choice, n in counts.most_common())
-    with replacing(folder / "table.md") as temporary:
-        temporary.write_text(text, encoding="utf-8")
-    with replacing(folder / "results.json") as temporary:
-        temporary.write_text(json.dumps(record, indent=1), encoding="utf-8")
-    draw_cumulative(folder / "cumulative.png", benchmark, results)
+    for name, content in (("table.md", text), ("results.json", json.dumps(record, indent=1))):
+        with replacing(folder / name) as temporary:
+            temporary.write_text(content, encoding="utf-8")
+    # Rankings on part of the features are in the table; in the picture they would hide the others.
+    drawn = [r for r in results if not any(part in r.method for part in (", likelihood", ", prior"))]
+    with replacing(folder / "cumulative.png") as temporary:
+        cumulative_figure(benchmark, drawn).savefig(temporary, format="png", dpi=120)
     fsa = [r for r in results if r.method.startswith("FSA")]
     shown = fsa[-1] if fsa else results[-1]
     for entry in worst(benchmark, shown, 6):
@@ -173,14 +155,6 @@ def cumulative_figure(benchmark: Benchmark, results: Sequence[Result]) -> Figure
         axes.set(title=f"{k} motions", xlabel="misclassification (%)", ylabel="share of sequences", xlim=(0, 50), ylim=(0.8, 1.005))
     figure.legend(*axes.get_legend_handles_labels(), fontsize=6 if len(results) > 8 else 9, loc="outside right center")
     return figure
-
-
-def draw_cumulative(path: Path, benchmark: Benchmark, results: Sequence[Result]) -> None:
-    """Write the cumulative distributions of all methods."""
-    # Rankings on part of the features are in the table; here they would hide the others.
-    drawn = [r for r in results if not any(part in r.method for part in (", likelihood", ", prior"))]
-    with replacing(path) as temporary:
-        cumulative_figure(benchmark, drawn).savefig(temporary, format="png", dpi=120)
 
 
 def draw_worst(path: Path, benchmark: Benchmark, index: int, sequence: TrackSequence, errors: np.ndarray) -> None:

@@ -15,7 +15,6 @@ import functools
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -119,7 +118,7 @@ def mslr_synthetic(
     taus: Sequence[float] = tuple(_TAUS),
     shrink: float = 1.0,
     random_state: int = 0,
-    checkpoint: str | Path | Checkpoint | None = None,
+    checkpoint=None,
 ) -> dict[str, Any]:
     """The synthetic experiments of Tan et al. (2013): relevant columns recovered, and accuracy after retraining with C = 5.
 
@@ -141,20 +140,20 @@ def mslr_synthetic(
     cells = Checkpoint.of(checkpoint, {"table": "mslr-synthetic"})
     rows = []
     for setup in setups:
-        sizes = [max(1, round(size * shrink)) for size in _SETUPS[setup][4]]
+        sizes = list(dict.fromkeys(max(1, round(size * shrink)) for size in _SETUPS[setup][4]))
         for tau in taus if setup == "scales" else (None,):
-            results: dict[tuple[int, str], list] = {(s, method): [] for s in sizes for method in _METHODS}
-            for run in range(runs):
-                data = functools.cache(functools.partial(minimax_data, setup, tau, shrink, random_state + run))
-                key = {"setup": setup, "tau": tau, "shrink": shrink, "seed": random_state + run}
+            found: dict[str, list] = {method: [] for method in _METHODS}
+            for seed in range(random_state, random_state + runs):
+                data = functools.cache(functools.partial(minimax_data, setup, tau, shrink, seed))
+                key = {"setup": setup, "tau": tau, "shrink": shrink, "seed": seed}
+                for method, parts in found.items():
+                    parts.append(cells({**key, "method": method}, functools.partial(_measure, method, data, sizes)))
+            means = {method: np.mean(parts, axis=0).tolist() for method, parts in found.items()}
+            for i, size in enumerate(sizes):
                 for method in _METHODS:
-                    part = cells({**key, "method": method}, functools.partial(_measure, method, data, sizes))
-                    for s, values in zip(sizes, part):
-                        results[s, method].append(values)
-            for (s, method), values in results.items():
-                recovered, accuracy, seconds = np.mean(values, axis=0)
-                row = {"setup": setup, "tau": tau, "selected": s, "method": method, "runs": runs}
-                rows.append({**row, "recovered": float(recovered), "accuracy": 100.0 * float(accuracy), "seconds": float(seconds)})
+                    recovered, accuracy, seconds = means[method][i]
+                    row = {"setup": setup, "tau": tau, "selected": size, "method": method, "runs": runs}
+                    rows.append(row | {"recovered": recovered, "accuracy": 100.0 * accuracy, "seconds": seconds})
     settings = {"runs": runs, "setups": list(setups), "taus": list(taus), "shrink": shrink, "random_state": random_state}
     return {"name": "mslr-synthetic", "settings": settings, "rows": rows}
 
@@ -165,17 +164,18 @@ _METHODS = ("MSLR", "L1", "annealed", "truth")
 def _measure(method: str, data, sizes: Sequence[int]) -> list[list[float]]:
     """Recovered columns, accuracy after retraining, and seconds of a method at each number of columns."""
     X, y, X_test, y_test, w = data()
+    select: Callable[[Any, Any, int], np.ndarray] = {
+        "MSLR": lambda X, y, k: _mslr(k, _C).fit(X, y).get_support(indices=True),
+        "annealed": lambda X, y, k: FSAClassifier(k).fit(X, y).get_support(indices=True),
+        "L1": l1_search,
+        "truth": lambda X, y, k: competitors.strongest_columns(w, k),
+    }[method]
     if method in ("MSLR", "annealed"):  # compile
-        _model(method, 10).fit(X[:100, :200], y[:100])
+        select(X[:100, :200], y[:100], 10)
     out = []
     for size in sizes:
         start = time.process_time()
-        if method == "L1":
-            columns = l1_search(X, y, size)
-        elif method == "truth":
-            columns = competitors.strongest_columns(w, size)
-        else:
-            columns = _model(method, size).fit(X, y).get_support(indices=True)
+        columns = select(X, y, size)
         seconds = time.process_time() - start
         retrained = LogisticRegression(C=5.0, max_iter=200).fit(X[:, columns], y)
         accuracy = retrained.score(X_test[:, columns], y_test)
@@ -183,10 +183,8 @@ def _measure(method: str, data, sizes: Sequence[int]) -> list[list[float]]:
     return out
 
 
-def _model(method: str, size: int):
-    if method == "annealed":
-        return FSAClassifier(size)
-    return MinimaxSparseClassifier(-(-size // 10), C=_C, n_features_to_select=size, retrain_C=None)
+def _mslr(size: int, C: float) -> MinimaxSparseClassifier:
+    return MinimaxSparseClassifier(-(-size // 10), C=C, n_features_to_select=size, retrain_C=None)
 
 
 _LEUKEMIA_SIZES = (2, 4, 5, 6, 7, 8, 10, 12, 16, 20, 30, 40)
@@ -245,9 +243,7 @@ _L1_STRENGTHS = (2.0, 3.0, 5.0, 8.0)  # C of L1, in units of the least at which 
 _MSLR = {"MSLR": _C, "MSLR_10": 10.0}  # C of the synthetic tables, and the paper's
 
 
-def mslr_real(
-    runs: int = 10, data_dir=None, *, sets: Sequence[str] = tuple(STAND_INS), checkpoint: str | Path | Checkpoint | None = None
-) -> dict[str, Any]:
+def mslr_real(runs: int = 10, data_dir=None, *, sets: Sequence[str] = tuple(STAND_INS), checkpoint=None) -> dict[str, Any]:
     """Tables II and III of Tan et al. (2013) on other texts: accuracy of MSLR and of L1 with the same number of columns.
 
     As there: ``runs`` random divisions, 70% of the rows to train; the C of L1 gives a number of
@@ -296,7 +292,7 @@ def _compared(data, C: float, seed: int) -> dict[str, float]:
     size = len(columns)
     for method, strength in _MSLR.items():
         started = time.process_time()
-        model = MinimaxSparseClassifier(-(-size // 10), C=strength, n_features_to_select=size, retrain_C=None).fit(X, y)
+        model = _mslr(size, strength).fit(X, y)
         found[f"{method}_seconds"] = time.process_time() - started
         found[method] = accuracy(model.get_support(indices=True))
     return found

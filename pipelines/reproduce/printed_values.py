@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 
@@ -33,3 +34,9 @@ def printed(table: str, method: str, *row: str | int) -> float | None:
     100.0
     """
     return TABLES.get(table, {}).get((method, *map(str, row)))
+
+
+def beside(table: str, method: str, row: Iterable[str | int], columns: Iterable[str]) -> dict[str, float]:
+    """The printed numbers of a method that there are in some columns, as ``paper_COLUMN``."""
+    found = {f"paper_{column}": printed(table, method, *row, column) for column in columns}
+    return {column: value for column, value in found.items() if value is not None}

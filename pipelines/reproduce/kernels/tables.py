@@ -93,7 +93,7 @@ def kernel_simulated(runs: int = 10, data_dir=None, *, methods=None, checkpoint=
         ``name``, ``settings``, ``rows``.
     """
     cells = Checkpoint.of(checkpoint, {"table": "kernel-simulated"})
-    rows = []
+    rows: list[dict[str, Any]] = []
     ours = {
         "chains": SparseFourierClassifier(random_state=0),
         "chains, logistic": SparseFourierClassifier(likelihood="logistic", random_state=0),
@@ -104,8 +104,7 @@ def kernel_simulated(runs: int = 10, data_dir=None, *, methods=None, checkpoint=
             true = {"RBF-SVM, true columns": competitors(2)["RBF-SVM"]}
             text = {"neighbours (4.4)": NeighbourFourierClassifier(likelihood="logistic", random_state=0)} if p <= 50 else {}
             for name, model in (ours | text | competitors(p) | true).items():
-                few = name not in ours
-                seeds = min(runs, COMPETITOR_RUNS) if few else runs
+                seeds = runs if name in ours else min(runs, COMPETITOR_RUNS)
                 head = {"case": case, "N": 500, "p": p, "method": name, "bayes": bayes_error(case)}
                 draw = partial(_two_columns, case, p, name.endswith("true columns"))
                 rows += _row(cells, head, model, draw, range(seeds), {0, 1}, methods)
@@ -169,7 +168,8 @@ def _known(rows, methods):
 
 def _two_columns(case, p, true_only, seed):
     X, y, X_test, y_test = simulated_case(case, 500, p, seed, noise_scale=1.0)
-    return (X[:, :2], y, X_test[:, :2], y_test) if true_only else (X, y, X_test, y_test)
+    columns = slice(2 if true_only else None)
+    return X[:, columns], y, X_test[:, columns], y_test
 
 
 def _permuted(seed):
@@ -188,10 +188,9 @@ def _row(cells, head, model, draw, seeds, true, methods) -> list[dict[str, Any]]
     errors = [m["error"] for m in measured]
     row = head | {"error": float(np.median(errors)), "mean_error": float(np.mean(errors)), "runs": len(measured)}
     row["seconds"] = float(np.median([m["seconds"] for m in measured]))
-    if "found" in measured[0]:
-        row["true_columns"] = float(np.mean([m["found"] for m in measured]))
-        row["other_columns"] = float(np.mean([m["others"] for m in measured]))
-        row["chains_with_all"] = float(np.mean([m["chains"] for m in measured]))
+    for column, what in (("true_columns", "found"), ("other_columns", "others"), ("chains_with_all", "chains")):
+        if what in measured[0]:
+            row[column] = float(np.mean([m[what] for m in measured]))
     if "chosen" in measured[0]:
         row["chosen"] = measured[0]["chosen"]
     return [row]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,7 +18,6 @@ from .selection import METHODS, select_sensors
 
 RIDGE = 2.0  # twice crfsuite's c2, a choice: 0.2 gives the same errors, 20 larger ones
 N_BOOTSTRAP = 2000
-BASELINES = ("majority", "logistic", "HMM", "CRF")
 _TOLERANCE = 1e-6  # of the fits, relative: the labels no longer change
 _SMOOTHING = 1.0  # added to the counts of the hidden Markov model
 
@@ -123,18 +123,12 @@ def evaluate_baselines(
     X, _ = minute_features(minutes, kinds)
     y, days = minutes.activities, minutes.days
     assert y is not None
-    fitters: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], Predictor]] = {
-        "majority": _majority,
-        "logistic": partial(_crf, fit_transitions=False),
-        "HMM": _hidden_markov,
-        "CRF": _crf,
-    }
     found = []
-    for method in BASELINES:
+    for method, fit in BASELINES.items():
         labels = np.empty(len(y), dtype=y.dtype)
         for i, test in enumerate(day_folds(days, n_folds)):
 
-            def run(test=test, fit=fitters[method]):
+            def run(test=test, fit=fit):
                 return fit(X[~test], y[~test], days[~test])(X[test], days[test]).tolist()
 
             labels[test] = cells({"method": method, "features": list(kinds), "fold": i}, run)
@@ -185,10 +179,8 @@ def evaluate_selection(
         for i, test in enumerate(day_folds(days, n_folds)):
             key = {"method": method, "features": list(kinds), "fold": i, "folds": n_folds, "sizes": [sizes.start, sizes.stop]}
             for part in cells(key, partial(_selection_fold, method, X, groups, y, days, test, sizes)):
-                into = merged.setdefault(
-                    (part["method"], part["k"]),
-                    Prediction(part["method"], np.empty(len(y), dtype=y.dtype), part["k"], [], np.zeros(len(y), bool)),
-                )
+                empty = Prediction(part["method"], np.empty(len(y), dtype=y.dtype), part["k"], [], np.zeros(len(y), bool))
+                into = merged.setdefault((part["method"], part["k"]), empty)
                 into.labels[test] = part["labels"]
                 into.selected.append([minutes.sensors[unit] for unit in part["units"]])
                 assert into.minutes is not None
@@ -201,12 +193,10 @@ def _selection_fold(method: str, X, groups, y, days, test, sizes: range) -> list
     parts = []
     for k, selection in sorted(by_size.items()):
         columns = np.isin(groups, selection.sensors)
-        model = LinearChainCRF(RIDGE, tol=_TOLERANCE).fit(X[~test][:, columns], y[~test], sequence=days[~test])
-        labels = model.predict(X[test][:, columns], sequence=days[test])
-        parts.append({"method": method, "k": k, "units": selection.sensors, "labels": labels.tolist()})
+        labels = {method: _crf(X[~test][:, columns], y[~test], days[~test])(X[test][:, columns], days[test])}
         if selection.shrunk is not None:
-            labels = selection.shrunk.predict(X[test], sequence=days[test])
-            parts.append({"method": f"{method}, shrunk", "k": k, "units": selection.sensors, "labels": labels.tolist()})
+            labels[f"{method}, shrunk"] = selection.shrunk.predict(X[test], sequence=days[test])
+        parts += [{"method": name, "k": k, "units": selection.sensors, "labels": found.tolist()} for name, found in labels.items()]
     return parts
 
 
@@ -238,6 +228,14 @@ def _hidden_markov(X, y, days) -> Predictor:
     return predict
 
 
+BASELINES: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], Predictor]] = {
+    "majority": _majority,
+    "logistic": partial(_crf, fit_transitions=False),
+    "HMM": _hidden_markov,
+    "CRF": _crf,
+}
+
+
 def table_rows(minutes: SensorMinutes, predictions: list[Prediction]) -> list[dict[str, Any]]:
     """One row per prediction: errors with and without idle minutes, intervals over days; and errors per activity."""
     truth, days = minutes.activities, minutes.days
@@ -258,6 +256,4 @@ def table_rows(minutes: SensorMinutes, predictions: list[Prediction]) -> list[di
 
 def _counts(selected: list[list[str]]) -> dict[str, int]:
     """In how many folds each sensor was selected, the most frequent first."""
-    names, counts = np.unique([name for fold in selected for name in fold], return_counts=True)
-    order = np.argsort(-counts, kind="stable")
-    return {str(names[i]): int(counts[i]) for i in order}
+    return dict(Counter(sorted(name for fold in selected for name in fold)).most_common())

@@ -35,26 +35,19 @@ def print_results(title: str, rows: list[dict[str, Any]]) -> None:
 
 def markdown(rows: list[dict[str, Any]]) -> str:
     """The table, the errors per activity, and the sensors chosen at each size."""
-    text = markdown_table(_HEADS, table_lines(rows))
     names = sorted({name for row in rows for name in row["per_activity"]})
-    text += "\nErrors per activity, percent:\n\n" + markdown_table(
-        ["method", "sensors", *names],
-        [
-            [row["method"], row["sensors"] or "all", *(f"{100 * row['per_activity'].get(name, np.nan):.0f}" for name in names)]
-            for row in rows
-        ],
-    )
-    chosen = [row for row in rows if "chosen" in row]
+    lines: list[list[Any]] = []
+    chosen: list[list[Any]] = []
+    for row in rows:
+        shares = [f"{100 * row['per_activity'].get(name, np.nan):.0f}" for name in names]
+        lines.append([row["method"], row["sensors"] or "all", *shares])
+        if "chosen" in row:
+            frequent = list(row["chosen"].items())[: 2 * row["sensors"]]
+            chosen.append([row["method"], row["sensors"], ", ".join(f"{name} ({n})" for name, n in frequent)])
+    text = markdown_table(_HEADS, table_lines(rows))
+    text += "\nErrors per activity, percent:\n\n" + markdown_table(["method", "sensors", *names], lines)
     if chosen:
-        lines = [
-            [
-                row["method"],
-                row["sensors"],
-                ", ".join(f"{name} ({n})" for name, n in list(row["chosen"].items())[: 2 * row["sensors"]]),
-            ]
-            for row in chosen
-        ]
-        text += "\nSensors, and in how many folds they were selected:\n\n" + markdown_table(["method", "sensors", "chosen"], lines)
+        text += "\nSensors, and in how many folds they were selected:\n\n" + markdown_table(["method", "sensors", "chosen"], chosen)
     return text
 
 
@@ -69,10 +62,10 @@ def write_report(
         If the folder cannot be written.
     """
     make_folder(folder)
-    with replacing(folder / "results.json") as temporary:
-        temporary.write_text(json.dumps(record, indent=1), encoding="utf-8")
-    with replacing(folder / "table.md") as temporary:
-        temporary.write_text(f"# {record['settings']['home']}\n\n" + markdown(record["rows"]), encoding="utf-8")
+    table = f"# {record['settings']['home']}\n\n" + markdown(record["rows"])
+    for name, content in (("results.json", json.dumps(record, indent=1)), ("table.md", table)):
+        with replacing(folder / name) as temporary:
+            temporary.write_text(content, encoding="utf-8")
     if selections:
         draw_sizes(folder / "sensors.png", record["rows"])
     best = next(one for one in baselines if one.method == "CRF")

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pandas as pd
 
-from ...vision.tracks.io import TRUTH, TrackSequence, read_sequences
+from ...vision.tracks.io import TRUTH, read_sequences
 from .files import find_file
 
 _NOT_OF_THE_BENCHMARK = ("dancing",)  # five motions, not one of the 155; the literature leaves it out
@@ -26,17 +26,10 @@ def hopkins155(source: Path, folder: Path, name: str) -> list[str]:
         sequences = read_sequences(_tree(source))
     kept = [one for one in sequences if one.name not in _NOT_OF_THE_BENCHMARK]
     for one in kept:
-        path = folder / f"{one.name}.npz"
-        if one.labels is None:
-            np.savez_compressed(path, tracks=one.tracks)
-        else:
-            np.savez_compressed(path, tracks=one.tracks, labels=one.labels)
+        arrays = {"tracks": one.tracks} | ({} if one.labels is None else {"labels": one.labels})
+        np.savez_compressed(folder / f"{one.name}.npz", **arrays)
     left_out = [f"left out, as it is not of the benchmark: {one.name}" for one in sequences if one not in kept]
-    return [_counts(kept), *left_out]
-
-
-def _counts(sequences: list[TrackSequence]) -> str:
-    return f"{len(sequences)} sequences of {len({one.video for one in sequences})} videos"
+    return [f"{len(kept)} sequences of {len({one.video for one in kept})} videos", *left_out]
 
 
 def _tree(source: Path) -> Path:

@@ -32,11 +32,14 @@ def nips2003(source: Path, folder: Path, name: str) -> list[str]:
 
 def gisette_valid(source: Path, folder: Path, name: str) -> list[str]:
     """The 1,000 validation rows of Gisette in 700 and 300, class by class: what stands for the set where its 6,000 are too many."""
-    X, y = _nips2003_part(source, "gisette", "valid")
-    train, test = train_test_split(np.arange(len(y)), test_size=0.3, stratify=y, random_state=0)
-    train, test = np.sort(train), np.sort(test)
-    save_set(folder, name, (X[train], y[train]), (X[test], y[test]))
+    _save_divided(folder, name, *_nips2003_part(source, "gisette", "valid"), test_size=0.3)
     return ["rows were divided by our own seed: errors differ a little from those of other divisions, also from the pages'"]
+
+
+def _save_divided(folder: Path, name: str, X, y: np.ndarray, test_size: float) -> None:
+    """Save a set whose rows are divided by our own seed, class by class, in their order."""
+    train, test = map(np.sort, train_test_split(np.arange(len(y)), test_size=test_size, stratify=y, random_state=0))
+    save_set(folder, name, (X[train], y[train]), (X[test], y[test]))
 
 
 def _nips2003_part(source: Path, name: str, part: str):
@@ -100,9 +103,7 @@ def secom(source: Path, folder: Path, name: str) -> list[str]:
         labels = [line.split()[0] for line in lines if line.strip()]
     if len(labels) != len(X) or not set(labels) <= {"-1", "1"}:
         raise ValueError(f"{path}: {len(labels)} labels {sorted(set(labels))[:5]}, expected -1 or 1 for {len(X)} rows")
-    y = np.array(labels, dtype=int)
-    train, test = (np.sort(part) for part in train_test_split(np.arange(len(y)), test_size=0.25, stratify=y, random_state=0))
-    save_set(folder, name, (X[train], y[train]), (X[test], y[test]))
+    _save_divided(folder, name, X, np.array(labels, dtype=int), test_size=0.25)
     return ["rows were divided by our own seed; sdist-real joins and divides them anew"]
 
 
@@ -164,7 +165,7 @@ def usps(source: Path, folder: Path, name: str) -> list[str]:
 
 def leukemia(source: Path, folder: Path, name: str) -> list[str]:
     """72 patients, 7,129 genes, AML (+1, the fewer) against ALL; the first 38 are the published training part."""
-    path = source if source.is_file() else _leukemia_file(source)
+    path = source if source.is_file() else find_file(source, "ALLAML.mat", "leu")
     if path.suffix == ".mat":
         X, codes = _mat(path)
         n = _LEUKEMIA_TRAIN
@@ -178,13 +179,6 @@ def leukemia(source: Path, folder: Path, name: str) -> list[str]:
     rare = values[counts.argmin()]
     save_set(folder, name, (X, np.where(y == rare, 1, -1)), (X_test, np.where(y_test == rare, 1, -1)))
     return []
-
-
-def _leukemia_file(source: Path) -> Path:
-    try:
-        return find_file(source, "ALLAML.mat")
-    except ValueError:
-        return find_file(source, "leu")
 
 
 def _mat(path: Path) -> tuple[np.ndarray, np.ndarray]:

@@ -12,6 +12,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -103,11 +104,13 @@ def _elastic_net(X, y, k, task, random_state=None):
     return search_strength(fit, k, 1e-3 * top, 2.0 * top)
 
 
-def _skglm(X, y, k, task, penalty_class, gamma):
-    from skglm import GeneralizedLinearEstimator
+def _skglm(X, y, k, task, random_state=None, *, penalty_class, gammas):
+    """A concave penalty of skglm, gamma for regression and for the flatter logistic loss."""
+    from skglm import GeneralizedLinearEstimator, penalties
     from skglm.datafits import Logistic, Quadratic
     from skglm.solvers import AndersonCD
 
+    make = partial(getattr(penalties, penalty_class), gamma=gammas[task])
     X = np.asfortranarray(StandardScaler().fit_transform(X), dtype=np.float64)
     centred = y.astype(float) if task == "classification" else y - y.mean()
     # Down a path of penalties, each fit from the last one: the local minima on the way are better
@@ -115,29 +118,15 @@ def _skglm(X, y, k, task, penalty_class, gamma):
     path = np.geomspace(1.0, 1e-2, 60) * _null_gradient(X, centred) * (0.5 if task == "classification" else 1.0)
     model = GeneralizedLinearEstimator(
         Logistic() if task == "classification" else Quadratic(),
-        penalty_class(path[0], gamma),
+        make(path[0]),
         AndersonCD(max_iter=50, tol=1e-3, fit_intercept=False, warm_start=True),
     )
     for penalty in path:
-        model.penalty = penalty_class(penalty, gamma)
+        model.penalty = make(penalty)
         coef = np.ravel(model.fit(X, centred).coef_)
         if np.count_nonzero(coef) >= k:
             break
     return strongest_columns(coef, k)
-
-
-def _mcp(X, y, k, task, random_state=None):
-    """Minimax concave penalty (skglm), gamma 3 for regression and 12 for the flatter logistic loss."""
-    from skglm.penalties import MCPenalty
-
-    return _skglm(X, y, k, task, MCPenalty, 3.0 if task == "regression" else 12.0)
-
-
-def _scad(X, y, k, task, random_state=None):
-    """Smoothly clipped absolute deviation (skglm), gamma 3.7 for regression and 8 for the flatter logistic loss."""
-    from skglm.penalties import SCAD
-
-    return _skglm(X, y, k, task, SCAD, 3.7 if task == "regression" else 8.0)
 
 
 def _recursive_elimination(X, y, k, task, random_state=None):
@@ -182,7 +171,9 @@ def _lightgbm(X, y, k, task, random_state=None):
     return strongest_columns(model.fit(X, y).feature_importances_, k)
 
 
-COMPETITORS = {
+_mcp = partial(_skglm, penalty_class="MCPenalty", gammas={"regression": 3.0, "classification": 12.0})
+_scad = partial(_skglm, penalty_class="SCAD", gammas={"regression": 3.7, "classification": 8.0})
+COMPETITORS: dict[str, Callable[..., np.ndarray]] = {
     "L1": _l1, "EL": _elastic_net, "MCP": _mcp, "SCAD": _scad, "RFE": _recursive_elimination, "abess": _abess,
     "skscope": _skscope, "LightGBM": _lightgbm,
 }  # fmt: skip
@@ -225,17 +216,10 @@ def ridge_scores(X, y, task: str, X_new) -> np.ndarray:
     scaler = StandardScaler().fit(X)
     X, X_new = scaler.transform(X), scaler.transform(X_new)
     held = np.arange(len(y)) % 5 == 0
-    best, best_model = -np.inf, None
-    for strength in 10.0 ** np.arange(-4, 2):
-        if task == "regression":
-            model = Ridge(alpha=strength * np.count_nonzero(~held))
-        else:
-            model = LogisticRegression(C=1.0 / (strength * np.count_nonzero(~held)), max_iter=100)
-        score = model.fit(X[~held], y[~held]).score(X[held], y[held])
-        if score > best:
-            best, best_model = score, model
-    assert best_model is not None
-    model = best_model.fit(X, y)
+    strengths = 10.0 ** np.arange(-4, 2) * np.count_nonzero(~held)
+    models = [Ridge(alpha=s) if task == "regression" else LogisticRegression(C=1.0 / s, max_iter=100) for s in strengths]
+    best = max(models, key=lambda model: model.fit(X[~held], y[~held]).score(X[held], y[held]))  # the first of equals
+    model = best.fit(X, y)
     return model.predict(X_new) if task == "regression" else model.decision_function(X_new)
 
 

@@ -238,7 +238,7 @@ def _mq2008(name: str, data_dir) -> dict[str, Any]:
 def _lambdarank(name: str, data_dir) -> dict[str, Any]:
     train, test = read_lambdarank(data_dir)
     fitted = train.qid <= np.quantile(np.unique(train.qid), 0.8)
-    parts = [Queries(train.X[rows], train.grade[rows], train.qid[rows]) for rows in (fitted, ~fitted)]
+    parts = [Queries(*(part[rows] for part in train)) for rows in (fitted, ~fitted)]
     model = _best(RANKERS[name](*parts), parts[1])
     return {"data": "lambdarank", "method": name, "ndcg@10": mean_ndcg(test.grade, model.predict(test.X), test.qid)}
 

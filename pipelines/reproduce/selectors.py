@@ -83,7 +83,8 @@ class Design:
     def draw(self, seed: int) -> Simulated:
         """Data of one run."""
         others = asdict(self)
-        return simulate(*(others.pop(name) for name in ("task", "N", "M", "k")), **others, random_state=seed)
+        first = [others.pop(name) for name in ("task", "N", "M", "k")]
+        return simulate(*first, **others, random_state=seed)
 
 
 _CLASSIFICATION_SIZES = [(300, 10), (1000, 10), (3000, 10), (10000, 10), (1000, 30), (3000, 30), (10000, 30)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import zipfile
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,7 +27,7 @@ def hopkins155(source: Path, folder: Path, name: str) -> list[str]:
         sequences = read_sequences(_tree(source))
     kept = [one for one in sequences if one.name not in _NOT_OF_THE_BENCHMARK]
     for one in kept:
-        arrays = {"tracks": one.tracks} | ({} if one.labels is None else {"labels": one.labels})
+        arrays: dict[str, Any] = {"tracks": one.tracks} | ({} if one.labels is None else {"labels": one.labels})
         np.savez_compressed(folder / f"{one.name}.npz", **arrays)
     left_out = [f"left out, as it is not of the benchmark: {one.name}" for one in sequences if one not in kept]
     return [f"{len(kept)} sequences of {len({one.video for one in kept})} videos", *left_out]

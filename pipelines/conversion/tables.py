@@ -32,7 +32,8 @@ def nips2003(source: Path, folder: Path, name: str) -> list[str]:
 
 def gisette_valid(source: Path, folder: Path, name: str) -> list[str]:
     """The 1,000 validation rows of Gisette in 700 and 300, class by class: what stands for the set where its 6,000 are too many."""
-    _save_divided(folder, name, *_nips2003_part(source, "gisette", "valid"), test_size=0.3)
+    X, y = _nips2003_part(source, "gisette", "valid")
+    _save_divided(folder, name, X, y, test_size=0.3)
     return ["rows were divided by our own seed: errors differ a little from those of other divisions, also from the pages'"]
 
 
@@ -50,8 +51,8 @@ def _nips2003_part(source: Path, name: str, part: str):
     y = numbers(labels, n_columns=1)[:, 0].astype(int)
     if len(y) != X.shape[0] or set(y.tolist()) != {-1, 1}:
         raise ValueError(f"{labels}: {len(y)} labels {sorted(set(y.tolist()))[:5]}, expected -1 or 1 for {X.shape[0]} rows")
-    if not sp.issparse(X):
-        X = X.astype(np.uint16) if (X.astype(np.uint16) == X).all() else X
+    if not sp.issparse(X) and (X.astype(np.uint16) == X).all():
+        X = X.astype(np.uint16)
     return X, y
 
 

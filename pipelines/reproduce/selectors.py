@@ -23,6 +23,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -88,7 +89,6 @@ class Design:
 
 
 _CLASSIFICATION_SIZES = [(300, 10), (1000, 10), (3000, 10), (10000, 10), (1000, 30), (3000, 30), (10000, 30)]
-_OFF = [(c, k) for k in (10, 30) for c in ("ar1", "equicorrelated")]
 # The lines of each table, by the name that the printed values have.
 DESIGNS: dict[str, list[Design]] = {
     "clean": [Design("classification", n, 1000, k) for n, k in _CLASSIFICATION_SIZES],
@@ -102,8 +102,7 @@ DESIGNS: dict[str, list[Design]] = {
     ],
     "off-design": [
         Design(task, n, 1000, k, columns=c, random_support=True, random_signs=True)
-        for task, n in (("classification", 1000), ("regression", 300))
-        for c, k in _OFF
+        for (task, n), k, c in product((("classification", 1000), ("regression", 300)), (10, 30), ("ar1", "equicorrelated"))
     ],
     "large": [Design("classification", n, 1000, 10, columns="equicorrelated") for n in (1000, 3000, 10_000, 30_000, 100_000)],
 }

@@ -136,6 +136,12 @@ def evaluate_baselines(
     return found
 
 
+def check_selection_kinds(kinds: tuple[str, ...]) -> None:
+    """Raise a ValueError for features of a sensor that tell of the others."""
+    if "last" in kinds:
+        raise ValueError("features last: depend on all sensors, so that a part would see the others; expected history instead")
+
+
 def evaluate_selection(
     minutes: SensorMinutes,
     kinds: tuple[str, ...],
@@ -168,8 +174,7 @@ def evaluate_selection(
     ValueError
         For features that tell of other sensors.
     """
-    if "last" in kinds:
-        raise ValueError("features last: depend on all sensors, so that a part would see the others; expected history instead")
+    check_selection_kinds(kinds)
     cells = cells or Checkpoint()
     X, groups = minute_features(minutes, kinds)
     y, days = minutes.activities, minutes.days

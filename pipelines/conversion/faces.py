@@ -1,4 +1,5 @@
-"""Annotated faces of AFLW (21 points), LFPW (35 named points) and HELEN (194 points), as the project's nine keypoints.
+"""Annotated faces of AFLW (21 points), LFPW (35 named points) and HELEN (194 points), as the
+project's nine keypoints.
 
 Photographs stay where they are: ``keypoints.csv`` names them by paths relative to itself, and
 ``ignore.csv`` has a box for every face whose eyes are not annotated. Coordinates are kept as they
@@ -52,7 +53,9 @@ _N_HELEN = 194
 
 
 class _Faces:
-    """Faces of the photographs below a folder: keypoints (9, 2) with NaN, which are visible, and boxes without annotation."""
+    """Faces of the photographs below a folder: keypoints (9, 2) with NaN, which are visible, and
+    boxes without annotation.
+    """
 
     def __init__(self, folder: Path):
         self.photographs = _Photographs(folder)
@@ -61,7 +64,9 @@ class _Faces:
         self.missing = 0  # annotations whose photograph is not there
 
     def add(self, name: str, xy: np.ndarray, visible: np.ndarray, box: tuple[float, ...] | None = None) -> None:
-        """Keep a face of a photograph by its name; without both eyes its box alone, if it has one."""
+        """Keep a face of a photograph by its name; without both eyes its box alone, if it
+        has one.
+        """
         image = self.photographs.find(name)
         if image is None:
             self.missing += 1
@@ -90,7 +95,9 @@ def aflw(source: Path, folder: Path, name: str) -> list[str]:
 
 
 def lfpw(source: Path, folder: Path, name: str) -> list[str]:
-    """Tables of tab-separated points, the lines of the workers' average; photographs by the last part of their address."""
+    """Tables of tab-separated points, the lines of the workers' average; photographs by the last
+    part of their address.
+    """
     tables = [source] if source.is_file() else sorted(p for p in source.rglob("*.csv") if "lfpw" in p.name.lower())
     if not tables:
         raise ValueError(f"{source}: no kbvt_lfpw_v1_train.csv in it or below; expected the tables of LFPW")
@@ -124,7 +131,9 @@ def _lfpw_points(path: Path, line: int, row: dict[str, str]) -> dict[str, tuple[
 
 
 def helen(source: Path, folder: Path, name: str) -> list[str]:
-    """``annotation/N.txt``: the photograph's name and 194 lines ``x , y``. The ears are the ends of the outline."""
+    """``annotation/N.txt``: the photograph's name and 194 lines ``x , y``. The ears are the ends of
+    the outline.
+    """
     paths = sorted(source.rglob("annotation/*.txt")) or sorted(path for path in source.glob("*.txt") if path.stem.isdigit())
     if not paths:
         raise ValueError(f"{source}: no annotation/1.txt in it or below; expected the files of HELEN")
@@ -142,7 +151,9 @@ def helen(source: Path, folder: Path, name: str) -> list[str]:
 
 
 def _nine_of_194(xy: np.ndarray) -> np.ndarray:
-    """Keypoints of HELEN's curves: means of the eyes, ends of the nose and lips along the line of the eyes, ends of the outline."""
+    """Keypoints of HELEN's curves: means of the eyes, ends of the nose and lips along the line of
+    the eyes, ends of the outline.
+    """
     eyes = np.array([xy[curve].mean(axis=0) for curve in _EYE_CURVES])
     lips, jaw = xy[_LIPS], xy[_JAW]
     down = lips.mean(axis=0) - eyes.mean(axis=0)
@@ -158,7 +169,9 @@ def _nine_of_194(xy: np.ndarray) -> np.ndarray:
 def _nine(
     points: dict[str, tuple[float, float, bool]], scheme: dict[str, list[list[str]]], sides: tuple[str, str]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The nine keypoints from named points, NaN where some are missing, and which of them are visible."""
+    """The nine keypoints from named points, NaN where some are missing, and which of them are
+    visible.
+    """
     xy, visible = np.full((len(KEYPOINTS), 2), np.nan), np.zeros(len(KEYPOINTS), bool)
     for i, keypoint in enumerate(KEYPOINTS):
         side = sides[keypoint.startswith("right")]
@@ -188,7 +201,9 @@ def names_are_the_viewers(faces: Iterable[np.ndarray]) -> bool:
 
 
 class _Photographs:
-    """Files of images below a folder, by name: with or without their ending, and by the end of their path."""
+    """Files of images below a folder, by name: with or without their ending, and by the end of
+    their path.
+    """
 
     def __init__(self, folder: Path):
         self.by_name: dict[str, list[Path]] = {}
@@ -198,7 +213,9 @@ class _Photographs:
                     self.by_name.setdefault(key, []).append(path)
 
     def find(self, name: str) -> Path | None:
-        """The file whose path ends as ``name`` does; None where it is not there, or two would do."""
+        """The file whose path ends as ``name`` does; None where it is not there, or two
+        would do.
+        """
         parts = [part.lower() for part in re.split(r"[/\\]", name) if part]
         paths = self.by_name.get(parts[-1], []) if parts else []
         close = [path for path in paths if [p.lower() for p in path.parts[-len(parts) : -1]] == parts[:-1]]

@@ -1,4 +1,6 @@
-"""Public data sets by name: what is downloaded, and how it becomes a folder that the commands read."""
+"""Public data sets by name: what is downloaded, and how it becomes a folder that the
+commands read.
+"""
 
 from __future__ import annotations
 

@@ -18,7 +18,9 @@ _HEADER_LINES = 2  # names and a line of dashes
 
 
 def hopkins155(source: Path, folder: Path, name: str) -> list[str]:
-    """``NAME.npz`` with tracks and labels of each sequence; the archive is read without unpacking its videos."""
+    """``NAME.npz`` with tracks and labels of each sequence; the archive is read without unpacking
+    its videos.
+    """
     if source.is_file():
         with TemporaryDirectory() as place:
             _extract_truth(source, Path(place))
@@ -59,7 +61,9 @@ def _extract_truth(archive: Path, place: Path) -> None:
 
 
 def ordonez(source: Path, folder: Path, name: str) -> list[str]:
-    """``NAME_events.csv`` and ``NAME_activities.csv`` of each home; an activity that ends before it starts is repaired."""
+    """``NAME_events.csv`` and ``NAME_activities.csv`` of each home; an activity that ends before it
+    starts is repaired.
+    """
     notes = []
     for home in ("ordonezA", "ordonezB"):
         events = _tabbed(find_file(source, f"{home}_Sensors.txt"), ["start", "end", "sensor", "type", "place"])
@@ -89,7 +93,9 @@ def _tabbed(path: Path, columns: list[str]) -> pd.DataFrame:
 
 
 def _repaired(path: Path, start: str, end: str) -> str:
-    """An end before its start gets the start's day and hour: minutes and seconds are what was typed right."""
+    """An end before its start gets the start's day and hour: minutes and seconds are what was typed
+    right.
+    """
     try:
         begin, stop = pd.Timestamp(start), pd.Timestamp(end)
     except ValueError:

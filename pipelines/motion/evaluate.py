@@ -1,4 +1,6 @@
-"""The table of the motion experiments: all methods over random divisions of Hopkins155 into ten folds by video."""
+"""The table of the motion experiments: all methods over random divisions of Hopkins155 into ten
+folds by video.
+"""
 
 from __future__ import annotations
 
@@ -121,7 +123,9 @@ def _is_nested(benchmark: Benchmark, methods: Sequence[str], choose: bool) -> bo
 
 
 def made_from(sequences: Sequence[TrackSequence], pool: str = "all") -> dict[str, Any]:
-    """Settings and data that a checkpoint of :func:`evaluate` depends on: labelled tracks, families of candidates, features."""
+    """Settings and data that a checkpoint of :func:`evaluate` depends on: labelled tracks, families
+    of candidates, features.
+    """
     digest = sha256()
     for one in sequences:
         digest.update(np.ascontiguousarray(one.tracks).tobytes() + np.ascontiguousarray(one.labels).tobytes())
@@ -132,7 +136,9 @@ def made_from(sequences: Sequence[TrackSequence], pool: str = "all") -> dict[str
 
 
 def _chosen_results(benchmark: Benchmark, partitions, on_step, cells: Checkpoint) -> list[Result]:
-    """The row in which features, response and number of features are chosen in the training folds."""
+    """The row in which features, response and number of features are chosen in the
+    training folds.
+    """
     rounds = []
     for p, fold in enumerate(partitions):
         key = {"chosen from": [choice.describe() for choice in GRID], "partition": p}

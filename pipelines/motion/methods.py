@@ -1,4 +1,6 @@
-"""Methods of the motion experiments: rankings of candidate segmentations, and the settings that they are chosen from."""
+"""Methods of the motion experiments: rankings of candidate segmentations, and the settings that
+they are chosen from.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,9 @@ Scorer = Callable[[Sequence[CandidateSet]], list[np.ndarray]]
 
 @dataclass(frozen=True)
 class Method:
-    """A line of the table: the candidates that are ranked, and a function that learns a scorer from training sets."""
+    """A line of the table: the candidates that are ranked, and a function that learns a scorer from
+    training sets.
+    """
 
     name: str
     families: str
@@ -109,7 +113,8 @@ def fit_rankboost(train: Sequence[CandidateSet], columns: np.ndarray | slice = s
 
 
 def fit_ridge(train: Sequence[CandidateSet], columns: np.ndarray, shrinkage: float = 0.1) -> Scorer:
-    """Learn pairwise ridge regression: differences of features predict which candidate of a pair is better.
+    """Learn pairwise ridge regression: differences of features predict which candidate of a pair is
+    better.
 
     The shrinkage is a share of the mean diagonal of the moments; 0.1 is a choice.
     """
@@ -125,7 +130,9 @@ def fit_ridge(train: Sequence[CandidateSet], columns: np.ndarray, shrinkage: flo
 
 
 def fit_best_rule(train: Sequence[CandidateSet], columns: np.ndarray) -> Scorer:
-    """Take the single feature whose least value gives the least mean error on the training sequences."""
+    """Take the single feature whose least value gives the least mean error on the training
+    sequences.
+    """
     errors = np.zeros(len(columns))
     for one in train:
         errors += one.known_errors[np.argmin(one.features[:, columns], axis=0)]

@@ -1,4 +1,6 @@
-"""Settings of FSA chosen inside the training folds: an inner cross-validation in every round of the outer one."""
+"""Settings of FSA chosen inside the training folds: an inner cross-validation in every round of the
+outer one.
+"""
 
 from __future__ import annotations
 

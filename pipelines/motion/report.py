@@ -1,4 +1,6 @@
-"""Tables and pictures of the motion experiments, in the layout of Table VII and Figure 9 of the papers."""
+"""Tables and pictures of the motion experiments, in the layout of Table VII and Figure 9 of the
+papers.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ REPORT_FILES = ("results.json", "table.md", "cumulative.png", "worst_*.png")
 
 
 def groups(benchmark: Benchmark) -> list[tuple[str, int | str, np.ndarray]]:
-    """Category, number of motions and mask of the sequences of each line of Table VII; empty groups are left out."""
+    """Category, number of motions and mask of the sequences of each line of Table VII; empty groups
+    are left out.
+    """
     found: list[tuple[str, int | str, np.ndarray]] = []
     for k in np.unique(benchmark.n_motions):
         for category in CATEGORIES:
@@ -40,7 +44,9 @@ def groups(benchmark: Benchmark) -> list[tuple[str, int | str, np.ndarray]]:
 
 
 def table_rows(benchmark: Benchmark, results: Sequence[Result]) -> list[dict[str, Any]]:
-    """One row per method and group: averages and medians in percent, and the spread over the partitions."""
+    """One row per method and group: averages and medians in percent, and the spread over the
+    partitions.
+    """
     rows = []
     for result in results:
         for category, k, inside in groups(benchmark):
@@ -63,7 +69,9 @@ def worst(benchmark: Benchmark, result: Result, n: int = N_WORST) -> list[dict[s
 
 
 def print_results(rows: Sequence[dict[str, Any]]) -> None:
-    """Print one line per method: test averages of the main groups, the spread, and the training average."""
+    """Print one line per method: test averages of the main groups, the spread, and the training
+    average.
+    """
     keys = list(dict.fromkeys((r["method"], r["min_motion_size"]) for r in rows))
     lines = []
     for method, size in keys:
@@ -107,7 +115,8 @@ def record_of(data: Path, benchmark: Benchmark, results: Sequence[Result], parti
 def write_report(
     folder: Path, record: dict[str, Any], benchmark: Benchmark, results: Sequence[Result], sequences: Sequence[TrackSequence]
 ) -> None:
-    """Write ``table.md``, ``results.json``, ``cumulative.png`` and pictures of the worst sequences of the last FSA line.
+    """Write ``table.md``, ``results.json``, ``cumulative.png`` and pictures of the worst sequences
+    of the last FSA line.
 
     Raises
     ------
@@ -139,7 +148,9 @@ def write_report(
 
 
 def cumulative_figure(benchmark: Benchmark, results: Sequence[Result]) -> Figure:
-    """Cumulative distributions of the error, one panel per number of motions (Figure 9 of Barbu et al. (2014))."""
+    """Cumulative distributions of the error, one panel per number of motions (Figure 9 of Barbu et
+    al. (2014)).
+    """
     from matplotlib.figure import Figure
 
     numbers = np.unique(benchmark.n_motions)
@@ -158,7 +169,9 @@ def cumulative_figure(benchmark: Benchmark, results: Sequence[Result]) -> Figure
 
 
 def draw_worst(path: Path, benchmark: Benchmark, index: int, sequence: TrackSequence, errors: np.ndarray) -> None:
-    """Truth beside the answers of one sequence and its best candidate, in the last frame; ``errors`` of the answers in percent."""
+    """Truth beside the answers of one sequence and its best candidate, in the last frame;
+    ``errors`` of the answers in percent.
+    """
     from matplotlib.figure import Figure
 
     # The candidates belong to the shuffled points of prepare().

@@ -28,7 +28,8 @@ MAX_TRACKS = 1500  # of a video, those seen longest; a choice: affinities of all
 
 @dataclass(frozen=True)
 class FileSegmentation:
-    """Segmentation of one file; ``labels`` (P,) of all its tracks, -1 for outliers and those of a video seen in too few frames.
+    """Segmentation of one file; ``labels`` (P,) of all its tracks, -1 for outliers and those of a
+    video seen in too few frames.
 
     ``unseen`` are the tracks that got the largest motion because nothing is known about them;
     ``tracks`` (F, P, 2) in pixels, NaN where not seen.

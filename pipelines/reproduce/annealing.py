@@ -1,4 +1,5 @@
-"""What annealing costs and how it behaves: Figure 6, Tables I and V of Barbu et al. (2017), run again [1]_.
+"""What annealing costs and how it behaves: Figure 6, Tables I and V of Barbu et al. (2017), run
+again [1]_.
 
 References
 ----------
@@ -39,7 +40,8 @@ STABILITY: dict[str, list[float]] = {
 def fsa_stability(
     runs: int = 10, data_dir=None, *, n_samples: int = 1000, k: int = 10, random_state: int = 0, checkpoint=None
 ) -> dict[str, Any]:
-    """Figure 6 of Barbu et al. (2017): AUC against each parameter of annealing, the others held, with a refit alone.
+    """Figure 6 of Barbu et al. (2017): AUC against each parameter of annealing, the others held,
+    with a refit alone.
 
     M = 1000 columns and clean labels; the paper has 10 runs per point. Rows: ``parameter``,
     ``value``, ``method``, ``AUC`` and ``PCD`` (percent).
@@ -76,7 +78,8 @@ SPEEDS = (0.0, 1.0, 10.0, 30.0, 100.0, 300.0)
 
 
 def fsa_speed(runs: int = 5, data_dir=None, *, n_samples: int = 10_000, random_state: int = 0) -> dict[str, Any]:
-    """Table I of Barbu et al. (2017): computation against mu, 500 steps, M = 1000 columns, k = 10, logistic loss.
+    """Table I of Barbu et al. (2017): computation against mu, 500 steps, M = 1000 columns, k = 10,
+    logistic loss.
 
     The time is proportional to the area under the schedule: ``passes`` is that area, in reads of
     the whole matrix. ``seconds`` is the median processor time of a fit without refit or exchanges.
@@ -138,7 +141,8 @@ CHALLENGE: dict[str, list[tuple[str, int, Any]]] = {
 
 
 def fsa_challenge(runs: int = 1, data_dir=None, *, checkpoint=None) -> dict[str, Any]:
-    """Table V of Barbu et al. (2017) on Dexter and a part of Gisette: errors in percent on training and validation rows.
+    """Table V of Barbu et al. (2017) on Dexter and a part of Gisette: errors in percent on training
+    and validation rows.
 
     Dexter: the official 300 training and 300 validation rows. Gisette: 700 and 300 rows out of the
     official validation rows, where the paper has 6,000 and 1,000. Lines with a star (trained on

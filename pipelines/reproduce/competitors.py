@@ -1,4 +1,5 @@
-"""Selectors of other packages behind one interface, for the tables: data in, exactly k columns out; no selection code of ours.
+"""Selectors of other packages behind one interface, for the tables: data in, exactly k columns out;
+no selection code of ours.
 
 Every function has the signature ``(X, y, k, task, random_state) -> columns``; for the task
 "classification" y is -1 or +1. MCP and SCAD need skglm; abess, skscope and LightGBM the packages of
@@ -34,7 +35,8 @@ def strongest_columns(strength: np.ndarray, k: int) -> np.ndarray:
 
 
 def search_strength(fit: Callable[[float], np.ndarray], k: int, low: float, high: float) -> np.ndarray:
-    """Bisect the penalty, on a logarithmic scale, for exactly k nonzero coefficients: those columns, ascending.
+    """Bisect the penalty, on a logarithmic scale, for exactly k nonzero coefficients: those
+    columns, ascending.
 
     ``fit`` takes a penalty and returns coefficients (n_features,); ``low`` gives too many nonzero
     ones, ``high`` too few. Where no penalty gives exactly k, the k largest coefficients of the
@@ -57,18 +59,24 @@ def search_strength(fit: Callable[[float], np.ndarray], k: int, low: float, high
 
 
 def _null_gradient(X, y) -> float:
-    """Smallest penalty at which an L1-penalised mean loss has no feature, up to the curvature's constant."""
+    """Smallest penalty at which an L1-penalised mean loss has no feature, up to the curvature's
+    constant.
+    """
     return float(np.abs(X.T @ (y - y.mean())).max()) / len(y)
 
 
 def _from_path(coefs: np.ndarray, k: int) -> np.ndarray:
-    """Columns of the first coefficients on a path (n_features, n_penalties) with k that are not zero, or the most there are."""
+    """Columns of the first coefficients on a path (n_features, n_penalties) with k that are not
+    zero, or the most there are.
+    """
     sizes = (coefs != 0).sum(axis=0)
     return strongest_columns(coefs[:, np.argmax(sizes >= min(k, sizes.max()))], k)
 
 
 def l1_columns(X, y, k: int, low: float, high: float, **settings) -> np.ndarray:
-    """Columns (k,), ascending, of L1-penalised logistic regression by liblinear; 1 / C is between ``low`` and ``high``."""
+    """Columns (k,), ascending, of L1-penalised logistic regression by liblinear; 1 / C is between
+    ``low`` and ``high``.
+    """
 
     def fit(strength):
         return LogisticRegression(l1_ratio=1.0, C=1.0 / strength, solver="liblinear", **settings).fit(X, y).coef_[0]
@@ -77,7 +85,9 @@ def l1_columns(X, y, k: int, low: float, high: float, **settings) -> np.ndarray:
 
 
 def _l1(X, y, k, task, random_state=None):
-    """The lasso: LARS for regression; liblinear with a search for the penalty for classification."""
+    """The lasso: LARS for regression; liblinear with a search for the penalty for
+    classification.
+    """
     X = StandardScaler().fit_transform(X)
     if task == "regression":
         return _from_path(lars_path(X, y - y.mean(), method="lasso", max_iter=8 * k)[2], k)
@@ -86,7 +96,8 @@ def _l1(X, y, k, task, random_state=None):
 
 
 def _elastic_net(X, y, k, task, random_state=None):
-    """The elastic net: coordinate descent for regression, stochastic gradient descent for classification (as in the FSA papers).
+    """The elastic net: coordinate descent for regression, stochastic gradient descent for
+    classification (as in the FSA papers).
 
     Share of L1 in the penalty: 0.9 for classification; 0.99 for regression, nearest to the papers'
     numbers on draws that are in no table (theirs is not legible).
@@ -186,7 +197,9 @@ def available() -> list[str]:
 
 
 def select(name: str, X, y, k: int, task: str, random_state=None) -> np.ndarray:
-    """Columns (k,), ascending, that a competitor selects; its warnings about convergence are not shown."""
+    """Columns (k,), ascending, that a competitor selects; its warnings about convergence are not
+    shown.
+    """
     check_names("competitor", [name], COMPETITORS)
     if name not in available():
         raise ValueError(f"competitor {name!r} needs the package {_NEEDS[name]}; install annealed[bench]")
@@ -210,8 +223,8 @@ def measured_fit(model, X, y, X_test, y_test) -> dict[str, float]:
 
 
 def ridge_scores(X, y, task: str, X_new) -> np.ndarray:
-    """Scores of the rows ``X_new`` by a linear model on all columns, the penalty chosen on a held-out fifth: the row "L2" of the
-    papers' tables.
+    """Scores of the rows ``X_new`` by a linear model on all columns, the penalty chosen on a
+    held-out fifth: the row "L2" of the papers' tables.
     """
     scaler = StandardScaler().fit(X)
     X, X_new = scaler.transform(X), scaler.transform(X_new)

@@ -1,4 +1,6 @@
-"""The real data sets of the tables, in the folder that ``--data`` or the environment variable ``ANNEALED_DATA`` names."""
+"""The real data sets of the tables, in the folder that ``--data`` or the environment variable
+``ANNEALED_DATA`` names.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,8 @@ def _there(path: Path) -> Path:
 
 
 def save_set(folder: Path, name: str, train, test, label: str = "y") -> None:
-    """Write what :func:`load_set` reads into a folder; ``train`` and ``test`` are pairs of columns and labels.
+    """Write what :func:`load_set` reads into a folder; ``train`` and ``test`` are pairs of columns
+    and labels.
 
     Dense columns go into ``NAME.npz``, sparse ones into four files. ``label`` is "digit" for labels
     that are digits.
@@ -74,7 +77,8 @@ def random_split(X, y, seed: int, share: float = 0.7):
 
 
 class Queries(NamedTuple):
-    """Items with features X (n_items, n_features), relevance grades (0 for none) and queries, both int of shape (n_items,).
+    """Items with features X (n_items, n_features), relevance grades (0 for none) and queries, both
+    int of shape (n_items,).
 
     Attributes
     ----------
@@ -113,7 +117,8 @@ def _queries(file: Path, n_features: int) -> Queries:
 
 
 def mean_ndcg(grade: np.ndarray, score: np.ndarray, qid: np.ndarray, *, k: int = 10) -> float:
-    """NDCG@k, gain 2^grade - 1 and discount 1 / log2(1 + rank), averaged over the queries with a relevant item.
+    """NDCG@k, gain 2^grade - 1 and discount 1 / log2(1 + rank), averaged over the queries with a
+    relevant item.
 
     All arrays have shape (n_items,); equal scores keep the order of the rows.
 

@@ -107,7 +107,8 @@ def sdist_simulated(runs: int = 20, data_dir=None, *, sizes=None, competitors: b
 
 
 def sdist_real(runs: int = 20, data_dir=None, *, sets=REAL_SETS, competitors: bool = True, checkpoint=None) -> dict[str, Any]:
-    """Table 2.4 of Ma (thesis): Madelon, Ionosphere and SECOM on random 70 / 30 splits of all rows, USPS 7 against 9 on its own.
+    """Table 2.4 of Ma (thesis): Madelon, Ionosphere and SECOM on random 70 / 30 splits of all rows,
+    USPS 7 against 9 on its own.
 
     Of SECOM our copy, ``secom_partial``, has 207 of 590 columns, chosen by somebody else by a lasso
     on 1,175 of the 1,567 rows (``secom`` is the whole set). Columns with more than a tenth of
@@ -154,7 +155,9 @@ def _complete(X, y, X_test, y_test):
 
 
 def _competitors(n: int, p: int, votes: int, standardize: bool) -> dict[str, Any]:
-    """Plain kNN, NCA where its work n^2 p stays bearable, and LMNN where ``ANNEALED_LMNN_PYTHON`` names a Python that has it."""
+    """Plain kNN, NCA where its work n^2 p stays bearable, and LMNN where ``ANNEALED_LMNN_PYTHON``
+    names a Python that has it.
+    """
 
     def behind(*steps):
         return make_pipeline(*([StandardScaler()] if standardize else []), *steps, KNeighborsClassifier(votes))
@@ -167,7 +170,9 @@ def _competitors(n: int, p: int, votes: int, standardize: bool) -> dict[str, Any
 
 
 def _measured(cells, key, model, draws) -> list[dict[str, Any]] | None:
-    """A cell for each draw; nothing where there is neither a model nor all cells, None as soon as a fit was stopped."""
+    """A cell for each draw; nothing where there is neither a model nor all cells, None as soon as a
+    fit was stopped.
+    """
     keys = [key | {"seed": seed} for seed in range(len(draws))]
     measured: list[dict[str, Any]] = []
     if model is None and not all(key in cells for key in keys):
@@ -181,7 +186,8 @@ def _measured(cells, key, model, draws) -> list[dict[str, Any]] | None:
 
 
 def _measure(model, X, y, X_test, y_test) -> dict[str, Any] | None:
-    """Fit a clone; error on the test rows, seconds of the fit (of a search: with the settings found), columns of X used.
+    """Fit a clone; error on the test rows, seconds of the fit (of a search: with the settings
+    found), columns of X used.
 
     None for LMNN that was stopped.
     """

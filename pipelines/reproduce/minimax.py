@@ -39,7 +39,8 @@ _SETUPS = {  # rows, test rows, columns, relevant ones, numbers selected
 
 
 def minimax_data(setup: str, tau: float | None, shrink: float, seed: int):
-    """Normal columns, labels sign(X w) with a sparse w: uniform ** tau with random signs ("scales"), else normal (tau None).
+    """Normal columns, labels sign(X w) with a sparse w: uniform ** tau with random signs
+    ("scales"), else normal (tau None).
 
     All sizes of ``_SETUPS`` are multiplied by ``shrink``. Returns X, y, X_test, y_test and w
     (n_columns,); labels -1 / +1.
@@ -62,7 +63,8 @@ _L1_FITS = 16
 
 
 def l1_fit(X, y, C: float, working: np.ndarray | None = None) -> np.ndarray:
-    """L1-penalised logistic regression by liblinear on a working set of columns that grows until no other one violates optimality.
+    """L1-penalised logistic regression by liblinear on a working set of columns that grows until no
+    other one violates optimality.
 
     The solution (m,) is that of all columns of X (n, m), float32; liblinear itself would need 32
     bytes and more for every number of X. C as in scikit-learn, ||w||_1 + C sum ln(1 + exp(-y x.w));
@@ -88,8 +90,8 @@ def l1_fit(X, y, C: float, working: np.ndarray | None = None) -> np.ndarray:
 
 
 def l1_search(X, y, size: int) -> np.ndarray:
-    """Columns (size,), ascending, that L1-penalised logistic regression selects: the largest of the least fit with as many or a
-    few more.
+    """Columns (size,), ascending, that L1-penalised logistic regression selects: the largest of the
+    least fit with as many or a few more.
     """
     low = 2.0 / float(np.abs(y.astype(X.dtype) @ X).max())  # at this C the first column enters
     tried: dict[float, np.ndarray] = {low: np.zeros(X.shape[1])}
@@ -120,7 +122,8 @@ def mslr_synthetic(
     random_state: int = 0,
     checkpoint=None,
 ) -> dict[str, Any]:
-    """The synthetic experiments of Tan et al. (2013): relevant columns recovered, and accuracy after retraining with C = 5.
+    """The synthetic experiments of Tan et al. (2013): relevant columns recovered, and accuracy
+    after retraining with C = 5.
 
     Setups are Fig. 1 ("scales": half of 4,096 x 8,192 for training, at each of ``taus``), Fig. 3
     ("wide": 5,000 x 100,000) and Fig. 4 ("tall": 20,000 x 10,000), their sizes multiplied by
@@ -162,7 +165,9 @@ _METHODS = ("MSLR", "L1", "annealed", "truth")
 
 
 def _measure(method: str, data, sizes: Sequence[int]) -> list[list[float]]:
-    """Recovered columns, accuracy after retraining, and seconds of a method at each number of columns."""
+    """Recovered columns, accuracy after retraining, and seconds of a method at each number of
+    columns.
+    """
     X, y, X_test, y_test, w = data()
     select: Callable[[Any, Any, int], np.ndarray] = {
         "MSLR": lambda X, y, k: _mslr(k, _C).fit(X, y).get_support(indices=True),
@@ -191,7 +196,8 @@ _LEUKEMIA_SIZES = (2, 4, 5, 6, 7, 8, 10, 12, 16, 20, 30, 40)
 
 
 def mslr_leukemia(runs: int = 1, data_dir=None, *, sizes: Sequence[int] = _LEUKEMIA_SIZES) -> dict[str, Any]:
-    """Missed test samples of leukemia (38 train, 34 test) and processor seconds of a fit: Tan et al. (2013), Fig. 6(a) and 7(a).
+    """Missed test samples of leukemia (38 train, 34 test) and processor seconds of a fit: Tan et
+    al. (2013), Fig. 6(a) and 7(a).
 
     Notes
     -----
@@ -244,7 +250,8 @@ _MSLR = {"MSLR": _C, "MSLR_10": 10.0}  # C of the synthetic tables, and the pape
 
 
 def mslr_real(runs: int = 10, data_dir=None, *, sets: Sequence[str] = tuple(STAND_INS), checkpoint=None) -> dict[str, Any]:
-    """Tables II and III of Tan et al. (2013) on other texts: accuracy of MSLR and of L1 with the same number of columns.
+    """Tables II and III of Tan et al. (2013) on other texts: accuracy of MSLR and of L1 with the
+    same number of columns.
 
     As there: ``runs`` random divisions, 70% of the rows to train; the C of L1 gives a number of
     columns, and MSLR gets the same, r = number / 10; both are retrained by logistic regression with

@@ -1,4 +1,5 @@
-"""Tables 3.2 to 3.4 of Ma (thesis) run again [1]_: error, share of non-zero coefficients, stability of five sparse online learners.
+"""Tables 3.2 to 3.4 of Ma (thesis) run again [1]_: error, share of non-zero coefficients, stability
+of five sparse online learners.
 
 References
 ----------
@@ -37,7 +38,8 @@ SCALINGS = {"rows": Normalizer(), "columns": MaxAbsScaler()}
 
 
 def candidates(name: str, loss: str) -> dict[str, tuple[Any, dict[str, list]]]:
-    """The methods for a set in ``SHARES`` and a loss, each with the settings that cross-validation chooses from.
+    """The methods for a set in ``SHARES`` and a loss, each with the settings that cross-validation
+    chooses from.
 
     "threshold" has the fixed settings of section 3.6.2 (bursts of 5 rows, 5 a stage, 16 paths,
     beta_0 = 0.7), lists within its ranges, and delta_K of section 3.5.
@@ -80,7 +82,8 @@ def online_tables(
     n_folds: int = 3,
     checkpoint=None,
 ) -> dict[str, Any]:
-    """Tables 3.2 to 3.4 of Ma (thesis): error, non-zero coefficients and mean kappa over permutations of the training rows.
+    """Tables 3.2 to 3.4 of Ma (thesis): error, non-zero coefficients and mean kappa over
+    permutations of the training rows.
 
     Cross-validation of ``n_folds`` folds on training rows sets scaling, rates, penalties and share.
     ``kappa_equal_k`` compares as many of the largest coefficients as the stabilised stages keep, so
@@ -100,7 +103,9 @@ def online_tables(
 
 
 class _Set:
-    """One data set: its scaling, the choice of settings on its training rows, and the lines of the table."""
+    """One data set: its scaling, the choice of settings on its training rows, and the lines of the
+    table.
+    """
 
     def __init__(self, name, data_dir, n_folds, cells):
         self.name, self.n_folds, self.cells = name, n_folds, cells
@@ -119,7 +124,9 @@ class _Set:
         return min(tried, key=tried.__getitem__)
 
     def choose(self, model, grid, scaling, loss):
-        """(error, settings) with the least cross-validated error, balanced for the set of rare positives; the first of equals."""
+        """(error, settings) with the least cross-validated error, balanced for the set of rare
+        positives; the first of equals.
+        """
         key = self.key | {"loss": loss, "scaling": scaling, "model": type(model).__name__}
         found = [
             (self.cells(key | settings, partial(self.cross_validate, model, settings, scaling)), settings)
@@ -143,7 +150,9 @@ class _Set:
         return float(np.mean([e[1] if self.name == "dorothea" else e[0] for e in errors]))
 
     def line(self, loss, method, runs):
-        """One line of the table: settings by cross-validation, then ``runs`` permutations of the training rows."""
+        """One line of the table: settings by cross-validation, then ``runs`` permutations of the
+        training rows.
+        """
         table = candidates(self.name, loss)
         scaling = self.scaling(loss)
         error, best = self.choose(*table[method], scaling, loss)
@@ -171,7 +180,9 @@ def _printed(name, loss, method):
 
 
 def _with(model, settings, Z):
-    """A clone with these settings; scikit-learn's rate is made relative to the rows' length, as ours are."""
+    """A clone with these settings; scikit-learn's rate is made relative to the rows' length, as
+    ours are.
+    """
     model = clone(model).set_params(**settings)
     if isinstance(model, SGDClassifier):
         model.set_params(eta0=model.eta0 / (float(Z.multiply(Z).sum()) / Z.shape[0]))
@@ -183,7 +194,9 @@ def _errors(y, predicted):
 
 
 def _permuted(model, Z, y, Z_test, y_test, seed, k):
-    """Errors, plain and balanced, and the columns in use, all and the k strongest, after a fit to permuted rows."""
+    """Errors, plain and balanced, and the columns in use, all and the k strongest, after a fit to
+    permuted rows.
+    """
     order = np.random.RandomState(seed).permutation(len(y))
     fitted = clone(model).set_params(random_state=seed).fit(Z[order], y[order])
     return *_errors(y_test, fitted.predict(Z_test)), (fitted.coef_ != 0).any(axis=0), selected(fitted, Z.shape[1], k)

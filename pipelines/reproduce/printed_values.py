@@ -1,4 +1,6 @@
-"""The numbers printed in the papers, to stand beside ours; they are kept in ``printed_values.txt``."""
+"""The numbers printed in the papers, to stand beside ours; they are kept in
+``printed_values.txt``.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,9 @@ from pathlib import Path
 
 
 def _read(path: Path) -> dict[str, dict[tuple[str, ...], float]]:
-    """Numbers by table, then by method and keys of the row: blocks of ``[table]``, ``keys | methods`` and rows."""
+    """Numbers by table, then by method and keys of the row: blocks of ``[table]``, ``keys |
+    methods`` and rows.
+    """
     tables: dict[str, dict[tuple[str, ...], float]] = {}
     for block in path.read_text(encoding="utf-8").split("[")[1:]:
         name, rest = block.split("]")
@@ -26,7 +30,8 @@ TABLES = _read(Path(__file__).with_suffix(".txt"))
 
 
 def printed(table: str, method: str, *row: str | int) -> float | None:
-    """The printed number of a method in the row of a table with these keys, or None where there is none.
+    """The printed number of a method in the row of a table with these keys, or None where there is
+    none.
 
     Examples
     --------

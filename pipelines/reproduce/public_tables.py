@@ -1,4 +1,5 @@
-"""Test error on public tables beside L1, RFE, abess and boosting at equal numbers of features, and ranking on MQ2008.
+"""Test error on public tables beside L1, RFE, abess and boosting at equal numbers of features, and
+ranking on MQ2008.
 
 Every method sees the same training part; its number of features is chosen among the same sizes by
 the same five folds of that part, and the test part is evaluated once for each size, for the columns
@@ -49,7 +50,9 @@ def _weight(name):
 
 
 def _fsa(name, sizes, X, y):
-    """FSA with its defaults, or a piecewise-linear response where the classes are known not to be linear."""
+    """FSA with its defaults, or a piecewise-linear response where the classes are known not to be
+    linear.
+    """
     return [FSAClassifier(k, class_weight=_weight(name), **SETTINGS.get(name, {})).fit(X, y) for k in sizes]
 
 
@@ -251,7 +254,8 @@ def public_tables(
     methods: Sequence[str] = ("annealed", "l1", "rfe", "boosting"),
     checkpoint=None,
 ) -> dict[str, Any]:
-    """Test error on public tables, the number of features chosen by five folds of the training part.
+    """Test error on public tables, the number of features chosen by five folds of the training
+    part.
 
     Methods "annealed", "l1", "rfe", "abess" and "boosting" (all columns); the parts are fixed, so
     ``runs`` is not used.
@@ -269,7 +273,8 @@ def public_tables(
 def ranking(
     runs: int = 1, data_dir=None, *, methods: Sequence[str] = ("annealed", "ridge", "lightgbm"), checkpoint=None
 ) -> dict[str, Any]:
-    """NDCG@10 of "annealed", "ridge" and "lightgbm" on the five official folds of MQ2008 and on LightGBM's ranking example.
+    """NDCG@10 of "annealed", "ridge" and "lightgbm" on the five official folds of MQ2008 and on
+    LightGBM's ranking example.
 
     The parts are fixed, so ``runs`` is not used.
     """

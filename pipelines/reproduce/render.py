@@ -1,4 +1,5 @@
-"""The tables of the pages, written from the files of results: nothing is typed by hand (``annealed reproduce --render docs``).
+"""The tables of the pages, written from the files of results: nothing is typed by hand (``annealed
+reproduce --render docs``).
 
 A page holds blocks ``<!-- table: NAME VIEW -->`` ... ``<!-- end of table -->``. Each is filled from
 ``results/NAME.json`` in the same folder, which ``annealed reproduce NAME --results FILE`` writes,
@@ -108,7 +109,9 @@ def _full(record: Record) -> str:
 
 
 def _detection(record: Record) -> str:
-    """Methods against sizes: DR and PCD, behind a slash the printed ones, in brackets the runs where they are not 100."""
+    """Methods against sizes: DR and PCD, behind a slash the printed ones, in brackets the runs
+    where they are not 100.
+    """
     sizes = _by_size(record)
 
     def cell(row: dict[str, Any] | None) -> str:
@@ -125,7 +128,9 @@ def _detection(record: Record) -> str:
 
 
 def _summary(record: Record) -> str:
-    """Sizes against few methods: DR / PCD / milliseconds, in brackets the runs where they are not 100; the papers' best DR."""
+    """Sizes against few methods: DR / PCD / milliseconds, in brackets the runs where they are not
+    100; the papers' best DR.
+    """
     names = [name for name in ("annealing alone", "annealed", "abess", "LB") if name in _methods(record)]
     table_name = {"fsa-classification": "noisy" if record["settings"].get("noisy") else "clean"}
     table_name = table_name.get(record["name"], record["name"].removeprefix("fsa-"))
@@ -222,7 +227,9 @@ VIEWS: dict[str, Callable[[Record], str]] = {view.__name__.removeprefix("_"): vi
 
 
 def render_page(page: Path, results: Path) -> str:
-    """Text of a Markdown page with its tables as the files ``NAME.json`` in the folder of results have them."""
+    """Text of a Markdown page with its tables as the files ``NAME.json`` in the folder of results
+    have them.
+    """
 
     def fill(block: re.Match[str]) -> str:
         file = results / f"{block['name']}.json"
@@ -236,7 +243,9 @@ def render_page(page: Path, results: Path) -> str:
 
 
 def render(folder: Path) -> list[Path]:
-    """Write the tables of all pages in a folder and its sub-folders from ``folder/results``; returns the pages that changed."""
+    """Write the tables of all pages in a folder and its sub-folders from ``folder/results``;
+    returns the pages that changed.
+    """
     results = folder / "results"
     if not results.is_dir():
         raise ValueError(f"{results}: no such folder; expected the files of annealed reproduce NAME --results")
@@ -250,7 +259,8 @@ def render(folder: Path) -> list[Path]:
 
 
 def update(file: Path, record: dict[str, Any]) -> None:
-    """Put the rows of a record (what ``annealed reproduce NAME --json`` prints) into a file of results, made when missing.
+    """Put the rows of a record (what ``annealed reproduce NAME --json`` prints) into a file of
+    results, made when missing.
 
     Rows of the same design and method are replaced, others stay.
     """

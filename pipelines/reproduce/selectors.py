@@ -55,8 +55,8 @@ from .simulated import Simulated, simulate
 
 @dataclass(frozen=True)
 class Design:
-    """How the data of one line of a table are drawn: parameters of :func:`~.simulated.simulate` for N rows, M columns, k relevant
-    ones.
+    """How the data of one line of a table are drawn: parameters of :func:`~.simulated.simulate` for
+    N rows, M columns, k relevant ones.
 
     Attributes
     ----------
@@ -171,7 +171,9 @@ def _runs(name: str, design: Design, runs: int, competitor_runs: int | None) -> 
 
 
 def refitted_scores(X, y, columns, X_new, task: str) -> np.ndarray:
-    """Scores of the rows ``X_new`` by the Newton refit on the selected columns: one for all selectors that bring no model."""
+    """Scores of the rows ``X_new`` by the Newton refit on the selected columns: one for all
+    selectors that bring no model.
+    """
     mean, scale = X[:, columns].mean(axis=0, dtype=np.float64), X[:, columns].std(axis=0, dtype=np.float64)
     target = y.astype(np.float64)[:, None]
     loss = LogisticLoss() if task == "classification" else SquaredLoss()
@@ -182,7 +184,8 @@ def refitted_scores(X, y, columns, X_new, task: str) -> np.ndarray:
 
 
 def run_method(name: str, ours: dict[str, Any], train: Simulated, X_new, task: str, seed: int):
-    """Fit a method of ours, a competitor, or "L2": its columns (None for L2, which keeps all), the scores of ``X_new``, seconds.
+    """Fit a method of ours, a competitor, or "L2": its columns (None for L2, which keeps all), the
+    scores of ``X_new``, seconds.
 
     Seconds are processor time of the selection and the fit, without the prediction.
     """
@@ -224,7 +227,9 @@ def table_row(table: str, design: Design, method: str, results: Sequence[Sequenc
 
 
 def _measure(design: Design, name: str, seed: int, data: Callable[[], tuple[Simulated, Simulated]], warm: set[str]) -> list:
-    """Share of the relevant columns found, AUC or RMSE on as many new rows (None where these have another truth), seconds."""
+    """Share of the relevant columns found, AUC or RMSE on as many new rows (None where these have
+    another truth), seconds.
+    """
     ours = our_methods(design, seed)
     if name in ours and name not in warm:  # compile, on small data
         small = simulate(design.task, 100, 400, 10, random_state=0)

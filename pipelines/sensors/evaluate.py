@@ -1,4 +1,6 @@
-"""Protocols: whole days are left out; errors per minute and averaged over the activities, with bootstrap intervals over days."""
+"""Protocols: whole days are left out; errors per minute and averaged over the activities, with
+bootstrap intervals over days.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,8 @@ def day_folds(days: np.ndarray, n_folds: int | None = None) -> list[np.ndarray]:
 
 
 def errors(truth: np.ndarray, labels: np.ndarray, idle: bool = True) -> dict[str, float]:
-    """Share of wrong minutes, and its mean over the activities; ``idle=False`` leaves out minutes that are truly idle.
+    """Share of wrong minutes, and its mean over the activities; ``idle=False`` leaves out minutes
+    that are truly idle.
 
     Examples
     --------
@@ -242,7 +245,9 @@ BASELINES: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], Predictor]] 
 
 
 def table_rows(minutes: SensorMinutes, predictions: list[Prediction]) -> list[dict[str, Any]]:
-    """One row per prediction: errors with and without idle minutes, intervals over days; and errors per activity."""
+    """One row per prediction: errors with and without idle minutes, intervals over days; and errors
+    per activity.
+    """
     truth, days = minutes.activities, minutes.days
     assert truth is not None
     rows = []

@@ -89,7 +89,8 @@ def read_home(folder: Path, name: str | None = None, labelled: bool = True) -> H
 
 
 def make_home(name: str, events: pd.DataFrame, activities: pd.DataFrame | None) -> Home:
-    """A home from its events (start, end, sensor, place) and activities (start, end, activity), whose span is kept.
+    """A home from its events (start, end, sensor, place) and activities (start, end, activity),
+    whose span is kept.
 
     Raises
     ------
@@ -131,7 +132,9 @@ def _minute(times: pd.Series, begin) -> np.ndarray:
 
 
 def _labels(name: str, activities: pd.DataFrame, begin, n: int) -> tuple[np.ndarray, list[str]]:
-    """The activity that covers most of each minute, ``IDLE`` where there is none; overlaps are noted."""
+    """The activity that covers most of each minute, ``IDLE`` where there is none; overlaps are
+    noted.
+    """
     kinds = sorted(activities.activity.unique())
     seconds = np.zeros((n, len(kinds)))
     ordered = activities.sort_values("start", kind="stable")
@@ -177,7 +180,9 @@ def _activities(path: Path, labelled: bool) -> pd.DataFrame | None:
 
 
 def _table(path: Path, what: str, *more: str) -> pd.DataFrame:
-    """Start and end, the sensor or activity, and more columns of text; a .txt has no header, and maybe empty columns at its end."""
+    """Start and end, the sensor or activity, and more columns of text; a .txt has no header, and
+    maybe empty columns at its end.
+    """
     header = path.suffix == ".csv"
     columns = ("start", "end", what, *more)
     sep, form = (",", "%Y-%m-%d %H:%M:%S") if header else ("\t", "%d-%b-%Y %H:%M:%S")

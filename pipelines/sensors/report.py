@@ -19,7 +19,9 @@ _HEADS = ("method", "sensors", "error", "95% interval", "class-averaged", "witho
 
 
 def table_lines(rows: list[dict[str, Any]]) -> list[list[Any]]:
-    """Cells of a table in percent: method, sensors, error, interval, class-averaged error, and both without idle minutes."""
+    """Cells of a table in percent: method, sensors, error, interval, class-averaged error, and both
+    without idle minutes.
+    """
     lines: list[list[Any]] = []
     for row in rows:
         low, high = (100 * value for value in row["error_interval"])
@@ -54,7 +56,8 @@ def markdown(rows: list[dict[str, Any]]) -> str:
 def write_report(
     folder: Path, record: dict[str, Any], minutes: SensorMinutes, baselines: list[Prediction], selections: list[Prediction]
 ) -> None:
-    """Write ``results.json``, ``table.md``, the error against the number of sensors, and the days with least and most errors.
+    """Write ``results.json``, ``table.md``, the error against the number of sensors, and the days
+    with least and most errors.
 
     Raises
     ------
@@ -79,7 +82,9 @@ def write_report(
 
 
 def draw_sizes(path: Path, rows: list[dict[str, Any]]) -> None:
-    """Error against the number of sensors, per minute and averaged over the activities (Figure 2 of Liu et al., 2014)."""
+    """Error against the number of sensors, per minute and averaged over the activities (Figure 2 of
+    Liu et al., 2014).
+    """
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11, 4.2), layout="constrained")

@@ -1,4 +1,6 @@
-"""Tables of sensor selection: simulated homes, and Figure 2 and Table 2 of Liu et al. (2014) on public homes."""
+"""Tables of sensor selection: simulated homes, and Figure 2 and Table 2 of Liu et al. (2014) on
+public homes.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ N_DAYS = 10  # of training, and as many of test
 
 
 def sensors_simulated(runs: int = 10, data_dir=None, *, methods: list[str] | None = None, checkpoint=None) -> dict[str, Any]:
-    """Simulated homes: how many of the ten true sensors are among the ten selected, and what that costs in error.
+    """Simulated homes: how many of the ten true sensors are among the ten selected, and what that
+    costs in error.
 
     Parameters
     ----------
@@ -70,7 +73,8 @@ def sensors_simulated(runs: int = 10, data_dir=None, *, methods: list[str] | Non
 def sensors(
     runs: int = 5, data_dir=None, *, home: str = "ordonezA", methods: list[str] | None = None, checkpoint=None
 ) -> dict[str, Any]:
-    """Figure 2 and Table 2 of Liu et al. (2014) on a public home: error against the number of sensors, and which they are.
+    """Figure 2 and Table 2 of Liu et al. (2014) on a public home: error against the number of
+    sensors, and which they are.
 
     Parameters
     ----------

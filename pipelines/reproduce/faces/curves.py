@@ -1,4 +1,5 @@
-"""Figures and tables on face keypoints of Barbu et al. (2014) [1]_ and (2017) [2]_, run again: learners on the same windows, modes.
+"""Figures and tables on face keypoints of Barbu et al. (2014) [1]_ and (2017) [2]_, run again:
+learners on the same windows, modes.
 
 References
 ----------
@@ -64,7 +65,9 @@ def some_of(images: list[FaceImage], n: int) -> list[FaceImage]:
 
 
 class _Windows:
-    """Windows of one keypoint, mined by annealing with the logistic loss; made when they are asked for."""
+    """Windows of one keypoint, mined by annealing with the logistic loss; made when they are asked
+    for.
+    """
 
     def __init__(self, keypoint: str, folder: Path, data: Path, photographs: int, settings: TrainingSettings, pool: FeaturePool):
         self.keypoint, self.settings = keypoint, settings
@@ -81,7 +84,9 @@ class _Windows:
         return self.training.mined_rows(self.keypoint)
 
     def try_out(self, name: str, setting: dict[str, float]) -> tuple[KeypointModel, dict[str, Any]]:
-        """Fit a learner; its calibrated model, and the average precision on the kept-back photographs."""
+        """Fit a learner; its calibrated model, and the average precision on the kept-back
+        photographs.
+        """
         positives, reference, ordinary, negatives = self.rows
         patches = np.concatenate([positives.patches, negatives.patches])
         y = np.repeat([1.0, -1.0], [len(positives), len(negatives)])
@@ -100,7 +105,8 @@ def _silent(line: str) -> None:
 
 
 def _kept(curve: Curve) -> dict[str, Any]:
-    """A curve for the checkpoint: average precision, and its points at detections that are hits, where it rises to the right.
+    """A curve for the checkpoint: average precision, and its points at detections that are hits,
+    where it rises to the right.
 
     Most detections lie in the tail of false ones: points at even ranks would leave few where the
     curve is read.
@@ -144,7 +150,9 @@ def curves_of(
 
 
 def _best(work: _Windows, name: str, data: Path, cells: Checkpoint, key: dict[str, Any]) -> dict[str, Any]:
-    """The setting with the greatest average precision on the kept-back photographs, evaluated on the test photographs."""
+    """The setting with the greatest average precision on the kept-back photographs, evaluated on
+    the test photographs.
+    """
     ((parameter, values),) = LEARNERS[name][1].items()
     models: dict[float, KeypointModel] = {}
 
@@ -170,7 +178,8 @@ def _row(cell: dict[str, Any]) -> dict[str, Any]:
 def faces_curves(
     runs: int = 1, data_dir=None, *, sets=("left_eye",), methods=None, checkpoint=None, **options: Any
 ) -> dict[str, Any]:
-    """Figure 5 of Barbu et al. (2014), Figure 7 of Barbu et al. (2017): five learners on the same windows of one keypoint.
+    """Figure 5 of Barbu et al. (2014), Figure 7 of Barbu et al. (2017): five learners on the same
+    windows of one keypoint.
 
     Windows of 120 photographs of ``faces/train``, a tenth of them kept back, are mined in ten
     rounds by annealing with the logistic loss. Every learner is fitted to all of them, gets its
@@ -213,7 +222,8 @@ def modes_of(
 
 
 def faces_modes(runs: int = 1, data_dir=None, *, sets=MODE_KEYPOINTS, model=None, checkpoint=None) -> dict[str, Any]:
-    """Table 4 of Barbu et al. (2014): seconds per photograph and average precision of the three modes of search.
+    """Table 4 of Barbu et al. (2014): seconds per photograph and average precision of the three
+    modes of search.
 
     Of the shipped model on the photographs of ``faces/test``, without assembly of faces; the
     printed numbers are of LFPW, at 3 pixels of a level. The classifier of the shipped model is

@@ -1,4 +1,6 @@
-"""Figures of Barbu et al. (2014, 2017): schedules, losses, coefficients along the steps, speed, stability, responses."""
+"""Figures of Barbu et al. (2014, 2017): schedules, losses, coefficients along the steps, speed,
+stability, responses.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ _PARAMETERS = {"learning_rate": "learning rate", "mu": "mu", "n_steps": "number 
 
 
 def stability(data_dir=None, **options: Any) -> Figure:
-    """Figure 6 of Barbu et al. (2017): AUC against rate, mu and number of steps; options of :func:`fsa_stability`."""
+    """Figure 6 of Barbu et al. (2017): AUC against rate, mu and number of steps; options of
+    :func:`fsa_stability`.
+    """
     rows = fsa_stability(**options)["rows"]
     figure, axes = panels(9, 2.8, 3, sharey=True)
     for ax, (parameter, label) in zip(axes, _PARAMETERS.items()):
@@ -33,7 +37,9 @@ def stability(data_dir=None, **options: Any) -> Figure:
 
 
 def schedules(data_dir=None) -> Figure:
-    """Figure 1 of Barbu et al. (2014), with mu = M / (k v), and Figure 3 of Barbu et al. (2017): features left after each step."""
+    """Figure 1 of Barbu et al. (2014), with mu = M / (k v), and Figure 3 of Barbu et al. (2017):
+    features left after each step.
+    """
     figure, (left, right) = panels(9, 3.2, 2)
     for v in (50, 100, 200):
         plot_schedule(10_000, 10, mu=10_000 / (10 * v), schedule="inverse_arxiv", ax=left)
@@ -59,7 +65,9 @@ def losses(data_dir=None) -> Figure:
 
 
 def coefficients(data_dir=None) -> Figure:
-    """Figure 2 of both papers: coefficients along the path from all columns to k, N = M = 1000, k = 10."""
+    """Figure 2 of both papers: coefficients along the path from all columns to k, N = M = 1000, k =
+    10.
+    """
     draw = Design("classification", 1000, 1000, 10).draw(0)
     path = FSAPath(FSAClassifier(10, refinement=None, **FSA["FSA"]), sizes=[10, 20, 50, 100, 200, 500, 1000])
     figure, (ax,) = panels(5, 3.2)
@@ -68,7 +76,9 @@ def coefficients(data_dir=None) -> Figure:
 
 
 def large(data_dir=None, **options: Any) -> Figure:
-    """Figure 1 of Barbu et al. (2017): seconds, columns found and AUC against N, FSA with the Lorenz loss against LogitBoost."""
+    """Figure 1 of Barbu et al. (2017): seconds, columns found and AUC against N, FSA with the
+    Lorenz loss against LogitBoost.
+    """
     rows = fsa_large(**{"runs": 1, "methods": ["FSL", "annealed", "LB1", "LB"], **options})["rows"]
     figure, axes = panels(10, 3, 3)
     for ax, (what, label) in zip(axes, {"seconds": "seconds", "PCD": "% of relevant columns found", "AUC": "AUC"}.items()):
@@ -83,7 +93,9 @@ def large(data_dir=None, **options: Any) -> Figure:
 
 
 def responses(data_dir=None) -> Figure:
-    """Figure 4 of Barbu et al. (2014), Figure 5 of Barbu et al. (2017): responses of the first features of an eye detector."""
+    """Figure 4 of Barbu et al. (2014), Figure 5 of Barbu et al. (2017): responses of the first
+    features of an eye detector.
+    """
     eye = load_model("faces").models["left_eye"]
     figure = Figure(figsize=(10, 4), layout="constrained")
     for axis, values in zip(figure.subplots(2, 4, sharey=True).ravel(), eye.responses.values):

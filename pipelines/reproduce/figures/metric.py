@@ -20,7 +20,9 @@ from .panels import panels
 
 
 def surfaces(data_dir=None) -> Figure:
-    """Figures 2.1 and 2.3 of Ma (thesis): the first direction of the learnt subspace over the two informative columns."""
+    """Figures 2.1 and 2.3 of Ma (thesis): the first direction of the learnt subspace over the two
+    informative columns.
+    """
     figure = Figure(figsize=(13, 6.5), layout="tight")
     axes = figure.subplots(2, 4)
     grid = np.linspace(-2.5, 2.5, 61)
@@ -42,7 +44,8 @@ def surfaces(data_dir=None) -> Figure:
 
 
 def base_classifier(data_dir=None, runs: int = 20) -> Figure:
-    """Figure 2.2 of Ma (thesis): f_W of (2.3) against nearest neighbours over k on Ionosphere, both in the Euclidean metric.
+    """Figure 2.2 of Ma (thesis): f_W of (2.3) against nearest neighbours over k on Ionosphere, both
+    in the Euclidean metric.
 
     Error of 5-fold cross-validation of all rows, mean of ``runs`` random divisions.
     """
@@ -73,14 +76,18 @@ def base_errors(
 
 
 def _mean_distances(X, y, X_new, k):
-    """f of (2.3) in the Euclidean metric: mean squared distance to the k nearest negative rows minus that to the positive ones."""
+    """f of (2.3) in the Euclidean metric: mean squared distance to the k nearest negative rows
+    minus that to the positive ones.
+    """
     square = [((X_new[:, None] - X[y == label]) ** 2).sum(axis=2) for label in (-1, 1)]
     near = [np.partition(d, k - 1, axis=1)[:, :k].mean(axis=1) for d in square]
     return near[0] - near[1]
 
 
 def columns(data_dir=None, **options: Any) -> Figure:
-    """Figure 2.4 of Ma (thesis): share of the columns that sDist uses on the real sets, and the seconds of a fit."""
+    """Figure 2.4 of Ma (thesis): share of the columns that sDist uses on the real sets, and the
+    seconds of a fit.
+    """
     rows = sdist_real(**{"runs": 3, "data_dir": data_dir, "competitors": False, **options})["rows"]
     figure, (left, right) = panels(8, 3, 2, layout="tight")
     names = [row["data"] for row in rows]
@@ -101,7 +108,8 @@ SENSITIVITY: dict[str, list[float]] = {
 
 
 def sensitivity(data_dir=None, runs: int = 1, checkpoint=None) -> Figure:
-    """Figure 2.5 of Ma (thesis): error on Madelon against the frequency of updates, the bagging fraction and kappa (rho p).
+    """Figure 2.5 of Ma (thesis): error on Madelon against the frequency of updates, the bagging
+    fraction and kappa (rho p).
 
     5-fold cross-validation of the training rows, ``runs`` divisions (the text has 20); votes of
     three neighbours and f_W, 150 steps of one setting with order 1, the other two parameters as in

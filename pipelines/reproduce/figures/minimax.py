@@ -1,4 +1,6 @@
-"""Figures of Tan et al. (2013): recovery, convergence, sensitivity, and why Newton's method needs bisection."""
+"""Figures of Tan et al. (2013): recovery, convergence, sensitivity, and why Newton's method needs
+bisection.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ _CUTS = {"a": [0.015, 0.040], "b": [-2.433, 1.380], "square_norms": [2406.148, 2
 
 
 def recovery(data_dir=None, **options: Any) -> Figure:
-    """Figures 1, 3 and 4: relevant columns recovered against the number selected; options of :func:`mslr_synthetic`."""
+    """Figures 1, 3 and 4: relevant columns recovered against the number selected; options of
+    :func:`mslr_synthetic`.
+    """
     rows = mslr_synthetic(**options)["rows"]
     cases = list(dict.fromkeys((row["setup"], row["tau"]) for row in rows))
     across = min(len(cases), _ACROSS)
@@ -42,7 +46,9 @@ def recovery(data_dir=None, **options: Any) -> Figure:
 
 
 def leukemia(data_dir=None) -> Figure:
-    """Figures 6(a) and 7(a): missed test samples of leukemia and seconds of a fit against the number of genes."""
+    """Figures 6(a) and 7(a): missed test samples of leukemia and seconds of a fit against the
+    number of genes.
+    """
     rows = mslr_leukemia(data_dir=data_dir)["rows"]
     figure, (left, right) = panels(9, 3.2, 2)
     for ax, what, label in ((left, "missed", "missed of 34"), (right, "seconds", "processor seconds of a fit")):
@@ -54,8 +60,8 @@ def leukemia(data_dir=None) -> Figure:
 
 
 def conditioning(data_dir=None) -> Figure:
-    """Figure 2: the smoothed problem of one coordinate for q = 10 and 100, with the paper's constants: slope, curvature, value and
-    the weight of the first cut.
+    """Figure 2: the smoothed problem of one coordinate for q = 10 and 100, with the paper's
+    constants: slope, curvature, value and the weight of the first cut.
     """
     c1, c2 = _C1, _C2
     a, b, half = (np.array(_CUTS[name])[:, None] for name in ("a", "b", "square_norms"))
@@ -80,7 +86,9 @@ def conditioning(data_dir=None) -> Figure:
 
 
 def convergence(data_dir=None) -> Figure:
-    """Figure 5: relative change of the objective from cut to cut, on leukemia and one half of news20 against the other."""
+    """Figure 5: relative change of the objective from cut to cut, on leukemia and one half of
+    news20 against the other.
+    """
     figure, (ax,) = panels(5, 3.2)
     X, y, _, _ = load_set("leukemia", data_dir)
     for label, rows, target, r in (
@@ -97,7 +105,8 @@ def convergence(data_dir=None) -> Figure:
 
 
 def sensitivity(data_dir=None) -> Figure:
-    """Figure 8: accuracy and seconds for C = 5, 10 and 20 against the number of features, on one half of news20 against the other.
+    """Figure 8: accuracy and seconds for C = 5, 10 and 20 against the number of features, on one
+    half of news20 against the other.
 
     The paper has astro-ph, which was not at hand. Half of the documents train, the others test;
     retrained with C = 5.

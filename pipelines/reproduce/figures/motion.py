@@ -13,7 +13,8 @@ _NAMES = {"VC": "VC: least mean distance", "RankBoost": "RankBoost", "all": "FSA
 
 
 def cumulative(data_dir=None, *, runs: int = 10, checkpoint=None) -> Figure:
-    """Figure 9 of Barbu et al. (2014): cumulative distributions of the test error for two and three motions.
+    """Figure 9 of Barbu et al. (2014): cumulative distributions of the test error for two and three
+    motions.
 
     Of VC's rule and of the rankings on all features, on the candidates of VC; the other programs of
     the figure are not here.

@@ -66,7 +66,9 @@ def sparsity(data_dir=None) -> Figure:
 
 
 def rejection(data_dir=None) -> Figure:
-    """Figure 3.2 of Ma (thesis): rejection rate against the share of columns in use, gamma of (3.14) -5, 0 and 5."""
+    """Figure 3.2 of Ma (thesis): rejection rate against the share of columns in use, gamma of
+    (3.14) -5, 0 and 5.
+    """
     figure, (ax,) = panels(5, 3.2, layout="tight")
     shares = np.linspace(0.0, 1.0, 201)
     for gamma in (-5.0, 0.0, 5.0):
@@ -78,7 +80,9 @@ def rejection(data_dir=None) -> Figure:
 
 
 def error(data_dir=None) -> Figure:
-    """Figure 3.4 of Ma (thesis): test error along the rows on Dexter, annealed stages and the threshold of the text, 16 paths."""
+    """Figure 3.4 of Ma (thesis): test error along the rows on Dexter, annealed stages and the
+    threshold of the text, 16 paths.
+    """
     X, y, X_test, y_test = load_set("dexter", data_dir)
     X, X_test = normalize(X), normalize(X_test)
     models = {

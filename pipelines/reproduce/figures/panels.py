@@ -10,13 +10,17 @@ from matplotlib.figure import Figure
 
 
 def panels(width: float, height: float, n: int = 1, *, layout: str = "constrained", **shared: Any) -> tuple[Figure, list[Axes]]:
-    """A figure, in inches, and its ``n`` panels in a row; ``shared`` are axes that they share (matplotlib's ``subplots``)."""
+    """A figure, in inches, and its ``n`` panels in a row; ``shared`` are axes that they share
+    (matplotlib's ``subplots``).
+    """
     figure = Figure(figsize=(width, height), layout=layout)
     return figure, list(figure.subplots(1, n, squeeze=False, **shared)[0])
 
 
 def curves(ax: Axes, points: Iterable[tuple[Any, float, float]], markers: str = "o", **style: Any) -> None:
-    """Draw a curve with markers through the points (label, x, y) of each label, in the order of the labels."""
+    """Draw a curve with markers through the points (label, x, y) of each label, in the order of the
+    labels.
+    """
     by_label: dict[Any, list[tuple[float, float]]] = {}
     for label, x, y in points:
         by_label.setdefault(label, []).append((x, y))

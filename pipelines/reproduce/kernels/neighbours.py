@@ -1,4 +1,5 @@
-"""The discriminant of the text, Ma (thesis), (4.4): the kernel to the nearest row of one class minus that to the other's.
+"""The discriminant of the text, Ma (thesis), (4.4): the kernel to the nearest row of one class
+minus that to the other's.
 
 The kernel is the mean of cos(omega'(x - x')) over the atoms, all weights alike. Labels are
 Bernoulli with the logistic function of the discriminant, whose neighbours exclude the row itself in
@@ -140,7 +141,9 @@ def _run(XT, positive, atoms, prior, table, cumulative, n_steps, burn_in, rng, k
 
 
 def neighbour_probabilities(chain: NeighbourChain, XT: np.ndarray) -> np.ndarray:
-    """Mean probability (n,) of label 1 of new rows, given as columns (p, n), over the samples of one chain."""
+    """Mean probability (n,) of label 1 of new rows, given as columns (p, n), over the samples of
+    one chain.
+    """
     kept, train, y = chain.kept, chain.columns, chain.labels
     total = np.zeros(XT.shape[1])
     for s in range(len(kept.size)):

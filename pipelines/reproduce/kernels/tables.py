@@ -33,7 +33,8 @@ IONOSPHERE_CHOICES: list[dict[str, Any]] = [
 
 
 def parity(n: int, p: int, seed: int, n_test: int = 2000):
-    """Three columns whose signs multiply to the label, with normal noise of 0.5, among p columns of unit variance.
+    """Three columns whose signs multiply to the label, with normal noise of 0.5, among p columns of
+    unit variance.
 
     Parameters
     ----------
@@ -113,7 +114,8 @@ def kernel_simulated(runs: int = 10, data_dir=None, *, methods=None, checkpoint=
 
 
 def kernel_real(runs: int = 5, data_dir=None, *, methods=None, checkpoint=None) -> dict[str, Any]:
-    """Madelon on its own split, Ionosphere on random 70 / 30 splits; settings by 3-fold cross-validation on training rows.
+    """Madelon on its own split, Ionosphere on random 70 / 30 splits; settings by 3-fold
+    cross-validation on training rows.
 
     Parameters
     ----------

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 
-def panels(width: float, height: float, n: int = 1, *, layout: str = "constrained", **shared: Any) -> tuple[Figure, list[Axes]]:
+def panels(
+    width: float, height: float, n: int = 1, *, layout: Literal["constrained", "tight"] = "constrained", **shared: Any
+) -> tuple[Figure, list[Axes]]:
     """A figure, in inches, and its ``n`` panels in a row; ``shared`` are axes that they share
     (matplotlib's ``subplots``).
     """

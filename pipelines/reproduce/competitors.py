@@ -294,8 +294,8 @@ class LMNN(TransformerMixin, BaseEstimator):
             if done.returncode:
                 raise ValueError(f"{self.python}: LMNN failed ({(done.stderr.splitlines() or ['no message'])[-1]})")
             with np.load(files[1]) as found:
-                self.components_, self.seconds_, self.finished_ = (found[n] for n in ("components", "seconds", "finished"))
-        self.seconds_, self.finished_ = float(self.seconds_), bool(self.finished_)
+                self.components_ = found["components"]
+                self.seconds_, self.finished_ = found["seconds"].item(), found["finished"].item()
         return self
 
     def transform(self, X):

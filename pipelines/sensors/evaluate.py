@@ -85,14 +85,12 @@ def errors(truth: np.ndarray, labels: np.ndarray, idle: bool = True) -> dict[str
 
 def bootstrap_interval(truth: np.ndarray, labels: np.ndarray, days: np.ndarray, random_state: int = 0) -> dict[str, list[float]]:
     """95% intervals of both errors: days are drawn with replacement."""
-    codes = np.unique(days, return_inverse=True)[1]
-    classes = np.unique(truth, return_inverse=True)[1]
-    shape = codes.max() + 1, classes.max() + 1
-    total, wrong = np.zeros(shape), np.zeros(shape)
-    np.add.at(total, (codes, classes), 1.0)
-    np.add.at(wrong, (codes, classes), truth != labels)
+    of_day = (days == np.unique(days)[:, None]).astype(float)
+    of_class = (truth[:, None] == np.unique(truth)).astype(float)
+    total, wrong = of_day @ of_class, of_day @ (of_class * (truth != labels)[:, None])
+    n = len(total)
     rng = np.random.default_rng(random_state)
-    drawn = rng.multinomial(shape[0], np.full(shape[0], 1.0 / shape[0]), size=N_BOOTSTRAP)
+    drawn = rng.multinomial(n, np.full(n, 1.0 / n), size=N_BOOTSTRAP)
     minutes, missed = drawn @ total, drawn @ wrong
     with np.errstate(invalid="ignore", divide="ignore"):
         per_class = np.nanmean(missed / minutes, axis=1)

@@ -197,7 +197,8 @@ def _best(models, valid):
 
 def _fsa_rankers(train, valid):
     """FSARanker with several responses, penalties and sizes."""
-    for response, shrinkage in product(("linear", "piecewise", PiecewiseLinear(4, "quantile")), (1e-4, 1e-3, 1e-2)):
+    responses: tuple[Any, ...] = ("linear", "piecewise", PiecewiseLinear(4, "quantile"))
+    for response, shrinkage in product(responses, (1e-4, 1e-3, 1e-2)):
         path = FSAPath(FSARanker(prior=Prior(shrinkage=shrinkage), response=response), sizes=[5, 10, 15, 20, 30, 46])
         path.fit(train.X, train.grade, qid=train.qid)
         yield from map(path.get_estimator, path.sizes_)

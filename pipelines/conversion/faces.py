@@ -1,4 +1,5 @@
-"""Annotated faces of AFLW (21 points), LFPW (35 named points) and HELEN (194 points), as the project's nine keypoints.
+"""Annotated faces of AFLW (21 points), LFPW (35 named points) and HELEN (194 points), as the
+project's nine keypoints.
 
 Photographs stay where they are: ``keypoints.csv`` names them by paths relative to itself, and
 ``ignore.csv`` has a box for every face whose eyes are not annotated. Coordinates are kept as they
@@ -13,10 +14,10 @@ import re
 import sqlite3
 from collections.abc import Iterable
 from contextlib import closing
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from ...vision.images import image_size
 from ..common.image_folders import IMAGE_SUFFIXES
@@ -51,22 +52,34 @@ _JAW, _NOSE, _LIPS, _EYE_CURVES = slice(0, 41), slice(41, 58), slice(58, 86), (s
 _N_HELEN = 194
 
 
-@dataclass
 class _Faces:
-    """Faces of photographs: keypoints (9, 2) with NaN, which are visible, and boxes without annotation."""
+    """Faces of the photographs below a folder: keypoints (9, 2) with NaN, which are visible, and
+    boxes without annotation.
+    """
 
-    points: dict[Path, list[tuple[np.ndarray, np.ndarray]]] = field(default_factory=dict)
-    ignore: dict[Path, list[tuple[float, ...]]] = field(default_factory=dict)
-    missing: int = 0  # annotations whose photograph is not there
+    def __init__(self, folder: Path):
+        self.photographs = _Photographs(folder)
+        self.points: dict[Path, list[tuple[np.ndarray, np.ndarray]]] = {}
+        self.ignore: dict[Path, list[tuple[float, ...]]] = {}
+        self.missing = 0  # annotations whose photograph is not there
 
-    def add(self, image: Path, xy: np.ndarray, visible: np.ndarray) -> None:
-        self.points.setdefault(image, []).append((xy, visible))
+    def add(self, name: str, xy: np.ndarray, visible: np.ndarray, box: tuple[float, ...] | None = None) -> None:
+        """Keep a face of a photograph by its name; without both eyes its box alone, if it
+        has one.
+        """
+        image = self.photographs.find(name)
+        if image is None:
+            self.missing += 1
+        elif np.isfinite(xy[_EYES]).all():
+            self.points.setdefault(image, []).append((xy, visible))
+        elif box is not None:
+            self.ignore.setdefault(image, []).append(box)
 
 
 def aflw(source: Path, folder: Path, name: str) -> list[str]:
     """The database ``aflw.sqlite``; points that are hidden have no entry. The ear is the lobe."""
     path = find_file(source, "aflw.sqlite")
-    faces, photographs = _Faces(), _Photographs(path.parent if source.is_file() else source)
+    faces = _Faces(path.parent if source.is_file() else source)
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
             rows = {key: database.execute(query).fetchall() for key, query in _AFLW_QUERIES.items()}
@@ -75,27 +88,20 @@ def aflw(source: Path, folder: Path, name: str) -> list[str]:
     named: dict[int, dict[str, tuple[float, float, bool]]] = {}
     for face, point, x, y in rows["points"]:
         named.setdefault(face, {})[point] = (float(x), float(y), True)
-    boxes = {face: tuple(map(float, box)) for face, *box in rows["boxes"]}
+    boxes = {face: (float(x), float(y), float(x) + float(w), float(y) + float(h)) for face, x, y, w, h in rows["boxes"]}
     for face, file in rows["faces"]:
-        image = photographs.find(file)
-        if image is None:
-            faces.missing += 1
-            continue
-        xy, visible = _nine(named.get(face, {}), _AFLW, ("Left", "Right"))
-        if np.isfinite(xy[_EYES]).all():
-            faces.add(image, xy, visible)
-        elif face in boxes:
-            x, y, w, h = boxes[face]
-            faces.ignore.setdefault(image, []).append((x, y, x + w, y + h))
+        faces.add(file, *_nine(named.get(face, {}), _AFLW, ("Left", "Right")), boxes.get(face))
     return _write(faces, path, folder)
 
 
 def lfpw(source: Path, folder: Path, name: str) -> list[str]:
-    """Tables of tab-separated points, the lines of the workers' average; photographs by the last part of their address."""
+    """Tables of tab-separated points, the lines of the workers' average; photographs by the last
+    part of their address.
+    """
     tables = [source] if source.is_file() else sorted(p for p in source.rglob("*.csv") if "lfpw" in p.name.lower())
     if not tables:
         raise ValueError(f"{source}: no kbvt_lfpw_v1_train.csv in it or below; expected the tables of LFPW")
-    faces, photographs = _Faces(), _Photographs(source.parent if source.is_file() else source)
+    faces = _Faces(source.parent if source.is_file() else source)
     for path in tables:
         with path.open(newline="", encoding="latin-1") as file:
             reader = csv.DictReader(file, delimiter="\t")
@@ -105,15 +111,9 @@ def lfpw(source: Path, folder: Path, name: str) -> list[str]:
                     f"{path}: lacks worker, left_eye_out_x or left_eye_out_y; expected the tab-separated table of LFPW"
                 )
             for row in reader:
-                if row["worker"] != "average":
-                    continue
-                image = photographs.find(row[address].rsplit("/", 1)[-1])
-                if image is None:
-                    faces.missing += 1
-                    continue
-                xy, visible = _nine(_lfpw_points(path, reader.line_num, row), _LFPW, ("left", "right"))
-                if np.isfinite(xy[_EYES]).all():
-                    faces.add(image, xy, visible)
+                if row["worker"] == "average":
+                    points = _lfpw_points(path, reader.line_num, row)
+                    faces.add(row[address].rsplit("/", 1)[-1], *_nine(points, _LFPW, ("left", "right")))
     return _write(faces, tables[0], folder)
 
 
@@ -131,11 +131,13 @@ def _lfpw_points(path: Path, line: int, row: dict[str, str]) -> dict[str, tuple[
 
 
 def helen(source: Path, folder: Path, name: str) -> list[str]:
-    """``annotation/N.txt``: the photograph's name and 194 lines ``x , y``. The ears are the ends of the outline."""
+    """``annotation/N.txt``: the photograph's name and 194 lines ``x , y``. The ears are the ends of
+    the outline.
+    """
     paths = sorted(source.rglob("annotation/*.txt")) or sorted(path for path in source.glob("*.txt") if path.stem.isdigit())
     if not paths:
         raise ValueError(f"{source}: no annotation/1.txt in it or below; expected the files of HELEN")
-    faces, photographs = _Faces(), _Photographs(source)
+    faces = _Faces(source)
     for path in paths:
         lines = path.read_text(encoding="latin-1").split("\n")
         try:
@@ -144,16 +146,14 @@ def helen(source: Path, folder: Path, name: str) -> list[str]:
             raise ValueError(f"{path}: not a file of HELEN (expected a name and {_N_HELEN} lines 'x , y')") from None
         if xy.shape != (_N_HELEN, 2) or not np.isfinite(xy).all():
             raise ValueError(f"{path}: points of shape {xy.shape}, expected {_N_HELEN} lines 'x , y'")
-        image = photographs.find(lines[0].strip())
-        if image is None:
-            faces.missing += 1
-        else:
-            faces.add(image, _nine_of_194(xy), np.ones(len(KEYPOINTS), bool))
+        faces.add(lines[0].strip(), _nine_of_194(xy), np.ones(len(KEYPOINTS), bool))
     return _write(faces, paths[0], folder)
 
 
 def _nine_of_194(xy: np.ndarray) -> np.ndarray:
-    """Keypoints of HELEN's curves: means of the eyes, ends of the nose and lips along the line of the eyes, ends of the outline."""
+    """Keypoints of HELEN's curves: means of the eyes, ends of the nose and lips along the line of
+    the eyes, ends of the outline.
+    """
     eyes = np.array([xy[curve].mean(axis=0) for curve in _EYE_CURVES])
     lips, jaw = xy[_LIPS], xy[_JAW]
     down = lips.mean(axis=0) - eyes.mean(axis=0)
@@ -169,7 +169,9 @@ def _nine_of_194(xy: np.ndarray) -> np.ndarray:
 def _nine(
     points: dict[str, tuple[float, float, bool]], scheme: dict[str, list[list[str]]], sides: tuple[str, str]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The nine keypoints from named points, NaN where some are missing, and which of them are visible."""
+    """The nine keypoints from named points, NaN where some are missing, and which of them are
+    visible.
+    """
     xy, visible = np.full((len(KEYPOINTS), 2), np.nan), np.zeros(len(KEYPOINTS), bool)
     for i, keypoint in enumerate(KEYPOINTS):
         side = sides[keypoint.startswith("right")]
@@ -199,7 +201,9 @@ def names_are_the_viewers(faces: Iterable[np.ndarray]) -> bool:
 
 
 class _Photographs:
-    """Files of images below a folder, by name: with or without their ending, and by the end of their path."""
+    """Files of images below a folder, by name: with or without their ending, and by the end of
+    their path.
+    """
 
     def __init__(self, folder: Path):
         self.by_name: dict[str, list[Path]] = {}
@@ -209,7 +213,9 @@ class _Photographs:
                     self.by_name.setdefault(key, []).append(path)
 
     def find(self, name: str) -> Path | None:
-        """The file whose path ends as ``name`` does; None where it is not there, or two would do."""
+        """The file whose path ends as ``name`` does; None where it is not there, or two
+        would do.
+        """
         parts = [part.lower() for part in re.split(r"[/\\]", name) if part]
         paths = self.by_name.get(parts[-1], []) if parts else []
         close = [path for path in paths if [p.lower() for p in path.parts[-len(parts) : -1]] == parts[:-1]]
@@ -223,36 +229,24 @@ def _write(faces: _Faces, source: Path, folder: Path) -> list[str]:
     if not every:
         raise ValueError(f"{source}: none of its faces has a photograph here with both eyes annotated ({faces.missing} not found)")
     order = MIRROR_ORDER if names_are_the_viewers(every) else list(range(len(KEYPOINTS)))
-    rows = []
+    rows, boxes = [], []
     for image, listed in sorted(faces.points.items()):
         width, height = image_size(image)
+        path = Path(os.path.relpath(image.resolve(), folder.resolve())).as_posix()
         for number, (xy, visible) in enumerate(listed):
             for keypoint, (x, y), seen in zip(KEYPOINTS, xy[order], visible[order], strict=True):
                 inside = -0.5 <= x <= width - 0.5 and -0.5 <= y <= height - 0.5
                 if inside or keypoint.endswith("eye"):
-                    rows.append([_relative(image, folder), number, keypoint, f"{x:.2f}", f"{y:.2f}", int(seen and inside)])
-    _table(folder / "keypoints.csv", ["image", "face", "keypoint", "x", "y", "visible"], rows)
-    boxes = [
-        [_relative(i, folder), *(f"{v:.1f}" for v in box)]
-        for i, b in sorted(faces.ignore.items())
-        if i in faces.points
-        for box in b
-    ]
-    _table(folder / "ignore.csv", ["image", "x0", "y0", "x1", "y1"], boxes)
+                    rows.append([path, number, keypoint, f"{x:.2f}", f"{y:.2f}", int(seen and inside)])
+        boxes += [[path, *(f"{v:.1f}" for v in box)] for box in faces.ignore.get(image, ())]
+    for name, columns, lines in (
+        ("keypoints", ["image", "face", "keypoint", "x", "y", "visible"], rows),
+        ("ignore", ["image", "x0", "y0", "x1", "y1"], boxes),
+    ):
+        pd.DataFrame(lines, columns=columns).to_csv(folder / f"{name}.csv", index=False, lineterminator="\r\n")
     notes = [f"{len(every)} faces in {len(faces.points)} photographs, which stay where they are"]
     if boxes:
         notes.append(f"{len(boxes)} faces without both eyes: boxes in ignore.csv")
     if faces.missing:
         notes.append(f"{faces.missing} annotated faces left out: their photographs are not there")
     return notes
-
-
-def _relative(image: Path, folder: Path) -> str:
-    return Path(os.path.relpath(image.resolve(), folder.resolve())).as_posix()
-
-
-def _table(path: Path, header: list[str], rows: list[list]) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(header)
-        writer.writerows(rows)

@@ -14,7 +14,8 @@ OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open}
 
 
 def find_file(source: Path, *names: str) -> Path:
-    """The first of some files that lies in ``source`` or below; also compressed (.gz, .bz2), and in other case.
+    """The first of some files that lies in ``source`` or below; also compressed (.gz, .bz2), and in
+    other case.
 
     A ValueError names what is missing, or two that differ.
     """

@@ -13,7 +13,9 @@ _TEST_OF_FOLD = {"S1": 2, "S2": 3, "S3": 4, "S4": 5, "S5": 1}
 
 
 def mq2008(source: Path, folder: Path, name: str) -> list[str]:
-    """The five parts S1 to S5, from files of that name or from the test files of the folds; comments are dropped."""
+    """The five parts S1 to S5, from files of that name or from the test files of the folds;
+    comments are dropped.
+    """
     for part, fold in _TEST_OF_FOLD.items():
         folds = sorted(path for path in source.rglob("test.txt") if path.parent.name.lower() == f"fold{fold}")
         path = folds[0] if folds else find_file(source, f"{part}.txt")

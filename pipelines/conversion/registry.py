@@ -1,4 +1,6 @@
-"""Public data sets by name: what is downloaded, and how it becomes a folder that the commands read."""
+"""Public data sets by name: what is downloaded, and how it becomes a folder that the
+commands read.
+"""
 
 from __future__ import annotations
 
@@ -36,48 +38,37 @@ class DataSet:
     folder: str = ""
 
 
-_TABLE = "annealed reproduce public-tables --data DATA --set"
+_RUN = "annealed reproduce"
+_TABLE = f"{_RUN} public-tables --data DATA --set"
 _NIPS = "UCI, NIPS 2003 challenge: NAME_train.data, NAME_train.labels, NAME_valid.data, NAME_valid.labels"
 _FACES = "annealed faces train --out faces.safetensors --data DATA"
+_ORDONEZ = ", ".join(f"{home}_{kind}.txt" for home in ("OrdonezA", "OrdonezB") for kind in ("Sensors", "ADLs"))
+_LAMBDARANK = "rank.train, rank.train.query, rank.test, rank.test.query"
 DATA_SETS = {
-    "arcene": DataSet("tables.nips2003", _NIPS, f"{_TABLE} arcene"),
-    "dexter": DataSet("tables.nips2003", _NIPS, f"{_TABLE} dexter"),
-    "dorothea": DataSet("tables.nips2003", _NIPS, f"{_TABLE} dorothea"),
-    "gisette": DataSet("tables.nips2003", _NIPS, f"{_TABLE} gisette"),
+    **{name: DataSet("tables.nips2003", _NIPS, f"{_TABLE} {name}") for name in ("arcene", "dexter", "dorothea", "gisette")},
     "gisette_valid": DataSet("tables.gisette_valid", "as gisette; its validation part alone, divided", f"{_TABLE} gisette_valid"),
     "madelon": DataSet("tables.nips2003", _NIPS, f"{_TABLE} madelon"),
-    "ionosphere": DataSet(
-        "tables.ionosphere", "UCI: ionosphere.data", "annealed reproduce sdist-real --data DATA --set ionosphere"
-    ),
-    "secom": DataSet("tables.secom", "UCI: secom.data, secom_labels.data", "annealed reproduce sdist-real --data DATA --set secom"),
-    "farm_ads": DataSet("tables.farm_ads", "UCI: farm-ads-vect", "annealed reproduce mslr-real --data DATA --set farm_ads"),
-    "pcmac": DataSet("tables.pcmac", "20news-bydate.tar.gz, unpacked", "annealed reproduce online-tables --data DATA --set pcmac"),
+    "ionosphere": DataSet("tables.ionosphere", "UCI: ionosphere.data", f"{_RUN} sdist-real --data DATA --set ionosphere"),
+    "secom": DataSet("tables.secom", "UCI: secom.data, secom_labels.data", f"{_RUN} sdist-real --data DATA --set secom"),
+    "farm_ads": DataSet("tables.farm_ads", "UCI: farm-ads-vect", f"{_RUN} mslr-real --data DATA --set farm_ads"),
+    "pcmac": DataSet("tables.pcmac", "20news-bydate.tar.gz, unpacked", f"{_RUN} online-tables --data DATA --set pcmac"),
     "usps": DataSet("tables.usps", "ESL's web page: zip.train.gz, zip.test.gz", f"{_TABLE} usps"),
     "leukemia": DataSet(
-        "tables.leukemia", "ALLAML.mat of scikit-feature, or LIBSVM's leu and leu.t", "annealed reproduce mslr-leukemia --data DATA"
+        "tables.leukemia", "ALLAML.mat of scikit-feature, or LIBSVM's leu and leu.t", f"{_RUN} mslr-leukemia --data DATA"
     ),
     "news20": DataSet("tables.news20", "LIBSVM: news20 or news20.bz2", ""),
     "libsvm": DataSet("tables.libsvm", "a LIBSVM training file of two classes, its test file (NAME.t) beside it", f"{_TABLE} NAME"),
     "mq2008": DataSet(
-        "ranking.mq2008",
-        "LETOR 4.0: Fold1 to Fold5, or S1.txt to S5.txt",
-        "annealed reproduce ranking --data DATA",
-        "ranking_mq2008",
+        "ranking.mq2008", "LETOR 4.0: Fold1 to Fold5, or S1.txt to S5.txt", f"{_RUN} ranking --data DATA", "ranking_mq2008"
     ),
     "lambdarank": DataSet(
-        "ranking.lambdarank",
-        "LightGBM's examples/lambdarank: rank.train, rank.train.query, rank.test, rank.test.query",
-        "annealed reproduce ranking --data DATA",
-        "ranking_lambdarank",
+        "ranking.lambdarank", f"LightGBM's examples/lambdarank: {_LAMBDARANK}", f"{_RUN} ranking --data DATA", "ranking_lambdarank"
     ),
     "hopkins155": DataSet(
-        "sequences.hopkins155", "Hopkins155.zip, or its tree NAME/NAME_truth.mat", "annealed reproduce motion-table --data DATA"
+        "sequences.hopkins155", "Hopkins155.zip, or its tree NAME/NAME_truth.mat", f"{_RUN} motion-table --data DATA"
     ),
     "ordonez": DataSet(
-        "sequences.ordonez",
-        "UCI, ADLs with binary sensors: OrdonezA_Sensors.txt, OrdonezA_ADLs.txt, OrdonezB_Sensors.txt, OrdonezB_ADLs.txt",
-        "annealed reproduce sensors --data DATA",
-        "sensors_adl",
+        "sequences.ordonez", f"UCI, ADLs with binary sensors: {_ORDONEZ}", f"{_RUN} sensors --data DATA", "sensors_adl"
     ),
     "aflw": DataSet("faces.aflw", "AFLW: data/aflw.sqlite and the photographs below data/flickr", f"{_FACES}/aflw"),
     "lfpw": DataSet("faces.lfpw", "LFPW: kbvt_lfpw_v1_train.csv (or test) and the photographs that it names", f"{_FACES}/lfpw"),

@@ -5,11 +5,12 @@ from __future__ import annotations
 import zipfile
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ...vision.tracks.io import TRUTH, TrackSequence, read_sequences
+from ...vision.tracks.io import TRUTH, read_sequences
 from .files import find_file
 
 _NOT_OF_THE_BENCHMARK = ("dancing",)  # five motions, not one of the 155; the literature leaves it out
@@ -17,7 +18,9 @@ _HEADER_LINES = 2  # names and a line of dashes
 
 
 def hopkins155(source: Path, folder: Path, name: str) -> list[str]:
-    """``NAME.npz`` with tracks and labels of each sequence; the archive is read without unpacking its videos."""
+    """``NAME.npz`` with tracks and labels of each sequence; the archive is read without unpacking
+    its videos.
+    """
     if source.is_file():
         with TemporaryDirectory() as place:
             _extract_truth(source, Path(place))
@@ -26,17 +29,10 @@ def hopkins155(source: Path, folder: Path, name: str) -> list[str]:
         sequences = read_sequences(_tree(source))
     kept = [one for one in sequences if one.name not in _NOT_OF_THE_BENCHMARK]
     for one in kept:
-        path = folder / f"{one.name}.npz"
-        if one.labels is None:
-            np.savez_compressed(path, tracks=one.tracks)
-        else:
-            np.savez_compressed(path, tracks=one.tracks, labels=one.labels)
+        arrays: dict[str, Any] = {"tracks": one.tracks} | ({} if one.labels is None else {"labels": one.labels})
+        np.savez_compressed(folder / f"{one.name}.npz", **arrays)
     left_out = [f"left out, as it is not of the benchmark: {one.name}" for one in sequences if one not in kept]
-    return [_counts(kept), *left_out]
-
-
-def _counts(sequences: list[TrackSequence]) -> str:
-    return f"{len(sequences)} sequences of {len({one.video for one in sequences})} videos"
+    return [f"{len(kept)} sequences of {len({one.video for one in kept})} videos", *left_out]
 
 
 def _tree(source: Path) -> Path:
@@ -65,7 +61,9 @@ def _extract_truth(archive: Path, place: Path) -> None:
 
 
 def ordonez(source: Path, folder: Path, name: str) -> list[str]:
-    """``NAME_events.csv`` and ``NAME_activities.csv`` of each home; an activity that ends before it starts is repaired."""
+    """``NAME_events.csv`` and ``NAME_activities.csv`` of each home; an activity that ends before it
+    starts is repaired.
+    """
     notes = []
     for home in ("ordonezA", "ordonezB"):
         events = _tabbed(find_file(source, f"{home}_Sensors.txt"), ["start", "end", "sensor", "type", "place"])
@@ -95,7 +93,9 @@ def _tabbed(path: Path, columns: list[str]) -> pd.DataFrame:
 
 
 def _repaired(path: Path, start: str, end: str) -> str:
-    """An end before its start gets the start's day and hour: minutes and seconds are what was typed right."""
+    """An end before its start gets the start's day and hour: minutes and seconds are what was typed
+    right.
+    """
     try:
         begin, stop = pd.Timestamp(start), pd.Timestamp(end)
     except ValueError:

@@ -24,19 +24,27 @@ _NEWSGROUPS = {1: "comp.sys.ibm.pc.hardware", -1: "comp.sys.mac.hardware"}
 
 
 def nips2003(source: Path, folder: Path, name: str) -> list[str]:
-    """Training part, and the validation part as the test part: the labels of the true test part were never published."""
+    """Training part, and the validation part as the test part: the labels of the true test part
+    were never published.
+    """
     parts = [_nips2003_part(source, name, part) for part in ("train", "valid")]
     save_set(folder, name, *parts)
     return [f"{len(parts[0][1])} rows to train on; the validation part ({len(parts[1][1])} rows) is the test part"]
 
 
 def gisette_valid(source: Path, folder: Path, name: str) -> list[str]:
-    """The 1,000 validation rows of Gisette in 700 and 300, class by class: what stands for the set where its 6,000 are too many."""
+    """The 1,000 validation rows of Gisette in 700 and 300, class by class: what stands for the set
+    where its 6,000 are too many.
+    """
     X, y = _nips2003_part(source, "gisette", "valid")
-    train, test = train_test_split(np.arange(len(y)), test_size=0.3, stratify=y, random_state=0)
-    train, test = np.sort(train), np.sort(test)
-    save_set(folder, name, (X[train], y[train]), (X[test], y[test]))
+    _save_divided(folder, name, X, y, test_size=0.3)
     return ["rows were divided by our own seed: errors differ a little from those of other divisions, also from the pages'"]
+
+
+def _save_divided(folder: Path, name: str, X, y: np.ndarray, test_size: float) -> None:
+    """Save a set whose rows are divided by our own seed, class by class, in their order."""
+    train, test = map(np.sort, train_test_split(np.arange(len(y)), test_size=test_size, stratify=y, random_state=0))
+    save_set(folder, name, (X[train], y[train]), (X[test], y[test]))
 
 
 def _nips2003_part(source: Path, name: str, part: str):
@@ -47,8 +55,8 @@ def _nips2003_part(source: Path, name: str, part: str):
     y = numbers(labels, n_columns=1)[:, 0].astype(int)
     if len(y) != X.shape[0] or set(y.tolist()) != {-1, 1}:
         raise ValueError(f"{labels}: {len(y)} labels {sorted(set(y.tolist()))[:5]}, expected -1 or 1 for {X.shape[0]} rows")
-    if not sp.issparse(X):
-        X = X.astype(np.uint16) if (X.astype(np.uint16) == X).all() else X
+    if not sp.issparse(X) and (X.astype(np.uint16) == X).all():
+        X = X.astype(np.uint16)
     return X, y
 
 
@@ -73,7 +81,9 @@ def _sparse_rows(path: Path, n_columns: int) -> sp.csr_matrix:
 
 
 def ionosphere(source: Path, folder: Path, name: str) -> list[str]:
-    """34 numbers and g (good, +1) or b (bad, -1) in each row; the first 200 rows are the authors' training part."""
+    """34 numbers and g (good, +1) or b (bad, -1) in each row; the first 200 rows are the authors'
+    training part.
+    """
     path = source if source.is_file() else find_file(source, "ionosphere.data")
     with open_file(path) as lines:
         rows = [line.strip().split(",") for line in lines if line.strip()]
@@ -93,21 +103,23 @@ def ionosphere(source: Path, folder: Path, name: str) -> list[str]:
 
 
 def secom(source: Path, folder: Path, name: str) -> list[str]:
-    """590 measurements, some missing, and pass (-1) or fail (+1) with a time; divided by us, three quarters to train."""
+    """590 measurements, some missing, and pass (-1) or fail (+1) with a time; divided by us, three
+    quarters to train.
+    """
     X = numbers(find_file(source, "secom.data"), n_columns=_N_SECOM)
     path = find_file(source, "secom_labels.data")
     with open_file(path) as lines:
         labels = [line.split()[0] for line in lines if line.strip()]
     if len(labels) != len(X) or not set(labels) <= {"-1", "1"}:
         raise ValueError(f"{path}: {len(labels)} labels {sorted(set(labels))[:5]}, expected -1 or 1 for {len(X)} rows")
-    y = np.array(labels, dtype=int)
-    train, test = (np.sort(part) for part in train_test_split(np.arange(len(y)), test_size=0.25, stratify=y, random_state=0))
-    save_set(folder, name, (X[train], y[train]), (X[test], y[test]))
+    _save_divided(folder, name, X, np.array(labels, dtype=int), test_size=0.25)
     return ["rows were divided by our own seed; sdist-real joins and divides them anew"]
 
 
 def farm_ads(source: Path, folder: Path, name: str) -> list[str]:
-    """Words of 4,143 advertisements, accepted (+1) or not; divided by us, rows with the same words on one side."""
+    """Words of 4,143 advertisements, accepted (+1) or not; divided by us, rows with the same words
+    on one side.
+    """
     path = source if source.is_file() else find_file(source, "farm-ads-vect")
     X, y = _svmlight(path, zero_based="auto")
     if set(np.unique(y)) != {-1, 1}:
@@ -120,7 +132,9 @@ def farm_ads(source: Path, folder: Path, name: str) -> list[str]:
 
 
 def pcmac(source: Path, folder: Path, name: str) -> list[str]:
-    """Word counts of two newsgroups on PC (+1) and Mac hardware, divided by date by their distributor."""
+    """Word counts of two newsgroups on PC (+1) and Mac hardware, divided by date by their
+    distributor.
+    """
     parts = {part: _newsgroups(source, f"20news-bydate-{part}") for part in ("train", "test")}
     words = CountVectorizer(dtype=np.int16).fit(parts["train"][0])
     train, test = ((words.transform(texts), labels) for texts, labels in parts.values())
@@ -163,8 +177,10 @@ def usps(source: Path, folder: Path, name: str) -> list[str]:
 
 
 def leukemia(source: Path, folder: Path, name: str) -> list[str]:
-    """72 patients, 7,129 genes, AML (+1, the fewer) against ALL; the first 38 are the published training part."""
-    path = source if source.is_file() else _leukemia_file(source)
+    """72 patients, 7,129 genes, AML (+1, the fewer) against ALL; the first 38 are the published
+    training part.
+    """
+    path = source if source.is_file() else find_file(source, "ALLAML.mat", "leu")
     if path.suffix == ".mat":
         X, codes = _mat(path)
         n = _LEUKEMIA_TRAIN
@@ -180,13 +196,6 @@ def leukemia(source: Path, folder: Path, name: str) -> list[str]:
     return []
 
 
-def _leukemia_file(source: Path) -> Path:
-    try:
-        return find_file(source, "ALLAML.mat")
-    except ValueError:
-        return find_file(source, "leu")
-
-
 def _mat(path: Path) -> tuple[np.ndarray, np.ndarray]:
     from scipy.io import loadmat
 
@@ -198,7 +207,9 @@ def _mat(path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def news20(source: Path, folder: Path, name: str) -> list[str]:
-    """Word counts of 15,935 texts in 20 classes: X.npz and class.npy; the set has no test part here."""
+    """Word counts of 15,935 texts in 20 classes: X.npz and class.npy; the set has no test part
+    here.
+    """
     path = source if source.is_file() else find_file(source, "news20")
     X, y = _svmlight(path)
     sp.save_npz(folder / "X.npz", sp.csr_matrix(X))
@@ -207,7 +218,9 @@ def news20(source: Path, folder: Path, name: str) -> list[str]:
 
 
 def libsvm(source: Path, folder: Path, name: str) -> list[str]:
-    """Any LIBSVM training file of two classes with its test file ``NAME.t``; the greater label becomes +1."""
+    """Any LIBSVM training file of two classes with its test file ``NAME.t``; the greater label
+    becomes +1.
+    """
     if not source.is_file():
         raise ValueError(f"{source}: a folder, expected a LIBSVM file with its test file (.t) beside it")
     (X, y), (X_test, y_test) = _libsvm_pair(source)

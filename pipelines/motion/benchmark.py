@@ -1,4 +1,6 @@
-"""Hopkins155 as the motion experiments need it: categories, candidates and features of all sequences."""
+"""Hopkins155 as the motion experiments need it: categories, candidates and features of all
+sequences.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +77,9 @@ class Benchmark:
         return np.array([category(v) for v in self.videos])
 
     def columns(self, kind: str, part: str = "all") -> np.ndarray:
-        """Columns of "all", "likelihood" or "prior" features of a part: "all", "subspaces" or "pairs"."""
+        """Columns of "all", "likelihood" or "prior" features of a part: "all", "subspaces" or
+        "pairs".
+        """
         parts = self.features.parts if isinstance(self.features, JoinedFeatures) else (self.features,)
         of_pairs = np.concatenate([np.full(len(one.is_prior()), isinstance(one, PairFeatures)) for one in parts])
         wanted = {"all": np.ones_like(of_pairs), "subspaces": ~of_pairs, "pairs": of_pairs}[part]
@@ -91,7 +95,9 @@ class Benchmark:
 
 
 def shuffled_tracks(sequence: TrackSequence, seed: int) -> tuple[Tracks, TrackSequence]:
-    """Complete tracks of a sequence with its points in random order, and the sequence in that order."""
+    """Complete tracks of a sequence with its points in random order, and the sequence in that
+    order.
+    """
     shuffled = sequence.shuffled(seed)
     return Tracks.completed(shuffled.tracks), shuffled
 

@@ -1,4 +1,6 @@
-"""Ten folds by video, and the errors of one division into folds (Barbu et al. (2017), section 3.4)."""
+"""Ten folds by video, and the errors of one division into folds (Barbu et al. (2017),
+section 3.4).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The table of the motion experiments: all methods over random divisions of Hopkins155 into ten folds by video."""
+"""The table of the motion experiments: all methods over random divisions of Hopkins155 into ten
+folds by video.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from ...models.motion.candidate_set import CandidateSet, joined
+from ...models.motion.candidate_set import joined
 from ...models.motion.number_of_motions import MotionChooser
 from ...models.motion.ranker import SegmentationRanker
-from ...models.motion.ranking_function import RankerSettings, RankingFunction
+from ...models.motion.ranking_function import RankingFunction
 from ...vision.tracks.io import TrackSequence
 from ..common.checkpoints import Checkpoint
 from .benchmark import FAMILY_SETS, POOLS, Benchmark, shuffled_tracks
 from .cross_validation import cross_validate, folds
 from .methods import GRID, METHODS, check_methods, table_methods
-from .nested_choice import NestedErrors, choose_in_training_folds, nested_errors
+from .nested_choice import choose_in_training_folds, nested_errors
 
 MIN_MOTION_SIZES = (0,)  # a filter of 10 points helped older candidates; it was found on the benchmark and is not used
 
@@ -121,7 +123,9 @@ def _is_nested(benchmark: Benchmark, methods: Sequence[str], choose: bool) -> bo
 
 
 def made_from(sequences: Sequence[TrackSequence], pool: str = "all") -> dict[str, Any]:
-    """Settings and data that a checkpoint of :func:`evaluate` depends on: labelled tracks, families of candidates, features."""
+    """Settings and data that a checkpoint of :func:`evaluate` depends on: labelled tracks, families
+    of candidates, features.
+    """
     digest = sha256()
     for one in sequences:
         digest.update(np.ascontiguousarray(one.tracks).tobytes() + np.ascontiguousarray(one.labels).tobytes())
@@ -131,30 +135,23 @@ def made_from(sequences: Sequence[TrackSequence], pool: str = "all") -> dict[str
     return {"work": "motion evaluate", **data, "families": families, "features": str(POOLS[pool][1])}
 
 
-def _nested_arrays(benchmark: Benchmark, fold: np.ndarray) -> dict[str, np.ndarray]:
-    return vars(nested_errors(benchmark, fold))
-
-
 def _chosen_results(benchmark: Benchmark, partitions, on_step, cells: Checkpoint) -> list[Result]:
-    """The row in which features, response and number of features are chosen in the training folds."""
+    """The row in which features, response and number of features are chosen in the
+    training folds.
+    """
     rounds = []
     for p, fold in enumerate(partitions):
         key = {"chosen from": [choice.describe() for choice in GRID], "partition": p}
-        found = cells(key, partial(_nested_arrays, benchmark, fold))
-        rounds.append(choose_in_training_folds(NestedErrors(**{name: np.array(values) for name, values in found.items()})))
+        found = cells(key, partial(nested_errors, benchmark, fold))
+        rounds.append(choose_in_training_folds(*(np.array(found[name]) for name in ("fold", "inner", "outer"))))
         if on_step is not None:
             on_step()
-    test, train = np.array([t for t, _, _ in rounds]), np.array([t for _, t, _ in rounds])
+    test, train, chosen = zip(*rounds)
     label = "FSA, features, response and their number chosen in training folds"
-    return [Result(label, 0, test, train, [row for _, _, rows in rounds for row in rows])]
+    return [Result(label, 0, np.array(test), np.array(train), [row for rows in chosen for row in rows])]
 
 
-def evaluate_auto(
-    sequences: Sequence[TrackSequence],
-    ranker: SegmentationRanker,
-    n_partitions: int = 10,
-    on_sequence: Callable[[], object] | None = None,
-) -> dict[str, float]:
+def evaluate_auto(sequences: Sequence[TrackSequence], ranker: SegmentationRanker, n_partitions: int = 10) -> dict[str, float]:
     """Accuracy of the choice of the number of motions, ten folds by video.
 
     Parameters
@@ -165,8 +162,6 @@ def evaluate_auto(
         Gives families, features and settings; need not be trained.
     n_partitions : int, default 10
         Random divisions into folds.
-    on_sequence : function or None, default None
-        Called without arguments after the candidates of each sequence.
 
     Returns
     -------
@@ -181,22 +176,13 @@ def evaluate_auto(
         found = ranker.sets_by_number(*shuffled_tracks(sequence, number))
         sets.append(found[n_motions[number]].without_small(ranker.min_motion_size))
         mixed.append(joined(list(found.values())).without_small(ranker.min_motion_size))
-        if on_sequence is not None:
-            on_sequence()
-    return choice_of_number(sets, mixed, n_motions, ranker.settings, n_partitions)
-
-
-def choice_of_number(
-    sets: Sequence[CandidateSet], mixed: Sequence[CandidateSet], n_motions: np.ndarray, settings: RankerSettings, n_partitions: int
-) -> dict[str, float]:
-    """What :func:`evaluate_auto` returns, from candidates with the true number and with all numbers of motions."""
     videos = np.array([one.video for one in sets])
     right, errors, chances = np.zeros((3, n_partitions, len(sets)))
     for p in range(n_partitions):
         fold = folds(videos, p)
         for round_fold in np.unique(fold):
             train = np.flatnonzero(fold != round_fold).tolist()
-            function = RankingFunction.learn([sets[i] for i in train], settings)
+            function = RankingFunction.learn([sets[i] for i in train], ranker.settings)
             chooser = MotionChooser.learn([mixed[i] for i in train], function)
             for i in np.flatnonzero(fold == round_fold).tolist():
                 number, chances[p, i] = chooser.choose(mixed[i], function)

@@ -1,4 +1,6 @@
-"""Methods of the motion experiments: rankings of candidate segmentations, and the settings that they are chosen from."""
+"""Methods of the motion experiments: rankings of candidate segmentations, and the settings that
+they are chosen from.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +15,7 @@ import numpy as np
 from ...learners import RankBoost
 from ...models.motion.candidate_set import CandidateSet, ranked_pairs, relative_rows, split_by_sequence
 from ...models.motion.ranking_function import RankerSettings, RankingFunction
+from ..common.config import check_names
 from .benchmark import Benchmark
 
 METHODS = ("fsa", "rankboost", "lambdarank", "ridge", "rule", "fit", "oracle")
@@ -54,7 +57,9 @@ Scorer = Callable[[Sequence[CandidateSet]], list[np.ndarray]]
 
 @dataclass(frozen=True)
 class Method:
-    """A line of the table: the candidates that are ranked, and a function that learns a scorer from training sets."""
+    """A line of the table: the candidates that are ranked, and a function that learns a scorer from
+    training sets.
+    """
 
     name: str
     families: str
@@ -65,7 +70,6 @@ def table_methods(benchmark: Benchmark, names: Sequence[str]) -> list[Method]:
     """Lines of the table for the names in ``METHODS``."""
     found = []
     rule = partial(fit_rule, benchmark.features.get_feature_names_out())
-    settings = {"paper": PAPER, "joined": HINDSIGHT, "pairs": GRID[0].settings}
     for families in benchmark.sets:
         part = "pairs" if families == "pairs" else "subspaces"
         columns = benchmark.columns("all", part)
@@ -77,17 +81,16 @@ def table_methods(benchmark: Benchmark, names: Sequence[str]) -> list[Method]:
             if name in names and (families == "pairs" or name in ("rankboost", "lambdarank")):
                 found.append(Method(f"{label}, {families}", families, partial(fit, columns=columns)))
         if "fsa" in names:
+            settings, remark = _FSA[families]
             for kind in ("likelihood", "prior", "all"):
-                fit_kind = partial(fit_fsa, settings=settings[families], columns=benchmark.columns(kind, part))
-                found.append(Method(f"FSA, {families}, {kind}{_REMARKS[families]}", families, fit_kind))
+                fit_kind = partial(fit_fsa, settings=settings, columns=benchmark.columns(kind, part))
+                found.append(Method(f"FSA, {families}, {kind} ({remark})", families, fit_kind))
     return found
 
 
 def check_methods(names: Sequence[str]) -> None:
     """Raise a ValueError if a method is unknown, or needs a package that is not installed."""
-    unknown = [m for m in names if m not in METHODS]
-    if unknown:
-        raise ValueError(f"method {unknown[0]!r} is unknown; expected {', '.join(METHODS)}")
+    check_names("method", names, METHODS)
     if "lambdarank" in names and not has_lightgbm():
         raise ValueError("method 'lambdarank' needs lightgbm; install it or leave the method out")
 
@@ -110,7 +113,8 @@ def fit_rankboost(train: Sequence[CandidateSet], columns: np.ndarray | slice = s
 
 
 def fit_ridge(train: Sequence[CandidateSet], columns: np.ndarray, shrinkage: float = 0.1) -> Scorer:
-    """Learn pairwise ridge regression: differences of features predict which candidate of a pair is better.
+    """Learn pairwise ridge regression: differences of features predict which candidate of a pair is
+    better.
 
     The shrinkage is a share of the mean diagonal of the moments; 0.1 is a choice.
     """
@@ -126,7 +130,9 @@ def fit_ridge(train: Sequence[CandidateSet], columns: np.ndarray, shrinkage: flo
 
 
 def fit_best_rule(train: Sequence[CandidateSet], columns: np.ndarray) -> Scorer:
-    """Take the single feature whose least value gives the least mean error on the training sequences."""
+    """Take the single feature whose least value gives the least mean error on the training
+    sequences.
+    """
     errors = np.zeros(len(columns))
     for one in train:
         errors += one.known_errors[np.argmin(one.features[:, columns], axis=0)]
@@ -142,14 +148,9 @@ def fit_lambdarank(train: Sequence[CandidateSet], columns: np.ndarray | slice = 
     # Grades: position among the different errors of the sequence, the best highest.
     grades = [np.unique(-one.known_errors.round(12), return_inverse=True)[1] for one in train]
     # Columns are sampled per tree, as is usual where there are about as many columns as rows.
-    settings: dict[str, Any] = {
-        "n_estimators": 100,
-        "min_child_samples": 5,
-        "num_leaves": 15,
-        "max_bin": 63,
-        "colsample_bytree": 0.3,
-    }
-    ranker = lightgbm.LGBMRanker(**settings, random_state=0, n_jobs=1, verbose=-1)
+    ranker = lightgbm.LGBMRanker(
+        n_estimators=100, min_child_samples=5, num_leaves=15, max_bin=63, colsample_bytree=0.3, random_state=0, n_jobs=1, verbose=-1
+    )
     ranker.fit(relative_rows(train, "piecewise", columns), np.concatenate(grades), group=[len(one) for one in train])
     return lambda sets: split_by_sequence(np.asarray(ranker.booster_.predict(relative_rows(sets, "piecewise", columns))), sets)
 
@@ -172,8 +173,9 @@ _LEARNT: tuple[tuple[str, str, Callable[..., Scorer]], ...] = (
     ("ridge", "pairwise ridge", fit_ridge),
     ("rule", "best single feature", fit_best_rule),
 )
-_REMARKS = {
-    "paper": " (settings of the paper)",
-    "joined": " (settings known in hindsight)",
-    "pairs": " (first setting of the grid)",
+# Settings of FSA for each set of candidates, and what the table says of them.
+_FSA = {
+    "paper": (PAPER, "settings of the paper"),
+    "joined": (HINDSIGHT, "settings known in hindsight"),
+    "pairs": (GRID[0].settings, "first setting of the grid"),
 }

@@ -1,4 +1,6 @@
-"""Table 5 of Barbu et al. (2014): its settings on its candidates and features, the printed numbers beside ours."""
+"""Table 5 of Barbu et al. (2014): its settings on its candidates and features, the printed numbers
+beside ours.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,8 @@ def printed() -> dict[tuple[str, str, str], float]:
 
 
 def motion_table(runs: int = 10, data_dir=None, *, checkpoint=None) -> dict[str, Any]:
-    """Table 5: train and test, average and median, by category and number of motions, on likelihood, prior and all features.
+    """Table 5: train and test, average and median, by category and number of motions, on
+    likelihood, prior and all features.
 
     ``runs`` random divisions of the videos into ten folds. Features are scaled to the range within
     a sequence. "VC" is the rule of velocity clustering, the least mean distance in raw coordinates,
@@ -72,7 +75,9 @@ def motion_table(runs: int = 10, data_dir=None, *, checkpoint=None) -> dict[str,
 
 
 def paper_results(runs: int, data_dir, checkpoint) -> tuple[Benchmark, list[Result]]:
-    """The protocol on the candidates and features of the paper: what :func:`motion_table` and Figure 9 show."""
+    """The protocol on the candidates and features of the paper: what :func:`motion_table` and
+    Figure 9 show.
+    """
     sequences = read_sequences(data_folder(data_dir) / "hopkins155")
     cells = Checkpoint.of(checkpoint, {"table": "motion-table"} | made_from(sequences, "paper"))
     benchmark = prepare(sequences, *POOLS["paper"])

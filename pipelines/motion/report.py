@@ -1,4 +1,6 @@
-"""Tables and pictures of the motion experiments, in the layout of Table VII and Figure 9 of the papers."""
+"""Tables and pictures of the motion experiments, in the layout of Table VII and Figure 9 of the
+papers.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from ...models.files import replacing
 from ...vision.tracks.io import TrackSequence
 from ...vision.tracks.labels import by_size
 from ..common.outputs import make_folder
-from ..console import print_table
+from ..console import markdown_table, print_table
 from .benchmark import Benchmark
 from .cross_validation import N_FOLDS
 from .evaluate import Result
@@ -29,53 +31,47 @@ REPORT_FILES = ("results.json", "table.md", "cumulative.png", "worst_*.png")
 
 
 def groups(benchmark: Benchmark) -> list[tuple[str, int | str, np.ndarray]]:
-    """Category, number of motions and mask of the sequences of each line of Table VII; empty groups are left out."""
+    """Category, number of motions and mask of the sequences of each line of Table VII; empty groups
+    are left out.
+    """
     found: list[tuple[str, int | str, np.ndarray]] = []
     for k in np.unique(benchmark.n_motions):
         for category in CATEGORIES:
-            inside = benchmark.n_motions == k
-            if category != "all":
-                inside = inside & (benchmark.categories == category)
+            inside = (benchmark.n_motions == k) & ((benchmark.categories == category) | (category == "all"))
             if inside.any():
                 found.append((category, int(k), inside))
     return [*found, ("all", "all", np.ones(len(benchmark.n_motions), bool))]
 
 
 def table_rows(benchmark: Benchmark, results: Sequence[Result]) -> list[dict[str, Any]]:
-    """One row per method and group: averages and medians in percent, and the spread over the partitions."""
+    """One row per method and group: averages and medians in percent, and the spread over the
+    partitions.
+    """
     rows = []
     for result in results:
         for category, k, inside in groups(benchmark):
-            test = result.test[:, inside]
-            rows.append(
-                {
-                    "method": result.method,
-                    "min_motion_size": "chosen" if result.min_motion_size is None else result.min_motion_size,
-                    "category": category,
-                    "motions": k,
-                    "sequences": int(inside.sum()),
-                    "train_average": float(result.train[:, inside].mean()),
-                    "train_median": float(np.median(result.train[:, inside], axis=1).mean()),
-                    "test_average": float(test.mean()),
-                    "test_median": float(np.median(test, axis=1).mean()),
-                    "test_sd": float(test.mean(axis=1).std(ddof=1)) if len(test) > 1 else 0.0,
-                }
-            )
+            row = {"method": result.method, "min_motion_size": result.min_motion_size, "category": category, "motions": k}
+            row["sequences"] = int(inside.sum())
+            for part, errors in (("train", result.train[:, inside]), ("test", result.test[:, inside])):
+                row[f"{part}_average"] = float(errors.mean())
+                row[f"{part}_median"] = float(np.median(errors, axis=1).mean())
+            row["test_sd"] = float(errors.mean(axis=1).std(ddof=1)) if len(errors) > 1 else 0.0
+            rows.append(row)
     return rows
 
 
 def worst(benchmark: Benchmark, result: Result, n: int = N_WORST) -> list[dict[str, Any]]:
     """The sequences with the greatest mean test error, and the best that their candidates offer."""
     mean = result.test.mean(axis=0)
-    best = np.full(len(mean), np.inf)
-    for sets in benchmark.sets.values():
-        best = np.minimum(best, [100.0 * one.known_errors.min() for one in sets])
+    best = np.min([[100.0 * one.known_errors.min() for one in sets] for sets in benchmark.sets.values()], axis=0)
     order = np.argsort(-mean, kind="stable")[:n]
     return [{"sequence": benchmark.names[i], "error": float(mean[i]), "best_candidate": float(best[i])} for i in order]
 
 
 def print_results(rows: Sequence[dict[str, Any]]) -> None:
-    """Print one line per method: test averages of the main groups, the spread, and the training average."""
+    """Print one line per method: test averages of the main groups, the spread, and the training
+    average.
+    """
     keys = list(dict.fromkeys((r["method"], r["min_motion_size"]) for r in rows))
     lines = []
     for method, size in keys:
@@ -83,51 +79,44 @@ def print_results(rows: Sequence[dict[str, Any]]) -> None:
         every = mine["all", "all"]
         by_number = [mine[key]["test_average"] for key in mine if key[0] == "all" and key[1] != "all"]
         lines.append([method, size, every["train_average"], every["test_average"], every["test_sd"], *by_number])
-    numbers = [f"{k} motions" for k in dict.fromkeys(r["motions"] for r in rows) if k != "all"]
-    print_table(
-        "misclassification in percent, ten folds by video",
-        ["method", "least motion", "train", "test", "sd", *numbers],
-        lines,
-    )
+    heads = ["method", "least motion", "train", "test", "sd"]
+    heads += [f"{k} motions" for k in dict.fromkeys(r["motions"] for r in rows) if k != "all"]
+    print_table("misclassification in percent, ten folds by video", heads, lines)
 
 
 def markdown(rows: Sequence[dict[str, Any]]) -> str:
     """The full table as markdown, one line per method and group."""
-    heads = ["method", "least motion", "category", "motions", "train average", "train median", "test average", "test median", "sd"]
     keys = ["method", "min_motion_size", "category", "motions"]
     numbers = ["train_average", "train_median", "test_average", "test_median", "test_sd"]
-    lines = ["| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)]
-    for row in rows:
-        lines.append("| " + " | ".join([str(row[k]) for k in keys] + [f"{row[k]:.2f}" for k in numbers]) + " |")
-    return "\n".join(lines) + "\n"
+    heads = ["method", "least motion", "category", "motions", "train average", "train median", "test average", "test median", "sd"]
+    return markdown_table(heads, ([*(row[k] for k in keys), *(f"{row[k]:.2f}" for k in numbers)] for row in rows))
 
 
 def record_of(data: Path, benchmark: Benchmark, results: Sequence[Result], partitions: int) -> dict[str, Any]:
     """The JSON object of ``annealed motion evaluate``: settings and rows of the table."""
-    return {
-        "name": "motion evaluate",
-        "settings": {
-            "data": str(data),
-            "sequences": len(benchmark.seconds),
-            "videos": len(set(benchmark.videos.tolist())),
-            "partitions": partitions,
-            "folds": N_FOLDS,
-            "features": len(benchmark.features.get_feature_names_out()),
-            "seconds": {
-                "all": float(benchmark.seconds.sum()),
-                "per_sequence_median": float(np.median(benchmark.seconds)),
-                "per_sequence_greatest": float(benchmark.seconds.max()),
-            },
-            "worst": {f"{r.method}, {r.min_motion_size}": worst(benchmark, r) for r in results},
+    seconds = benchmark.seconds
+    settings = {
+        "data": str(data),
+        "sequences": len(seconds),
+        "videos": len(set(benchmark.videos.tolist())),
+        "partitions": partitions,
+        "folds": N_FOLDS,
+        "features": len(benchmark.features.get_feature_names_out()),
+        "seconds": {
+            "all": float(seconds.sum()),
+            "per_sequence_median": float(np.median(seconds)),
+            "per_sequence_greatest": float(seconds.max()),
         },
-        "rows": table_rows(benchmark, results),
+        "worst": {f"{r.method}, {r.min_motion_size}": worst(benchmark, r) for r in results},
     }
+    return {"name": "motion evaluate", "settings": settings, "rows": table_rows(benchmark, results)}
 
 
 def write_report(
     folder: Path, record: dict[str, Any], benchmark: Benchmark, results: Sequence[Result], sequences: Sequence[TrackSequence]
 ) -> None:
-    """Write ``table.md``, ``results.json``, ``cumulative.png`` and pictures of the worst sequences of the last FSA line.
+    """Write ``table.md``, ``results.json``, ``cumulative.png`` and pictures of the worst sequences
+    of the last FSA line.
 
     Raises
     ------
@@ -138,17 +127,19 @@ def write_report(
     text = "# Motion segmentation: misclassification in percent\n\n" + markdown(record["rows"])
     for result in results:
         text += f"\n## Worst sequences: {result.method}, least motion {result.min_motion_size}\n\n"
-        text += "| sequence | mean test error | best candidate |\n| --- | --- | --- |\n"
-        text += "".join(f"| {w['sequence']} | {w['error']:.2f} | {w['best_candidate']:.2f} |\n" for w in worst(benchmark, result))
+        lines = [(w["sequence"], f"{w['error']:.2f}", f"{w['best_candidate']:.2f}") for w in worst(benchmark, result)]
+        text += markdown_table(["sequence", "mean test error", "best candidate"], lines)
         if result.chosen:
             counts = Counter(json.dumps({k: v for k, v in row.items() if k != "inner_error"}) for row in result.chosen)
             text += "\nChosen, and in how many rounds:\n\n"
             text += "".join(f"* {n}: {choice}\n" for choice, n in counts.most_common())
-    with replacing(folder / "table.md") as temporary:
-        temporary.write_text(text, encoding="utf-8")
-    with replacing(folder / "results.json") as temporary:
-        temporary.write_text(json.dumps(record, indent=1), encoding="utf-8")
-    draw_cumulative(folder / "cumulative.png", benchmark, results)
+    for name, content in (("table.md", text), ("results.json", json.dumps(record, indent=1))):
+        with replacing(folder / name) as temporary:
+            temporary.write_text(content, encoding="utf-8")
+    # Rankings on part of the features are in the table; in the picture they would hide the others.
+    drawn = [r for r in results if not any(part in r.method for part in (", likelihood", ", prior"))]
+    with replacing(folder / "cumulative.png") as temporary:
+        cumulative_figure(benchmark, drawn).savefig(temporary, format="png", dpi=120)
     fsa = [r for r in results if r.method.startswith("FSA")]
     shown = fsa[-1] if fsa else results[-1]
     for entry in worst(benchmark, shown, 6):
@@ -157,7 +148,9 @@ def write_report(
 
 
 def cumulative_figure(benchmark: Benchmark, results: Sequence[Result]) -> Figure:
-    """Cumulative distributions of the error, one panel per number of motions (Figure 9 of Barbu et al. (2014))."""
+    """Cumulative distributions of the error, one panel per number of motions (Figure 9 of Barbu et
+    al. (2014)).
+    """
     from matplotlib.figure import Figure
 
     numbers = np.unique(benchmark.n_motions)
@@ -175,16 +168,10 @@ def cumulative_figure(benchmark: Benchmark, results: Sequence[Result]) -> Figure
     return figure
 
 
-def draw_cumulative(path: Path, benchmark: Benchmark, results: Sequence[Result]) -> None:
-    """Write the cumulative distributions of all methods."""
-    # Rankings on part of the features are in the table; here they would hide the others.
-    drawn = [r for r in results if not any(part in r.method for part in (", likelihood", ", prior"))]
-    with replacing(path) as temporary:
-        cumulative_figure(benchmark, drawn).savefig(temporary, format="png", dpi=120)
-
-
 def draw_worst(path: Path, benchmark: Benchmark, index: int, sequence: TrackSequence, errors: np.ndarray) -> None:
-    """Truth beside the answers of one sequence and its best candidate, in the last frame; ``errors`` of the answers in percent."""
+    """Truth beside the answers of one sequence and its best candidate, in the last frame;
+    ``errors`` of the answers in percent.
+    """
     from matplotlib.figure import Figure
 
     # The candidates belong to the shuffled points of prepare().

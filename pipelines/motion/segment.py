@@ -28,7 +28,8 @@ MAX_TRACKS = 1500  # of a video, those seen longest; a choice: affinities of all
 
 @dataclass(frozen=True)
 class FileSegmentation:
-    """Segmentation of one file; ``labels`` (P,) of all its tracks, -1 for outliers and those of a video seen in too few frames.
+    """Segmentation of one file; ``labels`` (P,) of all its tracks, -1 for outliers and those of a
+    video seen in too few frames.
 
     ``unseen`` are the tracks that got the largest motion because nothing is known about them;
     ``tracks`` (F, P, 2) in pixels, NaN where not seen.
@@ -69,7 +70,6 @@ def segment_file(
     path: Path,
     n_motions: int | None,
     overlay: Path | None = None,
-    tracker: Tracker | None = None,
     outliers: bool = False,
     on_frame: Callable[[], object] | None = None,
 ) -> FileSegmentation:
@@ -84,8 +84,6 @@ def segment_file(
         None chooses.
     overlay : path or None, default None
         Video to write with coloured tracks; on black where the file holds tracks alone.
-    tracker : Tracker or None, default None
-        Tracker for videos; None means the default one.
     outliers : bool, default False
         Label -1 for points that no motion fits.
     on_frame : function or None, default None
@@ -108,7 +106,7 @@ def segment_file(
         if overlay is not None:
             write_video(overlay, frames_on_black(sequence.tracks, found.labels), 10.0)
         return FileSegmentation(sequence.name, found.labels, found, found.unseen, sequence.tracks)
-    tracks = (tracker or Tracker()).track(path, on_frame)
+    tracks = Tracker().track(path, on_frame)
     long_tracks, kept = thin_tracks(tracks, max(2, min(len(tracks), 20, max(5, len(tracks) // 4))))
     if not len(kept):
         raise ValueError(f"{path}: no point could be followed long enough")

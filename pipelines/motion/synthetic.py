@@ -1,4 +1,6 @@
-"""Synthetic perspective sequences: several rigid bodies, a camera that moves, lost tracks, drifting points."""
+"""Synthetic perspective sequences: several rigid bodies, a camera that moves, lost tracks, drifting
+points.
+"""
 
 from __future__ import annotations
 
@@ -87,7 +89,9 @@ def perspective_sequence(seed: int, settings: SceneSettings | None = None) -> Tr
 
 
 def _path(rng: np.random.Generator, n_frames: int, speed: float, turn: float) -> tuple[np.ndarray, np.ndarray]:
-    """Rotations (F, 3, 3) and translations (F, 3) of a smooth motion: steady, with a slow oscillation on top."""
+    """Rotations (F, 3, 3) and translations (F, 3) of a smooth motion: steady, with a slow
+    oscillation on top.
+    """
     t = np.arange(n_frames)[:, None]
     axis, direction, swing = (v / np.linalg.norm(v) for v in rng.standard_normal((3, 3)))
     wave = np.sin(2 * np.pi * t / rng.uniform(40, 120) + rng.uniform(0, 6.3))
@@ -96,7 +100,9 @@ def _path(rng: np.random.Generator, n_frames: int, speed: float, turn: float) ->
 
 
 def _background(rng: np.random.Generator, focal: float) -> np.ndarray:
-    """Points (n, 3) of a scene with relief, seen in the whole first image: a wall, a floor, or clutter at all depths."""
+    """Points (n, 3) of a scene with relief, seen in the whole first image: a wall, a floor, or
+    clutter at all depths.
+    """
     n = int(rng.integers(80, 200))
     rays = np.column_stack([rng.uniform(-0.5, 0.5, (n, 2)) * SIZE, np.full(n, focal)]) / focal
     kind = rng.integers(3)

@@ -1,4 +1,5 @@
-"""What annealing costs and how it behaves: Figure 6, Tables I and V of Barbu et al. (2017), run again [1]_.
+"""What annealing costs and how it behaves: Figure 6, Tables I and V of Barbu et al. (2017), run
+again [1]_.
 
 References
 ----------
@@ -11,14 +12,11 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from sklearn.base import clone
-from sklearn.feature_selection import RFE
+from sklearn.base import BaseEstimator, clone
+from sklearn.feature_selection import RFE, SelectorMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
@@ -29,7 +27,7 @@ from ...learners.solvers.schedules import step_counts
 from ..common.checkpoints import Checkpoint
 from .competitors import l1_columns, measured_fit
 from .datasets import load_set
-from .printed_values import printed
+from .printed_values import beside
 from .selectors import FSA, Design
 
 STABILITY: dict[str, list[float]] = {
@@ -40,29 +38,22 @@ STABILITY: dict[str, list[float]] = {
 
 
 def fsa_stability(
-    runs: int = 10,
-    data_dir=None,
-    *,
-    n_samples: int = 1000,
-    k: int = 10,
-    random_state: int = 0,
-    checkpoint: str | Path | Checkpoint | None = None,
+    runs: int = 10, data_dir=None, *, n_samples: int = 1000, k: int = 10, random_state: int = 0, checkpoint=None
 ) -> dict[str, Any]:
-    """Figure 6 of Barbu et al. (2017): AUC against each parameter of annealing, the others held, with a refit alone.
+    """Figure 6 of Barbu et al. (2017): AUC against each parameter of annealing, the others held,
+    with a refit alone.
 
     M = 1000 columns and clean labels; the paper has 10 runs per point. Rows: ``parameter``,
     ``value``, ``method``, ``AUC`` and ``PCD`` (percent).
     """
     cells = Checkpoint.of(checkpoint, {"table": "fsa-stability"})
 
-    @functools.cache
-    def pairs():
-        design = Design("classification", n_samples, 1000, k)
-        return [(design.draw(seed), design.draw(seed + 1_000_000)) for seed in range(random_state, random_state + runs)]
+    draw = functools.cache(Design("classification", n_samples, 1000, k).draw)
 
     def measure(settings):
         results = []
-        for train, test in pairs():
+        for seed in range(random_state, random_state + runs):
+            train, test = draw(seed), draw(seed + 1_000_000)
             model = FSAClassifier(k, refinement=Refinement(exchange=False), **settings).fit(train.X, train.y)
             auc = roc_auc_score(test.y, model.decision_function(test.X))
             results.append((auc, train.found(model.get_support(indices=True))))
@@ -74,10 +65,10 @@ def fsa_stability(
             for name, settings in FSA.items():
                 point = {"parameter": parameter, "value": value, "method": name}
                 key = {"table": "stability", "N": n_samples, "k": k, "runs": runs, "seed": random_state, **point}
-                fit = settings | {parameter: value}
+                change = {parameter: value}
                 if parameter in ("mu", "n_steps"):
-                    fit = settings | {"schedule": clone(settings["schedule"]).set_params(**{parameter: value})}
-                auc, share = cells(key, functools.partial(measure, fit))
+                    change = {"schedule": clone(settings["schedule"]).set_params(**change)}
+                auc, share = cells(key, functools.partial(measure, settings | change))
                 rows.append({**point, "AUC": auc, "PCD": 100.0 * share})
     settings = {"runs": runs, "N": n_samples, "M": 1000, "k": k, "random_state": random_state}
     return {"name": "fsa-stability", "settings": settings, "rows": rows}
@@ -87,7 +78,8 @@ SPEEDS = (0.0, 1.0, 10.0, 30.0, 100.0, 300.0)
 
 
 def fsa_speed(runs: int = 5, data_dir=None, *, n_samples: int = 10_000, random_state: int = 0) -> dict[str, Any]:
-    """Table I of Barbu et al. (2017): computation against mu, 500 steps, M = 1000 columns, k = 10, logistic loss.
+    """Table I of Barbu et al. (2017): computation against mu, 500 steps, M = 1000 columns, k = 10,
+    logistic loss.
 
     The time is proportional to the area under the schedule: ``passes`` is that area, in reads of
     the whole matrix. ``seconds`` is the median processor time of a fit without refit or exchanges.
@@ -109,50 +101,48 @@ def fsa_speed(runs: int = 5, data_dir=None, *, n_samples: int = 10_000, random_s
     return {"name": "fsa-speed", "settings": {"runs": runs, "N": n_samples, "M": 1000, "k": 10, "n_steps": 500}, "rows": rows}
 
 
-def _lorenz(k: int, **settings: Any) -> Callable[[], Any]:
-    return lambda: FSAClassifier(k, refinement=Refinement(exchange=False), **FSA["FSL"] | settings)
+def _lorenz(k: int, **settings: Any) -> FSAClassifier:
+    return FSAClassifier(k, refinement=Refinement(exchange=False), **FSA["FSL"] | settings)
 
 
-class _L1:
-    """L1-penalised logistic regression with the penalty at which k columns are left, refitted on them."""
+class _L1(SelectorMixin, BaseEstimator):
+    """The k columns that are left by L1-penalised logistic regression."""
 
     def __init__(self, k: int):
         self.k = k
 
     def fit(self, X, y):
-        self.scaler = StandardScaler(with_mean=not sp.issparse(X)).fit(X)
-        Z = self.scaler.transform(X)
-        self.columns = l1_columns(Z, y, self.k, 1e-3, 1e3, random_state=0)
-        self.model = LogisticRegression(C=1.0).fit(Z[:, self.columns], y)
+        self.mask_ = np.isin(np.arange(X.shape[1]), l1_columns(X, y, self.k, 1e-3, 1e3, random_state=0))
         return self
 
-    def predict(self, X):
-        return self.model.predict(self.scaler.transform(X)[:, self.columns])
+    def _get_support_mask(self):
+        return self.mask_
 
 
 _RIDGE = LogisticRegression(solver="liblinear")
 # Lines of Table V that our data allow, by set: label, number of features, model. FSA has the Lorenz
 # loss.
-CHALLENGE: dict[str, list[tuple[str, int, Callable[[], Any]]]] = {
+CHALLENGE: dict[str, list[tuple[str, int, Any]]] = {
     "gisette_valid": [
-        ("RFE", 700, lambda: make_pipeline(StandardScaler(), RFE(_RIDGE, n_features_to_select=700, step=0.2))),
+        ("RFE", 700, make_pipeline(StandardScaler(), RFE(_RIDGE, n_features_to_select=700, step=0.2))),
         ("FSA", 500, _lorenz(500)),
         ("FSA, 2 bins", 320, _lorenz(320, response=PiecewiseLinear(2))),
         ("FSA, 5 bins", 200, _lorenz(200, response=PiecewiseLinear(5))),
-        ("annealed", 500, lambda: FSAClassifier(500)),
+        ("annealed", 500, FSAClassifier(500)),
     ],
     "dexter": [
         ("FSA", 93, _lorenz(93)),
         ("FSA", 300, _lorenz(300)),
-        ("L1", 93, functools.partial(_L1, 93)),
-        ("annealed", 93, lambda: FSAClassifier(93)),
-        ("annealed", 300, lambda: FSAClassifier(300)),
+        ("L1", 93, make_pipeline(StandardScaler(with_mean=False), _L1(93), LogisticRegression(C=1.0))),
+        ("annealed", 93, FSAClassifier(93)),
+        ("annealed", 300, FSAClassifier(300)),
     ],
 }
 
 
-def fsa_challenge(runs: int = 1, data_dir=None, *, checkpoint: str | Path | Checkpoint | None = None) -> dict[str, Any]:
-    """Table V of Barbu et al. (2017) on Dexter and a part of Gisette: errors in percent on training and validation rows.
+def fsa_challenge(runs: int = 1, data_dir=None, *, checkpoint=None) -> dict[str, Any]:
+    """Table V of Barbu et al. (2017) on Dexter and a part of Gisette: errors in percent on training
+    and validation rows.
 
     Dexter: the official 300 training and 300 validation rows. Gisette: 700 and 300 rows out of the
     official validation rows, where the paper has 6,000 and 1,000. Lines with a star (trained on
@@ -162,20 +152,16 @@ def fsa_challenge(runs: int = 1, data_dir=None, *, checkpoint: str | Path | Chec
     cells = Checkpoint.of(checkpoint, {"table": "fsa-challenge"})
     rows = []
     for name, lines in CHALLENGE.items():
-        for method, k, make in lines:
-            found = cells({"data": name, "method": method, "k": k}, functools.partial(_errors, name, data_dir, make))
-            row = {"data": name, "method": method, "k": k, **found}
-            for what in ("train", "valid"):
-                paper = printed("fsa-challenge", method.replace(",", ""), name, k, what)
-                row |= {} if paper is None else {f"paper_{what}": paper}
-            rows.append(row)
+        for method, k, model in lines:
+            found = cells({"data": name, "method": method, "k": k}, functools.partial(_errors, name, data_dir, clone(model)))
+            paper = beside("fsa-challenge", method.replace(",", ""), (name, k), ("train", "valid"))
+            rows.append({"data": name, "method": method, "k": k, **found, **paper})
     return {"name": "fsa-challenge", "settings": {}, "rows": rows}
 
 
-def _errors(name: str, data_dir, make: Callable[[], Any]) -> dict[str, float]:
+def _errors(name: str, data_dir, model) -> dict[str, float]:
     X, y, X_valid, y_valid = load_set(name, data_dir)
     X, X_valid = X.astype(np.float32), X_valid.astype(np.float32)
-    model = make()
     found = measured_fit(model, X, y, X_valid, y_valid)
     errors = {"train": 100.0 * float(np.mean(model.predict(X) != y)), "valid": 100.0 * found["error"]}
     return errors | {"seconds": found["seconds"]}

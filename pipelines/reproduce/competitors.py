@@ -1,4 +1,5 @@
-"""Selectors of other packages behind one interface, for the tables: data in, exactly k columns out; no selection code of ours.
+"""Selectors of other packages behind one interface, for the tables: data in, exactly k columns out;
+no selection code of ours.
 
 Every function has the signature ``(X, y, k, task, random_state) -> columns``; for the task
 "classification" y is -1 or +1. MCP and SCAD need skglm; abess, skscope and LightGBM the packages of
@@ -12,6 +13,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -33,7 +35,8 @@ def strongest_columns(strength: np.ndarray, k: int) -> np.ndarray:
 
 
 def search_strength(fit: Callable[[float], np.ndarray], k: int, low: float, high: float) -> np.ndarray:
-    """Bisect the penalty, on a logarithmic scale, for exactly k nonzero coefficients: those columns, ascending.
+    """Bisect the penalty, on a logarithmic scale, for exactly k nonzero coefficients: those
+    columns, ascending.
 
     ``fit`` takes a penalty and returns coefficients (n_features,); ``low`` gives too many nonzero
     ones, ``high`` too few. Where no penalty gives exactly k, the k largest coefficients of the
@@ -56,18 +59,24 @@ def search_strength(fit: Callable[[float], np.ndarray], k: int, low: float, high
 
 
 def _null_gradient(X, y) -> float:
-    """Smallest penalty at which an L1-penalised mean loss has no feature, up to the curvature's constant."""
+    """Smallest penalty at which an L1-penalised mean loss has no feature, up to the curvature's
+    constant.
+    """
     return float(np.abs(X.T @ (y - y.mean())).max()) / len(y)
 
 
 def _from_path(coefs: np.ndarray, k: int) -> np.ndarray:
-    """Columns of the first coefficients on a path (n_features, n_penalties) with k that are not zero, or the most there are."""
+    """Columns of the first coefficients on a path (n_features, n_penalties) with k that are not
+    zero, or the most there are.
+    """
     sizes = (coefs != 0).sum(axis=0)
     return strongest_columns(coefs[:, np.argmax(sizes >= min(k, sizes.max()))], k)
 
 
 def l1_columns(X, y, k: int, low: float, high: float, **settings) -> np.ndarray:
-    """Columns (k,), ascending, of L1-penalised logistic regression by liblinear; 1 / C is between ``low`` and ``high``."""
+    """Columns (k,), ascending, of L1-penalised logistic regression by liblinear; 1 / C is between
+    ``low`` and ``high``.
+    """
 
     def fit(strength):
         return LogisticRegression(l1_ratio=1.0, C=1.0 / strength, solver="liblinear", **settings).fit(X, y).coef_[0]
@@ -76,7 +85,9 @@ def l1_columns(X, y, k: int, low: float, high: float, **settings) -> np.ndarray:
 
 
 def _l1(X, y, k, task, random_state=None):
-    """The lasso: LARS for regression; liblinear with a search for the penalty for classification."""
+    """The lasso: LARS for regression; liblinear with a search for the penalty for
+    classification.
+    """
     X = StandardScaler().fit_transform(X)
     if task == "regression":
         return _from_path(lars_path(X, y - y.mean(), method="lasso", max_iter=8 * k)[2], k)
@@ -85,7 +96,8 @@ def _l1(X, y, k, task, random_state=None):
 
 
 def _elastic_net(X, y, k, task, random_state=None):
-    """The elastic net: coordinate descent for regression, stochastic gradient descent for classification (as in the FSA papers).
+    """The elastic net: coordinate descent for regression, stochastic gradient descent for
+    classification (as in the FSA papers).
 
     Share of L1 in the penalty: 0.9 for classification; 0.99 for regression, nearest to the papers'
     numbers on draws that are in no table (theirs is not legible).
@@ -103,11 +115,13 @@ def _elastic_net(X, y, k, task, random_state=None):
     return search_strength(fit, k, 1e-3 * top, 2.0 * top)
 
 
-def _skglm(X, y, k, task, penalty_class, gamma):
-    from skglm import GeneralizedLinearEstimator
+def _skglm(X, y, k, task, random_state=None, *, penalty_class, gammas):
+    """A concave penalty of skglm, gamma for regression and for the flatter logistic loss."""
+    from skglm import GeneralizedLinearEstimator, penalties
     from skglm.datafits import Logistic, Quadratic
     from skglm.solvers import AndersonCD
 
+    make = partial(getattr(penalties, penalty_class), gamma=gammas[task])
     X = np.asfortranarray(StandardScaler().fit_transform(X), dtype=np.float64)
     centred = y.astype(float) if task == "classification" else y - y.mean()
     # Down a path of penalties, each fit from the last one: the local minima on the way are better
@@ -115,29 +129,15 @@ def _skglm(X, y, k, task, penalty_class, gamma):
     path = np.geomspace(1.0, 1e-2, 60) * _null_gradient(X, centred) * (0.5 if task == "classification" else 1.0)
     model = GeneralizedLinearEstimator(
         Logistic() if task == "classification" else Quadratic(),
-        penalty_class(path[0], gamma),
+        make(path[0]),
         AndersonCD(max_iter=50, tol=1e-3, fit_intercept=False, warm_start=True),
     )
     for penalty in path:
-        model.penalty = penalty_class(penalty, gamma)
+        model.penalty = make(penalty)
         coef = np.ravel(model.fit(X, centred).coef_)
         if np.count_nonzero(coef) >= k:
             break
     return strongest_columns(coef, k)
-
-
-def _mcp(X, y, k, task, random_state=None):
-    """Minimax concave penalty (skglm), gamma 3 for regression and 12 for the flatter logistic loss."""
-    from skglm.penalties import MCPenalty
-
-    return _skglm(X, y, k, task, MCPenalty, 3.0 if task == "regression" else 12.0)
-
-
-def _scad(X, y, k, task, random_state=None):
-    """Smoothly clipped absolute deviation (skglm), gamma 3.7 for regression and 8 for the flatter logistic loss."""
-    from skglm.penalties import SCAD
-
-    return _skglm(X, y, k, task, SCAD, 3.7 if task == "regression" else 8.0)
 
 
 def _recursive_elimination(X, y, k, task, random_state=None):
@@ -182,7 +182,9 @@ def _lightgbm(X, y, k, task, random_state=None):
     return strongest_columns(model.fit(X, y).feature_importances_, k)
 
 
-COMPETITORS = {
+_mcp = partial(_skglm, penalty_class="MCPenalty", gammas={"regression": 3.0, "classification": 12.0})
+_scad = partial(_skglm, penalty_class="SCAD", gammas={"regression": 3.7, "classification": 8.0})
+COMPETITORS: dict[str, Callable[..., np.ndarray]] = {
     "L1": _l1, "EL": _elastic_net, "MCP": _mcp, "SCAD": _scad, "RFE": _recursive_elimination, "abess": _abess,
     "skscope": _skscope, "LightGBM": _lightgbm,
 }  # fmt: skip
@@ -195,7 +197,9 @@ def available() -> list[str]:
 
 
 def select(name: str, X, y, k: int, task: str, random_state=None) -> np.ndarray:
-    """Columns (k,), ascending, that a competitor selects; its warnings about convergence are not shown."""
+    """Columns (k,), ascending, that a competitor selects; its warnings about convergence are not
+    shown.
+    """
     check_names("competitor", [name], COMPETITORS)
     if name not in available():
         raise ValueError(f"competitor {name!r} needs the package {_NEEDS[name]}; install annealed[bench]")
@@ -219,23 +223,16 @@ def measured_fit(model, X, y, X_test, y_test) -> dict[str, float]:
 
 
 def ridge_scores(X, y, task: str, X_new) -> np.ndarray:
-    """Scores of the rows ``X_new`` by a linear model on all columns, the penalty chosen on a held-out fifth: the row "L2" of the
-    papers' tables.
+    """Scores of the rows ``X_new`` by a linear model on all columns, the penalty chosen on a
+    held-out fifth: the row "L2" of the papers' tables.
     """
     scaler = StandardScaler().fit(X)
     X, X_new = scaler.transform(X), scaler.transform(X_new)
     held = np.arange(len(y)) % 5 == 0
-    best, best_model = -np.inf, None
-    for strength in 10.0 ** np.arange(-4, 2):
-        if task == "regression":
-            model = Ridge(alpha=strength * np.count_nonzero(~held))
-        else:
-            model = LogisticRegression(C=1.0 / (strength * np.count_nonzero(~held)), max_iter=100)
-        score = model.fit(X[~held], y[~held]).score(X[held], y[held])
-        if score > best:
-            best, best_model = score, model
-    assert best_model is not None
-    model = best_model.fit(X, y)
+    strengths = 10.0 ** np.arange(-4, 2) * np.count_nonzero(~held)
+    models = [Ridge(alpha=s) if task == "regression" else LogisticRegression(C=1.0 / s, max_iter=100) for s in strengths]
+    best = max(models, key=lambda model: model.fit(X[~held], y[~held]).score(X[held], y[held]))  # the first of equals
+    model = best.fit(X, y)
     return model.predict(X_new) if task == "regression" else model.decision_function(X_new)
 
 
@@ -297,8 +294,8 @@ class LMNN(TransformerMixin, BaseEstimator):
             if done.returncode:
                 raise ValueError(f"{self.python}: LMNN failed ({(done.stderr.splitlines() or ['no message'])[-1]})")
             with np.load(files[1]) as found:
-                self.components_, self.seconds_, self.finished_ = (found[n] for n in ("components", "seconds", "finished"))
-        self.seconds_, self.finished_ = float(self.seconds_), bool(self.finished_)
+                self.components_ = found["components"]
+                self.seconds_, self.finished_ = found["seconds"].item(), found["finished"].item()
         return self
 
     def transform(self, X):

@@ -1,12 +1,13 @@
-"""The real data sets of the tables, in the folder that ``--data`` or the environment variable ``ANNEALED_DATA`` names."""
+"""The real data sets of the tables, in the folder that ``--data`` or the environment variable
+``ANNEALED_DATA`` names.
+"""
 
 from __future__ import annotations
 
 import gzip
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -50,21 +51,22 @@ def _there(path: Path) -> Path:
 
 
 def save_set(folder: Path, name: str, train, test, label: str = "y") -> None:
-    """Write what :func:`load_set` reads into a folder; ``train`` and ``test`` are pairs of columns and labels.
+    """Write what :func:`load_set` reads into a folder; ``train`` and ``test`` are pairs of columns
+    and labels.
 
     Dense columns go into ``NAME.npz``, sparse ones into four files. ``label`` is "digit" for labels
     that are digits.
     """
-    labels = {half: np.asarray(part[1]).astype(np.int8) for half, part in zip(HALVES, (train, test), strict=True)}
-    columns = dict(zip(HALVES, (train[0], test[0]), strict=True))
-    if sp.issparse(train[0]):
-        for half in HALVES:
-            sp.save_npz(folder / f"X_{half}.npz", sp.csr_matrix(columns[half]))
-            np.save(folder / f"y_{half}.npy", labels[half])
-    else:
-        arrays: dict[str, Any] = {f"X_{half}": columns[half] for half in HALVES}
-        arrays |= {f"{label}_{half}": labels[half] for half in HALVES}
-        np.savez_compressed(folder / f"{name}.npz", **arrays)
+    dense: dict[str, Any] = {}
+    for half, (X, y) in zip(HALVES, (train, test), strict=True):
+        labels = np.asarray(y).astype(np.int8)
+        if sp.issparse(X):
+            sp.save_npz(folder / f"X_{half}.npz", sp.csr_matrix(X))
+            np.save(folder / f"y_{half}.npy", labels)
+        else:
+            dense |= {f"X_{half}": X, f"{label}_{half}": labels}
+    if dense:
+        np.savez_compressed(folder / f"{name}.npz", **dense)
 
 
 def random_split(X, y, seed: int, share: float = 0.7):
@@ -74,9 +76,9 @@ def random_split(X, y, seed: int, share: float = 0.7):
     return X[order[:n]], y[order[:n]], X[order[n:]], y[order[n:]]
 
 
-@dataclass
-class Queries:
-    """Items with features X (n_items, n_features), relevance grades (0 for none) and queries, both int of shape (n_items,).
+class Queries(NamedTuple):
+    """Items with features X (n_items, n_features), relevance grades (0 for none) and queries, both
+    int of shape (n_items,).
 
     Attributes
     ----------
@@ -98,16 +100,14 @@ def read_mq2008(data_dir: str | Path | None = None) -> Iterator[tuple[Queries, Q
     data_dir = data_folder(data_dir)
     parts = [_queries(data_dir / "ranking_mq2008" / f"S{i}.svmrank.gz", 46) for i in range(1, 6)]
     for fold in range(5):
-        train = [parts[(fold + i) % 5] for i in range(3)]
-        joined = Queries(*(np.concatenate([getattr(q, a) for q in train]) for a in ("X", "grade", "qid")))
-        yield joined, parts[(fold + 3) % 5], parts[(fold + 4) % 5]
+        *train, valid, test = np.roll(range(5), -fold)
+        yield Queries(*map(np.concatenate, zip(*(parts[i] for i in train)))), parts[valid], parts[test]
 
 
 def read_lambdarank(data_dir: str | Path | None = None) -> tuple[Queries, Queries]:
     """LightGBM's ranking example: training and test part."""
     folder = data_folder(data_dir) / "ranking_lambdarank"
-    train, test = (_queries(folder / f"{half}.svmrank.gz", 300) for half in ("train", "test"))
-    return train, test
+    return _queries(folder / "train.svmrank.gz", 300), _queries(folder / "test.svmrank.gz", 300)
 
 
 def _queries(file: Path, n_features: int) -> Queries:
@@ -117,7 +117,8 @@ def _queries(file: Path, n_features: int) -> Queries:
 
 
 def mean_ndcg(grade: np.ndarray, score: np.ndarray, qid: np.ndarray, *, k: int = 10) -> float:
-    """NDCG@k, gain 2^grade - 1 and discount 1 / log2(1 + rank), averaged over the queries with a relevant item.
+    """NDCG@k, gain 2^grade - 1 and discount 1 / log2(1 + rank), averaged over the queries with a
+    relevant item.
 
     All arrays have shape (n_items,); equal scores keep the order of the rows.
 

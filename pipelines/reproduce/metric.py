@@ -92,28 +92,23 @@ def sdist_simulated(runs: int = 20, data_dir=None, *, sizes=None, competitors: b
                 settings = TENTH if "tenth" in design else SIMULATED
                 methods = {"sDist": SDist(**settings)} | (_competitors(n, p, VOTES, standardize=False) if competitors else {})
                 for name, model in methods.items():
-                    seeds = min(runs, COMPETITOR_RUNS if n >= 5000 or name in ("NCA", "LMNN") else runs)
-                    keys = [head | {"method": name, "seed": seed} for seed in range(seeds)]
-                    keys = [key | (settings if name == "sDist" else {"votes": VOTES}) for key in keys]
                     if name == "LMNN" and any(n >= a and p >= b for a, b in too_long):
                         continue
-                    if model is None and not all(key in cells for key in keys):
-                        continue
-                    measured = []
-                    for key in keys:
-                        measured.append(cells(key, partial(_measure_case, model, key)))
-                        if measured[-1] is None:
-                            too_long.append((n, p))
-                            break
-                    if None in measured:
-                        continue
-                    row = _summary(head | {"method": name}, measured, printed("sdist-simulated", name, case, n, p))
-                    rows.append(row | {"bayes": bayes_error(case)})
+                    seeds = min(runs, COMPETITOR_RUNS if n >= 5000 or name in ("NCA", "LMNN") else runs)
+                    key = head | {"method": name} | (settings if name == "sDist" else {"votes": VOTES})
+                    draws = [partial(simulated_case, case, n, p, seed, **design) for seed in range(seeds)]
+                    measured = _measured(cells, key, model, draws)
+                    if measured:
+                        row = _summary(head | {"method": name}, measured, printed("sdist-simulated", name, case, n, p))
+                        rows.append(row | {"bayes": bayes_error(case)})
+                    elif measured is None:
+                        too_long.append((n, p))
     return {"name": "sdist-simulated", "settings": {"runs": runs, **SIMULATED}, "rows": rows}
 
 
 def sdist_real(runs: int = 20, data_dir=None, *, sets=REAL_SETS, competitors: bool = True, checkpoint=None) -> dict[str, Any]:
-    """Table 2.4 of Ma (thesis): Madelon, Ionosphere and SECOM on random 70 / 30 splits of all rows, USPS 7 against 9 on its own.
+    """Table 2.4 of Ma (thesis): Madelon, Ionosphere and SECOM on random 70 / 30 splits of all rows,
+    USPS 7 against 9 on its own.
 
     Of SECOM our copy, ``secom_partial``, has 207 of 590 columns, chosen by somebody else by a lasso
     on 1,175 of the 1,567 rows (``secom`` is the whole set). Columns with more than a tenth of
@@ -142,16 +137,12 @@ def sdist_real(runs: int = 20, data_dir=None, *, sets=REAL_SETS, competitors: bo
         methods = {"sDist": search} | others
         for method, model in methods.items():
             chosen = splits[:COMPETITOR_RUNS] if method in ("NCA", "LMNN") else splits
-            keys = [{"data": name, "method": method, "seed": seed} for seed in range(len(chosen))]
-            if method == "sDist":
-                keys = [key | {"grid": REAL_GRIDS[name], "folds": REAL_FOLDS[name]} for key in keys]
-            if model is None and not all(key in cells for key in keys):
-                continue
-            measured = [cells(key, partial(_measure, model, *split)) for key, split in zip(keys, chosen)]
-            if None in measured:
-                continue
-            paper = [printed("sdist-real", method, name.removesuffix("_partial"), what) for what in ("error", "seconds")]
-            rows.append(_summary({"data": name, "method": method, "columns": p}, measured, *paper))
+            choices = {"grid": REAL_GRIDS[name], "folds": REAL_FOLDS[name]} if method == "sDist" else {}
+            key = {"data": name, "method": method} | choices
+            measured = _measured(cells, key, model, [partial(tuple, split) for split in chosen])
+            if measured:
+                paper = [printed("sdist-real", method, name.removesuffix("_partial"), what) for what in ("error", "seconds")]
+                rows.append(_summary({"data": name, "method": method, "columns": p}, measured, *paper))
     return {"name": "sdist-real", "settings": {"runs": runs, "grids": {name: REAL_GRIDS[name] for name in sets}}, "rows": rows}
 
 
@@ -164,7 +155,9 @@ def _complete(X, y, X_test, y_test):
 
 
 def _competitors(n: int, p: int, votes: int, standardize: bool) -> dict[str, Any]:
-    """Plain kNN, NCA where its work n^2 p stays bearable, and LMNN where ``ANNEALED_LMNN_PYTHON`` names a Python that has it."""
+    """Plain kNN, NCA where its work n^2 p stays bearable, and LMNN where ``ANNEALED_LMNN_PYTHON``
+    names a Python that has it.
+    """
 
     def behind(*steps):
         return make_pipeline(*([StandardScaler()] if standardize else []), *steps, KNeighborsClassifier(votes))
@@ -176,15 +169,25 @@ def _competitors(n: int, p: int, votes: int, standardize: bool) -> dict[str, Any
     return found | {"LMNN": behind(LMNN(python)) if python else None}
 
 
-def _measure_case(model, key):
-    return _measure(
-        model,
-        *simulated_case(key["case"], key["N"], key["p"], key["seed"], **{k: key[k] for k in ("noise_scale", "tenth") if k in key}),
-    )
+def _measured(cells, key, model, draws) -> list[dict[str, Any]] | None:
+    """A cell for each draw; nothing where there is neither a model nor all cells, None as soon as a
+    fit was stopped.
+    """
+    keys = [key | {"seed": seed} for seed in range(len(draws))]
+    measured: list[dict[str, Any]] = []
+    if model is None and not all(key in cells for key in keys):
+        return measured
+    for key, draw in zip(keys, draws):
+        found = cells(key, lambda draw=draw: _measure(model, *draw()))
+        if found is None:
+            return None
+        measured.append(found)
+    return measured
 
 
 def _measure(model, X, y, X_test, y_test) -> dict[str, Any] | None:
-    """Fit a clone; error on the test rows, seconds of the fit (of a search: with the settings found), columns of X used.
+    """Fit a clone; error on the test rows, seconds of the fit (of a search: with the settings
+    found), columns of X used.
 
     None for LMNN that was stopped.
     """

@@ -15,7 +15,6 @@ import functools
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,7 +39,8 @@ _SETUPS = {  # rows, test rows, columns, relevant ones, numbers selected
 
 
 def minimax_data(setup: str, tau: float | None, shrink: float, seed: int):
-    """Normal columns, labels sign(X w) with a sparse w: uniform ** tau with random signs ("scales"), else normal (tau None).
+    """Normal columns, labels sign(X w) with a sparse w: uniform ** tau with random signs
+    ("scales"), else normal (tau None).
 
     All sizes of ``_SETUPS`` are multiplied by ``shrink``. Returns X, y, X_test, y_test and w
     (n_columns,); labels -1 / +1.
@@ -63,7 +63,8 @@ _L1_FITS = 16
 
 
 def l1_fit(X, y, C: float, working: np.ndarray | None = None) -> np.ndarray:
-    """L1-penalised logistic regression by liblinear on a working set of columns that grows until no other one violates optimality.
+    """L1-penalised logistic regression by liblinear on a working set of columns that grows until no
+    other one violates optimality.
 
     The solution (m,) is that of all columns of X (n, m), float32; liblinear itself would need 32
     bytes and more for every number of X. C as in scikit-learn, ||w||_1 + C sum ln(1 + exp(-y x.w));
@@ -89,8 +90,8 @@ def l1_fit(X, y, C: float, working: np.ndarray | None = None) -> np.ndarray:
 
 
 def l1_search(X, y, size: int) -> np.ndarray:
-    """Columns (size,), ascending, that L1-penalised logistic regression selects: the largest of the least fit with as many or a
-    few more.
+    """Columns (size,), ascending, that L1-penalised logistic regression selects: the largest of the
+    least fit with as many or a few more.
     """
     low = 2.0 / float(np.abs(y.astype(X.dtype) @ X).max())  # at this C the first column enters
     tried: dict[float, np.ndarray] = {low: np.zeros(X.shape[1])}
@@ -119,9 +120,10 @@ def mslr_synthetic(
     taus: Sequence[float] = tuple(_TAUS),
     shrink: float = 1.0,
     random_state: int = 0,
-    checkpoint: str | Path | Checkpoint | None = None,
+    checkpoint=None,
 ) -> dict[str, Any]:
-    """The synthetic experiments of Tan et al. (2013): relevant columns recovered, and accuracy after retraining with C = 5.
+    """The synthetic experiments of Tan et al. (2013): relevant columns recovered, and accuracy
+    after retraining with C = 5.
 
     Setups are Fig. 1 ("scales": half of 4,096 x 8,192 for training, at each of ``taus``), Fig. 3
     ("wide": 5,000 x 100,000) and Fig. 4 ("tall": 20,000 x 10,000), their sizes multiplied by
@@ -141,20 +143,20 @@ def mslr_synthetic(
     cells = Checkpoint.of(checkpoint, {"table": "mslr-synthetic"})
     rows = []
     for setup in setups:
-        sizes = [max(1, round(size * shrink)) for size in _SETUPS[setup][4]]
+        sizes = list(dict.fromkeys(max(1, round(size * shrink)) for size in _SETUPS[setup][4]))
         for tau in taus if setup == "scales" else (None,):
-            results: dict[tuple[int, str], list] = {(s, method): [] for s in sizes for method in _METHODS}
-            for run in range(runs):
-                data = functools.cache(functools.partial(minimax_data, setup, tau, shrink, random_state + run))
-                key = {"setup": setup, "tau": tau, "shrink": shrink, "seed": random_state + run}
+            found: dict[str, list] = {method: [] for method in _METHODS}
+            for seed in range(random_state, random_state + runs):
+                data = functools.cache(functools.partial(minimax_data, setup, tau, shrink, seed))
+                key = {"setup": setup, "tau": tau, "shrink": shrink, "seed": seed}
+                for method, parts in found.items():
+                    parts.append(cells({**key, "method": method}, functools.partial(_measure, method, data, sizes)))
+            means = {method: np.mean(parts, axis=0).tolist() for method, parts in found.items()}
+            for i, size in enumerate(sizes):
                 for method in _METHODS:
-                    part = cells({**key, "method": method}, functools.partial(_measure, method, data, sizes))
-                    for s, values in zip(sizes, part):
-                        results[s, method].append(values)
-            for (s, method), values in results.items():
-                recovered, accuracy, seconds = np.mean(values, axis=0)
-                row = {"setup": setup, "tau": tau, "selected": s, "method": method, "runs": runs}
-                rows.append({**row, "recovered": float(recovered), "accuracy": 100.0 * float(accuracy), "seconds": float(seconds)})
+                    recovered, accuracy, seconds = means[method][i]
+                    row = {"setup": setup, "tau": tau, "selected": size, "method": method, "runs": runs}
+                    rows.append(row | {"recovered": recovered, "accuracy": 100.0 * accuracy, "seconds": seconds})
     settings = {"runs": runs, "setups": list(setups), "taus": list(taus), "shrink": shrink, "random_state": random_state}
     return {"name": "mslr-synthetic", "settings": settings, "rows": rows}
 
@@ -163,19 +165,22 @@ _METHODS = ("MSLR", "L1", "annealed", "truth")
 
 
 def _measure(method: str, data, sizes: Sequence[int]) -> list[list[float]]:
-    """Recovered columns, accuracy after retraining, and seconds of a method at each number of columns."""
+    """Recovered columns, accuracy after retraining, and seconds of a method at each number of
+    columns.
+    """
     X, y, X_test, y_test, w = data()
+    select: Callable[[Any, Any, int], np.ndarray] = {
+        "MSLR": lambda X, y, k: _mslr(k, _C).fit(X, y).get_support(indices=True),
+        "annealed": lambda X, y, k: FSAClassifier(k).fit(X, y).get_support(indices=True),
+        "L1": l1_search,
+        "truth": lambda X, y, k: competitors.strongest_columns(w, k),
+    }[method]
     if method in ("MSLR", "annealed"):  # compile
-        _model(method, 10).fit(X[:100, :200], y[:100])
+        select(X[:100, :200], y[:100], 10)
     out = []
     for size in sizes:
         start = time.process_time()
-        if method == "L1":
-            columns = l1_search(X, y, size)
-        elif method == "truth":
-            columns = competitors.strongest_columns(w, size)
-        else:
-            columns = _model(method, size).fit(X, y).get_support(indices=True)
+        columns = select(X, y, size)
         seconds = time.process_time() - start
         retrained = LogisticRegression(C=5.0, max_iter=200).fit(X[:, columns], y)
         accuracy = retrained.score(X_test[:, columns], y_test)
@@ -183,17 +188,16 @@ def _measure(method: str, data, sizes: Sequence[int]) -> list[list[float]]:
     return out
 
 
-def _model(method: str, size: int):
-    if method == "annealed":
-        return FSAClassifier(size)
-    return MinimaxSparseClassifier(-(-size // 10), C=_C, n_features_to_select=size, retrain_C=None)
+def _mslr(size: int, C: float) -> MinimaxSparseClassifier:
+    return MinimaxSparseClassifier(-(-size // 10), C=C, n_features_to_select=size, retrain_C=None)
 
 
 _LEUKEMIA_SIZES = (2, 4, 5, 6, 7, 8, 10, 12, 16, 20, 30, 40)
 
 
 def mslr_leukemia(runs: int = 1, data_dir=None, *, sizes: Sequence[int] = _LEUKEMIA_SIZES) -> dict[str, Any]:
-    """Missed test samples of leukemia (38 train, 34 test) and processor seconds of a fit: Tan et al. (2013), Fig. 6(a) and 7(a).
+    """Missed test samples of leukemia (38 train, 34 test) and processor seconds of a fit: Tan et
+    al. (2013), Fig. 6(a) and 7(a).
 
     Notes
     -----
@@ -245,10 +249,9 @@ _L1_STRENGTHS = (2.0, 3.0, 5.0, 8.0)  # C of L1, in units of the least at which 
 _MSLR = {"MSLR": _C, "MSLR_10": 10.0}  # C of the synthetic tables, and the paper's
 
 
-def mslr_real(
-    runs: int = 10, data_dir=None, *, sets: Sequence[str] = tuple(STAND_INS), checkpoint: str | Path | Checkpoint | None = None
-) -> dict[str, Any]:
-    """Tables II and III of Tan et al. (2013) on other texts: accuracy of MSLR and of L1 with the same number of columns.
+def mslr_real(runs: int = 10, data_dir=None, *, sets: Sequence[str] = tuple(STAND_INS), checkpoint=None) -> dict[str, Any]:
+    """Tables II and III of Tan et al. (2013) on other texts: accuracy of MSLR and of L1 with the
+    same number of columns.
 
     As there: ``runs`` random divisions, 70% of the rows to train; the C of L1 gives a number of
     columns, and MSLR gets the same, r = number / 10; both are retrained by logistic regression with
@@ -296,7 +299,7 @@ def _compared(data, C: float, seed: int) -> dict[str, float]:
     size = len(columns)
     for method, strength in _MSLR.items():
         started = time.process_time()
-        model = MinimaxSparseClassifier(-(-size // 10), C=strength, n_features_to_select=size, retrain_C=None).fit(X, y)
+        model = _mslr(size, strength).fit(X, y)
         found[f"{method}_seconds"] = time.process_time() - started
         found[method] = accuracy(model.get_support(indices=True))
     return found

@@ -1,4 +1,5 @@
-"""Tables 3.2 to 3.4 of Ma (thesis) run again [1]_: error, share of non-zero coefficients, stability of five sparse online learners.
+"""Tables 3.2 to 3.4 of Ma (thesis) run again [1]_: error, share of non-zero coefficients, stability
+of five sparse online learners.
 
 References
 ----------
@@ -8,8 +9,7 @@ References
 
 from __future__ import annotations
 
-import time
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from sklearn.preprocessing import MaxAbsScaler, Normalizer
 from ...learners import FOBOSClassifier, RDAClassifier, Schedule, StabilizedTruncatedSGDClassifier, TruncatedGradientClassifier
 from ...learners.stability import mean_kappa, selected
 from ..common.checkpoints import Checkpoint
+from .competitors import measured_fit
 from .datasets import load_set
 from .printed_values import printed
 
@@ -37,7 +38,8 @@ SCALINGS = {"rows": Normalizer(), "columns": MaxAbsScaler()}
 
 
 def candidates(name: str, loss: str) -> dict[str, tuple[Any, dict[str, list]]]:
-    """The methods for a set in ``SHARES`` and a loss, each with the settings that cross-validation chooses from.
+    """The methods for a set in ``SHARES`` and a loss, each with the settings that cross-validation
+    chooses from.
 
     "threshold" has the fixed settings of section 3.6.2 (bursts of 5 rows, 5 a stage, 16 paths,
     beta_0 = 0.7), lists within its ranges, and delta_K of section 3.5.
@@ -54,18 +56,14 @@ def candidates(name: str, loss: str) -> dict[str, tuple[Any, dict[str, list]]]:
         "SGD": (plain, {"eta0": rates}),
         "truncated gradient": (
             TruncatedGradientClassifier(**shared),
-            {"learning_rate": [0.3, 1.0, 3.0, 10.0], "gravity": [1e-6, 1e-5, 1e-4, 1e-3]},
+            {"learning_rate": rates, "gravity": [1e-6, 1e-5, 1e-4, 1e-3]},
         ),
         "RDA": (RDAClassifier(**shared), {"gamma": [0.001, 0.01, 0.1, 1.0], "penalty": [1e-6, 1e-5, 1e-4, 1e-3, 1e-2]}),
         "FOBOS": (FOBOSClassifier(**shared), {"learning_rate": [1.0, 3.0, 10.0], "penalty": [1e-5, 1e-4, 1e-3, 1e-2]}),
         "stabilised": (
             StabilizedTruncatedSGDClassifier(share, schedule=Schedule(), **shared),
-            {
-                "learning_rate": [1.0, 3.0, 10.0],
-                "rejection": [0.05, 0.15],
-                "schedule__mu": [0.3, 1.0],
-                "n_features_to_select": [share / 2, share],
-            },
+            {"learning_rate": rates[1:], "rejection": [0.05, 0.15], "schedule__mu": [0.3, 1.0]}
+            | {"n_features_to_select": [share / 2, share]},
         ),
         "threshold": (
             StabilizedTruncatedSGDClassifier(selection="threshold", rejection=0.7, **shared),
@@ -84,7 +82,8 @@ def online_tables(
     n_folds: int = 3,
     checkpoint=None,
 ) -> dict[str, Any]:
-    """Tables 3.2 to 3.4 of Ma (thesis): error, non-zero coefficients and mean kappa over permutations of the training rows.
+    """Tables 3.2 to 3.4 of Ma (thesis): error, non-zero coefficients and mean kappa over
+    permutations of the training rows.
 
     Cross-validation of ``n_folds`` folds on training rows sets scaling, rates, penalties and share.
     ``kappa_equal_k`` compares as many of the largest coefficients as the stabilised stages keep, so
@@ -104,11 +103,13 @@ def online_tables(
 
 
 class _Set:
-    """One data set: its scaling, the choice of settings on its training rows, and the lines of the table."""
+    """One data set: its scaling, the choice of settings on its training rows, and the lines of the
+    table.
+    """
 
     def __init__(self, name, data_dir, n_folds, cells):
         self.name, self.n_folds, self.cells = name, n_folds, cells
-        self._folds: dict[str, list] = {}
+        self.folds = cache(self._folds)
         self.key = {"data": name, "passes": PASSES, "folds": n_folds, "repeats": REPEATS.get(name, 2)}
         X, self.y, X_test, self.y_test = load_set(name, data_dir)
         self.X, self.X_test = sp.csr_matrix(X, dtype=np.float64), sp.csr_matrix(X_test, dtype=np.float64)
@@ -123,7 +124,9 @@ class _Set:
         return min(tried, key=tried.__getitem__)
 
     def choose(self, model, grid, scaling, loss):
-        """(error, settings) with the least cross-validated error, balanced for the set of rare positives; the first of equals."""
+        """(error, settings) with the least cross-validated error, balanced for the set of rare
+        positives; the first of equals.
+        """
         key = self.key | {"loss": loss, "scaling": scaling, "model": type(model).__name__}
         found = [
             (self.cells(key | settings, partial(self.cross_validate, model, settings, scaling)), settings)
@@ -131,16 +134,14 @@ class _Set:
         ]
         return min(found, key=lambda f: f[0])
 
-    def folds(self, scaling):
-        """Scaled training and test rows of each fold, made once."""
-        if scaling not in self._folds:
-            self._folds[scaling] = []
-            splitter = RepeatedStratifiedKFold(n_splits=self.n_folds, n_repeats=self.key["repeats"], random_state=0)
-            for train, test in splitter.split(self.X, self.y):
-                scaler = clone(SCALINGS[scaling]).fit(self.X[train])
-                scaled = scaler.transform(self.X[train]), self.y[train], scaler.transform(self.X[test]), self.y[test]
-                self._folds[scaling].append(scaled)
-        return self._folds[scaling]
+    def _folds(self, scaling):
+        """Scaled training and test rows of each fold."""
+        splitter = RepeatedStratifiedKFold(n_splits=self.n_folds, n_repeats=self.key["repeats"], random_state=0)
+        folds = []
+        for train, test in splitter.split(self.X, self.y):
+            scaler = clone(SCALINGS[scaling]).fit(self.X[train])
+            folds.append((scaler.transform(self.X[train]), self.y[train], scaler.transform(self.X[test]), self.y[test]))
+        return folds
 
     def cross_validate(self, model, settings, scaling):
         """Mean error of one setting."""
@@ -149,7 +150,9 @@ class _Set:
         return float(np.mean([e[1] if self.name == "dorothea" else e[0] for e in errors]))
 
     def line(self, loss, method, runs):
-        """One line of the table: settings by cross-validation, then ``runs`` permutations of the training rows."""
+        """One line of the table: settings by cross-validation, then ``runs`` permutations of the
+        training rows.
+        """
         table = candidates(self.name, loss)
         scaling = self.scaling(loss)
         error, best = self.choose(*table[method], scaling, loss)
@@ -159,13 +162,14 @@ class _Set:
         k = round(SHARES[self.name] * Z.shape[1])
         measured = [_permuted(model, Z, self.y, Z_test, self.y_test, seed, k) for seed in range(runs)]
         plain = _with(table["SGD"][0], {"eta0": 1.0}, Z)
-        return (
-            _means(measured)
-            | {"kappa": mean_kappa(np.array([m["support"] for m in measured])) if runs > 1 else None}
-            | {"kappa_equal_k": mean_kappa(np.array([m["strongest"] for m in measured])) if runs > 1 else None}
-            | {"pass_ratio": _seconds_per_pass(model, Z, self.y) / _seconds_per_pass(plain, Z, self.y)}
-            | {"cv_error": error, "scaling": scaling, "chosen": best, "runs": runs}
-        )
+        errors, balanced, support, strongest = map(np.array, zip(*measured))
+        row: dict[str, Any] = {}
+        for what, values in (("error", errors), ("balanced_error", balanced), ("nonzero", support.mean(axis=1))):
+            row |= {what: float(values.mean()), f"{what}_sd": float(values.std(ddof=1)) if runs > 1 else 0.0}
+        kappas = (mean_kappa(support), mean_kappa(strongest)) if runs > 1 else (None, None)
+        row |= dict(zip(("kappa", "kappa_equal_k"), kappas))
+        row["pass_ratio"] = _seconds_per_pass(model, Z, self.y) / _seconds_per_pass(plain, Z, self.y)
+        return row | {"cv_error": error, "scaling": scaling, "chosen": best, "runs": runs}
 
 
 def _printed(name, loss, method):
@@ -176,7 +180,9 @@ def _printed(name, loss, method):
 
 
 def _with(model, settings, Z):
-    """A clone with these settings; scikit-learn's rate is made relative to the rows' length, as ours are."""
+    """A clone with these settings; scikit-learn's rate is made relative to the rows' length, as
+    ours are.
+    """
     model = clone(model).set_params(**settings)
     if isinstance(model, SGDClassifier):
         model.set_params(eta0=model.eta0 / (float(Z.multiply(Z).sum()) / Z.shape[0]))
@@ -188,34 +194,16 @@ def _errors(y, predicted):
 
 
 def _permuted(model, Z, y, Z_test, y_test, seed, k):
+    """Errors, plain and balanced, and the columns in use, all and the k strongest, after a fit to
+    permuted rows.
+    """
     order = np.random.RandomState(seed).permutation(len(y))
     fitted = clone(model).set_params(random_state=seed).fit(Z[order], y[order])
-    error, balanced = _errors(y_test, fitted.predict(Z_test))
-    support = (fitted.coef_ != 0).any(axis=0)
-    return {
-        "error": error,
-        "balanced_error": balanced,
-        "nonzero": float(support.mean()),
-        "support": support,
-        "strongest": selected(fitted, Z.shape[1], k),
-    }
-
-
-def _means(measured):
-    row = {}
-    for name in ("error", "balanced_error", "nonzero"):
-        values = np.array([m[name] for m in measured])
-        row[name] = float(values.mean())
-        row[f"{name}_sd"] = float(values.std(ddof=1)) if len(values) > 1 else 0.0
-    return row
+    return *_errors(y_test, fitted.predict(Z_test)), (fitted.coef_ != 0).any(axis=0), selected(fitted, Z.shape[1], k)
 
 
 def _seconds_per_pass(model, Z, y):
     """Processor seconds for one pass of one path, the median of three fits."""
     model = clone(model)
-    times = []
-    for _ in range(3):
-        start = time.process_time()
-        model.fit(Z, y)
-        times.append(time.process_time() - start)
+    times = [measured_fit(model, Z, y, Z[:1], y[:1])["seconds"] for _ in range(3)]
     return float(np.median(times)) / (model.max_iter * getattr(model, "n_paths", 1))

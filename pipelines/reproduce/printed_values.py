@@ -1,12 +1,17 @@
-"""The numbers printed in the papers, to stand beside ours; they are kept in ``printed_values.txt``."""
+"""The numbers printed in the papers, to stand beside ours; they are kept in
+``printed_values.txt``.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 
 def _read(path: Path) -> dict[str, dict[tuple[str, ...], float]]:
-    """Numbers by table, then by method and keys of the row: blocks of ``[table]``, ``keys | methods`` and rows."""
+    """Numbers by table, then by method and keys of the row: blocks of ``[table]``, ``keys |
+    methods`` and rows.
+    """
     tables: dict[str, dict[tuple[str, ...], float]] = {}
     for block in path.read_text(encoding="utf-8").split("[")[1:]:
         name, rest = block.split("]")
@@ -25,7 +30,8 @@ TABLES = _read(Path(__file__).with_suffix(".txt"))
 
 
 def printed(table: str, method: str, *row: str | int) -> float | None:
-    """The printed number of a method in the row of a table with these keys, or None where there is none.
+    """The printed number of a method in the row of a table with these keys, or None where there is
+    none.
 
     Examples
     --------
@@ -33,3 +39,9 @@ def printed(table: str, method: str, *row: str | int) -> float | None:
     100.0
     """
     return TABLES.get(table, {}).get((method, *map(str, row)))
+
+
+def beside(table: str, method: str, row: Iterable[str | int], columns: Iterable[str]) -> dict[str, float]:
+    """The printed numbers of a method that there are in some columns, as ``paper_COLUMN``."""
+    found = {f"paper_{column}": printed(table, method, *row, column) for column in columns}
+    return {column: value for column, value in found.items() if value is not None}

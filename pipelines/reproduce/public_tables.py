@@ -1,4 +1,5 @@
-"""Test error on public tables beside L1, RFE, abess and boosting at equal numbers of features, and ranking on MQ2008.
+"""Test error on public tables beside L1, RFE, abess and boosting at equal numbers of features, and
+ranking on MQ2008.
 
 Every method sees the same training part; its number of features is chosen among the same sizes by
 the same five folds of that part, and the test part is evaluated once for each size, for the columns
@@ -13,8 +14,7 @@ import functools
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -42,37 +42,18 @@ DEFAULT_SIZES = [5, 10, 20, 50, 100, 200, 400]
 SETTINGS: dict[str, dict[str, Any]] = {"madelon": {"response": "piecewise"}}  # known to be nonlinear by construction
 
 
-@dataclass
-class _Split:
-    """A set in two parts; ``balanced`` where errors are averaged over the classes, as the set's authors did."""
-
-    name: str
-    X_train: Any
-    y_train: np.ndarray
-    X_test: Any
-    y_test: np.ndarray
-
-    @property
-    def balanced(self) -> bool:
-        """Whether errors are averaged over the classes."""
-        return self.name == "dorothea"
+BALANCED = ("dorothea",)  # errors are averaged over the classes, as the set's authors did
 
 
-def _read(name: str, data_dir) -> _Split:
-    X, y, X_test, y_test = load_set(name, data_dir)
-    return _Split(name, X.astype(np.float32), y, X_test.astype(np.float32), y_test)
+def _weight(name):
+    return "balanced" if name in BALANCED else None
 
 
-def _fsa(split, sizes, X, y):
-    """FSA with its defaults, or a piecewise-linear response where the classes are known not to be linear."""
-    settings: dict[str, Any] = {"class_weight": "balanced"} if split.balanced else {}
-    return [FSAClassifier(k, **settings, **SETTINGS.get(split.name, {})).fit(X, y) for k in sizes]
-
-
-def _logistic(split, **settings):
-    """scikit-learn's logistic regression on columns of unit variance."""
-    weight = "balanced" if split.balanced else None
-    return LogisticRegression(class_weight=weight, **settings)
+def _fsa(name, sizes, X, y):
+    """FSA with its defaults, or a piecewise-linear response where the classes are known not to be
+    linear.
+    """
+    return [FSAClassifier(k, class_weight=_weight(name), **SETTINGS.get(name, {})).fit(X, y) for k in sizes]
 
 
 def _scaled(X):
@@ -91,13 +72,13 @@ class _Linear:
         return self.classes[scores.argmax(axis=1) if scores.shape[1] > 1 else (scores[:, 0] > 0).astype(int)]
 
 
-def _l1(split, sizes, X, y):
+def _l1(name, sizes, X, y):
     """The L1 path; for each size the largest model that has no more features."""
     scaler = _scaled(X)
     Z = scaler.transform(X)
     several = len(np.unique(y)) > 2
     settings = {"solver": "saga", "tol": 1e-3, "max_iter": 300, "warm_start": True} if several else {"solver": "liblinear"}
-    model = _logistic(split, l1_ratio=1.0, **settings, random_state=0)
+    model = LogisticRegression(l1_ratio=1.0, class_weight=_weight(name), **settings, random_state=0)
     found: dict[int, _Linear] = {}
     for c in np.geomspace(0.3, 3000, 25 if several else 60) / len(y):
         model.set_params(C=c).fit(Z, y)
@@ -111,12 +92,13 @@ def _l1(split, sizes, X, y):
     return [found.get(k) for k in sizes]
 
 
-def _rfe(split, sizes, X, y):
+def _rfe(name, sizes, X, y):
     """Recursive elimination of a fifth at a time, with ridge-penalised logistic regression."""
     scaler = _scaled(X)
     Z = scaler.transform(X)
     columns = np.arange(X.shape[1])
-    base = _logistic(split, max_iter=300) if len(np.unique(y)) > 2 else _logistic(split, solver="liblinear", max_iter=300)
+    solver = "lbfgs" if len(np.unique(y)) > 2 else "liblinear"
+    base = LogisticRegression(class_weight=_weight(name), solver=solver, max_iter=300)
     found = []
     for k in sizes[::-1]:
         selector = RFE(base, n_features_to_select=k, step=0.2).fit(Z[:, columns], y)
@@ -126,7 +108,7 @@ def _rfe(split, sizes, X, y):
     return found[::-1]
 
 
-def _abess(split, sizes, X, y):
+def _abess(name, sizes, X, y):
     """Best-subset selection by splicing, if installed."""
     from abess import LogisticRegression as Abess
     from abess import MultinomialRegression
@@ -148,42 +130,40 @@ def _abess(split, sizes, X, y):
 METHODS = {"annealed": _fsa, "l1": _l1, "rfe": _rfe, "abess": _abess}
 
 
-def _errors(split, models, X, y):
+def _errors(name, models, X, y):
     """Error in percent of each model; NaN where there is none of that size."""
-    measure = balanced_accuracy_score if split.balanced else accuracy_score
+    measure = balanced_accuracy_score if name in BALANCED else accuracy_score
     return np.array([np.nan if m is None else 100 * (1 - measure(y, m.predict(X))) for m in models])
 
 
-def _paired(split, first, second, X, y):
+def _paired(name, first, second, X, y):
     """Difference of two errors in percent, and its standard error over the test rows."""
     wrong = [(m.predict(X) != y).astype(float) for m in (first, second)]
     difference = wrong[0] - wrong[1]
-    groups = [y == c for c in np.unique(y)] if split.balanced else [np.ones(len(y), bool)]
+    groups = [y == c for c in np.unique(y)] if name in BALANCED else [np.ones(len(y), bool)]
     mean = np.mean([difference[g].mean() for g in groups])
     error = np.sqrt(sum(difference[g].var() / g.sum() for g in groups)) / len(groups)
     return 100 * mean, 100 * error
 
 
 def _set_rows(name: str, data_dir, methods: Sequence[str]) -> list[dict[str, Any]]:
-    split = _read(name, data_dir)
+    X, y, X_test, y_test = load_set(name, data_dir)
+    X, X_test = X.astype(np.float32), X_test.astype(np.float32)
     sizes = SIZES.get(name, DEFAULT_SIZES)
     rows, at_test = [], {}
-    folds = list(StratifiedKFold(5, shuffle=True, random_state=0).split(split.X_train, split.y_train))
+    folds = list(StratifiedKFold(5, shuffle=True, random_state=0).split(X, y))
     for method in methods:
         if method == "boosting":
-            rows.append(_boosting(split))
+            rows.append(_boosting(name, X, y, X_test, y_test))
             continue
         start = time.process_time()
         fit = METHODS[method]
-        cv = np.array([
-            _errors(split, fit(split, sizes, split.X_train[train], split.y_train[train]), split.X_train[test], split.y_train[test])
-            for train, test in folds
-        ]).mean(axis=0)  # fmt: skip
+        cv = np.mean([_errors(name, fit(name, sizes, X[train], y[train]), X[test], y[test]) for train, test in folds], axis=0)
         cv_seconds = time.process_time() - start
         start = time.process_time()
-        models = fit(split, sizes, split.X_train, split.y_train)
+        models = fit(name, sizes, X, y)
         seconds = (time.process_time() - start) / len(sizes)
-        test = _errors(split, models, split.X_test, split.y_test)
+        test = _errors(name, models, X_test, y_test)
         best = int(np.nanargmin(np.where(np.isnan(test), np.nan, cv)))
         at_test[method] = models, best
         rows.append({
@@ -195,20 +175,19 @@ def _set_rows(name: str, data_dir, methods: Sequence[str]) -> list[dict[str, Any
         models, best = at_test["annealed"]
         other = at_test["l1"][0][best]
         if other is not None:
-            mean, error = _paired(split, models[best], other, split.X_test, split.y_test)
+            mean, error = _paired(name, models[best], other, X_test, y_test)
             rows[methods.index("annealed")] |= {"difference": mean, "difference_se": error}
     return rows
 
 
-def _boosting(split):
+def _boosting(name, X, y, X_test, y_test):
     """All features: how low the error can be."""
-    X, Z = ((m.toarray() if sp.issparse(m) else m) for m in (split.X_train, split.X_test))
-    weight = "balanced" if split.balanced else None
+    X, X_test = ((m.toarray() if sp.issparse(m) else m) for m in (X, X_test))
     start = time.process_time()
-    model = HistGradientBoostingClassifier(class_weight=weight, random_state=0).fit(X, split.y_train)
+    model = HistGradientBoostingClassifier(class_weight=_weight(name), random_state=0).fit(X, y)
     seconds = time.process_time() - start
-    error = _errors(split, [model], Z, split.y_test)[0]
-    return {"data": split.name, "method": "boosting", "k": X.shape[1], "error": error, "seconds_per_fit": seconds}
+    error = _errors(name, [model], X_test, y_test)[0]
+    return {"data": name, "method": "boosting", "k": X.shape[1], "error": error, "seconds_per_fit": seconds}
 
 
 def _best(models, valid):
@@ -219,11 +198,10 @@ def _best(models, valid):
 def _fsa_rankers(train, valid):
     """FSARanker with several responses, penalties and sizes."""
     responses: tuple[Any, ...] = ("linear", "piecewise", PiecewiseLinear(4, "quantile"))
-    for response in responses:
-        for shrinkage in (1e-4, 1e-3, 1e-2):
-            path = FSAPath(FSARanker(prior=Prior(shrinkage=shrinkage), response=response), sizes=[5, 10, 15, 20, 30, 46])
-            path.fit(train.X, train.grade, qid=train.qid)
-            yield from map(path.get_estimator, path.sizes_)
+    for response, shrinkage in product(responses, (1e-4, 1e-3, 1e-2)):
+        path = FSAPath(FSARanker(prior=Prior(shrinkage=shrinkage), response=response), sizes=[5, 10, 15, 20, 30, 46])
+        path.fit(train.X, train.grade, qid=train.qid)
+        yield from map(path.get_estimator, path.sizes_)
 
 
 def _ridge_rankers(train, valid):
@@ -264,7 +242,7 @@ def _mq2008(name: str, data_dir) -> dict[str, Any]:
 def _lambdarank(name: str, data_dir) -> dict[str, Any]:
     train, test = read_lambdarank(data_dir)
     fitted = train.qid <= np.quantile(np.unique(train.qid), 0.8)
-    parts = [Queries(train.X[rows], train.grade[rows], train.qid[rows]) for rows in (fitted, ~fitted)]
+    parts = [Queries(*(part[rows] for part in train)) for rows in (fitted, ~fitted)]
     model = _best(RANKERS[name](*parts), parts[1])
     return {"data": "lambdarank", "method": name, "ndcg@10": mean_ndcg(test.grade, model.predict(test.X), test.qid)}
 
@@ -275,9 +253,10 @@ def public_tables(
     *,
     sets: Sequence[str] = SETS,
     methods: Sequence[str] = ("annealed", "l1", "rfe", "boosting"),
-    checkpoint: str | Path | Checkpoint | None = None,
+    checkpoint=None,
 ) -> dict[str, Any]:
-    """Test error on public tables, the number of features chosen by five folds of the training part.
+    """Test error on public tables, the number of features chosen by five folds of the training
+    part.
 
     Methods "annealed", "l1", "rfe", "abess" and "boosting" (all columns); the parts are fixed, so
     ``runs`` is not used.
@@ -293,13 +272,10 @@ def public_tables(
 
 
 def ranking(
-    runs: int = 1,
-    data_dir=None,
-    *,
-    methods: Sequence[str] = ("annealed", "ridge", "lightgbm"),
-    checkpoint: str | Path | Checkpoint | None = None,
+    runs: int = 1, data_dir=None, *, methods: Sequence[str] = ("annealed", "ridge", "lightgbm"), checkpoint=None
 ) -> dict[str, Any]:
-    """NDCG@10 of "annealed", "ridge" and "lightgbm" on the five official folds of MQ2008 and on LightGBM's ranking example.
+    """NDCG@10 of "annealed", "ridge" and "lightgbm" on the five official folds of MQ2008 and on
+    LightGBM's ranking example.
 
     The parts are fixed, so ``runs`` is not used.
     """

@@ -72,7 +72,9 @@ FIGURES: dict[str, tuple[str, str, str]] = {
 
 
 def entries() -> list[tuple[str, str]]:
-    """Every name and what it shows, tables first; after "--figures" what the figure of a table's name shows."""
+    """Every name and what it shows, tables first; after "--figures" what the figure of a table's
+    name shows.
+    """
     drawn = {name: shows for name, (_, _, shows) in FIGURES.items()}
     tables = [
         (name, shows + (f"; --figures: {drawn[name]}" if name in drawn else "")) for name, (_, _, shows) in sorted(TABLES.items())
@@ -81,7 +83,8 @@ def entries() -> list[tuple[str, str]]:
 
 
 def draw(name: str | None, folder: str | Path, data_dir=None, **options: Any) -> list[Path]:
-    """Draw the figure of a name, or all, as ``NAME.png`` into a folder; ``options`` are ``runs`` and ``checkpoint``.
+    """Draw the figure of a name, or all, as ``NAME.png`` into a folder; ``options`` are ``runs``
+    and ``checkpoint``.
 
     Options that a figure does not have are passed over where all are drawn. Returns the files.
     """
@@ -110,7 +113,9 @@ def draw(name: str | None, folder: str | Path, data_dir=None, **options: Any) ->
 
 
 def table(name: str) -> Callable[..., dict[str, Any]]:
-    """The function that makes a table of ``TABLES``; the message for a picture says how to draw it."""
+    """The function that makes a table of ``TABLES``; the message for a picture says how
+    to draw it.
+    """
     if name not in TABLES:
         hint = "; give --figures DIR" if name in FIGURES else f"; expected one of {', '.join(sorted(TABLES))}"
         raise ValueError(f"{name!r} is no table{hint}")

@@ -1,4 +1,5 @@
-"""The tables of the pages, written from the files of results: nothing is typed by hand (``annealed reproduce --render docs``).
+"""The tables of the pages, written from the files of results: nothing is typed by hand (``annealed
+reproduce --render docs``).
 
 A page holds blocks ``<!-- table: NAME VIEW -->`` ... ``<!-- end of table -->``. Each is filled from
 ``results/NAME.json`` in the same folder, which ``annealed reproduce NAME --results FILE`` writes,
@@ -10,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -66,13 +68,27 @@ def _beside(row: dict[str, Any], what: str, form: Callable[[float], str]) -> str
     return " / ".join(form(number) for number in numbers if number is not None) if numbers[0] is not None else ""
 
 
+def _by_method(record: Record, line: Callable[[dict[str, Any]], Any]) -> dict[Any, dict[str, dict[str, Any]]]:
+    """Rows by what ``line`` makes of them, and by method."""
+    found: dict[Any, dict[str, dict[str, Any]]] = {}
+    for row in record["rows"]:
+        found.setdefault(line(row), {})[row["method"]] = row
+    return found
+
+
 def _by_size(record: Record) -> dict[tuple, dict[str, dict[str, Any]]]:
     """Rows by design and method, small k first."""
-    found: dict[tuple, dict[str, dict[str, Any]]] = {}
-    for row in record["rows"]:
-        size = row.get("task", ""), row["k"], row["N"], row["M"], row.get("columns", "")
-        found.setdefault(size, {})[row["method"]] = row
+    found = _by_method(record, lambda row: (row.get("task", ""), row["k"], row["N"], row["M"], row.get("columns", "")))
     return dict(sorted(found.items()))
+
+
+def _methods(record: Record, *without: str) -> list[str]:
+    return [name for name in dict.fromkeys(row["method"] for row in record["rows"]) if name not in without]
+
+
+def _runs(row: dict[str, Any]) -> str:
+    """The number of runs in brackets where it is not 100."""
+    return "" if row["runs"] == 100 else f" ({row['runs']})"
 
 
 def _full(record: Record) -> str:
@@ -93,9 +109,10 @@ def _full(record: Record) -> str:
 
 
 def _detection(record: Record) -> str:
-    """Methods against sizes: DR and PCD, behind a slash the printed ones, in brackets the runs where they are not 100."""
+    """Methods against sizes: DR and PCD, behind a slash the printed ones, in brackets the runs
+    where they are not 100.
+    """
     sizes = _by_size(record)
-    methods = [name for name in dict.fromkeys(row["method"] for row in record["rows"]) if name != "L2"]
 
     def cell(row: dict[str, Any] | None) -> str:
         if row is None:
@@ -104,16 +121,17 @@ def _detection(record: Record) -> str:
             " ".join(_percent(row[kind + what]) for what in ("DR", "PCD") if row.get(kind + what) is not None)
             for kind in ("", "paper_")
         ]
-        return " / ".join(filter(None, pairs)) + (f" ({row['runs']})" if row["runs"] != 100 else "")
+        return " / ".join(filter(None, pairs)) + _runs(row)
 
     head = ["method", *(f"{n}, {k}" for _, k, n, _, _ in sizes)]
-    return _table(head, ([name, *(cell(found.get(name)) for found in sizes.values())] for name in methods))
+    return _table(head, ([name, *(cell(found.get(name)) for found in sizes.values())] for name in _methods(record, "L2")))
 
 
 def _summary(record: Record) -> str:
-    """Sizes against few methods: DR / PCD / milliseconds, in brackets the runs where they are not 100; the papers' best DR."""
-    present = {row["method"] for row in record["rows"]}
-    names = [name for name in ("annealing alone", "annealed", "abess", "LB") if name in present]
+    """Sizes against few methods: DR / PCD / milliseconds, in brackets the runs where they are not
+    100; the papers' best DR.
+    """
+    names = [name for name in ("annealing alone", "annealed", "abess", "LB") if name in _methods(record)]
     table_name = {"fsa-classification": "noisy" if record["settings"].get("noisy") else "clean"}
     table_name = table_name.get(record["name"], record["name"].removeprefix("fsa-"))
     lines = []
@@ -129,28 +147,26 @@ def _summary(record: Record) -> str:
 def _summed(row: dict[str, Any] | None) -> str:
     if row is None:
         return ""
-    runs = "" if row["runs"] == 100 else f" ({row['runs']})"
-    return f"{_percent(row['DR'])} / {_percent(row['PCD'])} / {1000 * row['seconds']:.0f}{runs}"
+    return f"{_percent(row['DR'])} / {_percent(row['PCD'])} / {1000 * row['seconds']:.0f}{_runs(row)}"
 
 
 def _recovered(record: Record) -> str:
     """Setups of Tan et al. against methods: columns recovered, accuracy, seconds."""
-    methods = [name for name in dict.fromkeys(row["method"] for row in record["rows"]) if name != "truth"]
-    found: dict[tuple, dict[str, str]] = {}
-    for row in record["rows"]:
-        size = row["setup"], row["selected"], "" if row["tau"] is None else f"{row['tau']:g}"
-        found.setdefault(size, {})[row["method"]] = f"{row['recovered']:g}, {row['accuracy']:.1f}%, {row['seconds']:.2f} s"
-    return _table(["setup", "selected", "tau", *methods], ([*size, *map(cells.get, methods)] for size, cells in found.items()))
+    methods = _methods(record, "truth")
+    found = _by_method(record, lambda row: (row["setup"], row["selected"], "" if row["tau"] is None else f"{row['tau']:g}"))
+
+    def cell(row: dict[str, Any] | None) -> str:
+        return f"{row['recovered']:g}, {row['accuracy']:.1f}%, {row['seconds']:.2f} s" if row else ""
+
+    lines = ([*size, *(cell(rows.get(name)) for name in methods)] for size, rows in found.items())
+    return _table(["setup", "selected", "tau", *methods], lines)
 
 
 def _errors(record: Record) -> str:
     """Sets against methods: test error in percent and the number of features chosen."""
-    methods = list(dict.fromkeys(row["method"] for row in record["rows"]))
-    found: dict[str, dict[str, dict[str, Any]]] = {}
-    for row in record["rows"]:
-        found.setdefault(row["data"], {})[row["method"]] = row
+    methods = _methods(record)
     lines = []
-    for name, by_method in found.items():
+    for name, by_method in _by_method(record, itemgetter("data")).items():
         cells: list[str] = []
         for method in methods:
             row = by_method.get(method, {})
@@ -190,12 +206,10 @@ def _homes(record: Record) -> str:
 
 def _sensors(record: Record) -> str:
     """Errors per minute / class-averaged in percent, by method and number of sensors."""
-    found: dict[str, dict[int, str]] = {}
-    for row in record["rows"]:
-        found.setdefault(row["method"], {})[row["sensors"]] = f"{100 * row['error']:.1f} / {100 * row['class_error']:.0f}"
-    sizes = sorted({size for cells in found.values() for size in cells})
-    methods = [name for name in ("FoBa", "annealed-objective") if name in found]
-    return _table(["method", *sizes], ([_HOMES_LABELS.get(name, name), *map(found[name].get, sizes)] for name in methods))
+    rows = {(row["method"], row["sensors"]): f"{100 * row['error']:.1f} / {100 * row['class_error']:.0f}" for row in record["rows"]}
+    sizes = sorted({size for _, size in rows})
+    methods = [name for name in ("FoBa", "annealed-objective") if name in _methods(record)]
+    return _table(["method", *sizes], ([_HOMES_LABELS.get(name, name), *(rows.get((name, k)) for k in sizes)] for name in methods))
 
 
 def _rows(record: Record) -> str:
@@ -208,20 +222,14 @@ def _rows(record: Record) -> str:
     return _table([key.replace("_", " ") for key in keys], ([cell(row, key) for key in keys] for row in record["rows"]))
 
 
-VIEWS = {
-    "rows": _rows,
-    "full": _full,
-    "detection": _detection,
-    "summary": _summary,
-    "recovered": _recovered,
-    "errors": _errors,
-    "homes": _homes,
-    "sensors": _sensors,
-}
+_ALL = (_rows, _full, _detection, _summary, _recovered, _errors, _homes, _sensors)
+VIEWS: dict[str, Callable[[Record], str]] = {view.__name__.removeprefix("_"): view for view in _ALL}
 
 
 def render_page(page: Path, results: Path) -> str:
-    """Text of a Markdown page with its tables as the files ``NAME.json`` in the folder of results have them."""
+    """Text of a Markdown page with its tables as the files ``NAME.json`` in the folder of results
+    have them.
+    """
 
     def fill(block: re.Match[str]) -> str:
         file = results / f"{block['name']}.json"
@@ -235,7 +243,9 @@ def render_page(page: Path, results: Path) -> str:
 
 
 def render(folder: Path) -> list[Path]:
-    """Write the tables of all pages in a folder and its sub-folders from ``folder/results``; returns the pages that changed."""
+    """Write the tables of all pages in a folder and its sub-folders from ``folder/results``;
+    returns the pages that changed.
+    """
     results = folder / "results"
     if not results.is_dir():
         raise ValueError(f"{results}: no such folder; expected the files of annealed reproduce NAME --results")
@@ -249,7 +259,8 @@ def render(folder: Path) -> list[Path]:
 
 
 def update(file: Path, record: dict[str, Any]) -> None:
-    """Put the rows of a record (what ``annealed reproduce NAME --json`` prints) into a file of results, made when missing.
+    """Put the rows of a record (what ``annealed reproduce NAME --json`` prints) into a file of
+    results, made when missing.
 
     Rows of the same design and method are replaced, others stay.
     """

@@ -21,10 +21,11 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
+from itertools import product
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
 from ...learners import (
@@ -46,14 +47,14 @@ from ...learners.solvers.newton import SupportProblem, refit
 from ..common.checkpoints import Checkpoint
 from ..common.config import check_names
 from . import competitors
-from .printed_values import printed
+from .printed_values import beside
 from .simulated import Simulated, simulate
 
 
 @dataclass(frozen=True)
 class Design:
-    """How the data of one line of a table are drawn: parameters of :func:`~.simulated.simulate` for N rows, M columns, k relevant
-    ones.
+    """How the data of one line of a table are drawn: parameters of :func:`~.simulated.simulate` for
+    N rows, M columns, k relevant ones.
 
     Attributes
     ----------
@@ -80,13 +81,12 @@ class Design:
 
     def draw(self, seed: int) -> Simulated:
         """Data of one run."""
-        task, n, m, k, *others = asdict(self).values()
-        names = ("label_noise", "columns", "random_support", "random_signs")
-        return simulate(task, n, m, k, **dict(zip(names, others)), random_state=seed)
+        others = asdict(self)
+        first = [others.pop(name) for name in ("task", "N", "M", "k")]
+        return simulate(*first, **others, random_state=seed)
 
 
 _CLASSIFICATION_SIZES = [(300, 10), (1000, 10), (3000, 10), (10000, 10), (1000, 30), (3000, 30), (10000, 30)]
-_OFF = [(c, k) for k in (10, 30) for c in ("ar1", "equicorrelated")]
 # The lines of each table, by the name that the printed values have.
 DESIGNS: dict[str, list[Design]] = {
     "clean": [Design("classification", n, 1000, k) for n, k in _CLASSIFICATION_SIZES],
@@ -100,8 +100,7 @@ DESIGNS: dict[str, list[Design]] = {
     ],
     "off-design": [
         Design(task, n, 1000, k, columns=c, random_support=True, random_signs=True)
-        for task, n in (("classification", 1000), ("regression", 300))
-        for c, k in _OFF
+        for (task, n), k, c in product((("classification", 1000), ("regression", 300)), (10, 30), ("ar1", "equicorrelated"))
     ],
     "large": [Design("classification", n, 1000, 10, columns="equicorrelated") for n in (1000, 3000, 10_000, 30_000, 100_000)],
 }
@@ -127,37 +126,28 @@ FSA: dict[str, dict[str, Any]] = {
 _QTP_RATE = {False: (6.0, 4.0), True: (3.0, 2.0)}
 
 
-def _classifiers(k: int, noisy: bool, seed: int) -> dict[str, Callable[[], Any]]:
-    def fsa(name):
-        return lambda: FSAClassifier(k, refinement=Refinement(exchange=False), **FSA[name])
-
+def our_methods(design: Design, seed: int = 0) -> dict[str, Any]:
+    """Estimators of ours for a design, by the names that they have in the tables."""
+    k, steps, refit_alone = design.k, Schedule(n_steps=500), Refinement(exchange=False)
+    if design.task == "regression":
+        return {
+            "annealed": FSARegressor(k),
+            "annealing alone": FSARegressor(k, schedule=steps, refinement=None),
+            "FSA": FSARegressor(k, schedule=steps, learning_rate=0.02, refinement=refit_alone, prior=Prior(shrinkage=1e-4)),
+            "QTP": TISPRegressor(k),
+            "FoBa-gdt": ForwardBackwardRegressor(k),
+            "FoBa-obj": ForwardBackwardRegressor(k, criterion="objective"),
+        }
     return {
-        "annealed": lambda: FSAClassifier(k),
-        "annealing alone": lambda: FSAClassifier(k, schedule=Schedule(n_steps=500), refinement=None),
-        **{name: fsa(name) for name in FSA},
-        "QTP": lambda: TISPClassifier(k, learning_rate=_QTP_RATE[noisy][k > 10]),
-        "LB": lambda: LogitBoostClassifier(k),
-        "LB1": lambda: LogitBoostClassifier(k, subsample=0.1, random_state=seed),
-        "FoBa-gdt": lambda: ForwardBackwardClassifier(k),
-        "FoBa-obj": lambda: ForwardBackwardClassifier(k, criterion="objective"),
-        "MSLR": lambda: MinimaxSparseClassifier(max(1, k // 10), n_features_to_select=k),
-    }
-
-
-def _regressors(k: int) -> dict[str, Callable[[], Any]]:
-    return {
-        "annealed": lambda: FSARegressor(k),
-        "annealing alone": lambda: FSARegressor(k, schedule=Schedule(n_steps=500), refinement=None),
-        "FSA": lambda: FSARegressor(
-            k,
-            schedule=Schedule(n_steps=500),
-            learning_rate=0.02,
-            refinement=Refinement(exchange=False),
-            prior=Prior(shrinkage=1e-4),
-        ),
-        "QTP": lambda: TISPRegressor(k),
-        "FoBa-gdt": lambda: ForwardBackwardRegressor(k),
-        "FoBa-obj": lambda: ForwardBackwardRegressor(k, criterion="objective"),
+        "annealed": FSAClassifier(k),
+        "annealing alone": FSAClassifier(k, schedule=steps, refinement=None),
+        **{name: FSAClassifier(k, refinement=refit_alone, **settings) for name, settings in FSA.items()},
+        "QTP": TISPClassifier(k, learning_rate=_QTP_RATE[design.label_noise > 0][k > 10]),
+        "LB": LogitBoostClassifier(k),
+        "LB1": LogitBoostClassifier(k, subsample=0.1, random_state=seed),
+        "FoBa-gdt": ForwardBackwardClassifier(k),
+        "FoBa-obj": ForwardBackwardClassifier(k, criterion="objective"),
+        "MSLR": MinimaxSparseClassifier(max(1, k // 10), n_features_to_select=k),
     }
 
 
@@ -179,7 +169,9 @@ def _runs(name: str, design: Design, runs: int, competitor_runs: int | None) -> 
 
 
 def refitted_scores(X, y, columns, X_new, task: str) -> np.ndarray:
-    """Scores of the rows ``X_new`` by the Newton refit on the selected columns: one for all selectors that bring no model."""
+    """Scores of the rows ``X_new`` by the Newton refit on the selected columns: one for all
+    selectors that bring no model.
+    """
     mean, scale = X[:, columns].mean(axis=0, dtype=np.float64), X[:, columns].std(axis=0, dtype=np.float64)
     target = y.astype(np.float64)[:, None]
     loss = LogisticLoss() if task == "classification" else SquaredLoss()
@@ -189,14 +181,15 @@ def refitted_scores(X, y, columns, X_new, task: str) -> np.ndarray:
     return ((X_new[:, columns] - mean) / scale @ fit.theta + fit.intercept)[:, 0]
 
 
-def run_method(name: str, ours: dict[str, Callable[[], Any]], train: Simulated, X_new, task: str, seed: int):
-    """Fit a method of ours, a competitor, or "L2": its columns (None for L2, which keeps all), the scores of ``X_new``, seconds.
+def run_method(name: str, ours: dict[str, Any], train: Simulated, X_new, task: str, seed: int):
+    """Fit a method of ours, a competitor, or "L2": its columns (None for L2, which keeps all), the
+    scores of ``X_new``, seconds.
 
     Seconds are processor time of the selection and the fit, without the prediction.
     """
     start = time.process_time()
     if name in ours:
-        model = ours[name]().fit(train.X, train.y)
+        model = clone(ours[name]).fit(train.X, train.y)
         seconds = time.process_time() - start
         scores = model.decision_function(X_new) if task == "classification" else model.predict(X_new)
         return model.get_support(indices=True), scores, seconds
@@ -206,14 +199,6 @@ def run_method(name: str, ours: dict[str, Callable[[], Any]], train: Simulated, 
     columns = competitors.select(name, train.X, train.y, len(train.support), task, seed)
     seconds = time.process_time() - start
     return columns, refitted_scores(train.X, train.y, columns, X_new, task), seconds
-
-
-def _warm(ours: dict[str, Callable[[], Any]], name: str, task: str) -> None:
-    """Compile what a method of ours needs, on small data."""
-    train = simulate(task, 100, 400, 10, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        run_method(name, ours, train, train.X, task, 0)
 
 
 def table_row(table: str, design: Design, method: str, results: Sequence[Sequence[float | None]]) -> dict[str, Any]:
@@ -233,24 +218,22 @@ def table_row(table: str, design: Design, method: str, results: Sequence[Sequenc
     }
     row: dict[str, Any] = {"task": design.task, "columns": design.columns} if table in ("off-design", "wide") else {}
     row |= {"N": design.N, "M": design.M, "k": design.k, "method": method, "runs": len(results)}
+    size = (design.N, design.M, design.k) if table == "wide" else (design.N, design.k)
     for what, value in values.items():
-        row[what] = value
-        size = (design.N, design.M, design.k) if table == "wide" else (design.N, design.k)
-        paper = printed(table, method.removesuffix(", rate 3"), *size, what)
-        row |= {} if paper is None else {f"paper_{what}": paper}
+        row |= {what: value} | beside(table, method.removesuffix(", rate 3"), size, [what])
     return row
 
 
-def _our_methods(design: Design, seed: int = 0) -> dict[str, Callable[[], Any]]:
-    noisy = design.label_noise > 0
-    return _classifiers(design.k, noisy, seed) if design.task == "classification" else _regressors(design.k)
-
-
 def _measure(design: Design, name: str, seed: int, data: Callable[[], tuple[Simulated, Simulated]], warm: set[str]) -> list:
-    """Share of the relevant columns found, AUC or RMSE on as many new rows (None where these have another truth), seconds."""
-    ours = _our_methods(design, seed)
-    if name in ours and name not in warm:
-        _warm(ours, name, design.task)
+    """Share of the relevant columns found, AUC or RMSE on as many new rows (None where these have
+    another truth), seconds.
+    """
+    ours = our_methods(design, seed)
+    if name in ours and name not in warm:  # compile, on small data
+        small = simulate(design.task, 100, 400, 10, random_state=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            run_method(name, ours, small, small.X, design.task, 0)
         warm.add(name)
     train, test = data()
     columns, scores, seconds = run_method(name, ours, train, test.X, design.task, seed)
@@ -273,7 +256,7 @@ def selector_table(
     methods: Sequence[str] | None = None,
     competitor_runs: int | None = None,
     random_state: int = 0,
-    checkpoint: str | Path | Checkpoint | None = None,
+    checkpoint=None,
 ) -> dict[str, Any]:
     """Make one of the tables of selectors on simulated data.
 
@@ -314,12 +297,12 @@ def selector_table(
         if not designs:
             lines = list(dict.fromkeys((d.N, d.k) for d in DESIGNS[table]))
             raise ValueError(f"sizes={sizes}: {name} has the lines (N, k) {lines}")
-    check_names("method", methods, [*_our_methods(designs[0]), *competitors.COMPETITORS, "L2"])
+    check_names("method", methods, [*our_methods(designs[0]), *competitors.COMPETITORS, "L2"])
     cells = Checkpoint.of(checkpoint, {"table": name})
     rows: list[dict[str, Any]] = []
     warm: set[str] = set()
     for design in designs:
-        names = methods or [*_our_methods(design), *competitors.available(), "L2"]
+        names = methods or [*our_methods(design), *competitors.available(), "L2"]
         names = [method for method in names if _SMALL.get(method, design.N) >= design.N]
         found: dict[str, list] = {method: [] for method in names}
         for seed in range(random_state, random_state + runs):

@@ -1,4 +1,5 @@
-"""The papers' simulated data, and designs that are not in the papers: one place for benchmarks, tests and ``annealed reproduce``.
+"""The papers' simulated data, and designs that are not in the papers: one place for benchmarks,
+tests and ``annealed reproduce``.
 
 Equations of Barbu et al. (2017), "Feature Selection with Annealing for Computer Vision and Big Data
 Learning", IEEE Transactions on Pattern Analysis and Machine Intelligence 39; XOR and double rings
@@ -23,8 +24,8 @@ VOTES = 15  # neighbours that vote on the cases of Ma (thesis), in every metric
 
 @dataclass(frozen=True)
 class Simulated:
-    """Columns X (n, m), float32; y, -1 / +1 or real; the relevant columns ``support`` (k,), ascending, and their coefficients
-    ``coef``.
+    """Columns X (n, m), float32; y, -1 / +1 or real; the relevant columns ``support`` (k,),
+    ascending, and their coefficients ``coef``.
 
     Attributes
     ----------
@@ -43,19 +44,25 @@ class Simulated:
     coef: np.ndarray
 
     def found(self, selected: np.ndarray) -> float:
-        """Share in [0, 1] of the relevant columns among the selected ones (PCD); 1 counts as a detection (DR)."""
+        """Share in [0, 1] of the relevant columns among the selected ones (PCD); 1 counts as a
+        detection (DR).
+        """
         return float(np.isin(self.support, selected).mean())
 
 
 def autoregressive(n_samples: int, n_features: int, rng, correlation: float = 0.9) -> np.ndarray:
-    """Normal rows, float32, with correlation ``correlation ** |i - j|`` between columns i and j, eq. (16)."""
+    """Normal rows, float32, with correlation ``correlation ** |i - j|`` between columns i and j,
+    eq. (16).
+    """
     noise = rng.standard_normal((n_samples, n_features))
     noise[:, 1:] *= np.sqrt(1.0 - correlation**2)
     return lfilter([1.0], [1.0, -correlation], noise, axis=1).astype(np.float32)
 
 
 def equicorrelated(n_samples: int, n_features: int, rng) -> np.ndarray:
-    """Rows z 1 + e, float32, with normal z and e, correlation 0.5 between any two columns: eq. (18)."""
+    """Rows z 1 + e, float32, with normal z and e, correlation 0.5 between any two columns: eq.
+    (18).
+    """
     return (rng.standard_normal((n_samples, 1)) + rng.standard_normal((n_samples, n_features))).astype(np.float32)
 
 
@@ -125,7 +132,8 @@ def simulate(
 def simulated_case(
     case: str, n: int, p: int, seed: int, *, noise_scale: float = NOISE_SCALE, n_test: int = 2000, tenth: bool = False
 ):
-    """Draw a case of Ma (thesis), Figure 2.3: two informative columns of unit variance among p, the others normal noise.
+    """Draw a case of Ma (thesis), Figure 2.3: two informative columns of unit variance among p, the
+    others normal noise.
 
     "xor": (c, c y) + s e with c = +-1. "rings": (rho + 0.48 e) u, rho = 2 for y = 1 and 1 for y =
     -1, u uniform on the circle. With ``tenth`` a tenth of the columns is informative, as the text

@@ -1,7 +1,10 @@
-"""Protocols: whole days are left out; errors per minute and averaged over the activities, with bootstrap intervals over days."""
+"""Protocols: whole days are left out; errors per minute and averaged over the activities, with
+bootstrap intervals over days.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,7 +20,6 @@ from .selection import METHODS, select_sensors
 
 RIDGE = 2.0  # twice crfsuite's c2, a choice: 0.2 gives the same errors, 20 larger ones
 N_BOOTSTRAP = 2000
-BASELINES = ("majority", "logistic", "HMM", "CRF")
 _TOLERANCE = 1e-6  # of the fits, relative: the labels no longer change
 _SMOOTHING = 1.0  # added to the counts of the hidden Markov model
 
@@ -65,7 +67,8 @@ def day_folds(days: np.ndarray, n_folds: int | None = None) -> list[np.ndarray]:
 
 
 def errors(truth: np.ndarray, labels: np.ndarray, idle: bool = True) -> dict[str, float]:
-    """Share of wrong minutes, and its mean over the activities; ``idle=False`` leaves out minutes that are truly idle.
+    """Share of wrong minutes, and its mean over the activities; ``idle=False`` leaves out minutes
+    that are truly idle.
 
     Examples
     --------
@@ -82,14 +85,12 @@ def errors(truth: np.ndarray, labels: np.ndarray, idle: bool = True) -> dict[str
 
 def bootstrap_interval(truth: np.ndarray, labels: np.ndarray, days: np.ndarray, random_state: int = 0) -> dict[str, list[float]]:
     """95% intervals of both errors: days are drawn with replacement."""
-    codes = np.unique(days, return_inverse=True)[1]
-    classes = np.unique(truth, return_inverse=True)[1]
-    shape = codes.max() + 1, classes.max() + 1
-    total, wrong = np.zeros(shape), np.zeros(shape)
-    np.add.at(total, (codes, classes), 1.0)
-    np.add.at(wrong, (codes, classes), truth != labels)
+    of_day = (days == np.unique(days)[:, None]).astype(float)
+    of_class = (truth[:, None] == np.unique(truth)).astype(float)
+    total, wrong = of_day @ of_class, of_day @ (of_class * (truth != labels)[:, None])
+    n = len(total)
     rng = np.random.default_rng(random_state)
-    drawn = rng.multinomial(shape[0], np.full(shape[0], 1.0 / shape[0]), size=N_BOOTSTRAP)
+    drawn = rng.multinomial(n, np.full(n, 1.0 / n), size=N_BOOTSTRAP)
     minutes, missed = drawn @ total, drawn @ wrong
     with np.errstate(invalid="ignore", divide="ignore"):
         per_class = np.nanmean(missed / minutes, axis=1)
@@ -123,23 +124,23 @@ def evaluate_baselines(
     X, _ = minute_features(minutes, kinds)
     y, days = minutes.activities, minutes.days
     assert y is not None
-    fitters: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], Predictor]] = {
-        "majority": _majority,
-        "logistic": partial(_crf, fit_transitions=False),
-        "HMM": _hidden_markov,
-        "CRF": _crf,
-    }
     found = []
-    for method in BASELINES:
+    for method, fit in BASELINES.items():
         labels = np.empty(len(y), dtype=y.dtype)
         for i, test in enumerate(day_folds(days, n_folds)):
 
-            def run(test=test, fit=fitters[method]):
+            def run(test=test, fit=fit):
                 return fit(X[~test], y[~test], days[~test])(X[test], days[test]).tolist()
 
             labels[test] = cells({"method": method, "features": list(kinds), "fold": i}, run)
         found.append(Prediction(method, labels))
     return found
+
+
+def check_selection_kinds(kinds: tuple[str, ...]) -> None:
+    """Raise a ValueError for features of a sensor that tell of the others."""
+    if "last" in kinds:
+        raise ValueError("features last: depend on all sensors, so that a part would see the others; expected history instead")
 
 
 def evaluate_selection(
@@ -174,8 +175,7 @@ def evaluate_selection(
     ValueError
         For features that tell of other sensors.
     """
-    if "last" in kinds:
-        raise ValueError("features last: depend on all sensors, so that a part would see the others; expected history instead")
+    check_selection_kinds(kinds)
     cells = cells or Checkpoint()
     X, groups = minute_features(minutes, kinds)
     y, days = minutes.activities, minutes.days
@@ -185,10 +185,8 @@ def evaluate_selection(
         for i, test in enumerate(day_folds(days, n_folds)):
             key = {"method": method, "features": list(kinds), "fold": i, "folds": n_folds, "sizes": [sizes.start, sizes.stop]}
             for part in cells(key, partial(_selection_fold, method, X, groups, y, days, test, sizes)):
-                into = merged.setdefault(
-                    (part["method"], part["k"]),
-                    Prediction(part["method"], np.empty(len(y), dtype=y.dtype), part["k"], [], np.zeros(len(y), bool)),
-                )
+                empty = Prediction(part["method"], np.empty(len(y), dtype=y.dtype), part["k"], [], np.zeros(len(y), bool))
+                into = merged.setdefault((part["method"], part["k"]), empty)
                 into.labels[test] = part["labels"]
                 into.selected.append([minutes.sensors[unit] for unit in part["units"]])
                 assert into.minutes is not None
@@ -201,12 +199,10 @@ def _selection_fold(method: str, X, groups, y, days, test, sizes: range) -> list
     parts = []
     for k, selection in sorted(by_size.items()):
         columns = np.isin(groups, selection.sensors)
-        model = LinearChainCRF(RIDGE, tol=_TOLERANCE).fit(X[~test][:, columns], y[~test], sequence=days[~test])
-        labels = model.predict(X[test][:, columns], sequence=days[test])
-        parts.append({"method": method, "k": k, "units": selection.sensors, "labels": labels.tolist()})
+        labels = {method: _crf(X[~test][:, columns], y[~test], days[~test])(X[test][:, columns], days[test])}
         if selection.shrunk is not None:
-            labels = selection.shrunk.predict(X[test], sequence=days[test])
-            parts.append({"method": f"{method}, shrunk", "k": k, "units": selection.sensors, "labels": labels.tolist()})
+            labels[f"{method}, shrunk"] = selection.shrunk.predict(X[test], sequence=days[test])
+        parts += [{"method": name, "k": k, "units": selection.sensors, "labels": found.tolist()} for name, found in labels.items()]
     return parts
 
 
@@ -238,8 +234,18 @@ def _hidden_markov(X, y, days) -> Predictor:
     return predict
 
 
+BASELINES: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], Predictor]] = {
+    "majority": _majority,
+    "logistic": partial(_crf, fit_transitions=False),
+    "HMM": _hidden_markov,
+    "CRF": _crf,
+}
+
+
 def table_rows(minutes: SensorMinutes, predictions: list[Prediction]) -> list[dict[str, Any]]:
-    """One row per prediction: errors with and without idle minutes, intervals over days; and errors per activity."""
+    """One row per prediction: errors with and without idle minutes, intervals over days; and errors
+    per activity.
+    """
     truth, days = minutes.activities, minutes.days
     assert truth is not None
     rows = []
@@ -258,6 +264,4 @@ def table_rows(minutes: SensorMinutes, predictions: list[Prediction]) -> list[di
 
 def _counts(selected: list[list[str]]) -> dict[str, int]:
     """In how many folds each sensor was selected, the most frequent first."""
-    names, counts = np.unique([name for fold in selected for name in fold], return_counts=True)
-    order = np.argsort(-counts, kind="stable")
-    return {str(names[i]): int(counts[i]) for i in order}
+    return dict(Counter(sorted(name for fold in selected for name in fold)).most_common())

@@ -84,15 +84,13 @@ def read_home(folder: Path, name: str | None = None, labelled: bool = True) -> H
     name = names[0] if name is None else name
     if name not in names:
         raise ValueError(f"{folder}: no home {name!r}; expected one of {', '.join(names)}")
-    if (folder / f"{name}_events.csv").is_file():
-        events, activities = _read_csv(folder, name, labelled)
-    else:
-        events, activities = _read_text(folder, name, labelled)
-    return make_home(name, events, activities)
+    read = _read_csv if (folder / f"{name}_events.csv").is_file() else _read_text
+    return make_home(name, *read(folder, name, labelled))
 
 
 def make_home(name: str, events: pd.DataFrame, activities: pd.DataFrame | None) -> Home:
-    """A home from its events (start, end, sensor, place) and activities (start, end, activity), whose span is kept.
+    """A home from its events (start, end, sensor, place) and activities (start, end, activity),
+    whose span is kept.
 
     Raises
     ------
@@ -134,7 +132,9 @@ def _minute(times: pd.Series, begin) -> np.ndarray:
 
 
 def _labels(name: str, activities: pd.DataFrame, begin, n: int) -> tuple[np.ndarray, list[str]]:
-    """The activity that covers most of each minute, ``IDLE`` where there is none; overlaps are noted."""
+    """The activity that covers most of each minute, ``IDLE`` where there is none; overlaps are
+    noted.
+    """
     kinds = sorted(activities.activity.unique())
     seconds = np.zeros((n, len(kinds)))
     ordered = activities.sort_values("start", kind="stable")
@@ -157,41 +157,35 @@ def _labels(name: str, activities: pd.DataFrame, begin, n: int) -> tuple[np.ndar
 
 
 def _read_csv(folder: Path, name: str, labelled: bool) -> tuple[pd.DataFrame, pd.DataFrame | None]:
-    path = folder / f"{name}_events.csv"
-    raw = _table(path, ("start", "end", "sensor", "type", "place"), sep=",", header=True)
-    events = _times(path, raw, "%Y-%m-%d %H:%M:%S", first_line=2)
+    events = _table(folder / f"{name}_events.csv", "sensor", "type", "place")
     events["sensor"] = events.place + "_" + events.sensor + "_" + events.type
-    path = folder / f"{name}_activities.csv"
-    if not labelled or not path.is_file():
-        _check_missing(path, labelled)
-        return events, None
-    raw = _table(path, ("start", "end", "activity"), sep=",", header=True)
-    return events, _times(path, raw, "%Y-%m-%d %H:%M:%S", first_line=2)
+    return events, _activities(folder / f"{name}_activities.csv", labelled)
 
 
 def _read_text(folder: Path, name: str, labelled: bool) -> tuple[pd.DataFrame, pd.DataFrame | None]:
-    path = folder / f"{name}-sensors.txt"
-    events = _times(path, _table(path, ("start", "end", "sensor"), sep="\t", header=False), "%d-%b-%Y %H:%M:%S", first_line=1)
+    events = _table(folder / f"{name}-sensors.txt", "sensor")
     names, places = _names(folder / f"{name}-sensor_names.txt")
     events["place"] = events.sensor.map(places).fillna("")
     events["sensor"] = [f"{names[i]} ({i})" if i in names else i for i in events.sensor]
-    path = folder / f"{name}-activities.txt"
-    if not labelled or not path.is_file():
-        _check_missing(path, labelled)
-        return events, None
-    activities = _times(path, _table(path, ("start", "end", "activity"), sep="\t", header=False), "%d-%b-%Y %H:%M:%S", first_line=1)
-    names, _ = _names(folder / f"{name}-activity_names.txt")
-    activities["activity"] = [names.get(i, i) for i in activities.activity]
+    activities = _activities(folder / f"{name}-activities.txt", labelled)
+    if activities is not None:
+        activities["activity"] = activities.activity.replace(_names(folder / f"{name}-activity_names.txt")[0])
     return events, activities
 
 
-def _check_missing(path: Path, labelled: bool) -> None:
-    if labelled:
+def _activities(path: Path, labelled: bool) -> pd.DataFrame | None:
+    if labelled and not path.is_file():
         raise ValueError(f"{path}: no such file; expected the activities of this home")
+    return _table(path, "activity") if labelled else None
 
 
-def _table(path: Path, columns: tuple[str, ...], sep: str, header: bool) -> pd.DataFrame:
-    """Columns of text; a table without a header may have empty columns at its end."""
+def _table(path: Path, what: str, *more: str) -> pd.DataFrame:
+    """Start and end, the sensor or activity, and more columns of text; a .txt has no header, and
+    maybe empty columns at its end.
+    """
+    header = path.suffix == ".csv"
+    columns = ("start", "end", what, *more)
+    sep, form = (",", "%Y-%m-%d %H:%M:%S") if header else ("\t", "%d-%b-%Y %H:%M:%S")
     try:
         raw = pd.read_csv(path, sep=sep, header=0 if header else None, dtype=str, keep_default_na=False, skip_blank_lines=True)
     except pd.errors.EmptyDataError:
@@ -204,25 +198,19 @@ def _table(path: Path, columns: tuple[str, ...], sep: str, header: bool) -> pd.D
     if missing:
         raise ValueError(f"{path}: column {missing[0]!r} is missing; expected {', '.join(columns)}")
     table = raw[list(columns)].apply(lambda column: column.str.strip())
-    what = columns[2]  # the sensor or the activity
-    nameless = (table[what] == "").to_numpy()
-    if nameless.any():
-        raise ValueError(f"{path}:{int(nameless.argmax()) + 1 + header}: no {what}; expected its name")
-    return table
 
+    def refuse(bad: pd.Series, problem: str) -> None:
+        """Name the first bad line; the problem names columns of the table in braces."""
+        if bad.any():
+            row = int(bad.to_numpy().argmax())
+            raise ValueError(f"{path}:{row + 1 + header}: " + problem.format(**table.iloc[row]))
 
-def _times(path: Path, table: pd.DataFrame, form: str, first_line: int) -> pd.DataFrame:
-    """Start and end as times; the first that is none, or an end before its start, is reported with its line."""
+    refuse(table[what] == "", f"no {what}; expected its name")
     for column in ("start", "end"):
         parsed = pd.to_datetime(table[column], format=form, errors="coerce")
-        if parsed.isna().any():
-            row = int(parsed.isna().to_numpy().argmax())
-            raise ValueError(f"{path}:{row + first_line}: {column} {table[column].iloc[row]!r} is no time; expected {form}")
+        refuse(parsed.isna(), f"{column} {{{column}!r}} is no time; expected {form}")
         table[column] = parsed
-    backwards = (table.end < table.start).to_numpy()
-    if backwards.any():
-        row = int(backwards.argmax())
-        raise ValueError(f"{path}:{row + first_line}: ends at {table.end.iloc[row]}, before it starts at {table.start.iloc[row]}")
+    refuse(table.end < table.start, "ends at {end}, before it starts at {start}")
     return table
 
 
@@ -230,7 +218,6 @@ def _names(path: Path) -> tuple[dict[str, str], dict[str, str]]:
     """Name and place of each id; none where the file is missing."""
     if not path.is_file():
         return {}, {}
-    rows = [line.split(",") for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-    return {row[0].strip(): row[1].strip() for row in rows if len(row) > 1}, {
-        row[0].strip(): row[2].strip() for row in rows if len(row) > 2
-    }
+    lines = path.read_text(encoding="utf-8").splitlines()
+    rows = [[field.strip() for field in line.split(",")] for line in lines if line.strip()]
+    return {row[0]: row[1] for row in rows if len(row) > 1}, {row[0]: row[2] for row in rows if len(row) > 2}

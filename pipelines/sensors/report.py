@@ -19,7 +19,9 @@ _HEADS = ("method", "sensors", "error", "95% interval", "class-averaged", "witho
 
 
 def table_lines(rows: list[dict[str, Any]]) -> list[list[Any]]:
-    """Cells of a table in percent: method, sensors, error, interval, class-averaged error, and both without idle minutes."""
+    """Cells of a table in percent: method, sensors, error, interval, class-averaged error, and both
+    without idle minutes.
+    """
     lines: list[list[Any]] = []
     for row in rows:
         low, high = (100 * value for value in row["error_interval"])
@@ -35,33 +37,27 @@ def print_results(title: str, rows: list[dict[str, Any]]) -> None:
 
 def markdown(rows: list[dict[str, Any]]) -> str:
     """The table, the errors per activity, and the sensors chosen at each size."""
-    text = markdown_table(_HEADS, table_lines(rows))
     names = sorted({name for row in rows for name in row["per_activity"]})
-    text += "\nErrors per activity, percent:\n\n" + markdown_table(
-        ["method", "sensors", *names],
-        [
-            [row["method"], row["sensors"] or "all", *(f"{100 * row['per_activity'].get(name, np.nan):.0f}" for name in names)]
-            for row in rows
-        ],
-    )
-    chosen = [row for row in rows if "chosen" in row]
+    lines: list[list[Any]] = []
+    chosen: list[list[Any]] = []
+    for row in rows:
+        shares = [f"{100 * row['per_activity'].get(name, np.nan):.0f}" for name in names]
+        lines.append([row["method"], row["sensors"] or "all", *shares])
+        if "chosen" in row:
+            frequent = list(row["chosen"].items())[: 2 * row["sensors"]]
+            chosen.append([row["method"], row["sensors"], ", ".join(f"{name} ({n})" for name, n in frequent)])
+    text = markdown_table(_HEADS, table_lines(rows))
+    text += "\nErrors per activity, percent:\n\n" + markdown_table(["method", "sensors", *names], lines)
     if chosen:
-        lines = [
-            [
-                row["method"],
-                row["sensors"],
-                ", ".join(f"{name} ({n})" for name, n in list(row["chosen"].items())[: 2 * row["sensors"]]),
-            ]
-            for row in chosen
-        ]
-        text += "\nSensors, and in how many folds they were selected:\n\n" + markdown_table(["method", "sensors", "chosen"], lines)
+        text += "\nSensors, and in how many folds they were selected:\n\n" + markdown_table(["method", "sensors", "chosen"], chosen)
     return text
 
 
 def write_report(
     folder: Path, record: dict[str, Any], minutes: SensorMinutes, baselines: list[Prediction], selections: list[Prediction]
 ) -> None:
-    """Write ``results.json``, ``table.md``, the error against the number of sensors, and the days with least and most errors.
+    """Write ``results.json``, ``table.md``, the error against the number of sensors, and the days
+    with least and most errors.
 
     Raises
     ------
@@ -69,10 +65,10 @@ def write_report(
         If the folder cannot be written.
     """
     make_folder(folder)
-    with replacing(folder / "results.json") as temporary:
-        temporary.write_text(json.dumps(record, indent=1), encoding="utf-8")
-    with replacing(folder / "table.md") as temporary:
-        temporary.write_text(f"# {record['settings']['home']}\n\n" + markdown(record["rows"]), encoding="utf-8")
+    table = f"# {record['settings']['home']}\n\n" + markdown(record["rows"])
+    for name, content in (("results.json", json.dumps(record, indent=1)), ("table.md", table)):
+        with replacing(folder / name) as temporary:
+            temporary.write_text(content, encoding="utf-8")
     if selections:
         draw_sizes(folder / "sensors.png", record["rows"])
     best = next(one for one in baselines if one.method == "CRF")
@@ -86,7 +82,9 @@ def write_report(
 
 
 def draw_sizes(path: Path, rows: list[dict[str, Any]]) -> None:
-    """Error against the number of sensors, per minute and averaged over the activities (Figure 2 of Liu et al., 2014)."""
+    """Error against the number of sensors, per minute and averaged over the activities (Figure 2 of
+    Liu et al., 2014).
+    """
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11, 4.2), layout="constrained")

@@ -1,4 +1,6 @@
-"""Which sensors each method selects, at every size that it visits: the paper's methods, its comparators and annealing."""
+"""Which sensors each method selects, at every size that it visits: the paper's methods, its
+comparators and annealing.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,8 @@ class SensorSelection:
 def select_sensors(
     method: str, X: np.ndarray, y: np.ndarray, days: np.ndarray, groups: np.ndarray, sizes: range, ridge: float = 2.0
 ) -> dict[int, SensorSelection]:
-    """Select sensors of the given sizes; a method with exchanges is run for each size, the others once.
+    """Select sensors of the given sizes; a method with exchanges is run for each size, the others
+    once.
 
     Parameters
     ----------
@@ -95,7 +98,8 @@ def visited(path: list[Step], start: Iterable[int] = ()) -> dict[int, list[int]]
 
     Examples
     --------
-    >>> visited([Step("enter", 4, 9.0, 1), Step("enter", 2, 5.0, 2), Step("leave", 4, 6.0, 1), Step("enter", 3, 4.0, 2)])
+    >>> path = [Step("enter", 4, 9.0, 1), Step("enter", 2, 5.0, 2), Step("leave", 4, 6.0, 1)]
+    >>> visited([*path, Step("enter", 3, 4.0, 2)])
     {0: [], 1: [2], 2: [2, 3]}
     """
     units = set(start)

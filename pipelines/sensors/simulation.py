@@ -1,4 +1,5 @@
-"""Simulated homes of which the informative sensors are known: activities as a Markov chain, sensors on a plan and distractors.
+"""Simulated homes of which the informative sensors are known: activities as a Markov chain, sensors
+on a plan and distractors.
 
 The sizes are those of Liu et al. (2014), section 5: 40 sensors, 14 activities. Ten sensors see the
 activities; ten are noisy disjunctions of two of them, ten are noisy copies, ten follow slow chains
@@ -91,7 +92,9 @@ def simulate_home(n_days: int = 20, minutes: int = 600, random_state: int = 0) -
 
 
 def _activities(rng, minutes: int, duration: np.ndarray, following: np.ndarray) -> np.ndarray:
-    """Labels of a day: each activity ends with probability one over its mean duration, and another one follows."""
+    """Labels of a day: each activity ends with probability one over its mean duration, and another
+    one follows.
+    """
     labels = np.empty(minutes, int)
     current = int(rng.integers(N_ACTIVITIES))
     for t in range(minutes):

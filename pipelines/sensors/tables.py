@@ -1,10 +1,11 @@
-"""Tables of sensor selection: simulated homes, and Figure 2 and Table 2 of Liu et al. (2014) on public homes."""
+"""Tables of sensor selection: simulated homes, and Figure 2 and Table 2 of Liu et al. (2014) on
+public homes.
+"""
 
 from __future__ import annotations
 
 import time
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,10 +24,9 @@ N_TRUE = 10
 N_DAYS = 10  # of training, and as many of test
 
 
-def sensors_simulated(
-    runs: int = 10, data_dir=None, *, methods: list[str] | None = None, checkpoint: str | Path | Checkpoint | None = None
-) -> dict[str, Any]:
-    """Simulated homes: how many of the ten true sensors are among the ten selected, and what that costs in error.
+def sensors_simulated(runs: int = 10, data_dir=None, *, methods: list[str] | None = None, checkpoint=None) -> dict[str, Any]:
+    """Simulated homes: how many of the ten true sensors are among the ten selected, and what that
+    costs in error.
 
     Parameters
     ----------
@@ -71,14 +71,10 @@ def sensors_simulated(
 
 
 def sensors(
-    runs: int = 5,
-    data_dir=None,
-    *,
-    home: str = "ordonezA",
-    methods: list[str] | None = None,
-    checkpoint: str | Path | Checkpoint | None = None,
+    runs: int = 5, data_dir=None, *, home: str = "ordonezA", methods: list[str] | None = None, checkpoint=None
 ) -> dict[str, Any]:
-    """Figure 2 and Table 2 of Liu et al. (2014) on a public home: error against the number of sensors, and which they are.
+    """Figure 2 and Table 2 of Liu et al. (2014) on a public home: error against the number of
+    sensors, and which they are.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ from ...learners import LinearChainCRF
 from ...models.sensors.activity_model import ActivityModel
 from ...models.sensors.features import minute_features
 from ..common.config import check_names
-from .evaluate import RIDGE
+from .evaluate import RIDGE, check_selection_kinds
 from .readers import Home
 from .selection import select_sensors
 
@@ -48,10 +48,15 @@ def train_model(home: Home, n_sensors: int | None, kinds: tuple[str, ...] | None
     if n_sensors is not None and not 1 <= n_sensors <= len(minutes.sensors):
         raise ValueError(f"{n_sensors} sensors: expected 1 to the {len(minutes.sensors)} of {home.name}")
     kinds = kinds or (FULL_KINDS if n_sensors is None else SELECTION_KINDS)
-    if n_sensors is not None:
-        minutes = minutes.keep(_selected(home, n_sensors, kinds, method))
-    X, _ = minute_features(minutes, kinds)
     assert minutes.activities is not None
+    if n_sensors is not None:
+        check_selection_kinds(kinds)
+        X, groups = minute_features(minutes, kinds)
+        sizes = range(n_sensors, n_sensors + 1)
+        found = select_sensors(METHODS[method], X, minutes.activities, minutes.days, groups, sizes, RIDGE)[n_sensors]
+        minutes = minutes.keep([minutes.sensors[i] for i in found.sensors])
+        assert minutes.activities is not None
+    X, _ = minute_features(minutes, kinds)
     model = LinearChainCRF(RIDGE).fit(X, minutes.activities, sequence=minutes.days)
     training: dict[str, Any] = {
         "home": home.name,
@@ -64,14 +69,3 @@ def train_model(home: Home, n_sensors: int | None, kinds: tuple[str, ...] | None
     }
     activities = tuple(map(str, model.classes_))
     return ActivityModel(minutes.sensors, tuple(kinds), activities, model.coef_, model.transitions_, model.intercept_, training)
-
-
-def _selected(home: Home, n_sensors: int, kinds: tuple[str, ...], method: str) -> list[str]:
-    if "last" in kinds:
-        raise ValueError("features last: depend on all sensors, so that a part would see the others; expected history instead")
-    minutes = home.minutes
-    X, groups = minute_features(minutes, kinds)
-    assert minutes.activities is not None
-    sizes = range(n_sensors, n_sensors + 1)
-    selection = select_sensors(METHODS[method], X, minutes.activities, minutes.days, groups, sizes, RIDGE)[n_sensors]
-    return [minutes.sensors[i] for i in selection.sensors]

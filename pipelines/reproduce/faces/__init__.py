@@ -1,1 +1,3 @@
-"""The comparison of losses and learners on windows of faces, for the command ``annealed reproduce``."""
+"""The comparison of losses and learners on windows of faces, for the command ``annealed
+reproduce``.
+"""

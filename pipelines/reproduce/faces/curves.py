@@ -1,4 +1,5 @@
-"""Figures and tables on face keypoints of Barbu et al. (2014) [1]_ and (2017) [2]_, run again: learners on the same windows, modes.
+"""Figures and tables on face keypoints of Barbu et al. (2014) [1]_ and (2017) [2]_, run again:
+learners on the same windows, modes.
 
 References
 ----------
@@ -38,7 +39,7 @@ from ...faces.training.calibration import calibrate
 from ...faces.training.classifier import ClassifierTraining, TrainingJob
 from ...faces.training.settings import TrainingSettings
 from ...faces.training.stages import FaceSettings
-from ..printed_values import printed
+from ..printed_values import beside
 from .learners import annealing, histogram_svm, logitboost
 
 # Ten rounds of mining and 1,500 features as printed; fewer windows per round, so that all learners
@@ -63,7 +64,9 @@ def some_of(images: list[FaceImage], n: int) -> list[FaceImage]:
 
 
 class _Windows:
-    """Windows of one keypoint, mined by annealing with the logistic loss; made when they are asked for."""
+    """Windows of one keypoint, mined by annealing with the logistic loss; made when they are asked
+    for.
+    """
 
     def __init__(self, keypoint: str, folder: Path, data: Path, photographs: int, settings: TrainingSettings, pool: FeaturePool):
         self.keypoint, self.settings = keypoint, settings
@@ -80,7 +83,9 @@ class _Windows:
         return self.training.mined_rows(self.keypoint)
 
     def try_out(self, name: str, setting: dict[str, float]) -> tuple[KeypointModel, dict[str, Any]]:
-        """Fit a learner; its calibrated model, and the average precision on the kept-back photographs."""
+        """Fit a learner; its calibrated model, and the average precision on the kept-back
+        photographs.
+        """
         positives, reference, ordinary, negatives = self.rows
         patches = np.concatenate([positives.patches, negatives.patches])
         y = np.repeat([1.0, -1.0], [len(positives), len(negatives)])
@@ -99,7 +104,8 @@ def _silent(line: str) -> None:
 
 
 def _kept(curve: Curve) -> dict[str, Any]:
-    """A curve for the checkpoint: average precision, and its points at detections that are hits, where it rises to the right.
+    """A curve for the checkpoint: average precision, and its points at detections that are hits,
+    where it rises to the right.
 
     Most detections lie in the tail of false ones: points at even ranks would leave few where the
     curve is read.
@@ -119,7 +125,7 @@ def curves_of(
     test: int = TEST,
     settings: TrainingSettings = SETTINGS,
     pool: FeaturePool | None = None,
-    checkpoint: str | Path | Checkpoint | None = None,
+    checkpoint=None,
 ) -> list[dict[str, Any]]:
     """Cells of :func:`faces_curves` with their precision-recall curves: ``curves`` by tolerance."""
     check_names("method", methods, LEARNERS)
@@ -136,19 +142,16 @@ def curves_of(
         for keypoint in sets:
             work = _Windows(keypoint, folder, data, photographs, settings, FeaturePool() if pool is None else pool)
             for name in methods or LEARNERS:
-                key: dict[str, Any] = {
-                    "keypoint": keypoint,
-                    "method": name,
-                    "photographs": photographs,
-                    "settings": asdict(settings),
-                }
+                key = {"keypoint": keypoint, "method": name, "photographs": photographs, "settings": asdict(settings)}
                 key |= {"choices": LEARNERS[name][1], "test": test}
                 found.append({"data": keypoint, "method": name} | cells(key, partial(_best, work, name, data, cells, key)))
     return found
 
 
 def _best(work: _Windows, name: str, data: Path, cells: Checkpoint, key: dict[str, Any]) -> dict[str, Any]:
-    """The setting with the greatest average precision on the kept-back photographs, evaluated on the test photographs."""
+    """The setting with the greatest average precision on the kept-back photographs, evaluated on
+    the test photographs.
+    """
     ((parameter, values),) = LEARNERS[name][1].items()
     models: dict[float, KeypointModel] = {}
 
@@ -165,16 +168,17 @@ def _best(work: _Windows, name: str, data: Path, cells: Checkpoint, key: dict[st
     return {"chosen": f"{parameter} {value:g}", **tried[value], "curves": curves}
 
 
+def _row(cell: dict[str, Any]) -> dict[str, Any]:
+    """A cell with the average precision of its curves in their place."""
+    precision = {f"AP_{100 * at:.0f}": cell["curves"][str(at)]["ap"] for at in TOLERANCES}
+    return {key: value for key, value in cell.items() if key != "curves"} | precision
+
+
 def faces_curves(
-    runs: int = 1,
-    data_dir=None,
-    *,
-    sets: Sequence[str] = ("left_eye",),
-    methods: Sequence[str] | None = None,
-    checkpoint: str | Path | Checkpoint | None = None,
-    **options: Any,
+    runs: int = 1, data_dir=None, *, sets=("left_eye",), methods=None, checkpoint=None, **options: Any
 ) -> dict[str, Any]:
-    """Figure 5 of Barbu et al. (2014), Figure 7 of Barbu et al. (2017): five learners on the same windows of one keypoint.
+    """Figure 5 of Barbu et al. (2014), Figure 7 of Barbu et al. (2017): five learners on the same
+    windows of one keypoint.
 
     Windows of 120 photographs of ``faces/train``, a tenth of them kept back, are mined in ten
     rounds by annealing with the logistic loss. Every learner is fitted to all of them, gets its
@@ -187,15 +191,9 @@ def faces_curves(
     """
     rows = []
     for cell in curves_of(data_dir, sets=sets, methods=methods, checkpoint=checkpoint, **options):
-        curves = cell.pop("curves")
-        scores = {f"AP_{100 * at:.0f}": curves[str(at)]["ap"] for at in TOLERANCES}
-        rows.append(cell | scores | {f"recall_at_90_{100 * at:.0f}": curves[str(at)]["at_90"] for at in TOLERANCES})
-    settings = asdict(options.get("settings", SETTINGS))
-    return {
-        "name": "faces-curves",
-        "settings": {"photographs": options.get("photographs", PHOTOGRAPHS), "test": options.get("test", TEST), **settings},
-        "rows": rows,
-    }
+        rows.append(_row(cell) | {f"recall_at_90_{100 * at:.0f}": cell["curves"][str(at)]["at_90"] for at in TOLERANCES})
+    settings = {"photographs": options.get("photographs", PHOTOGRAPHS), "test": options.get("test", TEST)}
+    return {"name": "faces-curves", "settings": settings | asdict(options.get("settings", SETTINGS)), "rows": rows}
 
 
 MODES = {Mode.SCAN: "FSA-PL", Mode.REGRESS: "Reg+Clf", Mode.PRUNE: "Clf+Reg+Clf"}  # and their names in Table 4
@@ -203,11 +201,7 @@ MODE_KEYPOINTS = ("left_mouth", "right_eye")
 
 
 def modes_of(
-    data_dir=None,
-    *,
-    sets: Sequence[str] = MODE_KEYPOINTS,
-    model: KeypointDetector | None = None,
-    checkpoint: str | Path | Checkpoint | None = None,
+    data_dir=None, *, sets: Sequence[str] = MODE_KEYPOINTS, model: KeypointDetector | None = None, checkpoint=None
 ) -> list[dict[str, Any]]:
     """Cells of :func:`faces_modes` with their precision-recall curves: ``curves`` by tolerance."""
     detector = load_model("faces") if model is None else model
@@ -226,15 +220,9 @@ def modes_of(
     return [{"data": k, "method": m.value} | cells({"keypoint": k, "mode": m.value}, partial(measure, k, m)) for k, m in every]
 
 
-def faces_modes(
-    runs: int = 1,
-    data_dir=None,
-    *,
-    sets: Sequence[str] = MODE_KEYPOINTS,
-    model: KeypointDetector | None = None,
-    checkpoint: str | Path | Checkpoint | None = None,
-) -> dict[str, Any]:
-    """Table 4 of Barbu et al. (2014): seconds per photograph and average precision of the three modes of search.
+def faces_modes(runs: int = 1, data_dir=None, *, sets=MODE_KEYPOINTS, model=None, checkpoint=None) -> dict[str, Any]:
+    """Table 4 of Barbu et al. (2014): seconds per photograph and average precision of the three
+    modes of search.
 
     Of the shipped model on the photographs of ``faces/test``, without assembly of faces; the
     printed numbers are of LFPW, at 3 pixels of a level. The classifier of the shipped model is
@@ -243,10 +231,6 @@ def faces_modes(
     """
     rows = []
     for cell in modes_of(data_dir, sets=sets, model=model, checkpoint=checkpoint):
-        curves = cell.pop("curves")
-        row = cell | {f"AP_{100 * at:.0f}": curves[str(at)]["ap"] for at in TOLERANCES}
-        for what in ("seconds", "AP_10"):
-            paper = printed("faces-modes", MODES[Mode(cell["method"])], cell["data"], what)
-            row |= {} if paper is None else {f"paper_{what}": paper}
-        rows.append(row)
+        paper = beside("faces-modes", MODES[Mode(cell["method"])], [cell["data"]], ("seconds", "AP_10"))
+        rows.append(_row(cell) | paper)
     return {"name": "faces-modes", "settings": {}, "rows": rows}

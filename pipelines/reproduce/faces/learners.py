@@ -1,4 +1,5 @@
-"""Learners of Barbu et al. (2017), Figure 7, on the windows of one training: annealing, LogitBoost, an SVM of gradient histograms.
+"""Learners of Barbu et al. (2017), Figure 7, on the windows of one training: annealing, LogitBoost,
+an SVM of gradient histograms.
 
 Each returns a :class:`~annealed.models.keypoints.window_models.KeypointModel`: piecewise-linear
 responses with the same bins, so that all of them scan photographs by the same code.
@@ -39,7 +40,8 @@ def _model(design: PatchDesign, features: np.ndarray, values: np.ndarray, interc
 
 
 class WindowLearners:
-    """Piecewise-linear weak learners on windows, for :func:`~annealed.learners.selectors.logitboost.boost`.
+    """Piecewise-linear weak learners on windows, for
+    :func:`~annealed.learners.selectors.logitboost.boost`.
 
     Which feature is next is found on some rows, as many of each class as annealing starts with, and
     its response on all rows: the codes of all features and rows do not fit into memory.
@@ -75,13 +77,16 @@ class WindowLearners:
         return self.some.gains(g[self.rows] * self.factor, h[self.rows] * self.factor, features)
 
     def step(self, g, h, feature):
-        """Response of one feature on all rows: scores (n, 1) to add, and its values at the knots (1, n_bins + 1)."""
+        """Response of one feature on all rows: scores (n, 1) to add, and its values at the knots
+        (1, n_bins + 1).
+        """
         codes = in_blocks(self.design.codes(np.arange(len(g)), [feature])[:, 0])
         return CodeLearners(codes[:, None], len(g), self.basis).step(g, h, 0)
 
 
 def logitboost(patches, y, pool: FeaturePool, settings: FitSettings, shrinkage: float = 1.0) -> KeypointModel:
-    """LogitBoost (LB): as many rounds as annealing keeps features, a tenth of the features tried in each.
+    """LogitBoost (LB): as many rounds as annealing keeps features, a tenth of the features tried in
+    each.
 
     Weak learners are piecewise linear, where the paper has piecewise constants, so that the model
     has the responses of the others.
@@ -98,7 +103,9 @@ def logitboost(patches, y, pool: FeaturePool, settings: FitSettings, shrinkage: 
 
 
 def histogram_svm(patches, y, pool: FeaturePool, settings: FitSettings, C: float) -> KeypointModel:
-    """SVM-PL HOG: scikit-learn's linear SVM on the hat functions of all gradient histograms, without selection."""
+    """SVM-PL HOG: scikit-learn's linear SVM on the hat functions of all gradient histograms,
+    without selection.
+    """
     design = PatchDesign(patches, balanced_weights(y), pool=pool, features=pool.features[pool.n_haar :], n_bins=settings.n_bins)
     svm = LinearSVC(C=C, dual=False, class_weight="balanced", random_state=0).fit(hat_columns(design), y)
     values = svm.coef_.reshape(design.n_features, design.n_knots).astype(np.float32)

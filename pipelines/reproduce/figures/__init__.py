@@ -1,1 +1,3 @@
-"""The papers' figures, drawn again (``annealed reproduce NAME --figures DIR``): one function per name in ``registry.FIGURES``."""
+"""The papers' figures, drawn again (``annealed reproduce NAME --figures DIR``): one function per
+name in ``registry.FIGURES``.
+"""

@@ -1,4 +1,6 @@
-"""Figures of Barbu et al. (2014, 2017): schedules, losses, coefficients along the steps, speed, stability, responses."""
+"""Figures of Barbu et al. (2014, 2017): schedules, losses, coefficients along the steps, speed,
+stability, responses.
+"""
 
 from __future__ import annotations
 
@@ -12,21 +14,22 @@ from ....learners.plots import plot_path, plot_schedule
 from ....models import load_model
 from ..annealing import fsa_stability
 from ..selectors import FSA, Design, fsa_large
+from .panels import curves, panels
 
 _LOSSES = {"FSA": "logistic", "FSV": "Huberised hinge", "FSL": "Lorenz"}
 _PARAMETERS = {"learning_rate": "learning rate", "mu": "mu", "n_steps": "number of steps"}
 
 
 def stability(data_dir=None, **options: Any) -> Figure:
-    """Figure 6 of Barbu et al. (2017): AUC against rate, mu and number of steps; options of :func:`fsa_stability`."""
+    """Figure 6 of Barbu et al. (2017): AUC against rate, mu and number of steps; options of
+    :func:`fsa_stability`.
+    """
     rows = fsa_stability(**options)["rows"]
-    figure = Figure(figsize=(9, 2.8), layout="constrained")
-    axes = figure.subplots(1, 3, sharey=True)
+    figure, axes = panels(9, 2.8, 3, sharey=True)
     for ax, (parameter, label) in zip(axes, _PARAMETERS.items()):
-        for (method, name), marker in zip(_LOSSES.items(), "os^"):
-            points = [(r["value"], r["AUC"]) for r in rows if r["parameter"] == parameter and r["method"] == method]
-            ax.semilogx(*zip(*points), marker=marker, markersize=4, label=name)
-        ax.set_xlabel(label)
+        own = (r for r in rows if r["parameter"] == parameter and r["method"] in _LOSSES)
+        curves(ax, ((_LOSSES[r["method"]], r["value"], r["AUC"]) for r in own), "os^", markersize=4)
+        ax.set(xlabel=label, xscale="log")
         ax.grid(alpha=0.3)
     axes[0].set_ylabel("AUC")
     axes[0].legend()
@@ -34,9 +37,10 @@ def stability(data_dir=None, **options: Any) -> Figure:
 
 
 def schedules(data_dir=None) -> Figure:
-    """Figure 1 of Barbu et al. (2014), with mu = M / (k v), and Figure 3 of Barbu et al. (2017): features left after each step."""
-    figure = Figure(figsize=(9, 3.2), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    """Figure 1 of Barbu et al. (2014), with mu = M / (k v), and Figure 3 of Barbu et al. (2017):
+    features left after each step.
+    """
+    figure, (left, right) = panels(9, 3.2, 2)
     for v in (50, 100, 200):
         plot_schedule(10_000, 10, mu=10_000 / (10 * v), schedule="inverse_arxiv", ax=left)
         left.lines[-2].set_label(f"v = {v}")
@@ -52,46 +56,46 @@ def schedules(data_dir=None) -> Figure:
 def losses(data_dir=None) -> Figure:
     """Figure 4 of Barbu et al. (2017): losses of the margin."""
     margin = np.linspace(-3.0, 4.0, 281)
-    figure = Figure(figsize=(5, 3.2), layout="constrained")
-    ax = figure.subplots()
+    figure, (ax,) = panels(5, 3.2)
     for label, loss in (("logistic", LogisticLoss()), ("Huberised hinge", HuberisedHingeLoss()), ("Lorenz", LorenzLoss())):
         ax.plot(margin, loss.margin_value(margin), label=label)
-    ax.set_xlabel("margin y f")
-    ax.set_ylabel("loss")
+    ax.set(xlabel="margin y f", ylabel="loss")
     ax.legend(frameon=False)
     return figure
 
 
 def coefficients(data_dir=None) -> Figure:
-    """Figure 2 of both papers: coefficients along the path from all columns to k, N = M = 1000, k = 10."""
+    """Figure 2 of both papers: coefficients along the path from all columns to k, N = M = 1000, k =
+    10.
+    """
     draw = Design("classification", 1000, 1000, 10).draw(0)
     path = FSAPath(FSAClassifier(10, refinement=None, **FSA["FSA"]), sizes=[10, 20, 50, 100, 200, 500, 1000])
-    figure = Figure(figsize=(5, 3.2), layout="constrained")
-    plot_path(path.fit(draw.X, draw.y), ax=figure.subplots())
+    figure, (ax,) = panels(5, 3.2)
+    plot_path(path.fit(draw.X, draw.y), ax=ax)
     return figure
 
 
 def large(data_dir=None, **options: Any) -> Figure:
-    """Figure 1 of Barbu et al. (2017): seconds, columns found and AUC against N, FSA with the Lorenz loss against LogitBoost."""
-    record = fsa_large(**{"runs": 1, "methods": ["FSL", "annealed", "LB1", "LB"], **options})
-    figure = Figure(figsize=(10, 3), layout="constrained")
-    for ax, (what, label) in zip(
-        figure.subplots(1, 3), {"seconds": "seconds", "PCD": "% of relevant columns found", "AUC": "AUC"}.items()
-    ):
-        for order, method in enumerate(dict.fromkeys(row["method"] for row in record["rows"])):
-            points = [(row["N"], row[what]) for row in record["rows"] if row["method"] == method]
-            ax.semilogx(*zip(*points), marker="osD^"[order % 4], markersize=10 - 2 * (order % 4), label=method)  # equal ones: seen
-        ax.set_xlabel("rows")
-        ax.set_ylabel(label)
+    """Figure 1 of Barbu et al. (2017): seconds, columns found and AUC against N, FSA with the
+    Lorenz loss against LogitBoost.
+    """
+    rows = fsa_large(**{"runs": 1, "methods": ["FSL", "annealed", "LB1", "LB"], **options})["rows"]
+    figure, axes = panels(10, 3, 3)
+    for ax, (what, label) in zip(axes, {"seconds": "seconds", "PCD": "% of relevant columns found", "AUC": "AUC"}.items()):
+        curves(ax, ((row["method"], row["N"], row[what]) for row in rows), "osD^")
+        for order, line in enumerate(ax.lines):
+            line.set_markersize(10 - 2 * (order % 4))  # equal ones are seen
+        ax.set(xlabel="rows", ylabel=label, xscale="log")
         ax.grid(alpha=0.3)
-        if what == "seconds":
-            ax.set_yscale("log")
-            ax.legend()
+    axes[0].set_yscale("log")
+    axes[0].legend()
     return figure
 
 
 def responses(data_dir=None) -> Figure:
-    """Figure 4 of Barbu et al. (2014), Figure 5 of Barbu et al. (2017): responses of the first features of an eye detector."""
+    """Figure 4 of Barbu et al. (2014), Figure 5 of Barbu et al. (2017): responses of the first
+    features of an eye detector.
+    """
     eye = load_model("faces").models["left_eye"]
     figure = Figure(figsize=(10, 4), layout="constrained")
     for axis, values in zip(figure.subplots(2, 4, sharey=True).ravel(), eye.responses.values):

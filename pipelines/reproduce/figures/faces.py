@@ -1,4 +1,6 @@
-"""Figures 5 and 7 of Barbu et al. (2014), Figure 7 of Barbu et al. (2017): precision and recall of face keypoints."""
+"""Figures 5 and 7 of Barbu et al. (2014), Figure 7 of Barbu et al. (2017): precision and recall of
+face keypoints.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from ..faces.curves import curves_of, modes_of
 
 
 def learners(data_dir=None, *, runs: int = 1, **options: Any) -> Figure:
-    """Figure 5 of Barbu et al. (2014), Figure 7 of Barbu et al. (2017): learners on the same windows; ``runs`` is not used."""
+    """Figure 5 of Barbu et al. (2014), Figure 7 of Barbu et al. (2017): learners on the same
+    windows; ``runs`` is not used.
+    """
     return _curves(curves_of(data_dir, **options))
 
 

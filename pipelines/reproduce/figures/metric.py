@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,10 +16,13 @@ from ...common.checkpoints import Checkpoint
 from ..datasets import load_set
 from ..metric import SIMULATED, sdist_real
 from ..simulated import simulated_case
+from .panels import panels
 
 
 def surfaces(data_dir=None) -> Figure:
-    """Figures 2.1 and 2.3 of Ma (thesis): the first direction of the learnt subspace over the two informative columns."""
+    """Figures 2.1 and 2.3 of Ma (thesis): the first direction of the learnt subspace over the two
+    informative columns.
+    """
     figure = Figure(figsize=(13, 6.5), layout="tight")
     axes = figure.subplots(2, 4)
     grid = np.linspace(-2.5, 2.5, 61)
@@ -42,17 +44,16 @@ def surfaces(data_dir=None) -> Figure:
 
 
 def base_classifier(data_dir=None, runs: int = 20) -> Figure:
-    """Figure 2.2 of Ma (thesis): f_W of (2.3) against nearest neighbours over k on Ionosphere, both in the Euclidean metric.
+    """Figure 2.2 of Ma (thesis): f_W of (2.3) against nearest neighbours over k on Ionosphere, both
+    in the Euclidean metric.
 
     Error of 5-fold cross-validation of all rows, mean of ``runs`` random divisions.
     """
     sizes, errors = base_errors(data_dir, runs)
-    figure = Figure(figsize=(5, 3.2), layout="tight")
-    ax = figure.subplots()
+    figure, (ax,) = panels(5, 3.2, layout="tight")
     for label, row in zip(("f_W", "kNN"), errors):
         ax.plot(sizes, row, marker="o", markersize=3, label=label)
-    ax.set_xlabel("k")
-    ax.set_ylabel("error on Ionosphere")
+    ax.set(xlabel="k", ylabel="error on Ionosphere")
     ax.legend()
     return figure
 
@@ -75,17 +76,20 @@ def base_errors(
 
 
 def _mean_distances(X, y, X_new, k):
-    """f of (2.3) in the Euclidean metric: mean squared distance to the k nearest negative rows minus that to the positive ones."""
+    """f of (2.3) in the Euclidean metric: mean squared distance to the k nearest negative rows
+    minus that to the positive ones.
+    """
     square = [((X_new[:, None] - X[y == label]) ** 2).sum(axis=2) for label in (-1, 1)]
     near = [np.partition(d, k - 1, axis=1)[:, :k].mean(axis=1) for d in square]
     return near[0] - near[1]
 
 
 def columns(data_dir=None, **options: Any) -> Figure:
-    """Figure 2.4 of Ma (thesis): share of the columns that sDist uses on the real sets, and the seconds of a fit."""
+    """Figure 2.4 of Ma (thesis): share of the columns that sDist uses on the real sets, and the
+    seconds of a fit.
+    """
     rows = sdist_real(**{"runs": 3, "data_dir": data_dir, "competitors": False, **options})["rows"]
-    figure = Figure(figsize=(8, 3), layout="tight")
-    left, right = figure.subplots(1, 2)
+    figure, (left, right) = panels(8, 3, 2, layout="tight")
     names = [row["data"] for row in rows]
     left.bar(names, [100.0 * row["variables"] / row["columns"] for row in rows])
     left.set_ylabel("% of the columns used")
@@ -103,8 +107,9 @@ SENSITIVITY: dict[str, list[float]] = {
 }
 
 
-def sensitivity(data_dir=None, runs: int = 1, checkpoint: str | Path | Checkpoint | None = None) -> Figure:
-    """Figure 2.5 of Ma (thesis): error on Madelon against the frequency of updates, the bagging fraction and kappa (rho p).
+def sensitivity(data_dir=None, runs: int = 1, checkpoint=None) -> Figure:
+    """Figure 2.5 of Ma (thesis): error on Madelon against the frequency of updates, the bagging
+    fraction and kappa (rho p).
 
     5-fold cross-validation of the training rows, ``runs`` divisions (the text has 20); votes of
     three neighbours and f_W, 150 steps of one setting with order 1, the other two parameters as in
@@ -113,13 +118,13 @@ def sensitivity(data_dir=None, runs: int = 1, checkpoint: str | Path | Checkpoin
     X, y, _, _ = load_set("madelon", data_dir)
     cells = Checkpoint.of(checkpoint, {"table": "sdist-sensitivity"})
     base = {"kappa": 10, "max_order": 1, "learning_rate": 0.1, "n_steps": 150, "n_features_to_select": 20, "random_state": 0}
-    figure = Figure(figsize=(12, 3.2), layout="constrained")
-    for ax, (name, values) in zip(figure.subplots(1, 3, sharey=True), SENSITIVITY.items()):
+    figure, axes = panels(12, 3.2, 3, sharey=True)
+    for ax, (name, values) in zip(axes, SENSITIVITY.items()):
         found = [cells({"runs": runs, name: v}, functools.partial(_fold_errors, X, y, base | {name: v}, runs)) for v in values]
         for label, at in (("kNN, validation", 0), ("f_W, validation", 1), ("kNN, training", 2), ("f_W, training", 3)):
             ax.plot(values, [f[at] for f in found], "o-" if at < 2 else "o:", color=f"C{at % 2}", markersize=3, label=label)
         ax.set_xlabel({"update_every": "steps between updates", "bagging": "bagging fraction", "kappa": "columns per step"}[name])
-    figure.axes[0].set_ylabel("error on Madelon")
+    axes[0].set_ylabel("error on Madelon")
     figure.legend(*ax.get_legend_handles_labels(), loc="outside right center")
     return figure
 

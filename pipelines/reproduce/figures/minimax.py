@@ -1,4 +1,6 @@
-"""Figures of Tan et al. (2013): recovery, convergence, sensitivity, and why Newton's method needs bisection."""
+"""Figures of Tan et al. (2013): recovery, convergence, sensitivity, and why Newton's method needs
+bisection.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from ....learners import MinimaxSparseClassifier
 from ..datasets import load_set
 from ..minimax import STAND_INS, mslr_leukemia, mslr_synthetic
+from .panels import curves, panels
 
 _ACROSS = 5  # panels in a row
 # Constants of the example below the paper's Figure 2.
@@ -22,45 +25,43 @@ _CUTS = {"a": [0.015, 0.040], "b": [-2.433, 1.380], "square_norms": [2406.148, 2
 
 
 def recovery(data_dir=None, **options: Any) -> Figure:
-    """Figures 1, 3 and 4: relevant columns recovered against the number selected; options of :func:`mslr_synthetic`."""
+    """Figures 1, 3 and 4: relevant columns recovered against the number selected; options of
+    :func:`mslr_synthetic`.
+    """
     rows = mslr_synthetic(**options)["rows"]
-    panels = list(dict.fromkeys((row["setup"], row["tau"]) for row in rows))
-    across = min(len(panels), _ACROSS)
-    down = -(-len(panels) // across)
+    cases = list(dict.fromkeys((row["setup"], row["tau"]) for row in rows))
+    across = min(len(cases), _ACROSS)
+    down = -(-len(cases) // across)
     figure = Figure(figsize=(3.2 * across, 3 * down), layout="constrained")
     axes = figure.subplots(down, across, squeeze=False).ravel()
-    for ax in axes[len(panels) :]:
+    for ax in axes[len(cases) :]:
         ax.remove()
-    for ax, (setup, tau) in zip(axes, panels):
-        for method in dict.fromkeys(row["method"] for row in rows):
-            points = [(r["selected"], r["recovered"]) for r in rows if (r["setup"], r["tau"], r["method"]) == (setup, tau, method)]
-            ax.plot(*zip(*points), marker="o", markersize=3, label=method)
-        ax.set_title(setup if tau is None else f"{setup}, tau = {tau:g}")
-        ax.set_xlabel("selected")
-    for ax in axes[: len(panels) : across]:
+    for ax, (setup, tau) in zip(axes, cases):
+        curves(ax, ((r["method"], r["selected"], r["recovered"]) for r in rows if (r["setup"], r["tau"]) == (setup, tau)))
+        ax.set(title=setup if tau is None else f"{setup}, tau = {tau:g}", xlabel="selected")
+    for ax in axes[: len(cases) : across]:
         ax.set_ylabel("recovered")
     axes[0].legend()
     return figure
 
 
 def leukemia(data_dir=None) -> Figure:
-    """Figures 6(a) and 7(a): missed test samples of leukemia and seconds of a fit against the number of genes."""
+    """Figures 6(a) and 7(a): missed test samples of leukemia and seconds of a fit against the
+    number of genes.
+    """
     rows = mslr_leukemia(data_dir=data_dir)["rows"]
-    figure = Figure(figsize=(9, 3.2), layout="constrained")
-    for ax, what, label in zip(figure.subplots(1, 2), ("missed", "seconds"), ("missed of 34", "processor seconds of a fit")):
-        for r in (1, 2, 4):
-            points = [(row["selected"], row[what]) for row in rows if row["r"] == r]
-            ax.plot(*zip(*points), marker="o", markersize=3, label=f"r = {r}")
-        ax.set_xlabel("genes")
-        ax.set_ylabel(label)
-    figure.axes[1].set_yscale("log")
-    figure.axes[0].legend()
+    figure, (left, right) = panels(9, 3.2, 2)
+    for ax, what, label in ((left, "missed", "missed of 34"), (right, "seconds", "processor seconds of a fit")):
+        curves(ax, ((f"r = {row['r']}", row["selected"], row[what]) for row in rows))
+        ax.set(xlabel="genes", ylabel=label)
+    right.set_yscale("log")
+    left.legend()
     return figure
 
 
 def conditioning(data_dir=None) -> Figure:
-    """Figure 2: the smoothed problem of one coordinate for q = 10 and 100, with the paper's constants: slope, curvature, value and
-    the weight of the first cut.
+    """Figure 2: the smoothed problem of one coordinate for q = 10 and 100, with the paper's
+    constants: slope, curvature, value and the weight of the first cut.
     """
     c1, c2 = _C1, _C2
     a, b, half = (np.array(_CUTS[name])[:, None] for name in ("a", "b", "square_norms"))
@@ -68,27 +69,27 @@ def conditioning(data_dir=None) -> Figure:
     z = np.linspace(-c1, c2, 2002)[1:-1]
     parts = half + 0.5 * a * z**2 + b * z
     figure = Figure(figsize=(9, 6), layout="constrained")
-    panels = figure.subplots(2, 2).ravel()
+    axes = figure.subplots(2, 2).ravel()
     for q in (10.0, 100.0):
         weights, slopes = softmax(q * parts, axis=0), a * z + b
         mean = (weights * slopes).sum(axis=0)
         slope = np.log((c1 + z) / (c2 - z)) + mean
         curvature = 1.0 / (c1 + z) + 1.0 / (c2 - z) + (weights * (a + q * slopes**2)).sum(axis=0) - q * mean**2
         value = xlogy(c1 + z, c1 + z) + xlogy(c2 - z, c2 - z) + logsumexp(q * (parts - half.max()), axis=0) / q
-        for ax, what in zip(panels, (slope, curvature, value, weights[0])):
+        for ax, what in zip(axes, (slope, curvature, value, weights[0])):
             ax.plot(z, what, label=f"q = {q:g}")
-    for ax, title in zip(panels, ("slope", "curvature", "value, up to a constant", "weight of the first cut")):
-        ax.set_title(title)
-        ax.set_xlabel("z")
-    panels[1].set_yscale("log")
-    panels[0].legend()
+    for ax, title in zip(axes, ("slope", "curvature", "value, up to a constant", "weight of the first cut")):
+        ax.set(title=title, xlabel="z")
+    axes[1].set_yscale("log")
+    axes[0].legend()
     return figure
 
 
 def convergence(data_dir=None) -> Figure:
-    """Figure 5: relative change of the objective from cut to cut, on leukemia and one half of news20 against the other."""
-    figure = Figure(figsize=(5, 3.2), layout="constrained")
-    ax = figure.subplots()
+    """Figure 5: relative change of the objective from cut to cut, on leukemia and one half of
+    news20 against the other.
+    """
+    figure, (ax,) = panels(5, 3.2)
     X, y, _, _ = load_set("leukemia", data_dir)
     for label, rows, target, r in (
         ("leukemia", StandardScaler().fit_transform(X.T).T, y, 2),
@@ -96,38 +97,32 @@ def convergence(data_dir=None) -> Figure:
     ):
         objective = MinimaxSparseClassifier(r, C=10.0, max_cuts=20, retrain_C=None).fit(rows, target).objective_
         change = np.abs(np.diff(objective)) / abs(objective[-1])
-        ax.semilogy(
-            np.arange(2, len(objective) + 1), np.maximum(change, 1e-12), marker="o", markersize=3, label=f"{label}, r = {r}"
-        )
-    ax.set_xlabel("cut")
+        curves(ax, ((f"{label}, r = {r}", cut, max(value, 1e-12)) for cut, value in enumerate(change, 2)))
+    ax.set(xlabel="cut", ylabel="relative change of the objective", yscale="log")
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.set_ylabel("relative change of the objective")
     ax.legend()
     return figure
 
 
 def sensitivity(data_dir=None) -> Figure:
-    """Figure 8: accuracy and seconds for C = 5, 10 and 20 against the number of features, on one half of news20 against the other.
+    """Figure 8: accuracy and seconds for C = 5, 10 and 20 against the number of features, on one
+    half of news20 against the other.
 
     The paper has astro-ph, which was not at hand. Half of the documents train, the others test;
     retrained with C = 5.
     """
     X, y = STAND_INS["news20"](data_dir)
-    order = np.random.RandomState(0).permutation(len(y))
-    train, test = np.array_split(order, 2)
-    figure = Figure(figsize=(9, 3.2), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    train, test = np.array_split(np.random.RandomState(0).permutation(len(y)), 2)
+    accuracy, seconds = [], []
     for C in (5.0, 10.0, 20.0):
-        sizes, accuracy, seconds = [10, 25, 50, 100, 150], [], []
-        for size in sizes:
+        for size in (10, 25, 50, 100, 150):
             started = time.process_time()
             model = MinimaxSparseClassifier(-(-size // 10), C=C, n_features_to_select=size, retrain_C=5.0).fit(X[train], y[train])
-            seconds.append(time.process_time() - started)
-            accuracy.append(100.0 * model.score(X[test], y[test]))
-        left.plot(sizes, accuracy, marker="o", markersize=3, label=f"C = {C:g}")
-        right.plot(sizes, seconds, marker="o", markersize=3)
-    for ax, label in ((left, "accuracy, %"), (right, "processor seconds")):
-        ax.set_xlabel("features")
-        ax.set_ylabel(label)
-    left.legend()
+            seconds.append((f"C = {C:g}", size, time.process_time() - started))
+            accuracy.append((f"C = {C:g}", size, 100.0 * model.score(X[test], y[test])))
+    figure, axes = panels(9, 3.2, 2)
+    for ax, label, points in zip(axes, ("accuracy, %", "processor seconds"), (accuracy, seconds)):
+        curves(ax, points)
+        ax.set(xlabel="features", ylabel=label)
+    axes[0].legend()
     return figure

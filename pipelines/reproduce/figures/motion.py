@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from ...common.checkpoints import Checkpoint
 from ...motion.paper_table import paper_results
 from ...motion.report import cumulative_figure
 
 _NAMES = {"VC": "VC: least mean distance", "RankBoost": "RankBoost", "all": "FSA-Rank"}
 
 
-def cumulative(data_dir=None, *, runs: int = 10, checkpoint: str | Path | Checkpoint | None = None) -> Figure:
-    """Figure 9 of Barbu et al. (2014): cumulative distributions of the test error for two and three motions.
+def cumulative(data_dir=None, *, runs: int = 10, checkpoint=None) -> Figure:
+    """Figure 9 of Barbu et al. (2014): cumulative distributions of the test error for two and three
+    motions.
 
     Of VC's rule and of the rankings on all features, on the candidates of VC; the other programs of
     the figure are not here.

@@ -9,6 +9,7 @@ from sklearn.preprocessing import MaxAbsScaler, normalize
 from ....learners import StabilizedTruncatedSGDClassifier, TruncatedGradientClassifier
 from ....learners.online.stabilised import rejection_rate
 from ..datasets import load_set
+from .panels import panels
 
 _EVERY = 4  # stages between two evaluations of the error
 _PASSES = 20
@@ -18,8 +19,7 @@ def nonzeros(data_dir=None) -> Figure:
     """Figures 3.1 and 3.5 of Ma (thesis): features in use after every 25 rows on Dexter."""
     X, y, _, _ = load_set("dexter", data_dir)
     X = normalize(X[:, X.getnnz(axis=0) > 0])  # the other columns are empty
-    figure = Figure(figsize=(7, 4), layout="tight")
-    ax = figure.subplots()
+    figure, (ax,) = panels(7, 4, layout="tight")
     for label, model in (
         ("annealed stages", StabilizedTruncatedSGDClassifier(300, loss="logistic", learning_rate=3.0, random_state=0)),
         (
@@ -35,9 +35,7 @@ def nonzeros(data_dir=None) -> Figure:
             model.partial_fit(X[rows], y[rows], classes=[-1, 1])
             shares.append(np.mean(model.coef_ != 0))
     ax.plot(25 * np.arange(1, len(shares) + 1), shares, label="truncated gradient")
-    ax.set_xlabel("rows seen by each path")
-    ax.set_ylabel(f"share of the {X.shape[1]:,} columns in use")
-    ax.set_yscale("log")
+    ax.set(xlabel="rows seen by each path", ylabel=f"share of the {X.shape[1]:,} columns in use", yscale="log")
     ax.legend()
     return figure
 
@@ -48,42 +46,43 @@ def sparsity(data_dir=None) -> Figure:
     X = MaxAbsScaler().fit_transform(X)
     density = np.asarray((X != 0).mean(axis=0)).ravel()
     edges = np.quantile(density[density > 0], np.linspace(0, 1, 16))
-    figure = Figure(figsize=(7, 4), layout="tight")
-    ax = figure.subplots()
+    figure, (ax,) = panels(7, 4, layout="tight")
+    used = density > 0
+    place = np.digitize(density, np.unique(edges)[1:-1])
+    bins = [(place == i) & used for i in range(place.max() + 1)]
     for label, model in (
         ("annealed stages", StabilizedTruncatedSGDClassifier(0.01, loss="logistic", class_weight="balanced", random_state=0)),
         ("truncated gradient", TruncatedGradientClassifier(gravity=1e-4, loss="logistic", class_weight="balanced", random_state=0)),
     ):
         chosen = (model.fit(X, y).coef_ != 0).any(axis=0)
-        place = np.digitize(density, np.unique(edges)[1:-1])
-        shares = [chosen[(place == i) & (density > 0)].mean() for i in range(place.max() + 1)]
-        centres = [density[(place == i) & (density > 0)].mean() for i in range(place.max() + 1)]
-        ax.plot(centres, np.array(shares) / chosen.mean(), "o-", label=f"{label}, {100 * chosen.mean():.1f} % of the columns")
-    ax.set_xscale("log")
+        shares = np.array([chosen[inside].mean() for inside in bins])
+        centres = [density[inside].mean() for inside in bins]
+        ax.plot(centres, shares / chosen.mean(), "o-", label=f"{label}, {100 * chosen.mean():.1f} % of the columns")
+    ax.set(xscale="log", xlabel="share of rows in which the column is not zero", ylabel="selected, relative to the average")
     ax.set_xticks([0.002, 0.005, 0.01, 0.02, 0.05], ["0.2 %", "0.5 %", "1 %", "2 %", "5 %"])
     ax.minorticks_off()
-    ax.set_xlabel("share of rows in which the column is not zero")
-    ax.set_ylabel("selected, relative to the average")
     ax.legend()
     return figure
 
 
 def rejection(data_dir=None) -> Figure:
-    """Figure 3.2 of Ma (thesis): rejection rate against the share of columns in use, gamma of (3.14) -5, 0 and 5."""
-    figure = Figure(figsize=(5, 3.2), layout="tight")
-    ax = figure.subplots()
+    """Figure 3.2 of Ma (thesis): rejection rate against the share of columns in use, gamma of
+    (3.14) -5, 0 and 5.
+    """
+    figure, (ax,) = panels(5, 3.2, layout="tight")
     shares = np.linspace(0.0, 1.0, 201)
     for gamma in (-5.0, 0.0, 5.0):
         ax.plot(shares, [rejection_rate(d, 0.7, gamma) for d in shares], label=f"gamma = {gamma:g}")
-    ax.set_xlabel("share of the columns in use")
-    ax.set_ylabel("rejection rate, at most 0.7")
+    ax.set(xlabel="share of the columns in use", ylabel="rejection rate, at most 0.7")
     ax.invert_xaxis()
     ax.legend()
     return figure
 
 
 def error(data_dir=None) -> Figure:
-    """Figure 3.4 of Ma (thesis): test error along the rows on Dexter, annealed stages and the threshold of the text, 16 paths."""
+    """Figure 3.4 of Ma (thesis): test error along the rows on Dexter, annealed stages and the
+    threshold of the text, 16 paths.
+    """
     X, y, X_test, y_test = load_set("dexter", data_dir)
     X, X_test = normalize(X), normalize(X_test)
     models = {
@@ -92,8 +91,7 @@ def error(data_dir=None) -> Figure:
             selection="threshold", rejection=0.7, annealing=3.0, min_bursts=5, learning_rate=10.0, loss="logistic", random_state=0
         ),
     }
-    figure = Figure(figsize=(7, 4), layout="tight")
-    ax = figure.subplots()
+    figure, (ax,) = panels(7, 4, layout="tight")
     for label, model in models.items():
         stage = model.burst_size * model.n_bursts * _EVERY
         model.set_params(n_stages=-(-len(y) * _PASSES // (stage // _EVERY)))
@@ -105,7 +103,6 @@ def error(data_dir=None) -> Figure:
                 model.partial_fit(X[rows], y[rows], classes=[-1, 1])
                 errors.append(np.mean(model.predict(X_test) != y_test))
         ax.plot(stage * np.arange(1, len(errors) + 1), errors, label=label)
-    ax.set_xlabel("rows seen by each path")
-    ax.set_ylabel("test error")
+    ax.set(xlabel="rows seen by each path", ylabel="test error")
     ax.legend()
     return figure

@@ -1,4 +1,6 @@
-"""Figures 4.4 and 4.5 of Ma (thesis): photographs of cats and dogs, and the keypoints that become visual words."""
+"""Figures 4.4 and 4.5 of Ma (thesis): photographs of cats and dogs, and the keypoints that become
+visual words.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ _SIZE = 8.0  # of these, in pixels
 
 
 def keypoints(data_dir=None) -> Figure:
-    """Figures 4.4 and 4.5: two cats and two dogs of the training photographs, and the descriptors of keypoints on one dog.
+    """Figures 4.4 and 4.5: two cats and two dogs of the training photographs, and the descriptors
+    of keypoints on one dog.
 
     Descriptors are drawn as in the text: a star of eight orientations in each of 4 x 4 cells; only
     some of the keypoints.
@@ -39,7 +42,9 @@ def keypoints(data_dir=None) -> Figure:
 
 
 def _stars(image) -> np.ndarray:
-    """Line segments (n, 2, 2), pixels: the orientations of the cells of each keypoint, as long as their share."""
+    """Line segments (n, 2, 2), pixels: the orientations of the cells of each keypoint, as long as
+    their share.
+    """
     found = DenseSift(step=_STEP, sizes=(_SIZE,)).describe(image)
     cells = found.values.reshape(-1, N_CELLS, N_CELLS, 8) / 512.0  # of length one
     width = CELL_OF_SIZE * _SIZE

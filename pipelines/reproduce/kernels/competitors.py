@@ -1,4 +1,6 @@
-"""Competitors of sparse Fourier features; each is tuned by cross-validation on the rows that it is fitted to."""
+"""Competitors of sparse Fourier features; each is tuned by cross-validation on the rows that it is
+fitted to.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ from ....learners import SDist
 
 
 class RecursiveFeatureMachine(ClassifierMixin, BaseEstimator):
-    """Laplace kernel machine whose diagonal metric is the mean squared gradient of the last fit, Radhakrishnan et al. (2024).
+    """Laplace kernel machine whose diagonal metric is the mean squared gradient of the last fit,
+    Radhakrishnan et al. (2024).
 
     xRFM, the authors' package, needs torch; these lines follow its diagonal variant.
     """
@@ -54,13 +57,17 @@ class RecursiveFeatureMachine(ClassifierMixin, BaseEstimator):
 
 
 class ARD(ClassifierMixin, BaseEstimator):
-    """Gaussian process regression on labels -1 and +1, one length scale per column, by marginal likelihood (L-BFGS)."""
+    """Gaussian process regression on labels -1 and +1, one length scale per column, by marginal
+    likelihood (L-BFGS).
+    """
 
     def __init__(self, n_iter=40):
         self.n_iter = n_iter
 
     def fit(self, X, y):
-        """Maximise the marginal likelihood over log squared inverse lengths, log signal and log noise."""
+        """Maximise the marginal likelihood over log squared inverse lengths, log signal and log
+        noise.
+        """
         self.classes_, self._X = np.unique(y), np.asarray(X, float)
         n, p = self._X.shape
         y = np.asarray(y, float)

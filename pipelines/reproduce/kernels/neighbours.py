@@ -1,4 +1,5 @@
-"""The discriminant of the text, Ma (thesis), (4.4): the kernel to the nearest row of one class minus that to the other's.
+"""The discriminant of the text, Ma (thesis), (4.4): the kernel to the nearest row of one class
+minus that to the other's.
 
 The kernel is the mean of cos(omega'(x - x')) over the atoms, all weights alike. Labels are
 Bernoulli with the logistic function of the discriminant, whose neighbours exclude the row itself in
@@ -40,20 +41,18 @@ class NeighbourFourierClassifier(SparseFourierClassifier):
     nothing here.
     """
 
-    def _chain(
-        self,
-        likelihood: int,
-        XT: np.ndarray,
-        target: np.ndarray,
-        prior: AtomPrior,
-        table: Table,
-        rng: np.random.Generator,
-    ) -> Chain:
+    def _chain(self, likelihood: int, XT: Matrix, target: np.ndarray, prior: AtomPrior, table: Table, rng) -> Chain:
         if len(target) > MAX_ROWS:
             rows = np.sort(rng.choice(len(target), MAX_ROWS, replace=False))
             XT, target = np.ascontiguousarray(XT[:, rows]), target[rows]
-        sizes = {"max_components": self.max_components if len(XT) else 0, "n_steps": self.n_steps, "burn_in": self._burn_in()}
-        return neighbour_chain(XT, target, prior, table, rng, **sizes)
+        order = np.argsort(-target, kind="stable")  # the positive class first
+        n_components, n_steps, burn_in = self.max_components if len(XT) else 0, self.n_steps, self._burn_in()
+        kept = empty_samples(min(MAX_KEPT, n_steps - burn_in), n_components, prior.max_order)
+        trace, counts = np.zeros((min(1000, n_steps), 2)), np.zeros((len(PROBABILITIES), 2), np.int64)
+        state = empty_atoms(n_components, prior.max_order), prior, table, np.cumsum(PROBABILITIES)
+        ordered = np.ascontiguousarray(XT[:, order])
+        _run(ordered, int(target.sum()), *state, n_steps, burn_in, rng, kept, trace, counts)
+        return NeighbourChain(kept, trace, counts[:, 0], counts[:, 1], XT, target)
 
     def _mean_scores(self, X: Matrix, squash: bool) -> np.ndarray:
         X = self._rows(X)
@@ -66,57 +65,6 @@ class NeighbourFourierClassifier(SparseFourierClassifier):
                     assert isinstance(chain, NeighbourChain)
                     scores[part, q] += neighbour_probabilities(chain, XT) / len(chains)
         return scores
-
-
-def neighbour_chain(
-    XT: np.ndarray,
-    y: np.ndarray,
-    prior: AtomPrior,
-    table: Table,
-    rng: np.random.Generator,
-    *,
-    max_components: int,
-    n_steps: int,
-    burn_in: int,
-) -> NeighbourChain:
-    """Run one chain.
-
-    Parameters
-    ----------
-    XT : (p, N) ndarray
-        Standardised columns.
-    y : (N,) ndarray
-        Labels 0 or 1.
-    prior : AtomPrior
-    table : Table
-    rng : Generator
-    max_components, n_steps, burn_in : int
-        As for :func:`~.sampler.run_chain`.
-
-    Returns
-    -------
-    NeighbourChain
-        Without weights.
-    """
-    kept = empty_samples(min(MAX_KEPT, n_steps - burn_in), max_components, prior.max_order)
-    trace, counts = np.zeros((min(1000, n_steps), 2)), np.zeros((len(PROBABILITIES), 2), np.int64)
-    atoms = empty_atoms(max_components, prior.max_order)
-    order = np.argsort(-y, kind="stable")  # the positive class first
-    _run(
-        np.ascontiguousarray(XT[:, order]),
-        int(y.sum()),
-        atoms,
-        prior,
-        table,
-        np.cumsum(PROBABILITIES),
-        n_steps,
-        burn_in,
-        rng,
-        kept,
-        trace,
-        counts,
-    )
-    return NeighbourChain(kept, trace, counts[:, 0], counts[:, 1], XT, y)
 
 
 @jit(fastmath=True)
@@ -193,7 +141,9 @@ def _run(XT, positive, atoms, prior, table, cumulative, n_steps, burn_in, rng, k
 
 
 def neighbour_probabilities(chain: NeighbourChain, XT: np.ndarray) -> np.ndarray:
-    """Mean probability (n,) of label 1 of new rows, given as columns (p, n), over the samples of one chain."""
+    """Mean probability (n,) of label 1 of new rows, given as columns (p, n), over the samples of
+    one chain.
+    """
     kept, train, y = chain.kept, chain.columns, chain.labels
     total = np.zeros(XT.shape[1])
     for s in range(len(kept.size)):

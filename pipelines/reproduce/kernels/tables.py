@@ -25,14 +25,7 @@ PARITY_SPREAD = 0.5
 # folds of Madelon's training rows.
 MADELON: dict[str, Any] = {"n_steps": 200_000, "max_components": 100, "max_order": 6, "frequency_scale": 1.0, "n_chains": 4}
 MADELON_CHOICES: list[dict[str, Any]] = [{"expected_components": 15.0}, {"expected_components": 30.0}]
-ANNEALED: dict[str, Any] = {
-    "solver": "annealed",
-    "n_components": 100,
-    "n_rounds": 6,
-    "max_order": 5,
-    "frequency_scale": 1.0,
-    "n_chains": 4,
-}
+ANNEALED: dict[str, Any] = {"n_components": 100, "n_rounds": 6, "max_order": 5, "frequency_scale": 1.0, "n_chains": 4}
 IONOSPHERE: dict[str, Any] = {"max_components": 100, "max_order": 4, "n_chains": 4, "n_steps": 50_000}
 IONOSPHERE_CHOICES: list[dict[str, Any]] = [
     {"frequency_scale": s, "expected_components": e} for s in (0.3, 0.6, 1.0) for e in (10.0, 30.0)
@@ -40,7 +33,8 @@ IONOSPHERE_CHOICES: list[dict[str, Any]] = [
 
 
 def parity(n: int, p: int, seed: int, n_test: int = 2000):
-    """Three columns whose signs multiply to the label, with normal noise of 0.5, among p columns of unit variance.
+    """Three columns whose signs multiply to the label, with normal noise of 0.5, among p columns of
+    unit variance.
 
     Parameters
     ----------
@@ -93,7 +87,7 @@ def kernel_simulated(runs: int = 10, data_dir=None, *, methods=None, checkpoint=
         ``name``, ``settings``, ``rows``.
     """
     cells = Checkpoint.of(checkpoint, {"table": "kernel-simulated"})
-    rows = []
+    rows: list[dict[str, Any]] = []
     ours = {
         "chains": SparseFourierClassifier(random_state=0),
         "chains, logistic": SparseFourierClassifier(likelihood="logistic", random_state=0),
@@ -104,8 +98,7 @@ def kernel_simulated(runs: int = 10, data_dir=None, *, methods=None, checkpoint=
             true = {"RBF-SVM, true columns": competitors(2)["RBF-SVM"]}
             text = {"neighbours (4.4)": NeighbourFourierClassifier(likelihood="logistic", random_state=0)} if p <= 50 else {}
             for name, model in (ours | text | competitors(p) | true).items():
-                few = name not in ours
-                seeds = min(runs, COMPETITOR_RUNS) if few else runs
+                seeds = runs if name in ours else min(runs, COMPETITOR_RUNS)
                 head = {"case": case, "N": 500, "p": p, "method": name, "bayes": bayes_error(case)}
                 draw = partial(_two_columns, case, p, name.endswith("true columns"))
                 rows += _row(cells, head, model, draw, range(seeds), {0, 1}, methods)
@@ -121,7 +114,8 @@ def kernel_simulated(runs: int = 10, data_dir=None, *, methods=None, checkpoint=
 
 
 def kernel_real(runs: int = 5, data_dir=None, *, methods=None, checkpoint=None) -> dict[str, Any]:
-    """Madelon on its own split, Ionosphere on random 70 / 30 splits; settings by 3-fold cross-validation on training rows.
+    """Madelon on its own split, Ionosphere on random 70 / 30 splits; settings by 3-fold
+    cross-validation on training rows.
 
     Parameters
     ----------
@@ -145,7 +139,7 @@ def kernel_real(runs: int = 5, data_dir=None, *, methods=None, checkpoint=None) 
     true = set(np.flatnonzero((correlation > 0.2).any(axis=1)).tolist())  # the probes correlate with nothing
     choices = {
         "chains": [SparseFourierClassifier(random_state=0, **MADELON, **choice) for choice in MADELON_CHOICES],
-        "annealed": [SparseFourierClassifier(random_state=0, **ANNEALED)],
+        "annealed": [SparseFourierClassifier(solver="annealed", random_state=0, **ANNEALED)],
     }
     rows = []
     for name, models in choices.items():
@@ -169,7 +163,8 @@ def _known(rows, methods):
 
 def _two_columns(case, p, true_only, seed):
     X, y, X_test, y_test = simulated_case(case, 500, p, seed, noise_scale=1.0)
-    return (X[:, :2], y, X_test[:, :2], y_test) if true_only else (X, y, X_test, y_test)
+    columns = slice(2 if true_only else None)
+    return X[:, columns], y, X_test[:, columns], y_test
 
 
 def _permuted(seed):
@@ -188,10 +183,9 @@ def _row(cells, head, model, draw, seeds, true, methods) -> list[dict[str, Any]]
     errors = [m["error"] for m in measured]
     row = head | {"error": float(np.median(errors)), "mean_error": float(np.mean(errors)), "runs": len(measured)}
     row["seconds"] = float(np.median([m["seconds"] for m in measured]))
-    if "found" in measured[0]:
-        row["true_columns"] = float(np.mean([m["found"] for m in measured]))
-        row["other_columns"] = float(np.mean([m["others"] for m in measured]))
-        row["chains_with_all"] = float(np.mean([m["chains"] for m in measured]))
+    for column, what in (("true_columns", "found"), ("other_columns", "others"), ("chains_with_all", "chains")):
+        if what in measured[0]:
+            row[column] = float(np.mean([m[what] for m in measured]))
     if "chosen" in measured[0]:
         row["chosen"] = measured[0]["chosen"]
     return [row]

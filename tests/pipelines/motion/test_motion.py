@@ -15,7 +15,7 @@ from annealed.pipelines.motion.benchmark import POOLS, Benchmark
 from annealed.pipelines.motion.cross_validation import cross_validate, folds
 from annealed.pipelines.motion.evaluate import evaluate, n_steps
 from annealed.pipelines.motion.methods import GRID, PAPER
-from annealed.pipelines.motion.nested_choice import NestedErrors, choose_in_training_folds
+from annealed.pipelines.motion.nested_choice import choose_in_training_folds
 from annealed.pipelines.motion.paper_table import printed
 from annealed.pipelines.motion.segment import write_overlay
 from annealed.pipelines.motion.synthetic import TEST_SEEDS, TRAINING_SEEDS, perspective_sequence, without_runs
@@ -90,14 +90,14 @@ def test_choices_are_made_by_inner_errors_alone():
     inner[1] -= 0.9  # the best inside, though not outside
     outer[1] += 5.0
     grid = GRID[:3]
-    test, train, chosen = choose_in_training_folds(NestedErrors(fold, inner, outer), grid)
+    test, train, chosen = choose_in_training_folds(fold, inner, outer, grid)
     np.testing.assert_array_equal(test, outer[1, fold, np.arange(40)])
     assert all(row.items() >= grid[1].describe().items() for row in chosen) and len(chosen) == 10
     assert train.min() >= 5.0
 
 
 def test_unknown_methods():
-    with pytest.raises(ValueError, match=r"method 'svm' is unknown; expected fsa"):
+    with pytest.raises(ValueError, match=r"method 'svm' is unknown; expected one of fsa"):
         evaluate(invented_benchmark(), ["svm"])
 
 

@@ -181,8 +181,8 @@ def test_the_papers_algorithm_has_the_same_rates_for_all_labels():
     """Both rates of the logistic loss stand in both tables: neither row knows how many labels are
     wrong."""
     for noise in (0.0, 0.1):
-        ours = selectors._our_methods(selectors.Design("classification", 300, 1000, 10, label_noise=noise))
-        assert [ours[name]().learning_rate for name in ("FSA", "FSA, rate 3", "FSV", "FSL")] == [10.0, 3.0, 1.0, 1.0]
+        ours = selectors.our_methods(selectors.Design("classification", 300, 1000, 10, label_noise=noise))
+        assert [ours[name].learning_rate for name in ("FSA", "FSA, rate 3", "FSV", "FSL")] == [10.0, 3.0, 1.0, 1.0]
 
 
 def test_time_against_mu():

@@ -68,6 +68,8 @@ def fsa_stability(
                 change = {parameter: value}
                 if parameter in ("mu", "n_steps"):
                     change = {"schedule": clone(settings["schedule"]).set_params(**change)}
+                if parameter == "mu":  # the text ties the rate to it: eta = 20 mu
+                    change["learning_rate"] = settings["learning_rate"] * value / settings["schedule"].mu
                 auc, share = cells(key, functools.partial(measure, settings | change))
                 rows.append({**point, "AUC": auc, "PCD": 100.0 * share})
     settings = {"runs": runs, "N": n_samples, "M": 1000, "k": k, "random_state": random_state}

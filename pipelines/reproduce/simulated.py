@@ -51,8 +51,8 @@ class Simulated:
 
 
 def autoregressive(n_samples: int, n_features: int, rng, correlation: float = 0.9) -> np.ndarray:
-    """Normal rows, float32, with correlation ``correlation ** |i - j|`` between columns i and j,
-    eq. (16).
+    """Normal rows, float32, with correlation ``correlation ** |i - j|`` between columns i and
+    j.
     """
     noise = rng.standard_normal((n_samples, n_features))
     noise[:, 1:] *= np.sqrt(1.0 - correlation**2)

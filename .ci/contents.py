@@ -1,4 +1,5 @@
-"""What a wheel and a source distribution may and must hold: ``python .ci/contents.py WHEEL SDIST``."""
+"""What a wheel and a source distribution may and must hold: ``python .ci/contents.py WHEEL
+SDIST``."""
 
 import sys
 import tarfile

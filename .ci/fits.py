@@ -1,4 +1,5 @@
-"""Print what fits of every kind select and predict, as JSON: .ci/processors.py compares this between processors."""
+"""Print what fits of every kind select and predict, as JSON: .ci/processors.py compares this
+between processors."""
 
 import json
 
@@ -37,7 +38,8 @@ def record(estimator, X, y):
 fits = {}
 for seed in range(2):
     rng = np.random.default_rng(seed)
-    X = np.round(rng.standard_normal((120, 40)) + rng.standard_normal((120, 1)), 6)  # columns that resemble each other
+    # columns that resemble each other
+    X = np.round(rng.standard_normal((120, 40)) + rng.standard_normal((120, 1)), 6)
     y = np.round(X[:, :5].sum(axis=1) - X[:, 5:10].sum(axis=1) + 2 * rng.standard_normal(120), 6)
     for estimator in REGRESSORS:
         fits[f"{estimator}, seed {seed}"] = record(estimator, X, y)

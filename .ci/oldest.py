@@ -1,4 +1,5 @@
-"""Prints the oldest release of everything that the package and its tests say they work with, as constraints for pip."""
+"""Prints the oldest release of everything that the package and its tests say they work with, as
+constraints for pip."""
 
 import re
 import tomllib

@@ -1,4 +1,5 @@
-"""Write docs/commands.md and docs/api.md from the help texts of the commands and the docstrings of the public names.
+"""Write docs/commands.md and docs/api.md from the help texts of the commands and the docstrings of
+the public names.
 
 python .ci/pages.py        from the root of the checkout, with the package installed
 """
@@ -142,7 +143,8 @@ SHORT_NAMES = {
 
 
 def summary(public) -> str:
-    """The first paragraph of a docstring on one line, with papers by their short names in place of footnotes."""
+    """The first paragraph of a docstring on one line, with papers by their short names in place of
+    footnotes."""
     paragraph, *rest = (inspect.getdoc(public) or "").split("\n\n")
     text = " ".join(paragraph.split()).replace("|", "\\|")
     notes = dict(re.findall(r"^\.\. \[(\d+)\] (.*?)(?=^\.\. \[|\Z)", "\n\n".join(rest), re.MULTILINE | re.DOTALL))

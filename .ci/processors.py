@@ -29,7 +29,8 @@ LAWS = (
     "check_sample_weight or invariance or permut or repetition or repeated or weight_of_two or equal or agree "
     "or sparse_and_dense or the_same_metric or explicit_matrix or any_number_of_threads or does_not_change_the_support"
 )
-ROUNDING = 1e-6  # of scores, relative to the largest of a fit: a choice, far below what a table shows
+# of scores, relative to the largest of a fit: a choice, far below what a table shows
+ROUNDING = 1e-6
 
 
 @dataclass
@@ -43,7 +44,8 @@ class Processor:
     hidden_from_c: str = ""  # features that the mathematical functions of glibc must not use
 
     def environment(self, dispatched: list[str]) -> dict[str, str]:
-        """The variables; NumPy warns of every feature that it does not dispatch on or that the host lacks."""
+        """The variables; NumPy warns of every feature that it does not dispatch on or that the host
+        lacks."""
         return {
             "OPENBLAS_CORETYPE": self.name,
             "NPY_DISABLE_CPU_FEATURES": " ".join(feature for feature in dispatched if feature.startswith(self.hidden)),
@@ -68,7 +70,8 @@ print(json.dumps([sorted(kernels), [name for name in dispatched if features[name
 
 
 def probe(variables: dict[str, str]) -> tuple[list[str], list[str], list[str]]:
-    """Kernels of OpenBLAS, features that NumPy dispatches on, and all features, as used under these variables."""
+    """Kernels of OpenBLAS, features that NumPy dispatches on, and all features, as used under these
+    variables."""
     done = subprocess.run([sys.executable, "-c", PROBE], env=os.environ | variables, capture_output=True, text=True, check=True)
     kernels, dispatched, features = json.loads(done.stdout)
     return kernels, dispatched, features
@@ -98,7 +101,8 @@ def fits(variables: dict[str, str]) -> dict[str, dict]:
 
 
 def differences(ours: dict[str, dict], theirs: dict[str, dict]) -> list[str]:
-    """Fits that select other features, or whose scores differ by more than rounding: a line for each."""
+    """Fits that select other features, or whose scores differ by more than rounding: a line for
+    each."""
     lines = []
     for name, fit in ours.items():
         scores, others = np.array(fit["scores"]), np.array(theirs[name]["scores"])

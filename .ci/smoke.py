@@ -1,4 +1,5 @@
-"""What a user does first, in an installed package: ``python smoke.py learners|vision|no-weights``, away from the checkout."""
+"""What a user does first, in an installed package: ``python smoke.py learners|vision|no-weights``,
+away from the checkout."""
 
 import json
 import subprocess

@@ -1,9 +1,12 @@
-"""Ten million rows scored by an exported query in DuckDB, beside the model itself on a pandas frame.
+"""Ten million rows scored by an exported query in DuckDB, beside the model itself on a pandas
+frame.
 
     python benchmarks/export_rows.py [--rows 10000000] [--threads 1]
 
-Five columns of numbers, with gaps, and a category: linear and with curves. The table lies in DuckDB, the frame in memory; probabilities and
-predictions of all rows are computed and kept, by DuckDB the scores too. Wall seconds of the better of two runs, and the largest difference
+Five columns of numbers, with gaps, and a category: linear and with curves. The table lies in
+DuckDB, the frame in memory; probabilities and
+predictions of all rows are computed and kept, by DuckDB the scores too. Wall seconds of the better
+of two runs, and the largest difference
 of a probability.
 """
 

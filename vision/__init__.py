@@ -1,4 +1,5 @@
-"""Pixels and tracks in, numbers out: pyramid, integral images, the feature pool and its dense scan, dense SIFT and visual words.
+"""Pixels and tracks in, numbers out: pyramid, integral images, the feature pool and its dense scan,
+dense SIFT and visual words.
 
 The names are listed in ``__init__.pyi`` and imported when they are first used. What is needed comes
 with the extra ``vision``.

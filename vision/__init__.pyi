@@ -1,4 +1,5 @@
-"""Pixels and tracks in, numbers out: pyramid, integral images, the feature pool and its dense scan, dense SIFT and visual words."""
+"""Pixels and tracks in, numbers out: pyramid, integral images, the feature pool and its dense scan,
+dense SIFT and visual words."""
 
 from .images import as_rgb, read_image
 from .pyramid import Level, gaussian_pyramid, pixel_of

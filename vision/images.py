@@ -21,7 +21,8 @@ _FORMATS = (
 )
 _TO_CONVERT = (".heic", ".heif", ".svg", ".eps", ".pdf", ".raw", ".dng", ".cr2", ".nef", ".arw")
 _ORIENTATION = 0x0112  # EXIF
-_STRIP_ROWS = 256  # rows that are converted at a time, so that no second copy of a large photograph is made
+# rows that are converted at a time, so that no second copy of a large photograph is made
+_STRIP_ROWS = 256
 
 
 @cache
@@ -66,7 +67,8 @@ def read_image(path: str | os.PathLike[str]) -> npt.NDArray[np.uint8]:
 
 
 def _n_frames(image: Image.Image) -> int:
-    """Frames or pages of a file; 1 of formats whose further frames are previews, and where they cannot be counted."""
+    """Frames or pages of a file; 1 of formats whose further frames are previews, and where they
+    cannot be counted."""
     if image.format not in ("GIF", "WEBP", "PNG", "AVIF", "TIFF"):
         return 1
     try:
@@ -78,7 +80,8 @@ def _n_frames(image: Image.Image) -> int:
 
 
 def image_size(path: str | os.PathLike[str]) -> tuple[int, int]:
-    """Width and height of an image file in pixels, upright, without decoding it; errors as of :func:`read_image`."""
+    """Width and height of an image file in pixels, upright, without decoding it; errors as of
+    :func:`read_image`."""
     with _opened(path) as image:
         width, height = image.size
         return (height, width) if image.getexif().get(_ORIENTATION, 1) >= 5 else (width, height)
@@ -90,11 +93,13 @@ class _Unsupported(Exception):
 
 @contextmanager
 def _opened(path: str | os.PathLike[str]) -> Iterator[Image.Image]:
-    """An image file, opened; what goes wrong inside becomes a ValueError of one line that starts with the file's name."""
+    """An image file, opened; what goes wrong inside becomes a ValueError of one line that starts
+    with the file's name."""
     name = os.fspath(path)
     try:
         if os.path.exists(name) and not os.path.isfile(name) and not os.path.isdir(name):
-            raise _Unsupported("not an ordinary file, expected an image file")  # a pipe would be waited for
+            # a pipe would be waited for
+            raise _Unsupported("not an ordinary file, expected an image file")
         with warnings.catch_warnings():
             # Pillow warns of large photographs and of odd metadata; what cannot be decoded is an
             # error below.
@@ -111,7 +116,8 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[Image.Image]:
         empty = os.path.getsize(name) == 0
         hint = "; convert it to PNG or JPEG" if name.lower().endswith(_TO_CONVERT) else ""
         raise ValueError(f"{name}: {'empty file' if empty else 'not an image that can be read' + hint}") from None
-    except Exception as error:  # decoders raise OSError, SyntaxError, struct.error, EOFError, zlib.error, ...
+    # decoders raise OSError, SyntaxError, struct.error, EOFError, zlib.error, ...
+    except Exception as error:
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise ValueError(f"{name}: damaged or unreadable image ({reason})") from None
 

@@ -24,8 +24,10 @@ VALUES_PER_POINT = CELLS * CELLS * DIRECTIONS
 MIRRORED_VALUES = np.arange(VALUES_PER_POINT).reshape(CELLS, CELLS, DIRECTIONS)[:, ::-1, (4 - np.arange(DIRECTIONS)) % 8].ravel()
 """Which value of a point becomes which in the mirror image: cells and directions change sides."""
 
-_CLIP = 0.25  # largest value of a normalised histogram: one strong edge must not drown the others. A choice
-_FLOOR = 4.0  # added to the norm, in grey values of a cell: flat surroundings stay near zero. A choice
+# largest value of a normalised histogram: one strong edge must not drown the others. A choice
+_CLIP = 0.25
+# added to the norm, in grey values of a cell: flat surroundings stay near zero. A choice
+_FLOOR = 4.0
 
 
 @dataclass(frozen=True)
@@ -148,7 +150,8 @@ def _histograms(pixels, xs, ys, cell, clip, floor):
 
 @jit
 def _cell_sums(pixels, cell):
-    """Sums over cells of the gradient's share in each direction: entry (y, x, k) of the cell that starts at pixel (y, x)."""
+    """Sums over cells of the gradient's share in each direction: entry (y, x, k) of the cell that
+    starts at pixel (y, x)."""
     height, width = pixels.shape
     rows = np.zeros((height, width, DIRECTIONS), np.float32)
     diagonal = np.float32(np.sqrt(2.0))

@@ -78,7 +78,8 @@ class Level:
 
 
 class _Octaves:
-    """Makes levels of one image; keeps the first level of every octave and the last of the others."""
+    """Makes levels of one image; keeps the first level of every octave and the last of the
+    others."""
 
     def __init__(self, image: npt.NDArray[np.uint8], scales_per_octave: int):
         self.scales_per_octave = scales_per_octave
@@ -172,7 +173,8 @@ def gaussian_pyramid(
 
 
 def shrink(level: Level, scale: float) -> Level:
-    """A smaller level, from one level alone: blurred and sampled as within an octave of `gaussian_pyramid`.
+    """A smaller level, from one level alone: blurred and sampled as within an octave of
+    `gaussian_pyramid`.
 
     Parameters
     ----------
@@ -189,7 +191,8 @@ def shrink(level: Level, scale: float) -> Level:
 
 
 def _shrink(image: npt.NDArray[np.uint8], scale: float) -> npt.NDArray[np.uint8]:
-    if image.ndim == 3 and image.shape[0] * image.shape[1] > LARGE:  # a channel at a time: the blurred image is never whole
+    # a channel at a time: the blurred image is never whole
+    if image.ndim == 3 and image.shape[0] * image.shape[1] > LARGE:
         found: npt.NDArray[np.uint8] | None = None
         for c in range(3):
             channel = _shrink(np.asarray(cv2.extractChannel(image, c), np.uint8), scale)

@@ -27,12 +27,18 @@ MAX_ROLL = 1.0  # radians: pairs that are turned further give no hypothesis. A c
 # Choices: no source gives them. In the shipped model anchors deviate from a similarity transform of
 # the mean shape by 0.04 to 0.07 IED in x and in y; a transform that is fitted to two of them alone
 # carries their errors on to the others.
-_PAIR_RADIUS = 0.35  # IED: a candidate supports a pair when it lies this near to its expected position
+# IED: a candidate supports a pair when it lies this near to its expected position
+_PAIR_RADIUS = 0.35
 _FACE_RADIUS = 0.25  # once the shape has been fitted to all candidates of the face
-_GATE_PENALTY = 2.0  # log-odds that a candidate loses at that radius: a Gaussian of deviation radius / 2, exp(-2) of its peak
-_MAX_WINDOW_RATIO = 2.5  # of the IEDs that the windows of a pair suggest. A choice: levels of the pyramid are 1.19 apart
-_MAX_SIZE_RATIO = 1.8  # of a pair's own IED to the mean of these; a choice, yaw shortens distances to about half
-_YAWS, _PITCHES = (-0.7, -0.35, 0.0, 0.35, 0.7), (-0.25, 0.0, 0.25)  # radians: views of the rigid model that serve as templates
+# log-odds that a candidate loses at that radius: a Gaussian of deviation radius / 2, exp(-2) of its
+# peak
+_GATE_PENALTY = 2.0
+# of the IEDs that the windows of a pair suggest. A choice: levels of the pyramid are 1.19 apart
+_MAX_WINDOW_RATIO = 2.5
+# of a pair's own IED to the mean of these; a choice, yaw shortens distances to about half
+_MAX_SIZE_RATIO = 1.8
+# radians: views of the rigid model that serve as templates
+_YAWS, _PITCHES = (-0.7, -0.35, 0.0, 0.35, 0.7), (-0.25, 0.0, 0.25)
 
 
 class Assembly(StrEnum):
@@ -130,7 +136,8 @@ class Assembler:
         return [self.shape.keypoints[i] for i in self.shape.anchors]
 
     def candidates(self, maxima: dict[str, np.ndarray], reference_ied: float) -> Candidates:
-        """The candidates among the local maxima (n, 4) x, y, score, scale of each anchor, by falling log-odds."""
+        """The candidates among the local maxima (n, 4) x, y, score, scale of each anchor, by
+        falling log-odds."""
         rows = [maxima[name] for name in self.anchors]
         anchor = np.repeat(np.arange(len(rows)), [len(of_anchor) for of_anchor in rows])
         x, y, score, scale = np.concatenate([np.empty((0, 4)), *rows]).T
@@ -202,7 +209,8 @@ class Assembler:
         return Hypothesis(rows, float(strength[rows].sum()), points, ied)
 
     def _complete(self, points: np.ndarray, ied: float, candidates: Candidates, rows: np.ndarray) -> tuple[np.ndarray, float]:
-        """All points by the shape model, from the candidates of a face; a single one stays where its hypothesis put it."""
+        """All points by the shape model, from the candidates of a face; a single one stays where
+        its hypothesis put it."""
         which, position = candidates.anchor[rows], candidates.position[rows]
         if len(rows) == 1:
             transform = self.shape.align(points[: len(self.shape.anchors)], self.shape.anchors)
@@ -211,7 +219,8 @@ class Assembler:
         return completed, transform.ied
 
     def _complete_rigid(self, points: np.ndarray, ied: float, candidates: Candidates, rows: np.ndarray) -> tuple[np.ndarray, float]:
-        """All points by the rigid model; anchors that were not found take part at their expected positions."""
+        """All points by the rigid model; anchors that were not found take part at their expected
+        positions."""
         n = len(self.shape.anchors)
         anchors = points[:n].copy()
         anchors[candidates.anchor[rows]] = candidates.position[rows]
@@ -225,7 +234,8 @@ def _best_of_each(anchor: np.ndarray, n: int, n_anchors: int) -> np.ndarray:
 
 
 def _nearest(points: np.ndarray, radius: float, candidates: Candidates, strength: np.ndarray, n_anchors: int) -> np.ndarray:
-    """Row of the best candidate of each anchor within a radius of its expected position, ascending by anchor."""
+    """Row of the best candidate of each anchor within a radius of its expected position, ascending
+    by anchor."""
     distance = abs(candidates.position - points[candidates.anchor]) / radius
     worth = np.where(distance <= 1, strength - _GATE_PENALTY * distance**2, -np.inf)
     rows = []
@@ -239,7 +249,8 @@ def _nearest(points: np.ndarray, radius: float, candidates: Candidates, strength
 
 
 def _support(best, anchor, position, strength, ied, templates, max_pairs):
-    """The best-supported hypotheses, different ones: rows of support, scale_rotation (2), translation (2), template.
+    """The best-supported hypotheses, different ones: rows of support, scale_rotation (2),
+    translation (2), template.
 
     Pairs of candidates with all templates, and single candidates, upright, with the first.
     """
@@ -287,7 +298,8 @@ def _score_pairs(best, anchor, position, strength, ied, templates, pairs):
 
 @jit
 def _support_at(expected, radius, k, best, anchor, position, strength):
-    """Strength of the best candidate of anchor k around its expected position, less the penalty of its distance, or 0."""
+    """Strength of the best candidate of anchor k around its expected position, less the penalty of
+    its distance, or 0."""
     support = 0.0
     for c in best:
         if anchor[c] == k:

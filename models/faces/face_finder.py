@@ -1,4 +1,5 @@
-"""Finds whole faces: candidates are assembled, all points refined together, and both judged by probabilities."""
+"""Finds whole faces: candidates are assembled, all points refined together, and both judged by
+probabilities."""
 
 from __future__ import annotations
 
@@ -155,13 +156,15 @@ class FaceFinder:
         return RigidModel(self.assembler.rigid.points[len(self.anchors) :])
 
     def refine(self, points: np.ndarray, support: float, levels: Sequence[Level]) -> RefinedShape:
-        """Refine all points (n,), complex, of a face in a pyramid; ``support`` is the score of its hypothesis."""
+        """Refine all points (n,), complex, of a face in a pyramid; ``support`` is the score of its
+        hypothesis."""
         points, histograms = self.regressor.refine(levels, points)
         score = 0.0 if self.classifier is None else self.classifier.score(histograms)
         return RefinedShape(points, histograms, score, support, self.regressor.align(points).ied)
 
     def refine_again(self, refined: RefinedShape, levels: Sequence[Level]) -> RefinedShape:
-        """Refine once more, from the mean shape in the same place: the mean of both answers, and how far they lie apart."""
+        """Refine once more, from the mean shape in the same place: the mean of both answers, and
+        how far they lie apart."""
         start = self.regressor.align(refined.points).to_image(self.regressor.mean_points)
         points, _ = self.regressor.refine(levels, start)
         disagreement = abs(self.regressor.to_keypoints @ (points - refined.points)) / refined.ied
@@ -223,7 +226,8 @@ class FaceFinder:
         return (self.regressor.to_keypoints @ refined.points)[: len(self.anchors)]
 
     def own_detections(self, refined: RefinedShape, candidates: Candidates) -> tuple[np.ndarray, np.ndarray]:
-        """Own detections of the keypoints of a face: position (n_keypoints,), complex, and log-odds, NaN where there is none."""
+        """Own detections of the keypoints of a face: position (n_keypoints,), complex, and
+        log-odds, NaN where there is none."""
         keypoints = self.regressor.to_keypoints @ refined.points
         position, log_odds = np.full(len(keypoints), np.nan + 0j), np.full(len(keypoints), np.nan)
         for i in range(len(self.anchors)):
@@ -264,7 +268,8 @@ class FaceFinder:
         return pose_of(self.rigid.fit(refined.points)[0])
 
     def point_inputs(self, refined: RefinedShape, log_odds: float, own: np.ndarray, own_log_odds: np.ndarray) -> np.ndarray:
-        """Inputs (n_keypoints, 8) of the probabilities of the points of a face that is refined twice."""
+        """Inputs (n_keypoints, 8) of the probabilities of the points of a face that is refined
+        twice."""
         assert refined.disagreement is not None, "refined once only"
         distance = abs(own - self.regressor.to_keypoints @ refined.points) / refined.ied
         return point_inputs(log_odds, own_log_odds, distance, refined.disagreement, self.pose_of(refined).yaw, refined.ied)

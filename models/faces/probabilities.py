@@ -25,7 +25,8 @@ def log_odds_of(probability: float | np.ndarray) -> float | np.ndarray:
 
 @dataclass(frozen=True)
 class ShapeClassifier:
-    """Whether a refined shape is a face: a linear classifier of selected histogram values around its points.
+    """Whether a refined shape is a face: a linear classifier of selected histogram values around
+    its points.
 
     Parameters
     ----------
@@ -44,7 +45,8 @@ class ShapeClassifier:
         return self.features.astype(np.int64)
 
     def score(self, histograms: np.ndarray) -> float:
-        """Score of the histograms (n, 128) that are the input of the last stage of the refinement."""
+        """Score of the histograms (n, 128) that are the input of the last stage of the
+        refinement."""
         return float(histograms.ravel()[self._positions] @ self.coefficients) + self.intercept
 
 
@@ -76,7 +78,8 @@ class FaceProbabilities:
     alone: float
 
     def face_log_odds(self, score: float, support: float, ied: float) -> float:
-        """Log-odds of a face: from the classifier's score, the sum of its anchors' log-odds, and the IED in pixels."""
+        """Log-odds of a face: from the classifier's score, the sum of its anchors' log-odds, and
+        the IED in pixels."""
         return float(self.face @ face_inputs(score, support, ied))
 
 

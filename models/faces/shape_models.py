@@ -1,4 +1,5 @@
-"""Models of the shape of a face: mean and Gaussian deviations in the image, and rigid in space, each with its way to the image."""
+"""Models of the shape of a face: mean and Gaussian deviations in the image, and rigid in space,
+each with its way to the image."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ _STEPS = 10  # Gauss-Newton steps: from the start they converge in about five
 
 @dataclass(frozen=True)
 class SimilarityTransform:
-    """Similarity from shape coordinates (unit: IED) to image pixels: ``image = scale_rotation * shape + translation``.
+    """Similarity from shape coordinates (unit: IED) to image pixels: ``image = scale_rotation *
+    shape + translation``.
 
     Points are complex numbers x + iy. The modulus of ``scale_rotation`` is the IED in image pixels,
     its argument the rotation in radians.
@@ -24,7 +26,8 @@ class SimilarityTransform:
 
     @classmethod
     def least_squares(cls, shape: np.ndarray, image: np.ndarray) -> SimilarityTransform:
-        """The transform that takes points (n,), complex, of a shape nearest to points of an image."""
+        """The transform that takes points (n,), complex, of a shape nearest to points of an
+        image."""
         centre, middle = shape.mean(), image.mean()
         centred = shape - centre
         scale_rotation = complex(np.vdot(centred, image - middle) / np.vdot(centred, centred).real)
@@ -46,7 +49,8 @@ class SimilarityTransform:
 
 @dataclass(frozen=True)
 class ShapeModel:
-    """Point distribution model of relative keypoint positions: a mean shape and Gaussian deviations from it.
+    """Point distribution model of relative keypoint positions: a mean shape and Gaussian deviations
+    from it.
 
     Parameters
     ----------
@@ -75,11 +79,13 @@ class ShapeModel:
         return self.mean[:, 0] + 1j * self.mean[:, 1]
 
     def align(self, points: np.ndarray, which: np.ndarray) -> SimilarityTransform:
-        """Least-squares similarity from points of the mean shape (two or more positions ``which``) to image points (complex)."""
+        """Least-squares similarity from points of the mean shape (two or more positions ``which``)
+        to image points (complex)."""
         return SimilarityTransform.least_squares(self.mean_points[which], points)
 
     def predict(self, anchors: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, SimilarityTransform]:
-        """Predict all keypoints (n,), complex, from two or more anchors (positions ``which``), by the conditional mean of the
+        """Predict all keypoints (n,), complex, from two or more anchors (positions ``which``), by
+        the conditional mean of the
         deviations.
 
         Missing anchors take part in the alignment at their predicted positions; it is repeated
@@ -105,7 +111,8 @@ class ShapeModel:
 def learn_shape(
     faces: np.ndarray, visible: np.ndarray, keypoints: tuple[str, ...], anchors: np.ndarray, noise: float
 ) -> ShapeModel:
-    """Learn the mean shape and the covariance of the deviations from annotated faces (generalised Procrustes analysis).
+    """Learn the mean shape and the covariance of the deviations from annotated faces (generalised
+    Procrustes analysis).
 
     Faces (n_faces, n, 2), mirror images included, with a hidden anchor are left out; other hidden
     points count as their predicted positions. The first two keypoints are the eyes, whose distance
@@ -148,7 +155,8 @@ class Pose(NamedTuple):
 
 
 def rotation_of(pose: Pose) -> np.ndarray:
-    """Rotation matrix (3, 3) of a pose: first yaw, then pitch, then roll; x to the right, y down, z away from the viewer."""
+    """Rotation matrix (3, 3) of a pose: first yaw, then pitch, then roll; x to the right, y down, z
+    away from the viewer."""
     (sy, sp, sr), (cy, cp, cr) = np.sin(pose), np.cos(pose)
     yaw = np.array([[cy, 0, -sy], [0, 1, 0], [sy, 0, cy]])
     pitch = np.array([[1, 0, 0], [0, cp, -sp], [0, sp, cp]])
@@ -157,7 +165,8 @@ def rotation_of(pose: Pose) -> np.ndarray:
 
 
 def pose_of(rotation: np.ndarray) -> Pose:
-    """The pose of a rotation matrix (3, 3): inverse of :func:`rotation_of`, for pitches below a right angle."""
+    """The pose of a rotation matrix (3, 3): inverse of :func:`rotation_of`, for pitches below a
+    right angle."""
     yaw = np.arctan2(rotation[2, 0], rotation[2, 2])
     pitch = np.arcsin(np.clip(rotation[2, 1], -1, 1))
     roll = np.arctan2(-rotation[0, 1], rotation[1, 1])
@@ -166,7 +175,8 @@ def pose_of(rotation: np.ndarray) -> Pose:
 
 @dataclass(frozen=True)
 class RigidModel:
-    """Points of a rigid face: the shape that Tomasi and Kanade's factorisation [1]_ finds in annotations of many faces.
+    """Points of a rigid face: the shape that Tomasi and Kanade's factorisation [1]_ finds in
+    annotations of many faces.
 
     Parameters
     ----------
@@ -233,7 +243,8 @@ def _gauss_newton(model: np.ndarray, target: np.ndarray, rotation: np.ndarray, s
     error = target - scale * turned[:, :2]
     x, y, z = turned.T
     zero = np.zeros_like(x)
-    by_x = np.stack([zero, z, -y, x / scale], axis=1)  # derivatives by the turns about x, y, z and by the scale, over the scale
+    # derivatives by the turns about x, y, z and by the scale, over the scale
+    by_x = np.stack([zero, z, -y, x / scale], axis=1)
     by_y = np.stack([-z, zero, x, y / scale], axis=1)
     matrix = scale * np.concatenate([by_x, by_y])
     gram = matrix.T @ matrix
@@ -278,7 +289,8 @@ def factorise(shapes: np.ndarray, mirror: np.ndarray) -> RigidModel:
         mean = both.mean(axis=0)
         eyes = mean[0] - mean[1]
         mean = mean * abs(eyes) / eyes
-    rows = np.stack([both.real, both.imag], axis=1).reshape(-1, shapes.shape[1])  # x and y of one face after the other
+    # x and y of one face after the other
+    rows = np.stack([both.real, both.imag], axis=1).reshape(-1, shapes.shape[1])
     _, singular, right = np.linalg.svd(rows, full_matrices=False)
     if singular[2] < 1e-6 * singular[0]:
         raise ValueError("the annotated faces are all seen from one direction; expected faces turned by different angles")
@@ -305,7 +317,8 @@ def factorise(shapes: np.ndarray, mirror: np.ndarray) -> RigidModel:
 
 
 def _upright(points: np.ndarray, mean: np.ndarray, mirror: np.ndarray) -> RigidModel:
-    """Turn a shape so that its frontal view is the mean shape, make it symmetric, nose to the viewer, eyes one unit apart."""
+    """Turn a shape so that its frontal view is the mean shape, make it symmetric, nose to the
+    viewer, eyes one unit apart."""
     points = points - points.mean(axis=0)
     target = np.stack([mean.real, mean.imag], axis=1)
     camera = np.linalg.lstsq(points, target, rcond=None)[0].T
@@ -314,6 +327,7 @@ def _upright(points: np.ndarray, mean: np.ndarray, mirror: np.ndarray) -> RigidM
     points = points @ np.vstack([rows, np.cross(rows[0], rows[1])]).T
     points = (points + points[mirror] * [-1, 1, 1]) / 2
     points = points / abs(points[0, 0] - points[1, 0])
-    if points[2:4, 2].mean() > points[:2, 2].mean():  # views do not tell a shape from its reflection in depth: the nose does
+    # views do not tell a shape from its reflection in depth: the nose does
+    if points[2:4, 2].mean() > points[:2, 2].mean():
         points = points * [1, 1, -1]
     return RigidModel(points)

@@ -1,4 +1,5 @@
-"""Cascaded shape regression: all points of a face are moved together, by what their surroundings show.
+"""Cascaded shape regression: all points of a face are moved together, by what their surroundings
+show.
 
 A stage cuts the face out of the image, turned upright and to a fixed size, describes the
 surroundings of every point by gradient histograms, and predicts from the few of these that
@@ -18,12 +19,14 @@ from ...vision.point_histograms import MIRRORED_VALUES, cut_frame, point_histogr
 from ...vision.pyramid import Level
 from .shape_models import SimilarityTransform
 
-_AROUND = 0.3  # IED around the mean shape that a frame shows, beyond the cells of its outermost points. A choice
+# IED around the mean shape that a frame shows, beyond the cells of its outermost points. A choice
+_AROUND = 0.3
 
 
 @dataclass(frozen=True)
 class RegressionStage:
-    """One stage of the cascade: a linear regression from selected histogram values to the shape's displacement.
+    """One stage of the cascade: a linear regression from selected histogram values to the shape's
+    displacement.
 
     Parameters
     ----------
@@ -49,14 +52,16 @@ class RegressionStage:
         return self.features.astype(np.int64), self.coefficients.astype(np.float32)
 
     def displacement(self, histograms: np.ndarray) -> np.ndarray:
-        """Predict the coefficients (q,) of the displacement from the histograms (n, 128) of all points."""
+        """Predict the coefficients (q,) of the displacement from the histograms (n, 128) of all
+        points."""
         features, coefficients = self._linear
         return histograms.ravel()[features] @ coefficients + self.intercept
 
 
 @dataclass(frozen=True)
 class ShapeRegressor:
-    """A cascade of stages that corrects the points of a face, as Xiong and De la Torre (2013) with selected features.
+    """A cascade of stages that corrects the points of a face, as Xiong and De la Torre (2013) with
+    selected features.
 
     Parameters
     ----------
@@ -100,7 +105,8 @@ class ShapeRegressor:
         return SimilarityTransform.least_squares(self.mean_points, points)
 
     def describe(self, levels: Sequence[Level], points: np.ndarray, ied: int, cell: int) -> tuple[np.ndarray, SimilarityTransform]:
-        """Histograms (n, 128) around image points (n,), complex, in the frame of the face, and the transform from that frame."""
+        """Histograms (n, 128) around image points (n,), complex, in the frame of the face, and the
+        transform from that frame."""
         transform = self.align(points)
         margin = _AROUND + 2.0 * cell / ied
         low, high = self.mean.min(axis=0) - margin, self.mean.max(axis=0) + margin
@@ -110,7 +116,8 @@ class ShapeRegressor:
     def move(
         self, stage: RegressionStage, points: np.ndarray, histograms: np.ndarray, transform: SimilarityTransform
     ) -> np.ndarray:
-        """Image points (n,), complex, after one stage: the mean of what the face and its mirror image tell."""
+        """Image points (n,), complex, after one stage: the mean of what the face and its mirror
+        image tell."""
         move = stage.displacement(histograms) @ self._complex_basis
         mirrored = stage.displacement(histograms[self.mirror][:, MIRRORED_VALUES]) @ self._complex_basis
         return points + transform.scale_rotation * (move - np.conj(mirrored[self.mirror])) / 2

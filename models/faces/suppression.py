@@ -1,4 +1,5 @@
-"""Suppression of faces: the one place that says when two faces, or two hypotheses of a face, are the same.
+"""Suppression of faces: the one place that says when two faces, or two hypotheses of a face, are
+the same.
 
 Faces are compared by the mean distance of their keypoints in units of the IED. Hypotheses, of which
 there are thousands, are compared before they are completed and refined, by numbers of their own.
@@ -16,19 +17,22 @@ SAME_FACE = 0.4
 """IED: faces whose keypoints lie this near to each other on average are the same. A choice."""
 
 SAME_IN_NEXT_FRAME = 0.5
-"""IED: the nearest face of the frame before is the same one within this; between two frames a face moves. A choice."""
+"""IED: the nearest face of the frame before is the same one within this; between two frames a face
+moves. A choice."""
 
 SAME_HYPOTHESIS = 0.35
-"""IED: the same for hypotheses, before their points are refined. With 0.4 the faces that are reported by default stay the same
-(on 41 photographs), but ``min_probability=0`` loses some of the improbable ones, on which evaluations count. A choice."""
+"""IED: the same for hypotheses, before their points are refined. With 0.4 the faces that are
+reported by default stay the same (on 41 photographs), but ``min_probability=0`` loses some of the
+improbable ones, on which evaluations count. A choice."""
 
 _SAME_TRANSFORM = 0.25
-"""IED: of hypotheses whose translations, and whose scales and rotations, differ by less than this, the best one is completed. A
-choice."""
+"""IED: of hypotheses whose translations, and whose scales and rotations, differ by less than this,
+the best one is completed. A choice."""
 
 _INSIDE, _ALIKE = 0.175, 1.25
-"""IED, and ratio of sizes: an incomplete hypothesis this like a known face is not completed. Stricter than ``SAME_FACE``, since
-completion may still move its keypoints; half the radius in which candidates support a pair. Choices."""
+"""IED, and ratio of sizes: an incomplete hypothesis this like a known face is not completed.
+Stricter than ``SAME_FACE``, since completion may still move its keypoints; half the radius in which
+candidates support a pair. Choices."""
 
 
 def is_same_face(a: np.ndarray, b: np.ndarray, ied: float, radius: float = SAME_FACE) -> bool:
@@ -37,13 +41,15 @@ def is_same_face(a: np.ndarray, b: np.ndarray, ied: float, radius: float = SAME_
 
 
 def is_inside(points: np.ndarray, ied: float, face: np.ndarray, face_ied: float) -> bool:
-    """Whether a pair's hypothesis, keypoints (n,), complex, and IED, is one of a face that is known already."""
+    """Whether a pair's hypothesis, keypoints (n,), complex, and IED, is one of a face that is known
+    already."""
     alike = face_ied / _ALIKE < ied < _ALIKE * face_ied
     return alike and float(abs(points - face).mean()) < _INSIDE * face_ied
 
 
 def suppress_faces(keypoints: Sequence[np.ndarray], ied: Sequence[float]) -> list[int]:
-    """Which of some faces remain, where they come by falling probability: those that are not the same as a better one.
+    """Which of some faces remain, where they come by falling probability: those that are not the
+    same as a better one.
 
     Parameters
     ----------
@@ -65,7 +71,8 @@ def suppress_faces(keypoints: Sequence[np.ndarray], ied: Sequence[float]) -> lis
 
 
 def suppress_transforms(transforms: np.ndarray, n: int) -> np.ndarray:
-    """The first n rows of (m, 4), scale and rotation and translation as x, y each, that differ from all kept before them."""
+    """The first n rows of (m, 4), scale and rotation and translation as x, y each, that differ from
+    all kept before them."""
     kept = np.empty(min(n, len(transforms)), np.int64)
     return kept[: _suppress_transforms(transforms, kept)]
 

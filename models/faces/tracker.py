@@ -1,4 +1,5 @@
-"""Follows faces from frame to frame of a video: the anchors of one frame are where the refinement of the next one starts."""
+"""Follows faces from frame to frame of a video: the anchors of one frame are where the refinement
+of the next one starts."""
 
 from __future__ import annotations
 
@@ -13,8 +14,10 @@ from .face_finder import Face, FaceFinder
 from .probabilities import probability_of
 from .suppression import SAME_IN_NEXT_FRAME
 
-_AROUND = 1.0  # IED around a face of the last frame that is looked through in the next one. A choice
-_NOTHING = Candidates(np.empty(0, np.int64), np.empty(0, complex), np.empty(0), np.empty(0))  # is searched around a face
+# IED around a face of the last frame that is looked through in the next one. A choice
+_AROUND = 1.0
+# is searched around a face
+_NOTHING = Candidates(np.empty(0, np.int64), np.empty(0, complex), np.empty(0), np.empty(0))
 
 
 @dataclass

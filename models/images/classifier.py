@@ -25,7 +25,9 @@ WHOLE, HEADS = "whole", "heads"
 
 @dataclass
 class ImageClassifier:
-    """Classify photographs by visual words and colours, and by words of the head where there is a head box.
+    """Classify photographs by visual words and colours.
+
+    Words of the head count too, where there is a head box.
 
     The features are those of Ma (thesis), section 4.1.2 [1]_; columns are selected by FSA.
 
@@ -120,13 +122,15 @@ class ImageClassifier:
         return every if self.features.head_words_ is None else np.delete(every, slice(n_whole, n_whole + n_words))
 
     def _learn(self, part: str, X: sp.csc_matrix, y: np.ndarray) -> None:
-        """Fit one part; its cross-validated scores give the temperature and the error in ``info``."""
+        """Fit one part; its cross-validated scores give the temperature and the error in
+        ``info``."""
         columns = self.columns(part)
         part_X = X if len(columns) == X.shape[1] else X[:, columns]
         n_folds = min(N_FOLDS, int(np.bincount(y).min()))
         probabilities = np.zeros((len(y), len(self.classes)))
         scores = np.zeros_like(probabilities)
-        for train, held in StratifiedKFold(n_folds, shuffle=True, random_state=0).split(y, y):  # of part_X it would keep a copy
+        # of part_X it would keep a copy
+        for train, held in StratifiedKFold(n_folds, shuffle=True, random_state=0).split(y, y):
             fold = self.settings.learn(part_X[train], y[train])
             probabilities[held] = mean_probabilities(fold, part_X[held])
             if isinstance(fold[0], AdditiveScorer):
@@ -219,7 +223,9 @@ class ImageClassifier:
         return out
 
     def predict(self, photographs: Sequence[Photograph]) -> list[str]:
-        """The likeliest class of each photograph; parameters and errors as of :meth:`predict_proba`.
+        """The likeliest class of each photograph.
+
+        Parameters and errors as of :meth:`predict_proba`.
 
         Parameters
         ----------
@@ -280,7 +286,9 @@ class ImageClassifier:
         )
 
     def occurrences(self, photograph: Photograph) -> tuple[np.ndarray, np.ndarray]:
-        """Columns of the words of ``photograph.resized(side)``, and their windows; see :func:`.evidence.occurrences`.
+        """Columns of the words of ``photograph.resized(side)``, and their windows.
+
+        See :func:`.evidence.occurrences`.
 
         Parameters
         ----------

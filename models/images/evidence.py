@@ -38,7 +38,8 @@ class Explanation:
 
 
 def occurrences(features: PetFeatures, photograph: Photograph) -> tuple[np.ndarray, np.ndarray]:
-    """Columns (m,) of the words that occur in a photograph, resized already, and their windows (m, 4).
+    """Columns (m,) of the words that occur in a photograph, resized already, and their windows (m,
+    4).
 
     One entry for every time that a word is counted: in the whole image, in its quarter, in the
     head. Windows are x, y (the centre), width and height in pixels.
@@ -54,7 +55,8 @@ def occurrences(features: PetFeatures, photograph: Photograph) -> tuple[np.ndarr
 
 
 def paint(features: PetFeatures, photograph: Photograph, evidence: np.ndarray) -> np.ndarray:
-    """Evidence per pixel (H, W) of a photograph, resized already, from that of each column (n_features,).
+    """Evidence per pixel (H, W) of a photograph, resized already, from that of each column
+    (n_features,).
 
     Each word's evidence is shared equally among its occurrences and spread over what their windows
     cover of the image, a colour's over its pixels.
@@ -68,7 +70,8 @@ def paint(features: PetFeatures, photograph: Photograph, evidence: np.ndarray) -
     x1 = np.clip(np.ceil(x + w / 2).astype(int), x0 + 1, width)
     y1 = np.clip(np.ceil(y + h / 2).astype(int), y0 + 1, height)
     density = value / ((x1 - x0) * (y1 - y0))
-    corners = np.zeros((height + 1, width + 1))  # differences of the map: a window is added at its four corners
+    # differences of the map: a window is added at its four corners
+    corners = np.zeros((height + 1, width + 1))
     for ys, xs, sign in ((y0, x0, 1), (y0, x1, -1), (y1, x0, -1), (y1, x1, 1)):
         np.add.at(corners, (ys, xs), sign * density)
     heat = corners.cumsum(axis=0).cumsum(axis=1)[:height, :width]
@@ -78,7 +81,8 @@ def paint(features: PetFeatures, photograph: Photograph, evidence: np.ndarray) -
 
 
 def _views(features: PetFeatures, photograph: Photograph):
-    """First column, words, descriptors and frame (x, y, scale x, scale y) of the whole image and of the head."""
+    """First column, words, descriptors and frame (x, y, scale x, scale y) of the whole image and of
+    the head."""
     yield 0, features.words_, features.sift.describe(photograph.image), (0.0, 0.0, 1.0, 1.0)
     head = photograph.head_image(features.head_side)
     if features.head_words_ is not None and head is not None and photograph.head is not None:

@@ -1,4 +1,5 @@
-"""How class scores are learnt from columns: FSA, sDist on the columns that it selects, and the temperature of the scores."""
+"""How class scores are learnt from columns: FSA, sDist on the columns that it selects, and the
+temperature of the scores."""
 
 from __future__ import annotations
 
@@ -107,7 +108,8 @@ def metric_on(X: sp.csr_matrix | sp.csc_matrix, y: np.ndarray, columns: np.ndarr
 
 
 def temperature(scores: np.ndarray, y: np.ndarray) -> float:
-    """Divisor of held-out scores (n, n_classes) that makes their softmax likeliest, 1/100 to 100."""
+    """Divisor of held-out scores (n, n_classes) that makes their softmax likeliest, 1/100 to
+    100."""
 
     def loss(log_t: float) -> float:
         return -float(log_softmax(scores / np.exp(log_t), axis=1)[np.arange(len(y)), y].mean())

@@ -18,7 +18,8 @@ from ..files import check_array
 
 @dataclass(frozen=True)
 class AdditiveScorer:
-    """Class probabilities from a sum of responses to the selected columns, by falling importance; one output per class.
+    """Class probabilities from a sum of responses to the selected columns, by falling importance;
+    one output per class.
 
     Scores are divided by the temperature before they become probabilities.
 
@@ -54,7 +55,8 @@ class AdditiveScorer:
         return replace(self, model=replace(self.model, selected=columns[self.selected]))
 
     def scores(self, X) -> np.ndarray:
-        """Class scores (n, n_classes): the sum of the contributions, so that evidence adds up to the last digit."""
+        """Class scores (n, n_classes): the sum of the contributions, so that evidence adds up to
+        the last digit."""
         return self.model.intercept + self.model.contributions(X).sum(axis=1)
 
     def probabilities(self, X) -> np.ndarray:
@@ -73,7 +75,8 @@ class AdditiveScorer:
 
     @classmethod
     def read(cls, path: Path, arrays: dict[str, np.ndarray], name: str, n_classes: int, n_features: int) -> Self:
-        """Take the arrays ``name.selected``, ... of a model file; a ValueError if they are missing or do not fit together."""
+        """Take the arrays ``name.selected``, ... of a model file; a ValueError if they are missing
+        or do not fit together."""
         selected = _columns(path, arrays, f"{name}.selected", n_features)
         knots = check_array(path, arrays, f"{name}.knots", np.float64, (len(selected), None))
         shape = (len(selected), max(1, knots.shape[1]), n_classes)
@@ -94,7 +97,8 @@ def _columns(path: Path, arrays: dict[str, np.ndarray], name: str, n_features: i
 
 @dataclass(frozen=True)
 class MetricScorer:
-    """Class probabilities from votes of the nearest training rows in a learnt sparse metric, sDist of Ma (thesis), chapter 2.
+    """Class probabilities from votes of the nearest training rows in a learnt sparse metric, sDist
+    of Ma (thesis), chapter 2.
 
     The metric uses the columns ``selected`` (k,), centred and scaled. ``products`` (q, order) are
     the columns of its feature map as positions in ``selected``, -1 where there are fewer factors;
@@ -198,7 +202,8 @@ class MetricScorer:
 
     @classmethod
     def read(cls, path: Path, arrays: dict[str, np.ndarray], name: str, n_classes: int, n_features: int) -> Self:
-        """Take the arrays ``name.selected``, ... of a model file; errors as of :meth:`AdditiveScorer.read`."""
+        """Take the arrays ``name.selected``, ... of a model file; errors as of
+        :meth:`AdditiveScorer.read`."""
 
         def array(part: str, dtype: Any, shape: tuple[int | None, ...]) -> np.ndarray:
             return check_array(path, arrays, f"{name}.{part}", dtype, shape)

@@ -123,7 +123,8 @@ class DetectionResult(NamedTuple):
 
 
 def of_faces(faces: Sequence[Face], names: Sequence[str], size: float) -> list[Detection]:
-    """The keypoints of some names of all faces; ``size`` is that of a detection window in units of the IED."""
+    """The keypoints of some names of all faces; ``size`` is that of a detection window in units of
+    the IED."""
     return [
         Detection(name, p.x, p.y, float(log_odds_of(p.probability)), size * face.ied, p.probability)
         for face in faces

@@ -27,7 +27,8 @@ from .window_search import WindowSearch
 
 KIND = "keypoint detector"
 
-_EXPLAINED = 0.15  # IED: a candidate this near to the same keypoint of a face belongs to it. A choice
+# IED: a candidate this near to the same keypoint of a face belongs to it. A choice
+_EXPLAINED = 0.15
 
 
 @dataclass
@@ -96,7 +97,9 @@ class KeypointDetector:
         return list(dict.fromkeys([*self.models, *(() if self.faces is None else self.faces.keypoints)]))
 
     def resolve(self, options: DetectionOptions) -> DetectionOptions:
-        """Return options with what they leave open filled in: the keypoints, the mode and the assembly.
+        """Return options with what they leave open filled in.
+
+        That is the keypoints, the mode and the assembly.
 
         Parameters
         ----------
@@ -131,7 +134,8 @@ class KeypointDetector:
         return replace(options, keypoints=names, mode=mode)
 
     def _mode(self, names: Sequence[str], mode: str | None) -> Mode:
-        """The mode in which some keypoints are searched, by default the fastest that the model has for them."""
+        """The mode in which some keypoints are searched, by default the fastest that the model has
+        for them."""
         cascade = self.face_cascade
         prunes = cascade is not None and all(name in self.guides and name in cascade.expected for name in names)
         if mode is None:
@@ -197,7 +201,8 @@ class KeypointDetector:
             min_probability = 0.5 if o.threshold is None else 0.0
         maxima = self.anchor_maxima(levels, self.faces.anchors, o.mode, o.max_detections)
         faces = self.faces.find(maxima, levels, self.reference_ied, min_probability, o.assembly)
-        if o.roll and not faces and min_probability > 0 and levels:  # without a level, it is too narrow for a face
+        # without a level, it is too narrow for a face
+        if o.roll and not faces and min_probability > 0 and levels:
             maxima = turned_maxima(pixels, (-o.roll, o.roll), partial(self._search_turned, o))
             faces = self.faces.find(maxima, levels, self.reference_ied, min_probability, o.assembly)
         detections = of_faces(faces, o.keypoints, self.pool.window / self.reference_ied)

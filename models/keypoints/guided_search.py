@@ -1,4 +1,5 @@
-"""Regression-guided detection, Algorithm 3 of Barbu et al. (2014): near faces only, on a sparse grid instead of every window."""
+"""Regression-guided detection, Algorithm 3 of Barbu et al. (2014): near faces only, on a sparse
+grid instead of every window."""
 
 from __future__ import annotations
 
@@ -28,14 +29,16 @@ class Mode(StrEnum):
 
 
 MAX_OFFSET = 20
-"""Pixels of a level: longer predicted offsets are ignored. A choice: the regressor is trained on windows within 10 pixels."""
+"""Pixels of a level: longer predicted offsets are ignored. A choice: the regressor is trained on
+windows within 10 pixels."""
 
 _MAX_LOCALISATION_OFFSET = 2  # pixels of a level by which windows are shifted, at most
 
 
 @dataclass(frozen=True)
 class Guide:
-    """Proposes the windows of a level that a keypoint's classifier scores, Algorithm 3 of Barbu et al. (2014), section 7.2.
+    """Proposes the windows of a level that a keypoint's classifier scores, Algorithm 3 of Barbu et
+    al. (2014), section 7.2.
 
     ``offsets`` is the regressor f, from a grid point to the keypoint. Grid points lie ``grid``
     pixels of the level apart; the classifier scores all windows within ``reach`` of a predicted
@@ -76,7 +79,8 @@ class Guide:
         reference_ied: float,
         localisation: Localisation | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Propose the windows that the classifier c1 scores: their pixels x, y (n,), each once, row by row.
+        """Propose the windows that the classifier c1 scores: their pixels x, y (n,), each once, row
+        by row.
 
         They lie where grid points x, y (m,) lead. The best windows of a classifier lie its
         localisation's offset before the keypoint, and those of a mirrored one a pixel off: the
@@ -95,7 +99,8 @@ class Guide:
 
 @dataclass(frozen=True)
 class FaceCascade:
-    """The cascade c0 of Algorithm 3 of Barbu et al. (2014), shared by all keypoints: one window shows the whole face.
+    """The cascade c0 of Algorithm 3 of Barbu et al. (2014), shared by all keypoints: one window
+    shows the whole face.
 
     A face whose keypoints are searched on one level of the pyramid fits into a window of the pool
     on a level that is ``coarser``. Every window there that the classifier does not reject says
@@ -122,7 +127,8 @@ class FaceCascade:
     coarser: float
 
     def level(self, levels: Sequence[Level], number: int) -> Level:
-        """Return the level on which to search faces whose keypoints lie on ``levels[number]``: one of them, or a smaller one."""
+        """Return the level on which to search faces whose keypoints lie on ``levels[number]``: one
+        of them, or a smaller one."""
         wanted = levels[number].scale * self.coarser
         for level in levels[number:]:
             if abs(level.scale / wanted - 1) < 1e-6:
@@ -163,7 +169,8 @@ class FaceCascade:
 
 
 def regions(points: np.ndarray, margin: int, shape: tuple[int, int], max_pixels: int) -> list[tuple[slice, slice, np.ndarray]]:
-    """Parts of a level that hold all pixels within a margin of some points: rows, columns, and which points they belong to.
+    """Parts of a level that hold all pixels within a margin of some points: rows, columns, and
+    which points they belong to.
 
     Points (n, 2) whose margins touch share a part, unless it would have more than about
     ``max_pixels`` pixels.

@@ -11,12 +11,14 @@ from ...learners.compilation import jit
 from ..files import check_settings
 
 DEFAULT_REFERENCE_IED = 28.3
-"""Reference inter-eye distance of detectors whose file does not name one: the geometric mean of 20 and 40 pixels."""
+"""Reference inter-eye distance of detectors whose file does not name one: the geometric mean of 20
+and 40 pixels."""
 
 
 @dataclass(frozen=True)
 class Localisation:
-    """How the position of a keypoint is computed from the windows around a local maximum of the score.
+    """How the position of a keypoint is computed from the windows around a local maximum of the
+    score.
 
     Distances are in units of the detector's reference inter-eye distance (IED) on the pyramid level
     of the maximum.
@@ -66,7 +68,8 @@ class Localisation:
 
     @classmethod
     def from_dict(cls, data: Any) -> Localisation:
-        """Return the constants that :meth:`to_dict` described; ValueError for missing, unknown or invalid entries."""
+        """Return the constants that :meth:`to_dict` described; ValueError for missing, unknown or
+        invalid entries."""
         example = cls().to_dict()
         limits = dict.fromkeys(("radius", "octaves"), (0, 10)) | dict.fromkeys(("offset_x", "offset_y", "mark_x"), (-10, 10))
         record = {"mark_x": 0.0, **data} if isinstance(data, dict) else data

@@ -176,7 +176,8 @@ def _write_faces(arrays: Arrays, finder: FaceFinder) -> dict[str, Any]:
 
 
 def _read_faces(path, arrays: Arrays, described: dict[str, Any]) -> FaceFinder:
-    """Return the face finder that :func:`_write_faces` described; ValueError, KeyError or TypeError for damaged files."""
+    """Return the face finder that :func:`_write_faces` described; ValueError, KeyError or TypeError
+    for damaged files."""
     names, anchors = tuple(described["keypoints"]), list(described["anchors"])
     n_anchors, n_keypoints = len(anchors), len(names)
     if n_anchors < 2 or len(set(names)) < n_keypoints or list(names[:n_anchors]) != anchors:

@@ -10,13 +10,15 @@ import numpy as np
 DEFAULT_ROLL = 30.0
 """Degrees by which photographs without an upright face are turned."""
 MAX_ROLL = 50.0
-"""Degrees: faces that are turned further are not assembled (`annealed.models.faces.assembly.MAX_ROLL`)."""
+"""Degrees: faces that are turned further are not assembled
+(`annealed.models.faces.assembly.MAX_ROLL`)."""
 
 MAX_PIXELS = 4_000_000
 """Larger photographs are shrunk before they are turned. A choice."""
 MAX_TURNED = 10_000_000
-"""So are those that would be larger than this once they are turned: the box of a turned strip grows with the square of its length.
-Photographs with sides of up to 1 : 3, turned by 30 degrees, are within it when they are within `MAX_PIXELS`."""
+"""So are those that would be larger than this once they are turned: the box of a turned strip grows
+with the square of its length. Photographs with sides of up to 1 : 3, turned by 30 degrees, are
+within it when they are within `MAX_PIXELS`."""
 
 Maxima = dict[str, np.ndarray]
 """Local maxima (n, 4) x, y, score, scale of each keypoint."""
@@ -53,7 +55,8 @@ def _box(height: float, width: float, degrees: float) -> tuple[float, float]:
 
 
 def turned_maxima(image: np.ndarray, degrees: Sequence[float], search: Callable[[np.ndarray, float], Maxima]) -> Maxima:
-    """Local maxima that a search finds in a photograph turned by each of some angles, at their places in the original.
+    """Local maxima that a search finds in a photograph turned by each of some angles, at their
+    places in the original.
 
     Photographs of more than `MAX_PIXELS`, or of more than `MAX_TURNED` once they are turned, are
     shrunk to so many: the search is for the larger faces. The factor is the second argument of
@@ -63,7 +66,8 @@ def turned_maxima(image: np.ndarray, degrees: Sequence[float], search: Callable[
     largest = max((box[0] * box[1] for box in (_box(height, width, angle) for angle in degrees)), default=1.0)
     factor = min(1.0, (MAX_PIXELS / (height * width)) ** 0.5, (MAX_TURNED / largest) ** 0.5)
     if factor < 1:
-        sides = [max(1, round(side * factor)) for side in (width, height)]  # OpenCV refuses to round a side to zero
+        # OpenCV refuses to round a side to zero
+        sides = [max(1, round(side * factor)) for side in (width, height)]
         exact = None if 1 not in sides else sides
         image = np.asarray(cv2.resize(image, exact, fx=factor, fy=factor, interpolation=cv2.INTER_AREA), np.uint8)
     enlarged = np.array([width / image.shape[1], height / image.shape[0]])

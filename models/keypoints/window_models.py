@@ -19,7 +19,8 @@ from .non_maximum_suppression import Localisation
 
 @dataclass(frozen=True)
 class WindowModel:
-    """A sum of piecewise-linear responses to few features of a window, eq. (12) of Barbu et al. (2017).
+    """A sum of piecewise-linear responses to few features of a window, eq. (12) of Barbu et al.
+    (2017).
 
     ``features`` (k, 8) are evaluated in their order; the responses have one output, or dx and dy.
 
@@ -82,7 +83,9 @@ class WindowModel:
 
 @dataclass(frozen=True)
 class KeypointModel(WindowModel):
-    """Classifier of the windows that show one keypoint, with a rejection threshold after each feature (a soft cascade).
+    """Classifier of the windows that show one keypoint.
+
+    A soft cascade: there is a rejection threshold after each feature.
 
     Parameters
     ----------
@@ -163,7 +166,8 @@ class KeypointModel(WindowModel):
 
 @dataclass(frozen=True)
 class OffsetModel(WindowModel):
-    """Regressor of the offset (dx, dy) from a window's pixel to a keypoint, with features shared by both outputs.
+    """Regressor of the offset (dx, dy) from a window's pixel to a keypoint, with features shared by
+    both outputs.
 
     It is the regressor f of Algorithm 3 of Barbu et al. (2014), in pixels of the pyramid level.
 

@@ -16,15 +16,18 @@ from .non_maximum_suppression import DEFAULT_REFERENCE_IED, suppress_non_maxima
 from .window_models import KeypointModel
 
 STRIP_PIXELS = 1 << 20
-"""Pixels of a level whose tables are in memory at a time. A choice: about 100 MB with orientation histograms."""
+"""Pixels of a level whose tables are in memory at a time. A choice: about 100 MB with orientation
+histograms."""
 
 _REQUESTS_AFTER_GRID = 4.0
-"""Requests for histograms in the mode "regress", as a multiple of the grid points: the windows around them follow (measured)."""
+"""Requests for histograms in the mode "regress", as a multiple of the grid points: the windows
+around them follow (measured)."""
 
 
 @dataclass(frozen=True)
 class WindowSearch:
-    """Classifiers of windows and where they search; the parameters are those of `KeypointDetector`, whose part it is."""
+    """Classifiers of windows and where they search; the parameters are those of `KeypointDetector`,
+    whose part it is."""
 
     models: dict[str, KeypointModel]
     pool: FeaturePool = field(default_factory=FeaturePool)
@@ -58,7 +61,8 @@ class WindowSearch:
         return gaussian_pyramid(image, self.scales_per_octave, min_scale=min_scale, max_scale=self.pool.window / smallest)
 
     def smallest_window(self, min_size: float | None, max_size: float | None) -> float:
-        """Side in image pixels of the smallest window that is searched; ValueError for sizes that make no sense."""
+        """Side in image pixels of the smallest window that is searched; ValueError for sizes that
+        make no sense."""
         window = self.pool.window
         smallest = window if min_size is None else min_size
         if not window / 4 <= smallest < np.inf:
@@ -141,7 +145,8 @@ class WindowSearch:
     def _near_faces(
         self, levels: Sequence[Level], number: int, names: Sequence[str], buffers: Buffers
     ) -> Iterator[tuple[LevelChannels, np.ndarray, dict[str, tuple[np.ndarray, np.ndarray]]]]:
-        """Tables of the parts of a level near faces, each part's first pixel x, y, and the grid points of some keypoints in it."""
+        """Tables of the parts of a level near faces, each part's first pixel x, y, and the grid
+        points of some keypoints in it."""
         cascade, level = self.face_cascade, levels[number]
         if cascade is None:
             raise ValueError("the detector has no face cascade; expected one that was trained with --mode prune+regress")
@@ -164,7 +169,8 @@ class WindowSearch:
             yield level_channels(level.image[rows, columns], self.pool, None, 0, buffers, expected), corner, inside
 
     def _face_centres(self, coarse: Level, cascade: FaceCascade, buffers: Buffers) -> np.ndarray:
-        """Image coordinates (n, 2) of the windows of a level that the face cascade does not reject."""
+        """Image coordinates (n, 2) of the windows of a level that the face cascade does not
+        reject."""
         found = [np.empty((0, 2))]
         for channels in self.strips(coarse, buffers=buffers):
             ys, xs = np.nonzero(scan_level(channels, cascade.classifier.compiled(self.pool)) > -np.inf)
@@ -194,7 +200,8 @@ class WindowSearch:
     def _score_guided(
         self, channels: LevelChannels, keypoint: str, points: tuple[np.ndarray, np.ndarray]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Pixels (n, 2) of the windows that some grid points lead to, and their scores, without those that are rejected."""
+        """Pixels (n, 2) of the windows that some grid points lead to, and their scores, without
+        those that are rejected."""
         xs, ys = self._guided(channels, keypoint, points)
         score = score_windows(channels, self.models[keypoint].compiled(self.pool), xs, ys)
         passed = score > -np.inf
@@ -211,7 +218,8 @@ class WindowSearch:
     def maxima(
         self, levels: Sequence[Level], names: Sequence[str], mode: str, thresholds: dict[str, float], max_detections: int
     ) -> dict[str, np.ndarray]:
-        """Local maxima (n, 4) x, y, score, scale of some keypoints, all in one pass over the pyramid."""
+        """Local maxima (n, 4) x, y, score, scale of some keypoints, all in one pass over the
+        pyramid."""
         scored = list(self._scored(levels, names, mode))
         maxima = {}
         for name in names:

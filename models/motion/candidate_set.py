@@ -1,4 +1,5 @@
-"""Candidate segmentations of a sequence with their features and errors: the rows that a ranking compares."""
+"""Candidate segmentations of a sequence with their features and errors: the rows that a ranking
+compares."""
 
 from __future__ import annotations
 
@@ -62,7 +63,8 @@ class CandidateSet:
         return replace(self, candidates=[self.candidates[i] for i in rows], features=self.features[rows], errors=errors)
 
     def without_small(self, min_motion_size: int) -> CandidateSet:
-        """The candidates whose motions all have at least so many points; all candidates when there is none."""
+        """The candidates whose motions all have at least so many points; all candidates when there
+        is none."""
         sizes = np.array([np.bincount(c.labels)[np.unique(c.labels)].min() for c in self.candidates])
         return self.only(sizes >= min_motion_size) if (sizes >= min_motion_size).any() else self
 
@@ -179,7 +181,8 @@ def relative(features: np.ndarray, response: str) -> np.ndarray:
 
 
 def relative_rows(sets: Sequence[CandidateSet], response: str, columns: np.ndarray | slice = slice(None)) -> np.ndarray:
-    """Relative features (n_candidates, n_columns) of the candidates of all sequences, one sequence after another."""
+    """Relative features (n_candidates, n_columns) of the candidates of all sequences, one sequence
+    after another."""
     return np.concatenate([relative(one.features[:, columns], response) for one in sets])
 
 

@@ -1,4 +1,5 @@
-"""Headers of ranker files: families of candidates, features and settings, each checked where it is read."""
+"""Headers of ranker files: families of candidates, features and settings, each checked where it is
+read."""
 
 from __future__ import annotations
 
@@ -79,7 +80,8 @@ def feature_records(features: Features) -> list[dict[str, Any]]:
 
 
 def read_features(pool: Any) -> Features:
-    """Features of a model file; feature set 1 holds those of subspaces, without their kind. A ValueError says what is wrong."""
+    """Features of a model file; feature set 1 holds those of subspaces, without their kind. A
+    ValueError says what is wrong."""
     if isinstance(pool, dict):
         pool = [{"kind": "subspace", **pool}]
     parts = []

@@ -1,4 +1,5 @@
-"""The choice of the number of motions: the best candidates of all numbers are compared by a ranking of their own."""
+"""The choice of the number of motions: the best candidates of all numbers are compared by a ranking
+of their own."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from .candidate_set import CandidateSet
 from .header import read_settings
 from .ranking_function import RankerSettings, RankingFunction
 
-SETTINGS = RankerSettings("piecewise", 60, n_steps=100)  # by ten folds of Hopkins155, one division: docs/experiments/motion.md
+# by ten folds of Hopkins155, one division: docs/experiments/motion.md
+SETTINGS = RankerSettings("piecewise", 60, n_steps=100)
 _FACTORS = np.geomspace(0.01, 100.0, 161)
 
 
@@ -41,7 +43,8 @@ class MotionChooser:
 
     @classmethod
     def learn(cls, mixed: Sequence[CandidateSet], ranking: RankingFunction, settings: RankerSettings = SETTINGS) -> Self:
-        """Learn from candidates of all numbers of motions, with errors; ``ranking`` compares those with the same number."""
+        """Learn from candidates of all numbers of motions, with errors; ``ranking`` compares those
+        with the same number."""
         finals = [finalists(one, ranking) for one in mixed]
         return cls(RankingFunction.learn(finals, settings), settings, learn_certainty(finals, settings))
 
@@ -58,7 +61,8 @@ class MotionChooser:
 
     @classmethod
     def read(cls, path, arrays: dict[str, np.ndarray], record: Any, settings: RankerSettings, n_features: int) -> Self:
-        """Take the arrays ``chooser...`` of a model file; older files have no record: all candidates, settings of the ranking."""
+        """Take the arrays ``chooser...`` of a model file; older files have no record: all
+        candidates, settings of the ranking."""
         if record is None:
             record = {"settings": asdict(settings), "certainty": 1.0, "best_only": False}
         rest = {name: value for name, value in record.items() if name != "settings"}
@@ -83,7 +87,8 @@ def best_by_number(mixed: CandidateSet, scores: np.ndarray) -> tuple[np.ndarray,
 
 
 def learn_certainty(finals: Sequence[CandidateSet], settings: RankerSettings, n_folds: int = 5) -> float:
-    """Factor of the scores that makes the numbers with the least error most likely on held-out videos; 1 with too few videos."""
+    """Factor of the scores that makes the numbers with the least error most likely on held-out
+    videos; 1 with too few videos."""
     names = np.unique([one.video for one in finals])
     if len(names) < n_folds:
         return 1.0

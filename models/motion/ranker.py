@@ -1,4 +1,5 @@
-"""Motion segmentation by a learnt ranking of candidates (Barbu et al. (2014), section 6 and Algorithm 2)."""
+"""Motion segmentation by a learnt ranking of candidates (Barbu et al. (2014), section 6 and
+Algorithm 2)."""
 
 from __future__ import annotations
 
@@ -67,7 +68,9 @@ class Segmentation:
 
 @dataclass
 class SegmentationRanker:
-    """Segment tracks into rigid motions: candidates by clustering in several ways, the best by a learnt ranking [1]_.
+    """Segment tracks into rigid motions.
+
+    Candidates are clusterings in several ways, the best is taken by a learnt ranking [1]_.
 
     Parameters
     ----------
@@ -135,7 +138,9 @@ class SegmentationRanker:
         return self
 
     def candidate_set(self, tracks: Tracks | np.ndarray, n_motions: int, sequence: TrackSequence | None = None) -> CandidateSet:
-        """Candidates and features by this ranker's families; parameters as of :func:`.candidate_set.candidate_set`.
+        """Candidates and features by this ranker's families.
+
+        Parameters as of :func:`.candidate_set.candidate_set`.
 
         Parameters
         ----------
@@ -154,7 +159,9 @@ class SegmentationRanker:
         return candidate_set(tracks, n_motions, self.families, self.features, sequence)
 
     def sets_by_number(self, tracks: Tracks | np.ndarray, sequence: TrackSequence | None = None) -> dict[int, CandidateSet]:
-        """Candidates for each number of motions in ``MOTIONS`` that the points allow; parameters as of :meth:`candidate_set`.
+        """Candidates for each number of motions in ``MOTIONS`` that the points allow.
+
+        Parameters as of :meth:`candidate_set`.
 
         Parameters
         ----------

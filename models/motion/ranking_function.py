@@ -17,7 +17,8 @@ from .candidate_set import CandidateSet, ranked_pairs, relative, relative_rows, 
 
 @dataclass(frozen=True)
 class RankerSettings:
-    """How a ranking function is learnt; with ``schedule="inverse_arxiv"`` the defaults are those of section 7.3.2 of [1]_.
+    """How a ranking function is learnt; with ``schedule="inverse_arxiv"`` the defaults are those of
+    section 7.3.2 of [1]_.
 
     Parameters
     ----------
@@ -58,7 +59,8 @@ class RankerSettings:
 
 @dataclass(frozen=True)
 class RankingFunction:
-    """A learnt ranking function, eq. (18) of Barbu et al. (2014), on features relative to the other candidates of the sequence.
+    """A learnt ranking function, eq. (18) of Barbu et al. (2014), on features relative to the other
+    candidates of the sequence.
 
     Attributes
     ----------
@@ -128,14 +130,16 @@ class RankingFunction:
         return split_by_sequence(scores, sets)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """What a model file holds: ``selected`` (k,), ``responses`` and ``knots`` (k, n_knots); linear responses have knot zero."""
+        """What a model file holds: ``selected`` (k,), ``responses`` and ``knots`` (k, n_knots);
+        linear responses have knot zero."""
         responses = np.ascontiguousarray(self.model.responses[:, :, 0])
         knots = self.model.knots if self.model.knots.shape[1] else np.zeros_like(responses)
         return {"selected": self.selected, "responses": responses, "knots": knots}
 
     @classmethod
     def read(cls, path: str | Path, arrays: dict[str, np.ndarray], name: str, settings: RankerSettings, n_features: int) -> Self:
-        """Take the arrays ``name.selected``, ... of a model file; a ValueError says what does not fit."""
+        """Take the arrays ``name.selected``, ... of a model file; a ValueError says what does not
+        fit."""
         selected = check_array(path, arrays, f"{name}.selected", np.int64, (None,))
         if len(selected) and (selected.min() < 0 or selected.max() >= n_features):
             raise ValueError(f"{path}: damaged (a selected feature is outside 0 to {n_features - 1})")

@@ -1,4 +1,5 @@
-"""A trained model of activities: the sensors it reads, the features it makes of them, and a conditional random field."""
+"""A trained model of activities: the sensors it reads, the features it makes of them, and a
+conditional random field."""
 
 from __future__ import annotations
 

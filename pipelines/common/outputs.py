@@ -121,7 +121,8 @@ def overlay_paths(images: Sequence[str | Path], overlay: Path, ending: str) -> l
 
     Examples
     --------
-    >>> [path.as_posix() for path in overlay_paths(["a/x.jpg", "b/X.jpg"], Path("out"), "keypoints")]
+    >>> names = overlay_paths(["a/x.jpg", "b/X.jpg"], Path("out"), "keypoints")
+    >>> [path.as_posix() for path in names]
     ['out/x_keypoints.png', 'out/X_2_keypoints.png']
     """
     if len(images) == 1 and not overlay.is_dir():

@@ -1,4 +1,5 @@
-"""Runs a keypoint detector over annotated photographs and scores its detections (``annealed faces evaluate``)."""
+"""Runs a keypoint detector over annotated photographs and scores its detections (``annealed faces
+evaluate``)."""
 
 from __future__ import annotations
 
@@ -70,7 +71,8 @@ class Evaluation:
 
 
 def default_detections(found: DetectionResult, thresholds: dict[str, float] | None) -> list[Detection]:
-    """Those among all candidates that are detected by default: in faces of probability 0.5, or above thresholds of the score."""
+    """Those among all candidates that are detected by default: in faces of probability 0.5, or
+    above thresholds of the score."""
     if thresholds is not None:
         return [d for d in found.detections if d.score >= thresholds[d.keypoint]]
     shown = {(name, p.x, p.y) for face in found.faces if face.probability >= MIN_PROBABILITY for name, p in face.keypoints.items()}
@@ -78,7 +80,8 @@ def default_detections(found: DetectionResult, thresholds: dict[str, float] | No
 
 
 def landmark_error(faces: Sequence[Face], image: FaceImage) -> list[float | None]:
-    """Mean distance of the 68 landmarks of each annotated face over that of the outer eye corners; None where none was found."""
+    """Mean distance of the 68 landmarks of each annotated face over that of the outer eye corners;
+    None where none was found."""
     assert image.landmarks is not None
     errors: list[float | None] = []
     for truth in image.landmarks:
@@ -155,7 +158,8 @@ def evaluate_detector(
 def _false_alarms(
     detector: KeypointDetector, options: DetectionOptions, paths: Iterable[Path], result: Evaluation
 ) -> dict[str, list[int]]:
-    """Detections of each keypoint in photographs without faces; those that cannot be read are added to the errors."""
+    """Detections of each keypoint in photographs without faces; those that cannot be read are added
+    to the errors."""
     alarms: dict[str, list[int]] = {name: [] for name in options.keypoints or ()}
     for path in paths:
         try:

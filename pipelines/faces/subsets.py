@@ -1,4 +1,5 @@
-"""Parts of an evaluation: photographs by size and pose of their faces, and how reliable probabilities are."""
+"""Parts of an evaluation: photographs by size and pose of their faces, and how reliable
+probabilities are."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ _PROBABILITY = (0.0, 0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0)
 
 
 def subsets_of(images: Sequence[FaceImage], rigid: RigidModel | None) -> dict[str, list[int]]:
-    """Positions of the photographs by the median IED of their faces and, with a rigid model of the landmarks, by yaw and roll.
+    """Positions of the photographs by the median IED of their faces and, with a rigid model of the
+    landmarks, by yaw and roll.
 
     Photographs without faces are in none; the pose is that of the first face.
     """
@@ -43,7 +45,8 @@ def _band(name: str, value: float, limits: Sequence[float]) -> str:
 
 
 def reliability(judged: Sequence[MatchedDetections]) -> list[dict]:
-    """Share of hits among detections by their probability, whose log-odds the scores are; one row per band with any.
+    """Share of hits among detections by their probability, whose log-odds the scores are; one row
+    per band with any.
 
     Detections that count neither way are left out; ``probability`` is the mean of a band.
     """

@@ -97,7 +97,8 @@ def detect_video(
     overlay: Path | None = None,
     smooth: float = 0.0,
 ) -> Iterator[FrameDetections]:
-    """Detect keypoints in every N-th frame; stop the iteration to end early, the overlay is complete all the same.
+    """Detect keypoints in every N-th frame; stop the iteration to end early, the overlay is
+    complete all the same.
 
     ``source`` is a video file or the number of a camera; the overlay (.mp4) shows all frames, each
     with the detections of the last one that was processed. By default ``roll`` is 0: frames without
@@ -125,7 +126,8 @@ def detect_video(
             while True:
                 try:
                     good, frame = capture.read()
-                except KeyboardInterrupt:  # how one leaves a camera, which mostly waits here: what was written stays
+                # how one leaves a camera, which mostly waits here: what was written stays
+                except KeyboardInterrupt:
                     good = False
                     if not isinstance(source, int):
                         raise

@@ -99,14 +99,16 @@ async def _answer(pool: WorkerPool, request: Request, kind: str, report: Progres
 
 
 async def _run(pool: WorkerPool, request: Request, kind: str, upload: Upload | None, report: ProgressCallback) -> bytes:
-    """Let a worker answer; without an upload, that of the request is read when its turn has come."""
+    """Let a worker answer; without an upload, that of the request is read when its turn has
+    come."""
     async with pool.turn() as worker:
         upload = upload or await read_upload(request, LIMITS[kind])
         return await _while_connected(request, worker.run(kind, upload, report))
 
 
 async def _while_connected(request: Request, work: Coroutine[Any, Any, bytes]) -> bytes:
-    """Await the work, and cancel it when the client goes away; the request has been read to its end."""
+    """Await the work, and cancel it when the client goes away; the request has been read to its
+    end."""
     task = asyncio.ensure_future(work)
     try:
         while not task.done():
@@ -119,7 +121,8 @@ async def _while_connected(request: Request, work: Coroutine[Any, Any, bytes]) -
 
 
 async def _respond(request: Request, work: Work, media_type: str = "application/json") -> Response:
-    """Return what the work yields; as lines with the progress before the answer, where the client asks for these."""
+    """Return what the work yields; as lines with the progress before the answer, where the client
+    asks for these."""
     if _LINES in request.headers.get("accept", ""):
         return _Lines(work)
     try:
@@ -131,7 +134,8 @@ async def _respond(request: Request, work: Work, media_type: str = "application/
 
 
 class _Lines(Response):
-    """Progress and the answer, a JSON object per line; the status is 200, and an error is the last line.
+    """Progress and the answer, a JSON object per line; the status is 200, and an error is the last
+    line.
 
     Starlette's StreamingResponse would listen for the end of the connection while the work still
     reads the request.

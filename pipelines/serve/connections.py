@@ -12,7 +12,8 @@ HEAD_SECONDS = 15.0
 
 
 class BoundedConnection(H11Protocol):
-    """uvicorn's connection, closed if the head of a request takes too long, and at once beyond ``limit_concurrency``."""
+    """uvicorn's connection, closed if the head of a request takes too long, and at once beyond
+    ``limit_concurrency``."""
 
     timer: asyncio.TimerHandle | None = None
 

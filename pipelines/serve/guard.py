@@ -25,7 +25,8 @@ _HEADERS = {
 
 
 class OriginMiddleware:
-    """Refuses requests whose Host is a foreign name (DNS rebinding) or whose Origin is another site (CSRF); adds headers.
+    """Refuses requests whose Host is a foreign name (DNS rebinding) or whose Origin is another site
+    (CSRF); adds headers.
 
     Parameters
     ----------

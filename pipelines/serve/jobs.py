@@ -36,7 +36,8 @@ _CONTEXT.set_forkserver_preload([f"{__package__}.answers.{tab}" for tab in TABS]
 
 
 class Worker:
-    """A pool of one process, which can be ended without the others, with a folder and a pipe for its progress.
+    """A pool of one process, which can be ended without the others, with a folder and a pipe for
+    its progress.
 
     Parameters
     ----------
@@ -64,7 +65,8 @@ class Worker:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     async def run(self, kind: str, upload: Upload, report: ProgressCallback) -> bytes:
-        """Answer a request; the worker is ``usable`` afterwards unless the request was given up, or cost too much.
+        """Answer a request; the worker is ``usable`` afterwards unless the request was given up, or
+        cost too much.
 
         Raises
         ------
@@ -133,7 +135,8 @@ class WorkerPool:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[Worker]:
-        """Wait for a worker; the file of a request is read inside, so that no more than a few are held in memory.
+        """Wait for a worker; the file of a request is read inside, so that no more than a few are
+        held in memory.
 
         Raises
         ------
@@ -192,7 +195,8 @@ def _end_with_server() -> None:
 
 
 def _prepare(kind: str) -> None:
-    """Load what a tab needs, one process at a time: what the first compiles is on disk for the others."""
+    """Load what a tab needs, one process at a time: what the first compiles is on disk for the
+    others."""
     if kind in TABS:
         folder = os.open(Path(__file__).parent, os.O_RDONLY)
         try:

@@ -72,7 +72,8 @@ async def read_upload(request: Request, limit: Limit) -> Upload:
             form = await _InMemory(request.headers, stream(), **_FORM_LIMITS).parse()
     except TimeoutError:
         raise RequestError(408, f"the file did not arrive within {UPLOAD_SECONDS:.0f} seconds") from None
-    except (MultiPartException, KeyError, ValueError) as error:  # ValueError: of python-multipart itself, in older versions
+    # ValueError: of python-multipart itself, in older versions
+    except (MultiPartException, KeyError, ValueError) as error:
         raise RequestError(400, f"not a readable form: {getattr(error, 'message', error)}") from None
     file = form.get("file")
     if not isinstance(file, UploadFile):
@@ -85,8 +86,10 @@ async def read_upload(request: Request, limit: Limit) -> Upload:
 
 
 async def discard(request: Request) -> None:
-    """Take in the rest and forget it: browsers show an answer only when they have sent everything."""
-    with suppress(TimeoutError, ClientDisconnect, RuntimeError):  # RuntimeError: it has been read to its end
+    """Take in the rest and forget it: browsers show an answer only when they have sent
+    everything."""
+    # RuntimeError: it has been read to its end
+    with suppress(TimeoutError, ClientDisconnect, RuntimeError):
         async with asyncio.timeout(_DISCARD_SECONDS):
             async for _ in request.stream():
                 pass

@@ -164,7 +164,8 @@ class NeighbourFamily:
 
 @dataclass(frozen=True)
 class PairFamily:
-    """Recipe for candidate segmentations by the hypotheses that points share between two frames [1]_.
+    """Recipe for candidate segmentations by the hypotheses that points share between two frames
+    [1]_.
 
     Parameters
     ----------
@@ -228,7 +229,8 @@ JOINED_FAMILIES: tuple[Family, ...] = (SubspaceFamily("velocity", 3.0), Subspace
 VIDEO_FAMILIES: tuple[Family, ...] = (*JOINED_FAMILIES, NeighbourFamily())
 PAIR_FAMILIES: tuple[Family, ...] = tuple(PairFamily(kernel) for kernel in KERNELS)
 ALL_FAMILIES: tuple[Family, ...] = (*VIDEO_FAMILIES, *PAIR_FAMILIES)
-_N_VECTORS = 5  # eigenvectors of each affinity: enough for all numbers of motions that a ranker chooses from
+# eigenvectors of each affinity: enough for all numbers of motions that a ranker chooses from
+_N_VECTORS = 5
 
 
 @dataclass(frozen=True)
@@ -310,7 +312,8 @@ def candidates(
 
 
 def _eigenvectors(tracks: Tracks, family: Family, dimension: int, n_motions: int) -> np.ndarray:
-    """At least ``n_motions`` leading eigenvectors (P, n) of an affinity, kept with the tracks for other numbers of motions."""
+    """At least ``n_motions`` leading eigenvectors (P, n) of an affinity, kept with the tracks for
+    other numbers of motions."""
     known = tracks.eigenvectors.get((family, dimension))
     if known is None or known.shape[1] < n_motions:
         n_vectors = min(max(n_motions, _N_VECTORS), tracks.n_points)

@@ -48,7 +48,8 @@ def _assign(points, centres, labels):
 
 @jit
 def _k_means(points, uniforms, n_iterations):
-    """Best of several runs of k-means; row r of ``uniforms`` (n_runs, K) seeds run r by the k-means++ rule."""
+    """Best of several runs of k-means; row r of ``uniforms`` (n_runs, K) seeds run r by the
+    k-means++ rule."""
     n, width = points.shape
     n_runs, k = uniforms.shape
     best_labels = np.zeros(n, np.int64)
@@ -117,7 +118,8 @@ def k_means(points: np.ndarray, n_clusters: int, n_runs: int = 30) -> np.ndarray
 
 
 def leading_eigenvectors(affinity: np.ndarray, n_vectors: int) -> np.ndarray:
-    """Eigenvectors of the normalised affinity [1]_, which serve every number of clusters up to theirs.
+    """Eigenvectors of the normalised affinity [1]_, which serve every number of clusters up to
+    theirs.
 
     Parameters
     ----------
@@ -143,7 +145,8 @@ def leading_eigenvectors(affinity: np.ndarray, n_vectors: int) -> np.ndarray:
 
 
 def embedded_clusters(vectors: np.ndarray, n_clusters: int, n_runs: int = 30) -> np.ndarray:
-    """Spectral clustering: k-means of the rows of the leading eigenvectors, each brought to length one.
+    """Spectral clustering: k-means of the rows of the leading eigenvectors, each brought to length
+    one.
 
     Parameters
     ----------

@@ -59,7 +59,8 @@ def complete_tracks(tracks: np.ndarray, rank: int = 8, n_iterations: int = 20) -
 
 
 def _bridge(tracks: np.ndarray, seen: np.ndarray, n_neighbours: int = 8) -> np.ndarray:
-    """Continue each track beyond what was seen with the velocity of the points that moved most alike."""
+    """Continue each track beyond what was seen with the velocity of the points that moved most
+    alike."""
     moved = seen[1:] & seen[:-1]
     velocity = np.where(moved[:, :, None], np.nan_to_num(tracks[1:]) - np.nan_to_num(tracks[:-1]), 0.0)
     m = moved.T.astype(float)

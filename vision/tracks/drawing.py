@@ -50,7 +50,8 @@ def draw_tracks(frame: np.ndarray, tracks: np.ndarray, labels: np.ndarray, t: in
 
 
 def frames_on_black(tracks: np.ndarray, labels: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield frames that show tracks alone, cut to their extent (sides even, as video codecs require).
+    """Yield frames that show tracks alone, cut to their extent (sides even, as video codecs
+    require).
 
     Parameters
     ----------

@@ -56,7 +56,9 @@ class Space(NamedTuple):
 
 @dataclass(frozen=True)
 class SegmentationFeatures:
-    """Likelihood and prior features of candidate segmentations, section 6.2 of Barbu et al. (2014) [1]_.
+    """Likelihood and prior features of candidate segmentations.
+
+    Section 6.2 of Barbu et al. (2014) [1]_.
 
     Parameters
     ----------
@@ -241,7 +243,8 @@ PAPER_FEATURES = SegmentationFeatures(
 
 
 def subspace_distances(points: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Distance of each point to the 3-D affine subspace fitted to the points of its label in the least squares sense.
+    """Distance of each point to the 3-D affine subspace fitted to the points of its label in the
+    least squares sense.
 
     Parameters
     ----------

@@ -28,7 +28,8 @@ def canonical_labels(labels: np.ndarray) -> np.ndarray:
 
 
 def by_size(labels: np.ndarray) -> np.ndarray:
-    """Labels renamed 0, 1, ... by falling number of points; among equal ones the order of first appearance decides.
+    """Labels renamed 0, 1, ... by falling number of points; among equal ones the order of first
+    appearance decides.
 
     Parameters
     ----------
@@ -50,7 +51,9 @@ def by_size(labels: np.ndarray) -> np.ndarray:
 
 
 def misclassification(truth: npt.ArrayLike, labels: npt.ArrayLike) -> float:
-    """Share of points with a wrong label under the best matching of the names, eq. (22) of Barbu et al. (2014) [1]_.
+    """Share of points with a wrong label under the best matching of the names.
+
+    Eq. (22) of Barbu et al. (2014) [1]_.
 
     Parameters
     ----------

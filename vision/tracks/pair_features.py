@@ -1,4 +1,5 @@
-"""Features of a segmentation from models between two frames, and features of several kinds side by side."""
+"""Features of a segmentation from models between two frames, and features of several kinds side by
+side."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ PARTS = ("residuals", "rivals", "gric", "cuts")
 
 @dataclass(frozen=True)
 class PairFeatures:
-    """Likelihood and prior features of candidate segmentations from geometric models between two frames.
+    """Likelihood and prior features of candidate segmentations from geometric models between two
+    frames.
 
     Four models (affinity of the plane, homography, fundamental matrix, affine epipolar geometry)
     are fitted to each motion in pairs of frames, with the points seen in both. Missing entries need
@@ -46,8 +48,10 @@ class PairFeatures:
 
     Examples
     --------
-    >>> len(PairFeatures().get_feature_names_out()), PairFeatures(("cuts",)).get_feature_names_out()[0]
-    (213, 'affinity: prior, normalised cut')
+    >>> len(PairFeatures().get_feature_names_out())
+    213
+    >>> PairFeatures(("cuts",)).get_feature_names_out()[0]
+    'affinity: prior, normalised cut'
     """
 
     parts: tuple[str, ...] = PARTS

@@ -30,7 +30,8 @@ REPRESENTATIONS = {"velocity": velocities, "raw": positions}
 
 
 def right_vectors(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Right singular vectors of the measurement matrix, not scaled (Barbu et al. (2014), Algorithm 2, steps 1 and 2).
+    """Right singular vectors of the measurement matrix, not scaled (Barbu et al. (2014), Algorithm
+    2, steps 1 and 2).
 
     Parameters
     ----------

@@ -14,7 +14,9 @@ from .video import read_frames
 
 @dataclass(frozen=True)
 class Tracker:
-    """Follow corners through a video by pyramidal Lucas-Kanade [1]_, with a forward-backward check [2]_.
+    """Follow corners through a video by pyramidal Lucas-Kanade [1]_.
+
+    Each is followed back again as a check [2]_.
 
     Parameters
     ----------
@@ -75,7 +77,8 @@ class Tracker:
         ValueError
             If the video does not open, has fewer than two frames, or shows no corner.
         """
-        rows: list[tuple[np.ndarray, np.ndarray]] = []  # per frame: numbers of the points, positions
+        # per frame: numbers of the points, positions
+        rows: list[tuple[np.ndarray, np.ndarray]] = []
         numbers, points = np.empty(0, np.int64), np.empty((0, 2), np.float32)
         n_points = 0
         previous = None

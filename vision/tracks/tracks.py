@@ -16,7 +16,9 @@ MIN_POINTS_PER_MOTION = 4  # an affine subspace of dimension 3 fits any four poi
 
 
 class Tracks:
-    """Complete tracks of points: checked when they are made, so that no later step checks them again.
+    """Complete tracks of points.
+
+    They are checked when they are made, so that no later step checks them again.
 
     Parameters
     ----------
@@ -89,7 +91,8 @@ class Tracks:
 
     @cached_property
     def canonical_order(self) -> np.ndarray:
-        """Order of the points (P,) that depends on their coordinates alone, so that the given order has no influence."""
+        """Order of the points (P,) that depends on their coordinates alone, so that the given order
+        has no influence."""
         return np.lexsort(positions(self.coordinates).T[::-1])
 
     @cached_property
@@ -98,7 +101,9 @@ class Tracks:
         return self.coordinates[:, self.canonical_order]
 
     def right_vectors(self, representation: str) -> tuple[np.ndarray, np.ndarray]:
-        """Right singular vectors and values of a representation, the points in :attr:`canonical_order`; computed once.
+        """Right singular vectors and values of a representation, computed once.
+
+        The points are in :attr:`canonical_order`.
 
         Parameters
         ----------
@@ -117,7 +122,8 @@ class Tracks:
 
     @cached_property
     def pairs(self) -> FramePairs:
-        """Pairs of frames, with the points in :attr:`canonical_order`; completed coordinates are not used."""
+        """Pairs of frames, with the points in :attr:`canonical_order`; completed coordinates are
+        not used."""
         return FramePairs(self.in_canonical_order, self.seen[:, self.canonical_order])
 
     def check_motions(self, n_motions: int) -> None:
@@ -160,7 +166,8 @@ def as_tracks(tracks: Tracks | npt.ArrayLike) -> Tracks:
 
 
 def observed(tracks: npt.ArrayLike, n_motions: int) -> tuple[Tracks, np.ndarray]:
-    """Completed tracks of the points about which something is known: those seen in both frames of a pair.
+    """Completed tracks of the points about which something is known: those seen in both frames of a
+    pair.
 
     Parameters
     ----------

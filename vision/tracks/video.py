@@ -12,8 +12,10 @@ import numpy as np
 
 
 def capture_of(path: str | Path) -> cv2.VideoCapture:
-    """A file as OpenCV's FFmpeg reads it, where there is one: other readers print lines of their own about damaged files."""
-    os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")  # otherwise FFmpeg writes its own lines to stderr
+    """A file as OpenCV's FFmpeg reads it, where there is one: other readers print lines of their
+    own about damaged files."""
+    # otherwise FFmpeg writes its own lines to stderr
+    os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")
     there = cv2.videoio_registry.hasBackend(cv2.CAP_FFMPEG)
     return cv2.VideoCapture(str(path), cv2.CAP_FFMPEG if there else cv2.CAP_ANY)
 
@@ -77,7 +79,8 @@ def read_frames(path: str | Path) -> Iterator[np.ndarray]:
 
 
 def warn_if_cut_short(capture: cv2.VideoCapture, n_read: int, path: str | Path) -> None:
-    """Warn if fewer frames could be read than the file announces; some formats only estimate this, by a few."""
+    """Warn if fewer frames could be read than the file announces; some formats only estimate this,
+    by a few."""
     announced = int(capture.get(cv2.CAP_PROP_FRAME_COUNT))
     if 0 < announced < 1e9 and n_read < 0.95 * announced - 1:
         warnings.warn(f"{path}: {n_read} of {announced} frames can be read; the file may be cut short", stacklevel=3)

@@ -1,4 +1,5 @@
-"""What a feature is: columns of a feature array, cells of Haar features, orientation histograms; and the form that loops read."""
+"""What a feature is: columns of a feature array, cells of Haar features, orientation histograms;
+and the form that loops read."""
 
 import math
 from collections.abc import Mapping
@@ -35,8 +36,8 @@ HAAR_KINDS: Mapping[str, tuple[tuple[int, ...], ...]] = {
     "4": ((1, -1), (-1, 1)),
     "centre": ((1, 1, 1), (1, -8, 1), (1, 1, 1)),
 }
-"""Weights of the cells of each kind of Haar feature, row by row: a difference of two halves across or along, a centre against both
-sides, a checkerboard, and a centre against its surroundings."""
+"""Weights of the cells of each kind of Haar feature, row by row: a difference of two halves across
+or along, a centre against both sides, a checkerboard, and a centre against its surroundings."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,8 @@ def window_layout(window: int, hog: HogLayout) -> WindowLayout:
 
 
 class Program(NamedTuple):
-    """Features in the form that the loops read (`compile_program` makes it); n features, K corners at most.
+    """Features in the form that the loops read (`compile_program` makes it); n features, K corners
+    at most.
 
     A Haar feature is a sum of integral image values at corners with whole weights; ``n_corners`` is
     0 for HOG.
@@ -134,20 +136,23 @@ class Program(NamedTuple):
     blocks: npt.NDArray[np.int64]  # (number of different blocks, cells per block): rows of `cells`
     block_corner: npt.NDArray[np.int64]  # (number of different blocks, 3): channel, y, x
     hog: npt.NDArray[np.int64]  # the HOG features
-    order: npt.NDArray[np.uint64]  # all features by their number of corners: loops take them in this order
+    # all features by their number of corners: loops take them in this order
+    order: npt.NDArray[np.uint64]
 
 
 def compile_program(
     features: npt.NDArray[np.int32], kinds: Mapping[str, tuple[tuple[int, ...], ...]], hog: HogLayout | None
 ) -> Program:
-    """Compile features (n, 8) that `FeaturePool.check` has accepted; kinds and layout are those of the pool."""
+    """Compile features (n, 8) that `FeaturePool.check` has accepted; kinds and layout are those of
+    the pool."""
     n, n_kinds = len(features), len(kinds)
     kind = features[:, Column.KIND].astype(np.int64)
     x, y = features[:, Column.X].astype(np.int64), features[:, Column.Y].astype(np.int64)
     w, h = features[:, Column.CELL_WIDTH].astype(np.int64), features[:, Column.CELL_HEIGHT].astype(np.int64)
     corners = [_corner_weights(rows) for rows in kinds.values()]
     width = max([8] + [len(c) for c in corners])
-    table = np.zeros((n_kinds + 1, width, 3), np.int64)  # row, column and weight of every corner, by kind
+    # row, column and weight of every corner, by kind
+    table = np.zeros((n_kinds + 1, width, 3), np.int64)
     counts = np.zeros(n_kinds + 1, np.int64)
     totals = np.ones(n_kinds + 1)
     for k, (corner, rows) in enumerate(zip(corners, kinds.values(), strict=True)):
@@ -188,7 +193,8 @@ def compile_program(
 
 
 def _corner_weights(rows: tuple[tuple[int, ...], ...]) -> list[tuple[int, int, int]]:
-    """(row, column, weight) of the integral image's corners whose sum is the weighted sum of the cells."""
+    """(row, column, weight) of the integral image's corners whose sum is the weighted sum of the
+    cells."""
     padded = np.pad(np.array(rows), 1)
     corners = padded[:-1, :-1] - padded[:-1, 1:] - padded[1:, :-1] + padded[1:, 1:]
     return [(int(r), int(c), int(corners[r, c])) for r, c in np.argwhere(corners)]

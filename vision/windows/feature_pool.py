@@ -234,7 +234,9 @@ class FeaturePool:
     def compile_model(
         self, features: npt.ArrayLike, responses: Responses, intercept: npt.ArrayLike, thresholds: npt.ArrayLike | None = None
     ) -> CompiledModel:
-        """A sparse additive model in the form that the scans read; parameters and errors as in `annealed.vision.scan`.
+        """A sparse additive model in the form that the scans read.
+
+        Parameters and errors as in `annealed.vision.scan`.
 
         Parameters
         ----------
@@ -256,7 +258,8 @@ class FeaturePool:
 
     @cached_property
     def layout(self) -> WindowLayout:
-        """The window and its histograms in the form that the compiled loops read; without HOG a layout that nothing uses."""
+        """The window and its histograms in the form that the compiled loops read; without HOG a
+        layout that nothing uses."""
         return window_layout(self.window, self.hog or HogLayout())
 
     def check_patches(self, patches: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:

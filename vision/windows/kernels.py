@@ -1,4 +1,5 @@
-"""Hot loops shared by all ways of evaluating the feature pool: functions on arrays, compiled by numba.
+"""Hot loops shared by all ways of evaluating the feature pool: functions on arrays, compiled by
+numba.
 
 Windows are taken ``LANES`` at a time. All tables of a block have the lane as their last axis, so
 that one feature of all windows in the block is a few contiguous loads: the compiler turns the loop
@@ -20,7 +21,8 @@ LANES = 64
 """Windows per block."""
 
 MAGNITUDE_SCALE = 4.0
-"""Gradient magnitudes are kept as whole numbers, in quarters of a grey level: sums are exact in every order."""
+"""Gradient magnitudes are kept as whole numbers, in quarters of a grey level: sums are exact in
+every order."""
 
 
 @jit(forceinline=True)
@@ -73,7 +75,8 @@ def sum_corners(flat, base, offsets, weights, f, n_corners, n_lanes, out):  # ty
 
 @jit(forceinline=True)
 def gather_corners(flat, places, offsets, weights, f, n_corners, n_lanes, out):  # type: ignore[no-untyped-def]
-    """The same for windows at some flat positions: ``out[j] = sum_k weights[f, k] * flat[places[j] + offsets[f, k]]``."""
+    """The same for windows at some flat positions: ``out[j] = sum_k weights[f, k] * flat[places[j]
+    + offsets[f, k]]``."""
     o0, o1, o2, o3, o4, o5 = offsets[f, 0], offsets[f, 1], offsets[f, 2], offsets[f, 3], offsets[f, 4], offsets[f, 5]
     w0, w1, w2, w3, w4, w5 = weights[f, 0], weights[f, 1], weights[f, 2], weights[f, 3], weights[f, 4], weights[f, 5]
     for j in range(np.uint64(n_lanes)):
@@ -100,7 +103,8 @@ def inverse_deviation(scaled_variance, factor):  # type: ignore[no-untyped-def]
 
 @jit
 def gradients(left, right, top, bottom, tangents, length, bins, components):  # type: ignore[no-untyped-def]
-    """Rounded lengths of gradients, and bins of their unsigned directions, from neighbours' pixels (n,).
+    """Rounded lengths of gradients, and bins of their unsigned directions, from neighbours' pixels
+    (n,).
 
     With m bins, bin k is centred at the angle ``k * pi / m``. With m a multiple of 4 the borders
     have irrational tangents, so that no gradient of whole numbers lies on one, and mirroring maps
@@ -128,7 +132,8 @@ def gradients(left, right, top, bottom, tangents, length, bins, components):  # 
 
 @jit(forceinline=True)
 def scaled(sums, factor, scale, n_lanes, values):  # type: ignore[no-untyped-def]
-    """Values of one feature from its numerators: ``sums * (factor * scale)``, scale one per window."""
+    """Values of one feature from its numerators: ``sums * (factor * scale)``, scale one per
+    window."""
     for j in range(np.uint64(n_lanes)):
         values[j] = np.float32(sums[j]) * (factor * scale[j])
 
@@ -143,13 +148,15 @@ def ramp(t, k):  # type: ignore[no-untyped-def]
 
 @jit(forceinline=True, fastmath={"contract"})
 def clipped_ramps(t, r0, r1, r2, r3, r4, r5):  # type: ignore[no-untyped-def]
-    """``sum_k r_k * clip(t - k, 0, 1)``: six bins of a piecewise-linear response, without looking up a table."""
+    """``sum_k r_k * clip(t - k, 0, 1)``: six bins of a piecewise-linear response, without looking
+    up a table."""
     return r0 * ramp(t, 0) + r1 * ramp(t, 1) + r2 * ramp(t, 2) + r3 * ramp(t, 3) + r4 * ramp(t, 4) + r5 * ramp(t, 5)
 
 
 @jit(forceinline=True, fastmath={"contract"})
 def respond(lines, rises, top, f, limit, sums, scale, n_lanes, scores):  # type: ignore[no-untyped-def]
-    """Add the response of feature f to scores, six bins at a time, and set those below the limit to -inf.
+    """Add the response of feature f to scores, six bins at a time, and set those below the limit to
+    -inf.
 
     The response is ``start + sum_k rises[f, k] * clip(t - k, 0, 1)`` with
     ``t = clip(sums * scale * slope - shift, 0, top)``, the place among the bins, and slope, shift,
@@ -172,7 +179,8 @@ def respond(lines, rises, top, f, limit, sums, scale, n_lanes, scores):  # type:
 
 @jit
 def accumulate(values, tables, intercept, out):  # type: ignore[no-untyped-def]
-    """Running sums of the responses to values (rows, features); out may be the values' own array."""
+    """Running sums of the responses to values (rows, features); out may be the values' own
+    array."""
     low, inverse_bin_width, top, start, rises = tables
     zero = np.float32(0)
     for i in range(values.shape[0]):

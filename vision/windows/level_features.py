@@ -35,11 +35,13 @@ class Histograms(NamedTuple):
     inverse_norm: npt.NDArray[np.float32]  # 1 / norm of blocks
     cells_at: npt.NDArray[np.uint64]  # (n,) where the entries of each window begin
     norms_at: npt.NDArray[np.uint64]  # (n,) and its norms
-    offsets: npt.NDArray[np.uint64]  # (features, 2) the entry and the norm of each feature, from there
+    # (features, 2) the entry and the norm of each feature, from there
+    offsets: npt.NDArray[np.uint64]
 
 
 class Buffers:
-    """Memory that the tables of one strip reuse from the strip before: allocating it anew takes as long as the sums."""
+    """Memory that the tables of one strip reuse from the strip before: allocating it anew takes as
+    long as the sums."""
 
     def __init__(self) -> None:
         self._held: dict[str, npt.NDArray[np.uint8]] = {}
@@ -101,7 +103,8 @@ class LevelChannels:
 
     @property
     def plane(self) -> int:
-        """Entries of one channel's integral image, and of one bin's or one channel's table of ``hog``."""
+        """Entries of one channel's integral image, and of one bin's or one channel's table of
+        ``hog``."""
         return (self.rows + self.pool.window) * self.stride
 
     @property
@@ -116,7 +119,8 @@ class LevelChannels:
 
     @cached_property
     def hog(self) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32]]:
-        """Histogram entries of the cell, and 1 / norm of the block, whose top left pixel is the entry's.
+        """Histogram entries of the cell, and 1 / norm of the block, whose top left pixel is the
+        entry's.
 
         Shapes (3 * orientations, plane) and (3, plane).
         """
@@ -134,7 +138,8 @@ class LevelChannels:
 
     @property
     def entry(self) -> type:
-        """Type of the histogram entries: 16 bits where the largest sum fits, for half the memory."""
+        """Type of the histogram entries: 16 bits where the largest sum fits, for half the
+        memory."""
         largest = self.pool.layout.cell**2 * MAGNITUDE_SCALE * 255 * 2**0.5
         return np.uint16 if largest < 65535 else np.int32
 
@@ -161,7 +166,9 @@ class LevelChannels:
         return histogram, inverse_norm
 
     def histograms(self, program: Program | None, places: npt.NDArray[np.uint64], dense: bool = False) -> Histograms:
-        """The histograms that a program reads in some windows: computed for these alone or, where many are asked for, for all.
+        """The histograms that a program reads in some windows.
+
+        Computed for these alone or, where many are asked for, for all.
 
         Parameters
         ----------
@@ -189,7 +196,9 @@ class LevelChannels:
         return Histograms(cells.reshape(-1), norms.reshape(-1), *starts, offsets)
 
     def corner_offsets(self, program: Program) -> npt.NDArray[np.uint64]:
-        """Positions of all corners of a program in the flat integral image, relative to the window's: (n, K).
+        """Positions of all corners of a program in the flat integral image.
+
+        They are relative to the window's, of shape (n, K).
 
         Parameters
         ----------
@@ -205,7 +214,9 @@ class LevelChannels:
         return corners.astype(np.uint64)
 
     def hog_offsets(self, program: Program) -> npt.NDArray[np.uint64]:
-        """Positions of each feature's cell and block in the flat tables of ``hog``: (n, 2), 0 for Haar features.
+        """Positions of each feature's cell and block in the flat tables of ``hog``.
+
+        Of shape (n, 2), 0 for Haar features.
 
         Parameters
         ----------
@@ -233,7 +244,9 @@ def level_channels(
     buffers: Buffers | None = None,
     expected_requests: float = 1.0,
 ) -> LevelChannels:
-    """Prepare one pyramid level, or a strip of it, for scanning; any number of models can then use it.
+    """Prepare one pyramid level, or a strip of it, for scanning.
+
+    Any number of models can then use it.
 
     Parameters
     ----------
@@ -291,7 +304,8 @@ def level_channels(
 
 @jit
 def dense_integrals(planes, window, stride, integral, squares, inverse_sigma):  # type: ignore[no-untyped-def]
-    """Integral images of the padded level without its outermost pixels, and 1 / sigma of every window."""
+    """Integral images of the padded level without its outermost pixels, and 1 / sigma of every
+    window."""
     rows = planes.shape[1] - 1
     size = rows * stride
     squares[:stride] = 0
@@ -346,8 +360,10 @@ def dense_integrals(planes, window, stride, integral, squares, inverse_sigma):  
 
 @jit
 def dense_gradients(planes, tangents, length, bins):  # type: ignore[no-untyped-def]
-    """Lengths and bins of the gradients at all pixels of the tables; 0 in the last row and column."""
-    rows, columns = planes.shape[1] - 2, planes.shape[2] - 2  # entry x is the pixel x + 1 of the padded level
+    """Lengths and bins of the gradients at all pixels of the tables; 0 in the last row and
+    column."""
+    # entry x is the pixel x + 1 of the padded level
+    rows, columns = planes.shape[1] - 2, planes.shape[2] - 2
     components = np.empty((2, columns), np.float32)
     for c in range(3):
         length[c, rows:] = 0
@@ -423,7 +439,8 @@ def move_bin(length, bins, y, old, k, upright):  # type: ignore[no-untyped-def]
 
 @jit
 def sum_6(source, row, count, total):  # type: ignore[no-untyped-def]
-    """``total[x] = source[row, x] + ... + source[row, x + 5]``: the usual side of a cell, read and written once."""
+    """``total[x] = source[row, x] + ... + source[row, x + 5]``: the usual side of a cell, read and
+    written once."""
     one, two, three, four, five = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4), np.uint64(5)
     for x in range(np.uint64(count)):
         left = source[row, x] + source[row, x + one] + source[row, x + two]
@@ -455,7 +472,8 @@ def invert(energy, count, inverse_norm):  # type: ignore[no-untyped-def]
 
 @jit
 def window_histograms(gradient, places, program, layout, histogram, inverse_norm):  # type: ignore[no-untyped-def]
-    """Histograms of a program's cells in some windows, and 1 / norm of its blocks of cells, summed as in `dense_histograms`."""
+    """Histograms of a program's cells in some windows, and 1 / norm of its blocks of cells, summed
+    as in `dense_histograms`."""
     _, _, rows, stride = gradient.shape
     lengths, numbers = gradient[0].ravel(), gradient[1].ravel()
     cells, blocks, cell_side, epsilon = program.cells, program.blocks, layout.cell, layout.epsilon

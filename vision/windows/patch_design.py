@@ -21,7 +21,8 @@ __all__ = ["PatchDesign", "value_range"]
 
 _T = TypeVar("_T")
 _SUM_FEATURES = 512  # single precision sums over this many features, double precision beyond
-_CHUNK = 16 * LANES  # rows whose gradients are added up before they join the total, in the order of the rows
+# rows whose gradients are added up before they join the total, in the order of the rows
+_CHUNK = 16 * LANES
 
 
 class PatchDesign(Design):
@@ -96,7 +97,8 @@ class PatchDesign(Design):
         self._program: Program = self.pool.compile(self.features)
 
     def codes(self, rows: npt.ArrayLike, features: npt.ArrayLike | None = None) -> npt.NDArray[np.uint8]:
-        """Codes (r, k), uint8, of patches and features at some positions; all features by default."""
+        """Codes (r, k), uint8, of patches and features at some positions; all features by
+        default."""
         rows = np.asarray(rows, dtype=np.int64)
         design = self if features is None else self._subset(np.asarray(features, dtype=np.int64))
         out = np.empty((len(rows), design.n_features), np.uint8)
@@ -120,7 +122,8 @@ class PatchDesign(Design):
         return np.concatenate(list(self._each_chunk(chunk)))
 
     def gradient(self, residual: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Sum over rows of residual (n_samples, n_outputs) times standardised columns: (m, B + 1, n_outputs)."""
+        """Sum over rows of residual (n_samples, n_outputs) times standardised columns: (m, B + 1,
+        n_outputs)."""
 
         def chunk(worker: _Worker, rows: npt.NDArray[np.int64]) -> tuple[Any, ...]:
             ramps = self._empty_ramps(residual.shape[1])
@@ -134,7 +137,8 @@ class PatchDesign(Design):
     def scores_and_gradient(  # type: ignore[no-untyped-def]
         self, coef, intercept, loss, y, sample_weight
     ):
-        """As in the base class; for losses of single rows every block's codes are computed once for both."""
+        """As in the base class; for losses of single rows every block's codes are computed once for
+        both."""
         if not loss.pointwise:
             return super().scores_and_gradient(coef, intercept, loss, y, sample_weight)
         model = _Tables(self, coef)
@@ -155,7 +159,8 @@ class PatchDesign(Design):
         return self._from_ramps(ramps, residual_sum), residual_sum, value
 
     def keep(self, kept: npt.NDArray[np.int64]) -> Design:  # type: ignore[override]
-        """The design of the chosen features (ascending positions); with stored codes when these fit."""
+        """The design of the chosen features (ascending positions); with stored codes when these
+        fit."""
         new = self._subset(np.asarray(kept, dtype=np.int64))
         return new.stored() if new.n_samples * new.n_features <= new.cache_bytes else new
 
@@ -186,7 +191,8 @@ class PatchDesign(Design):
         return new
 
     def _each_chunk(self, work: "Callable[[_Worker, npt.NDArray[np.int64]], _T]") -> Iterator[_T]:
-        """Results of ``work`` on chunks of rows, in their order, computed by as many threads as compiled loops may use."""
+        """Results of ``work`` on chunks of rows, in their order, computed by as many threads as
+        compiled loops may use."""
         chunks = [np.arange(first, min(first + _CHUNK, self.n_samples)) for first in range(0, self.n_samples, _CHUNK)]
         n_threads = min(thread_limit(), len(chunks))
         if n_threads <= 1:
@@ -236,7 +242,8 @@ class PatchDesign(Design):
 def value_range(
     pool: FeaturePool, patches: npt.NDArray[np.uint8], features: npt.ArrayLike, n_bins: int, max_rows: int = 3000
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-    """Bins between the 0.1 and 99.9 percentiles of each feature's values: left borders and widths (m,).
+    """Bins between the 0.1 and 99.9 percentiles of each feature's values: left borders and widths
+    (m,).
 
     At most ``max_rows`` patches are used, evenly spaced. The width is 1 where the percentiles
     coincide.
@@ -257,14 +264,16 @@ def _blocks(rows: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:
 
 
 def _hats(ramps: npt.NDArray[np.float64], total: npt.NDArray[np.float64], n_bins: int) -> npt.NDArray[np.float64]:
-    """Sums over hat functions (m, B + 1, q) from sums over ramps clip(t - k, 0, 1) (q, m, at least B)."""
+    """Sums over hat functions (m, B + 1, q) from sums over ramps clip(t - k, 0, 1) (q, m, at least
+    B)."""
     ends = np.broadcast_to(total[:, None, None], (len(ramps), ramps.shape[1], 1))
     padded = np.concatenate([ends, ramps[:, :, :n_bins], np.zeros_like(ends)], axis=2)
     return np.ascontiguousarray((padded[:, :, :-1] - padded[:, :, 1:]).transpose(1, 2, 0))
 
 
 class _Tables:
-    """Standardised coefficients as response curves: value at the left border and rises, per output."""
+    """Standardised coefficients as response curves: value at the left border and rises, per
+    output."""
 
     def __init__(self, design: PatchDesign, coef: npt.NDArray[np.float64]) -> None:
         raw = coef * design.inv[:, None, None]

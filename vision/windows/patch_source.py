@@ -66,7 +66,8 @@ class ImageWindows:
 
 
 class PatchSource(Source):
-    """Values of the pool's features in windows on disk, (n windows, m features) float32, computed block by block.
+    """Values of the pool's features in windows on disk, (n windows, m features) float32, computed
+    block by block.
 
     The estimators read it in blocks within 2 GiB of memory, or what
     ``annealed.learners.on_disk(source, memory_limit=...)`` says: the features of the next block are

@@ -11,7 +11,8 @@ from .kernels import LANES, gradients, inverse_deviation, scaled, sum_corners
 
 __all__ = ["Bins", "BlockTables", "block_tables", "encode_rows", "evaluate_rows"]
 
-_CHUNK = 512  # features whose values are kept before they are used: 128 KB, which stay in the cache. A choice
+# features whose values are kept before they are used: 128 KB, which stay in the cache. A choice
+_CHUNK = 512
 
 
 class BlockTables(NamedTuple):
@@ -29,7 +30,8 @@ class BlockTables(NamedTuple):
 
 
 class Bins(NamedTuple):
-    """How values are encoded: ``round(clip((value - low) * inverse_bin_width, 0, top) * sublevels)``."""
+    """How values are encoded: ``round(clip((value - low) * inverse_bin_width, 0, top) *
+    sublevels)``."""
 
     low: npt.NDArray[np.float32]  # (features,)
     inverse_bin_width: npt.NDArray[np.float32]  # (features,)
@@ -56,7 +58,8 @@ def block_tables(program: Program, layout: WindowLayout) -> BlockTables:
 
 @jit
 def load_pixels(patches, rows, pixels):  # type: ignore[no-untyped-def]
-    """Pixels of the given patches (n, (window + 2)**2 * 3), one lane each; spare lanes repeat the last."""
+    """Pixels of the given patches (n, (window + 2)**2 * 3), one lane each; spare lanes repeat the
+    last."""
     size = pixels.shape[0]
     for j in range(LANES):
         row = rows[min(j, rows.size - 1)]
@@ -96,7 +99,8 @@ def integrate(pixels, window, integral, inverse_sigma):  # type: ignore[no-untyp
 
 @jit
 def cell_histograms(pixels, program, layout, histogram, inverse_norm):  # type: ignore[no-untyped-def]
-    """Orientation histograms of the cells of a program in a block of windows, and 1 / norm of its blocks of cells."""
+    """Orientation histograms of the cells of a program in a block of windows, and 1 / norm of its
+    blocks of cells."""
     cells, blocks, cell_side = program.cells, program.blocks, layout.cell
     patch = layout.window + 2
     length = np.empty(LANES, np.int32)
@@ -182,7 +186,8 @@ def encode(values, low, inverse_bin_width, top, sublevels, out):  # type: ignore
 
 @jit
 def encode_rows(patches, rows, program, tables, bins, out):  # type: ignore[no-untyped-def]
-    """Codes of all features of the program in the given patches, see `Bins`: out (blocks of LANES rows, features, LANES)."""
+    """Codes of all features of the program in the given patches, see `Bins`: out (blocks of LANES
+    rows, features, LANES)."""
     values, low, inverse_bin_width = tables.values, bins.low, bins.inverse_bin_width
     for first in range(0, rows.size, LANES):
         fill_tables(patches, rows[first : first + LANES], program, tables)

@@ -1,4 +1,5 @@
-"""Piecewise-linear responses of features on equidistant knots, and the sparse additive models that they make up."""
+"""Piecewise-linear responses of features on equidistant knots, and the sparse additive models that
+they make up."""
 
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -11,7 +12,8 @@ from .kernels import accumulate
 
 __all__ = ["CompiledModel", "ResponseTables", "Responses", "compile_model"]
 
-_FIRST_STAGE = 8  # features of the first stage of a cascade; every next stage has twice as many. A choice
+# features of the first stage of a cascade; every next stage has twice as many. A choice
+_FIRST_STAGE = 8
 
 
 class ResponseTables(NamedTuple):
@@ -21,7 +23,8 @@ class ResponseTables(NamedTuple):
     inverse_bin_width: npt.NDArray[np.float32]  # (n,)
     top: np.float32  # B
     start: npt.NDArray[np.float32]  # (n,) response at the first knot
-    rises: npt.NDArray[np.float32]  # (n, B rounded up to whole sixes): how much the response rises in each bin
+    # (n, B rounded up to whole sixes): how much the response rises in each bin
+    rises: npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,8 @@ class Responses:
 
     Examples
     --------
-    >>> Responses([0.0], [1.0], [[0.0, 5.0, 5.0]]).running_sums(np.float32([[0.5], [7.0]]), 1.0).ravel()
+    >>> responses = Responses([0.0], [1.0], [[0.0, 5.0, 5.0]])
+    >>> responses.running_sums(np.float32([[0.5], [7.0]]), 1.0).ravel()
     array([3.5, 6. ], dtype=float32)
     """
 
@@ -178,25 +182,30 @@ class Responses:
 
 
 class CompiledModel(NamedTuple):
-    """A sparse additive model of windows in the form that the compiled loops read; n features, q outputs.
+    """A sparse additive model of windows in the form that the compiled loops read; n features, q
+    outputs.
 
     Stages are those of a cascade: windows that are rejected in one do not enter the next.
     """
 
     program: Program
-    lines: npt.NDArray[np.float32]  # (q, n, 3): slope, shift and start of the responses, see `kernels.respond`
-    rises: npt.NDArray[np.float32]  # (q, n, B rounded up to whole sixes): how much the response rises in each bin
+    # (q, n, 3): slope, shift and start of the responses, see `kernels.respond`
+    lines: npt.NDArray[np.float32]
+    # (q, n, B rounded up to whole sixes): how much the response rises in each bin
+    rises: npt.NDArray[np.float32]
     top: np.float32  # B
     intercept: npt.NDArray[np.float32]  # (q,)
     limits: npt.NDArray[np.float32]  # (n,) rejection thresholds of the first output
-    stages: npt.NDArray[np.int64]  # features 0, 8, 24, 56, ..., n, and the first one that needs histograms
+    # features 0, 8, 24, 56, ..., n, and the first one that needs histograms
+    stages: npt.NDArray[np.int64]
     n_plain: int  # stages before the first feature that needs histograms
 
 
 def compile_model(
     program: Program, responses: Responses, intercept: npt.ArrayLike, thresholds: npt.ArrayLike | None = None
 ) -> CompiledModel:
-    """Prepare a model for any number of levels; parameters and errors as in `annealed.vision.scan`."""
+    """Prepare a model for any number of levels; parameters and errors as in
+    `annealed.vision.scan`."""
     n_features = len(program.channel)
     responses.check_length(n_features)
     tables = [responses.tables(q) for q in range(responses.n_outputs)]

@@ -1,4 +1,5 @@
-"""Sparse additive models on windows of a level: on all of them, on those of a grid, on those around a prediction.
+"""Sparse additive models on windows of a level: on all of them, on those of a grid, on those around
+a prediction.
 
 The dense scan takes neighbouring windows of a row together and rejects early; where few of a group
 remain, the sparse scan finishes them. In the sparse scan each lane has its own position: corners
@@ -18,7 +19,8 @@ from .responses import CompiledModel, Responses
 __all__ = ["dense_values", "predict_windows", "scan", "scan_level", "score_windows", "windows_around"]
 
 MAX_SPARSE = 16
-"""Where at most so many windows of a group remain, the sparse scan finishes them, packed with those of other groups. A choice."""
+"""Where at most so many windows of a group remain, the sparse scan finishes them, packed with those
+of other groups. A choice."""
 
 
 def scan(
@@ -62,7 +64,8 @@ def scan(
 
 
 def scan_level(channels: LevelChannels, model: CompiledModel) -> npt.NDArray[np.float32]:
-    """Score every window of a level, or of the strip held, with a prepared model: (H, W) float32, as `scan`.
+    """Score every window of a level, or of the strip held, with a prepared model: (H, W) float32,
+    as `scan`.
 
     Where the first features reject windows and need no histograms, the sparse scan computes
     histograms for what remains.
@@ -112,7 +115,8 @@ def dense_values(channels: LevelChannels, feature: npt.ArrayLike) -> npt.NDArray
 
 
 def score_windows(channels: LevelChannels, model: CompiledModel, xs: npt.ArrayLike, ys: npt.ArrayLike) -> npt.NDArray[np.float32]:
-    """Score windows at pixels (n,) of a level with a model's first output: -inf where its limits reject, as in the dense scan."""
+    """Score windows at pixels (n,) of a level with a model's first output: -inf where its limits
+    reject, as in the dense scan."""
     places = _places(channels, xs, ys)
     scores = np.full(len(places), model.intercept[0], np.float32)
     _finish_windows(channels, model, places, scores, np.zeros(len(places), np.int64))
@@ -120,7 +124,8 @@ def score_windows(channels: LevelChannels, model: CompiledModel, xs: npt.ArrayLi
 
 
 def predict_windows(channels: LevelChannels, model: CompiledModel, xs: npt.ArrayLike, ys: npt.ArrayLike) -> npt.NDArray[np.float32]:
-    """All outputs of a model in the windows at some pixels of a level, (n, q) float32; nothing is rejected."""
+    """All outputs of a model in the windows at some pixels of a level, (n, q) float32; nothing is
+    rejected."""
     places = _places(channels, xs, ys)
     out = np.empty((len(model.intercept), len(places)), np.float32)
     if len(places):
@@ -129,7 +134,8 @@ def predict_windows(channels: LevelChannels, model: CompiledModel, xs: npt.Array
 
 
 def windows_around(channels: LevelChannels, xs: npt.ArrayLike, ys: npt.ArrayLike, reach: int) -> npt.NDArray[np.int64]:
-    """Pixels (n, 2) of the level, held rows only, within ``reach`` of some pixels in x and y: each once, row by row."""
+    """Pixels (n, 2) of the level, held rows only, within ``reach`` of some pixels in x and y: each
+    once, row by row."""
     x, y = np.array(xs, dtype=np.int64, order="C"), np.asarray(ys, dtype=np.int64) - channels.first
     wanted = np.zeros((channels.rows, channels.width), np.uint8)
     pixels = np.empty((len(x) * (2 * reach + 1) ** 2, 2), np.int64)
@@ -143,7 +149,8 @@ def _finish_windows(
     scores: npt.NDArray[np.float32],
     next_stage: npt.NDArray[np.int64],
 ) -> None:
-    """Turn running sums of windows at flat positions, each with the stage of the cascade that comes next, into final scores."""
+    """Turn running sums of windows at flat positions, each with the stage of the cascade that comes
+    next, into final scores."""
     last = len(model.stages) - 1
     follow(model, channels.tables, channels.histograms(None, places), (0, model.n_plain), places, next_stage, scores)
     remaining = np.flatnonzero(scores > -np.inf) if model.n_plain < last else np.empty(0, np.int64)
@@ -194,7 +201,8 @@ def count_left(scores):  # type: ignore[no-untyped-def]
 
 @jit
 def scan_rows(model, tables, offsets, histograms, last_stage, out, handed):  # type: ignore[no-untyped-def]
-    """Scores of all windows after the stages before ``last_stage``, a group of neighbours at a time.
+    """Scores of all windows after the stages before ``last_stage``, a group of neighbours at a
+    time.
 
     Where few of a group remain after a stage, their running sums stay in `out`, and `handed` holds
     the stage that comes next; 0 for windows that are done.
@@ -247,7 +255,8 @@ def corner_offsets(program, tables, begin, end, offsets):  # type: ignore[no-unt
 
 @jit
 def follow(model, tables, histograms, between, places, entered, scores):  # type: ignore[no-untyped-def]
-    """Take windows, each from the stage it enters on, through the stages first <= s < last of a cascade, ``between`` the two."""
+    """Take windows, each from the stage it enters on, through the stages first <= s < last of a
+    cascade, ``between`` the two."""
     n_corners, weight = model.program.n_corners, model.program.weight
     lines, rises, top = model.lines[0], model.rises[0], model.top
     limits, stages = model.limits, model.stages
@@ -340,7 +349,8 @@ def predict_places(model, tables, histograms, places, out):  # type: ignore[no-u
 
 @jit
 def collect_around(x, y, reach, wanted, pixels):  # type: ignore[no-untyped-def]
-    """Pixels within reach of some pixels, each once, row by row, into ``pixels`` (n, 2); ``wanted`` is zero. Returns how many."""
+    """Pixels within reach of some pixels, each once, row by row, into ``pixels`` (n, 2); ``wanted``
+    is zero. Returns how many."""
     rows, width = wanted.shape
     top, bottom = rows, 0
     for i in range(x.size):

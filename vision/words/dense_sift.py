@@ -1,4 +1,5 @@
-"""Dense SIFT: descriptors on a regular grid at several scales, the windows shared between neighbours (Lowe, 2004)."""
+"""Dense SIFT: descriptors on a regular grid at several scales, the windows shared between
+neighbours (Lowe, 2004)."""
 
 from __future__ import annotations
 
@@ -58,7 +59,9 @@ class Descriptors:
         return replace(self, positions=positions, values=self.values[:, _MIRROR])
 
     def quarters(self) -> np.ndarray:
-        """Quarter of the image in which each keypoint lies (int64): 0 top left, 1 top right, 2 bottom left, 3 bottom right.
+        """Quarter of the image in which each keypoint lies (int64).
+
+        0 is top left, 1 top right, 2 bottom left, 3 bottom right.
 
         Returns
         -------
@@ -164,7 +167,8 @@ class DenseSift:
 
 
 def _cell_windows(size: float) -> tuple[np.ndarray, np.ndarray]:
-    """First offset (4,) and weights (4, n) of each row of cells: the triangle of a cell times the descriptor's Gaussian."""
+    """First offset (4,) and weights (4, n) of each row of cells: the triangle of a cell times the
+    descriptor's Gaussian."""
     width = CELL_OF_SIZE * size
     reach = int(np.floor(width * (N_CELLS + 1) / 2))
     offsets = np.arange(-reach, reach + 1)
@@ -180,7 +184,8 @@ def _cell_windows(size: float) -> tuple[np.ndarray, np.ndarray]:
 
 @jit(fastmath=True)
 def _orientation_maps(image):
-    """Gradient magnitudes (H, W, 8) by orientation, angles counted against the clock, the outermost pixels zero as in OpenCV."""
+    """Gradient magnitudes (H, W, 8) by orientation, angles counted against the clock, the outermost
+    pixels zero as in OpenCV."""
     height, width = image.shape
     maps = np.zeros((height, width, N_ORIENTATIONS), np.float32)
     per_radian = np.float32(N_ORIENTATIONS / (2.0 * np.pi))

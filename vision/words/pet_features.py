@@ -1,4 +1,5 @@
-"""Features of photographs of animals: words of the whole image, words of the head, colours (Ma (thesis), section 4.1.2)."""
+"""Features of photographs of animals: words of the whole image, words of the head, colours (Ma
+(thesis), section 4.1.2)."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ N_SHADES = 10  # of each colour channel
 
 
 class Box(NamedTuple):
-    """A box in an image: x and y of its borders in pixels, the outermost pixels' outer edges included."""
+    """A box in an image: x and y of its borders in pixels, the outermost pixels' outer edges
+    included."""
 
     x_min: float
     y_min: float
@@ -28,7 +30,8 @@ class Box(NamedTuple):
     y_max: float
 
     def check(self, width: int, height: int) -> Box:
-        """Return the box cut to an image of that shape; it may stick out by one pixel, no more: else a ValueError."""
+        """Return the box cut to an image of that shape; it may stick out by one pixel, no more:
+        else a ValueError."""
         text = f"head box ({', '.join(f'{v:g}' for v in self)})"
         if not all(math.isfinite(v) for v in self):
             raise ValueError(f"{text}: expected four finite numbers")
@@ -55,7 +58,9 @@ class Photograph:
     head: tuple[float, float, float, float] | None = None
 
     def resized(self, side: int) -> Photograph:
-        """The same with its longer side brought to ``side`` pixels, the head box checked and scaled with it.
+        """The same with its longer side brought to ``side`` pixels.
+
+        The head box is checked and scaled with it.
 
         Parameters
         ----------
@@ -108,7 +113,8 @@ class Photograph:
 
 
 def shade_bins(image: npt.ArrayLike) -> np.ndarray:
-    """Bin of each pixel's colour, (H, W): 100 red + 10 green + blue, each shade floor(10 v / 256)."""
+    """Bin of each pixel's colour, (H, W): 100 red + 10 green + blue, each shade floor(10 v /
+    256)."""
     shades = (as_rgb(image).astype(np.int32) * N_SHADES) >> 8
     return shades @ np.array([N_SHADES**2, N_SHADES, 1], np.int32)
 
@@ -130,7 +136,9 @@ def colour_histogram(image: npt.ArrayLike) -> np.ndarray:
 
 
 class PetFeatures(ImageRows):
-    """Columns of a photograph: words in five spatial bins, words of the head, joint colour histogram.
+    """Columns of a photograph.
+
+    Words in five spatial bins, words of the head, and a joint colour histogram.
 
     With 5,000 words these are the 31,000 columns of Ma (thesis) [1]_: 25,000 + 5,000 + 1,000. Whole
     image and head have separate vocabularies. Photographs without a head box have zeros in the
@@ -166,7 +174,8 @@ class PetFeatures(ImageRows):
     --------
     >>> from sklearn.datasets import load_sample_images
     >>> from annealed.vision import PetFeatures, Photograph
-    >>> photographs = [Photograph(image, head=(100, 100, 200, 200)) for image in load_sample_images().images]
+    >>> head = (100, 100, 200, 200)
+    >>> photographs = [Photograph(image, head=head) for image in load_sample_images().images]
     >>> PetFeatures(n_words=50, random_state=0).fit_transform(photographs).shape
     (2, 1300)
     """

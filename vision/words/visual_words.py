@@ -1,4 +1,5 @@
-"""Visual words: a vocabulary of descriptors by two-level k-means, and images as frequencies of words in spatial bins."""
+"""Visual words: a vocabulary of descriptors by two-level k-means, and images as frequencies of
+words in spatial bins."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ BINS = ("", "top left", "top right", "bottom left", "bottom right")
 
 
 def rooted(descriptors: np.ndarray) -> np.ndarray:
-    """Square roots of descriptors, of length 1 (float32): between them Euclidean distances are Hellinger distances.
+    """Square roots of descriptors, of length 1 (float32): between them Euclidean distances are
+    Hellinger distances.
 
     From Arandjelovic and Zisserman (2012); the reference is that of :class:`VisualWords`.
     """
@@ -33,7 +35,8 @@ def rooted(descriptors: np.ndarray) -> np.ndarray:
 
 
 def nearest_centres(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    """Nearest centre of each point (int32), by matrix products over blocks of points: argmin d^2 = argmax x'c - c'c / 2."""
+    """Nearest centre of each point (int32), by matrix products over blocks of points: argmin d^2 =
+    argmax x'c - c'c / 2."""
     half = 0.5 * np.einsum("ij,ij->i", centres, centres)
     found = np.empty(len(points), np.int32)
     for start in range(0, len(points), _BLOCK):
@@ -55,7 +58,8 @@ def lloyd(points: np.ndarray, centres: np.ndarray, n_steps: int) -> np.ndarray:
 
 
 def shares(counts: np.ndarray, total: int) -> np.ndarray:
-    """Whole numbers that sum to ``total``, in proportion to ``counts`` and never above them (largest remainders).
+    """Whole numbers that sum to ``total``, in proportion to ``counts`` and never above them
+    (largest remainders).
 
     Examples
     --------
@@ -69,7 +73,8 @@ def shares(counts: np.ndarray, total: int) -> np.ndarray:
 
 
 class ImageRows(TransformerMixin, BaseEstimator):
-    """Transformers that turn images into sparse rows, one image at a time; fitted when they have words."""
+    """Transformers that turn images into sparse rows, one image at a time; fitted when they have
+    words."""
 
     def row(self, image: Any) -> np.ndarray:
         """Columns of one image.
@@ -108,7 +113,8 @@ class ImageRows(TransformerMixin, BaseEstimator):
         return sparse_rows((self.row(image) for image in X), len(self.get_feature_names_out()))
 
     def get_feature_names_out(self, input_features=None) -> np.ndarray:
-        """Names of the columns: ``word 17``, ``word 17 top left``, ``head word 17``, ``colour 3 0 9`` (red, green, blue).
+        """Names of the columns: ``word 17``, ``word 17 top left``, ``head word 17``, ``colour 3 0
+        9`` (red, green, blue).
 
         Parameters
         ----------
@@ -127,7 +133,9 @@ class ImageRows(TransformerMixin, BaseEstimator):
 
 
 class VisualWords(ImageRows):
-    """Images as normalised frequencies of visual words [1]_, over the whole image and its four quarters [2]_.
+    """Images as normalised frequencies of visual words [1]_.
+
+    Over the whole image and its four quarters [2]_.
 
     Words are centres of two-level k-means on rooted SIFT descriptors [3]_.
 

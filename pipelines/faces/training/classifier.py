@@ -1,4 +1,5 @@
-"""Trains the classifier of one keypoint: rounds of fitting and mining, with a checkpoint after each."""
+"""Trains the classifier of one keypoint: rounds of fitting and mining, with a checkpoint after
+each."""
 
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ def content_of(images: Sequence[FaceImage], background: Sequence[Path]) -> str:
 
 @cache
 def _digest_of_file(path: Path, size: int, changed: int) -> bytes:
-    """SHA-256 of a file, computed once per process; size and time of change tell whether it is still the same."""
+    """SHA-256 of a file, computed once per process; size and time of change tell whether it is
+    still the same."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").digest()
 
@@ -80,7 +82,8 @@ class TrainingJob:
         return list(dict.fromkeys(trained_as(name) for name in self.keypoints))
 
     def describe(self, stage: str) -> dict[str, Any]:
-        """Return what a checkpoint of a stage must agree on: its settings and those of the stages before it, and the data."""
+        """Return what a checkpoint of a stage must agree on: its settings and those of the stages
+        before it, and the data."""
         before = self.stages[: list(self.stages).index(stage) + 1]
         return {
             "settings": {name: asdict(getattr(self.settings, name)) for name in before},
@@ -102,14 +105,16 @@ class TrainingJob:
         return KeypointDetector.load(path) if self.resume and is_finished(path, made_from) else None
 
     def keep(self, stage: str, name: str, detector: KeypointDetector) -> None:
-        """Keep what a stage made for a keypoint: a detector that holds this alone, with facts in its ``info``."""
+        """Keep what a stage made for a keypoint: a detector that holds this alone, with facts in
+        its ``info``."""
         info = {"made_from": {"keypoint": name, **self.describe(stage)}, **detector.info}
         replace(detector, info=info).save(self.checkpoint(stage, name))
 
 
 @dataclass
 class ClassifierTraining:
-    """Trains the classifiers of one stage: rounds of fitting and hard-negative mining among all windows."""
+    """Trains the classifiers of one stage: rounds of fitting and hard-negative mining among all
+    windows."""
 
     job: TrainingJob
     settings: TrainingSettings
@@ -127,11 +132,13 @@ class ClassifierTraining:
         return KeypointDetector({keypoint: model}, self.pool, SCALES_PER_OCTAVE, **more)
 
     def candidates(self, keypoint: str) -> Callable[[Sequence[Level]], list[np.ndarray]] | None:
-        """Return what gives the windows of each level that the first negatives are drawn from, see `sample_view`."""
+        """Return what gives the windows of each level that the first negatives are drawn from, see
+        `sample_view`."""
         return None
 
     def cascade(self, model: KeypointModel, reference: Windows, ordinary: np.ndarray) -> KeypointModel:
-        """Order the features and set rejection thresholds, with held-out positives and ordinary windows (n, 26, 26, 3)."""
+        """Order the features and set rejection thresholds, with held-out positives and ordinary
+        windows (n, 26, 26, 3)."""
         model = with_order(model, self.pool, reference.patches, ordinary)
         return rejection_thresholds(model, self.pool, reference.patches, self.settings.reject, self.settings.reject_margin)
 
@@ -189,7 +196,8 @@ class ClassifierTraining:
         return detector
 
     def mined_rows(self, keypoint: str) -> tuple[Windows, Windows, Windows, Windows]:
-        """Windows of a training that :meth:`train` has finished: positives, held-out positives, random and all negatives."""
+        """Windows of a training that :meth:`train` has finished: positives, held-out positives,
+        random and all negatives."""
         path = self.job.checkpoint(f"{self.stage}.rows", keypoint)
         kept = read_part(path, ROWS, {"keypoint": keypoint, **self.job.describe(self.stage)})
         if kept is None:

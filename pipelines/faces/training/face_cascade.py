@@ -1,4 +1,5 @@
-"""Trains the cascade that rejects whole faces' surroundings at once, before any keypoint is searched."""
+"""Trains the cascade that rejects whole faces' surroundings at once, before any keypoint is
+searched."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from .settings import TrainingSettings
 from .views import face_centres
 
 COARSER = 2.0**-1.5
-"""Scale of the level on which a face is searched, relative to the level on which its keypoints are."""
+"""Scale of the level on which a face is searched, relative to the level on which its keypoints
+are."""
 FACE_CASCADE = TrainingSettings(
     n_features=300, rounds=3, per_round=12_000, views_per_round=300, ied_low=20.0 * COARSER, ied_high=40.0 * COARSER, lost=0.01
 )
@@ -36,7 +38,8 @@ class FaceCascadeTraining(ClassifierTraining):
     stage: ClassVar[str] = "face_cascade"
 
     def cascade(self, model: KeypointModel, reference: Windows, ordinary: np.ndarray) -> KeypointModel:
-        """Order the features by expected cost, with thresholds that lose a stated share of the held-out faces."""
+        """Order the features by expected cost, with thresholds that lose a stated share of the
+        held-out faces."""
 
         def thresholds(model: KeypointModel) -> KeypointModel:
             return cascade_for_recall(model, self.pool, reference.patches, unpack_keys(reference.keys)[0], self.settings.lost)[0]
@@ -46,7 +49,8 @@ class FaceCascadeTraining(ClassifierTraining):
 
 
 def expected_positions(images: Sequence[FaceImage]) -> dict[str, tuple[float, float]]:
-    """Mean vector from the middle of a face to each keypoint, in IED, over faces and their mirror images."""
+    """Mean vector from the middle of a face to each keypoint, in IED, over faces and their mirror
+    images."""
     found = []
     for image in images:
         for shown in (image, image.mirrored(0)):

@@ -1,4 +1,5 @@
-"""Trains what Algorithm 3 needs: the regressor f of each keypoint, and the classifiers c1 of the windows that it leads to.
+"""Trains what Algorithm 3 needs: the regressor f of each keypoint, and the classifiers c1 of the
+windows that it leads to.
 
 Algorithm 3 is that of Barbu et al. (2014), section 7.2.
 """
@@ -29,8 +30,9 @@ from .views import SCALES_PER_OCTAVE, NamedView, Near, View, gather_near, open_v
 _COST_ROWS = 2000  # windows from which the cost of a cascade is estimated. A choice
 
 GUIDED = TrainingSettings(rounds=4, per_round=12_000, negative_distance=0.15, negative_pixels=4.0)
-"""Settings of c1. Negatives come nearer to the keypoint than those of a scan: the guide's windows lie around it, and the
-precision of the position depends on them (Barbu et al. (2014), section 7.2: at least 4 pixels)."""
+"""Settings of c1. Negatives come nearer to the keypoint than those of a scan: the guide's windows
+lie around it, and the precision of the position depends on them (Barbu et al. (2014), section 7.2:
+at least 4 pixels)."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,8 @@ class GuideSettings:
 
 
 def near_windows(view: View, settings: GuideSettings, rng: np.random.Generator, window: int) -> Near:
-    """Some windows around the visible keypoints of a view, on levels where its faces have the right size."""
+    """Some windows around the visible keypoints of a view, on levels where its faces have the right
+    size."""
     s = settings
     seen = view.visible & np.isfinite(view.points).all(axis=1)
     patches, offsets = [np.empty((0, window + 2, window + 2, 3), np.uint8)], [np.empty((0, 2))]
@@ -94,7 +97,8 @@ def train_guide(
     say: Callable[[str], None] = print,
     n_jobs: int = 1,
 ) -> tuple[Guide, dict[str, float]]:
-    """Train the regressor of one keypoint; its score on the held-out views is the median error in pixels."""
+    """Train the regressor of one keypoint; its score on the held-out views is the median error in
+    pixels."""
     s, clock = settings, time.monotonic()
 
     def near(part: Sequence[NamedView], salt: int) -> Near:
@@ -115,7 +119,8 @@ def train_guide(
 
 @dataclass
 class GuidedTraining(ClassifierTraining):
-    """Trains classifiers c1: their windows, random negatives and mined ones, are those that face cascade and guide propose.
+    """Trains classifiers c1: their windows, random negatives and mined ones, are those that face
+    cascade and guide propose.
 
     The rejection thresholds may lose a stated share of the held-out keypoints.
     """
@@ -141,7 +146,8 @@ class GuidedTraining(ClassifierTraining):
         return lambda levels: detector.search.proposed_windows(levels, keypoint)
 
     def cascade(self, model: KeypointModel, reference: Windows, ordinary: np.ndarray) -> KeypointModel:
-        """Order the features by expected cost, with thresholds that lose a stated share of the held-out keypoints."""
+        """Order the features by expected cost, with thresholds that lose a stated share of the
+        held-out keypoints."""
 
         def thresholds(model: KeypointModel) -> KeypointModel:
             return cascade_for_recall(model, self.pool, reference.patches, unpack_keys(reference.keys)[0], self.settings.lost)[0]

@@ -24,7 +24,8 @@ def mine_view(
     pixels: float = 0.0,
     mode: str = Mode.SCAN,
 ) -> tuple[Windows, int]:
-    """Find the highest-scoring new false alarms of a detector among ALL windows of a view, or all that its mode scores.
+    """Find the highest-scoring new false alarms of a detector among ALL windows of a view, or all
+    that its mode scores.
 
     View, distance and pixels as in :func:`sample_view`. The detector's rejection thresholds are
     lowered; ``known`` are the sorted keys of the negatives so far. Returns at most ``most`` windows

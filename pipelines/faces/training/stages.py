@@ -1,4 +1,5 @@
-"""The stages of a training of keypoint detectors, in their order, and the whole of it (``annealed faces train``)."""
+"""The stages of a training of keypoint detectors, in their order, and the whole of it (``annealed
+faces train``)."""
 
 from __future__ import annotations
 
@@ -82,7 +83,8 @@ Trained = tuple[KeypointDetector, dict[str, Any]]
 
 @dataclass(frozen=True)
 class Stage:
-    """One stage: ``train(job, detector)`` returns the detector so far with its part added, and facts for the header.
+    """One stage: ``train(job, detector)`` returns the detector so far with its part added, and
+    facts for the header.
 
     The name is that of its field in `FaceSettings`.
     """
@@ -174,7 +176,8 @@ STAGES = {
     Mode.REGRESS: (_SCAN, _GUIDE),
     Mode.PRUNE: (Stage("face_cascade", train_face_cascade), _GUIDE, Stage("classifier", train_classifiers)),
 }
-"""The stages of each mode; a detector of one mode serves the ones before it too, with the same classifiers."""
+"""The stages of each mode; a detector of one mode serves the ones before it too, with the same
+classifiers."""
 
 WHOLE_FACES = (
     _whole_faces("assembly", train_assembly),
@@ -265,7 +268,8 @@ def train_detector(
 
 
 class _Seconds:
-    """Processor time of each stage, over interruptions: kept beside the checkpoints, since the model is the same in every run."""
+    """Processor time of each stage, over interruptions: kept beside the checkpoints, since the
+    model is the same in every run."""
 
     def __init__(self, path: Path, resume: bool):
         self.path, self.clock = path, time.process_time()

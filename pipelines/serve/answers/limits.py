@@ -1,11 +1,13 @@
-"""What a request may cost, and how it is refused: numbers that are choices, for a page on one's computer."""
+"""What a request may cost, and how it is refused: numbers that are choices, for a page on one's
+computer."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 MIB = 2**20
-MEMORY = 896 * MIB  # of a worker process: detection in a photograph of 25 million pixels takes 600 MiB
+# of a worker process: detection in a photograph of 25 million pixels takes 600 MiB
+MEMORY = 896 * MIB
 PREPARE_SECONDS = 900.0  # to load a model, and to compile what it needs, once
 WAIT_SECONDS = 120.0  # for a turn
 UPLOAD_SECONDS = 60.0  # for a file to arrive
@@ -15,7 +17,8 @@ FIELD_BYTES = 10_000  # of a form's field
 
 @dataclass(frozen=True)
 class Limit:
-    """What one kind of request may cost: bytes of the file, pixels of a picture, frames of a video, seconds of work."""
+    """What one kind of request may cost: bytes of the file, pixels of a picture, frames of a video,
+    seconds of work."""
 
     bytes: int
     seconds: float
@@ -37,7 +40,8 @@ class RequestError(Exception):
     """A request that gets no answer: an HTTP status, and one line that says why."""
 
     def __init__(self, status: int, message: str):
-        super().__init__(status, message)  # both: an exception comes out of a process by its arguments
+        # both: an exception comes out of a process by its arguments
+        super().__init__(status, message)
         self.status, self.message = status, message
 
     def __str__(self) -> str:

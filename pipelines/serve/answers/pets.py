@@ -37,7 +37,8 @@ def prepare() -> None:
 
 
 def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
-    """Return the record of ``annealed pets classify --json``; with ``evidence`` also where it lies."""
+    """Return the record of ``annealed pets classify --json``; with ``evidence`` also where it
+    lies."""
     check_pixels(path, LIMITS["pets"].pixels)
     tell("counting visual words")
     found = classify_file(classifier(), path)

@@ -1,1 +1,2 @@
-"""Geometric models between two frames: fits, hypotheses, kernels of shared hypotheses, measures of segmentations."""
+"""Geometric models between two frames: fits, hypotheses, kernels of shared hypotheses, measures of
+segmentations."""

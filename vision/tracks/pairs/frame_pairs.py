@@ -47,7 +47,8 @@ class FramePair:
 
 
 def frame_pairs(coordinates: np.ndarray, seen: np.ndarray) -> list[FramePair]:
-    """Pairs of frames with gaps from a sixteenth to half of the sequence, first frames spread evenly.
+    """Pairs of frames with gaps from a sixteenth to half of the sequence, first frames spread
+    evenly.
 
     Parameters
     ----------
@@ -74,7 +75,8 @@ def frame_pairs(coordinates: np.ndarray, seen: np.ndarray) -> list[FramePair]:
             continue
         rows = np.concatenate([coordinates[first, points], coordinates[second, points]], axis=1)
         rows = rows - rows.mean(axis=0)
-        with np.errstate(over="ignore"):  # of coordinates whose squares overflow: all rows become zero
+        # of coordinates whose squares overflow: all rows become zero
+        with np.errstate(over="ignore"):
             scale = max(float(np.sqrt(np.square(rows).sum(axis=1).mean()) / 2.0), 1e-9)
         found.append(FramePair(first, second, is_long, points, rows / scale, scale))
     return found
@@ -110,7 +112,8 @@ class FramePairs:
 
     @cached_property
     def kernels(self) -> dict[str, np.ndarray]:
-        """Kernels (P, P) by the names in ``KERNELS``: the share of hypotheses that two points have in common; zero diagonal.
+        """Kernels (P, P) by the names in ``KERNELS``: the share of hypotheses that two points have
+        in common; zero diagonal.
 
         Shares are means over the pairs in which both points are seen. Sums are those of kernels
         divided by their means [1]_.
@@ -132,7 +135,8 @@ class FramePairs:
 
 
 def _subsets(rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Points (n_hypotheses, 8) of minimal fits, in random order: a random point, then others among its nearest in both frames."""
+    """Points (n_hypotheses, 8) of minimal fits, in random order: a random point, then others among
+    its nearest in both frames."""
     n, width = len(rows), max(g.n_minimal for g in GEOMETRIES)
     seeds = rng.integers(n, size=N_HYPOTHESES)
     near = np.argsort(cdist(rows[seeds], rows), axis=1, kind="stable")[:, 1:]
@@ -144,7 +148,8 @@ def _subsets(rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def _best_hypotheses(geometry, pairs, subsets, n_points: int) -> np.ndarray:
-    """Which of all hypotheses are among the best of a point, (P, n_pairs x n_hypotheses), float32 for fast products."""
+    """Which of all hypotheses are among the best of a point, (P, n_pairs x n_hypotheses), float32
+    for fast products."""
     best = round(BEST_SHARE * N_HYPOTHESES)
     shared = np.zeros((n_points, len(pairs), N_HYPOTHESES), np.float32)
     for column, (pair, subset) in enumerate(zip(pairs, subsets)):

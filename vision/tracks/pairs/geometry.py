@@ -1,4 +1,5 @@
-"""Four models of a rigid motion between two frames: least-squares fits in batches, and distances of points to them.
+"""Four models of a rigid motion between two frames: least-squares fits in batches, and distances of
+points to them.
 
 A row z = (x, y, x', y') holds a point in two frames. "affinity": a plane in 4-D, exact for a planar
 body under an affine camera; "homography": a planar body under a perspective camera, or any body
@@ -17,7 +18,8 @@ from ....learners.compilation import jit
 
 
 class Geometry(NamedTuple):
-    """Facts about a model: points of a minimal fit, equations per point, parameters, dimension of the manifold in 4-D."""
+    """Facts about a model: points of a minimal fit, equations per point, parameters, dimension of
+    the manifold in 4-D."""
 
     name: str
     n_minimal: int
@@ -90,7 +92,8 @@ def fit(name: str, sums: np.ndarray) -> np.ndarray:
 
 
 def distances(name: str, models: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Distances of points to models: orthogonal in 4-D for the affine models, Sampson's for the others.
+    """Distances of points to models: orthogonal in 4-D for the affine models, Sampson's for the
+    others.
 
     Parameters
     ----------
@@ -116,7 +119,8 @@ def distances(name: str, models: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 @jit
 def _homography_distances(models, rows):
-    """First-order geometric distance: the algebraic errors e (two) weighted by the inverse of J J', J = de/dz."""
+    """First-order geometric distance: the algebraic errors e (two) weighted by the inverse of J J',
+    J = de/dz."""
     out = np.empty((len(models), len(rows)), np.float32)
     for m in range(len(models)):
         h = models[m]

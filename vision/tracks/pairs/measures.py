@@ -1,4 +1,5 @@
-"""Measures of a segmentation by models between two frames, fitted to each motion in each pair of frames."""
+"""Measures of a segmentation by models between two frames, fitted to each motion in each pair of
+frames."""
 
 from __future__ import annotations
 
@@ -102,7 +103,8 @@ def fit_measures(pairs: FramePairs, segmentations: Sequence[np.ndarray]) -> tupl
 
 
 def _motion_fits(geometry: Geometry, pair, members: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Distances (n_motions, n) in pixels, their corrections for the parameters (n_motions,), and GRIC (n_motions,).
+    """Distances (n_motions, n) in pixels, their corrections for the parameters (n_motions,), and
+    GRIC (n_motions,).
 
     A motion with hardly more points than the model has parameters gets the model of all points.
     """
@@ -172,7 +174,8 @@ def _gric(costs: np.ndarray, rows: list[np.ndarray], counts: np.ndarray, is_long
 
 
 def own_residuals(pairs: FramePairs, labels: np.ndarray, name: str = "fundamental") -> np.ndarray:
-    """Third quartile over the pairs of frames of each point's distance to its motion's model, fitted to the best three quarters.
+    """Third quartile over the pairs of frames of each point's distance to its motion's model,
+    fitted to the best three quarters.
 
     Parameters
     ----------
@@ -206,7 +209,8 @@ def own_residuals(pairs: FramePairs, labels: np.ndarray, name: str = "fundamenta
 
 
 def cut_measures(kernel: np.ndarray, segmentations: Sequence[np.ndarray]) -> np.ndarray:
-    """``CUTS`` of segmentations in a kernel: normalised cut per motion, and shares of the nearest neighbours in other motions.
+    """``CUTS`` of segmentations in a kernel: normalised cut per motion, and shares of the nearest
+    neighbours in other motions.
 
     Parameters
     ----------

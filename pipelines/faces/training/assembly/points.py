@@ -1,4 +1,5 @@
-"""The points of a face that are refined together: the annotated landmarks, or the nine keypoints where there are none."""
+"""The points of a face that are refined together: the annotated landmarks, or the nine keypoints
+where there are none."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ ANCHORS = KEYPOINTS[:6]
 
 
 def with_landmarks(images: Sequence[FaceImage]) -> bool:
-    """Whether some of the photographs have the 68 landmarks; the others are then left out of the refinement's training."""
+    """Whether some of the photographs have the 68 landmarks; the others are then left out of the
+    refinement's training."""
     return any(image.landmarks is not None for image in images)
 
 
@@ -45,5 +47,6 @@ def mirrored_points(points: np.ndarray, width: int) -> np.ndarray:
 
 
 def annotated(images: Sequence[FaceImage]) -> list[FaceImage]:
-    """The photographs whose faces train the refinement: those with landmarks, or all where none has them."""
+    """The photographs whose faces train the refinement: those with landmarks, or all where none has
+    them."""
     return [image for image in images if image.landmarks is not None] if with_landmarks(images) else list(images)

@@ -1,4 +1,5 @@
-"""The stages that make whole faces of the detections of single keypoints: assembly, refinement, probabilities."""
+"""The stages that make whole faces of the detections of single keypoints: assembly, refinement,
+probabilities."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ _ALIKE = ((0, 1), (2, 3), (4, 5), (6, 7), (8,))  # keypoints whose probabilities
 
 
 class Job(Protocol):
-    """What a training hands to its stages: photographs to fit and to calibrate with, where to tell, how many threads."""
+    """What a training hands to its stages: photographs to fit and to calibrate with, where to tell,
+    how many threads."""
 
     split: Split
     say: Callable[[str], None]
@@ -61,7 +63,8 @@ def train_refinement(job: Job, detector: KeypointDetector, settings: RegressionS
 
 
 def train_probabilities(job: Job, detector: KeypointDetector, settings: ProbabilitySettings) -> tuple[KeypointDetector, dict]:
-    """Learn which shapes are faces, and calibrate the probabilities on the photographs kept back."""
+    """Learn which shapes are faces, and calibrate the probabilities on the photographs kept
+    back."""
     finder, unit = _finder_of(detector), detector.reference_ied
     s = settings
     learnt = [image for image in backgrounds(job.split) if image not in kept_back(job.split, s.background)]
@@ -100,7 +103,8 @@ def kept_back(split: Split, every: int) -> list[FaceImage]:
 
 
 def alone_log_odds(finder: FaceFinder, searched, reference_ied: float) -> float:
-    """Constant to add to the log-odds of candidates that no assembled face explains, so that they sum to the correct ones."""
+    """Constant to add to the log-odds of candidates that no assembled face explains, so that they
+    sum to the correct ones."""
     log_odds: list[float] = []
     correct = 0
     for view in searched:

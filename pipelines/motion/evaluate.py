@@ -143,7 +143,8 @@ def _chosen_results(benchmark: Benchmark, partitions, on_step, cells: Checkpoint
     for p, fold in enumerate(partitions):
         key = {"chosen from": [choice.describe() for choice in GRID], "partition": p}
         found = cells(key, partial(nested_errors, benchmark, fold))
-        rounds.append(choose_in_training_folds(*(np.array(found[name]) for name in ("fold", "inner", "outer"))))
+        own, inner, outer = (np.array(found[name]) for name in ("fold", "inner", "outer"))
+        rounds.append(choose_in_training_folds(own, inner, outer))
         if on_step is not None:
             on_step()
     test, train, chosen = zip(*rounds)

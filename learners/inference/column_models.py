@@ -1,0 +1,137 @@
+"""What a column holds beyond the others: residuals of its regression on them, all columns at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+_MAX_STEPS = 25  # columns that predict one column, beside the common factors: a choice
+_MIN_RATIO = 1.3  # of one singular value to the next, after which the first belong to common factors: a choice
+_COLUMNS_PER_FACTOR = 20  # so many columns for each factor: fewer, and a factor is made of the column it should predict
+_ROWS_PER_COLUMN = 10  # from so many rows a column on all others predict it, by least squares
+
+
+def n_factors(singular_values: np.ndarray, n_features: int) -> int:
+    """Common factors of the columns: the last large gap among the first singular values.
+
+    Parameters
+    ----------
+    singular_values : ndarray
+        Of the standardised columns, descending.
+    n_features : int
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> n_factors(np.array([40.0, 20.0, 8.0, 7.9, 7.5]), 100)
+    2
+    """
+    most = min(n_features, len(singular_values)) // _COLUMNS_PER_FACTOR + 1
+    values = np.append(singular_values[: most + 1], [])
+    gaps = np.flatnonzero(values[:-1] > _MIN_RATIO * values[1:])
+    return int(min(gaps.max(initial=-1) + 1, n_features // _COLUMNS_PER_FACTOR))
+
+
+def standardised(X: np.ndarray) -> np.ndarray:
+    """Columns of mean 0 and variance 1 in double precision; constant ones are 0."""
+    Z = np.asarray(X, dtype=float) - X.mean(axis=0)
+    scale = Z.std(axis=0)
+    return Z / np.where(scale > 0, scale, 1.0)
+
+
+def column_residuals(
+    Z: np.ndarray, targets: np.ndarray, own: Sequence[np.ndarray], covariance: np.ndarray | None = None
+) -> np.ndarray:
+    """Residuals of the regression of each target on the columns that are not its own.
+
+    With ten rows or more for each column, least squares on all others. With fewer, the common
+    factors first (principal components that stand out), then orthogonal matching pursuit, until a
+    column no longer pays what the extended Bayesian information criterion charges for it.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n_samples, n_features)
+        Standardised columns.
+    targets : ndarray of shape (n_samples, n_targets)
+        Columns, or functions of them, of mean 0.
+    own : sequence of ndarray of int
+        For each target the columns that may not predict it: itself, and those of its group.
+    covariance : ndarray of shape (n_features, n_features) or None, default None
+        Of the standardised columns where it is known; then the targets are columns of ``Z``.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_targets)
+
+    Examples
+    --------
+    >>> Z = standardised(np.random.default_rng(0).standard_normal((200, 30)).cumsum(axis=1))
+    >>> x = column_residuals(Z, Z[:, [9]], [np.array([9])])
+    >>> bool(abs(Z[:, 8] @ Z[:, 9]) > 0.8 * 200), bool(abs(Z[:, 8] @ x[:, 0]) < 0.1 * 200)
+    (True, True)
+    """
+    n, p = Z.shape
+    if covariance is not None or n >= _ROWS_PER_COLUMN * p:
+        return _on_all_others(Z, targets, own, covariance)
+    if p > n:
+        values, U = np.linalg.eigh(Z @ Z.T)
+        U, s = U[:, ::-1], np.sqrt(np.maximum(values[::-1], 0.0))
+    else:
+        values, V = np.linalg.eigh(Z.T @ Z)
+        s = np.sqrt(np.maximum(values[::-1], 0.0))
+        U = Z @ V[:, ::-1][:, : p // _COLUMNS_PER_FACTOR] / np.maximum(s[: p // _COLUMNS_PER_FACTOR], 1e-300)
+    factors = U[:, : n_factors(s, p)]
+    rest = standardised(Z - factors @ (factors.T @ Z))
+    return _matching_pursuit(rest, targets - factors @ (factors.T @ targets), own)
+
+
+def _on_all_others(Z, targets, own, covariance):
+    """Least squares on all others, or the regression that the covariance implies, from one inverse."""
+    n, p = Z.shape
+    S = Z.T @ Z / n if covariance is None else covariance
+    precision = np.linalg.inv(S + 1e-10 * np.trace(S) / p * np.eye(p))
+    residuals = np.empty_like(targets)
+    for i, columns in enumerate(own):
+        if covariance is None:
+            a = precision @ (Z.T @ targets[:, i] / n)
+        else:  # a column itself: its position is where it equals the target
+            a = np.zeros(p)
+            a[columns[np.argmin(((Z[:, columns] - targets[:, [i]]) ** 2).sum(axis=0))]] = 1.0
+        a = a - precision[:, columns] @ np.linalg.solve(precision[np.ix_(columns, columns)], a[columns])
+        a[columns] = 0.0
+        residuals[:, i] = targets[:, i] - Z @ a
+    return residuals
+
+
+def _matching_pursuit(Z, targets, own):
+    """Orthogonal matching pursuit of all targets side by side; each ends with the first step that does not pay."""
+    n, p = Z.shape
+    price = np.exp(-(np.log(n) + 2.0 * np.log(p)) / n)
+    residuals = targets.T.copy()
+    active = np.arange(len(residuals))
+    used = np.zeros((len(residuals), p), bool)
+    for i, columns in enumerate(own):
+        used[i, columns] = True
+    basis = np.zeros((len(residuals), _MAX_STEPS, n))
+    for step in range(min(_MAX_STEPS, p - 1)):
+        strength = np.abs(residuals[active] @ Z)
+        strength[used[active]] = 0.0
+        best = strength.argmax(axis=1)
+        used[active, best] = True
+        new, before = Z[:, best].T, basis[active, :step]
+        for _ in range(2):  # once more against rounding
+            new = new - np.einsum("mt,mtn->mn", np.einsum("mtn,mn->mt", before, new), before)
+        length = np.linalg.norm(new, axis=1)
+        new = new / np.where(length > 1e-8 * np.sqrt(n), length, np.inf)[:, None]
+        shorter = residuals[active] - np.einsum("mn,mn->m", residuals[active], new)[:, None] * new
+        pays = (shorter**2).sum(axis=1) < price * (residuals[active] ** 2).sum(axis=1)
+        basis[active, step] = new
+        active, shorter = active[pays], shorter[pays]
+        residuals[active] = shorter
+        if not len(active):
+            break
+    return residuals.T

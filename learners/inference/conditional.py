@@ -1,0 +1,157 @@
+"""The distilled conditional randomisation test: does a column say anything about the target beyond the others?
+
+Target and column are both predicted from the other columns; under the null hypothesis the products
+of the two residuals have mean zero. It is enough that one of the two predictions is good.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from scipy.stats import t as student
+
+from ..designs.base import Design
+from ..designs.factory import make_design
+from ..fsa.fit import solve, solve_path, solving
+from ..fsa.problem import FitProblem, Solution
+from ..fsa.settings import FitSettings
+from ..model_selection.size import default_sizes
+from ..solvers.exchanges import Pool, Units, add_steepest
+from ..solvers.newton import SHRINKAGE, SupportProblem, refit
+from .column_models import column_residuals, standardised
+
+
+def sizes_to_test(problem: FitProblem, settings: FitSettings) -> tuple[int, int]:
+    """How many units are tested, and how many predict the target for that.
+
+    By the number n* of the least extended Bayesian information criterion along a path, and by the
+    coefficients that the rows support: the larger of 2 n* and half of these (of classes: all), and
+    the larger of half of that and 1.5 n*.
+    """
+    sizes = default_sizes(problem.n_units, round(problem.n_rows))
+    path = solve_path(problem, replace(settings, undecided=False), np.unique(np.clip(sizes, problem.n_included, None)))
+    own = min(path, key=lambda solution: solution.ebic).size
+    supported = problem.supported_coefficients * (1.0 if problem.classification else 0.5) * problem.n_units / problem.n_features
+    candidates = int(np.clip(max(supported, 2 * own), 1, problem.n_units - problem.n_included))
+    return candidates, max(candidates // 2, round(1.5 * own), 1)
+
+
+def conditional_pvalues(
+    problem: FitProblem,
+    settings: FitSettings,
+    *,
+    candidates: np.ndarray | None = None,
+    size: int | None = None,
+    covariance: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """P-values of the hypotheses that the target does not depend on a unit, given the others [1]_, [2]_.
+
+    Parameters
+    ----------
+    problem : FitProblem
+        Dense, without NaN, all of its columns allowed.
+    settings : FitSettings
+    candidates : ndarray of int or None, default None
+        Units to test; None: those that a fit of :func:`sizes_to_test` selects. Included ones are
+        not tested.
+    size : int or None, default None
+        Units that predict the target.
+    covariance : ndarray of shape (n_features, n_features) or None, default None
+        Of the raw columns, where it is known.
+
+    Returns
+    -------
+    pvalues : ndarray of shape (n_units,)
+        1 for units that are not tested. Of units with several columns or outputs the least p-value
+        times their number.
+    statistics : ndarray of shape (n_units,)
+        Largest absolute studentised product; 0 where not tested.
+
+    References
+    ----------
+    .. [1] M. Liu, E. Katsevich, L. Janson, A. Ramdas, "Fast and powerful conditional randomization
+           testing via distillation", Biometrika 109 (2022).
+    .. [2] R. Shah, J. Peters, "The hardness of conditional independence testing and the generalised
+           covariance measure", Annals of Statistics 48 (2020), eq. (3).
+    """
+    with solving(problem, settings):
+        design = make_design(problem.X, problem.sample_weight, settings.response or "linear", settings.random_state)
+    units = Units.of_groups(problem.groups, problem.n_features, problem.included)
+    members = units.members or list(np.arange(problem.n_features)[:, None])
+    if candidates is None:
+        n_candidates, size = sizes_to_test(problem, settings)
+        screened = solve(problem, replace(settings, size=n_candidates + problem.n_included))
+        candidates = np.unique(units.of_feature[screened.kept])
+    size = len(candidates) if size is None else size
+    if units.fixed is not None:
+        candidates = candidates[~units.fixed[candidates]]
+    pvalues, statistics = np.ones(problem.n_units), np.zeros(problem.n_units)
+    if not len(candidates):
+        return pvalues, statistics
+    residuals = residuals_without(problem, settings, design, units, candidates, size + problem.n_included)
+    blocks = [_columns_of(design, members[unit]) for unit in candidates]
+    own = [members[unit] for unit, block in zip(candidates, blocks) for _ in range(block.shape[1])]
+    known = None if covariance is None or design.width > 1 else covariance / np.sqrt(np.outer(*2 * [np.diag(covariance)]))
+    distilled = column_residuals(standardised(problem.X), np.hstack(blocks), own, known)
+    ends = np.cumsum([block.shape[1] for block in blocks])
+    for unit, residual, columns in zip(candidates, residuals, np.split(distilled, ends[:-1], axis=1)):
+        products = (residual[:, :, None] * columns[:, None]).reshape(len(columns), -1)
+        pvalues[unit], statistics[unit] = _mean_is_zero(products)
+    return pvalues, statistics
+
+
+def _columns_of(design: Design, features: np.ndarray) -> np.ndarray:
+    """Standardised columns of features, in double precision."""
+    return standardised(design.keep(features).matrix())
+
+
+def _mean_is_zero(products: np.ndarray) -> tuple[float, float]:
+    """Bonferroni's p-value of Student's tests that the means of all columns are zero, and the largest statistic."""
+    n = len(products)
+    spread = products.std(axis=0, ddof=1)
+    sure = spread > 1e-12 * np.abs(products).max(initial=0.0)
+    statistic = float(np.max(np.abs(np.sqrt(n) * products.mean(axis=0)[sure] / spread[sure]), initial=0.0))
+    return min(1.0, 2.0 * float(student.sf(statistic, n - 1)) * max(1, int(sure.sum()))), statistic
+
+
+def residuals_without(
+    problem: FitProblem, settings: FitSettings, design: Design, units: Units, candidates: np.ndarray, size: int
+) -> list[np.ndarray]:
+    """Gradient of the loss over the scores (n_samples, n_outputs) of fits that do not see one of the candidates each.
+
+    Where a fit of all units leaves the candidate out, it is that fit. Else the others of its support
+    are fitted again, and exchanged once for the columns of the largest gradient.
+    """
+    fit = solve(problem, replace(settings, size=min(size, problem.n_units), title=None))
+    scores = fit.design.scores(fit.coef) + fit.intercept
+    _, residual = problem.loss.value_and_gradient(problem.y, scores, problem.sample_weight)
+    selected = np.unique(units.of_feature[fit.kept])
+    return [_without(problem, settings, design, units, fit, unit) if unit in selected else residual for unit in candidates]
+
+
+def _without(
+    problem: FitProblem, settings: FitSettings, design: Design, units: Units, fit: Solution, unit: int
+) -> np.ndarray:
+    """The residual of :func:`residuals_without` for a unit of the support."""
+    others = np.flatnonzero(units.of_feature != unit)
+    groups = None if problem.groups is None else np.unique(problem.groups[others], return_inverse=True)[1]
+    fixed = None if problem.included is None else problem.included[others]
+    stay = units.of_feature[fit.kept] != unit
+    if not stay.any() or not problem.loss.has_curvature or settings.refinement is None or problem.bounds is not None:
+        part = replace(problem, X=problem.X[:, others], groups=groups, included=fixed, names=None, bounds=None)
+        found = solve(part, replace(settings, size=fit.size - 1, title=None))
+        scores = found.design.scores(found.coef) + found.intercept
+        return problem.loss.value_and_gradient(problem.y, scores, problem.sample_weight)[1]
+    support = SupportProblem(
+        problem.y, problem.loss, problem.sample_weight, settings.fit_intercept, settings.fit_prior, design.width, design.n_knots,
+        max(fit.ridge - settings.ridge, SHRINKAGE),
+    )  # fmt: skip
+    rest, left = design.keep(others), Units.of_groups(groups, len(others), fixed)
+    kept = np.searchsorted(others, fit.kept[stay])
+    chosen = np.unique(left.of_feature[kept])
+    pool = Pool.read(rest, left, chosen)
+    theta = fit.coef[stay][np.searchsorted(kept, left.features(chosen))].reshape(-1, fit.coef.shape[2])
+    start = refit(support, pool.Z, theta, fit.intercept)
+    _, _, found_fit, _ = add_steepest(support, rest, left, pool, np.arange(len(chosen)), start)
+    return found_fit.residual

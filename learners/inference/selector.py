@@ -1,0 +1,381 @@
+"""Selection with a bounded share of false columns, and p-values of a selection that is there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ..common.validation import check_choice, check_integer, check_real, whole_or_as_before
+from ..fsa.estimators import FSAClassifier, FSAEstimator, FSARegressor
+from ..fsa.path import FSAPath
+from ..fsa.problem import FitProblem, check_finite
+from ..fsa.settings import Constraints, FitSettings
+from ..types import ArrayLike, Matrix, Seed
+from .column_models import n_factors, standardised
+from .conditional import conditional_pvalues
+from .knockoffs import Sampler, antisymmetric_statistics, e_values, exchangeability, gaussian_knockoffs, knockoff_threshold
+
+MIN_ROWS = 50  # fewer tell nothing at the levels that many columns ask for: a choice
+_ROWS_OF_KNOCKOFFS = 100  # over the asked share: rows from which "auto" takes knockoffs: a choice
+
+
+class FDRSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
+    """Columns of which at most a stated share is false, in the mean over repeated samples.
+
+    A column is false if the target does not depend on it given all others. The share is the false
+    discovery rate: the mean of false / selected, 0 where nothing is selected.
+
+    Parameters
+    ----------
+    estimator : FSAClassifier or FSARegressor
+        What selects and predicts: its loss, responses, groups and weights are used, its
+        ``n_features_to_select`` is not. Columns that its constraints include stay and are not
+        tested.
+    fdr : float, default 0.1
+        Asked share of false columns, in (0, 1).
+    method : {"auto", "conditional", "knockoffs"}, default "auto"
+        * "conditional": the distilled conditional randomisation test [1]_ of the columns of a
+          larger fit, with the step-up procedure of Benjamini and Hochberg over all columns. It can
+          find a single column.
+        * "knockoffs": Model-X knockoffs+ [2]_. It finds 1 / fdr columns at least, or none, and
+          then more than the test where many columns matter among few rows.
+        * "auto": the test where a common factor runs through the columns, or rows are fewer than
+          100 / fdr; else knockoffs.
+    knockoffs : {"second_order", "gaussian"} or function, default "second_order"
+        Of estimated mean and covariance; of the ``covariance`` given; or what a function of (X,
+        RandomState) returns, of the shape of X.
+    covariance : array of shape (n_features, n_features) or None, default None
+        Of the columns, where it is known: both methods are then exact for normal columns.
+    n_draws : int, default 1
+        Draws of knockoffs; of several the e-values are averaged [3]_: the selection then depends
+        less on chance, and is smaller.
+    random_state : int, RandomState or None, default None
+        Of the knockoffs.
+
+    Attributes
+    ----------
+    support_ : ndarray of shape (n_features,), bool
+        Selected columns; none may be.
+    method_ : {"conditional", "knockoffs"}
+        What was done.
+    pvalues_ : ndarray of shape (n_features,)
+        Of the conditional test, 1 for columns that are not candidates; all NaN with knockoffs.
+    statistics_ : ndarray of shape (n_features,)
+        Absolute statistics of the test; with knockoffs the strength of each column less that of
+        its copy, the mean over the draws.
+    selection_probabilities_ : ndarray of shape (n_features,)
+        Share of the draws whose own knockoffs select each column; of the test 0 or 1.
+    estimated_fdr_ : float
+        Estimated share of false columns in the selection; NaN where nothing is selected.
+    exchangeability_ : float
+        Knockoffs: p-value of a test that columns and copies can change places; NaN without.
+    estimator_ : FSAClassifier or FSARegressor
+        Fitted on the selected columns, or the best constant.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Where X has column names.
+
+    References
+    ----------
+    .. [1] M. Liu, E. Katsevich, L. Janson, A. Ramdas, "Fast and powerful conditional randomization
+           testing via distillation", Biometrika 109 (2022).
+    .. [2] E. Candes, Y. Fan, L. Janson, J. Lv, "Panning for gold: Model-X knockoffs for high
+           dimensional controlled variable selection", JRSS B 80 (2018).
+    .. [3] Z. Ren, R. Barber, "Derandomised knockoffs: leveraging e-values for false discovery rate
+           control", JRSS B 86 (2024).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from annealed.learners import FDRSelector, FSARegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((200, 100))
+    >>> y = X[:, :3].sum(axis=1) + rng.standard_normal(200)
+    >>> FDRSelector(FSARegressor(), fdr=0.1).fit(X, y).get_support(indices=True)
+    array([0, 1, 2])
+    """
+
+    def __init__(
+        self,
+        estimator: FSAEstimator,
+        fdr: float = 0.1,
+        *,
+        method: str = "auto",
+        knockoffs: str | Sampler = "second_order",
+        covariance: ArrayLike | None = None,
+        n_draws: int = 1,
+        random_state: Seed = None,
+    ):
+        self.estimator = estimator
+        self.fdr = fdr
+        self.method = method
+        self.knockoffs = knockoffs
+        self.covariance = covariance
+        self.n_draws = n_draws
+        self.random_state = random_state
+
+    def fit(self, X: Matrix, y: ArrayLike, **fit_params: Any) -> Self:
+        """Test the columns, and fit on those that are selected.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Dense, without gaps; no column constant or a copy of another.
+        y : array of shape (n_samples,)
+        **fit_params
+            As for the estimator's own ``fit``.
+
+        Returns
+        -------
+        FDRSelector
+            The selector itself.
+
+        Raises
+        ------
+        ValueError
+            For ``fdr`` outside (0, 1), fewer than 50 rows, gaps, constant or equal columns, and what the
+            estimator raises.
+        """
+        self._check()
+        with whole_or_as_before(self):
+            self._fit(X, y, fit_params)
+        return self
+
+    def _check(self) -> None:
+        check_real("fdr", self.fdr, 0.0, 1.0, above=True, below=True)
+        check_choice("method", self.method, ("auto", "conditional", "knockoffs"))
+        check_integer("n_draws", self.n_draws, 1)
+        if not callable(self.knockoffs):
+            check_choice("knockoffs", self.knockoffs, ("second_order", "gaussian"))
+            if self.knockoffs == "gaussian" and self.covariance is None:
+                raise ValueError("knockoffs='gaussian' needs the covariance of the columns; expected covariance=, or 'second_order'")
+
+    def _fit(self, X: Any, y: Any, fit_params: dict[str, Any]) -> None:
+        model, problem, settings = _problem(self.estimator, X, y, fit_params)
+        self.n_features_in_ = X.shape[1] if hasattr(X, "shape") else len(X[0])
+        if hasattr(model, "feature_names_in_"):
+            self.feature_names_in_ = model.feature_names_in_
+        columns = problem.columns(np.arange(problem.n_features))
+        problem = _of_allowed(problem)
+        covariance = _covariance(self.covariance, self.n_features_in_, columns)
+        method = self.method if self.method != "auto" else _method_for(problem.X, self.fdr)
+        units = np.arange(problem.n_features) if problem.groups is None else problem.groups
+        rng = check_random_state(self.random_state)
+        if method == "conditional":
+            pvalues, statistics = conditional_pvalues(problem, settings, covariance=covariance)
+            chosen, self.estimated_fdr_ = _step_up(pvalues, self.fdr)
+            often, self.exchangeability_ = chosen.astype(float), np.nan
+        else:
+            pvalues = np.full(problem.n_units, np.nan)
+            chosen, statistics, often = self._by_knockoffs(problem, settings, covariance, rng)
+        included = np.zeros(problem.n_features, bool) if problem.included is None else problem.included
+        self.method_ = method
+        self.support_, self.pvalues_, self.statistics_, self.selection_probabilities_ = (
+            _spread(values, columns, self.n_features_in_, fill)
+            for values, fill in (
+                (chosen[units] | included, False),
+                (pvalues[units], np.nan if method == "knockoffs" else 1.0),
+                (statistics[units], 0.0),
+                (np.where(included, 1.0, often[units]), 0.0),
+            )
+        )
+        self.estimator_ = _refitted(self.estimator, self.support_, X, y, fit_params)
+
+    def _by_knockoffs(
+        self, problem: FitProblem, settings: FitSettings, covariance: np.ndarray | None, rng: np.random.RandomState
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Selected units, mean statistics, and the share of draws that select each unit."""
+        draws = np.zeros((self.n_draws, problem.n_units))
+        for i in range(self.n_draws):
+            copies = self.knockoffs(problem.X, rng) if callable(self.knockoffs) else gaussian_knockoffs(problem.X, rng, covariance)
+            if np.shape(copies) != problem.X.shape:
+                raise ValueError(f"knockoffs returned the shape {np.shape(copies)}; expected {problem.X.shape}, that of the columns")
+            if i == 0:
+                self.exchangeability_ = exchangeability(problem.X, copies, rng)
+            draws[i] = antisymmetric_statistics(problem, settings, copies, rng)
+        selected = np.array([W >= knockoff_threshold(W, self.fdr) for W in draws])
+        if self.n_draws == 1:
+            chosen, W = selected[0], draws[0]
+            t = np.min(W[chosen], initial=np.inf)
+            self.estimated_fdr_ = float((1 + np.sum(W <= -t)) / chosen.sum()) if chosen.any() else np.nan
+        else:
+            values = e_values(draws, self.fdr)
+            chosen, self.estimated_fdr_ = _step_up(np.minimum(1.0, 1.0 / np.maximum(values, 1e-300)), self.fdr)
+        return chosen, draws.mean(axis=0), selected.mean(axis=0)
+
+    def predict(self, X: Matrix) -> np.ndarray:
+        """Predict by the fit on the selected columns.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self, "support_")
+        return self.estimator_.predict(X)  # type: ignore[union-attr]
+
+    def _get_support_mask(self) -> np.ndarray:
+        check_is_fitted(self, "support_")
+        return self.support_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+
+def selection_pvalues(
+    estimator: FSAEstimator, X: Matrix, y: ArrayLike, *, covariance: ArrayLike | None = None, **fit_params: Any
+) -> np.ndarray:
+    """P-value of each column that a fitted FSA estimator selects.
+
+    The hypothesis: the target does not depend on the column, given all others; tested by the
+    distilled conditional randomisation test (see :class:`FDRSelector`), in which as many columns
+    as the estimator selects predict the target. Each is the p-value of one column that was named
+    in advance: what many columns were searched for needs ``FDRSelector``.
+
+    Parameters
+    ----------
+    estimator : FSAClassifier or FSARegressor
+        Fitted.
+    X : array of shape (n_samples, n_features)
+        The rows of its fit; dense and without gaps.
+    y : array of shape (n_samples,)
+        Their targets.
+    covariance : array of shape (n_features, n_features) or None, default None
+        Of the columns, where it is known.
+    **fit_params
+        As for the estimator's own ``fit``.
+
+    Returns
+    -------
+    ndarray of shape (k,)
+        In the order of ``get_support(indices=True)``; the columns of a group share one, and
+        included ones have NaN.
+
+    Raises
+    ------
+    ValueError
+        As :meth:`FDRSelector.fit` does.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from annealed.learners import FSARegressor, selection_pvalues
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((200, 100))
+    >>> y = X[:, 0] + X[:, 1] + rng.standard_normal(200)
+    >>> selection_pvalues(FSARegressor(3).fit(X, y), X, y) < 1e-6
+    array([ True,  True, False])
+    """
+    check_is_fitted(estimator, "support_")
+    _, problem, settings = _problem(estimator, X, y, fit_params)
+    columns = problem.columns(np.arange(problem.n_features))
+    known = _covariance(covariance, len(estimator.support_), columns)
+    problem = _of_allowed(problem)
+    units = np.arange(problem.n_features) if problem.groups is None else problem.groups
+    selected = units[estimator.support_[columns]]
+    found, _ = conditional_pvalues(problem, settings, candidates=np.unique(selected), covariance=known)
+    pvalues = found[selected]
+    if problem.included is not None:
+        pvalues[problem.included[estimator.support_[columns]]] = np.nan
+    return pvalues
+
+
+def _problem(estimator: FSAEstimator, X: Any, y: Any, fit_params: dict[str, Any]) -> tuple[FSAEstimator, FitProblem, FitSettings]:
+    """The estimator's problem and settings, checked for what tests of columns need."""
+    if not isinstance(estimator, FSAClassifier | FSARegressor):
+        raise ValueError(f"estimator={estimator!r} is not valid; expected FSAClassifier or FSARegressor")
+    model = clone(estimator)
+    settings = replace(model.fit_settings(), undecided=False, title=None)
+    validate_data(clone(model), X, dtype=None, skip_check_array=True)
+    problem = model.encode(X, y, **fit_params)
+    if not isinstance(problem.X, np.ndarray):
+        raise ValueError(f"X is a {type(problem.X).__name__}; expected a dense array, whose columns can be tested")
+    check_finite(problem.X, problem.names)
+    if problem.n_rows < MIN_ROWS:
+        raise ValueError(f"X has {problem.n_rows:g} rows; expected at least {MIN_ROWS} to test columns")
+    _check_columns(problem.X[:, problem.columns(np.arange(problem.n_features))], problem)
+    return model, problem, settings
+
+
+def _check_columns(X: np.ndarray, problem: FitProblem) -> None:
+    """Raise a ValueError for a constant column, or one that is a copy of another."""
+    at = problem.columns(np.arange(problem.n_features))
+
+    def name(j: int) -> str:
+        return str(at[j]) if problem.names is None else repr(str(problem.names[at[j]]))
+
+    constant = X.min(axis=0) == X.max(axis=0)
+    if constant.any():
+        raise ValueError(f"column {name(int(np.argmax(constant)))} is constant; expected columns that vary, or exclude it")
+    Z = np.round(standardised(X), 9)
+    order = np.lexsort(np.sign(Z[0]) * Z[:8][::-1]) if len(Z) else []
+    for a, b in zip(order[:-1], order[1:]):
+        if np.array_equal(np.abs(Z[:, a]), np.abs(Z[:, b])) and abs(Z[:, a] @ Z[:, b]) > len(Z) * (1 - 1e-9):
+            a, b = sorted((int(a), int(b)))
+            raise ValueError(f"column {name(b)} is a copy of column {name(a)}; no test can tell them apart: exclude one")
+
+
+def _of_allowed(problem: FitProblem) -> FitProblem:
+    """The problem of its allowed columns alone."""
+    if problem.allowed is None:
+        return problem
+    return replace(problem, X=np.ascontiguousarray(problem.X[:, problem.allowed]), allowed=None, names=None)
+
+
+def _covariance(covariance: Any, n_features: int, columns: np.ndarray) -> np.ndarray | None:
+    """The known covariance of the columns that may be selected."""
+    if covariance is None:
+        return None
+    S = np.asarray(covariance, dtype=float)
+    if S.shape != (n_features, n_features) or not np.isfinite(S).all() or not (np.diag(S) > 0).all():
+        raise ValueError(f"covariance has shape {S.shape}; expected ({n_features}, {n_features}), finite, with a positive diagonal")
+    return S[np.ix_(columns, columns)]
+
+
+def _method_for(X: np.ndarray, fdr: float) -> str:
+    """What "auto" takes; see :class:`FDRSelector`."""
+    n, p = X.shape
+    factors = n_factors(np.linalg.svd(standardised(X), compute_uv=False), p)
+    return "conditional" if factors or n * fdr < _ROWS_OF_KNOCKOFFS else "knockoffs"
+
+
+def _step_up(pvalues: np.ndarray, fdr: float) -> tuple[np.ndarray, float]:
+    """What Benjamini and Hochberg (1995) select, and the estimated share of false ones among it."""
+    order = np.argsort(pvalues, kind="stable")
+    estimated = pvalues[order] * len(pvalues) / np.arange(1, len(pvalues) + 1)
+    good = np.flatnonzero(estimated <= fdr)
+    chosen = np.zeros(len(pvalues), bool)
+    if not len(good):
+        return chosen, np.nan
+    chosen[order[: good[-1] + 1]] = True
+    return chosen, float(estimated[good[-1]])
+
+
+def _spread(values: np.ndarray, columns: np.ndarray, n_features: int, fill: Any) -> np.ndarray:
+    """Values of the columns that may be selected, and ``fill`` for the others."""
+    every = np.full(n_features, fill, dtype=values.dtype)
+    every[columns] = values
+    return every
+
+
+def _refitted(estimator: FSAEstimator, support: np.ndarray, X: Any, y: Any, fit_params: dict[str, Any]) -> FSAEstimator:
+    """The estimator on the selected columns alone, or the best constant."""
+    model = clone(estimator)
+    constraints = Constraints() if model.constraints is None else clone(model.constraints)
+    if not support.any():
+        return FSAPath(model, sizes=[0]).fit(X, y, **fit_params).get_estimator(0)
+    groups = constraints.groups
+    size = int(support.sum()) if groups is None else len(np.unique(np.asarray(groups)[support]))
+    model.set_params(n_features_to_select=size, constraints=constraints.set_params(exclude=~support))
+    return model.fit(X, y, **fit_params)  # type: ignore[attr-defined]

@@ -17,7 +17,8 @@ from ..fsa.fit import solve, solve_path, solving
 from ..fsa.problem import FitProblem, Solution
 from ..fsa.settings import FitSettings
 from ..model_selection.size import default_sizes
-from ..solvers.exchanges import Pool, Units, add_steepest
+from ..solvers.annealing import strengths, strongest
+from ..solvers.exchanges import Units
 from ..solvers.newton import SHRINKAGE, SupportProblem, refit
 from .column_models import column_residuals, standardised
 
@@ -26,15 +27,16 @@ def sizes_to_test(problem: FitProblem, settings: FitSettings) -> tuple[int, int]
     """How many units are tested, and how many predict the target for that.
 
     By the number n* of the least extended Bayesian information criterion along a path, and by the
-    coefficients that the rows support: the larger of 2 n* and half of these (of classes: all), and
-    the larger of half of that and 1.5 n*.
+    coefficients that the rows support: tested are the larger of 2 n* and half of these (of classes:
+    all). 1.5 n* + 1 predict the target: with more the fits follow the noise, and null columns that
+    they left out get too small p-values.
     """
     sizes = default_sizes(problem.n_units, round(problem.n_rows))
-    path = solve_path(problem, replace(settings, undecided=False), np.unique(np.clip(sizes, problem.n_included, None)))
+    path = solve_path(problem, replace(settings, exchange_along_path=True), np.unique(np.clip(sizes, problem.n_included, None)))
     own = min(path, key=lambda solution: solution.ebic).size
     supported = problem.supported_coefficients * (1.0 if problem.classification else 0.5) * problem.n_units / problem.n_features
     candidates = int(np.clip(max(supported, 2 * own), 1, problem.n_units - problem.n_included))
-    return candidates, max(candidates // 2, round(1.5 * own), 1)
+    return candidates, round(1.5 * own) + 1
 
 
 def conditional_pvalues(
@@ -120,8 +122,9 @@ def residuals_without(
 ) -> list[np.ndarray]:
     """Gradient of the loss over the scores (n_samples, n_outputs) of fits that do not see one of the candidates each.
 
-    Where a fit of all units leaves the candidate out, it is that fit. Else the others of its support
-    are fitted again, and exchanged once for the columns of the largest gradient.
+    Where a fit of all units leaves the candidate out, it is that fit. Else the stronger half of its
+    support stays, and the units of the steepest gradient join, without the candidate: what was
+    chosen beside it would leave its share of the noise to it.
     """
     fit = solve(problem, replace(settings, size=min(size, problem.n_units), title=None))
     scores = fit.design.scores(fit.coef) + fit.intercept
@@ -137,8 +140,7 @@ def _without(
     others = np.flatnonzero(units.of_feature != unit)
     groups = None if problem.groups is None else np.unique(problem.groups[others], return_inverse=True)[1]
     fixed = None if problem.included is None else problem.included[others]
-    stay = units.of_feature[fit.kept] != unit
-    if not stay.any() or not problem.loss.has_curvature or settings.refinement is None or problem.bounds is not None:
+    if not problem.loss.has_curvature or settings.refinement is None or problem.bounds is not None or fit.size < 2:
         part = replace(problem, X=problem.X[:, others], groups=groups, included=fixed, names=None, bounds=None)
         found = solve(part, replace(settings, size=fit.size - 1, title=None))
         scores = found.design.scores(found.coef) + found.intercept
@@ -147,11 +149,24 @@ def _without(
         problem.y, problem.loss, problem.sample_weight, settings.fit_intercept, settings.fit_prior, design.width, design.n_knots,
         max(fit.ridge - settings.ridge, SHRINKAGE),
     )  # fmt: skip
+    coef = np.zeros((design.n_features, *fit.coef.shape[1:]))
+    coef[fit.kept] = fit.coef
     rest, left = design.keep(others), Units.of_groups(groups, len(others), fixed)
-    kept = np.searchsorted(others, fit.kept[stay])
-    chosen = np.unique(left.of_feature[kept])
-    pool = Pool.read(rest, left, chosen)
-    theta = fit.coef[stay][np.searchsorted(kept, left.features(chosen))].reshape(-1, fit.coef.shape[2])
-    start = refit(support, pool.Z, theta, fit.intercept)
-    _, _, found_fit, _ = add_steepest(support, rest, left, pool, np.arange(len(chosen)), start)
-    return found_fit.residual
+    strength = strengths(coef[others], left.of_feature)
+    if left.fixed is not None:
+        strength[left.fixed] = np.inf
+    size = min(np.count_nonzero(strength) + 1, len(left))
+    chosen = strongest(strength, max(size // 2, int(np.isinf(strength).sum())))
+    n_columns = np.bincount(left.of_feature) * design.width
+    intercept = fit.intercept
+    while True:
+        features = np.sort(left.features(chosen))
+        current = coef[others[features]].reshape(-1, coef.shape[2])
+        found = refit(support, rest.keep(features).matrix(), current, intercept)
+        if len(chosen) >= size:
+            return found.residual
+        gradient = rest.gradient(found.residual)
+        steep = np.bincount(left.of_feature, np.einsum("mwq,mwq->m", gradient, gradient)) / n_columns
+        steep[chosen] = -1.0
+        chosen = np.union1d(chosen, strongest(steep, min(max(1, size // 8), size - len(chosen))))
+        intercept = found.intercept

@@ -157,7 +157,7 @@ class FDRSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
                 raise ValueError("knockoffs='gaussian' needs the covariance of the columns; expected covariance=, or 'second_order'")
 
     def _fit(self, X: Any, y: Any, fit_params: dict[str, Any]) -> None:
-        model, problem, settings = _problem(self.estimator, X, y, fit_params)
+        model, problem, settings = checked_problem(self.estimator, X, y, fit_params)
         self.n_features_in_ = X.shape[1] if hasattr(X, "shape") else len(X[0])
         if hasattr(model, "feature_names_in_"):
             self.feature_names_in_ = model.feature_names_in_
@@ -278,7 +278,7 @@ def selection_pvalues(
     array([ True,  True, False])
     """
     check_is_fitted(estimator, "support_")
-    _, problem, settings = _problem(estimator, X, y, fit_params)
+    _, problem, settings = checked_problem(estimator, X, y, fit_params)
     columns = problem.columns(np.arange(problem.n_features))
     known = _covariance(covariance, len(estimator.support_), columns)
     problem = _of_allowed(problem)
@@ -291,7 +291,7 @@ def selection_pvalues(
     return pvalues
 
 
-def _problem(estimator: FSAEstimator, X: Any, y: Any, fit_params: dict[str, Any]) -> tuple[FSAEstimator, FitProblem, FitSettings]:
+def checked_problem(estimator: FSAEstimator, X: Any, y: Any, fit_params: dict[str, Any]) -> tuple[FSAEstimator, FitProblem, FitSettings]:
     """The estimator's problem and settings, checked for what tests of columns need."""
     if not isinstance(estimator, FSAClassifier | FSARegressor):
         raise ValueError(f"estimator={estimator!r} is not valid; expected FSAClassifier or FSARegressor")

@@ -95,7 +95,7 @@ def knockpy(X, y, S, seed):
     copies = gaussian_knockoffs(X, np.random.RandomState(seed), S)
     found = KnockoffFilter(fstat="lasso", ksampler="gaussian")
     found.forward(X=X, y=y.astype(float), Xk=copies, Sigma=S, fdr=0.1)
-    return [np.flatnonzero(found.W >= knockoff_threshold(found.W, level)) for level in LEVELS]
+    return [np.flatnonzero(knockoff_threshold(found.W, level) <= found.W) for level in LEVELS]
 
 
 def hidimstat(X, y, S, seed):

@@ -30,10 +30,18 @@ def n_factors(singular_values: np.ndarray, n_features: int) -> int:
     >>> n_factors(np.array([40.0, 20.0, 8.0, 7.9, 7.5]), 100)
     2
     """
-    most = min(n_features, len(singular_values)) // _COLUMNS_PER_FACTOR + 1
-    values = np.append(singular_values[: most + 1], [])
-    gaps = np.flatnonzero(values[:-1] > _MIN_RATIO * values[1:])
-    return int(min(gaps.max(initial=-1) + 1, n_features // _COLUMNS_PER_FACTOR))
+    most = n_features // _COLUMNS_PER_FACTOR
+    values = singular_values[: most + 1]
+    return int(np.flatnonzero(np.append(True, values[:-1] > _MIN_RATIO * values[1:]))[-1])
+
+
+def common_factors(Z: np.ndarray) -> np.ndarray:
+    """Orthonormal scores (n_samples, n) of the common factors of standardised columns; n may be 0."""
+    n, p = Z.shape
+    values, U = np.linalg.eigh(Z @ Z.T if p > n else Z.T @ Z)
+    s = np.sqrt(np.maximum(values[::-1], 0.0))
+    U = U[:, ::-1][:, : n_factors(s, p)]
+    return U if p > n else Z @ U / s[: U.shape[1]]
 
 
 def standardised(X: np.ndarray) -> np.ndarray:
@@ -77,14 +85,7 @@ def column_residuals(
     n, p = Z.shape
     if covariance is not None or n >= _ROWS_PER_COLUMN * p:
         return _on_all_others(Z, targets, own, covariance)
-    if p > n:
-        values, U = np.linalg.eigh(Z @ Z.T)
-        U, s = U[:, ::-1], np.sqrt(np.maximum(values[::-1], 0.0))
-    else:
-        values, V = np.linalg.eigh(Z.T @ Z)
-        s = np.sqrt(np.maximum(values[::-1], 0.0))
-        U = Z @ V[:, ::-1][:, : p // _COLUMNS_PER_FACTOR] / np.maximum(s[: p // _COLUMNS_PER_FACTOR], 1e-300)
-    factors = U[:, : n_factors(s, p)]
+    factors = common_factors(Z)
     rest = standardised(Z - factors @ (factors.T @ Z))
     return _matching_pursuit(rest, targets - factors @ (factors.T @ targets), own)
 

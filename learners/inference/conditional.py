@@ -14,7 +14,7 @@ from scipy.stats import t as student
 from ..designs.base import Design
 from ..designs.factory import make_design
 from ..fsa.fit import solve, solve_path, solving
-from ..fsa.problem import FitProblem, Solution
+from ..fsa.problem import FitProblem
 from ..fsa.settings import FitSettings
 from ..model_selection.size import default_sizes
 from ..solvers.annealing import strengths, strongest
@@ -31,12 +31,15 @@ def sizes_to_test(problem: FitProblem, settings: FitSettings) -> tuple[int, int]
     all). 1.5 n* + 1 predict the target: with more the fits follow the noise, and null columns that
     they left out get too small p-values.
     """
-    sizes = default_sizes(problem.n_units, round(problem.n_rows))
-    path = solve_path(problem, replace(settings, exchange_along_path=True), np.unique(np.clip(sizes, problem.n_included, None)))
-    own = min(path, key=lambda solution: solution.ebic).size
+    own = size_by_criterion(problem, replace(settings, exchange_along_path=True))
     supported = problem.supported_coefficients * (1.0 if problem.classification else 0.5) * problem.n_units / problem.n_features
-    candidates = int(np.clip(max(supported, 2 * own), 1, problem.n_units - problem.n_included))
-    return candidates, round(1.5 * own) + 1
+    return int(np.clip(max(supported, 2 * own), 1, problem.n_units)), round(1.5 * own) + 1
+
+
+def size_by_criterion(problem: FitProblem, settings: FitSettings) -> int:
+    """The size of the least extended Bayesian information criterion along a path."""
+    path = solve_path(problem, settings, default_sizes(problem.n_units, round(problem.n_rows)))
+    return min(path, key=lambda solution: solution.ebic).size
 
 
 def conditional_pvalues(
@@ -52,11 +55,10 @@ def conditional_pvalues(
     Parameters
     ----------
     problem : FitProblem
-        Dense, without NaN, all of its columns allowed.
+        Dense, without NaN, all of its columns allowed and none included.
     settings : FitSettings
     candidates : ndarray of int or None, default None
-        Units to test; None: those that a fit of :func:`sizes_to_test` selects. Included ones are
-        not tested.
+        Units to test; None: those that a fit of :func:`sizes_to_test` selects.
     size : int or None, default None
         Units that predict the target.
     covariance : ndarray of shape (n_features, n_features) or None, default None
@@ -79,33 +81,23 @@ def conditional_pvalues(
     """
     with solving(problem, settings):
         design = make_design(problem.X, problem.sample_weight, settings.response or "linear", settings.random_state)
-    units = Units.of_groups(problem.groups, problem.n_features, problem.included)
+    units = Units.of_groups(problem.groups, problem.n_features)
     members = units.members or list(np.arange(problem.n_features)[:, None])
     if candidates is None:
         n_candidates, size = sizes_to_test(problem, settings)
-        screened = solve(problem, replace(settings, size=n_candidates + problem.n_included))
-        candidates = np.unique(units.of_feature[screened.kept])
+        candidates = np.unique(units.of_feature[solve(problem, replace(settings, size=n_candidates)).kept])
     size = len(candidates) if size is None else size
-    if units.fixed is not None:
-        candidates = candidates[~units.fixed[candidates]]
-    pvalues, statistics = np.ones(problem.n_units), np.zeros(problem.n_units)
-    if not len(candidates):
-        return pvalues, statistics
-    residuals = residuals_without(problem, settings, design, units, candidates, size + problem.n_included)
-    blocks = [_columns_of(design, members[unit]) for unit in candidates]
+    residuals = residuals_without(problem, settings, design, units, candidates, size)
+    blocks = [standardised(design.keep(members[unit]).matrix()) for unit in candidates]
     own = [members[unit] for unit, block in zip(candidates, blocks) for _ in range(block.shape[1])]
     known = None if covariance is None or design.width > 1 else covariance / np.sqrt(np.outer(*2 * [np.diag(covariance)]))
     distilled = column_residuals(standardised(problem.X), np.hstack(blocks), own, known)
     ends = np.cumsum([block.shape[1] for block in blocks])
+    pvalues, statistics = np.ones(problem.n_units), np.zeros(problem.n_units)
     for unit, residual, columns in zip(candidates, residuals, np.split(distilled, ends[:-1], axis=1)):
         products = (residual[:, :, None] * columns[:, None]).reshape(len(columns), -1)
         pvalues[unit], statistics[unit] = _mean_is_zero(products)
     return pvalues, statistics
-
-
-def _columns_of(design: Design, features: np.ndarray) -> np.ndarray:
-    """Standardised columns of features, in double precision."""
-    return standardised(design.keep(features).matrix())
 
 
 def _mean_is_zero(products: np.ndarray) -> tuple[float, float]:
@@ -129,44 +121,33 @@ def residuals_without(
     fit = solve(problem, replace(settings, size=min(size, problem.n_units), title=None))
     scores = fit.design.scores(fit.coef) + fit.intercept
     _, residual = problem.loss.value_and_gradient(problem.y, scores, problem.sample_weight)
-    selected = np.unique(units.of_feature[fit.kept])
-    return [_without(problem, settings, design, units, fit, unit) if unit in selected else residual for unit in candidates]
-
-
-def _without(
-    problem: FitProblem, settings: FitSettings, design: Design, units: Units, fit: Solution, unit: int
-) -> np.ndarray:
-    """The residual of :func:`residuals_without` for a unit of the support."""
-    others = np.flatnonzero(units.of_feature != unit)
-    groups = None if problem.groups is None else np.unique(problem.groups[others], return_inverse=True)[1]
-    fixed = None if problem.included is None else problem.included[others]
-    if not problem.loss.has_curvature or settings.refinement is None or problem.bounds is not None or fit.size < 2:
-        part = replace(problem, X=problem.X[:, others], groups=groups, included=fixed, names=None, bounds=None)
-        found = solve(part, replace(settings, size=fit.size - 1, title=None))
-        scores = found.design.scores(found.coef) + found.intercept
-        return problem.loss.value_and_gradient(problem.y, scores, problem.sample_weight)[1]
+    coef = np.zeros((design.n_features, *fit.coef.shape[1:]))
+    coef[fit.kept] = fit.coef
     support = SupportProblem(
         problem.y, problem.loss, problem.sample_weight, settings.fit_intercept, settings.fit_prior, design.width, design.n_knots,
         max(fit.ridge - settings.ridge, SHRINKAGE),
     )  # fmt: skip
-    coef = np.zeros((design.n_features, *fit.coef.shape[1:]))
-    coef[fit.kept] = fit.coef
-    rest, left = design.keep(others), Units.of_groups(groups, len(others), fixed)
-    strength = strengths(coef[others], left.of_feature)
-    if left.fixed is not None:
-        strength[left.fixed] = np.inf
-    size = min(np.count_nonzero(strength) + 1, len(left))
-    chosen = strongest(strength, max(size // 2, int(np.isinf(strength).sum())))
-    n_columns = np.bincount(left.of_feature) * design.width
-    intercept = fit.intercept
+    selected = np.unique(units.of_feature[fit.kept])
+    return [_without(support, design, units, coef, fit.intercept, unit) if unit in selected else residual for unit in candidates]
+
+
+def _without(
+    problem: SupportProblem, design: Design, units: Units, coef: np.ndarray, intercept: np.ndarray, unit: int
+) -> np.ndarray:
+    """The residual of :func:`residuals_without` for a unit of the support, from the coefficients of all features."""
+    others = np.flatnonzero(units.of_feature != unit)
+    rest, coef = design.keep(others), coef[others]
+    left = Units.of_groups(units.of_feature[others], len(others))
+    strength, n_columns = strengths(coef, left.of_feature), np.bincount(left.of_feature) * design.width
+    size = min(int(np.count_nonzero(strength)) + 1, len(left))
+    chosen = strongest(strength, size // 2)
     while True:
         features = np.sort(left.features(chosen))
-        current = coef[others[features]].reshape(-1, coef.shape[2])
-        found = refit(support, rest.keep(features).matrix(), current, intercept)
+        start = coef[features].reshape(-1, coef.shape[2])
+        fit = refit(problem, rest.keep(features).matrix(), start, intercept)
         if len(chosen) >= size:
-            return found.residual
-        gradient = rest.gradient(found.residual)
+            return fit.residual
+        gradient = rest.gradient(fit.residual)
         steep = np.bincount(left.of_feature, np.einsum("mwq,mwq->m", gradient, gradient)) / n_columns
         steep[chosen] = -1.0
         chosen = np.union1d(chosen, strongest(steep, min(max(1, size // 8), size - len(chosen))))
-        intercept = found.intercept

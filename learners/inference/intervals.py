@@ -9,7 +9,6 @@ import numpy as np
 from scipy.stats import norm
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from ..common.validation import check_integer, check_real, whole_or_as_before
 from ..fsa.estimators import FSAEstimator
@@ -19,9 +18,9 @@ from ..fsa.settings import FitSettings
 from ..objective.losses import FlippedLogisticLoss, LogisticLoss
 from ..solvers.newton import SHRINKAGE, SupportProblem, hessian, refit
 from ..types import ArrayLike, Matrix, Seed
-from .selector import checked_problem
+from .selector import checked_problem, fit_settings_of, units_of
 
-_MAX_COLUMNS = 3  # rows of a half for each column of its fit, at least: a choice
+_ROWS_PER_COLUMN = 3  # of a half, for each column that is fitted there, at least: a choice
 
 
 class FSAInference(MetaEstimatorMixin, BaseEstimator):
@@ -118,28 +117,29 @@ class FSAInference(MetaEstimatorMixin, BaseEstimator):
         return self
 
     def _fit(self, X: Any, y: Any, fit_params: dict[str, Any]) -> None:
-        _, problem, settings = checked_problem(self.estimator, X, y, fit_params)
-        if settings.response is not None or problem.y.shape[1] > 1 or not (problem.loss.pointwise and problem.loss.has_curvature):
+        model, problem, columns, included = checked_problem(self.estimator, X, y, fit_params)
+        settings, loss = fit_settings_of(model), problem.loss
+        if settings.response is not None or problem.y.shape[1] > 1 or not loss.pointwise:
             raise ValueError(
-                f"{self.estimator!r} has no intervals; expected linear responses, one output, and a smooth loss of single rows"
+                f"{self.estimator!r} has no intervals; expected linear responses, one output, and a loss of single rows"
             )
         self.estimator_ = clone(self.estimator).fit(X, y, **fit_params)
         self.columns_ = np.flatnonzero(self.estimator_.support_)
-        k = len(self.columns_)
-        if problem.n_rows < 4 * _MAX_COLUMNS * k:
-            raise ValueError(f"{problem.n_rows:g} rows for {k} columns; expected at least {4 * _MAX_COLUMNS} for each")
-        if isinstance(problem.loss, FlippedLogisticLoss):
-            problem = replace(problem, loss=LogisticLoss())
-        size = k if problem.groups is None else len(np.unique(problem.groups[np.isin(problem.columns(np.arange(problem.n_features)), self.columns_)]))
-        settings = replace(settings, size=max(size, 1))
-        rng, n = check_random_state(self.random_state), len(problem.y)
+        selected = np.searchsorted(columns, self.columns_)
+        k, size = len(selected), len(np.unique(units_of(problem)[selected]))
+        if len(problem.X) < 4 * _ROWS_PER_COLUMN * k:
+            raise ValueError(f"{len(problem.X)} rows for {k} columns; expected at least {4 * _ROWS_PER_COLUMN} for each")
+        loss = LogisticLoss() if isinstance(loss, FlippedLogisticLoss) else loss
+        problem = replace(problem, loss=loss, included=included if included.any() else None)
+        settings = replace(settings, size=size)
+        rng = check_random_state(self.random_state)
         estimates, variances, often = np.zeros((self.n_splits, k)), np.zeros((self.n_splits, k)), np.zeros(k)
         for i in range(self.n_splits if k else 0):
-            halves = _halves(problem, rng, n)
+            halves = _halves(problem, rng)
             for select, estimate in (halves, halves[::-1]):
-                kept = problem.columns(solve(problem.rows(select), settings).kept)
-                often += np.isin(self.columns_, kept)
-                coef, variance = _estimated(problem.rows(estimate), settings, self.columns_, kept)
+                kept = solve(problem.rows(select), settings).kept
+                often += np.isin(selected, kept)
+                coef, variance = _estimated(problem.rows(estimate), settings, selected, kept)
                 estimates[i] += 0.5 * coef
                 variances[i] += 0.25 * variance
         self.coef_ = estimates.mean(axis=0)
@@ -148,31 +148,10 @@ class FSAInference(MetaEstimatorMixin, BaseEstimator):
         self.intervals_ = np.column_stack([self.coef_ - reach, self.coef_ + reach])
         self.selection_frequencies_ = often / (2 * self.n_splits)
 
-    def summary(self, names: Any = None) -> list[dict[str, Any]]:
-        """One record per selected column.
 
-        Parameters
-        ----------
-        names : sequence of str or None, default None
-            Of all columns; their numbers where None.
-
-        Returns
-        -------
-        list of dict
-            With ``name``, ``coefficient``, ``lower``, ``upper`` and ``frequency``.
-        """
-        check_is_fitted(self, "coef_")
-        values = zip(self.columns_, self.coef_, self.intervals_, self.selection_frequencies_)
-        return [
-            {"name": str(j if names is None else names[j]), "coefficient": float(b), "lower": float(low), "upper": float(high),
-             "frequency": float(often)}
-            for j, b, (low, high), often in values
-        ]  # fmt: skip
-
-
-def _halves(problem: FitProblem, rng: np.random.RandomState, n: int) -> tuple[np.ndarray, np.ndarray]:
+def _halves(problem: FitProblem, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
     """Two halves of the rows, each class split by itself."""
-    order = rng.permutation(n)
+    order = rng.permutation(len(problem.y))
     if problem.classification:
         order = order[np.argsort(problem.y[order, 0], kind="stable")]
     return np.sort(order[::2]), np.sort(order[1::2])
@@ -185,9 +164,7 @@ def _estimated(
     every = np.union1d(columns, others)
     A = np.asarray(problem.X[:, every], dtype=float)
     mean, scale = A.mean(axis=0), np.where(A.std(axis=0) > 0, A.std(axis=0), 1.0)
-    support = SupportProblem(
-        problem.y, problem.loss, problem.sample_weight, settings.fit_intercept, shrinkage=SHRINKAGE * 1e-3
-    )
+    support = SupportProblem(problem.y, problem.loss, problem.sample_weight, settings.fit_intercept, shrinkage=SHRINKAGE * 1e-3)
     fit = refit(support, (A - mean) / scale, np.zeros((len(every), 1)), np.zeros(1), tol=1e-10)
     WA = fit.hessian_products[0](fit.A1)
     inverse = np.linalg.inv(hessian(support, fit.A1, WA, support.penalty_hessian(len(every))))

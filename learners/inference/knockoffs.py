@@ -9,12 +9,12 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from sklearn.covariance import ledoit_wolf_shrinkage
 
-from ..fsa.fit import solve, solve_path
+from ..fsa.fit import solve
 from ..fsa.problem import FitProblem
 from ..fsa.settings import FitSettings
-from ..model_selection.size import default_sizes
 from ..solvers.annealing import strengths
 from .column_models import n_factors, standardised
+from .conditional import size_by_criterion
 
 _N_FLIPS = 199  # of the test of exchangeability
 _MAX_PAIRS = 2000  # pairs of columns that it compares: a choice
@@ -108,7 +108,7 @@ def antisymmetric_statistics(
     Parameters
     ----------
     problem : FitProblem
-        Dense, all of its columns allowed.
+        Dense, all of its columns allowed and none included.
     settings : FitSettings
     copies : ndarray of shape (n_samples, n_features)
     random_state : RandomState
@@ -116,38 +116,20 @@ def antisymmetric_statistics(
     Returns
     -------
     ndarray of shape (n_units,)
-        0 for units that stay in any case.
     """
-    m, units = problem.n_features, problem.n_units
-    groups = np.arange(m) if problem.groups is None else problem.groups
+    units = problem.n_units
+    groups = np.arange(problem.n_features) if problem.groups is None else problem.groups
     flip = random_state.randint(2, size=units).astype(bool)
     X = np.hstack([np.where(flip[groups], copies, problem.X), np.where(flip[groups], problem.X, copies)])
-    allowed, included = None, None
-    if problem.included is not None:
-        X[:, :m][:, problem.included] = problem.X[:, problem.included]
-        allowed = np.flatnonzero(np.append(np.ones(m, bool), ~problem.included))
-        included = np.append(problem.included, np.zeros(m, bool))[allowed]
-    both = np.append(groups, groups + units)[slice(None) if allowed is None else allowed]
-    codes = np.unique(both, return_inverse=True)
-    doubled = replace(
-        problem, X=X, names=None, bounds=None, allowed=allowed, included=included,
-        groups=None if problem.groups is None else codes[1],
-    )  # fmt: skip
-    path = solve_path(
-        doubled, settings, np.unique(np.clip(default_sizes(doubled.n_units, round(doubled.n_rows)), doubled.n_included, None))
-    )
-    own = min(path, key=lambda solution: solution.ebic).size
-    supported = problem.supported_coefficients * 0.5 * problem.n_units / problem.n_features
-    size = int(np.clip(max(supported, 2 * own), max(1, doubled.n_included), doubled.n_units))
-    fit = solve(doubled, replace(settings, size=size, title=None))
+    both = np.append(groups, groups + units)
+    doubled = replace(problem, X=X, names=None, bounds=None, groups=None if problem.groups is None else both)
+    supported = problem.supported_coefficients * 0.5 * units / problem.n_features
+    size = int(np.clip(max(supported, 2 * size_by_criterion(doubled, settings)), 1, 2 * units))
+    fit = solve(doubled, replace(settings, size=size))
     coef = np.zeros((doubled.n_features, *fit.coef.shape[1:]))
     coef[fit.kept] = fit.coef
-    strength = np.zeros(2 * units)
-    strength[codes[0]] = strengths(coef, codes[1])
-    W = np.where(flip, -1.0, 1.0) * (strength[:units] - strength[units:])
-    if problem.included is not None:
-        W[np.unique(groups[problem.included])] = 0.0
-    return W
+    strength = strengths(coef, both)
+    return np.where(flip, -1.0, 1.0) * (strength[:units] - strength[units:])
 
 
 def knockoff_threshold(W: np.ndarray, fdr: float) -> float:
@@ -164,7 +146,7 @@ def knockoff_threshold(W: np.ndarray, fdr: float) -> float:
     2.0
     """
     for t in np.unique(np.abs(W[W != 0.0])):
-        if 1 + np.count_nonzero(W <= -t) <= fdr * np.count_nonzero(W >= t):
+        if 1 + np.count_nonzero(-t >= W) <= fdr * np.count_nonzero(t <= W):
             return float(t)
     return np.inf
 
@@ -185,7 +167,7 @@ def e_values(draws: np.ndarray, fdr: float) -> np.ndarray:
     values = np.zeros(draws.shape)
     for value, W in zip(values, draws):
         t = knockoff_threshold(W, fdr / 2.0)
-        value[W >= t] = len(W) / (1.0 + np.count_nonzero(W <= -t))
+        value[t <= W] = len(W) / (1.0 + np.count_nonzero(-t >= W))
     return values.mean(axis=0)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ..common.validation import check_choice, check_integer, check_real, whole_or_as_before
 from ..fsa.estimators import FSAClassifier, FSAEstimator, FSARegressor
@@ -17,7 +17,7 @@ from ..fsa.path import FSAPath
 from ..fsa.problem import FitProblem, check_finite
 from ..fsa.settings import Constraints, FitSettings
 from ..types import ArrayLike, Matrix, Seed
-from .column_models import n_factors, standardised
+from .column_models import common_factors, standardised
 from .conditional import conditional_pvalues
 from .knockoffs import Sampler, antisymmetric_statistics, e_values, exchangeability, gaussian_knockoffs, knockoff_threshold
 
@@ -154,59 +154,66 @@ class FDRSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
         if not callable(self.knockoffs):
             check_choice("knockoffs", self.knockoffs, ("second_order", "gaussian"))
             if self.knockoffs == "gaussian" and self.covariance is None:
-                raise ValueError("knockoffs='gaussian' needs the covariance of the columns; expected covariance=, or 'second_order'")
+                raise ValueError(
+                    "knockoffs='gaussian' needs the covariance of the columns; expected covariance=, or 'second_order'"
+                )
 
     def _fit(self, X: Any, y: Any, fit_params: dict[str, Any]) -> None:
-        model, problem, settings = checked_problem(self.estimator, X, y, fit_params)
-        self.n_features_in_ = X.shape[1] if hasattr(X, "shape") else len(X[0])
+        model, problem, columns, included = checked_problem(self.estimator, X, y, fit_params)
+        settings = fit_settings_of(model)
+        self.n_features_in_ = model.n_features_in_
         if hasattr(model, "feature_names_in_"):
             self.feature_names_in_ = model.feature_names_in_
-        columns = problem.columns(np.arange(problem.n_features))
-        problem = _of_allowed(problem)
         covariance = _covariance(self.covariance, self.n_features_in_, columns)
-        method = self.method if self.method != "auto" else _method_for(problem.X, self.fdr)
-        units = np.arange(problem.n_features) if problem.groups is None else problem.groups
-        rng = check_random_state(self.random_state)
-        if method == "conditional":
+        self.method_ = self.method
+        if self.method == "auto":
+            common = common_factors(standardised(problem.X)).shape[1] > 0
+            few = len(problem.X) * self.fdr < _ROWS_OF_KNOCKOFFS
+            self.method_ = "conditional" if common or few else "knockoffs"
+        units = units_of(problem)
+        tested = np.setdiff1d(units, units[included])
+        if self.method_ == "conditional":
             pvalues, statistics = conditional_pvalues(problem, settings, covariance=covariance)
-            chosen, self.estimated_fdr_ = _step_up(pvalues, self.fdr)
+            pvalues[units[included]] = 1.0
+            chosen, self.estimated_fdr_ = _step_up(pvalues, self.fdr, len(tested))
             often, self.exchangeability_ = chosen.astype(float), np.nan
         else:
             pvalues = np.full(problem.n_units, np.nan)
-            chosen, statistics, often = self._by_knockoffs(problem, settings, covariance, rng)
-        included = np.zeros(problem.n_features, bool) if problem.included is None else problem.included
-        self.method_ = method
-        self.support_, self.pvalues_, self.statistics_, self.selection_probabilities_ = (
-            _spread(values, columns, self.n_features_in_, fill)
-            for values, fill in (
-                (chosen[units] | included, False),
-                (pvalues[units], np.nan if method == "knockoffs" else 1.0),
-                (statistics[units], 0.0),
-                (np.where(included, 1.0, often[units]), 0.0),
-            )
-        )
+            chosen, statistics, often = self._by_knockoffs(problem, settings, covariance, tested)
+        chosen[units[included]], often[units[included]] = True, 1.0
+        for name, values, fill in (
+            ("support_", chosen, False),
+            ("pvalues_", pvalues, np.nan if self.method_ == "knockoffs" else 1.0),
+            ("statistics_", statistics, 0.0),
+            ("selection_probabilities_", often, 0.0),
+        ):
+            every = np.full(self.n_features_in_, fill)
+            every[columns] = values[units]
+            setattr(self, name, every)
         self.estimator_ = _refitted(self.estimator, self.support_, X, y, fit_params)
 
     def _by_knockoffs(
-        self, problem: FitProblem, settings: FitSettings, covariance: np.ndarray | None, rng: np.random.RandomState
+        self, problem: FitProblem, settings: FitSettings, covariance: np.ndarray | None, tested: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Selected units, mean statistics, and the share of draws that select each unit."""
-        draws = np.zeros((self.n_draws, problem.n_units))
+        rng, draws = check_random_state(self.random_state), np.zeros((self.n_draws, problem.n_units))
         for i in range(self.n_draws):
             copies = self.knockoffs(problem.X, rng) if callable(self.knockoffs) else gaussian_knockoffs(problem.X, rng, covariance)
             if np.shape(copies) != problem.X.shape:
-                raise ValueError(f"knockoffs returned the shape {np.shape(copies)}; expected {problem.X.shape}, that of the columns")
+                raise ValueError(
+                    f"knockoffs returned the shape {np.shape(copies)}; expected {problem.X.shape}, that of the columns"
+                )
             if i == 0:
                 self.exchangeability_ = exchangeability(problem.X, copies, rng)
-            draws[i] = antisymmetric_statistics(problem, settings, copies, rng)
-        selected = np.array([W >= knockoff_threshold(W, self.fdr) for W in draws])
+            draws[i, tested] = antisymmetric_statistics(problem, settings, copies, rng)[tested]
+        selected = np.array([knockoff_threshold(W, self.fdr) <= W for W in draws])
         if self.n_draws == 1:
-            chosen, W = selected[0], draws[0]
-            t = np.min(W[chosen], initial=np.inf)
-            self.estimated_fdr_ = float((1 + np.sum(W <= -t)) / chosen.sum()) if chosen.any() else np.nan
+            chosen, (W,) = selected[0], draws
+            negative = np.count_nonzero(np.min(W[chosen], initial=np.inf) <= -W)
+            self.estimated_fdr_ = float((1 + negative) / chosen.sum()) if chosen.any() else np.nan
         else:
-            values = e_values(draws, self.fdr)
-            chosen, self.estimated_fdr_ = _step_up(np.minimum(1.0, 1.0 / np.maximum(values, 1e-300)), self.fdr)
+            e = e_values(draws, self.fdr)
+            chosen, self.estimated_fdr_ = _step_up(1.0 / np.maximum(e, 1e-300), self.fdr, len(tested))
         return chosen, draws.mean(axis=0), selected.mean(axis=0)
 
     def predict(self, X: Matrix) -> np.ndarray:
@@ -278,59 +285,67 @@ def selection_pvalues(
     array([ True,  True, False])
     """
     check_is_fitted(estimator, "support_")
-    _, problem, settings = checked_problem(estimator, X, y, fit_params)
-    columns = problem.columns(np.arange(problem.n_features))
+    model, problem, columns, included = checked_problem(estimator, X, y, fit_params)
     known = _covariance(covariance, len(estimator.support_), columns)
-    problem = _of_allowed(problem)
-    units = np.arange(problem.n_features) if problem.groups is None else problem.groups
-    selected = units[estimator.support_[columns]]
-    found, _ = conditional_pvalues(problem, settings, candidates=np.unique(selected), covariance=known)
-    pvalues = found[selected]
-    if problem.included is not None:
-        pvalues[problem.included[estimator.support_[columns]]] = np.nan
-    return pvalues
+    units, support = units_of(problem), estimator.support_[columns]
+    candidates = np.unique(units[support])
+    found, _ = conditional_pvalues(problem, fit_settings_of(model), candidates=candidates, covariance=known)
+    return np.where(included, np.nan, found[units])[support]
 
 
-def checked_problem(estimator: FSAEstimator, X: Any, y: Any, fit_params: dict[str, Any]) -> tuple[FSAEstimator, FitProblem, FitSettings]:
-    """The estimator's problem and settings, checked for what tests of columns need."""
+def units_of(problem: FitProblem) -> np.ndarray:
+    """Number of each feature's unit: its group, or itself."""
+    return np.arange(problem.n_features) if problem.groups is None else problem.groups
+
+
+def fit_settings_of(model: FSAEstimator) -> FitSettings:
+    """Settings of an estimator for fits of sizes that are given."""
+    return replace(model.fit_settings(), undecided=False, title=None)
+
+
+def checked_problem(
+    estimator: FSAEstimator, X: Any, y: Any, fit_params: dict[str, Any]
+) -> tuple[FSAEstimator, FitProblem, np.ndarray, np.ndarray]:
+    """A copy of the estimator that knows the data, its problem for what tests of columns need, and which columns these are.
+
+    The problem has the columns that may be selected alone; those that are included are a mask
+    beside it.
+
+    Raises
+    ------
+    ValueError
+        See :meth:`FDRSelector.fit`.
+    """
     if not isinstance(estimator, FSAClassifier | FSARegressor):
         raise ValueError(f"estimator={estimator!r} is not valid; expected FSAClassifier or FSARegressor")
     model = clone(estimator)
-    settings = replace(model.fit_settings(), undecided=False, title=None)
-    validate_data(clone(model), X, dtype=None, skip_check_array=True)
     problem = model.encode(X, y, **fit_params)
     if not isinstance(problem.X, np.ndarray):
         raise ValueError(f"X is a {type(problem.X).__name__}; expected a dense array, whose columns can be tested")
+    if not problem.loss.has_curvature:
+        raise ValueError(f"loss={estimator.loss!r} has no second derivatives; expected a smooth loss to test columns")
+    if len(problem.X) < MIN_ROWS:
+        raise ValueError(f"X has {len(problem.X)} rows; expected at least {MIN_ROWS} to test columns")
     check_finite(problem.X, problem.names)
-    if problem.n_rows < MIN_ROWS:
-        raise ValueError(f"X has {problem.n_rows:g} rows; expected at least {MIN_ROWS} to test columns")
-    _check_columns(problem.X[:, problem.columns(np.arange(problem.n_features))], problem)
-    return model, problem, settings
+    columns = problem.columns(np.arange(problem.n_features))
+    included = np.zeros(len(columns), bool) if problem.included is None else problem.included
+    problem = replace(problem, X=np.ascontiguousarray(problem.X[:, columns]), allowed=None, included=None, bounds=None)
+    _check_columns(problem.X, columns if problem.names is None else problem.names[columns])
+    return model, problem, columns, included
 
 
-def _check_columns(X: np.ndarray, problem: FitProblem) -> None:
+def _check_columns(X: np.ndarray, names: np.ndarray) -> None:
     """Raise a ValueError for a constant column, or one that is a copy of another."""
-    at = problem.columns(np.arange(problem.n_features))
-
-    def name(j: int) -> str:
-        return str(at[j]) if problem.names is None else repr(str(problem.names[at[j]]))
-
     constant = X.min(axis=0) == X.max(axis=0)
     if constant.any():
-        raise ValueError(f"column {name(int(np.argmax(constant)))} is constant; expected columns that vary, or exclude it")
+        raise ValueError(f"column {names[int(constant.argmax())]} is constant; expected columns that vary: exclude it")
     Z = np.round(standardised(X), 9)
-    order = np.lexsort(np.sign(Z[0]) * Z[:8][::-1]) if len(Z) else []
-    for a, b in zip(order[:-1], order[1:]):
-        if np.array_equal(np.abs(Z[:, a]), np.abs(Z[:, b])) and abs(Z[:, a] @ Z[:, b]) > len(Z) * (1 - 1e-9):
-            a, b = sorted((int(a), int(b)))
-            raise ValueError(f"column {name(b)} is a copy of column {name(a)}; no test can tell them apart: exclude one")
-
-
-def _of_allowed(problem: FitProblem) -> FitProblem:
-    """The problem of its allowed columns alone."""
-    if problem.allowed is None:
-        return problem
-    return replace(problem, X=np.ascontiguousarray(problem.X[:, problem.allowed]), allowed=None, names=None)
+    Z *= np.where(Z[np.abs(Z).argmax(axis=0), np.arange(Z.shape[1])] < 0, -1.0, 1.0)
+    _, first, which = np.unique(Z, axis=1, return_index=True, return_inverse=True)
+    copies = np.flatnonzero(first[which.ravel()] != np.arange(Z.shape[1]))
+    if len(copies):
+        pair = f"column {names[copies[0]]} is a copy of column {names[first[which.ravel()[copies[0]]]]}"
+        raise ValueError(f"{pair}; no test can tell them apart: exclude one")
 
 
 def _covariance(covariance: Any, n_features: int, columns: np.ndarray) -> np.ndarray | None:
@@ -343,30 +358,14 @@ def _covariance(covariance: Any, n_features: int, columns: np.ndarray) -> np.nda
     return S[np.ix_(columns, columns)]
 
 
-def _method_for(X: np.ndarray, fdr: float) -> str:
-    """What "auto" takes; see :class:`FDRSelector`."""
-    n, p = X.shape
-    factors = n_factors(np.linalg.svd(standardised(X), compute_uv=False), p)
-    return "conditional" if factors or n * fdr < _ROWS_OF_KNOCKOFFS else "knockoffs"
-
-
-def _step_up(pvalues: np.ndarray, fdr: float) -> tuple[np.ndarray, float]:
+def _step_up(pvalues: np.ndarray, fdr: float, n_tests: int) -> tuple[np.ndarray, float]:
     """What Benjamini and Hochberg (1995) select, and the estimated share of false ones among it."""
     order = np.argsort(pvalues, kind="stable")
-    estimated = pvalues[order] * len(pvalues) / np.arange(1, len(pvalues) + 1)
+    estimated = pvalues[order] * n_tests / np.arange(1, len(pvalues) + 1)
     good = np.flatnonzero(estimated <= fdr)
     chosen = np.zeros(len(pvalues), bool)
-    if not len(good):
-        return chosen, np.nan
-    chosen[order[: good[-1] + 1]] = True
-    return chosen, float(estimated[good[-1]])
-
-
-def _spread(values: np.ndarray, columns: np.ndarray, n_features: int, fill: Any) -> np.ndarray:
-    """Values of the columns that may be selected, and ``fill`` for the others."""
-    every = np.full(n_features, fill, dtype=values.dtype)
-    every[columns] = values
-    return every
+    chosen[order[: good[-1] + 1 if len(good) else 0]] = True
+    return chosen, float(estimated[good[-1]]) if len(good) else np.nan
 
 
 def _refitted(estimator: FSAEstimator, support: np.ndarray, X: Any, y: Any, fit_params: dict[str, Any]) -> FSAEstimator:

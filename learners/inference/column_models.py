@@ -51,9 +51,7 @@ def standardised(X: np.ndarray) -> np.ndarray:
     return Z / np.where(scale > 0, scale, 1.0)
 
 
-def column_residuals(
-    Z: np.ndarray, targets: np.ndarray, own: Sequence[np.ndarray], covariance: np.ndarray | None = None
-) -> np.ndarray:
+def column_residuals(Z: np.ndarray, targets: np.ndarray, own: Sequence[np.ndarray]) -> np.ndarray:
     """Residuals of the regression of each target on the columns that are not its own.
 
     With ten rows or more for each column, least squares on all others. With fewer, the common
@@ -68,8 +66,6 @@ def column_residuals(
         Columns, or functions of them, of mean 0.
     own : sequence of ndarray of int
         For each target the columns that may not predict it: itself, and those of its group.
-    covariance : ndarray of shape (n_features, n_features) or None, default None
-        Of the standardised columns where it is known; then the targets are columns of ``Z``.
 
     Returns
     -------
@@ -83,29 +79,21 @@ def column_residuals(
     (True, True)
     """
     n, p = Z.shape
-    if covariance is not None or n >= _ROWS_PER_COLUMN * p:
-        return _on_all_others(Z, targets, own, covariance)
+    if n >= _ROWS_PER_COLUMN * p:
+        return _on_all_others(Z, targets, own)
     factors = common_factors(Z)
     rest = standardised(Z - factors @ (factors.T @ Z))
     return _matching_pursuit(rest, targets - factors @ (factors.T @ targets), own)
 
 
-def _on_all_others(Z, targets, own, covariance):
-    """Least squares on all others, or the regression that the covariance implies, from one inverse."""
-    n, p = Z.shape
-    S = Z.T @ Z / n if covariance is None else covariance
-    precision = np.linalg.inv(S + 1e-10 * np.trace(S) / p * np.eye(p))
-    residuals = np.empty_like(targets)
-    for i, columns in enumerate(own):
-        if covariance is None:
-            a = precision @ (Z.T @ targets[:, i] / n)
-        else:  # a column itself: its position is where it equals the target
-            a = np.zeros(p)
-            a[columns[np.argmin(((Z[:, columns] - targets[:, [i]]) ** 2).sum(axis=0))]] = 1.0
-        a = a - precision[:, columns] @ np.linalg.solve(precision[np.ix_(columns, columns)], a[columns])
+def _on_all_others(Z, targets, own):
+    """Least squares on all others, from one inverse."""
+    precision = np.linalg.inv(Z.T @ Z + 1e-10 * Z.size * np.eye(Z.shape[1]))
+    coef = precision @ (Z.T @ targets)
+    for a, columns in zip(coef.T, own):
+        a -= precision[:, columns] @ np.linalg.solve(precision[np.ix_(columns, columns)], a[columns])
         a[columns] = 0.0
-        residuals[:, i] = targets[:, i] - Z @ a
-    return residuals
+    return targets - Z @ coef
 
 
 def _matching_pursuit(Z, targets, own):

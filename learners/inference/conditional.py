@@ -48,7 +48,6 @@ def conditional_pvalues(
     *,
     candidates: np.ndarray | None = None,
     size: int | None = None,
-    covariance: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """P-values of the hypotheses that the target does not depend on a unit, given the others [1]_, [2]_.
 
@@ -61,8 +60,6 @@ def conditional_pvalues(
         Units to test; None: those that a fit of :func:`sizes_to_test` selects.
     size : int or None, default None
         Units that predict the target.
-    covariance : ndarray of shape (n_features, n_features) or None, default None
-        Of the raw columns, where it is known.
 
     Returns
     -------
@@ -90,8 +87,7 @@ def conditional_pvalues(
     residuals = residuals_without(problem, settings, design, units, candidates, size)
     blocks = [standardised(design.keep(members[unit]).matrix()) for unit in candidates]
     own = [members[unit] for unit, block in zip(candidates, blocks) for _ in range(block.shape[1])]
-    known = None if covariance is None or design.width > 1 else covariance / np.sqrt(np.outer(*2 * [np.diag(covariance)]))
-    distilled = column_residuals(standardised(problem.X), np.hstack(blocks), own, known)
+    distilled = column_residuals(standardised(problem.X), np.hstack(blocks), own)
     ends = np.cumsum([block.shape[1] for block in blocks])
     pvalues, statistics = np.ones(problem.n_units), np.zeros(problem.n_units)
     for unit, residual, columns in zip(candidates, residuals, np.split(distilled, ends[:-1], axis=1)):

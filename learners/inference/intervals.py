@@ -26,9 +26,9 @@ _ROWS_PER_COLUMN = 3  # of a half, for each column that is fitted there, at leas
 class FSAInference(MetaEstimatorMixin, BaseEstimator):
     """Coefficients of the selected columns with confidence intervals that account for the selection.
 
-    The rows are split at random. Columns are selected on one half; on the other their coefficients
-    are estimated without a ridge, together with those of the columns that all rows select; then
-    the halves change their roles. Estimates and variances of several splits are averaged [1]_, the
+    The rows are split at random. Columns are selected on one half; on the other the coefficients of
+    these and of the columns that all rows select minimise the loss without a ridge; then the halves
+    change their roles. Estimates and variances of several splits are averaged [1]_, the
     variances with the squared deviations of their estimates. Standard errors are robust [2]_: they
     hold where the variance differs from row to row.
 
@@ -79,7 +79,7 @@ class FSAInference(MetaEstimatorMixin, BaseEstimator):
     >>> found = FSAInference(FSARegressor(2), random_state=0).fit(X, y)
     >>> np.round(found.intervals_, 1)
     array([[ 1.9,  2.1],
-           [-1.1, -0.9]])
+           [-1. , -0.8]])
     """
 
     def __init__(self, estimator: FSAEstimator, *, confidence: float = 0.95, n_splits: int = 5, random_state: Seed = None):

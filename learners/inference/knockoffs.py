@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 from scipy.optimize import minimize_scalar
+from scipy.stats import rankdata
 from sklearn.covariance import ledoit_wolf_shrinkage
 
 from ..fsa.fit import solve
@@ -174,8 +175,8 @@ def e_values(draws: np.ndarray, fdr: float) -> np.ndarray:
 def exchangeability(X: np.ndarray, copies: np.ndarray, random_state: np.random.RandomState) -> float:
     """P-value of the hypothesis that columns and their knockoffs can change places.
 
-    Half of the columns change places with their knockoffs in some rows, at random. Squares and
-    cubes of these columns and their products with the others are compared before and after: under
+    Half of the columns change places with their knockoffs in some rows, at random. Means, squares
+    and cubes of the ranks of these columns and their products with the others are compared: under
     the hypothesis every choice of the rows gives the same distribution.
 
     Parameters
@@ -190,11 +191,10 @@ def exchangeability(X: np.ndarray, copies: np.ndarray, random_state: np.random.R
         does not say that they do.
     """
     n, p = X.shape
-    mean, scale = X.mean(axis=0), np.where(X.std(axis=0) > 0, X.std(axis=0), 1.0)
-    Z, K = (X - mean) / scale, (copies - mean) / scale
+    Z, K = np.split(rankdata(np.vstack([X, copies]), axis=0) / n - 1.0, 2)
     moved = random_state.permutation(p)[: -(-p // 2)]
     rest = np.setdiff1d(np.arange(p), moved)
-    differences = [Z[:, moved] ** 2 - K[:, moved] ** 2, Z[:, moved] ** 3 - K[:, moved] ** 3]
+    differences = [Z[:, moved] ** power - K[:, moved] ** power for power in (1, 2, 3)]
     if len(rest):
         strongest = np.argsort(-np.abs(Z[:, moved].T @ Z[:, rest]), axis=None)[:_MAX_PAIRS]
         a, b = np.unravel_index(strongest, (len(moved), len(rest)))

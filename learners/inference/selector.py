@@ -51,7 +51,8 @@ class FDRSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
         Of estimated mean and covariance; of the ``covariance`` given; or what a function of (X,
         RandomState) returns, of the shape of X.
     covariance : array of shape (n_features, n_features) or None, default None
-        Of the columns, where it is known: both methods are then exact for normal columns.
+        Of the columns, where it is known; for "gaussian" knockoffs, which are then exact for normal
+        columns.
     n_draws : int, default 1
         Draws of knockoffs; of several the e-values are averaged [3]_: the selection then depends
         less on chance, and is smaller.
@@ -153,10 +154,6 @@ class FDRSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
         check_integer("n_draws", self.n_draws, 1)
         if not callable(self.knockoffs):
             check_choice("knockoffs", self.knockoffs, ("second_order", "gaussian"))
-            if self.knockoffs == "gaussian" and self.covariance is None:
-                raise ValueError(
-                    "knockoffs='gaussian' needs the covariance of the columns; expected covariance=, or 'second_order'"
-                )
 
     def _fit(self, X: Any, y: Any, fit_params: dict[str, Any]) -> None:
         model, problem, columns, included = checked_problem(self.estimator, X, y, fit_params)
@@ -164,7 +161,7 @@ class FDRSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
         self.n_features_in_ = model.n_features_in_
         if hasattr(model, "feature_names_in_"):
             self.feature_names_in_ = model.feature_names_in_
-        covariance = _covariance(self.covariance, self.n_features_in_, columns)
+        covariance = None if self.knockoffs != "gaussian" else _checked_covariance(self.covariance, self.n_features_in_)
         self.method_ = self.method
         if self.method == "auto":
             common = common_factors(standardised(problem.X)).shape[1] > 0
@@ -173,13 +170,14 @@ class FDRSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
         units = units_of(problem)
         tested = np.setdiff1d(units, units[included])
         if self.method_ == "conditional":
-            pvalues, statistics = conditional_pvalues(problem, settings, covariance=covariance)
+            pvalues, statistics = conditional_pvalues(problem, settings)
             pvalues[units[included]] = 1.0
             chosen, self.estimated_fdr_ = _step_up(pvalues, self.fdr, len(tested))
             often, self.exchangeability_ = chosen.astype(float), np.nan
         else:
             pvalues = np.full(problem.n_units, np.nan)
-            chosen, statistics, often = self._by_knockoffs(problem, settings, covariance, tested)
+            known = None if covariance is None else covariance[np.ix_(columns, columns)]
+            chosen, statistics, often = self._by_knockoffs(problem, settings, known, tested)
         chosen[units[included]], often[units[included]] = True, 1.0
         for name, values, fill in (
             ("support_", chosen, False),
@@ -240,9 +238,7 @@ class FDRSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
         return tags
 
 
-def selection_pvalues(
-    estimator: FSAEstimator, X: Matrix, y: ArrayLike, *, covariance: ArrayLike | None = None, **fit_params: Any
-) -> np.ndarray:
+def selection_pvalues(estimator: FSAEstimator, X: Matrix, y: ArrayLike, **fit_params: Any) -> np.ndarray:
     """P-value of each column that a fitted FSA estimator selects.
 
     The hypothesis: the target does not depend on the column, given all others; tested by the
@@ -258,8 +254,6 @@ def selection_pvalues(
         The rows of its fit; dense and without gaps.
     y : array of shape (n_samples,)
         Their targets.
-    covariance : array of shape (n_features, n_features) or None, default None
-        Of the columns, where it is known.
     **fit_params
         As for the estimator's own ``fit``.
 
@@ -286,10 +280,9 @@ def selection_pvalues(
     """
     check_is_fitted(estimator, "support_")
     model, problem, columns, included = checked_problem(estimator, X, y, fit_params)
-    known = _covariance(covariance, len(estimator.support_), columns)
     units, support = units_of(problem), estimator.support_[columns]
     candidates = np.unique(units[support])
-    found, _ = conditional_pvalues(problem, fit_settings_of(model), candidates=candidates, covariance=known)
+    found, _ = conditional_pvalues(problem, fit_settings_of(model), candidates=candidates)
     return np.where(included, np.nan, found[units])[support]
 
 
@@ -348,14 +341,12 @@ def _check_columns(X: np.ndarray, names: np.ndarray) -> None:
         raise ValueError(f"{pair}; no test can tell them apart: exclude one")
 
 
-def _covariance(covariance: Any, n_features: int, columns: np.ndarray) -> np.ndarray | None:
-    """The known covariance of the columns that may be selected."""
-    if covariance is None:
-        return None
-    S = np.asarray(covariance, dtype=float)
-    if S.shape != (n_features, n_features) or not np.isfinite(S).all() or not (np.diag(S) > 0).all():
-        raise ValueError(f"covariance has shape {S.shape}; expected ({n_features}, {n_features}), finite, with a positive diagonal")
-    return S[np.ix_(columns, columns)]
+def _checked_covariance(covariance: Any, n: int) -> np.ndarray:
+    """The covariance of the columns that "gaussian" knockoffs need."""
+    S = np.zeros((0, 0)) if covariance is None else np.asarray(covariance, dtype=float)
+    if S.shape != (n, n) or not np.isfinite(S).all() or not (np.diag(S) > 0).all():
+        raise ValueError(f"knockoffs='gaussian': covariance has shape {S.shape}; expected ({n}, {n}), finite, positive definite")
+    return S
 
 
 def _step_up(pvalues: np.ndarray, fdr: float, n_tests: int) -> tuple[np.ndarray, float]:

@@ -110,7 +110,6 @@ def hidimstat(X, y, S, seed):
 METHODS = {
     "auto": ours("auto", False),
     "conditional": ours("conditional", False),
-    "conditional, known": ours("conditional", True),
     "knockoffs": ours("knockoffs", False),
     "knockoffs, known": ours("knockoffs", True),
     "knockpy": knockpy,

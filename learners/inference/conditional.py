@@ -16,10 +16,10 @@ from ..designs.factory import make_design
 from ..fsa.fit import solve, solve_path, solving
 from ..fsa.problem import FitProblem
 from ..fsa.settings import FitSettings
-from ..model_selection.size import default_sizes
+from ..model_selection.size import default_sizes, deviance
 from ..solvers.annealing import strengths, strongest
 from ..solvers.exchanges import Units
-from ..solvers.newton import SHRINKAGE, SupportProblem, refit
+from ..solvers.newton import SHRINKAGE, Fit, SupportProblem, fit_at, hessian, refit, solve_positive
 from .column_models import column_residuals, standardised
 
 
@@ -37,9 +37,10 @@ def sizes_to_test(problem: FitProblem, settings: FitSettings) -> tuple[int, int]
 
 
 def size_by_criterion(problem: FitProblem, settings: FitSettings) -> int:
-    """The size of the least extended Bayesian information criterion along a path."""
-    path = solve_path(problem, settings, default_sizes(problem.n_units, round(problem.n_rows)))
-    return min(path, key=lambda solution: solution.ebic).size
+    """The size of the least extended Bayesian information criterion along a path; 0 is the best constant."""
+    constant, *path = solve_path(problem, settings, np.append(0, default_sizes(problem.n_units, round(problem.n_rows))))
+    best = min(path, key=lambda solution: solution.ebic)
+    return best.size if best.ebic < deviance(constant.value, problem.n_rows, problem.loss.is_quadratic) else 0
 
 
 def conditional_pvalues(
@@ -84,16 +85,29 @@ def conditional_pvalues(
         n_candidates, size = sizes_to_test(problem, settings)
         candidates = np.unique(units.of_feature[solve(problem, replace(settings, size=n_candidates)).kept])
     size = len(candidates) if size is None else size
-    residuals = residuals_without(problem, settings, design, units, candidates, size)
+    support, fits = fits_without(problem, settings, design, units, candidates, size)
     blocks = [standardised(design.keep(members[unit]).matrix()) for unit in candidates]
     own = [members[unit] for unit, block in zip(candidates, blocks) for _ in range(block.shape[1])]
     distilled = column_residuals(standardised(problem.X), np.hstack(blocks), own)
     ends = np.cumsum([block.shape[1] for block in blocks])
     pvalues, statistics = np.ones(problem.n_units), np.zeros(problem.n_units)
-    for unit, residual, columns in zip(candidates, residuals, np.split(distilled, ends[:-1], axis=1)):
-        products = (residual[:, :, None] * columns[:, None]).reshape(len(columns), -1)
-        pvalues[unit], statistics[unit] = _mean_is_zero(products)
+    for unit, fit, columns in zip(candidates, fits, np.split(distilled, ends[:-1], axis=1)):
+        pvalues[unit], statistics[unit] = _mean_is_zero(_score_products(support, fit, columns))
     return pvalues, statistics
+
+
+def _score_products(support: SupportProblem, fit: Fit, columns: np.ndarray) -> np.ndarray:
+    """Products of the residuals of the target with columns that are orthogonal to those of its fit, in the metric of the loss.
+
+    The sum is the efficient score: what the fit has taken from the residuals is taken from the
+    columns too.
+    """
+    penalty, products = support.penalty_hessian(fit.A1.shape[1] - support.fit_intercept), []
+    for residual, product in zip(fit.residual.T, fit.hessian_products):
+        WA = product(fit.A1)
+        coef = solve_positive(hessian(support, fit.A1, WA, penalty), WA.T @ columns)
+        products.append(residual[:, None] * (columns - fit.A1 @ coef))
+    return np.hstack(products)
 
 
 def _mean_is_zero(products: np.ndarray) -> tuple[float, float]:
@@ -105,32 +119,29 @@ def _mean_is_zero(products: np.ndarray) -> tuple[float, float]:
     return min(1.0, 2.0 * float(student.sf(statistic, n - 1)) * max(1, int(sure.sum()))), statistic
 
 
-def residuals_without(
+def fits_without(
     problem: FitProblem, settings: FitSettings, design: Design, units: Units, candidates: np.ndarray, size: int
-) -> list[np.ndarray]:
-    """Gradient of the loss over the scores (n_samples, n_outputs) of fits that do not see one of the candidates each.
+) -> tuple[SupportProblem, list[Fit]]:
+    """Fits of the target that do not see one of the candidates each, and what they minimise.
 
     Where a fit of all units leaves the candidate out, it is that fit. Else the stronger half of its
     support stays, and the units of the steepest gradient join, without the candidate: what was
     chosen beside it would leave its share of the noise to it.
     """
-    fit = solve(problem, replace(settings, size=min(size, problem.n_units), title=None))
-    scores = fit.design.scores(fit.coef) + fit.intercept
-    _, residual = problem.loss.value_and_gradient(problem.y, scores, problem.sample_weight)
-    coef = np.zeros((design.n_features, *fit.coef.shape[1:]))
-    coef[fit.kept] = fit.coef
+    solution = solve(problem, replace(settings, size=min(size, problem.n_units)))
     support = SupportProblem(
         problem.y, problem.loss, problem.sample_weight, settings.fit_intercept, settings.fit_prior, design.width, design.n_knots,
-        max(fit.ridge - settings.ridge, SHRINKAGE),
+        max(solution.ridge - settings.ridge, SHRINKAGE),
     )  # fmt: skip
-    selected = np.unique(units.of_feature[fit.kept])
-    return [_without(support, design, units, coef, fit.intercept, unit) if unit in selected else residual for unit in candidates]
+    coef = np.zeros((design.n_features, *solution.coef.shape[1:]))
+    coef[solution.kept] = solution.coef
+    whole = fit_at(support, solution.design.matrix(), solution.coef.reshape(-1, coef.shape[2]), solution.intercept)
+    selected = np.unique(units.of_feature[solution.kept])
+    return support, [_without(support, design, units, coef, whole.intercept, u) if u in selected else whole for u in candidates]
 
 
-def _without(
-    problem: SupportProblem, design: Design, units: Units, coef: np.ndarray, intercept: np.ndarray, unit: int
-) -> np.ndarray:
-    """The residual of :func:`residuals_without` for a unit of the support, from the coefficients of all features."""
+def _without(problem: SupportProblem, design: Design, units: Units, coef: np.ndarray, intercept: np.ndarray, unit: int) -> Fit:
+    """The fit of :func:`fits_without` for a unit of the support, from the coefficients of all features."""
     others = np.flatnonzero(units.of_feature != unit)
     rest, coef = design.keep(others), coef[others]
     left = Units.of_groups(units.of_feature[others], len(others))
@@ -138,11 +149,11 @@ def _without(
     size = min(int(np.count_nonzero(strength)) + 1, len(left))
     chosen = strongest(strength, size // 2)
     while True:
-        features = np.sort(left.features(chosen))
+        features = np.sort(left.features(chosen)) if len(chosen) else chosen
         start = coef[features].reshape(-1, coef.shape[2])
         fit = refit(problem, rest.keep(features).matrix(), start, intercept)
         if len(chosen) >= size:
-            return fit.residual
+            return fit
         gradient = rest.gradient(fit.residual)
         steep = np.bincount(left.of_feature, np.einsum("mwq,mwq->m", gradient, gradient)) / n_columns
         steep[chosen] = -1.0

@@ -49,7 +49,7 @@ def register(app: typer.Typer) -> None:
 @one_line_errors
 def select(
     table: Annotated[Path, typer.Argument(metavar="TABLE", help="csv, tsv, parquet, npz (X, y, names) or svmlight file.")],
-    k: Annotated[str, typer.Option("-k", help="How many columns to select; auto: chosen by cross-validation.")],
+    k: Annotated[str | None, typer.Option("-k", help="How many columns to select; auto: chosen by cross-validation.")] = None,
     target: Annotated[str | None, typer.Option(help="Column to predict (npz and svmlight bring their own).")] = None,
     task: Annotated[Task, typer.Option(help="auto: text and few whole numbers are classes.")] = Task.auto,
     response: Annotated[Response, typer.Option(help="piecewise: a curve for each column instead of a line.")] = Response.linear,
@@ -59,6 +59,8 @@ def select(
     sep: Separator = None,
     encoding: Encoding = None,
     dates: Annotated[Dates | None, typer.Option(help="How dates such as 31/12/2019 are written; by default found out.")] = None,
+    fdr: Annotated[float | None, typer.Option(help="Instead of -k: at most this share of the columns is false.")] = None,
+    intervals: Annotated[bool, typer.Option("--intervals", help="Confidence intervals of 95% of the coefficients.")] = False,
     report: Annotated[Path | None, typer.Option(help="Folder for a page about the selection, select.html.")] = None,
     out: Annotated[Path | None, typer.Option(help="Table to write: the selected columns and the target.")] = None,
     save: Annotated[Path | None, typer.Option(help="Model file to write, for annealed predict.")] = None,
@@ -71,7 +73,8 @@ def select(
     from ..tabular.select_file import parse_size, select_file
     from ..tabular.tables import check_out, write_columns
 
-    parse_size(k)
+    if k is not None:
+        parse_size(k)
     check_out(out, table)
     check_outputs([table], [out], save, report, REPORT_FILES)
 
@@ -87,6 +90,8 @@ def select(
         sep=sep,
         encoding=encoding,
         dates=dates and dates.value,
+        fdr=fdr,
+        intervals=intervals,
         progress=lambda iterable, what: progress(iterable, quiet, what),
         note=lambda text: say(f"annealed: {text}", quiet),
     )
@@ -106,12 +111,14 @@ def select(
 
 def _print_selection(found: Selection, quiet: bool) -> None:
     """Print the columns and their cross-validated scores for people."""
-    rows = [(i + 1, c["name"], c["coefficient"], c["effect"], c["stability"]) for i, c in enumerate(found.columns)]
+    rows = [(i + 1, c["name"], c["coefficient"], c["effect"], c["stability"], c["pvalue"]) for i, c in enumerate(found.columns)]
     title = f"{found.task}, {len(found.table.y)} rows"
     if rows:
-        print_table(title, ["", "column", "coefficient", "effect", "stability"], rows)
+        print_table(title, ["", "column", "coefficient", "effect", "stability", "p-value"], rows)
     else:
         typer.echo(f"{title}: {found.nothing}")
+    if ends := [(c["name"], *c["interval"]) for c in found.columns if c.get("interval")]:
+        print_table("intervals of 95%", ["column", "from", "to"], ends)
     scores = found.validation.scores
     if found.size_chosen:
         where = "for each fold by the others" if found.validation.nested else "once, on the rows that score them too"

@@ -51,6 +51,7 @@ def page(found: Selection) -> str:
         _summary(found),
         _scores(found),
         _columns(found),
+        _certainty(found),
         _responses(found),
         _alternatives(found),
         _left_out(found),
@@ -70,6 +71,7 @@ def _target(found: Selection) -> str:
 def _summary(found: Selection) -> str:
     k, total = len(found.columns), len(found.table.encoding.columns)
     chosen = "chosen by cross-validation" if found.size_chosen else "as asked for"
+    chosen = f"of which at most {found.certainty['fdr']:.0%} are false in the mean" if "fdr" in found.certainty else chosen
     words = f"<p><b>{k}</b> of {total} usable columns, {chosen}; {found.task} on {len(found.table.y)} rows."
     if not k:
         return f"{words} <b>{escape(found.nothing)}.</b></p>"
@@ -129,6 +131,20 @@ def _columns(found: Selection) -> str:
     )
     table = _table(["column", "coefficient", "effect", "stability"], rows)
     return f"<h2>The selected columns</h2>{table}{chart}{_small(words)}"
+
+
+def _certainty(found: Selection) -> str:
+    def number(value: float | None) -> str:
+        return "–" if value is None else f"{value:.3g}"
+
+    rows = [(c["name"], number(c["pvalue"]), *map(number, c.get("interval") or (None, None))) for c in found.columns]
+    table = _table(["column", "p-value", "lower end", "upper end"], rows) if rows else ""
+    notes = "".join(f"<li>{escape(line)}</li>" for line in found.certainty["notes"])
+    words = (
+        "P-value: of the hypothesis that the target does not depend on the column, given all others, for a column that was named "
+        "in advance. Ends: of an interval of 95% of the coefficient, where asked for, by splitting the rows."
+    )
+    return f"<h2>How sure</h2>{table}{_small(words)}" + (f"<ul>{notes}</ul>" if notes else "")
 
 
 def _coefficient(column: dict[str, Any]) -> str:

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from .inference import add_certainty, trusted_columns
 from .selection import Selection, select_columns
 from .tables import read_table
 from .target import check_target, classes_of_one_row, guess_task, note_of_guess
@@ -15,7 +16,7 @@ from .validation import Progress
 def select_file(
     path: Path,
     target: str | None,
-    k: str,
+    k: str | None,
     *,
     task: str = "auto",
     response: str = "linear",
@@ -25,6 +26,8 @@ def select_file(
     sep: str | None = None,
     encoding: str | None = None,
     dates: str | None = None,
+    fdr: float | None = None,
+    intervals: bool = False,
     progress: Progress = lambda iterable, what: iterable,
     note: Callable[[str], object] = lambda text: None,
 ) -> Selection:
@@ -35,8 +38,9 @@ def select_file(
     path : Path
     target : str or None
         Column to predict; npz and svmlight files bring their own.
-    k : str
-        A number from 1 on, or "auto"; more than there are columns keeps all, with a warning.
+    k : str or None
+        A number from 1 on, or "auto"; more than there are columns keeps all, with a warning. None
+        with ``fdr``.
     task : {"auto", "classification", "regression"}, default "auto"
     response : {"linear", "piecewise"}, default "linear"
     include, exclude : sequence of str, default ()
@@ -47,6 +51,10 @@ def select_file(
         Of a text file, see :func:`.readers.read_frame`.
     dates : {"dayfirst", "monthfirst"} or None, default None
         How dates such as 31/12/2019 are written; None: found out, where the column shows it.
+    fdr : float or None, default None
+        Select the columns of which at most this share is false.
+    intervals : bool, default False
+        Whether coefficients get confidence intervals.
     progress : function
         Called with what is gone through, and what it is.
     note : function
@@ -62,7 +70,9 @@ def select_file(
     ValueError
         If the file cannot be read or does not fit what was asked for.
     """
-    size = parse_size(k)
+    if (k is None) == (fdr is None):
+        raise ValueError("expected either -k or --fdr")
+    size = None if k is None else parse_size(k)
     data = read_table(
         path,
         target,
@@ -86,8 +96,16 @@ def select_file(
     if size is not None and size > n_columns:
         warnings.warn(f"-k {k}: only {n_columns} usable columns, all are kept", stacklevel=2)
         size = n_columns
-    found = select_columns(data, chosen_task, size, response, include, progress)
-    found.settings = {"table": str(path), "target": target, "k": k, "response": response, "row_groups": row_groups}
+    only, certainty = None, {}
+    if fdr is not None:
+        only, certainty = trusted_columns(data, chosen_task, fdr, response, include)
+        size = len(only)
+    found = select_columns(data, chosen_task, size, response, include, progress, only)
+    found.certainty = certainty
+    add_certainty(found, intervals)
+    for text in found.certainty["notes"]:
+        note(text)
+    found.settings = {"table": str(path), "target": target, "k": k, "response": response, "row_groups": row_groups, "fdr": fdr}
     found.settings |= {"include": list(include) or None, "exclude": list(exclude) or None}
     return found
 

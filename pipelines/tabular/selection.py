@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from ...learners import Constraints, FSAClassifier, FSARegressor, selection_stability
 from ...learners.common.additive import AdditiveModel
@@ -41,6 +42,8 @@ class Selection:
         Agreement of the halves beyond chance.
     size_chosen : bool
         Whether cross-validation chose the size.
+    certainty : dict
+        How sure the selection is, see :mod:`.inference`.
     """
 
     task: str
@@ -51,6 +54,7 @@ class Selection:
     kappa: float | None
     size_chosen: bool
     settings: dict[str, Any] = field(default_factory=dict)
+    certainty: dict[str, Any] = field(default_factory=dict)
 
     def to_model(self, target: str | None) -> TabularModel:
         """Return what ``annealed predict`` needs; its header holds the target's name and the cross-validated scores."""
@@ -61,6 +65,8 @@ class Selection:
     def nothing(self) -> str:
         """One line for a selection without columns: by which rule, and the best that there was."""
         v = self.validation
+        if "fdr" in self.certainty:
+            return f"no column selected: nothing can be trusted at a share of false ones of {self.certainty['fdr']:.0%}"
         line = "no column selected: none, alone or together, predicts held-out rows better than a constant by the margin of two"
         line += " standard errors"
         if v.best is None:
@@ -86,6 +92,7 @@ class Selection:
             "size_chosen_in_folds": v.nested,
             "path": path,
             "stability": self.kappa,
+            "certainty": self.certainty,
             "left_out": [{"name": name, "reason": why} for name, why in self.table.left_out.items()],
             "notes": self.table.notes,
             "settings": self.settings,
@@ -103,6 +110,7 @@ def select_columns(
     response: str = "linear",
     include: Sequence[str] = (),
     progress: Progress = _pass_through,
+    only: Sequence[str] | None = None,
 ) -> Selection:
     """Select columns with FSA; k of them, or as many as cross-validation chooses.
 
@@ -117,6 +125,9 @@ def select_columns(
         Columns that are selected in any case, at most k.
     progress : function
         Called with what is gone through, and what it is.
+    only : sequence of str or None, default None
+        The columns of the model, k of them or none. Scores and stability are those of k columns
+        that are selected anew.
 
     Raises
     ------
@@ -136,6 +147,8 @@ def select_columns(
     wanted = np.isin(table.encoding.groups, [table.names.index(name) for name in include]) if least else None
     constraints = None if groups is None and wanted is None else Constraints(groups, wanted)
     model = estimator(k or max(least, 1), response=response, constraints=constraints)
+    if only is not None and not only:
+        return Selection(task, table, fitted(model, 0, X, y), [], Validation(0), None, False)
     table_folds = folds_of(y, task, table.row_groups)
     enough = bool(table_folds(np.arange(len(y))))
     if k is None and not enough:
@@ -148,10 +161,14 @@ def select_columns(
         sizes = _sizes(n_columns, len(y), k, response)
         sizes = np.unique(np.maximum([0, *sizes] if k is None else sizes, least if k is None else max(least, 1)))
         validation = validate(X, y, task, model, k, sizes, table_folds, progress)
-    model = fitted(model, validation.size, X, y)
     frequency, kappa = np.full(n_columns, np.nan), None
     if validation.size:
-        frequency, kappa = _stability(model, X, y, task, table.encoding.groups, progress)
+        sized = clone(model).set_params(n_features_to_select=validation.size)
+        frequency, kappa = _stability(sized, X, y, task, table.encoding.groups, progress)
+    if only is not None:
+        others = ~np.isin(table.encoding.groups, [table.names.index(name) for name in only])
+        model.set_params(constraints=Constraints(groups, wanted, others))
+    model = fitted(model, validation.size, X, y)
     columns = _describe(table, model, frequency)
     return Selection(task, table, model, columns, validation, kappa, k is None)
 

@@ -1,0 +1,114 @@
+"""How sure a selection of columns is: a bounded share of false ones, a p-value and an interval for each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from ...learners import Constraints, FDRSelector, FSAClassifier, FSAInference, FSARegressor, selection_pvalues
+from .encoding import Table
+from .selection import Selection
+
+_FEW_VALUES = 10  # of a column: a normal model of it is a rough one
+_SKEWED = 2.0  # absolute skewness above which a normal model is a rough one
+
+
+def trusted_columns(
+    table: Table, task: str, fdr: float, response: str = "linear", include: Sequence[str] = ()
+) -> tuple[list[str], dict[str, Any]]:
+    """The columns of which at most a share ``fdr`` is false in the mean, and what that rests on.
+
+    Parameters
+    ----------
+    table : Table
+    task : {"classification", "regression"}
+    fdr : float
+        In (0, 1).
+    response : {"linear", "piecewise"}, default "linear"
+    include : sequence of str, default ()
+        Columns that are selected in any case, and not tested.
+
+    Returns
+    -------
+    names : list of str
+        Of the columns; none may be.
+    certainty : dict
+        ``fdr``, ``method``, ``estimated_fdr`` (None where nothing is selected), ``exchangeability``
+        (p-value of the diagnostic, None without knockoffs), and ``notes``: lines for people.
+
+    Raises
+    ------
+    ValueError
+        If the table cannot be tested.
+    """
+    groups = table.encoding.groups
+    wanted = np.isin(groups, [table.names.index(name) for name in include])
+    estimator = (FSAClassifier if task == "classification" else FSARegressor)(
+        response=response, constraints=Constraints(groups, wanted)
+    )
+    found = FDRSelector(estimator, fdr, random_state=0).fit(_named(table), _target(table, task))
+    names = [table.names[number] for number in np.unique(groups[found.support_])]
+    method = "distilled conditional randomisation test" if found.method_ == "conditional" else "knockoffs"
+    notes = [f"{method}: in the mean over repeated samples at most {fdr:.0%} of the selected columns say nothing beyond the others"]
+    notes += _assumptions(table)
+    if not names:
+        notes.append(f"nothing can be trusted: no column is selected at a share of false ones of {fdr:.0%}")
+    if found.exchangeability_ < 0.05:
+        notes.append(f"the knockoffs do not suit these columns (p = {found.exchangeability_:.3f}): do not rely on the share")
+    return names, {
+        "fdr": fdr,
+        "method": found.method_,
+        "estimated_fdr": None if np.isnan(found.estimated_fdr_) else found.estimated_fdr_,
+        "exchangeability": None if np.isnan(found.exchangeability_) else found.exchangeability_,
+        "notes": notes,
+    }
+
+
+def add_certainty(found: Selection, intervals: bool) -> None:
+    """Give each selected column its ``pvalue``, and with ``intervals`` its ``interval`` of 95%; where there is none, say why."""
+    X, y, groups = _named(found.table), _target(found.table, found.task), found.table.encoding.groups
+    notes = found.certainty.setdefault("notes", [])
+    features = np.flatnonzero(found.model.support_)
+    try:
+        values = selection_pvalues(found.model, X, y) if len(features) else []
+        pvalues = {found.table.names[groups[j]]: value for j, value in zip(features, values)}
+    except ValueError as error:
+        pvalues = {}
+        notes.append(f"no p-values: {error}")
+    for column in found.columns:
+        value = pvalues.get(column["name"], np.nan)
+        column["pvalue"] = None if np.isnan(value) else float(value)
+    if intervals and len(features):
+        inference = FSAInference(clone(found.model), random_state=0).fit(X, y)
+        ends = {found.table.names[groups[j]]: pair for j, pair in zip(inference.columns_, inference.intervals_.tolist())}
+        for column in found.columns:
+            column["interval"] = None if "levels" in column else ends[column["name"]]
+
+
+def _named(table: Table) -> Any:
+    """The matrix with the names of its columns, for lines about them."""
+    import pandas as pd
+
+    if hasattr(table.X, "tocsr"):
+        return table.X
+    return pd.DataFrame(table.X, columns=[table.names[j] for j in table.encoding.groups], copy=False)
+
+
+def _target(table: Table, task: str) -> np.ndarray:
+    return table.y.astype(np.int64) if task == "classification" and table.y.dtype.kind == "f" else table.y
+
+
+def _assumptions(table: Table) -> list[str]:
+    """What is assumed of columns that are far from normal."""
+    Z = table.X - table.X.mean(axis=0)
+    skewed = np.abs((Z**3).mean(axis=0)) > _SKEWED * Z.std(axis=0) ** 3
+    discrete = np.array([len(np.unique(column)) < _FEW_VALUES for column in table.X.T])
+    counts = [(int(discrete.sum()), f"fewer than {_FEW_VALUES} values"), (int((skewed & ~discrete).sum()), "a skewed distribution")]
+    return [
+        f"{n} of {len(discrete)} numbers have {what}: each is assumed to depend on the others as a linear model says"
+        for n, what in counts
+        if n
+    ]

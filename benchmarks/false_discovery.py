@@ -79,7 +79,7 @@ def step_up(pvalues, level):
 def ours(method, known):
     def select(X, y, S, seed):
         estimator = FSAClassifier() if y.dtype.kind == "i" else FSARegressor()
-        options = {"covariance": S, "knockoffs": "gaussian"} if known else {}
+        options = {"knockoffs": lambda columns, rng: gaussian_knockoffs(columns, rng, S)} if known else {}
         found = FDRSelector(estimator, 0.1, method=method, random_state=seed, **options).fit(X, y)
         if found.method_ == "conditional":
             return [step_up(found.pvalues_, level) for level in LEVELS]

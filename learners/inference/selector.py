@@ -22,7 +22,7 @@ from .conditional import conditional_pvalues
 from .knockoffs import Sampler, antisymmetric_statistics, e_values, exchangeability, gaussian_knockoffs, knockoff_threshold
 
 MIN_ROWS = 50  # fewer tell nothing at the levels that many columns ask for: a choice
-_ROWS_OF_KNOCKOFFS = 100  # over the asked share: rows from which "auto" takes knockoffs: a choice
+_ROWS_OF_KNOCKOFFS, _MAX_CORRELATION = 100, 0.7  # of "auto": rows over the asked share, and of two columns: choices
 
 
 class FDRSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
@@ -45,14 +45,12 @@ class FDRSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
           find a single column.
         * "knockoffs": Model-X knockoffs+ [2]_. It finds 1 / fdr columns at least, or none, and
           then more than the test where many columns matter among few rows.
-        * "auto": the test where a common factor runs through the columns, or rows are fewer than
-          100 / fdr; else knockoffs.
-    knockoffs : {"second_order", "gaussian"} or function, default "second_order"
-        Of estimated mean and covariance; of the ``covariance`` given; or what a function of (X,
-        RandomState) returns, of the shape of X.
-    covariance : array of shape (n_features, n_features) or None, default None
-        Of the columns, where it is known; for "gaussian" knockoffs, which are then exact for normal
-        columns.
+        * "auto": knockoffs where rows are 100 / fdr or more, no common factor runs through the
+          columns, and no two of them correlate above 0.7, as knockoffs of an estimated covariance
+          may then keep no promise; else the test.
+    knockoffs : "second_order" or function, default "second_order"
+        Normal ones of the estimated mean and covariance, or what a function of (X, RandomState)
+        returns, of the shape of X.
     n_draws : int, default 1
         Draws of knockoffs; of several the e-values are averaged [3]_: the selection then depends
         less on chance, and is smaller.
@@ -109,7 +107,6 @@ class FDRSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
         *,
         method: str = "auto",
         knockoffs: str | Sampler = "second_order",
-        covariance: ArrayLike | None = None,
         n_draws: int = 1,
         random_state: Seed = None,
     ):
@@ -117,7 +114,6 @@ class FDRSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
         self.fdr = fdr
         self.method = method
         self.knockoffs = knockoffs
-        self.covariance = covariance
         self.n_draws = n_draws
         self.random_state = random_state
 
@@ -153,7 +149,7 @@ class FDRSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
         check_choice("method", self.method, ("auto", "conditional", "knockoffs"))
         check_integer("n_draws", self.n_draws, 1)
         if not callable(self.knockoffs):
-            check_choice("knockoffs", self.knockoffs, ("second_order", "gaussian"))
+            check_choice("knockoffs", self.knockoffs, ("second_order",))
 
     def _fit(self, X: Any, y: Any, fit_params: dict[str, Any]) -> None:
         model, problem, columns, included = checked_problem(self.estimator, X, y, fit_params)
@@ -161,12 +157,9 @@ class FDRSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
         self.n_features_in_ = model.n_features_in_
         if hasattr(model, "feature_names_in_"):
             self.feature_names_in_ = model.feature_names_in_
-        covariance = None if self.knockoffs != "gaussian" else _checked_covariance(self.covariance, self.n_features_in_)
         self.method_ = self.method
         if self.method == "auto":
-            common = common_factors(standardised(problem.X)).shape[1] > 0
-            few = len(problem.X) * self.fdr < _ROWS_OF_KNOCKOFFS
-            self.method_ = "conditional" if common or few else "knockoffs"
+            self.method_ = "knockoffs" if _suit_knockoffs(standardised(problem.X), self.fdr) else "conditional"
         units = units_of(problem)
         tested = np.setdiff1d(units, units[included])
         if self.method_ == "conditional":
@@ -176,8 +169,7 @@ class FDRSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
             often, self.exchangeability_ = chosen.astype(float), np.nan
         else:
             pvalues = np.full(problem.n_units, np.nan)
-            known = None if covariance is None else covariance[np.ix_(columns, columns)]
-            chosen, statistics, often = self._by_knockoffs(problem, settings, known, tested)
+            chosen, statistics, often = self._by_knockoffs(problem, settings, tested)
         chosen[units[included]], often[units[included]] = True, 1.0
         for name, values, fill in (
             ("support_", chosen, False),
@@ -191,12 +183,12 @@ class FDRSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
         self.estimator_ = _refitted(self.estimator, self.support_, X, y, fit_params)
 
     def _by_knockoffs(
-        self, problem: FitProblem, settings: FitSettings, covariance: np.ndarray | None, tested: np.ndarray
+        self, problem: FitProblem, settings: FitSettings, tested: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Selected units, mean statistics, and the share of draws that select each unit."""
         rng, draws = check_random_state(self.random_state), np.zeros((self.n_draws, problem.n_units))
         for i in range(self.n_draws):
-            copies = self.knockoffs(problem.X, rng) if callable(self.knockoffs) else gaussian_knockoffs(problem.X, rng, covariance)
+            copies = (self.knockoffs if callable(self.knockoffs) else gaussian_knockoffs)(problem.X, rng)
             if np.shape(copies) != problem.X.shape:
                 raise ValueError(
                     f"knockoffs returned the shape {np.shape(copies)}; expected {problem.X.shape}, that of the columns"
@@ -231,11 +223,6 @@ class FDRSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
     def _get_support_mask(self) -> np.ndarray:
         check_is_fitted(self, "support_")
         return self.support_
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        return tags
 
 
 def selection_pvalues(estimator: FSAEstimator, X: Matrix, y: ArrayLike, **fit_params: Any) -> np.ndarray:
@@ -341,12 +328,11 @@ def _check_columns(X: np.ndarray, names: np.ndarray) -> None:
         raise ValueError(f"{pair}; no test can tell them apart: exclude one")
 
 
-def _checked_covariance(covariance: Any, n: int) -> np.ndarray:
-    """The covariance of the columns that "gaussian" knockoffs need."""
-    S = np.zeros((0, 0)) if covariance is None else np.asarray(covariance, dtype=float)
-    if S.shape != (n, n) or not np.isfinite(S).all() or not (np.diag(S) > 0).all():
-        raise ValueError(f"knockoffs='gaussian': covariance has shape {S.shape}; expected ({n}, {n}), finite, positive definite")
-    return S
+def _suit_knockoffs(Z: np.ndarray, fdr: float) -> bool:
+    """Whether "auto" takes knockoffs; see :class:`FDRSelector`."""
+    if len(Z) * fdr < _ROWS_OF_KNOCKOFFS or common_factors(Z).shape[1]:
+        return False
+    return bool(np.abs(np.triu(Z.T @ Z / len(Z), 1)).max() <= _MAX_CORRELATION)
 
 
 def _step_up(pvalues: np.ndarray, fdr: float, n_tests: int) -> tuple[np.ndarray, float]:

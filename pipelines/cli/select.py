@@ -111,7 +111,10 @@ def select(
 
 def _print_selection(found: Selection, quiet: bool) -> None:
     """Print the columns and their cross-validated scores for people."""
-    rows = [(i + 1, c["name"], c["coefficient"], c["effect"], c["stability"], c["pvalue"]) for i, c in enumerate(found.columns)]
+    rows = [
+        (i + 1, c["name"], c["coefficient"], c["effect"], c["stability"], "–" if c["pvalue"] is None else f"{c['pvalue']:.1g}")
+        for i, c in enumerate(found.columns)
+    ]
     title = f"{found.task}, {len(found.table.y)} rows"
     if rows:
         print_table(title, ["", "column", "coefficient", "effect", "stability", "p-value"], rows)

@@ -36,7 +36,7 @@ def trusted_columns(
     names : list of str
         Of the columns; none may be.
     certainty : dict
-        ``fdr``, ``method``, ``estimated_fdr`` (None where nothing is selected), ``exchangeability``
+        ``fdr``, ``chosen_by``, ``method``, ``estimated_fdr`` (None where nothing is selected), ``exchangeability``
         (p-value of the diagnostic, None without knockoffs), and ``notes``: lines for people.
 
     Raises
@@ -46,20 +46,20 @@ def trusted_columns(
     """
     groups = table.encoding.groups
     wanted = np.isin(groups, [table.names.index(name) for name in include])
-    estimator = (FSAClassifier if task == "classification" else FSARegressor)(
-        response=response, constraints=Constraints(groups, wanted)
-    )
-    found = FDRSelector(estimator, fdr, random_state=0).fit(_named(table), _target(table, task))
+    estimator = FSAClassifier if task == "classification" else FSARegressor
+    model = estimator(response=response, constraints=Constraints(groups, wanted))
+    found = FDRSelector(model, fdr, random_state=0).fit(_named(table), _target(table, task))
     names = [table.names[number] for number in np.unique(groups[found.support_])]
     method = "distilled conditional randomisation test" if found.method_ == "conditional" else "knockoffs"
-    notes = [f"{method}: in the mean over repeated samples at most {fdr:.0%} of the selected columns say nothing beyond the others"]
-    notes += _assumptions(table)
+    promise = f"in the mean over repeated samples at most {fdr:.0%} of the selected columns say nothing beyond the others"
+    notes = [f"{method}: {promise}", *_assumptions(table)]
     if not names:
         notes.append(f"nothing can be trusted: no column is selected at a share of false ones of {fdr:.0%}")
     if found.exchangeability_ < 0.05:
         notes.append(f"the knockoffs do not suit these columns (p = {found.exchangeability_:.3f}): do not rely on the share")
     return names, {
         "fdr": fdr,
+        "chosen_by": "the share of false columns",
         "method": found.method_,
         "estimated_fdr": None if np.isnan(found.estimated_fdr_) else found.estimated_fdr_,
         "exchangeability": None if np.isnan(found.exchangeability_) else found.exchangeability_,
@@ -71,21 +71,22 @@ def add_certainty(found: Selection, intervals: bool) -> None:
     """Give each selected column its ``pvalue``, and with ``intervals`` its ``interval`` of 95%; where there is none, say why."""
     X, y, groups = _named(found.table), _target(found.table, found.task), found.table.encoding.groups
     notes = found.certainty.setdefault("notes", [])
-    features = np.flatnonzero(found.model.support_)
+    if not found.columns:
+        return
+    numbers = groups[found.model.support_]
+    ends = np.full((len(numbers), 2), np.nan)
+    if intervals:
+        ends = FSAInference(clone(found.model), random_state=0).fit(X, y).intervals_
     try:
-        values = selection_pvalues(found.model, X, y) if len(features) else []
-        pvalues = {found.table.names[groups[j]]: value for j, value in zip(features, values)}
+        pvalues = selection_pvalues(found.model, X, y)
     except ValueError as error:
-        pvalues = {}
+        pvalues = np.full(len(numbers), np.nan)
         notes.append(f"no p-values: {error}")
     for column in found.columns:
-        value = pvalues.get(column["name"], np.nan)
-        column["pvalue"] = None if np.isnan(value) else float(value)
-    if intervals and len(features):
-        inference = FSAInference(clone(found.model), random_state=0).fit(X, y)
-        ends = {found.table.names[groups[j]]: pair for j, pair in zip(inference.columns_, inference.intervals_.tolist())}
-        for column in found.columns:
-            column["interval"] = None if "levels" in column else ends[column["name"]]
+        at = int(np.flatnonzero(numbers == found.table.names.index(column["name"]))[0])
+        column["pvalue"] = None if np.isnan(pvalues[at]) else float(pvalues[at])
+        if intervals:
+            column["interval"] = None if "levels" in column else ends[at].tolist()
 
 
 def _named(table: Table) -> Any:
@@ -104,11 +105,7 @@ def _target(table: Table, task: str) -> np.ndarray:
 def _assumptions(table: Table) -> list[str]:
     """What is assumed of columns that are far from normal."""
     Z = table.X - table.X.mean(axis=0)
-    skewed = np.abs((Z**3).mean(axis=0)) > _SKEWED * Z.std(axis=0) ** 3
-    discrete = np.array([len(np.unique(column)) < _FEW_VALUES for column in table.X.T])
-    counts = [(int(discrete.sum()), f"fewer than {_FEW_VALUES} values"), (int((skewed & ~discrete).sum()), "a skewed distribution")]
-    return [
-        f"{n} of {len(discrete)} numbers have {what}: each is assumed to depend on the others as a linear model says"
-        for n, what in counts
-        if n
-    ]
+    rough = np.abs((Z**3).mean(axis=0)) > _SKEWED * Z.std(axis=0) ** 3
+    rough |= np.array([len(np.unique(column)) < _FEW_VALUES for column in table.X.T])
+    words = "numbers are skewed or have few values: each is assumed to depend on the others as a linear model says"
+    return [f"{rough.sum()} of {len(rough)} {words}"] if rough.any() else []

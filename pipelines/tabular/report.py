@@ -51,7 +51,6 @@ def page(found: Selection) -> str:
         _summary(found),
         _scores(found),
         _columns(found),
-        _certainty(found),
         _responses(found),
         _alternatives(found),
         _left_out(found),
@@ -116,38 +115,32 @@ def _scores(found: Selection) -> str:
 
 def _columns(found: Selection) -> str:
     rows = [
-        (c["name"], _coefficient(c), f"{c['effect']:.3g}", "–" if c["stability"] is None else f"{c['stability']:.0%}")
+        (c["name"], _coefficient(c), f"{c['effect']:.3g}", "–" if c["stability"] is None else f"{c['stability']:.0%}", _p(c))
         for c in found.columns
     ]
     shown = found.columns[:MOST_PICTURES]
+    notes = "".join(_small(f"{escape(line)}.") for line in found.certainty.get("notes", ()))
     if not shown:
-        return "<h2>The selected columns</h2><p>None.</p>"
+        return f"<h2>The selected columns</h2><p>None.</p>{notes}"
     chart = effect_chart([c["name"] for c in shown], [c["effect"] for c in shown], [c["stability"] for c in shown])
     kappa = "" if found.kappa is None else f" Two halves agree with a kappa of {found.kappa:.2f} (1: the same columns, 0: chance)."
     words = (
         "Coefficient: change of the score for one unit of the column; over several classes the norm. Effect: standard deviation of "
         f"what the column adds to the score. Stability: the share of {N_HALVES} random halves of the rows from which it is "
-        f"selected again.{kappa}"
+        f"selected again.{kappa} P-value: that the target does not depend on the "
+        "column, given all others, if it was named in advance."
     )
-    table = _table(["column", "coefficient", "effect", "stability"], rows)
-    return f"<h2>The selected columns</h2>{table}{chart}{_small(words)}"
+    table = _table(["column", "coefficient", "effect", "stability", "p-value"], rows)
+    return f"<h2>The selected columns</h2>{table}{chart}{_small(words)}{notes}"
 
 
-def _certainty(found: Selection) -> str:
-    def number(value: float | None) -> str:
-        return "–" if value is None else f"{value:.3g}"
-
-    rows = [(c["name"], number(c["pvalue"]), *map(number, c.get("interval") or (None, None))) for c in found.columns]
-    table = _table(["column", "p-value", "lower end", "upper end"], rows) if rows else ""
-    notes = "".join(f"<li>{escape(line)}</li>" for line in found.certainty["notes"])
-    words = (
-        "P-value: of the hypothesis that the target does not depend on the column, given all others, for a column that was named "
-        "in advance. Ends: of an interval of 95% of the coefficient, where asked for, by splitting the rows."
-    )
-    return f"<h2>How sure</h2>{table}{_small(words)}" + (f"<ul>{notes}</ul>" if notes else "")
+def _p(column: dict[str, Any]) -> str:
+    return "–" if column.get("pvalue") is None else f"{column['pvalue']:.2g}"
 
 
 def _coefficient(column: dict[str, Any]) -> str:
+    if column.get("interval"):
+        return "{:.4g} ({:.3g} to {:.3g})".format(column["coefficient"], *column["interval"])
     if "levels" in column:
         return f"{len(column['levels'])} levels"
     return "curve" if column["coefficient"] is None else f"{column['coefficient']:.4g}"

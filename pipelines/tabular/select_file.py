@@ -96,12 +96,12 @@ def select_file(
     if size is not None and size > n_columns:
         warnings.warn(f"-k {k}: only {n_columns} usable columns, all are kept", stacklevel=2)
         size = n_columns
-    only, certainty = None, {}
-    if fdr is not None:
+    if fdr is None:
+        found = select_columns(data, chosen_task, size, response, include, progress)
+    else:
         only, certainty = trusted_columns(data, chosen_task, fdr, response, include)
-        size = len(only)
-    found = select_columns(data, chosen_task, size, response, include, progress, only)
-    found.certainty = certainty
+        found = select_columns(data, chosen_task, len(only), response, include, progress, only)
+        found.certainty = certainty
     add_certainty(found, intervals)
     for text in found.certainty["notes"]:
         note(text)

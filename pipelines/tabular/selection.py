@@ -86,7 +86,7 @@ class Selection:
             "task": self.task,
             "n_columns": len(self.columns),
             "n_rows": len(self.table.y),
-            "chosen_by": "cross-validation" if self.size_chosen else "the user",
+            "chosen_by": "cross-validation" if self.size_chosen else self.certainty.get("chosen_by", "the user"),
             "scores": v.scores,
             "best_size": None if self.columns or v.best is None else path[v.best],
             "size_chosen_in_folds": v.nested,

@@ -95,7 +95,10 @@ def _named(table: Table) -> Any:
 
     if hasattr(table.X, "tocsr"):
         return table.X
-    return pd.DataFrame(table.X, columns=[table.names[j] for j in table.encoding.groups], copy=False)
+    groups = table.encoding.groups
+    several = np.bincount(groups)[groups] > 1
+    names = [f"{table.names[j]} ({i})" if many else table.names[j] for i, (j, many) in enumerate(zip(groups, several))]
+    return pd.DataFrame(table.X, columns=names, copy=False)
 
 
 def _target(table: Table, task: str) -> np.ndarray:

@@ -92,7 +92,7 @@ def conditional_pvalues(
     ends = np.cumsum([block.shape[1] for block in blocks])
     pvalues, statistics = np.ones(problem.n_units), np.zeros(problem.n_units)
     for unit, fit, columns in zip(candidates, fits, np.split(distilled, ends[:-1], axis=1)):
-        pvalues[unit], statistics[unit] = _mean_is_zero(_score_products(support, fit, columns))
+        pvalues[unit], statistics[unit] = _mean_is_zero(_score_products(support, fit, columns), fit.A1.shape[1])
     return pvalues, statistics
 
 
@@ -110,13 +110,16 @@ def _score_products(support: SupportProblem, fit: Fit, columns: np.ndarray) -> n
     return np.hstack(products)
 
 
-def _mean_is_zero(products: np.ndarray) -> tuple[float, float]:
-    """Bonferroni's p-value of Student's tests that the means of all columns are zero, and the largest statistic."""
-    n = len(products)
-    spread = products.std(axis=0, ddof=1)
+def _mean_is_zero(products: np.ndarray, n_fitted: int) -> tuple[float, float]:
+    """Bonferroni's p-value of Student's tests that the means of all columns are zero, and the largest statistic.
+
+    The residuals have lost as many degrees of freedom as coefficients were fitted.
+    """
+    degrees = max(len(products) - n_fitted, 1)
+    spread = products.std(axis=0)
     sure = spread > 1e-12 * np.abs(products).max(initial=0.0)
-    statistic = float(np.max(np.abs(np.sqrt(n) * products.mean(axis=0)[sure] / spread[sure]), initial=0.0))
-    return min(1.0, 2.0 * float(student.sf(statistic, n - 1)) * max(1, int(sure.sum()))), statistic
+    statistic = float(np.sqrt(degrees) * np.max(np.abs(products.mean(axis=0)[sure] / spread[sure]), initial=0.0))
+    return min(1.0, 2.0 * float(student.sf(statistic, degrees)) * max(1, int(sure.sum()))), statistic
 
 
 def fits_without(

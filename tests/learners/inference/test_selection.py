@@ -46,7 +46,7 @@ def few(Z, rng, k=6):
         (FSAClassifier(), np.digitize(SIGNAL, [-1.5, 1.5])),
         (FSARegressor(loss="poisson"), np.random.default_rng(1).poisson(np.exp(0.4 * SIGNAL))),
         (FSARegressor(loss="cox"), np.column_stack([np.random.default_rng(1).exponential(np.exp(-SIGNAL)), np.ones(200)])),
-        (FSARegressor(response="piecewise"), np.sin(2 * X[:, :12]).sum(axis=1)),
+        (FSARegressor(response="piecewise"), np.sin(2 * X[:, :5]).sum(axis=1)),
     ],
 )
 def test_every_kind_of_target(method, estimator, y):

@@ -28,8 +28,8 @@ class FSAInference(MetaEstimatorMixin, BaseEstimator):
 
     The rows are split at random. Columns are selected on one half; on the other the coefficients of
     these and of the columns that all rows select minimise the loss without a ridge; then the halves
-    change their roles. Estimates and variances of several splits are averaged [1]_, the
-    variances with the squared deviations of their estimates. Standard errors are robust [2]_: they
+    change their roles. Estimates and variances of several splits are averaged [1]_; the variance
+    of that mean over the splits is added. Standard errors are robust [2]_: they
     hold where the variance differs from row to row.
 
     The intervals are of the linear model's coefficients: they hold as far as the halves find the
@@ -143,7 +143,7 @@ class FSAInference(MetaEstimatorMixin, BaseEstimator):
                 estimates[i] += 0.5 * coef
                 variances[i] += 0.25 * variance
         self.coef_ = estimates.mean(axis=0)
-        self.standard_errors_ = np.sqrt(np.mean(variances + (estimates - self.coef_) ** 2, axis=0))
+        self.standard_errors_ = np.sqrt(variances.mean(axis=0) + estimates.var(axis=0) / self.n_splits)
         reach = norm.ppf(0.5 + 0.5 * self.confidence) * self.standard_errors_
         self.intervals_ = np.column_stack([self.coef_ - reach, self.coef_ + reach])
         self.selection_frequencies_ = often / (2 * self.n_splits)

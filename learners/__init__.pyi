@@ -7,6 +7,8 @@ from .fsa.estimators import FSAClassifier, FSARegressor
 from .fsa.path import FSAPath
 from .fsa.ranker import FSARanker
 from .fsa.settings import Constraints, Refinement
+from .inference.intervals import FSAInference
+from .inference.selector import FDRSelector, selection_pvalues
 from .kernel_machines.estimators import SparseFourierClassifier, SparseFourierRegressor
 from .kernel_machines.features import SparseFourierFeatures
 from .metric_learning.cross_validation import SDistCV
@@ -50,9 +52,11 @@ __all__ = [
     "Constraints",
     "CoxLoss",
     "ExponentialLoss",
+    "FDRSelector",
     "FOBOSClassifier",
     "FSAClassifier",
     "FSAClassifierCV",
+    "FSAInference",
     "FSAPath",
     "FSARanker",
     "FSARegressor",
@@ -95,5 +99,6 @@ __all__ = [
     "forward_backward_minimise",
     "on_dask",
     "on_disk",
+    "selection_pvalues",
     "selection_stability",
 ]

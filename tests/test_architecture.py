@@ -23,7 +23,7 @@ LEVELS = {
         {"common"},
         {"model_selection"},
         {"fsa", "kernel_machines", "metric_learning", "online", "selectors", "sequences"},
-        {"plots", "stability"},
+        {"inference", "plots", "stability"},
     ],
     "vision": [{"images", "pyramid", "tracks.pairs"}, {"point_histograms", "tracks", "windows", "words"}],
     "models": [{"messages"}, {"files", "weights"}, {"faces"}, {"images", "keypoints", "motion", "sensors", "tabular"}, {"shipped"}],

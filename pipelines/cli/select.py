@@ -23,7 +23,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="One JSON object instead of
 
 def select(
     table: Annotated[Path, typer.Argument(metavar="TABLE", help="csv, tsv, parquet, npz (X, y, names) or svmlight file.")],
-    k: Annotated[str, typer.Option("-k", help="How many columns to select; auto: chosen by cross-validation.")],
+    k: Annotated[str | None, typer.Option("-k", help="How many columns to select; auto: chosen by cross-validation.")] = None,
     target: Annotated[str | None, typer.Option(help="Column to predict (npz and svmlight bring their own).")] = None,
     task: Annotated[Task, typer.Option(help="auto: text and few whole numbers are classes.")] = "auto",
     response: Annotated[Response, typer.Option(help="piecewise: a curve for each column instead of a line.")] = "linear",
@@ -33,6 +33,8 @@ def select(
     sep: Separator = None,
     encoding: Encoding = None,
     dates: Annotated[Dates | None, typer.Option(help="How dates such as 31/12/2019 are written; by default found out.")] = None,
+    fdr: Annotated[float | None, typer.Option(help="Instead of -k: at most this share of the columns is false.")] = None,
+    intervals: Annotated[bool, typer.Option("--intervals", help="Confidence intervals of 95% of the coefficients.")] = False,
     report: Annotated[Path | None, typer.Option(help="Folder for a page about the selection, select.html.")] = None,
     out: Annotated[Path | None, typer.Option(help="Table to write: the selected columns and the target.")] = None,
     save: Annotated[Path | None, typer.Option(help="Model file to write, for annealed predict.")] = None,
@@ -62,6 +64,9 @@ def select(
         sep=sep,
         encoding=encoding,
         dates=dates,
+        fdr=fdr,
+        intervals=intervals,
+        pvalues=report is not None,
         progress=lambda iterable, what: progress(iterable, quiet, what),
         note=lambda text: say(f"annealed: {text}", quiet),
     )
@@ -80,12 +85,18 @@ def select(
 
 def _print_selection(found: Selection, quiet: bool) -> None:
     """Print the columns and their cross-validated scores for people."""
-    rows = [(i + 1, c["name"], c["coefficient"], c["effect"], c["stability"]) for i, c in enumerate(found.columns)]
+    heads = {"name": "column", "coefficient": "coefficient", "effect": "effect", "stability": "stability"}
+    if any(c.get("pvalue") is not None for c in found.columns):
+        heads["pvalue"] = "p-value"
+    cells = {"pvalue": lambda p: "–" if p is None else f"{p:.1g}"}
+    rows = [(i + 1, *(cells.get(what, lambda v: v)(c[what]) for what in heads)) for i, c in enumerate(found.columns)]
     title = f"{found.task}, {len(found.table.y)} rows"
     if rows:
-        print_table(title, ["", "column", "coefficient", "effect", "stability"], rows)
+        print_table(title, ["", *heads.values()], rows)
     else:
         typer.echo(f"{title}: {found.nothing}")
+    if ends := [(c["name"], *c["interval"]) for c in found.columns if c.get("interval")]:
+        print_table("intervals of 95%", ["column", "from", "to"], ends)
     scores = found.validation.scores
     if found.size_chosen:
         where = "for each fold by the others" if found.validation.nested else "once, on the rows that score them too"

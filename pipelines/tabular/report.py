@@ -63,6 +63,7 @@ def page(found: Selection) -> str:
 def _summary(found: Selection) -> str:
     k, total = len(found.columns), len(found.table.encoding.columns)
     chosen = "chosen by cross-validation" if found.size_chosen else "as asked for"
+    chosen = f"of which at most {found.certainty['fdr']:.0%} are false in the mean" if "fdr" in found.certainty else chosen
     words = f"<p><b>{k}</b> of {total} usable columns, {chosen}; {found.task} on {len(found.table.y)} rows."
     if not k:
         return f"{words} <b>{escape(found.nothing)}.</b></p>"
@@ -102,24 +103,32 @@ def _scores(found: Selection) -> str:
 
 def _columns(found: Selection) -> str:
     rows = [
-        (c["name"], _coefficient(c), f"{c['effect']:.3g}", "–" if c["stability"] is None else f"{c['stability']:.0%}")
+        (c["name"], _coefficient(c), f"{c['effect']:.3g}", "–" if c["stability"] is None else f"{c['stability']:.0%}", _p(c))
         for c in found.columns
     ]
     shown = found.columns[:MOST_PICTURES]
+    notes = "".join(_small(f"{escape(line)}.") for line in found.certainty.get("notes", ()))
     if not shown:
-        return "<h2>The selected columns</h2><p>None.</p>"
+        return f"<h2>The selected columns</h2><p>None.</p>{notes}"
     chart = effect_chart([c["name"] for c in shown], [c["effect"] for c in shown], [c["stability"] for c in shown])
     kappa = "" if found.kappa is None else f" Two halves agree with a kappa of {found.kappa:.2f} (1: the same columns, 0: chance)."
     words = (
         "Coefficient: change of the score for one unit of the column; over several classes the norm. Effect: standard deviation of "
         f"what the column adds to the score. Stability: the share of {N_HALVES} random halves of the rows from which it is "
-        f"selected again.{kappa}"
+        f"selected again.{kappa} P-value: that the target does not depend on the "
+        "column, given all others, if it was named in advance."
     )
-    table = _table(["column", "coefficient", "effect", "stability"], rows)
-    return f"<h2>The selected columns</h2>{table}{chart}{_small(words)}"
+    table = _table(["column", "coefficient", "effect", "stability", "p-value"], rows)
+    return f"<h2>The selected columns</h2>{table}{chart}{_small(words)}{notes}"
+
+
+def _p(column: dict[str, Any]) -> str:
+    return "–" if column.get("pvalue") is None else f"{column['pvalue']:.2g}"
 
 
 def _coefficient(column: dict[str, Any]) -> str:
+    if column.get("interval"):
+        return "{:.4g} ({:.3g} to {:.3g})".format(column["coefficient"], *column["interval"])
     if "levels" in column:
         return f"{len(column['levels'])} levels"
     return "curve" if column["coefficient"] is None else f"{column['coefficient']:.4g}"

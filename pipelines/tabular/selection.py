@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from ...learners import Constraints, FSAClassifier, FSARegressor, selection_stability
 from ...learners.common.additive import AdditiveModel
@@ -46,6 +47,8 @@ class Selection:
         Agreement of the halves beyond chance.
     size_chosen : bool
         Whether cross-validation chose the size.
+    certainty : dict
+        How sure the selection is, see :mod:`.inference`.
     """
 
     task: str
@@ -56,6 +59,7 @@ class Selection:
     kappa: float | None
     size_chosen: bool
     settings: dict[str, Any] = field(default_factory=dict)
+    certainty: dict[str, Any] = field(default_factory=dict)
 
     def to_model(self, target: str | None) -> TabularModel:
         """Return what ``annealed predict`` needs; its header holds the target's name and the
@@ -67,6 +71,8 @@ class Selection:
     def nothing(self) -> str:
         """One line for a selection without columns: by which rule, and the best that there was."""
         v = self.validation
+        if "fdr" in self.certainty:
+            return f"no column selected: nothing can be trusted at a share of false ones of {self.certainty['fdr']:.0%}"
         line = "no column selected: none, alone or together, predicts held-out rows better than a constant by the margin of"
         if v.best is None:
             return f"{line} two standard errors"
@@ -85,12 +91,13 @@ class Selection:
             "task": self.task,
             "n_columns": len(self.columns),
             "n_rows": len(self.table.y),
-            "chosen_by": "cross-validation" if self.size_chosen else "the user",
+            "chosen_by": "cross-validation" if self.size_chosen else self.certainty.get("chosen_by", "the user"),
             "scores": v.scores,
             "best_size": None if self.columns or v.best is None else path[v.best],
             "size_chosen_in_folds": v.nested,
             "path": path,
             "stability": self.kappa,
+            "certainty": self.certainty,
             "left_out": [{"name": name, "reason": why} for name, why in self.table.left_out.items()],
             "notes": self.table.notes,
             "settings": self.settings,
@@ -100,13 +107,16 @@ class Selection:
 def select_file(
     path: Path,
     target: str | None,
-    k: str,
+    k: str | None,
     *,
     task: str = "auto",
     response: str = "linear",
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
     row_groups: str | None = None,
+    fdr: float | None = None,
+    intervals: bool = False,
+    pvalues: bool = False,
     progress: Progress = lambda iterable, what: iterable,
     note: Callable[[str], object] = lambda text: None,
     **reading: Any,
@@ -118,14 +128,19 @@ def select_file(
     path : Path
     target : str or None
         Column to predict; npz and svmlight files bring their own.
-    k : str
-        A number from 1 on, or "auto"; more than there are columns keeps all, with a warning.
+    k : str or None
+        A number from 1 on, or "auto"; more than there are columns keeps all, with a warning. None
+        with ``fdr``.
     task : {"auto", "classification", "regression"}, default "auto"
     response : {"linear", "piecewise"}, default "linear"
     include, exclude : sequence of str, default ()
         Columns that are selected in any case, and columns that may not be.
     row_groups : str or None, default None
         Column that names rows which stay together in cross-validation.
+    fdr : float or None, default None
+        Select the columns of which at most this share is false.
+    intervals, pvalues : bool, default False
+        Whether coefficients get confidence intervals, and columns p-values; both with ``fdr``.
     progress : function
         Called with what is gone through, and what it is.
     note : function
@@ -143,7 +158,9 @@ def select_file(
     ValueError
         If the file cannot be read or does not fit what was asked for.
     """
-    size = number_or_auto("-k", k)
+    if (k is None) == (fdr is None):
+        raise ValueError("expected either -k or --fdr")
+    size = None if k is None else number_or_auto("-k", k)
     reading |= {"include": include, "exclude": exclude, "row_groups": row_groups}
     data = read_table(path, target, keep_missing=response == "piecewise", **reading)
     chosen_task = guess_task(data.y) if task == "auto" else task
@@ -158,8 +175,21 @@ def select_file(
     if size is not None and size > n_columns:
         warnings.warn(f"-k {k}: only {n_columns} usable columns, all are kept", stacklevel=2)
         size = n_columns
-    found = select_columns(data, chosen_task, size, response, include, progress)
-    found.settings = {"table": str(path), "target": target, "k": k, "response": response, "row_groups": row_groups}
+    only, certainty = None, dict[str, Any]()
+    if fdr is not None:
+        from .inference import trusted_columns
+
+        only, certainty = trusted_columns(data, chosen_task, fdr, response, include)
+        size = len(only)
+    found = select_columns(data, chosen_task, size, response, include, progress, only)
+    if fdr is not None or intervals or pvalues:
+        from .inference import add_certainty
+
+        notes = [*certainty.get("notes", ()), *add_certainty(found.columns, data, chosen_task, found.model, intervals)]
+        found.certainty = {**certainty, "notes": notes}
+        for text in notes:
+            note(text)
+    found.settings = {"table": str(path), "target": target, "k": k, "response": response, "row_groups": row_groups, "fdr": fdr}
     found.settings |= {"include": list(include) or None, "exclude": list(exclude) or None}
     return found
 
@@ -234,6 +264,7 @@ def select_columns(
     response: str = "linear",
     include: Sequence[str] = (),
     progress: Progress = lambda iterable, what: iterable,
+    only: Sequence[str] | None = None,
 ) -> Selection:
     """Select columns with FSA; k of them, or as many as cross-validation chooses.
 
@@ -248,6 +279,9 @@ def select_columns(
         Columns that are selected in any case, at most k.
     progress : function
         Called with what is gone through, and what it is.
+    only : sequence of str or None, default None
+        The columns of the model, k of them or none. Scores and stability are those of k columns
+        that are selected anew.
 
     Raises
     ------
@@ -267,6 +301,8 @@ def select_columns(
     wanted = np.isin(table.encoding.groups, [table.names.index(name) for name in include]) if least else None
     constraints = None if groups is None and wanted is None else Constraints(groups, wanted)
     model = estimator(k or max(least, 1), response=response, constraints=constraints)
+    if only is not None and not only:
+        return Selection(task, table, fitted(model, 0, X, y), [], Validation(0), None, False)
     splits = folds(y, task, table.row_groups)
     if k is None and not splits:
         labels, counts = np.unique(y, return_counts=True)
@@ -278,10 +314,14 @@ def select_columns(
         sizes = _sizes(n_columns, len(y), k, response)
         sizes = np.unique(np.maximum([0, *sizes] if k is None else sizes, least if k is None else max(least, 1)))
         validation = validate(X, y, task, model, k, sizes, splits, progress)
-    model = fitted(model, validation.size, X, y)
     frequency, kappa = np.full(n_columns, np.nan), None
     if validation.size:
-        frequency, kappa = _stability(model, X, y, task, table.encoding.groups, progress)
+        sized = clone(model).set_params(n_features_to_select=validation.size)
+        frequency, kappa = _stability(sized, X, y, task, table.encoding.groups, progress)
+    if only is not None:
+        others = ~np.isin(table.encoding.groups, [table.names.index(name) for name in only])
+        model.set_params(constraints=Constraints(groups, wanted, others))
+    model = fitted(model, validation.size, X, y)
     columns = _describe(table, model, frequency)
     return Selection(task, table, model, columns, validation, kappa, k is None)
 

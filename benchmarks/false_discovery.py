@@ -1,0 +1,198 @@
+"""Shares of false and of found columns of selectors that promise a bounded false discovery rate,
+and
+coverage of intervals after selection.
+
+    python benchmarks/false_discovery.py --out found.jsonl [--runs 0 200] [--designs NAME ...]
+    [--methods NAME ...] [--data DIR] [--summary]
+
+Normal columns of variance one: correlation .5^|i-j| (ar5), .9^|i-j| (ar9) or .5 (eq5); 300 or 1000
+rows, 1000 columns, the number of true ones behind the rows. True coefficients have random signs and
+the size at which a t-test of one, all other columns known, has the mean 5.5 (regression, noise of
+variance one); of classes, logarithms of odds, three times that. ``null`` designs have none. Designs
+``real_NAME`` take the rows of DIR/NAME.npz (its 1000 columns of most variance), and make numbers
+from ten of them, of mean 8 if the columns were independent. ``interval_*`` are run by the method
+``intervals`` alone.
+
+One line per design, run and method in the file of results: a broken run goes on where it stopped.
+Seconds are of the processor, one thread.
+"""
+
+import json
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+from annealed.learners import FDRSelector, FSAClassifier, FSAInference, FSARegressor
+from annealed.learners.inference.knockoffs import gaussian_knockoffs, knockoff_threshold
+from common import new_parser, print_head, print_line
+
+P, LEVELS = 1000, (0.1, 0.2)
+DESIGNS = {
+    f"{kind}_{n}_{k}_{task}": (kind, n, k, task)
+    for n, k in ((300, 10), (300, 30), (1000, 30), (300, 0))
+    for kind in ("ar5", "ar9", "eq5")
+    for task in ("numbers", "classes")
+}
+INTERVALS = {
+    "interval_ar5_300_5_numbers": ("ar5", 300, 5, "numbers"),
+    "interval_eq5_300_5_numbers": ("eq5", 300, 5, "numbers"),
+    "interval_ar5_600_5_classes": ("ar5", 600, 5, "classes"),
+}
+REAL = ["real_TOX-171", "real_christensen", "real_riboflavin", "real_communities"]
+
+
+def covariance(kind, p=P):
+    """Covariance of the columns, and the variance of one given all others."""
+    S = 0.5 * np.eye(p) + 0.5 if kind == "eq5" else (int(kind[2]) / 10) ** np.abs(np.subtract.outer(range(p), range(p)))
+    return S, 1.0 / np.linalg.inv(S)[p // 2, p // 2]
+
+
+def draw(design, seed, data=None):
+    """Columns, target, the true columns, and the covariance where it is known."""
+    rng = np.random.default_rng(seed)
+    if design.startswith("real_"):
+        with np.load(Path(data) / f"{design[5:]}.npz", allow_pickle=False) as file:
+            X = np.asarray(file["X"], float)
+        X = X[:, np.argsort(-X.var(axis=0), kind="stable")[:P]]
+        X = np.unique(X[:, X.std(axis=0) > 0], axis=1)
+        X = (X - X.mean(axis=0)) / X.std(axis=0)
+        true = np.sort(rng.permutation(X.shape[1])[:10])
+        y = X[:, true] @ rng.choice([-1.0, 1.0], 10) * 8.0 / np.sqrt(len(X)) + rng.standard_normal(len(X))
+        return X, y, true, None, np.zeros(10)
+    kind, n, k, task = (DESIGNS | INTERVALS)[design]
+    S, own = covariance(kind)
+    X = rng.standard_normal((n, P)) @ np.linalg.cholesky(S).T
+    true = np.sort(rng.permutation(P)[:k])
+    coef = 5.5 / np.sqrt(n * own) * rng.choice([-1.0, 1.0], k) * (1.0 if task == "numbers" else 3.0)
+    scores = X[:, true] @ coef
+    y = scores + rng.standard_normal(n) if task == "numbers" else (scores + rng.logistic(size=n) > 0).astype(int)
+    return X, y, true, S, coef
+
+
+def step_up(pvalues, level):
+    """What Benjamini and Hochberg select."""
+    order = np.argsort(pvalues, kind="stable")
+    good = np.flatnonzero(pvalues[order] * len(pvalues) <= level * np.arange(1, len(pvalues) + 1))
+    return order[: good[-1] + 1] if len(good) else order[:0]
+
+
+def ours(method, known):
+    def select(X, y, S, seed):
+        estimator = FSAClassifier() if y.dtype.kind == "i" else FSARegressor()
+        options = {"knockoffs": lambda columns, rng: gaussian_knockoffs(columns, rng, S)} if known else {}
+        found = FDRSelector(estimator, 0.1, method=method, random_state=seed, **options).fit(X, y)
+        if found.method_ == "conditional":
+            return [step_up(found.pvalues_, level) for level in LEVELS]
+        return [np.flatnonzero(found.statistics_ >= knockoff_threshold(found.statistics_, level)) for level in LEVELS]
+
+    return select
+
+
+def knockpy(X, y, S, seed):
+    """The lasso statistic on the same knockoffs as ours of known covariance."""
+    from knockpy.knockoff_filter import KnockoffFilter
+
+    copies = gaussian_knockoffs(X, np.random.RandomState(seed), S)
+    found = KnockoffFilter(fstat="lasso", ksampler="gaussian")
+    found.forward(X=X, y=y.astype(float), Xk=copies, Sigma=S, fdr=0.1)
+    return [np.flatnonzero(knockoff_threshold(found.W, level) <= found.W) for level in LEVELS]
+
+
+def hidimstat(X, y, S, seed):
+    """The desparsified lasso with the step-up procedure."""
+    from hidimstat import DesparsifiedLasso
+
+    found = DesparsifiedLasso(random_state=seed)
+    found.fit_importance(X, y.astype(float))
+    return [step_up(np.ravel(found.pvalues_), level) for level in LEVELS]
+
+
+METHODS = {
+    "auto": ours("auto", False),
+    "conditional": ours("conditional", False),
+    "knockoffs": ours("knockoffs", False),
+    "knockoffs, known": ours("knockoffs", True),
+    "knockpy": knockpy,
+    "hidimstat": hidimstat,
+}
+
+
+def coverage(design, seed):
+    """Covered and all intervals, of the true columns and of the selected ones, and their mean width
+    over 2 * 1.96."""
+    X, y, true, _, coef = draw(design, seed)
+    estimator = (FSAClassifier if y.dtype.kind == "i" else FSARegressor)(len(true))
+    found = FSAInference(estimator, random_state=seed).fit(X, y)
+    truth = np.zeros(X.shape[1])
+    truth[true] = coef
+    inside = (found.intervals_[:, 0] <= truth[found.columns_]) & (truth[found.columns_] <= found.intervals_[:, 1])
+    is_true = np.isin(found.columns_, true)
+    return {"true": [int(inside[is_true].sum()), int(is_true.sum())], "selected": [int(inside.sum()), len(inside)]}
+
+
+def run(path, designs, methods, runs, data):
+    done = set()
+    if path.exists():
+        done = {(r["design"], r["method"], r["run"]) for r in map(json.loads, path.read_text().splitlines())}
+    for seed in range(*runs):
+        for design in designs:
+            for method in methods:
+                if (design, method, seed) in done or (design in INTERVALS) != (method == "intervals"):
+                    continue
+                line = {"design": design, "method": method, "run": seed}
+                start = time.process_time()
+                if method == "intervals":
+                    line |= coverage(design, seed)
+                else:
+                    X, y, true, S, _ = draw(design, seed, data)
+                    if S is None and ("known" in method or method == "knockpy"):
+                        continue
+                    start = time.process_time()
+                    for level, found in zip(LEVELS, METHODS[method](X, y, S, seed)):
+                        line[str(level)] = [len(found), int(np.isin(found, true).sum()), len(true)]
+                line["seconds"] = round(time.process_time() - start, 3)
+                with path.open("a") as file:
+                    file.write(json.dumps(line) + "\n")
+
+
+def summary(path):
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    kinds = sorted({(r["design"], r["method"]) for r in rows if "0.1" in r})
+    print_head("design", "method", "runs", "false % at .1", "found %", "false % at .2", "found %", "runs with any", "seconds")
+    for design, method in kinds:
+        mine = [r for r in rows if (r["design"], r["method"]) == (design, method)]
+        cells = []
+        for level in map(str, LEVELS):
+            share = np.array([(r[level][0] - r[level][1]) / max(r[level][0], 1) for r in mine])
+            error = share.std(ddof=1) / np.sqrt(len(share)) if len(share) > 1 else np.nan
+            found = np.mean([r[level][1] / r[level][2] for r in mine]) if mine[0][level][2] else np.nan
+            cells += [f"{100 * share.mean():.1f} ({100 * error:.1f})", "-" if np.isnan(found) else f"{100 * found:.0f}"]
+        some = np.mean([r["0.1"][0] > 0 for r in mine])
+        print_line(design, method, len(mine), *cells, f"{100 * some:.0f}%", f"{np.median([r['seconds'] for r in mine]):.2f}")
+    for design in INTERVALS:
+        mine = [r for r in rows if r["design"] == design]
+        if mine:
+            shares = {what: np.sum([r[what] for r in mine], axis=0) for what in ("true", "selected")}
+            text = ", ".join(f"{what} {100 * a / b:.1f}% of {b}" for what, (a, b) in shares.items())
+            print(f"{design}: {len(mine)} runs, covered: {text}")
+
+
+def main(argv=None):
+    parser = new_parser(__doc__)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--runs", type=int, nargs=2, default=(0, 200))
+    parser.add_argument("--designs", nargs="+", default=[*DESIGNS])
+    parser.add_argument("--methods", nargs="+", default=["auto"], choices=[*METHODS, "intervals"])
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--summary", action="store_true")
+    args = parser.parse_args(argv)
+    warnings.simplefilter("ignore")
+    if args.summary:
+        summary(args.out)
+    else:
+        run(args.out, args.designs, args.methods, args.runs, args.data)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,131 @@
+"""What a column holds beyond the others: residuals of its regression on them, all columns at
+once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+_MAX_STEPS = 25  # columns that predict one column, beside the common factors: a choice
+# of one singular value to the next, after which the first belong to common factors: a choice
+_MIN_RATIO = 1.3
+# so many columns for each factor: fewer, and a factor is made of the column it should predict
+_COLUMNS_PER_FACTOR = 20
+_ROWS_PER_COLUMN = 10  # from so many rows a column on all others predict it, by least squares
+
+
+def n_factors(singular_values: np.ndarray, n_features: int) -> int:
+    """Common factors of the columns: the last large gap among the first singular values.
+
+    Parameters
+    ----------
+    singular_values : ndarray
+        Of the standardised columns, descending.
+    n_features : int
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> n_factors(np.array([40.0, 20.0, 8.0, 7.9, 7.5]), 100)
+    2
+    """
+    most = n_features // _COLUMNS_PER_FACTOR
+    values = singular_values[: most + 1]
+    return int(np.flatnonzero(np.append(True, values[:-1] > _MIN_RATIO * values[1:]))[-1])
+
+
+def common_factors(Z: np.ndarray) -> np.ndarray:
+    """Orthonormal scores (n_samples, n) of the common factors of standardised columns; n may be
+    0."""
+    n, p = Z.shape
+    values, U = np.linalg.eigh(Z @ Z.T if p > n else Z.T @ Z)
+    s = np.sqrt(np.maximum(values[::-1], 0.0))
+    U = U[:, ::-1][:, : n_factors(s, p)]
+    return U if p > n else Z @ U / s[: U.shape[1]]
+
+
+def standardised(X: np.ndarray) -> np.ndarray:
+    """Columns of mean 0 and variance 1 in double precision; constant ones are 0."""
+    Z = np.asarray(X, dtype=float) - X.mean(axis=0)
+    scale = Z.std(axis=0)
+    return Z / np.where(scale > 0, scale, 1.0)
+
+
+def column_residuals(Z: np.ndarray, targets: np.ndarray, own: Sequence[np.ndarray]) -> np.ndarray:
+    """Residuals of the regression of each target on the columns that are not its own.
+
+    With ten rows or more for each column, least squares on all others. With fewer, the common
+    factors first (principal components that stand out), then orthogonal matching pursuit, until a
+    column no longer pays what the extended Bayesian information criterion charges for it.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n_samples, n_features)
+        Standardised columns.
+    targets : ndarray of shape (n_samples, n_targets)
+        Columns, or functions of them, of mean 0.
+    own : sequence of ndarray of int
+        For each target the columns that may not predict it: itself, and those of its group.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_targets)
+
+    Examples
+    --------
+    >>> Z = standardised(np.random.default_rng(0).standard_normal((200, 30)).cumsum(axis=1))
+    >>> x = column_residuals(Z, Z[:, [9]], [np.array([9])])
+    >>> bool(abs(Z[:, 8] @ Z[:, 9]) > 0.8 * 200), bool(abs(Z[:, 8] @ x[:, 0]) < 0.1 * 200)
+    (True, True)
+    """
+    n, p = Z.shape
+    if n >= _ROWS_PER_COLUMN * p:
+        return _on_all_others(Z, targets, own)
+    factors = common_factors(Z)
+    rest = standardised(Z - factors @ (factors.T @ Z))
+    return _matching_pursuit(rest, targets - factors @ (factors.T @ targets), own)
+
+
+def _on_all_others(Z, targets, own):
+    """Least squares on all others, from one inverse."""
+    precision = np.linalg.inv(Z.T @ Z + 1e-10 * Z.size * np.eye(Z.shape[1]))
+    coef = precision @ (Z.T @ targets)
+    for a, columns in zip(coef.T, own):
+        a -= precision[:, columns] @ np.linalg.solve(precision[np.ix_(columns, columns)], a[columns])
+        a[columns] = 0.0
+    return targets - Z @ coef
+
+
+def _matching_pursuit(Z, targets, own):
+    """Orthogonal matching pursuit of all targets side by side; each ends with the first step that
+    does not pay."""
+    n, p = Z.shape
+    price = np.exp(-(np.log(n) + 2.0 * np.log(p)) / n)
+    residuals = targets.T.copy()
+    active = np.arange(len(residuals))
+    used = np.zeros((len(residuals), p), bool)
+    for i, columns in enumerate(own):
+        used[i, columns] = True
+    basis = np.zeros((len(residuals), _MAX_STEPS, n))
+    for step in range(min(_MAX_STEPS, p - 1)):
+        strength = np.abs(residuals[active] @ Z)
+        strength[used[active]] = 0.0
+        best = strength.argmax(axis=1)
+        used[active, best] = True
+        new, before = Z[:, best].T, basis[active, :step]
+        for _ in range(2):  # once more against rounding
+            new = new - np.einsum("mt,mtn->mn", np.einsum("mtn,mn->mt", before, new), before)
+        length = np.linalg.norm(new, axis=1)
+        new = new / np.where(length > 1e-8 * np.sqrt(n), length, np.inf)[:, None]
+        shorter = residuals[active] - np.einsum("mn,mn->m", residuals[active], new)[:, None] * new
+        pays = (shorter**2).sum(axis=1) < price * (residuals[active] ** 2).sum(axis=1)
+        basis[active, step] = new
+        active, shorter = active[pays], shorter[pays]
+        residuals[active] = shorter
+        if not len(active):
+            break
+    return residuals.T

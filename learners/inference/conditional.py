@@ -1,0 +1,169 @@
+"""The distilled conditional randomisation test: does a column say anything about the target beyond
+the others?
+
+Target and column are both predicted from the other columns; under the null hypothesis the products
+of the two residuals have mean zero. It is enough that one of the two predictions is good.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from scipy.stats import t as student
+
+from ..designs.base import Design
+from ..designs.factory import make_design
+from ..fsa.fit import solve, solve_path, solving
+from ..fsa.problem import FitProblem
+from ..fsa.settings import FitSettings
+from ..model_selection.size import default_sizes, deviance
+from ..solvers.annealing import strengths, strongest
+from ..solvers.exchanges import Units
+from ..solvers.newton import SHRINKAGE, Fit, SupportProblem, fit_at, hessian, refit, solve_positive
+from .column_models import column_residuals, standardised
+
+
+def sizes_to_test(problem: FitProblem, settings: FitSettings) -> tuple[int, int]:
+    """How many units are tested, and how many predict the target for that.
+
+    By the number n* of the least extended Bayesian information criterion along a path, and by the
+    coefficients that the rows support: tested are the larger of 2 n* and half of these (of classes:
+    all). 1.5 n* + 1 predict the target: with more the fits follow the noise, and null columns that
+    they left out get too small p-values.
+    """
+    own = size_by_criterion(problem, replace(settings, exchange_along_path=True))
+    supported = problem.supported_coefficients * (1.0 if problem.classification else 0.5) * problem.n_units / problem.n_features
+    return int(np.clip(max(supported, 2 * own), 1, problem.n_units)), round(1.5 * own) + 1
+
+
+def size_by_criterion(problem: FitProblem, settings: FitSettings) -> int:
+    """The size of the least extended Bayesian information criterion along a path; 0 is the best
+    constant."""
+    constant, *path = solve_path(problem, settings, np.append(0, default_sizes(problem.n_units, round(problem.n_rows))))
+    best = min(path, key=lambda solution: solution.ebic)
+    return best.size if best.ebic < deviance(constant.value, problem.n_rows, problem.loss.is_quadratic) else 0
+
+
+def conditional_pvalues(
+    problem: FitProblem,
+    settings: FitSettings,
+    *,
+    candidates: np.ndarray | None = None,
+    size: int | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """P-values of the hypotheses that the target does not depend on a unit, given the others [1]_,
+    [2]_.
+
+    Parameters
+    ----------
+    problem : FitProblem
+        Dense, without NaN, all of its columns allowed and none included.
+    settings : FitSettings
+    candidates : ndarray of int or None, default None
+        Units to test; None: those that a fit of :func:`sizes_to_test` selects.
+    size : int or None, default None
+        Units that predict the target.
+
+    Returns
+    -------
+    pvalues : ndarray of shape (n_units,)
+        1 for units that are not tested. Of units with several columns or outputs the least p-value
+        times their number.
+    statistics : ndarray of shape (n_units,)
+        Largest absolute studentised product; 0 where not tested.
+
+    References
+    ----------
+    .. [1] M. Liu, E. Katsevich, L. Janson, A. Ramdas, "Fast and powerful conditional randomization
+           testing via distillation", Biometrika 109 (2022).
+    .. [2] R. Shah, J. Peters, "The hardness of conditional independence testing and the generalised
+           covariance measure", Annals of Statistics 48 (2020), eq. (3).
+    """
+    with solving(problem, settings):
+        design = make_design(problem.X, problem.sample_weight, settings.response or "linear", settings.random_state)
+    units = Units.of_groups(problem.groups, problem.n_features)
+    members = units.members or list(np.arange(problem.n_features)[:, None])
+    if candidates is None:
+        n_candidates, size = sizes_to_test(problem, settings)
+        candidates = np.unique(units.of_feature[solve(problem, replace(settings, size=n_candidates)).kept])
+    size = len(candidates) if size is None else size
+    support, fits = fits_without(problem, settings, design, units, candidates, size)
+    blocks = [standardised(design.keep(members[unit]).matrix()) for unit in candidates]
+    own = [members[unit] for unit, block in zip(candidates, blocks) for _ in range(block.shape[1])]
+    distilled = column_residuals(standardised(problem.X), np.hstack(blocks), own)
+    ends = np.cumsum([block.shape[1] for block in blocks])
+    pvalues, statistics = np.ones(problem.n_units), np.zeros(problem.n_units)
+    for unit, fit, columns in zip(candidates, fits, np.split(distilled, ends[:-1], axis=1)):
+        pvalues[unit], statistics[unit] = _mean_is_zero(_score_products(support, fit, columns), fit.A1.shape[1])
+    return pvalues, statistics
+
+
+def _score_products(support: SupportProblem, fit: Fit, columns: np.ndarray) -> np.ndarray:
+    """Products of the residuals of the target with columns that are orthogonal to those of its fit,
+    in the metric of the loss.
+
+    The sum is the efficient score: what the fit has taken from the residuals is taken from the
+    columns too.
+    """
+    penalty, products = support.penalty_hessian(fit.A1.shape[1] - support.fit_intercept), []
+    for residual, product in zip(fit.residual.T, fit.hessian_products):
+        WA = product(fit.A1)
+        coef = solve_positive(hessian(support, fit.A1, WA, penalty), WA.T @ columns)
+        products.append(residual[:, None] * (columns - fit.A1 @ coef))
+    return np.hstack(products)
+
+
+def _mean_is_zero(products: np.ndarray, n_fitted: int) -> tuple[float, float]:
+    """Bonferroni's p-value of Student's tests that the means of all columns are zero, and the
+    largest statistic.
+
+    The residuals have lost as many degrees of freedom as coefficients were fitted.
+    """
+    degrees = max(len(products) - n_fitted, 1)
+    spread = products.std(axis=0)
+    sure = spread > 1e-12 * np.abs(products).max(initial=0.0)
+    statistic = float(np.sqrt(degrees) * np.max(np.abs(products.mean(axis=0)[sure] / spread[sure]), initial=0.0))
+    return min(1.0, 2.0 * float(student.sf(statistic, degrees)) * max(1, int(sure.sum()))), statistic
+
+
+def fits_without(
+    problem: FitProblem, settings: FitSettings, design: Design, units: Units, candidates: np.ndarray, size: int
+) -> tuple[SupportProblem, list[Fit]]:
+    """Fits of the target that do not see one of the candidates each, and what they minimise.
+
+    Where a fit of all units leaves the candidate out, it is that fit. Else the stronger half of its
+    support stays, and the units of the steepest gradient join, without the candidate: what was
+    chosen beside it would leave its share of the noise to it.
+    """
+    solution = solve(problem, replace(settings, size=min(size, problem.n_units)))
+    support = SupportProblem(
+        problem.y, problem.loss, problem.sample_weight, settings.fit_intercept, settings.fit_prior, design.width, design.n_knots,
+        max(solution.ridge - settings.ridge, SHRINKAGE),
+    )  # fmt: skip
+    coef = np.zeros((design.n_features, *solution.coef.shape[1:]))
+    coef[solution.kept] = solution.coef
+    whole = fit_at(support, solution.design.matrix(), solution.coef.reshape(-1, coef.shape[2]), solution.intercept)
+    selected = np.unique(units.of_feature[solution.kept])
+    return support, [_without(support, design, units, coef, whole.intercept, u) if u in selected else whole for u in candidates]
+
+
+def _without(problem: SupportProblem, design: Design, units: Units, coef: np.ndarray, intercept: np.ndarray, unit: int) -> Fit:
+    """The fit of :func:`fits_without` for a unit of the support, from the coefficients of all
+    features."""
+    others = np.flatnonzero(units.of_feature != unit)
+    rest, coef = design.keep(others), coef[others]
+    left = Units.of_groups(units.of_feature[others], len(others))
+    strength, n_columns = strengths(coef, left.of_feature), np.bincount(left.of_feature) * design.width
+    size = min(int(np.count_nonzero(strength)) + 1, len(left))
+    chosen = strongest(strength, size // 2)
+    while True:
+        features = np.sort(left.features(chosen)) if len(chosen) else chosen
+        start = coef[features].reshape(-1, coef.shape[2])
+        fit = refit(problem, rest.keep(features).matrix(), start, intercept)
+        if len(chosen) >= size:
+            return fit
+        gradient = rest.gradient(fit.residual)
+        steep = np.bincount(left.of_feature, np.einsum("mwq,mwq->m", gradient, gradient)) / n_columns
+        steep[chosen] = -1.0
+        chosen = np.union1d(chosen, strongest(steep, min(max(1, size // 8), size - len(chosen))))

@@ -1,0 +1,178 @@
+"""Intervals of the coefficients after selection, by splitting: select on one half of the rows,
+estimate on the other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from scipy.stats import norm
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.utils import check_random_state
+
+from ..common.validation import check_integer, check_real, whole_or_as_before
+from ..fsa.estimators import FSAEstimator
+from ..fsa.fit import solve
+from ..fsa.problem import FitProblem
+from ..fsa.settings import FitSettings
+from ..objective.losses import FlippedLogisticLoss, LogisticLoss
+from ..solvers.newton import SHRINKAGE, SupportProblem, hessian, refit
+from ..types import ArrayLike, Matrix, Seed
+from .selector import checked_problem, fit_settings_of, units_of
+
+_ROWS_PER_COLUMN = 3  # of a half, for each column that is fitted there, at least: a choice
+
+
+class FSAInference(MetaEstimatorMixin, BaseEstimator):
+    """Coefficients of the selected columns with confidence intervals that account for the
+    selection.
+
+    The rows are split at random. Columns are selected on one half; on the other the coefficients of
+    these and of the columns that all rows select minimise the loss without a ridge; then the halves
+    change their roles. Estimates and variances of several splits are averaged [1]_; the variance
+    of that mean over the splits is added. Standard errors are robust [2]_: they
+    hold where the variance differs from row to row.
+
+    The intervals are of the linear model's coefficients: they hold as far as the halves find the
+    columns that matter, each for a column that is named in advance. What is false in the selection
+    is a question for :class:`FDRSelector`.
+
+    Parameters
+    ----------
+    estimator : FSAClassifier or FSARegressor
+        Linear, with one output and a number of features to select. The loss is its own; for the
+        default loss of two classes the logistic loss.
+    confidence : float, default 0.95
+        In (0, 1).
+    n_splits : int, default 5
+        Each of them fits twice.
+    random_state : int, RandomState or None, default None
+        Of the splits.
+
+    Attributes
+    ----------
+    estimator_ : FSAClassifier or FSARegressor
+        Fitted to all rows.
+    columns_ : ndarray of shape (k,), int
+        Its selected columns.
+    coef_ : ndarray of shape (k,)
+        Estimated coefficients of these, in the units of the raw columns.
+    standard_errors_ : ndarray of shape (k,)
+    intervals_ : ndarray of shape (k, 2)
+        Lower and upper ends.
+    selection_frequencies_ : ndarray of shape (k,)
+        Share of the halves that select each of them.
+
+    References
+    ----------
+    .. [1] V. Chernozhukov et al., "Double/debiased machine learning for treatment and structural
+           parameters", Econometrics Journal 21 (2018), section 3.4.
+    .. [2] J. MacKinnon, H. White, "Some heteroskedasticity-consistent covariance matrix estimators
+           with improved finite sample properties", Journal of Econometrics 29 (1985): HC3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from annealed.learners import FSAInference, FSARegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((300, 50))
+    >>> y = 2 * X[:, 3] - X[:, 7] + rng.standard_normal(300)
+    >>> found = FSAInference(FSARegressor(2), random_state=0).fit(X, y)
+    >>> np.round(found.intervals_, 1)
+    array([[ 1.9,  2.1],
+           [-1. , -0.8]])
+    """
+
+    def __init__(self, estimator: FSAEstimator, *, confidence: float = 0.95, n_splits: int = 5, random_state: Seed = None):
+        self.estimator = estimator
+        self.confidence = confidence
+        self.n_splits = n_splits
+        self.random_state = random_state
+
+    def fit(self, X: Matrix, y: ArrayLike, **fit_params: Any) -> Self:
+        """Select, and estimate the coefficients.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Dense, without gaps; no column constant or a copy of another.
+        y : array of shape (n_samples,)
+        **fit_params
+            As for the estimator's own ``fit``.
+
+        Returns
+        -------
+        FSAInference
+            The object itself.
+
+        Raises
+        ------
+        ValueError
+            For several outputs, responses that are not linear, too few rows for the columns, and
+            what :meth:`FDRSelector.fit` names.
+        """
+        check_real("confidence", self.confidence, 0.0, 1.0, above=True, below=True)
+        check_integer("n_splits", self.n_splits, 1)
+        with whole_or_as_before(self):
+            self._fit(X, y, fit_params)
+        return self
+
+    def _fit(self, X: Any, y: Any, fit_params: dict[str, Any]) -> None:
+        model, problem, columns, included = checked_problem(self.estimator, X, y, fit_params)
+        settings, loss = fit_settings_of(model), problem.loss
+        if settings.response is not None or problem.y.shape[1] > 1 or not loss.pointwise:
+            raise ValueError(
+                f"{self.estimator!r} has no intervals; expected linear responses, one output, and a loss of single rows"
+            )
+        self.estimator_ = clone(self.estimator).fit(X, y, **fit_params)
+        self.columns_ = np.flatnonzero(self.estimator_.support_)
+        selected = np.searchsorted(columns, self.columns_)
+        k, size = len(selected), len(np.unique(units_of(problem)[selected]))
+        if len(problem.X) < 4 * _ROWS_PER_COLUMN * k:
+            raise ValueError(f"{len(problem.X)} rows for {k} columns; expected at least {4 * _ROWS_PER_COLUMN} for each")
+        loss = LogisticLoss() if isinstance(loss, FlippedLogisticLoss) else loss
+        problem = replace(problem, loss=loss, included=included if included.any() else None)
+        settings = replace(settings, size=size)
+        rng = check_random_state(self.random_state)
+        estimates, variances, often = np.zeros((self.n_splits, k)), np.zeros((self.n_splits, k)), np.zeros(k)
+        for i in range(self.n_splits if k else 0):
+            halves = _halves(problem, rng)
+            for select, estimate in (halves, halves[::-1]):
+                kept = solve(problem.rows(select), settings).kept
+                often += np.isin(selected, kept)
+                coef, variance = _estimated(problem.rows(estimate), settings, selected, kept)
+                estimates[i] += 0.5 * coef
+                variances[i] += 0.25 * variance
+        self.coef_ = estimates.mean(axis=0)
+        self.standard_errors_ = np.sqrt(variances.mean(axis=0) + estimates.var(axis=0) / self.n_splits)
+        reach = norm.ppf(0.5 + 0.5 * self.confidence) * self.standard_errors_
+        self.intervals_ = np.column_stack([self.coef_ - reach, self.coef_ + reach])
+        self.selection_frequencies_ = often / (2 * self.n_splits)
+
+
+def _halves(problem: FitProblem, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
+    """Two halves of the rows, each class split by itself."""
+    order = rng.permutation(len(problem.y))
+    if problem.classification:
+        order = order[np.argsort(problem.y[order, 0], kind="stable")]
+    return np.sort(order[::2]), np.sort(order[1::2])
+
+
+def _estimated(
+    problem: FitProblem, settings: FitSettings, columns: np.ndarray, others: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Coefficients of ``columns`` in the units of the raw data, fitted with ``others`` beside, and
+    their HC3 variances."""
+    every = np.union1d(columns, others)
+    A = np.asarray(problem.X[:, every], dtype=float)
+    mean, scale = A.mean(axis=0), np.where(A.std(axis=0) > 0, A.std(axis=0), 1.0)
+    support = SupportProblem(problem.y, problem.loss, problem.sample_weight, settings.fit_intercept, shrinkage=SHRINKAGE * 1e-3)
+    fit = refit(support, (A - mean) / scale, np.zeros((len(every), 1)), np.zeros(1), tol=1e-10)
+    WA = fit.hessian_products[0](fit.A1)
+    inverse = np.linalg.inv(hessian(support, fit.A1, WA, support.penalty_hessian(len(every))))
+    leverage = np.clip(np.einsum("np,pq,nq->n", fit.A1, inverse, WA), 0.0, 0.95)
+    influence = (fit.A1 * (fit.residual / (1.0 - leverage)[:, None])) @ inverse
+    at = np.searchsorted(every, columns)
+    unit = np.ravel(problem.scale)[0] / scale[at]
+    return fit.theta[at, 0] * unit, (influence[:, at] ** 2).sum(axis=0) * unit**2

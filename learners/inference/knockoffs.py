@@ -1,0 +1,211 @@
+"""Knockoffs: copies of the columns that are exchangeable with them, and say nothing about the
+target."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+from scipy.stats import rankdata
+from sklearn.covariance import ledoit_wolf_shrinkage
+
+from ..fsa.fit import solve
+from ..fsa.problem import FitProblem
+from ..fsa.settings import FitSettings
+from ..solvers.annealing import strengths
+from .column_models import n_factors, standardised
+from .conditional import size_by_criterion
+
+_N_FLIPS = 199  # of the test of exchangeability
+_MAX_PAIRS = 2000  # pairs of columns that it compares: a choice
+
+Sampler = Callable[[np.ndarray, np.random.RandomState], np.ndarray]
+
+
+def gaussian_knockoffs(X: np.ndarray, random_state: np.random.RandomState, covariance: np.ndarray | None = None) -> np.ndarray:
+    """Gaussian Model-X knockoffs, [1]_, eq. (3.2), with diag(s) = s I on columns of variance one.
+
+    s has the minimum reconstructability [2]_. Where the covariance is not known it is estimated
+    ("second-order" knockoffs): common factors as they are, the rest shrunk as [3]_ does. Neither
+    takes a matrix of all pairs of columns, so that there may be many.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+    random_state : RandomState
+    covariance : ndarray of shape (n_features, n_features) or None, default None
+        Of the columns, where it is known.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_features)
+        In the units of X.
+
+    References
+    ----------
+    .. [1] E. Candes, Y. Fan, L. Janson, J. Lv, "Panning for gold: Model-X knockoffs for high
+           dimensional controlled variable selection", JRSS B 80 (2018).
+    .. [2] A. Spector, L. Janson, "Powerful knockoffs via minimizing reconstructability", Annals of
+           Statistics 50 (2022).
+    .. [3] O. Ledoit, M. Wolf, "A well-conditioned estimator for large-dimensional covariance
+           matrices", Journal of Multivariate Analysis 88 (2004).
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).standard_normal((2000, 2)) @ np.array([[1.0, 0.6], [0.0, 0.8]])
+    >>> copies = gaussian_knockoffs(X, np.random.RandomState(0))
+    >>> np.round(np.corrcoef(X.T, copies.T)[0, [1, 3]], 1)
+    array([0.6, 0.6])
+    """
+    (n, p), mean, scale = X.shape, X.mean(axis=0), X.std(axis=0)
+    if covariance is None:
+        Z = standardised(X)
+        V, spectrum, floor = _shrunken_spectrum(Z)
+    else:
+        scale = np.sqrt(np.diag(covariance))
+        Z = (X - mean) / scale
+        spectrum, V = np.linalg.eigh(covariance / np.outer(scale, scale))
+        spectrum, floor = np.maximum(spectrum, 1e-10), np.inf
+    copies = p - V.shape[1]  # eigenvalues equal to the floor
+    most = min(1.0, 2.0 * min(spectrum.min(), floor if copies else np.inf))
+    values = np.append(spectrum, [floor] if copies else [])
+    times = np.append(np.ones(len(spectrum)), [copies] if copies else [])
+    s = minimize_scalar(
+        lambda s: float(times @ (1.0 / (2.0 * values - s))) + p / s, bounds=(1e-6 * most, most * (1 - 1e-6)), method="bounded"
+    ).x
+    noise = random_state.standard_normal((n, p))
+    inside = noise @ V
+    spread = np.sqrt(np.maximum(2.0 * s - s * s / spectrum, 0.0))
+    outer = np.sqrt(max(2.0 * s - s * s / floor, 0.0)) if copies else 0.0
+    rest = outer * (noise - inside @ V.T) if copies else 0.0
+    return mean + scale * (Z + ((inside * spread) - (Z @ V) * (s / spectrum)) @ V.T + rest)
+
+
+def _shrunken_spectrum(Z: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    """Eigenvectors (p, r), their eigenvalues, and the eigenvalue of all other directions, of a
+    shrunken correlation matrix."""
+    n, p = Z.shape
+    _, s, Vt = np.linalg.svd(Z, full_matrices=False)
+    stay = s > 1e-8 * s[0]
+    s, Vt = s[stay], Vt[stay]
+    r = n_factors(s, p)
+    rest = Z - (Z @ Vt[:r].T) @ Vt[:r]
+    share = ledoit_wolf_shrinkage(rest)
+    target = float((rest**2).sum()) / n / max(p - r, 1)
+    values = s**2 / n
+    values[r:] = (1.0 - share) * values[r:] + share * target
+    return Vt.T, values, max(share * target, 1e-10)
+
+
+def antisymmetric_statistics(
+    problem: FitProblem, settings: FitSettings, copies: np.ndarray, random_state: np.random.RandomState
+) -> np.ndarray:
+    """W of each unit, [1]_ of :func:`gaussian_knockoffs`: its strength less that of its knockoff,
+    in one fit over both.
+
+    The fit selects twice as many units as the extended Bayesian information criterion does along a
+    path, and no less than half of the coefficients that the rows support. Originals and knockoffs
+    change places at random, so that the order of the columns decides nothing.
+
+    Parameters
+    ----------
+    problem : FitProblem
+        Dense, all of its columns allowed and none included.
+    settings : FitSettings
+    copies : ndarray of shape (n_samples, n_features)
+    random_state : RandomState
+
+    Returns
+    -------
+    ndarray of shape (n_units,)
+    """
+    units = problem.n_units
+    groups = np.arange(problem.n_features) if problem.groups is None else problem.groups
+    flip = random_state.randint(2, size=units).astype(bool)
+    X = np.hstack([np.where(flip[groups], copies, problem.X), np.where(flip[groups], problem.X, copies)])
+    both = np.append(groups, groups + units)
+    doubled = replace(problem, X=X, names=None, bounds=None, groups=None if problem.groups is None else both)
+    supported = problem.supported_coefficients * 0.5 * units / problem.n_features
+    size = int(np.clip(max(supported, 2 * size_by_criterion(doubled, settings)), 1, 2 * units))
+    fit = solve(doubled, replace(settings, size=size))
+    coef = np.zeros((doubled.n_features, *fit.coef.shape[1:]))
+    coef[fit.kept] = fit.coef
+    strength = strengths(coef, both)
+    return np.where(flip, -1.0, 1.0) * (strength[:units] - strength[units:])
+
+
+def knockoff_threshold(W: np.ndarray, fdr: float) -> float:
+    """Least t > 0 with (1 + #{W <= -t}) / #{W >= t} <= fdr: knockoffs+, Barber and Candes (2015),
+    eq. (1.9).
+
+    Returns
+    -------
+    float
+        Infinity where there is none.
+
+    Examples
+    --------
+    >>> knockoff_threshold(np.array([5.0, 4.0, 3.0, 2.0, -1.0]), 0.25)
+    2.0
+    """
+    for t in np.unique(np.abs(W[W != 0.0])):
+        if 1 + np.count_nonzero(-t >= W) <= fdr * np.count_nonzero(t <= W):
+            return float(t)
+    return np.inf
+
+
+def e_values(draws: np.ndarray, fdr: float) -> np.ndarray:
+    """Mean e-values of several draws of knockoffs, Ren and Barber (2024), eq. (8), each thresholded
+    at half of ``fdr``.
+
+    Parameters
+    ----------
+    draws : ndarray of shape (n_draws, n_units)
+        W of each draw.
+    fdr : float
+
+    Returns
+    -------
+    ndarray of shape (n_units,)
+    """
+    values = np.zeros(draws.shape)
+    for value, W in zip(values, draws):
+        t = knockoff_threshold(W, fdr / 2.0)
+        value[t <= W] = len(W) / (1.0 + np.count_nonzero(-t >= W))
+    return values.mean(axis=0)
+
+
+def exchangeability(X: np.ndarray, copies: np.ndarray, random_state: np.random.RandomState) -> float:
+    """P-value of the hypothesis that columns and their knockoffs can change places.
+
+    Half of the columns change places with their knockoffs in some rows, at random. Means, squares
+    and cubes of the ranks of these columns and their products with the others are compared: under
+    the hypothesis every choice of the rows gives the same distribution.
+
+    Parameters
+    ----------
+    X, copies : ndarray of shape (n_samples, n_features)
+    random_state : RandomState
+
+    Returns
+    -------
+    float
+        At least 1 / 200. A small one says that the knockoffs do not suit the columns; a large one
+        does not say that they do.
+    """
+    n, p = X.shape
+    Z, K = np.split(rankdata(np.vstack([X, copies]), axis=0) / n - 1.0, 2)
+    moved = random_state.permutation(p)[: -(-p // 2)]
+    rest = np.setdiff1d(np.arange(p), moved)
+    differences = [Z[:, moved] ** power - K[:, moved] ** power for power in (1, 2, 3)]
+    if len(rest):
+        strongest = np.argsort(-np.abs(Z[:, moved].T @ Z[:, rest]), axis=None)[:_MAX_PAIRS]
+        a, b = np.unravel_index(strongest, (len(moved), len(rest)))
+        differences.append((Z[:, moved[a]] - K[:, moved[a]]) * Z[:, rest[b]])
+    D = np.hstack(differences)
+    D /= np.maximum(np.sqrt((D**2).sum(axis=0)), 1e-12)
+    signs = np.vstack([np.ones(n), random_state.choice([-1.0, 1.0], (_N_FLIPS, n))])
+    largest = np.abs(signs @ D).max(axis=1)
+    return float(np.mean(largest >= largest[0] * (1.0 - 1e-12)))

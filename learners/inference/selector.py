@@ -1,0 +1,360 @@
+"""Selection with a bounded share of false columns, and p-values of a selection that is there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from ..common.validation import check_choice, check_integer, check_real, whole_or_as_before
+from ..fsa.estimators import FSAClassifier, FSAEstimator, FSARegressor
+from ..fsa.path import FSAPath
+from ..fsa.problem import FitProblem, check_finite
+from ..fsa.settings import Constraints, FitSettings
+from ..types import ArrayLike, Matrix, Seed
+from .column_models import common_factors, standardised
+from .conditional import conditional_pvalues
+from .knockoffs import Sampler, antisymmetric_statistics, e_values, exchangeability, gaussian_knockoffs, knockoff_threshold
+
+MIN_ROWS = 50  # fewer tell nothing at the levels that many columns ask for: a choice
+# of "auto": rows over the asked share, and of two columns: choices
+_ROWS_OF_KNOCKOFFS, _MAX_CORRELATION = 100, 0.7
+
+
+class FDRSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
+    """Columns of which at most a stated share is false, in the mean over repeated samples.
+
+    A column is false if the target does not depend on it given all others. The share is the false
+    discovery rate: the mean of false / selected, 0 where nothing is selected.
+
+    Parameters
+    ----------
+    estimator : FSAClassifier or FSARegressor
+        What selects and predicts: its loss, responses, groups and weights are used, its
+        ``n_features_to_select`` is not. Columns that its constraints include stay and are not
+        tested.
+    fdr : float, default 0.1
+        Asked share of false columns, in (0, 1).
+    method : {"auto", "conditional", "knockoffs"}, default "auto"
+        * "conditional": the distilled conditional randomisation test [1]_ of the columns of a
+          larger fit, with the step-up procedure of Benjamini and Hochberg over all columns. It can
+          find a single column.
+        * "knockoffs": Model-X knockoffs+ [2]_. It finds 1 / fdr columns at least, or none, and
+          then more than the test where many columns matter among few rows.
+        * "auto": knockoffs where rows are 100 / fdr or more, no common factor runs through the
+          columns, and no two of them correlate above 0.7, as knockoffs of an estimated covariance
+          may then keep no promise; else the test.
+    knockoffs : "second_order" or function, default "second_order"
+        Normal ones of the estimated mean and covariance, or what a function of (X, RandomState)
+        returns, of the shape of X.
+    n_draws : int, default 1
+        Draws of knockoffs; of several the e-values are averaged [3]_: the selection then depends
+        less on chance, and is smaller.
+    random_state : int, RandomState or None, default None
+        Of the knockoffs.
+
+    Attributes
+    ----------
+    support_ : ndarray of shape (n_features,), bool
+        Selected columns; none may be.
+    method_ : {"conditional", "knockoffs"}
+        What was done.
+    pvalues_ : ndarray of shape (n_features,)
+        Of the conditional test, 1 for columns that are not candidates; all NaN with knockoffs.
+    statistics_ : ndarray of shape (n_features,)
+        Absolute statistics of the test; with knockoffs the strength of each column less that of
+        its copy, the mean over the draws.
+    selection_probabilities_ : ndarray of shape (n_features,)
+        Share of the draws whose own knockoffs select each column; of the test 0 or 1.
+    estimated_fdr_ : float
+        Estimated share of false columns in the selection; NaN where nothing is selected.
+    exchangeability_ : float
+        Knockoffs: p-value of a test that columns and copies can change places; NaN without.
+    estimator_ : FSAClassifier or FSARegressor
+        Fitted on the selected columns, or the best constant.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Where X has column names.
+
+    References
+    ----------
+    .. [1] M. Liu, E. Katsevich, L. Janson, A. Ramdas, "Fast and powerful conditional randomization
+           testing via distillation", Biometrika 109 (2022).
+    .. [2] E. Candes, Y. Fan, L. Janson, J. Lv, "Panning for gold: Model-X knockoffs for high
+           dimensional controlled variable selection", JRSS B 80 (2018).
+    .. [3] Z. Ren, R. Barber, "Derandomised knockoffs: leveraging e-values for false discovery rate
+           control", JRSS B 86 (2024).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from annealed.learners import FDRSelector, FSARegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((200, 100))
+    >>> y = X[:, :3].sum(axis=1) + rng.standard_normal(200)
+    >>> FDRSelector(FSARegressor(), fdr=0.1).fit(X, y).get_support(indices=True)
+    array([0, 1, 2])
+    """
+
+    def __init__(
+        self,
+        estimator: FSAEstimator,
+        fdr: float = 0.1,
+        *,
+        method: str = "auto",
+        knockoffs: str | Sampler = "second_order",
+        n_draws: int = 1,
+        random_state: Seed = None,
+    ):
+        self.estimator = estimator
+        self.fdr = fdr
+        self.method = method
+        self.knockoffs = knockoffs
+        self.n_draws = n_draws
+        self.random_state = random_state
+
+    def fit(self, X: Matrix, y: ArrayLike, **fit_params: Any) -> Self:
+        """Test the columns, and fit on those that are selected.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Dense, without gaps; no column constant or a copy of another.
+        y : array of shape (n_samples,)
+        **fit_params
+            As for the estimator's own ``fit``.
+
+        Returns
+        -------
+        FDRSelector
+            The selector itself.
+
+        Raises
+        ------
+        ValueError
+            For ``fdr`` outside (0, 1), fewer than 50 rows, gaps, constant or equal columns, and
+            what the
+            estimator raises.
+        """
+        self._check()
+        with whole_or_as_before(self):
+            self._fit(X, y, fit_params)
+        return self
+
+    def _check(self) -> None:
+        check_real("fdr", self.fdr, 0.0, 1.0, above=True, below=True)
+        check_choice("method", self.method, ("auto", "conditional", "knockoffs"))
+        check_integer("n_draws", self.n_draws, 1)
+        if not callable(self.knockoffs):
+            check_choice("knockoffs", self.knockoffs, ("second_order",))
+
+    def _fit(self, X: Any, y: Any, fit_params: dict[str, Any]) -> None:
+        model, problem, columns, included = checked_problem(self.estimator, X, y, fit_params)
+        settings = fit_settings_of(model)
+        self.n_features_in_ = model.n_features_in_
+        if hasattr(model, "feature_names_in_"):
+            self.feature_names_in_ = model.feature_names_in_
+        self.method_ = self.method
+        if self.method == "auto":
+            self.method_ = "knockoffs" if _suit_knockoffs(standardised(problem.X), self.fdr) else "conditional"
+        units = units_of(problem)
+        tested = np.setdiff1d(units, units[included])
+        if self.method_ == "conditional":
+            pvalues, statistics = conditional_pvalues(problem, settings)
+            pvalues[units[included]] = 1.0
+            chosen, self.estimated_fdr_ = _step_up(pvalues, self.fdr, len(tested))
+            often, self.exchangeability_ = chosen.astype(float), np.nan
+        else:
+            pvalues = np.full(problem.n_units, np.nan)
+            chosen, statistics, often = self._by_knockoffs(problem, settings, tested)
+        chosen[units[included]], often[units[included]] = True, 1.0
+        for name, values, fill in (
+            ("support_", chosen, False),
+            ("pvalues_", pvalues, np.nan if self.method_ == "knockoffs" else 1.0),
+            ("statistics_", statistics, 0.0),
+            ("selection_probabilities_", often, 0.0),
+        ):
+            every = np.full(self.n_features_in_, fill)
+            every[columns] = values[units]
+            setattr(self, name, every)
+        self.estimator_ = _refitted(self.estimator, self.support_, X, y, fit_params)
+
+    def _by_knockoffs(
+        self, problem: FitProblem, settings: FitSettings, tested: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Selected units, mean statistics, and the share of draws that select each unit."""
+        rng, draws = check_random_state(self.random_state), np.zeros((self.n_draws, problem.n_units))
+        for i in range(self.n_draws):
+            copies = (self.knockoffs if callable(self.knockoffs) else gaussian_knockoffs)(problem.X, rng)
+            if np.shape(copies) != problem.X.shape:
+                raise ValueError(
+                    f"knockoffs returned the shape {np.shape(copies)}; expected {problem.X.shape}, that of the columns"
+                )
+            if i == 0:
+                self.exchangeability_ = exchangeability(problem.X, copies, rng)
+            draws[i, tested] = antisymmetric_statistics(problem, settings, copies, rng)[tested]
+        selected = np.array([knockoff_threshold(W, self.fdr) <= W for W in draws])
+        if self.n_draws == 1:
+            chosen, (W,) = selected[0], draws
+            negative = np.count_nonzero(np.min(W[chosen], initial=np.inf) <= -W)
+            self.estimated_fdr_ = float((1 + negative) / chosen.sum()) if chosen.any() else np.nan
+        else:
+            e = e_values(draws, self.fdr)
+            chosen, self.estimated_fdr_ = _step_up(1.0 / np.maximum(e, 1e-300), self.fdr, len(tested))
+        return chosen, draws.mean(axis=0), selected.mean(axis=0)
+
+    def predict(self, X: Matrix) -> np.ndarray:
+        """Predict by the fit on the selected columns.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self, "support_")
+        return self.estimator_.predict(X)  # type: ignore[union-attr]
+
+    def _get_support_mask(self) -> np.ndarray:
+        check_is_fitted(self, "support_")
+        return self.support_
+
+
+def selection_pvalues(estimator: FSAEstimator, X: Matrix, y: ArrayLike, **fit_params: Any) -> np.ndarray:
+    """P-value of each column that a fitted FSA estimator selects.
+
+    The hypothesis: the target does not depend on the column, given all others; tested by the
+    distilled conditional randomisation test (see :class:`FDRSelector`), in which as many columns
+    as the estimator selects predict the target. Each is the p-value of one column that was named
+    in advance: what many columns were searched for needs ``FDRSelector``.
+
+    Parameters
+    ----------
+    estimator : FSAClassifier or FSARegressor
+        Fitted.
+    X : array of shape (n_samples, n_features)
+        The rows of its fit; dense and without gaps.
+    y : array of shape (n_samples,)
+        Their targets.
+    **fit_params
+        As for the estimator's own ``fit``.
+
+    Returns
+    -------
+    ndarray of shape (k,)
+        In the order of ``get_support(indices=True)``; the columns of a group share one, and
+        included ones have NaN.
+
+    Raises
+    ------
+    ValueError
+        As :meth:`FDRSelector.fit` does.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from annealed.learners import FSARegressor, selection_pvalues
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((200, 100))
+    >>> y = X[:, 0] + X[:, 1] + rng.standard_normal(200)
+    >>> selection_pvalues(FSARegressor(3).fit(X, y), X, y) < 1e-6
+    array([ True,  True, False])
+    """
+    check_is_fitted(estimator, "support_")
+    model, problem, columns, included = checked_problem(estimator, X, y, fit_params)
+    units, support = units_of(problem), estimator.support_[columns]
+    candidates = np.unique(units[support])
+    found, _ = conditional_pvalues(problem, fit_settings_of(model), candidates=candidates)
+    return np.where(included, np.nan, found[units])[support]
+
+
+def units_of(problem: FitProblem) -> np.ndarray:
+    """Number of each feature's unit: its group, or itself."""
+    return np.arange(problem.n_features) if problem.groups is None else problem.groups
+
+
+def fit_settings_of(model: FSAEstimator) -> FitSettings:
+    """Settings of an estimator for fits of sizes that are given."""
+    return replace(model.fit_settings(), undecided=False, title=None)
+
+
+def checked_problem(
+    estimator: FSAEstimator, X: Any, y: Any, fit_params: dict[str, Any]
+) -> tuple[FSAEstimator, FitProblem, np.ndarray, np.ndarray]:
+    """A copy of the estimator that knows the data, its problem for what tests of columns need, and
+    which columns these are.
+
+    The problem has the columns that may be selected alone; those that are included are a mask
+    beside it.
+
+    Raises
+    ------
+    ValueError
+        See :meth:`FDRSelector.fit`.
+    """
+    if not isinstance(estimator, FSAClassifier | FSARegressor):
+        raise ValueError(f"estimator={estimator!r} is not valid; expected FSAClassifier or FSARegressor")
+    model = clone(estimator)
+    problem = model.encode(X, y, **fit_params)
+    if not isinstance(problem.X, np.ndarray):
+        raise ValueError(f"X is a {type(problem.X).__name__}; expected a dense array, whose columns can be tested")
+    if not problem.loss.has_curvature:
+        raise ValueError(f"loss={estimator.loss!r} has no second derivatives; expected a smooth loss to test columns")
+    if len(problem.X) < MIN_ROWS:
+        raise ValueError(f"X has {len(problem.X)} rows; expected at least {MIN_ROWS} to test columns")
+    check_finite(problem.X, problem.names)
+    columns = problem.columns(np.arange(problem.n_features))
+    included = np.zeros(len(columns), bool) if problem.included is None else problem.included
+    problem = replace(problem, X=np.ascontiguousarray(problem.X[:, columns]), allowed=None, included=None, bounds=None)
+    _check_columns(problem.X, columns if problem.names is None else problem.names[columns])
+    return model, problem, columns, included
+
+
+def _check_columns(X: np.ndarray, names: np.ndarray) -> None:
+    """Raise a ValueError for a constant column, or one that is a copy of another."""
+    constant = X.min(axis=0) == X.max(axis=0)
+    if constant.any():
+        raise ValueError(f"column {names[int(constant.argmax())]} is constant; expected columns that vary: exclude it")
+    Z = np.round(standardised(X), 9)
+    Z *= np.where(Z[np.abs(Z).argmax(axis=0), np.arange(Z.shape[1])] < 0, -1.0, 1.0)
+    _, first, which = np.unique(Z, axis=1, return_index=True, return_inverse=True)
+    copies = np.flatnonzero(first[which.ravel()] != np.arange(Z.shape[1]))
+    if len(copies):
+        pair = f"column {names[copies[0]]} is a copy of column {names[first[which.ravel()[copies[0]]]]}"
+        raise ValueError(f"{pair}; no test can tell them apart: exclude one")
+
+
+def _suit_knockoffs(Z: np.ndarray, fdr: float) -> bool:
+    """Whether "auto" takes knockoffs; see :class:`FDRSelector`."""
+    if len(Z) * fdr < _ROWS_OF_KNOCKOFFS or common_factors(Z).shape[1]:
+        return False
+    return bool(np.abs(np.triu(Z.T @ Z / len(Z), 1)).max() <= _MAX_CORRELATION)
+
+
+def _step_up(pvalues: np.ndarray, fdr: float, n_tests: int) -> tuple[np.ndarray, float]:
+    """What Benjamini and Hochberg (1995) select, and the estimated share of false ones among it."""
+    order = np.argsort(pvalues, kind="stable")
+    estimated = pvalues[order] * n_tests / np.arange(1, len(pvalues) + 1)
+    good = np.flatnonzero(estimated <= fdr)
+    chosen = np.zeros(len(pvalues), bool)
+    chosen[order[: good[-1] + 1 if len(good) else 0]] = True
+    return chosen, float(estimated[good[-1]]) if len(good) else np.nan
+
+
+def _refitted(estimator: FSAEstimator, support: np.ndarray, X: Any, y: Any, fit_params: dict[str, Any]) -> FSAEstimator:
+    """The estimator on the selected columns alone, or the best constant."""
+    model = clone(estimator)
+    constraints = Constraints() if model.constraints is None else clone(model.constraints)
+    if not support.any():
+        return FSAPath(model, sizes=[0]).fit(X, y, **fit_params).get_estimator(0)
+    groups = constraints.groups
+    size = int(support.sum()) if groups is None else len(np.unique(np.asarray(groups)[support]))
+    model.set_params(n_features_to_select=size, constraints=constraints.set_params(exclude=~support))
+    return model.fit(X, y, **fit_params)  # type: ignore[attr-defined]

@@ -31,6 +31,7 @@ _LABELS = {
 _REGRESSION_LABELS = {"L1": "L1, LARS", "EL": "elastic net, coordinate descent"}
 _PAPERS_OWN = ("FSA", "FSV", "FSL")  # the papers' algorithm with its three losses
 _BLOCK = re.compile(r"(<!-- table: (?P<name>\S+) (?P<view>\S+) -->\n).*?(<!-- end of table -->)", re.S)
+_NUMBER = re.compile(r"(<!-- number: (?P<name>\S+) (?P<key>\S+) (?P<facts>[^>]*?) -->).*?(<!-- end of number -->)")
 
 
 def _percent(value: float) -> str:
@@ -231,26 +232,39 @@ def render_page(page: Path, results: Path) -> str:
     have them.
     """
 
-    def fill(block: re.Match[str]) -> str:
-        file = results / f"{block['name']}.json"
+    def record(name: str) -> Record:
+        file = results / f"{name}.json"
         if not file.is_file():
             raise ValueError(f"{page}: {file} is missing; make it by annealed reproduce NAME --results")
+        return json.loads(file.read_text())
+
+    def fill(block: re.Match[str]) -> str:
         if block["view"] not in VIEWS:
             raise ValueError(f"{page}: view {block['view']!r} is unknown; expected one of {', '.join(VIEWS)}")
-        return block[1] + VIEWS[block["view"]](json.loads(file.read_text())) + block[4]
+        return block[1] + VIEWS[block["view"]](record(block["name"])) + block[4]
 
-    return _BLOCK.sub(fill, page.read_text(encoding="utf-8"))
+    def number(mark: re.Match[str]) -> str:
+        facts = [fact.split("=") for fact in mark["facts"].split()]
+        rows = [row for row in record(mark["name"])["rows"] if all(str(row.get(key)) == value for key, value in facts)]
+        if len(rows) != 1:
+            raise ValueError(f"{page}: {len(rows)} rows of {mark['name']} have {mark['facts']}; expected one")
+        return mark[1] + _percent(rows[0][mark["key"]]) + mark[5]
+
+    return _NUMBER.sub(number, _BLOCK.sub(fill, page.read_text(encoding="utf-8")))
 
 
 def render(folder: Path) -> list[Path]:
-    """Write the tables of all pages in a folder and its sub-folders from ``folder/results``;
-    returns the pages that changed.
+    """Write the tables and numbers of all pages in a folder, its sub-folders and the README beside
+    it from ``folder/results``; returns the pages that changed.
+
+    ``<!-- number: NAME KEY FACT=VALUE ... -->`` before ``<!-- end of number -->`` is the value of
+    one row in whole percent.
     """
     results = folder / "results"
     if not results.is_dir():
         raise ValueError(f"{results}: no such folder; expected the files of annealed reproduce NAME --results")
     changed = []
-    for page in sorted(folder.rglob("*.md")):
+    for page in sorted([*folder.rglob("*.md"), *folder.absolute().parent.glob("README.md")]):
         text = render_page(page, results)
         if text != page.read_text(encoding="utf-8"):
             page.write_text(text, encoding="utf-8")

@@ -13,7 +13,7 @@ ROW = {"N": 300, "M": 1000, "k": 10, "method": "FSA", "runs": 5, "DR": 44.0, "PC
 RECORD = {"name": "fsa-classification", "settings": {"noisy": False}, "rows": [ROW | {"paper_DR": 29.0}]}
 
 
-@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: page.name)
+@pytest.mark.parametrize("page", sorted([*DOCS.rglob("*.md"), DOCS.parent / "README.md"]), ids=lambda page: page.name)
 def test_pages_show_what_the_results_hold(page):
     assert render_page(page, DOCS / "results") == page.read_text(encoding="utf-8"), "run annealed reproduce --render docs"
 
@@ -44,6 +44,12 @@ def test_blocks_are_filled_and_the_rest_stays(tmp_path):
     assert render(tmp_path) == [page] and render(tmp_path) == []
     text = page.read_text()
     assert text.startswith("before\n") and text.endswith("after\n") and "old" not in text and "44 99.9 / 29" in text
+    mark = "<!-- number: fsa-classification DR N=300 method={} -->{}<!-- end of number -->"
+    page.write_text(mark.format("FSA", 43))
+    assert render(tmp_path) == [page] and page.read_text() == mark.format("FSA", 44)
+    page.write_text(mark.format("QTP", 1))
+    with pytest.raises(ValueError, match="0 rows of fsa-classification have N=300 method=QTP; expected one"):
+        render(tmp_path)
     page.write_text("<!-- table: nothing full -->\n<!-- end of table -->\n")
     with pytest.raises(ValueError, match=r"nothing.json is missing"):
         render(tmp_path)

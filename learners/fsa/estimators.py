@@ -198,7 +198,8 @@ class FSAClassifier(SparseClassifierMixin, FSAEstimator):
         value ([2]_, section 4.1). "piecewise" is ``PiecewiseLinear(n_bins=6)``; it accepts NaN,
         which has a response of its own.
     constraints : Constraints or None, default None
-        Groups of columns, columns that stay or may not come, bounds of coefficients.
+        Groups of columns, columns that stay or may not come, bounds of coefficients, directions of
+        responses.
     prior : Prior or None, default None
         Shrinkage and smoothness of the responses, in annealing and in the fit.
     scaling : {"standardize", "none"}, default "standardize"

@@ -214,7 +214,7 @@ def _anneal(
             fit_intercept=settings.fit_intercept,
             groups=problem.groups,
             fixed=problem.included,
-            project=None if problem.bounds is None else problem.project,
+            project=problem.project if problem.bounded else None,
             coef=coef,
             intercept=intercept,
             callback=after_step,

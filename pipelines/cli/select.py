@@ -28,6 +28,9 @@ def select(
     response: Annotated[Response, typer.Option(help="piecewise: a curve for each column instead of a line.")] = "linear",
     include: Annotated[list[str] | None, typer.Option(help="Column that is selected in any case; may be repeated.")] = None,
     exclude: Annotated[list[str] | None, typer.Option(help="Column that may not be selected; may be repeated.")] = None,
+    monotone: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN=+|-", help="Column with which the score may only rise (+) or fall (-).")
+    ] = None,
     row_groups: Annotated[str | None, typer.Option(help="Column that names rows which stay together in cross-validation.")] = None,
     sep: Separator = None,
     encoding: Encoding = None,
@@ -56,6 +59,7 @@ def select(
         response=response,
         include=include or (),
         exclude=exclude or (),
+        monotone=monotone or (),
         row_groups=row_groups,
         sep=sep,
         encoding=encoding,

@@ -104,6 +104,7 @@ def select_file(
     response: str = "linear",
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
+    monotone: Sequence[str] = (),
     row_groups: str | None = None,
     progress: Progress = lambda iterable, what: iterable,
     note: Callable[[str], object] = lambda text: None,
@@ -122,6 +123,8 @@ def select_file(
     response : {"linear", "piecewise"}, default "linear"
     include, exclude : sequence of str, default ()
         Columns that are selected in any case, and columns that may not be.
+    monotone : sequence of str, default ()
+        "COLUMN=+" or "COLUMN=-": columns with which the score may only rise, or fall.
     row_groups : str or None, default None
         Column that names rows which stay together in cross-validation.
     progress : function
@@ -156,10 +159,29 @@ def select_file(
     if size is not None and size > n_columns:
         warnings.warn(f"-k {k}: only {n_columns} usable columns, all are kept", stacklevel=2)
         size = n_columns
-    found = select_columns(data, chosen_task, size, response, include, progress)
+    directions = _directions(monotone, data, chosen_task)
+    found = select_columns(data, chosen_task, size, response, include, directions, progress)
     found.settings = {"table": str(path), "target": target, "k": k, "response": response, "row_groups": row_groups}
-    found.settings |= {"include": list(include) or None, "exclude": list(exclude) or None}
+    found.settings |= {"include": list(include) or None, "exclude": list(exclude) or None, "monotone": list(monotone) or None}
     return found
+
+
+def _directions(monotone: Sequence[str], table: Table, task: str) -> np.ndarray | None:
+    """+1, -1 or 0 for each column of the matrix, from "COLUMN=+" and "COLUMN=-"."""
+    directions = np.zeros(table.X.shape[1], int)
+    for given in monotone:
+        name, _, sign = given.rpartition("=")
+        if sign not in ("+", "-") or not name:
+            raise ValueError(f"--monotone {given}: expected COLUMN=+ or COLUMN=-")
+        if name not in table.names:
+            raise ValueError(f"--monotone {given}: no usable column {name!r}; {table.left_out.get(name, 'the table has none')}")
+        number = table.names.index(name)
+        if table.encoding.columns[number].kind == CATEGORY:
+            raise ValueError(f"--monotone {given}: {name!r} is a category; expected a column of numbers or dates")
+        directions[table.encoding.groups == number] = 1 if sign == "+" else -1
+    if monotone and task == "classification" and (n := len(np.unique(table.y))) > 2:
+        raise ValueError(f"--monotone {monotone[0]}: the target has {n} classes; expected two, or a regression")
+    return directions if monotone else None
 
 
 def guess_task(y: np.ndarray) -> str:
@@ -228,6 +250,7 @@ def select_columns(
     k: int | None,
     response: str = "linear",
     include: Sequence[str] = (),
+    directions: np.ndarray | None = None,
     progress: Progress = lambda iterable, what: iterable,
 ) -> Selection:
     """Select columns with FSA; k of them, or as many as cross-validation chooses.
@@ -241,6 +264,8 @@ def select_columns(
     response : {"linear", "piecewise"}, default "linear"
     include : sequence of str, default ()
         Columns that are selected in any case, at most k.
+    directions : ndarray or None, default None
+        +1, -1 or 0 for each column of the matrix: how the score may change with it.
     progress : function
         Called with what is gone through, and what it is.
 
@@ -260,7 +285,8 @@ def select_columns(
     if k is not None and least > k:
         raise ValueError(f"-k {k}: --include names {least} columns; expected at most as many as are selected")
     wanted = np.isin(table.encoding.groups, [table.names.index(name) for name in include]) if least else None
-    constraints = None if groups is None and wanted is None else Constraints(groups, wanted)
+    free = groups is None and wanted is None and directions is None
+    constraints = None if free else Constraints(groups, wanted, monotone=directions)
     model = estimator(k or max(least, 1), response=response, constraints=constraints)
     splits = folds(y, task, table.row_groups)
     if k is None and not splits:

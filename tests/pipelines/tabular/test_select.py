@@ -197,3 +197,41 @@ def test_noise_gives_no_column_of_curves(tmp_path):
     assert record["best_size"]["columns"] > 0 and abs(record["best_size"]["score"]) < 0.1
     predicted = run("predict", tmp_path / "m.safetensors", tmp_path / "t.csv")
     assert np.allclose([float(line) for line in predicted.stdout.splitlines()[1:]], y.mean())
+
+
+@pytest.mark.parametrize("response", ["linear", "piecewise"])
+def test_columns_with_which_the_score_may_only_rise(tmp_path, response):
+    X, score, names, true = planted(n=200, m=8, true=(3, 7))
+    frame = frame_of(X, names, day=pd.date_range("2020-01-01", periods=200).astype(str), price=score)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    asked = ["--monotone", "c3=-", "--monotone", "c7=-", "--monotone", "day=+", "--response", response]
+    result = run("select", tmp_path / "t.csv", "--target", "price", "-k", 3, "--include", "c3", *asked, "--json")
+    assert result.exit_code == 0, result.output
+    record = json.loads(result.stdout)
+    found = {column["name"]: column for column in record["selected"]}
+    assert {"c3", "c7"} < set(found) and record["settings"]["monotone"] == ["c3=-", "c7=-", "day=+"]
+    if response == "linear":
+        assert found["c3"]["coefficient"] == 0 and found["c7"]["coefficient"] < 0
+    else:
+        assert all((np.diff(np.ravel(found[name]["curve"]["y"])) <= 0).all() for name in ("c3", "c7"))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("c1", "--monotone c1: expected COLUMN=+ or COLUMN=-"),
+        ("c1=up", "--monotone c1=up: expected COLUMN=+ or COLUMN=-"),
+        ("c9=+", "no usable column 'c9'; the table has none"),
+        ("same=+", "no usable column 'same'; constant"),
+        ("town=+", "'town' is a category; expected a column of numbers or dates"),
+        ("c1=+", "the target has 3 classes; expected two, or a regression"),
+    ],
+)
+def test_bad_directions_are_one_line(tmp_path, given, message):
+    X, score, names, _ = planted(n=60, m=3, true=(0, 1))
+    frame = frame_of(
+        X, names, same=1, town=np.resize(["a", "b"], 60), y=np.digitize(score, [-1, 1]) if given == "c1=+" else score > 0
+    )
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    result = run("select", tmp_path / "t.csv", "--target", "y", "-k", 2, "--monotone", given, "--quiet")
+    assert result.exit_code == 2 and message in result.stderr and result.stderr.count("\n") == 1

@@ -201,7 +201,7 @@ def test_noise_gives_no_column_of_curves(tmp_path):
 
 @pytest.mark.parametrize("response", ["linear", "piecewise"])
 def test_columns_with_which_the_score_may_only_rise(tmp_path, response):
-    X, score, names, true = planted(n=200, m=8, true=(3, 7))
+    X, score, names, _ = planted(n=200, m=8, true=(3, 7))
     frame = frame_of(X, names, day=pd.date_range("2020-01-01", periods=200).astype(str), price=score)
     frame.to_csv(tmp_path / "t.csv", index=False)
     asked = ["--monotone", "c3=-", "--monotone", "c7=-", "--monotone", "day=+", "--response", response]

@@ -5,6 +5,7 @@ from .fsa.cross_validation import FSAClassifierCV, FSARegressorCV
 from .fsa.estimators import FSAClassifier, FSARegressor
 from .fsa.path import FSAPath
 from .fsa.ranker import FSARanker
+from .fsa.score_card import ScoreCardClassifier
 from .fsa.settings import Constraints, Refinement
 from .kernel_machines.estimators import SparseFourierClassifier, SparseFourierRegressor
 from .kernel_machines.features import SparseFourierFeatures
@@ -80,6 +81,7 @@ __all__ = [
     "SDist",
     "SDistCV",
     "Schedule",
+    "ScoreCardClassifier",
     "SelectionStability",
     "SparseFourierClassifier",
     "SparseFourierFeatures",

@@ -14,12 +14,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..common.additive import AdditiveModel
 from ..common.targets import SparseClassifierMixin
 from ..common.validation import check_container, feature_names, whole_or_as_before
+from ..compilation import problem_of
 from ..designs.responses import PiecewiseLinear
 from ..objective.losses import LogisticLoss
 from ..solvers.newton import Fit, SupportProblem, refit
 from .estimators import FSAClassifier
 
 _MAX_SCALES = 40  # scalings of the coefficients that are rounded: a choice
+_BLOCK = 256  # rules evaluated at a time
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -34,9 +36,10 @@ class ScoreCardClassifier(SparseClassifierMixin, SelectorMixin, BaseEstimator):
     Parameters
     ----------
     n_features_to_select : int, default 5
-        k: how many rules; several may be of one column.
+        k: how many rules at most; several may be of one column. A rule whose points are rounded to 0
+        is left out.
     points : int, default 5
-        Most points of a rule: each has from -points to points, and not 0.
+        Most points of a rule: each has from -points to points.
     n_thresholds : int, default 9
         Most thresholds tried of each column, at its quantiles: deciles by default. A column with
         NaN has the rule ``is missing`` too.
@@ -51,8 +54,7 @@ class ScoreCardClassifier(SparseClassifierMixin, SelectorMixin, BaseEstimator):
         A rule holds from this value on; NaN is the rule ``is missing``.
     points_ : ndarray of shape (k,), int
     risk_table_ : ndarray of shape (n_totals, 2)
-        Each sum of points between the least and the greatest, and the probability of
-        ``classes_[1]``.
+        Each sum of points that a row can have, ascending, and the probability of ``classes_[1]``.
     scale_ : float
         Log odds of one point.
     intercept_ : ndarray of shape (1,)
@@ -123,20 +125,20 @@ class ScoreCardClassifier(SparseClassifierMixin, SelectorMixin, BaseEstimator):
             columns, thresholds = candidate_rules(X, weight, self.n_thresholds)
             if not len(columns):
                 raise ValueError("every column of X is constant; expected at least one that is not")
+            held = rule_matrix(X, columns, thresholds)
+            different = np.sort(_different(held[weight > 0].T)[0])  # else their order would decide
             found = FSAClassifier(self.n_features_to_select, loss="logistic")
-            found.fit(rule_matrix(X, columns, thresholds), targets[:, 0], sample_weight=weight)
-            chosen = found.get_support(indices=True)
+            found.fit(held[:, different], targets[:, 0], sample_weight=weight)
+            chosen, coef = different[found.support_], found.coef_[0, found.support_]
+            points, fit = _whole_points(held[:, chosen], targets[:, 0], weight, coef, self.points)
+            chosen, self.points_ = chosen[points != 0], points[points != 0]
             self.rule_columns_, self.rule_thresholds_ = columns[chosen], thresholds[chosen]
-            held = rule_matrix(X, self.rule_columns_, self.rule_thresholds_)
-            self.points_, fit = _whole_points(held, targets[:, 0], weight, found.coef_[0, chosen], self.points)
             self._tabulate(X, float(fit.theta[0, 0]), fit.intercept)
         return self
 
     def _tabulate(self, X: np.ndarray, scale: float, intercept: np.ndarray) -> None:
         """Set the table of risks, and the card as a sum of steps."""
         self.scale_, self.intercept_ = scale, intercept
-        totals = np.arange(np.minimum(self.points_, 0).sum(), np.maximum(self.points_, 0).sum() + 1)
-        self.risk_table_ = np.column_stack([totals, self._probabilities(totals * scale + intercept)[:, 1]])
         self.support_ = np.zeros(X.shape[1], bool)
         self.support_[self.rule_columns_] = True
         selected = np.flatnonzero(self.support_)
@@ -145,14 +147,16 @@ class ScoreCardClassifier(SparseClassifierMixin, SelectorMixin, BaseEstimator):
         self.knots_ = np.empty((len(selected), most + 2))
         self.responses_ = np.zeros((len(selected), most + 1, 1))
         self.missing_responses_ = np.zeros((len(selected), 1))
+        totals = np.zeros(1, int)
         for j, column in enumerate(selected):
-            own = steps & (self.rule_columns_ == column)
-            cuts = self.rule_thresholds_[own]
+            own, gap = steps & (self.rule_columns_ == column), ~steps & (self.rule_columns_ == column)
+            cuts, sums = self.rule_thresholds_[own], np.append(0, np.cumsum(self.points_[own]))
             self.knots_[j] = np.nanmax(X[:, column])  # behind the last threshold
-            self.knots_[j, 0], self.knots_[j, 1 : len(cuts) + 1] = np.nanmin(X[:, column]), cuts
-            self.responses_[j, 1 : len(cuts) + 1, 0] = scale * np.cumsum(self.points_[own])
-            self.responses_[j, len(cuts) + 1 :] = self.responses_[j, len(cuts)]
-            self.missing_responses_[j] = scale * self.points_[(self.rule_columns_ == column) & ~steps].sum()
+            self.knots_[j, 0], self.knots_[j, 1 : len(sums)] = np.nanmin(X[:, column]), cuts
+            self.responses_[j, :, 0] = scale * sums[np.minimum(np.arange(most + 1), len(cuts))]
+            self.missing_responses_[j] = scale * self.points_[gap].sum()
+            totals = np.unique(np.add.outer(totals, np.append(sums, self.points_[gap])))
+        self.risk_table_ = np.column_stack([totals, self._probabilities(totals * scale + intercept)[:, 1]])
 
     def rules(self) -> list[tuple[str, int]]:
         """The card in words.
@@ -164,7 +168,7 @@ class ScoreCardClassifier(SparseClassifierMixin, SelectorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         names = feature_names(self)[self.rule_columns_]
-        words = ["is missing" if np.isnan(t) else f">= {t:.6g}" for t in self.rule_thresholds_]
+        words = ["is missing" if np.isnan(t) else f">= {t:.10g}" for t in self.rule_thresholds_]
         return [(f"{name} {word}", int(p)) for name, word, p in zip(names, words, self.points_, strict=True)]
 
     def total_points(self, X: Any) -> np.ndarray:
@@ -218,17 +222,15 @@ def candidate_rules(X: np.ndarray, weight: np.ndarray, n_thresholds: int) -> tup
         Values of the column above its least, ascending; NaN, where it has gaps, is the rule ``is
         missing``.
     """
-    columns, thresholds = [], []
-    quantiles = PiecewiseLinear(n_thresholds + 1, bins="quantile").knots(X, weight)[:, 1:-1]
-    for j, cuts in enumerate(quantiles):
-        values = np.unique(X[weight > 0, j])  # NaN comes last
-        gaps = len(values) > 1 and np.isnan(values[-1])
-        values = values[~np.isnan(values)]
-        own = np.unique(values[np.searchsorted(values, cuts)]) if len(values) > 1 else values[:0]
-        own = np.append(own[own > values[:1]] if len(own) else own, [np.nan] if gaps else [])
-        columns.append(np.full(len(own), j))
-        thresholds.append(own)
-    return np.concatenate(columns), np.concatenate(thresholds)
+    ordered, features = np.sort(X[weight > 0], axis=0), np.arange(X.shape[1])  # NaN comes last
+    with problem_of(X.size * n_thresholds):
+        cuts = PiecewiseLinear(n_thresholds + 1, bins="quantile").knots(X, weight)[:, 1:-1].T
+    behind = np.array([(ordered < row).sum(axis=0) for row in cuts])
+    values = ordered[np.minimum(behind, len(ordered) - 1), features]
+    new = values > np.vstack([ordered[0], values[:-1]])
+    gaps = np.isnan(ordered[-1]) & ~np.isnan(ordered[0])
+    columns, places = np.nonzero(np.vstack([new, gaps]).T)
+    return columns, np.vstack([values, np.full(len(features), np.nan)])[places, columns]
 
 
 def rule_matrix(X: np.ndarray, columns: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
@@ -246,15 +248,23 @@ def rule_matrix(X: np.ndarray, columns: np.ndarray, thresholds: np.ndarray) -> n
         0 or 1.
     """
     out = np.empty((len(X), len(columns)), np.float32)
-    for i, (j, threshold) in enumerate(zip(columns, thresholds, strict=True)):
-        out[:, i] = np.isnan(X[:, j]) if np.isnan(threshold) else X[:, j] >= threshold
+    for block in np.array_split(np.arange(len(columns)), len(columns) // _BLOCK + 1):
+        values, cuts = X[:, columns[block]], thresholds[block]
+        out[:, block] = np.where(np.isnan(cuts), np.isnan(values), values >= cuts)
     return out
+
+
+def _different(held: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of rows of 0 / 1 the first of each kind, and the kind of each row."""
+    bits = np.ascontiguousarray(np.packbits(held.astype(bool), axis=1))
+    return np.unique(bits.view(f"S{bits.shape[1]}")[:, 0], return_index=True, return_inverse=True)[1:]
 
 
 def _whole_points(held: np.ndarray, y: np.ndarray, weight: np.ndarray, coef: np.ndarray, most: int) -> tuple[np.ndarray, Fit]:
     """Points of the least loss with the coefficients' signs, and the logistic curve of their sum."""
-    patterns, place = np.unique(held.astype(np.int64), axis=0, return_inverse=True)
-    counts = np.array([np.bincount(place.ravel(), weight * (y == side)) for side in (-1, 1)])
+    first, place = _different(held)
+    patterns = held[first].astype(np.int64)
+    counts = np.array([np.bincount(place, weight * (y == side)) for side in (-1, 1)])
     totals = counts.sum(axis=1)
     share = np.array([1.0, totals[1] + 1.0]) / (totals + 2.0)  # Platt's targets keep the curve finite
     counts = np.array([counts.T @ (1.0 - share), counts.T @ share]) / totals.sum()
@@ -269,7 +279,7 @@ def _whole_points(held: np.ndarray, y: np.ndarray, weight: np.ndarray, coef: np.
         return refit(problem, z, np.zeros((1, 1)), np.zeros(1), tol=1e-9)
 
     scales = np.linspace(1.0, most, min(4 * most - 3, _MAX_SCALES)) / np.abs(coef).max(initial=1e-300)
-    tried = np.unique([sign * np.clip(np.rint(np.abs(scale * coef)), 1, most).astype(int) for scale in scales], axis=0)
+    tried = np.unique([sign * np.minimum(np.rint(np.abs(scale * coef)), most).astype(int) for scale in scales], axis=0)
     best, points = min(((curve(points), points) for points in tried), key=lambda pair: pair[0].value)
     improved = True
     while improved:
@@ -278,7 +288,7 @@ def _whole_points(held: np.ndarray, y: np.ndarray, weight: np.ndarray, coef: np.
             for step in (-1, 1):
                 other = points.copy()
                 other[j] += step
-                if 1 <= sign[j] * other[j] <= most and (new := curve(other)).value < best.value * (1.0 - 1e-9):
+                if 0 <= sign[j] * other[j] <= most and (new := curve(other)).value < best.value * (1.0 - 1e-9):
                     best, points, improved = new, other, True
     points = points // np.gcd.reduce(points)  # the same card
     return points, curve(points)

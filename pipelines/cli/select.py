@@ -31,6 +31,7 @@ def select(
     monotone: Annotated[
         list[str] | None, typer.Option(metavar="COLUMN=+|-", help="Column with which the score may only rise (+) or fall (-).")
     ] = None,
+    card: Annotated[bool, typer.Option("--card", help="A score card of k rules with whole points, for two classes.")] = False,
     row_groups: Annotated[str | None, typer.Option(help="Column that names rows which stay together in cross-validation.")] = None,
     sep: Separator = None,
     encoding: Encoding = None,
@@ -60,6 +61,7 @@ def select(
         include=include or (),
         exclude=exclude or (),
         monotone=monotone or (),
+        card=card,
         row_groups=row_groups,
         sep=sep,
         encoding=encoding,
@@ -88,6 +90,10 @@ def _print_selection(found: Selection, quiet: bool) -> None:
         print_table(title, ["", "column", "coefficient", "effect", "stability"], rows)
     else:
         typer.echo(f"{title}: {found.nothing}")
+    if (card := found.card) is not None:
+        print_table("score card", ["rule", "points"], [tuple(row.values()) for row in card["rules"]])
+        head = ["sum of points", f"probability of {card['class']}", "rows"]
+        print_table("risk", head, [tuple(row.values()) for row in card["risk"]])
     scores = found.validation.scores
     if found.size_chosen:
         where = "for each fold by the others" if found.validation.nested else "once, on the rows that score them too"

@@ -48,7 +48,7 @@ def write_report(folder: Path, found: Selection) -> None:
 def page(found: Selection) -> str:
     """Return the page."""
     name = Path(found.settings.get("table", "table")).name
-    sections = (_summary, _scores, _columns, _responses, _alternatives, _left_out, _how)
+    sections = (_summary, _scores, _card, _columns, _responses, _alternatives, _left_out, _how)
     target = found.settings.get("target") or "its target"
     body = "".join(section(found) for section in sections)
     return (
@@ -98,6 +98,16 @@ def _scores(found: Selection) -> str:
     return body + _small(words)
 
 
+def _card(found: Selection) -> str:
+    if (card := found.card) is None:
+        return ""
+    rules = _table(["rule", "points"], [(row["rule"], f"{row['points']:+d}") for row in card["rules"]])
+    risks = [(str(row["points"]), f"{row['probability']:.1%}", str(row["rows"])) for row in card["risk"]]
+    words = "Add the points of the rules that hold; the sum has this probability. Rows: so many of the table have it."
+    head = ["sum", f"probability of {short(str(card['class']))}", "rows"]
+    return f"<h2>The score card</h2>{rules}{_small(words)}{_table(head, risks)}"
+
+
 def _columns(found: Selection) -> str:
     rows = [
         (c["name"], _coefficient(c), f"{c['effect']:.3g}", "–" if c["stability"] is None else f"{c['stability']:.0%}")
@@ -120,11 +130,11 @@ def _columns(found: Selection) -> str:
 def _coefficient(column: dict[str, Any]) -> str:
     if "levels" in column:
         return f"{len(column['levels'])} levels"
-    return "curve" if column["coefficient"] is None else f"{column['coefficient']:.4g}"
+    return ("curve" if "curve" in column else "rules") if column["coefficient"] is None else f"{column['coefficient']:.4g}"
 
 
 def _responses(found: Selection) -> str:
-    if not found.columns:
+    if not found.columns or found.card:
         return ""
     pictures = []
     shapes = [(c, *_shape(found, c)) for c in found.columns[:MOST_PICTURES]]
@@ -171,7 +181,7 @@ def _shape(found: Selection, column: dict[str, Any]) -> tuple[list[float], list[
 
 
 def _alternatives(found: Selection) -> str:
-    if not found.columns:
+    if not found.columns or found.card:
         return ""
     costs = {c["name"]: [f"{a['name']} ({a['cost']:.1%})" for a in c["alternatives"]] for c in found.columns}
     rows = [(name, ", ".join(others)) for name, others in costs.items() if others]

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ...learners import Constraints, FSAClassifier, FSARegressor, selection_stability
+from ...learners import Constraints, FSAClassifier, FSARegressor, ScoreCardClassifier, selection_stability
 from ...learners.common.additive import AdditiveModel
-from ...models.tabular.encoding import CATEGORY, ColumnEncoding
+from ...models.tabular.encoding import CATEGORY, DATE, ColumnEncoding
 from ...models.tabular.model import TabularModel
 from ..console import number_or_auto
 from .encoding import Table
@@ -33,13 +33,13 @@ class Selection:
     ----------
     task : {"classification", "regression"}
     table : Table
-    model : FSAClassifier or FSARegressor
+    model : FSAClassifier, FSARegressor or ScoreCardClassifier
         Fitted to all rows.
     columns : list of dict
         The selected columns, none where a constant is as good, that of the largest effect first:
         ``name``, ``coefficient`` (None for response curves), ``effect`` (standard deviation of what
         it adds to the score), ``stability`` (share of the halves that select it), ``levels`` or
-        ``curve``, and ``alternatives``.
+        ``curve``, and ``alternatives``. Those of a score card have a coefficient of None alone.
     validation : Validation
     kappa : float or None
         Agreement of the halves beyond chance.
@@ -60,6 +60,24 @@ class Selection:
         """Return what ``annealed predict`` needs; its header holds the target's name and the cross-validated scores."""
         about = {"target": target, "n_rows": len(self.table.y), "scores": self.validation.scores}
         return TabularModel.from_estimator(self.model, self.table.encoding, **about)
+
+    @property
+    def card(self) -> dict[str, Any] | None:
+        """Rules and their points, and for each sum of points the probability and the rows that have it; None without a card."""
+        if not isinstance(self.model, ScoreCardClassifier):
+            return None
+        encoding, model = self.table.encoding, self.model
+        rules = zip(model.rule_columns_, model.rule_thresholds_, model.points_, strict=True)
+        totals = model.total_points(self.table.X)
+        risk = [{"points": int(total), "probability": p, "rows": int((totals == total).sum())} for total, p in model.risk_table_]
+        return {
+            "class": model.classes_[1],
+            "rules": [
+                {"rule": _rule(encoding.columns[encoding.groups[column]].kind, encoding.labels[column], cut), "points": int(points)}
+                for column, cut, points in rules
+            ],
+            "risk": risk,
+        }
 
     @property
     def nothing(self) -> str:
@@ -89,6 +107,7 @@ class Selection:
             "size_chosen_in_folds": v.nested,
             "path": path,
             "stability": self.kappa,
+            **({"card": self.card} if self.card else {}),
             "left_out": [{"name": name, "reason": why} for name, why in self.table.left_out.items()],
             "notes": self.table.notes,
             "settings": self.settings,
@@ -105,6 +124,7 @@ def select_file(
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
     monotone: Sequence[str] = (),
+    card: bool = False,
     row_groups: str | None = None,
     progress: Progress = lambda iterable, what: iterable,
     note: Callable[[str], object] = lambda text: None,
@@ -125,6 +145,8 @@ def select_file(
         Columns that are selected in any case, and columns that may not be.
     monotone : sequence of str, default ()
         "COLUMN=+" or "COLUMN=-": columns with which the score may only rise, or fall.
+    card : bool, default False
+        A score card of k rules instead of k columns: two classes.
     row_groups : str or None, default None
         Column that names rows which stay together in cross-validation.
     progress : function
@@ -146,7 +168,9 @@ def select_file(
     """
     size = number_or_auto("-k", k)
     reading |= {"include": include, "exclude": exclude, "row_groups": row_groups}
-    data = read_table(path, target, keep_missing=response == "piecewise", **reading)
+    if card:
+        _check_card(k, response, include, monotone)
+    data = read_table(path, target, keep_missing=card or response == "piecewise", **reading)
     chosen_task = guess_task(data.y) if task == "auto" else task
     if task == "auto" and (line := note_of_guess(data.y, chosen_task)):
         data.notes.append(line)
@@ -156,14 +180,29 @@ def select_file(
     for text in data.notes:
         note(text)
     n_columns = len(data.encoding.columns)
-    if size is not None and size > n_columns:
+    if size is not None and size > n_columns and not card:
         warnings.warn(f"-k {k}: only {n_columns} usable columns, all are kept", stacklevel=2)
         size = n_columns
     directions = _directions(monotone, data, chosen_task)
-    found = select_columns(data, chosen_task, size, response, include, directions, progress)
+    found = select_columns(data, chosen_task, size, response, include, directions, card, progress)
     found.settings = {"table": str(path), "target": target, "k": k, "response": response, "row_groups": row_groups}
-    found.settings |= {"include": list(include) or None, "exclude": list(exclude) or None, "monotone": list(monotone) or None}
+    found.settings |= {
+        "include": list(include) or None,
+        "exclude": list(exclude) or None,
+        "monotone": list(monotone) or None,
+        "card": card or None,
+    }
     return found
+
+
+def _check_card(k: str, response: str, include: Sequence[str], monotone: Sequence[str]) -> None:
+    """Complain about what a score card does not take."""
+    if k == "auto":
+        raise ValueError("-k auto: a score card needs a number of rules; expected -k with a number")
+    refused = {"--response piecewise": response != "linear", "--include": include, "--monotone": monotone}
+    for option, given in refused.items():
+        if given:
+            raise ValueError(f"--card: {option} is not for score cards; expected one of them")
 
 
 def _directions(monotone: Sequence[str], table: Table, task: str) -> np.ndarray | None:
@@ -251,6 +290,7 @@ def select_columns(
     response: str = "linear",
     include: Sequence[str] = (),
     directions: np.ndarray | None = None,
+    card: bool = False,
     progress: Progress = lambda iterable, what: iterable,
 ) -> Selection:
     """Select columns with FSA; k of them, or as many as cross-validation chooses.
@@ -266,6 +306,8 @@ def select_columns(
         Columns that are selected in any case, at most k.
     directions : ndarray or None, default None
         +1, -1 or 0 for each column of the matrix: how the score may change with it.
+    card : bool, default False
+        A score card of k rules.
     progress : function
         Called with what is gone through, and what it is.
 
@@ -277,8 +319,10 @@ def select_columns(
     X, y, n_columns = table.X, table.y, len(table.encoding.columns)
     check_target(y, task)
     y = y.astype(np.int64) if task == "classification" and y.dtype.kind == "f" else y
-    if response == "piecewise" and hasattr(X, "tocsr"):
-        raise ValueError("--response piecewise: a sparse table has linear responses only")
+    if (card or response == "piecewise") and hasattr(X, "tocsr"):
+        raise ValueError(f"--{'card' if card else 'response piecewise'}: a sparse table has linear responses only")
+    if card and len(np.unique(y)) != 2:
+        raise ValueError(f"--card: the target has {len(np.unique(y))} different values; expected two classes")
     groups = table.encoding.groups if X.shape[1] > n_columns else None
     estimator = FSAClassifier if task == "classification" else FSARegressor
     least = len(set(include))
@@ -287,7 +331,9 @@ def select_columns(
     wanted = np.isin(table.encoding.groups, [table.names.index(name) for name in include]) if least else None
     free = groups is None and wanted is None and directions is None
     constraints = None if free else Constraints(groups, wanted, monotone=directions)
-    model = estimator(k or max(least, 1), response=response, constraints=constraints)
+    model: Any = estimator(k or max(least, 1), response=response, constraints=constraints)
+    if card:
+        model = ScoreCardClassifier(k)  # type: ignore[arg-type]
     splits = folds(y, task, table.row_groups)
     if k is None and not splits:
         labels, counts = np.unique(y, return_counts=True)
@@ -296,7 +342,7 @@ def select_columns(
         raise ValueError(f"-k auto: {few} too few for cross-validation; expected -k with a number")
     validation = Validation(k or 1)
     if splits:
-        sizes = _sizes(n_columns, len(y), k, response)
+        sizes = np.array([k]) if card else _sizes(n_columns, len(y), k, response)
         sizes = np.unique(np.maximum([0, *sizes] if k is None else sizes, least if k is None else max(least, 1)))
         validation = validate(X, y, task, model, k, sizes, splits, progress)
     model = fitted(model, validation.size, X, y)
@@ -344,11 +390,20 @@ def _describe(table: Table, model: Any, frequency: np.ndarray) -> list[dict[str,
                 "effect": effect,
                 "kind": encoding.kind,
                 "stability": None if np.isnan(frequency[number]) else float(frequency[number]),
-                **_shape(encoding, additive, members),
+                **({} if isinstance(model, ScoreCardClassifier) else _shape(encoding, additive, members)),
                 "alternatives": _alternatives(table, int(number), groups, model),
             }
         )
     return sorted(columns, key=lambda column: -column["effect"])
+
+
+def _rule(kind: str, label: str, threshold: float) -> str:
+    """A rule of a score card in words."""
+    if np.isnan(threshold):
+        return f"{label} is missing"
+    if kind == CATEGORY:
+        return label
+    return f"{label} >= {np.datetime64(0, 'D') + int(threshold) if kind == DATE else format(threshold, '.10g')}"
 
 
 def _shape(encoding: ColumnEncoding, additive: AdditiveModel, members: np.ndarray) -> dict[str, Any]:
@@ -371,5 +426,5 @@ def _shape(encoding: ColumnEncoding, additive: AdditiveModel, members: np.ndarra
 
 def _alternatives(table: Table, number: int, groups: np.ndarray, model: Any) -> list[dict[str, Any]]:
     """Columns that could take the place of a selected one, and the share of the training loss that it would cost."""
-    found = model.alternatives_.get(int(np.flatnonzero(groups == number)[0]), [])
+    found = getattr(model, "alternatives_", {}).get(int(np.flatnonzero(groups == number)[0]), [])
     return [{"name": table.names[groups[j]], "cost": max(cost, 0.0)} for j, cost in found[:_MOST_ALTERNATIVES]]

@@ -23,6 +23,7 @@ NAVIGATION: dict[str, dict[str | None, list[str]]] = {
     "docs/tutorials/index": {
         None: [
             "docs/tutorials/table",
+            "docs/tutorials/score_card",
             "docs/tutorials/photographs",
             "docs/tutorials/video",
             "docs/learners",
@@ -30,7 +31,7 @@ NAVIGATION: dict[str, dict[str | None, list[str]]] = {
         ]
     },
     "docs/howto": {
-        "Tables": ["docs/tables", "docs/responses", "docs/constraints", "docs/losses", "docs/ranking"],
+        "Tables": ["docs/tables", "docs/responses", "docs/constraints", "docs/score_cards", "docs/losses", "docs/ranking"],
         "Data of other kinds": ["docs/scale", "docs/online", "docs/metric", "docs/kernels"],
         "Photographs and videos": ["docs/faces", "docs/faces_train", "docs/faces_method", "docs/pets", "docs/motion"],
         "Sequences": ["docs/sensors"],

@@ -172,8 +172,8 @@ class FitProblem:
             bounds = None if bounds is None else (bounds[0][allowed], bounds[1][allowed])
             monotone = None if monotone is None else monotone[allowed]
             groups = None if groups is None else np.unique(groups[allowed], return_inverse=True)[1]
-        included = included if included.any() else None
-        return replace(self, groups=groups, allowed=allowed, included=included, bounds=bounds, monotone=monotone)
+        stay = included if included.any() else None
+        return replace(self, groups=groups, allowed=allowed, included=stay, bounds=bounds, monotone=monotone)
 
 
 def _directions(monotone: Any, n_features: int, names: np.ndarray | None) -> np.ndarray:

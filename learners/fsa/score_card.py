@@ -82,7 +82,11 @@ class ScoreCardClassifier(SparseClassifierMixin, SelectorMixin, BaseEstimator):
     >>> ill = (X[:, 2] > 50) & (X[:, 5] < 60)
     >>> card = ScoreCardClassifier(2).fit(X, ill)
     >>> for rule, points in card.rules():
-    ...     print(f"{rule:12}{points:+d}")
+    ...     print(f"{rule:10}{points:+d}")
+    x2 >= 49  +1
+    x5 >= 62  -1
+    >>> card.risk_table_[:, 0].astype(int), card.risk_table_[:, 1].round(3)
+    (array([-1,  0,  1]), array([0.   , 0.005, 0.878]))
     """
 
     n_features_to_select: int = field(default=5, kw_only=False)
@@ -113,7 +117,7 @@ class ScoreCardClassifier(SparseClassifierMixin, SelectorMixin, BaseEstimator):
         """
         for name, most in (("n_features_to_select", np.inf), ("points", 1000), ("n_thresholds", 125)):
             value = getattr(self, name)
-            if not isinstance(value, Integral) or isinstance(value, bool) or not 1 <= value <= most:
+            if not isinstance(value, Integral) or isinstance(value, bool) or not 1 <= int(value) <= most:
                 raise ValueError(f"{name}={value!r} is not valid; expected an integer from 1 to {most}")
         with whole_or_as_before(self):
             check_container("X", X)

@@ -294,5 +294,5 @@ def _whole_points(held: np.ndarray, y: np.ndarray, weight: np.ndarray, coef: np.
                 other[j] += step
                 if 0 <= sign[j] * other[j] <= most and (new := curve(other)).value < best.value * (1.0 - 1e-9):
                     best, points, improved = new, other, True
-    points = points // np.gcd.reduce(points)  # the same card
+    points = points // max(1, np.gcd.reduce(points))  # the same card
     return points, curve(points)

@@ -128,6 +128,13 @@ def test_bad_parameters(parameters, message):
         ScoreCardClassifier(**parameters).fit(X, y)
 
 
+def test_a_column_that_says_nothing_gives_a_card_without_rules():
+    X, y = np.tile([0.0, 1.0], 20)[:, None], np.repeat([0, 1], 20)
+    card = ScoreCardClassifier(1).fit(X, y)
+    assert card.rules() == [] and not card.support_.any() and card.total_points(X).tolist() == [0] * 40
+    assert np.allclose(card.predict_proba(X), 0.5) and card.risk_table_.tolist() == [[0.0, 0.5]]
+
+
 def test_bad_data():
     X, y = planted(50)
     with pytest.raises(ValueError, match="Only binary classification is supported; y holds 3 classes"):

@@ -26,6 +26,7 @@ NAVIGATION: dict[str, dict[str | None, list[str]]] = {
             "docs/tutorials/database",
             "docs/tutorials/why",
             "docs/tutorials/how_sure",
+            "docs/tutorials/score_card",
             "docs/tutorials/photographs",
             "docs/tutorials/video",
             "docs/learners",
@@ -35,7 +36,7 @@ NAVIGATION: dict[str, dict[str | None, list[str]]] = {
     "docs/howto": {
         "Tables": [
             *("docs/tables", "docs/export", "docs/how_sure", "docs/responses"),
-            *("docs/constraints", "docs/losses", "docs/ranking"),
+            *("docs/constraints", "docs/score_cards", "docs/losses", "docs/ranking"),
         ],
         "Data of other kinds": ["docs/scale", "docs/online", "docs/metric", "docs/kernels"],
         "Photographs and videos": ["docs/faces", "docs/faces_train", "docs/faces_method", "docs/pets", "docs/motion"],

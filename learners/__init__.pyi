@@ -6,6 +6,7 @@ from .fsa.cross_validation import FSAClassifierCV, FSARegressorCV
 from .fsa.estimators import FSAClassifier, FSARegressor
 from .fsa.path import FSAPath
 from .fsa.ranker import FSARanker
+from .fsa.score_card import ScoreCardClassifier
 from .fsa.settings import Constraints, Refinement
 from .inference.intervals import FSAInference
 from .inference.selector import FDRSelector, selection_pvalues
@@ -85,6 +86,7 @@ __all__ = [
     "SDist",
     "SDistCV",
     "Schedule",
+    "ScoreCardClassifier",
     "SelectionStability",
     "SparseFourierClassifier",
     "SparseFourierFeatures",

@@ -198,7 +198,8 @@ class FSAClassifier(SparseClassifierMixin, FSAEstimator):
         value ([2]_, section 4.1). "piecewise" is ``PiecewiseLinear(n_bins=6)``; it accepts NaN,
         which has a response of its own.
     constraints : Constraints or None, default None
-        Groups of columns, columns that stay or may not come, bounds of coefficients.
+        Groups of columns, columns that stay or may not come, bounds of coefficients, directions of
+        responses.
     prior : Prior or None, default None
         Shrinkage and smoothness of the responses, in annealing and in the fit.
     scaling : {"standardize", "none"}, default "standardize"
@@ -209,8 +210,9 @@ class FSAClassifier(SparseClassifierMixin, FSAEstimator):
         How many features are left after each step.
 
         * "inverse": eq. (3) of [1]_; "inverse_arxiv": eq. (3) of [2]_; "exponential"; "linear";
-          each with mu = 100 and 100 steps; with several classes and 400 rows or more mu = 20 and
-          500 steps;
+          each with mu = 100 and 100 steps; with several classes and 400 rows or more, and for
+          curves
+          with a direction, mu = 20 and 500 steps;
         * ``Schedule("inverse", mu=..., n_steps=...)``: the greater mu, the sooner features are
           dropped;
         * a function of (n_features, k, n_steps) that gives the numbers, never rising, the last one

@@ -214,7 +214,7 @@ def _anneal(
             fit_intercept=settings.fit_intercept,
             groups=problem.groups,
             fixed=problem.included,
-            project=None if problem.bounds is None else problem.project,
+            project=problem.project if problem.bounded else None,
             coef=coef,
             intercept=intercept,
             callback=after_step,
@@ -223,12 +223,14 @@ def _anneal(
 
 
 def anneals_longer(problem: FitProblem) -> bool:
-    """Whether a schedule given by its name takes its time: several classes and rows enough.
+    """Whether a schedule given by its name takes its time: several classes and rows enough, or
+    classes by responses with a direction, which no exchanges follow.
 
     The gradient of the multinomial loss is about as many times smaller as there are classes: after
     a few steps the order of the columns is not yet settled.
     """
-    return problem.classification and problem.y.shape[1] > 1 and problem.n_rows >= _MIN_ROWS_LONGER
+    several = problem.y.shape[1] > 1 and problem.n_rows >= _MIN_ROWS_LONGER
+    return problem.classification and (several or problem.monotone is not None)
 
 
 def _counts(problem: FitProblem, settings: FitSettings, sizes: np.ndarray) -> np.ndarray:

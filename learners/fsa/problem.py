@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.linalg import block_diag
 from sklearn.utils.validation import validate_data
 
 from ..common.columns import column_position, included_and_excluded
@@ -16,7 +17,7 @@ from ..common.validation import check_container
 from ..designs.base import Design
 from ..designs.factory import as_out_of_core, local
 from ..objective.losses import Loss
-from ..solvers.annealing import Annealed, strengths
+from ..solvers.annealing import Annealed, nearest_rising, strengths
 from ..sources.matrix import OutOfCoreMatrix
 from .settings import Constraints
 
@@ -48,6 +49,8 @@ class FitProblem:
         Features that stay.
     bounds : (ndarray, ndarray) or None
         Least and greatest coefficients (n_features,) of raw columns.
+    monotone : ndarray of shape (n_features,), int, or None
+        +1 or -1 where a piecewise-linear response may not fall or rise, else 0.
     sample_weight : ndarray of shape (n_samples,)
         Weights that sum to one.
     n_rows, n_copies : float
@@ -73,6 +76,7 @@ class FitProblem:
     allowed: np.ndarray | None = None
     included: np.ndarray | None = None
     bounds: tuple[np.ndarray, np.ndarray] | None = None
+    monotone: np.ndarray | None = None
 
     sample_weight: np.ndarray = field(init=False)
     n_rows: float = field(init=False)
@@ -113,9 +117,31 @@ class FitProblem:
         unit = np.where(design.inv > 0, design.inv, 1.0) * float(np.ravel(self.scale)[0])
         return tuple((end[kept] / unit)[:, None, None] for end in self.bounds or ())
 
-    def project(self, state: Annealed) -> None:
-        """Move coefficients to the nearest that respect the bounds."""
-        np.clip(state.coef, *self.bounds_of(state.kept, state.design), out=state.coef)
+    @property
+    def bounded(self) -> bool:
+        """Whether coefficients have bounds or responses a direction."""
+        return self.bounds is not None or self.monotone is not None
+
+    def project(self, state: Annealed | Solution) -> None:
+        """Move coefficients to the nearest that respect the bounds and directions."""
+        if self.bounds is not None:
+            np.clip(state.coef, *self.bounds_of(state.kept, state.design), out=state.coef)
+        if self.monotone is not None:
+            sign, n_knots = self.monotone[state.kept], state.design.n_knots
+            which, sign = np.flatnonzero(sign), sign[sign != 0, None, None]
+            state.coef[which, :n_knots] = sign * nearest_rising(sign * state.coef[which, :n_knots])
+
+    def factors(self, kept: np.ndarray, design: Design) -> tuple[np.ndarray | None, tuple[np.ndarray, ...]]:
+        """Basis and bounds for :func:`bounded_fit`: a response with a direction is its first value
+        plus the increments from knot to knot, of one sign."""
+        if self.monotone is None:
+            return None, self.bounds_of(kept, design)
+        sign = np.zeros((len(kept), design.width), int)
+        sign[:, 1 : design.n_knots] = self.monotone[kept][:, None]
+        curve = np.eye(design.width)
+        curve[: design.n_knots, : design.n_knots] = np.tri(design.n_knots)
+        basis = block_diag(*(curve if row.any() else np.eye(design.width) for row in sign))
+        return basis, (np.where(sign > 0, 0.0, -np.inf), np.where(sign < 0, 0.0, np.inf))
 
     def constrained(self, constraints: Constraints | None, piecewise: bool) -> Self:
         """The problem under constraints.
@@ -123,8 +149,8 @@ class FitProblem:
         Raises
         ------
         ValueError
-            For columns that are not there, that are both in and out, and for bounds that cannot be
-            met.
+            For columns that are not there, that are both in and out, and for bounds and directions
+            that cannot be met.
         """
         if constraints is None:
             return self
@@ -132,17 +158,48 @@ class FitProblem:
         groups = group_codes(c.groups, n)
         included, excluded = included_and_excluded(c.include, c.exclude, n, self.names)
         bounds = None if c.bounds is None else _bounds(c.bounds, n, self.names)
-        if bounds is not None and (piecewise or self.y.shape[1] > 1):
-            raise ValueError(
-                f"bounds={c.bounds!r} is not valid here; expected None with several outputs or piecewise-linear responses"
-            )
+        for name, value, misfit in (("bounds", c.bounds, piecewise), ("monotone", c.monotone, False)):
+            if value is not None and (misfit or self.y.shape[1] > 1):
+                what = "several outputs or piecewise-linear responses" if name == "bounds" else "several classes or outputs"
+                raise ValueError(f"{name}={value!r} is not valid here; expected None with {what}")
+        monotone = None if c.monotone is None else _directions(c.monotone, n, self.names)
+        if monotone is not None and not piecewise:  # a sign is a bound
+            bounds, monotone = _signs(monotone, bounds, n, self.names), None
         allowed = None
         if excluded.any():
             allowed = np.flatnonzero(~excluded)
             included = included[allowed]
             bounds = None if bounds is None else (bounds[0][allowed], bounds[1][allowed])
+            monotone = None if monotone is None else monotone[allowed]
             groups = None if groups is None else np.unique(groups[allowed], return_inverse=True)[1]
-        return replace(self, groups=groups, allowed=allowed, included=included if included.any() else None, bounds=bounds)
+        stay = included if included.any() else None
+        return replace(self, groups=groups, allowed=allowed, included=stay, bounds=bounds, monotone=monotone)
+
+
+def _directions(monotone: Any, n_features: int, names: np.ndarray | None) -> np.ndarray:
+    """+1, -1 or 0 for each column."""
+    found = np.zeros(n_features, int)
+    if not isinstance(monotone, dict):
+        if np.shape(monotone) != (n_features,):
+            raise ValueError(
+                f"monotone={monotone!r} is not valid; expected {{column: direction}} or one of +1, 0, -1 for each column"
+            )
+        monotone = dict(enumerate(monotone))
+    for column, direction in monotone.items():
+        if isinstance(direction, str) or direction not in (-1, 0, 1):
+            raise ValueError(f"monotone: {direction!r} is no direction for column {column!r}; expected +1 or -1")
+        found[column_position("monotone", column, n_features, names)] = direction
+    return found
+
+
+def _signs(directions: np.ndarray, bounds: tuple[np.ndarray, np.ndarray] | None, n: int, names: np.ndarray | None) -> Any:
+    """Directions of linear responses as bounds, beside those of other columns."""
+    lower, upper = bounds or (np.full(n, -np.inf), np.full(n, np.inf))
+    both = np.flatnonzero((directions != 0) & np.isfinite(np.minimum(-lower, upper)))
+    if len(both):
+        name = int(both[0]) if names is None else names[both[0]]
+        raise ValueError(f"column {name!r} is in bounds and in monotone; expected one of them")
+    return np.where(directions > 0, 0.0, lower), np.where(directions < 0, 0.0, upper)
 
 
 def _bounds(bounds: Any, n_features: int, names: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:

@@ -63,7 +63,7 @@ def choose_method(
     ============ ======================================== ==========
     None                                                  "none"
     any          the loss has no curvature                "gradient"; with bounds "none"
-    any          coefficients have bounds                 "newton"
+    any          coefficients have bounds or directions   "newton"
     exchange     True                                     "exchange"
     exchange     "auto" or "cv", worth exchanging         "exchange"
     any          Newton's method is affordable            "newton"
@@ -79,7 +79,8 @@ def choose_method(
         Whether exchanges are affordable, and the rows can tell as many coefficients apart.
     newton_affordable : bool
     bounded : bool, default False
-        Whether coefficients have bounds, of which exchanges and gradient steps know nothing.
+        Whether coefficients have bounds or directions, of which exchanges and gradient steps know
+        nothing.
 
     Returns
     -------
@@ -110,7 +111,7 @@ def method_of(problem: FitProblem, settings: FitSettings, n_samples: int, n_kept
         worth_exchanging=affordable and not few_rows(problem, settings, n_kept * width),
         # Else no step of one length is safe
         newton_affordable=cost <= _NEWTON_COST or not np.isfinite(loss.max_curvature),
-        bounded=problem.bounds is not None,
+        bounded=problem.bounded,
     )
 
 
@@ -248,14 +249,19 @@ def _refined_by_newton(
         fit.theta = fit.theta * unit[:, None]
     else:
         fit = refit(support, A, theta, solution.intercept)
-    if problem.bounds is not None:
-        bounds, support = problem.bounds_of(solution.kept, small), replace(support, shrinkage=max(ridge, SHRINKAGE))
-        fit = bounded_fit(support, A, theta, fit.intercept, bounds)
+    if problem.bounded:
+        basis, bounds = problem.factors(solution.kept, small)
+        support, start = replace(support, shrinkage=max(ridge, SHRINKAGE)), replace(solution, coef=fit.theta.reshape(coef.shape))
+        problem.project(start)
+        fit = bounded_fit(support, A, start.coef.reshape(theta.shape), fit.intercept, bounds, basis)
     exchanges = solution.how.split(", ridge")[0] if solution.how.startswith("exchanges") else "no exchanges"
     how = f"{exchanges}, ridge {ridge:.2g}{chosen}"
     if exchanges == "no exchanges" and solution.few_rows and settings.few_rows is None:
         how += f"; {problem.n_rows:g} rows support {problem.supported_coefficients:.3g} coefficients"
-    return replace(solution, coef=fit.theta.reshape(coef.shape), intercept=fit.intercept, ridge=ridge, how=how)
+    fitted = replace(solution, coef=fit.theta.reshape(coef.shape), intercept=fit.intercept, ridge=ridge, how=how)
+    if problem.bounded:  # but for rounding it is there
+        problem.project(fitted)
+    return fitted
 
 
 def _ridge_units(small: Design, problem: FitProblem, settings: FitSettings) -> np.ndarray:

@@ -33,6 +33,11 @@ class Constraints(BaseEstimator):
         (``{column: pair}``) or of each; None in a pair is no bound, and 0 lies between.
         ``(0, None)`` is non-negative. One output and linear responses only; features are then not
         exchanged.
+    monotone : dict or array of shape (n_features,), or None, default None
+        Columns with which the scores may only rise (+1) or only fall (-1): ``{column: direction}``,
+        or one of +1, 0, -1 for each. The coefficient has that sign; the values at the knots of a
+        piecewise-linear response never turn back (the response to NaN is free). With two classes
+        the score is that of the last one. One output only; features are then not exchanged.
 
     Examples
     --------
@@ -42,13 +47,18 @@ class Constraints(BaseEstimator):
     >>> model = FSARegressor(2, constraints=Constraints(exclude=[9]))
     >>> model.fit(X, X[:, 4] + 2 * X[:, 9]).get_support(indices=True)
     array([ 4, 14])
+    >>> rising = Constraints(monotone={4: +1})
+    >>> curve = FSARegressor(1, response="piecewise", constraints=rising).fit(X, X[:, 4] ** 3)
+    >>> bool((np.diff(curve.responses_[0, :, 0]) >= 0).all())
+    True
     """
 
-    def __init__(self, groups: Any = None, include: Any = None, exclude: Any = None, bounds: Any = None):
+    def __init__(self, groups: Any = None, include: Any = None, exclude: Any = None, bounds: Any = None, monotone: Any = None):
         self.groups = groups
         self.include = include
         self.exclude = exclude
         self.bounds = bounds
+        self.monotone = monotone
 
 
 class Refinement(BaseEstimator):

@@ -55,7 +55,7 @@ def _size_by_criterion(problem: FitProblem, settings: FitSettings) -> tuple[FitS
     if settings.chooses_ridge:  # the criterion compares maxima of the likelihood
         plain = replace(settings, refinement=Refinement(settings.refinement.exchange, 0.0))  # type: ignore[union-attr]
     best = min(solve_path(problem, plain, sizes, patient=False), key=lambda solution: solution.ebic)
-    design = make_design(problem.X, problem.sample_weight)
+    design = make_design(problem.X, problem.sample_weight, settings.response or "linear", settings.random_state)
     value = best_constant(problem, settings, design).value
     constant = ebic(value, problem.n_rows, 0, problem.n_units, 0, squared=problem.loss.is_quadratic)
     rejected = best.ebic >= constant and not problem.n_included

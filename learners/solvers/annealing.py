@@ -75,6 +75,35 @@ def strongest(strength: np.ndarray, count: int) -> np.ndarray:
     return np.flatnonzero(above)
 
 
+def nearest_rising(curves: np.ndarray) -> np.ndarray:
+    """The nearest curves that nowhere fall: isotonic regression by its max-min formula.
+
+    Parameters
+    ----------
+    curves : ndarray of shape (m, n_knots, n_outputs)
+
+    Returns
+    -------
+    ndarray of shape (m, n_knots, n_outputs)
+
+    References
+    ----------
+    T. Robertson, F. T. Wright, R. L. Dykstra, "Order Restricted Statistical Inference" (1988),
+    section 1.4.
+
+    Examples
+    --------
+    >>> nearest_rising(np.array([[[0.0], [3.0], [1.0], [5.0]]])).ravel()
+    array([0., 2., 2., 5.])
+    """
+    found = np.full(curves.shape, -np.inf)
+    for i in range(curves.shape[1]):
+        means = np.cumsum(curves[:, i:], axis=1) / np.arange(1, curves.shape[1] - i + 1)[:, None]
+        least = np.minimum.accumulate(means[:, ::-1], axis=1)[:, ::-1]  # over the ends of what begins at i
+        np.maximum(found[:, i:], least, out=found[:, i:])
+    return found
+
+
 @dataclass
 class _Remaining:
     """What belongs to the features that are left, beside their coefficients; each may be None."""

@@ -281,9 +281,14 @@ def solve_positive(H: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def bounded_fit(
-    problem: SupportProblem, A: np.ndarray, theta: np.ndarray, intercept: np.ndarray, bounds: tuple[np.ndarray, ...]
+    problem: SupportProblem,
+    A: np.ndarray,
+    theta: np.ndarray,
+    intercept: np.ndarray,
+    bounds: tuple[np.ndarray, ...],
+    basis: np.ndarray | None = None,
 ) -> Fit:
-    """Fit of one output whose coefficients have bounds, by L-BFGS-B.
+    """Fit of one output whose coefficients, or their factors, have bounds, by L-BFGS-B.
 
     Parameters
     ----------
@@ -295,24 +300,27 @@ def bounded_fit(
     intercept : ndarray of shape (1,)
     bounds : (ndarray, ndarray)
         Least and greatest coefficients, of p values each.
+    basis : ndarray of shape (p, p) or None, default None
+        The coefficients are this times the factors that have the bounds; None: the factors
+        themselves.
 
     Returns
     -------
     Fit
     """
     lower, upper = (np.append(ends.ravel(), end) for ends, end in zip(bounds, (-np.inf, np.inf), strict=True))
+    basis = np.eye(len(theta)) if basis is None else basis
 
     def objective(x):
-        coef = x[:-1, None]
+        coef = basis @ x[:-1, None]
         value, residual, _ = problem.second_order(A @ coef + x[-1:], coef)
-        gradient = (A.T @ residual + problem.penalty_gradient(coef))[:, 0]
+        gradient = (basis.T @ (A.T @ residual + problem.penalty_gradient(coef)))[:, 0]
         return value, np.append(gradient, residual.sum() if problem.fit_intercept else 0.0)
 
-    start = np.clip(np.append(theta[:, 0], intercept), lower, upper)
+    start = np.clip(np.append(np.linalg.solve(basis, theta[:, 0]), intercept), lower, upper)
     found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=np.column_stack([lower, upper]),
                      options={"maxiter": 1000, "ftol": 1e-12, "gtol": 1e-8})  # fmt: skip
-    coef, constant = found.x[:-1, None], found.x[-1:]
-    return fit_at(problem, A, coef, constant)
+    return fit_at(problem, A, basis @ found.x[:-1, None], found.x[-1:])
 
 
 def fit_at(problem: SupportProblem, A: np.ndarray, theta: np.ndarray, intercept: np.ndarray) -> Fit:

@@ -29,6 +29,10 @@ def select(
     response: Annotated[Response, typer.Option(help="piecewise: a curve for each column instead of a line.")] = "linear",
     include: Annotated[list[str] | None, typer.Option(help="Column that is selected in any case; may be repeated.")] = None,
     exclude: Annotated[list[str] | None, typer.Option(help="Column that may not be selected; may be repeated.")] = None,
+    monotone: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN=+|-", help="Column with which the score may only rise (+) or fall (-).")
+    ] = None,
+    card: Annotated[bool, typer.Option("--card", help="A score card of k rules with whole points, for two classes.")] = False,
     row_groups: Annotated[str | None, typer.Option(help="Column that names rows which stay together in cross-validation.")] = None,
     sep: Separator = None,
     encoding: Encoding = None,
@@ -60,6 +64,8 @@ def select(
         response=response,
         include=include or (),
         exclude=exclude or (),
+        monotone=monotone or (),
+        card=card,
         row_groups=row_groups,
         sep=sep,
         encoding=encoding,
@@ -97,6 +103,10 @@ def _print_selection(found: Selection, quiet: bool) -> None:
         typer.echo(f"{title}: {found.nothing}")
     if ends := [(c["name"], *c["interval"]) for c in found.columns if c.get("interval")]:
         print_table("intervals of 95%", ["column", "from", "to"], ends)
+    if (card := found.card) is not None:
+        print_table("score card", ["rule", "points"], [tuple(row.values()) for row in card["rules"]])
+        head = ["sum of points", f"probability of {card['class']}", "rows"]
+        print_table("risk", head, [tuple(row.values()) for row in card["risk"]])
     scores = found.validation.scores
     if found.size_chosen:
         where = "for each fold by the others" if found.validation.nested else "once, on the rows that score them too"

@@ -50,7 +50,7 @@ def write_report(folder: Path, found: Selection) -> None:
 def page(found: Selection) -> str:
     """Return the page."""
     name = Path(found.settings.get("table", "table")).name
-    sections = (_summary, _scores, _columns, _responses, _rows, _alternatives, _left_out, _how)
+    sections = (_summary, _scores, _card, _columns, _responses, _rows, _alternatives, _left_out, _how)
     target = found.settings.get("target") or "its target"
     body = "".join(section(found) for section in sections)
     return (
@@ -101,6 +101,16 @@ def _scores(found: Selection) -> str:
     return body + _small(words)
 
 
+def _card(found: Selection) -> str:
+    if (card := found.card) is None:
+        return ""
+    rules = _table(["rule", "points"], [(row["rule"], f"{row['points']:+d}") for row in card["rules"]])
+    risks = [(str(row["points"]), f"{row['probability']:.1%}", str(row["rows"])) for row in card["risk"]]
+    words = "Add the points of the rules that hold; the sum has this probability. Rows: so many of the table have it."
+    head = ["sum", f"probability of {short(str(card['class']))}", "rows"]
+    return f"<h2>The score card</h2>{rules}{_small(words)}{_table(head, risks)}"
+
+
 def _columns(found: Selection) -> str:
     rows = [
         (c["name"], _coefficient(c), f"{c['effect']:.3g}", "–" if c["stability"] is None else f"{c['stability']:.0%}", _p(c))
@@ -131,11 +141,11 @@ def _coefficient(column: dict[str, Any]) -> str:
         return "{:.4g} ({:.3g} to {:.3g})".format(column["coefficient"], *column["interval"])
     if "levels" in column:
         return f"{len(column['levels'])} levels"
-    return "curve" if column["coefficient"] is None else f"{column['coefficient']:.4g}"
+    return ("curve" if "curve" in column else "rules") if column["coefficient"] is None else f"{column['coefficient']:.4g}"
 
 
 def _responses(found: Selection) -> str:
-    if not found.columns:
+    if not found.columns or found.card:
         return ""
     pictures = []
     shapes = [(c, *_shape(found, c)) for c in found.columns[:MOST_PICTURES]]
@@ -183,7 +193,7 @@ def _shape(found: Selection, column: dict[str, Any]) -> tuple[list[float], list[
 
 def _rows(found: Selection) -> str:
     """What each column adds in rows from the lowest to the highest score, one to unfold each."""
-    if not found.columns:
+    if not found.columns or found.card:
         return ""
     table, additive = found.table, AdditiveModel.from_estimator(found.model)
     parts, groups = additive.contributions(table.X), table.encoding.groups[additive.selected]
@@ -204,7 +214,7 @@ def _rows(found: Selection) -> str:
 
 
 def _alternatives(found: Selection) -> str:
-    if not found.columns:
+    if not found.columns or found.card:
         return ""
     costs = {c["name"]: [f"{a['name']} ({a['cost']:.1%})" for a in c["alternatives"]] for c in found.columns}
     rows = [(name, ", ".join(others)) for name, others in costs.items() if others]

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from ...learners import Constraints, FSAClassifier, FSARegressor, selection_stability
+from ...learners import Constraints, FSAClassifier, FSARegressor, ScoreCardClassifier, selection_stability
 from ...learners.common.additive import AdditiveModel
-from ...models.tabular.encoding import CATEGORY, ColumnEncoding
+from ...models.tabular.encoding import CATEGORY, DATE, ColumnEncoding
 from ...models.tabular.model import TabularModel
 from ..console import number_or_auto
 from .encoding import Table
@@ -35,13 +35,13 @@ class Selection:
     ----------
     task : {"classification", "regression"}
     table : Table
-    model : FSAClassifier or FSARegressor
+    model : FSAClassifier, FSARegressor or ScoreCardClassifier
         Fitted to all rows.
     columns : list of dict
         The selected columns, none where a constant is as good, that of the largest effect first:
         ``name``, ``coefficient`` (None for response curves), ``effect`` (standard deviation of what
         it adds to the score), ``stability`` (share of the halves that select it), ``levels`` or
-        ``curve``, and ``alternatives``.
+        ``curve``, and ``alternatives``. Those of a score card have a coefficient of None alone.
     validation : Validation
     kappa : float or None
         Agreement of the halves beyond chance.
@@ -66,6 +66,25 @@ class Selection:
         cross-validated scores."""
         about = {"target": target, "n_rows": len(self.table.y), "scores": self.validation.scores}
         return TabularModel.from_estimator(self.model, self.table.encoding, **about)
+
+    @property
+    def card(self) -> dict[str, Any] | None:
+        """Rules and their points, and for each sum of points the probability and the rows that have
+        it; None without a card."""
+        if not isinstance(self.model, ScoreCardClassifier):
+            return None
+        encoding, model = self.table.encoding, self.model
+        rules = zip(model.rule_columns_, model.rule_thresholds_, model.points_, strict=True)
+        totals = model.total_points(self.table.X)
+        risk = [{"points": int(total), "probability": p, "rows": int((totals == total).sum())} for total, p in model.risk_table_]
+        return {
+            "class": model.classes_[1],
+            "rules": [
+                {"rule": _rule(encoding.columns[encoding.groups[column]].kind, encoding.labels[column], cut), "points": int(points)}
+                for column, cut, points in rules
+            ],
+            "risk": risk,
+        }
 
     @property
     def nothing(self) -> str:
@@ -98,6 +117,7 @@ class Selection:
             "path": path,
             "stability": self.kappa,
             "certainty": self.certainty,
+            **({"card": self.card} if self.card else {}),
             "left_out": [{"name": name, "reason": why} for name, why in self.table.left_out.items()],
             "notes": self.table.notes,
             "settings": self.settings,
@@ -113,6 +133,8 @@ def select_file(
     response: str = "linear",
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
+    monotone: Sequence[str] = (),
+    card: bool = False,
     row_groups: str | None = None,
     fdr: float | None = None,
     intervals: bool = False,
@@ -135,6 +157,10 @@ def select_file(
     response : {"linear", "piecewise"}, default "linear"
     include, exclude : sequence of str, default ()
         Columns that are selected in any case, and columns that may not be.
+    monotone : sequence of str, default ()
+        "COLUMN=+" or "COLUMN=-": columns with which the score may only rise, or fall.
+    card : bool, default False
+        A score card of k rules instead of k columns: two classes.
     row_groups : str or None, default None
         Column that names rows which stay together in cross-validation.
     fdr : float or None, default None
@@ -162,7 +188,9 @@ def select_file(
         raise ValueError("expected either -k or --fdr")
     size = None if k is None else number_or_auto("-k", k)
     reading |= {"include": include, "exclude": exclude, "row_groups": row_groups}
-    data = read_table(path, target, keep_missing=response == "piecewise", **reading)
+    if card:
+        _check_card(k, response, include, monotone, fdr, intervals)
+    data = read_table(path, target, keep_missing=card or response == "piecewise", **reading)
     chosen_task = guess_task(data.y) if task == "auto" else task
     if task == "auto" and (line := note_of_guess(data.y, chosen_task)):
         data.notes.append(line)
@@ -172,7 +200,7 @@ def select_file(
     for text in data.notes:
         note(text)
     n_columns = len(data.encoding.columns)
-    if size is not None and size > n_columns:
+    if size is not None and size > n_columns and not card:
         warnings.warn(f"-k {k}: only {n_columns} usable columns, all are kept", stacklevel=2)
         size = n_columns
     only, certainty = None, dict[str, Any]()
@@ -181,8 +209,9 @@ def select_file(
 
         only, certainty = trusted_columns(data, chosen_task, fdr, response, include)
         size = len(only)
-    found = select_columns(data, chosen_task, size, response, include, progress, only)
-    if fdr is not None or intervals or pvalues:
+    directions = _directions(monotone, data, chosen_task)
+    found = select_columns(data, chosen_task, size, response, include, directions, card, progress, only)
+    if not card and (fdr is not None or intervals or pvalues):
         from .inference import add_certainty
 
         notes = [*certainty.get("notes", ()), *add_certainty(found.columns, data, chosen_task, found.model, intervals)]
@@ -190,8 +219,44 @@ def select_file(
         for text in notes:
             note(text)
     found.settings = {"table": str(path), "target": target, "k": k, "response": response, "row_groups": row_groups, "fdr": fdr}
-    found.settings |= {"include": list(include) or None, "exclude": list(exclude) or None}
+    found.settings |= {
+        "include": list(include) or None,
+        "exclude": list(exclude) or None,
+        "monotone": list(monotone) or None,
+        "card": card or None,
+    }
     return found
+
+
+def _check_card(
+    k: str | None, response: str, include: Sequence[str], monotone: Sequence[str], fdr: float | None, intervals: bool
+) -> None:
+    """Complain about what a score card does not take."""
+    if k == "auto":
+        raise ValueError("-k auto: a score card needs a number of rules; expected -k with a number")
+    refused = {"--response piecewise": response != "linear", "--include": include, "--monotone": monotone}
+    refused |= {"--fdr": fdr is not None, "--intervals": intervals}
+    for option, given in refused.items():
+        if given:
+            raise ValueError(f"--card: {option} is not for score cards; expected one of them")
+
+
+def _directions(monotone: Sequence[str], table: Table, task: str) -> np.ndarray | None:
+    """+1, -1 or 0 for each column of the matrix, from "COLUMN=+" and "COLUMN=-"."""
+    directions = np.zeros(table.X.shape[1], int)
+    for given in monotone:
+        name, _, sign = given.rpartition("=")
+        if sign not in ("+", "-") or not name:
+            raise ValueError(f"--monotone {given}: expected COLUMN=+ or COLUMN=-")
+        if name not in table.names:
+            raise ValueError(f"--monotone {given}: no usable column {name!r}; {table.left_out.get(name, 'the table has none')}")
+        number = table.names.index(name)
+        if table.encoding.columns[number].kind == CATEGORY:
+            raise ValueError(f"--monotone {given}: {name!r} is a category; expected a column of numbers or dates")
+        directions[table.encoding.groups == number] = 1 if sign == "+" else -1
+    if monotone and task == "classification" and (n := len(np.unique(table.y))) > 2:
+        raise ValueError(f"--monotone {monotone[0]}: the target has {n} classes; expected two, or a regression")
+    return directions if monotone else None
 
 
 def guess_task(y: np.ndarray) -> str:
@@ -263,6 +328,8 @@ def select_columns(
     k: int | None,
     response: str = "linear",
     include: Sequence[str] = (),
+    directions: np.ndarray | None = None,
+    card: bool = False,
     progress: Progress = lambda iterable, what: iterable,
     only: Sequence[str] | None = None,
 ) -> Selection:
@@ -277,6 +344,10 @@ def select_columns(
     response : {"linear", "piecewise"}, default "linear"
     include : sequence of str, default ()
         Columns that are selected in any case, at most k.
+    directions : ndarray or None, default None
+        +1, -1 or 0 for each column of the matrix: how the score may change with it.
+    card : bool, default False
+        A score card of k rules.
     progress : function
         Called with what is gone through, and what it is.
     only : sequence of str or None, default None
@@ -291,16 +362,21 @@ def select_columns(
     X, y, n_columns = table.X, table.y, len(table.encoding.columns)
     check_target(y, task)
     y = y.astype(np.int64) if task == "classification" and y.dtype.kind == "f" else y
-    if response == "piecewise" and hasattr(X, "tocsr"):
-        raise ValueError("--response piecewise: a sparse table has linear responses only")
+    if (card or response == "piecewise") and hasattr(X, "tocsr"):
+        raise ValueError(f"--{'card' if card else 'response piecewise'}: a sparse table has linear responses only")
+    if card and len(np.unique(y)) != 2:
+        raise ValueError(f"--card: the target has {len(np.unique(y))} different values; expected two classes")
     groups = table.encoding.groups if X.shape[1] > n_columns else None
     estimator = FSAClassifier if task == "classification" else FSARegressor
     least = len(set(include))
     if k is not None and least > k:
         raise ValueError(f"-k {k}: --include names {least} columns; expected at most as many as are selected")
     wanted = np.isin(table.encoding.groups, [table.names.index(name) for name in include]) if least else None
-    constraints = None if groups is None and wanted is None else Constraints(groups, wanted)
-    model = estimator(k or max(least, 1), response=response, constraints=constraints)
+    free = groups is None and wanted is None and directions is None
+    constraints = None if free else Constraints(groups, wanted, monotone=directions)
+    model: Any = estimator(k or max(least, 1), response=response, constraints=constraints)
+    if card:
+        model = ScoreCardClassifier(k)  # type: ignore[arg-type]
     if only is not None and not only:
         return Selection(task, table, fitted(model, 0, X, y), [], Validation(0), None, False)
     splits = folds(y, task, table.row_groups)
@@ -311,7 +387,7 @@ def select_columns(
         raise ValueError(f"-k auto: {few} too few for cross-validation; expected -k with a number")
     validation = Validation(k or 1)
     if splits:
-        sizes = _sizes(n_columns, len(y), k, response)
+        sizes = np.array([k]) if card else _sizes(n_columns, len(y), k, response)
         sizes = np.unique(np.maximum([0, *sizes] if k is None else sizes, least if k is None else max(least, 1)))
         validation = validate(X, y, task, model, k, sizes, splits, progress)
     frequency, kappa = np.full(n_columns, np.nan), None
@@ -320,7 +396,7 @@ def select_columns(
         frequency, kappa = _stability(sized, X, y, task, table.encoding.groups, progress)
     if only is not None:
         others = ~np.isin(table.encoding.groups, [table.names.index(name) for name in only])
-        model.set_params(constraints=Constraints(groups, wanted, others))
+        model.set_params(constraints=Constraints(groups, wanted, others, monotone=directions))
     model = fitted(model, validation.size, X, y)
     columns = _describe(table, model, frequency)
     return Selection(task, table, model, columns, validation, kappa, k is None)
@@ -365,11 +441,20 @@ def _describe(table: Table, model: Any, frequency: np.ndarray) -> list[dict[str,
                 "effect": effect,
                 "kind": encoding.kind,
                 "stability": None if np.isnan(frequency[number]) else float(frequency[number]),
-                **_shape(encoding, additive, members),
+                **({} if isinstance(model, ScoreCardClassifier) else _shape(encoding, additive, members)),
                 "alternatives": _alternatives(table, int(number), groups, model),
             }
         )
     return sorted(columns, key=lambda column: -column["effect"])
+
+
+def _rule(kind: str, label: str, threshold: float) -> str:
+    """A rule of a score card in words."""
+    if np.isnan(threshold):
+        return f"{label} is missing"
+    if kind == CATEGORY:
+        return label
+    return f"{label} >= {np.datetime64(0, 'D') + int(threshold) if kind == DATE else format(threshold, '.10g')}"
 
 
 def _shape(encoding: ColumnEncoding, additive: AdditiveModel, members: np.ndarray) -> dict[str, Any]:
@@ -394,5 +479,5 @@ def _shape(encoding: ColumnEncoding, additive: AdditiveModel, members: np.ndarra
 def _alternatives(table: Table, number: int, groups: np.ndarray, model: Any) -> list[dict[str, Any]]:
     """Columns that could take the place of a selected one, and the share of the training loss that
     it would cost."""
-    found = model.alternatives_.get(int(np.flatnonzero(groups == number)[0]), [])
+    found = getattr(model, "alternatives_", {}).get(int(np.flatnonzero(groups == number)[0]), [])
     return [{"name": table.names[groups[j]], "cost": max(cost, 0.0)} for j, cost in found[:_MOST_ALTERNATIVES]]

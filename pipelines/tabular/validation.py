@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...learners import FSAPath
+from ...learners import FSAPath, ScoreCardClassifier
 from ...learners.model_selection.size import choose_size
 
 N_FOLDS = 5
@@ -136,8 +136,11 @@ def _path_scores(X, y, task, model, sizes, splits) -> tuple[np.ndarray, np.ndarr
     path, losses = [], []
     for train, test in splits:
         # Exchanges: else small sizes look worse than the models that are fitted in the end.
-        along = FSAPath(model, sizes, exchange=True).fit(X[train], y[train])
-        models = [along.get_estimator(int(k)) for k in sizes]
+        if isinstance(model, ScoreCardClassifier):  # has no path
+            models = [fitted(model, int(k), X[train], y[train]) for k in sizes]
+        else:
+            along = FSAPath(model, sizes, exchange=True).fit(X[train], y[train])
+            models = [along.get_estimator(int(k)) for k in sizes]
         losses.append([_loss(task, one, X[test], y[test]) for one in models])
         path.append([float(np.mean(one.predict(X[test]) == y[test])) for one in models])
     return np.array(path), np.array(losses)

@@ -23,6 +23,7 @@ OWN_DEFAULTS = {
     "n_features_to_select": "without a default where the method ends by itself; a fraction on streams",
     "n_rounds": "weak learners, or rounds of a bank",
     "n_steps": "steps of different algorithms",
+    "n_thresholds": "of a ranker of all columns, or of rules that people read",
     "polish": "on where a search needs it",
     "ridge": "the penalty of a mean, of a sum, or of a normal prior",
     "schedule": "a random field drops one unit at a time",

@@ -1,5 +1,7 @@
 """Columns that stay or may not come, bounds of coefficients, units of columns, groups of rows."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,12 +13,14 @@ from annealed.learners import (
     FSAClassifier,
     FSAClassifierCV,
     FSAPath,
+    FSARanker,
     FSARegressor,
     FSARegressorCV,
     PiecewiseLinear,
     Refinement,
 )
 from scipy.optimize import lsq_linear
+from sklearn.metrics import log_loss
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, Normalizer
 
@@ -70,6 +74,11 @@ def test_names_masks_groups_and_paths():
         ({"bounds": 3}, "bounds: 3 is not valid"),
         ({"bounds": {"a": (0, 1)}}, "'a' is not a column"),
         ({"bounds": (0, None)}, "piecewise-linear responses"),
+        ({"monotone": {"a": 1}}, "monotone: 'a' is not a column"),
+        ({"monotone": {3: 2}}, "monotone: 2 is no direction for column 3; expected"),
+        ({"monotone": {3: "+"}}, "monotone: '\\+' is no direction for column 3"),
+        ({"monotone": [1, 0]}, "or one of .1, 0, -1 for each column"),
+        ({"monotone": {3: 1}, "bounds": {3: (0, 1)}}, "column 3 is in bounds and in monotone; expected one of them"),
     ],
 )
 def test_bad_demands(parameters, message):
@@ -203,3 +212,118 @@ def test_columns_in_and_out_of_forward_backward(model):
         model(1, include=[1, 2]).fit(X, y)
     with pytest.raises(ValueError, match="column 'c4' is in include and in exclude; expected one of them"):
         model(3, include=["c4"], exclude=[4]).fit(X, y)
+
+
+# -- curves that may only rise, and signs --------------------------------------------------------
+
+
+def curved(seed, n=300, m=12):
+    """Columns 3 and 7 act monotonically, 9 does not; gaps."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, m))
+    y = 2 * np.tanh(2 * X[:, 3]) - np.exp(0.5 * X[:, 7]) + np.abs(X[:, 9]) + 0.5 * rng.standard_normal(n)
+    X[rng.random((n, m)) < 0.05] = np.nan
+    return X, y
+
+
+@pytest.mark.parametrize("classify", [False, True])
+@pytest.mark.parametrize("refinement", ["auto", Refinement(exchange=True), Refinement(ridge=0.01), None])
+def test_no_curve_turns_back(classify, refinement):
+    """25 seeds for each of the eight: 200 fits with directions, right and wrong ones."""
+    directions = np.zeros(12, int)
+    directions[[3, 7, 9, 0]] = 1, -1, 1, -1
+    family = FSAClassifier if classify else FSARegressor
+    for seed in range(25):
+        X, y = curved(seed)
+        target = y > np.median(y) if classify else y
+        response = PiecewiseLinear(5, bins=("range", "quantile")[seed % 2])
+        model = family(4, response=response, constraints=Constraints(monotone=directions), refinement=refinement).fit(X, target)
+        rises = np.diff(model.responses_[:, :, 0], axis=1) * directions[model.support_, None]
+        assert (rises >= 0).all() and model.support_[3]
+        assert rises[np.flatnonzero(model.support_) == 3].sum() > 0  # no empty promise
+
+
+@pytest.mark.parametrize("classify", [False, True])
+def test_where_the_truth_is_monotone_little_is_lost(classify):
+    """The mean loss of new rows is at most 1% above that of the fit without directions."""
+    losses = np.empty((20, 2))
+    for seed, row in enumerate(losses):
+        X, y = curved(seed, 2000)
+        target = y > np.median(y) if classify else y
+        for i, constraints in enumerate((None, Constraints(monotone={3: 1, 7: -1}))):
+            model = (FSAClassifier if classify else FSARegressor)(3, response="piecewise", constraints=constraints)
+            model.fit(X[:400], target[:400])
+            if classify:
+                row[i] = log_loss(target[400:], model.predict_proba(X[400:]))
+            else:
+                row[i] = np.mean((target[400:] - model.predict(X[400:])) ** 2)
+    assert losses[:, 1].mean() <= 1.01 * losses[:, 0].mean()
+
+
+def test_monotone_curves_are_those_of_the_constrained_least_squares():
+    X, y = (np.nan_to_num(part) for part in curved(3))
+    constraints = Constraints(monotone={3: -1, 7: -1, 9: 1})
+    model = FSARegressor(3, response=PiecewiseLinear(6), constraints=constraints, refinement=Refinement(ridge=1e-6)).fit(
+        X[:, :10], y
+    )
+    support = model.get_support(indices=True)
+    columns, lower, upper = [np.ones(len(y))], [-np.inf], [np.inf]
+    for knots, j in zip(model.knots_, support, strict=True):  # increments: ramps between neighbouring knots
+        sign = constraints.monotone.get(int(j), 0)
+        columns += [np.clip((X[:, j] - low) / (high - low), 0.0, 1.0) for low, high in itertools.pairwise(knots)]
+        lower += [0.0 if sign > 0 else -np.inf] * 6
+        upper += [0.0 if sign < 0 else np.inf] * 6
+    upper = np.maximum(upper, 1e-12)
+    best = lsq_linear(np.column_stack(columns), y, (lower, upper), tol=1e-12).cost / len(y)
+    assert np.mean((y - model.predict(X[:, :10])) ** 2) / 2 == pytest.approx(best, rel=1e-3)
+
+
+def test_signs_of_linear_coefficients():
+    X, y = data()
+    free = FSARegressor(3).fit(X, y)
+    right = FSARegressor(3, constraints=Constraints(monotone={3: 1, 7: -1})).fit(X, y)
+    assert np.allclose(right.coef_, free.coef_, atol=1e-4) and np.array_equal(right.support_, free.support_)
+    wrong = FSARegressor(3, constraints=Constraints(monotone={3: -1}, bounds={7: (-0.5, 0.5)})).fit(X, y)
+    assert wrong.coef_[3] <= 0 and wrong.coef_[7] >= -0.5 - 1e-12
+    bounds = FSARegressor(3, constraints=Constraints(bounds={3: (None, 0), 7: (-0.5, 0.5)})).fit(X, y)
+    assert np.array_equal(wrong.coef_, bounds.coef_)
+    sparse = FSAClassifier(3, constraints=Constraints(monotone={3: 1, 7: 1})).fit(sp.csr_array(X), y > 0)
+    assert sparse.coef_[0, 3] > 0 and sparse.coef_[0, 7] >= 0
+
+
+def test_directions_on_every_path():
+    """Names, groups, columns that may not come, "auto", paths, cross-validation, Poisson, ranking,
+    compiled fits."""
+    X, y = curved(0)
+    frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(12)])
+    monotone = {"c3": -1, "c7": 1, "c9": 1}
+    signs = np.array([monotone.get(name, 0) for name in frame])
+    piecewise = {"response": PiecewiseLinear(4), "constraints": Constraints(exclude=["c0"], monotone=monotone)}
+
+    def check(model):
+        assert not model.support_[0] and (np.diff(model.responses_[:, :, 0], axis=1) * signs[model.support_, None] >= 0).all()
+
+    check(FSARegressor("auto", **piecewise).fit(frame, y))
+    check(FSARegressorCV([2, 4], cv=3, **piecewise).fit(frame, y))
+    check(FSAClassifierCV([2, 4], criterion="ebic", **piecewise).fit(frame, y > 0))
+    check(FSARegressor(4, loss="poisson", **piecewise).fit(frame, np.round(np.exp(y / 3))))
+    check(FSAClassifier(4, loss="huberised_hinge", **piecewise).fit(frame, y > 0))
+    path = FSAPath(FSARegressor(**piecewise), [1, 3, 5]).fit(frame, y)
+    for k in (1, 3, 5):
+        check(path.get_estimator(k))
+    piecewise["constraints"] = Constraints(np.arange(12) // 2, exclude=["c0"], monotone=monotone)
+    check(FSARegressor(2, **piecewise).fit(frame, y))
+    check(FSARanker(3, **piecewise).fit(frame, np.digitize(y, [-1, 0, 1])))
+    large = np.random.default_rng(0).standard_normal((3000, 40))  # stored as codes
+    found = FSARegressor(2, response="piecewise", constraints=Constraints(monotone={5: 1})).fit(
+        large, large[:, 5] ** 2 + large[:, 5]
+    )
+    assert (np.diff(found.responses_[np.flatnonzero(found.support_) == 5][0, :, 0]) >= 0).all()
+
+
+def test_directions_are_for_one_output():
+    X, y = data()
+    with pytest.raises(ValueError, match=r"monotone=\{3: 1\} is not valid here; expected None with several classes or outputs"):
+        FSAClassifier(3, constraints=Constraints(monotone={3: 1})).fit(X, np.digitize(y, [-1, 1]))
+    with pytest.raises(ValueError, match="expected None with several classes or outputs"):
+        FSARegressor(3, constraints=Constraints(monotone={3: 1})).fit(X, np.column_stack([y, y]))

@@ -1,5 +1,6 @@
 """``annealed select``: planted columns come back by name, and every column left out is named."""
 
+import io
 import json
 import re
 
@@ -197,3 +198,96 @@ def test_noise_gives_no_column_of_curves(tmp_path):
     assert record["best_size"]["columns"] > 0 and abs(record["best_size"]["score"]) < 0.1
     predicted = run("predict", tmp_path / "m.safetensors", tmp_path / "t.csv")
     assert np.allclose([float(line) for line in predicted.stdout.splitlines()[1:]], y.mean())
+
+
+@pytest.mark.parametrize("response", ["linear", "piecewise"])
+def test_columns_with_which_the_score_may_only_rise(tmp_path, response):
+    X, score, names, _ = planted(n=200, m=8, true=(3, 7))
+    frame = frame_of(X, names, day=pd.date_range("2020-01-01", periods=200).astype(str), price=score)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    asked = ["--monotone", "c3=-", "--monotone", "c7=-", "--monotone", "day=+", "--response", response]
+    result = run("select", tmp_path / "t.csv", "--target", "price", "-k", 3, "--include", "c3", *asked, "--json")
+    assert result.exit_code == 0, result.output
+    record = json.loads(result.stdout)
+    found = {column["name"]: column for column in record["selected"]}
+    assert {"c3", "c7"} < set(found) and record["settings"]["monotone"] == ["c3=-", "c7=-", "day=+"]
+    if response == "linear":
+        assert found["c3"]["coefficient"] == 0 and found["c7"]["coefficient"] < 0
+    else:
+        assert all((np.diff(np.ravel(found[name]["curve"]["y"])) <= 0).all() for name in ("c3", "c7"))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("c1", "--monotone c1: expected COLUMN=+ or COLUMN=-"),
+        ("c1=up", "--monotone c1=up: expected COLUMN=+ or COLUMN=-"),
+        ("c9=+", "no usable column 'c9'; the table has none"),
+        ("same=+", "no usable column 'same'; constant"),
+        ("town=+", "'town' is a category; expected a column of numbers or dates"),
+        ("c1=+", "the target has 3 classes; expected two, or a regression"),
+    ],
+)
+def test_bad_directions_are_one_line(tmp_path, given, message):
+    X, score, names, _ = planted(n=60, m=3, true=(0, 1))
+    frame = frame_of(
+        X, names, same=1, town=np.resize(["a", "b"], 60), y=np.digitize(score, [-1, 1]) if given == "c1=+" else score > 0
+    )
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    result = run("select", tmp_path / "t.csv", "--target", "y", "-k", 2, "--monotone", given, "--quiet")
+    assert result.exit_code == 2 and message in result.stderr and result.stderr.count("\n") == 1
+
+
+def carded(folder, n=300):
+    """A table of two classes with numbers, gaps, a category and dates; what decides is known."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"age": rng.integers(20, 90, n), "town": rng.choice(["Paris", "Rome", "Oslo"], n)})
+    frame["noise"], frame["weight"] = rng.normal(size=n).round(3), rng.normal(70, 9, n).round(1)
+    frame["since"] = (pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, n), "D")).astype(str)
+    frame.loc[rng.random(n) < 0.3, "weight"] = np.nan
+    score = 3 * (frame.age >= 60) - 2 * (frame.town == "Rome") + 2 * frame.weight.isna() + 2 * (frame.since >= "2021-03-01") - 2
+    frame["ill"] = np.where(rng.random(n) < 1 / (1 + np.exp(-2.0 * score)), "yes", "no")
+    frame.to_csv(folder / "t.csv", index=False)
+    return frame
+
+
+def test_a_score_card(tmp_path):
+    frame = carded(tmp_path)
+    arguments = ("select", tmp_path / "t.csv", "--target", "ill", "-k", 4, "--card", "--quiet")
+    result = run(*arguments, "--json", "--report", tmp_path / "report", "--save", tmp_path / "m.safetensors")
+    assert result.exit_code == 0, result.output
+    card = json.loads(result.stdout)["card"]
+    points = {row["rule"]: row["points"] for row in card["rules"]}
+    assert card["class"] == "yes" and all(isinstance(value, int) and 0 < abs(value) <= 5 for value in points.values())
+    assert [re.sub(r"\d+$", "", rule) for rule in points if rule.startswith("age")] == ["age >= "]
+    assert points["town=Rome"] < 0 < points["weight is missing"]
+    assert any(re.fullmatch(r"since >= 202[01]-\d\d-\d\d", rule) for rule in points)
+    assert sum(row["rows"] for row in card["risk"]) == 300
+    by_hand = np.zeros(300, int)
+    for rule, value in points.items():
+        name, _, cut = rule.partition(" >= ")
+        holds = frame.town == "Rome" if rule == "town=Rome" else frame.weight.isna() if not cut else None
+        by_hand += value * (frame[name] >= (float(cut) if name == "age" else cut) if holds is None else holds).to_numpy()
+    risk = {row["points"]: row["probability"] for row in card["risk"]}
+    predicted = pd.read_csv(io.StringIO(run("predict", tmp_path / "m.safetensors", tmp_path / "t.csv").stdout))
+    assert np.allclose(predicted["probability of yes"], [risk[total] for total in by_hand], atol=1e-9)
+    page = (tmp_path / "report" / "select.html").read_text()
+    assert "The score card" in page and "town=Rome" in page and "Alternatives" not in page
+    table = run(*arguments).stdout
+    assert "score card" in table and "probability of yes" in table and "town=Rome" in table
+
+
+@pytest.mark.parametrize(
+    ("target", "more", "message"),
+    [
+        ("ill", ("-k", "auto"), "-k auto: a score card needs a number of rules; expected -k with a number"),
+        ("ill", ("-k", 3, "--response", "piecewise"), "--response piecewise is not for score cards"),
+        ("ill", ("-k", 3, "--include", "age"), "--include is not for score cards"),
+        ("ill", ("-k", 3, "--monotone", "age=+"), "--monotone is not for score cards"),
+        ("town", ("-k", 3), "--card: the target has 3 different values; expected two classes"),
+    ],
+)
+def test_what_a_score_card_does_not_take_is_one_line(tmp_path, target, more, message):
+    carded(tmp_path, 60)
+    result = run("select", tmp_path / "t.csv", "--target", target, *more, "--card", "--quiet")
+    assert result.exit_code == 2 and message in result.stderr and result.stderr.count("\n") == 1

@@ -1,0 +1,302 @@
+"""Score cards: rules on single columns with whole points, whose sum gives a probability."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ..common.additive import AdditiveModel
+from ..common.targets import SparseClassifierMixin
+from ..common.validation import check_container, feature_names, whole_or_as_before
+from ..compilation import problem_of
+from ..designs.responses import PiecewiseLinear
+from ..objective.losses import LogisticLoss
+from ..solvers.newton import Fit, SupportProblem, refit
+from .estimators import FSAClassifier
+
+_MAX_SCALES = 40  # scalings of the coefficients that are rounded: a choice
+_BLOCK = 256  # rules evaluated at a time
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class ScoreCardClassifier(SparseClassifierMixin, SelectorMixin, BaseEstimator):
+    """Score card of two classes: k rules such as ``age >= 60``, each with whole points, added by
+    hand.
+
+    Minimises the logistic loss over k rules found by annealing (:class:`FSAClassifier`) among all
+    thresholds of all columns. Their coefficients are scaled and rounded, as in [1]_, in many ways;
+    the points of the least loss are changed by one while that lowers it. The sum of the points
+    becomes a probability by a logistic curve that is fitted to it as in [2]_.
+
+    Parameters
+    ----------
+    n_features_to_select : int, default 5
+        k: how many rules at most; several may be of one column. A rule whose points are rounded to
+        0
+        is left out.
+    points : int, default 5
+        Most points of a rule: each has from -points to points.
+    n_thresholds : int, default 9
+        Most thresholds tried of each column, at its quantiles: deciles by default. A column with
+        NaN has the rule ``is missing`` too.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (2,)
+        Labels in ascending order; points speak for the second.
+    rule_columns_ : ndarray of shape (k,), int
+        Column of each rule, ascending.
+    rule_thresholds_ : ndarray of shape (k,)
+        A rule holds from this value on; NaN is the rule ``is missing``.
+    points_ : ndarray of shape (k,), int
+    risk_table_ : ndarray of shape (n_totals, 2)
+        Each sum of points that a row can have, ascending, and the probability of ``classes_[1]``.
+    scale_ : float
+        Log odds of one point.
+    intercept_ : ndarray of shape (1,)
+        Log odds of no points.
+    support_ : ndarray of shape (n_features,), bool
+        Columns with a rule.
+    knots_, responses_, missing_responses_ : ndarray
+        The card as a sum of step functions, in log odds: see :class:`LogitBoostClassifier`.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Where X has column names.
+
+    References
+    ----------
+    .. [1] J. Liu, C. Zhong, B. Li, M. Seltzer, C. Rudin, "FasterRisk: Fast and Accurate
+           Interpretable Risk Scores", Advances in Neural Information Processing Systems 35 (2022).
+    .. [2] J. Platt, "Probabilistic Outputs for Support Vector Machines and Comparisons to
+           Regularized Likelihood Methods", Advances in Large Margin Classifiers (1999).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from annealed.learners import ScoreCardClassifier
+    >>> X = np.random.default_rng(0).integers(20, 80, (500, 8)).astype(float)
+    >>> ill = (X[:, 2] > 50) & (X[:, 5] < 60)
+    >>> card = ScoreCardClassifier(2).fit(X, ill)
+    >>> for rule, points in card.rules():
+    ...     print(f"{rule:10}{points:+d}")
+    x2 >= 49  +1
+    x5 >= 62  -1
+    >>> card.risk_table_[:, 0].astype(int), card.risk_table_[:, 1].round(3)
+    (array([-1,  0,  1]), array([0.   , 0.005, 0.878]))
+    """
+
+    n_features_to_select: int = field(default=5, kw_only=False)
+    points: int = 5
+    n_thresholds: int = 9
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Find the rules, their points and the probabilities.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            May hold NaN.
+        y : array of shape (n_samples,)
+            Labels of two classes.
+        sample_weight : array of shape (n_samples,) or None, default None
+
+        Returns
+        -------
+        ScoreCardClassifier
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            For more or fewer than two classes, infinity, constant columns alone, and parameters out
+            of range.
+        """
+        for name, most in (("n_features_to_select", np.inf), ("points", 1000), ("n_thresholds", 125)):
+            value = getattr(self, name)
+            if not isinstance(value, Integral) or isinstance(value, bool) or not 1 <= int(value) <= most:
+                raise ValueError(f"{name}={value!r} is not valid; expected an integer from 1 to {most}")
+        with whole_or_as_before(self):
+            check_container("X", X)
+            check_container("y", y, numbers=False)
+            X, y = validate_data(self, X, y, dtype=np.float64, ensure_all_finite="allow-nan")
+            targets, _, weight = self._encode_labels(y, "logistic", sample_weight, len(X))
+            if len(self.classes_) > 2:
+                raise ValueError(f"Only binary classification is supported; y holds {len(self.classes_)} classes")
+            columns, thresholds = candidate_rules(X, weight, self.n_thresholds)
+            if not len(columns):
+                raise ValueError("every column of X is constant; expected at least one that is not")
+            held = rule_matrix(X, columns, thresholds)
+            different = np.sort(_different(held[weight > 0].T)[0])  # else their order would decide
+            found = FSAClassifier(self.n_features_to_select, loss="logistic")
+            found.fit(held[:, different], targets[:, 0], sample_weight=weight)
+            chosen, coef = different[found.support_], found.coef_[0, found.support_]
+            points, fit = _whole_points(held[:, chosen], targets[:, 0], weight, coef, self.points)
+            chosen, self.points_ = chosen[points != 0], points[points != 0]
+            self.rule_columns_, self.rule_thresholds_ = columns[chosen], thresholds[chosen]
+            self._tabulate(X, float(fit.theta[0, 0]), fit.intercept)
+        return self
+
+    def _tabulate(self, X: np.ndarray, scale: float, intercept: np.ndarray) -> None:
+        """Set the table of risks, and the card as a sum of steps."""
+        self.scale_, self.intercept_ = scale, intercept
+        self.support_ = np.zeros(X.shape[1], bool)
+        self.support_[self.rule_columns_] = True
+        selected = np.flatnonzero(self.support_)
+        steps = ~np.isnan(self.rule_thresholds_)
+        most = np.bincount(self.rule_columns_[steps], minlength=1).max(initial=0)
+        self.knots_ = np.empty((len(selected), most + 2))
+        self.responses_ = np.zeros((len(selected), most + 1, 1))
+        self.missing_responses_ = np.zeros((len(selected), 1))
+        totals = np.zeros(1, int)
+        for j, column in enumerate(selected):
+            own, gap = steps & (self.rule_columns_ == column), ~steps & (self.rule_columns_ == column)
+            cuts, sums = self.rule_thresholds_[own], np.append(0, np.cumsum(self.points_[own]))
+            self.knots_[j] = np.nanmax(X[:, column])  # behind the last threshold
+            self.knots_[j, 0], self.knots_[j, 1 : len(sums)] = np.nanmin(X[:, column]), cuts
+            self.responses_[j, :, 0] = scale * sums[np.minimum(np.arange(most + 1), len(cuts))]
+            self.missing_responses_[j] = scale * self.points_[gap].sum()
+            totals = np.unique(np.add.outer(totals, np.append(sums, self.points_[gap])))
+        self.risk_table_ = np.column_stack([totals, self._probabilities(totals * scale + intercept)[:, 1]])
+
+    def rules(self) -> list[tuple[str, int]]:
+        """The card in words.
+
+        Returns
+        -------
+        list of (str, int)
+            Each rule, such as "age >= 60" or "age is missing", and its points.
+        """
+        check_is_fitted(self)
+        names = feature_names(self)[self.rule_columns_]
+        words = ["is missing" if np.isnan(t) else f">= {t:.10g}" for t in self.rule_thresholds_]
+        return [(f"{name} {word}", int(p)) for name, word, p in zip(names, words, self.points_, strict=True)]
+
+    def total_points(self, X: Any) -> np.ndarray:
+        """Sum of the points of each row.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), int
+        """
+        return (rule_matrix(self._checked(X), self.rule_columns_, self.rule_thresholds_) @ self.points_).astype(int)
+
+    def _checked(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        return validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan")
+
+    def _scores(self, X: Any) -> np.ndarray:
+        X = self._checked(X)
+        return AdditiveModel.from_estimator(self).scores(X)
+
+    def _get_support_mask(self) -> np.ndarray:
+        check_is_fitted(self)
+        return self.support_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.classifier_tags.multi_class = False
+        tags.target_tags.required = True
+        return tags
+
+
+def candidate_rules(X: np.ndarray, weight: np.ndarray, n_thresholds: int) -> tuple[np.ndarray, np.ndarray]:
+    """Column and threshold of every rule that is tried.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+    weight : ndarray of shape (n_samples,)
+    n_thresholds : int
+        Most for each column.
+
+    Returns
+    -------
+    columns : ndarray of shape (n_rules,), int
+        Ascending.
+    thresholds : ndarray of shape (n_rules,)
+        Values of the column above its least, ascending; NaN, where it has gaps, is the rule ``is
+        missing``.
+    """
+    ordered, features = np.sort(X[weight > 0], axis=0), np.arange(X.shape[1])  # NaN comes last
+    with problem_of(X.size * n_thresholds):
+        cuts = PiecewiseLinear(n_thresholds + 1, bins="quantile").knots(X, weight)[:, 1:-1].T
+    behind = np.array([(ordered < row).sum(axis=0) for row in cuts])
+    values = ordered[np.minimum(behind, len(ordered) - 1), features]
+    new = values > np.vstack([ordered[0], values[:-1]])
+    gaps = np.isnan(ordered[-1]) & ~np.isnan(ordered[0])
+    columns, places = np.nonzero(np.vstack([new, gaps]).T)
+    return columns, np.vstack([values, np.full(len(features), np.nan)])[places, columns]
+
+
+def rule_matrix(X: np.ndarray, columns: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
+    """Whether rules hold.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+    columns, thresholds : ndarray of shape (n_rules,)
+        As :func:`candidate_rules` gives them.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_rules), float32
+        0 or 1.
+    """
+    out = np.empty((len(X), len(columns)), np.float32)
+    for block in np.array_split(np.arange(len(columns)), len(columns) // _BLOCK + 1):
+        values, cuts = X[:, columns[block]], thresholds[block]
+        out[:, block] = np.where(np.isnan(cuts), np.isnan(values), values >= cuts)
+    return out
+
+
+def _different(held: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of rows of 0 / 1 the first of each kind, and the kind of each row."""
+    bits = np.ascontiguousarray(np.packbits(held.astype(bool), axis=1))
+    return np.unique(bits.view(f"S{bits.shape[1]}")[:, 0], return_index=True, return_inverse=True)[1:]
+
+
+def _whole_points(held: np.ndarray, y: np.ndarray, weight: np.ndarray, coef: np.ndarray, most: int) -> tuple[np.ndarray, Fit]:
+    """Points of the least loss with the coefficients' signs, and the logistic curve of their
+    sum."""
+    first, place = _different(held)
+    patterns = held[first].astype(np.int64)
+    counts = np.array([np.bincount(place, weight * (y == side)) for side in (-1, 1)])
+    totals = counts.sum(axis=1)
+    # Platt's targets keep the curve finite
+    share = np.array([1.0, totals[1] + 1.0]) / (totals + 2.0)
+    counts = np.array([counts.T @ (1.0 - share), counts.T @ share]) / totals.sum()
+    sign = np.where(coef < 0, -1, 1)
+
+    def curve(points: np.ndarray) -> Fit:
+        total = patterns @ points
+        mass = np.array([np.bincount(total - total.min(), row) for row in counts])
+        z = np.tile(np.arange(mass.shape[1]) + total.min(), 2)[:, None].astype(float)
+        sides = np.repeat([-1.0, 1.0], mass.shape[1])[:, None]
+        problem = SupportProblem(sides, LogisticLoss(), mass.ravel(), shrinkage=1e-9)
+        return refit(problem, z, np.zeros((1, 1)), np.zeros(1), tol=1e-9)
+
+    scales = np.linspace(1.0, most, min(4 * most - 3, _MAX_SCALES)) / np.abs(coef).max(initial=1e-300)
+    tried = np.unique([sign * np.minimum(np.rint(np.abs(scale * coef)), most).astype(int) for scale in scales], axis=0)
+    best, points = min(((curve(points), points) for points in tried), key=lambda pair: pair[0].value)
+    improved = True
+    while improved:
+        improved = False
+        for j in range(len(points)):
+            for step in (-1, 1):
+                other = points.copy()
+                other[j] += step
+                if 0 <= sign[j] * other[j] <= most and (new := curve(other)).value < best.value * (1.0 - 1e-9):
+                    best, points, improved = new, other, True
+    points = points // max(1, np.gcd.reduce(points))  # the same card
+    return points, curve(points)

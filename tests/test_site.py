@@ -40,7 +40,8 @@ def test_a_page_links_those_below_it():
 
 
 def test_the_numbers_of_the_readme_stand_on_their_pages():
-    rows = re.findall(r"^\| \*\*([\d.]+)\*\*.*\]\(([\w/.]+\.md)", (ROOT / "README.md").read_text(), re.MULTILINE)
+    text = re.sub("<!--.*?-->", "", (ROOT / "README.md").read_text())
+    rows = re.findall(r"^\| \*\*([\d.]+)\*\*.*\]\(([\w/.]+\.md)", text, re.MULTILINE)
     assert len(rows) == 3
     for number, page in rows:
         assert re.search(rf"(?<![\d.]){re.escape(number)}(?![\d.])", (ROOT / page).read_text()), f"{page} has no {number}"

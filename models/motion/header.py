@@ -10,7 +10,7 @@ from ...vision.tracks.candidates import Family, NeighbourFamily, PairFamily, Sub
 from ...vision.tracks.features import SegmentationFeatures
 from ...vision.tracks.pair_features import Features, JoinedFeatures, PairFeatures
 from ...vision.tracks.pairs.frame_pairs import KERNELS
-from ...vision.tracks.representations import REPRESENTATIONS
+from ...vision.tracks.tracks import REPRESENTATIONS
 from ..files import check_settings
 from .ranking_function import RankerSettings
 

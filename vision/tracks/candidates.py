@@ -16,8 +16,7 @@ from scipy.spatial.distance import cdist
 from .clustering import angular_affinity, embedded_clusters, leading_eigenvectors
 from .labels import canonical_labels
 from .pairs.frame_pairs import KERNELS
-from .representations import positions
-from .tracks import Tracks, as_tracks
+from .tracks import Tracks, as_tracks, positions
 
 
 @dataclass(frozen=True)

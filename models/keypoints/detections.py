@@ -11,8 +11,8 @@ import numpy as np
 from ..faces.assembly import Assembly
 from ..faces.face_finder import Face
 from ..faces.probabilities import log_odds_of
-from .guided_search import Mode
 from .turned_photographs import DEFAULT_ROLL, MAX_ROLL
+from .window_models import Mode
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class DetectionOptions:
         At most this many of each keypoint, the best.
     mode : {"scan", "regress", "prune+regress"}, optional
         Which windows the classifier scores (see
-        :class:`~annealed.models.keypoints.guided_search.Mode`). By default the last, which is the
+        :class:`~annealed.models.keypoints.window_models.Mode`). By default the last, which is the
         fastest, where the model has it, else "scan".
     assembly : {"2d", "3d", "none"}, optional
         How faces are assembled (see :class:`~annealed.models.faces.assembly.Assembly`); "none":

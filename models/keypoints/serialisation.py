@@ -15,9 +15,8 @@ from ..faces.probabilities import POINT_INPUTS, FaceProbabilities, ShapeClassifi
 from ..faces.shape_models import RigidModel, ShapeModel
 from ..faces.shape_regression import RegressionStage, ShapeRegressor
 from ..files import check_array, check_settings
-from .guided_search import FaceCascade, Guide
 from .non_maximum_suppression import Localisation
-from .window_models import KeypointModel, OffsetModel, WindowModel
+from .window_models import FaceCascade, Guide, KeypointModel, OffsetModel, WindowModel
 
 Arrays = dict[str, np.ndarray]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -47,10 +47,14 @@ def check_version(header: Mapping[str, Any]) -> None:
         raise ValueError(f"feature set {version!r}, this version knows 1 to {FEATURE_SET}: update annealed or train again")
 
 
-def family_records(families: tuple[Family, ...]) -> list[dict[str, Any]]:
+def _records(parts: Sequence[Any], kinds: Mapping[str, type]) -> list[dict[str, Any]]:
+    kind_of = {cls: kind for kind, cls in kinds.items()}
+    return [{"kind": kind_of[type(part)], **asdict(part)} for part in parts]
+
+
+def family_records(families: Sequence[Family]) -> list[dict[str, Any]]:
     """Families as the header holds them."""
-    kinds = {cls: kind for kind, cls in _FAMILIES.items()}
-    return [{"kind": kinds[type(family)], **asdict(family)} for family in families]
+    return _records(families, _FAMILIES)
 
 
 def read_families(records: Any) -> tuple[Family, ...]:
@@ -73,9 +77,7 @@ def _read_family(record: Any) -> Family:
 
 def feature_records(features: Features) -> list[dict[str, Any]]:
     """Features as the header holds them."""
-    kinds = {cls: kind for kind, cls in _FEATURES.items()}
-    parts = features.parts if isinstance(features, JoinedFeatures) else (features,)
-    return [{"kind": kinds[type(part)], **asdict(part)} for part in parts]
+    return _records(features.parts if isinstance(features, JoinedFeatures) else (features,), _FEATURES)
 
 
 def read_features(pool: Any) -> Features:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -134,10 +136,5 @@ def of_faces(faces: Sequence[Face], names: Sequence[str], size: float) -> list[D
 
 def best_of_each(detections: Sequence[Detection], n: int) -> list[Detection]:
     """The first n of each keypoint."""
-    count: dict[str, int] = {}
-    kept = []
-    for d in detections:
-        count[d.keypoint] = count.get(d.keypoint, 0) + 1
-        if count[d.keypoint] <= n:
-            kept.append(d)
-    return kept
+    places: dict[str, Iterator[int]] = defaultdict(count)
+    return [d for d in detections if next(places[d.keypoint]) < n]

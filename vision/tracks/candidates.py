@@ -105,14 +105,11 @@ class NeighbourFamily:
         Differences of displacement below this many pixels are noise.
     """
 
+    name = "neighbours"  # in lists of candidates; not a parameter
+
     neighbours: tuple[int, ...] = (8, 14, 25)
     span: int = 5
     floor: float = 0.3
-
-    @property
-    def name(self) -> str:
-        """Name in lists of candidates."""
-        return "neighbours"
 
     def dimensions(self, tracks: Tracks, n_motions: int) -> list[int]:
         """Numbers of neighbours.

@@ -26,8 +26,7 @@ _BLOCK = 256  # rules evaluated at a time
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class ScoreCardClassifier(SparseClassifierMixin, SelectorMixin, BaseEstimator):
-    """Score card of two classes: k rules such as ``age >= 60``, each with whole points, added by
-    hand.
+    """Score card of two classes: k rules such as ``age >= 60``, each with whole points.
 
     Minimises the logistic loss over k rules found by annealing (:class:`FSAClassifier`) among all
     thresholds of all columns. Their coefficients are scaled and rounded, as in [1]_, in many ways;

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from annealed.models import load_model
 from annealed.models.keypoints.detector import KeypointDetector
-from annealed.models.keypoints.guided_search import Mode
+from annealed.models.keypoints.window_models import Mode
 from annealed.pipelines.common.checkpoints import read_part
 from annealed.pipelines.common.config import read_config
 from annealed.pipelines.common.image_folders import list_images

@@ -14,7 +14,7 @@ def warm_faces() -> None:
     """Detection in all modes, with and without assembly of faces."""
     from ..models import load_model
     from ..models.faces.assembly import Assembly
-    from ..models.keypoints.guided_search import Mode
+    from ..models.keypoints.window_models import Mode
     from .faces.detect import sample_photograph
 
     detector = load_model("faces")

@@ -184,16 +184,9 @@ def _cell_sums(pixels, cell):
                 for k in range(DIRECTIONS):
                     across[y, x - cell + 1, k] = total[k]
                     total[k] -= rows[y, x - cell + 1, k]
-    sums = np.empty((tall, wide, DIRECTIONS), np.float32)
-    for x in range(wide):
-        for k in range(DIRECTIONS):
-            sums[0, x, k] = 0
+    sums = np.zeros((tall, wide, DIRECTIONS), np.float32)
     for y in range(cell):
-        for x in range(wide):
-            for k in range(DIRECTIONS):
-                sums[0, x, k] += across[y, x, k]
+        sums[0] += across[y]
     for y in range(1, tall):
-        for x in range(wide):
-            for k in range(DIRECTIONS):
-                sums[y, x, k] = sums[y - 1, x, k] + across[y + cell - 1, x, k] - across[y - 1, x, k]
+        sums[y] = sums[y - 1] + across[y + cell - 1] - across[y - 1]
     return sums

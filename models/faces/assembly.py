@@ -201,7 +201,7 @@ class Assembler:
         """The candidates around expected anchors, and the shape completed from them, repeated."""
         rows, radius = np.empty(0, np.int64), _PAIR_RADIUS
         for _ in range(2):
-            rows = _nearest(points, radius * ied, candidates, strength, len(self.shape.anchors))
+            rows = _nearest(points, radius * ied, candidates, strength)
             if not len(rows):
                 return None
             points, ied = complete(points, ied, candidates, rows)
@@ -233,19 +233,14 @@ def _best_of_each(anchor: np.ndarray, n: int, n_anchors: int) -> np.ndarray:
     return np.sort(np.concatenate([np.flatnonzero(anchor == i)[:n] for i in range(n_anchors)]))
 
 
-def _nearest(points: np.ndarray, radius: float, candidates: Candidates, strength: np.ndarray, n_anchors: int) -> np.ndarray:
+def _nearest(points: np.ndarray, radius: float, candidates: Candidates, strength: np.ndarray) -> np.ndarray:
     """Row of the best candidate of each anchor within a radius of its expected position, ascending
     by anchor."""
     distance = abs(candidates.position - points[candidates.anchor]) / radius
-    worth = np.where(distance <= 1, strength - _GATE_PENALTY * distance**2, -np.inf)
-    rows = []
-    for i in range(n_anchors):
-        of_anchor = np.flatnonzero(candidates.anchor == i)
-        if len(of_anchor):
-            best = of_anchor[int(worth[of_anchor].argmax())]
-            if worth[best] > -np.inf:
-                rows.append(best)
-    return np.array(rows, np.int64)
+    near = np.flatnonzero(distance <= 1)
+    worth = strength[near] - _GATE_PENALTY * distance[near] ** 2
+    near = near[np.lexsort((-worth, candidates.anchor[near]))]
+    return near[np.unique(candidates.anchor[near], return_index=True)[1]]
 
 
 def _support(best, anchor, position, strength, ied, templates, max_pairs):

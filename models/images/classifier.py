@@ -325,12 +325,11 @@ class ImageClassifier:
         for part, scorers in self.scorers.items():
             for scorer in scorers:
                 arrays |= {f"{part}.{kinds[type(scorer)]}.{name}": array for name, array in scorer.arrays().items()}
-        features = self.features.get_params()
         header = {
             "summary": f"tells {', '.join(self.classes[:-1])} and {self.classes[-1]} apart in photographs",
             **self.info,
             "classes": self.classes,
-            "features": features,
+            "features": self.features.get_params(),
             "settings": vars(self.settings),
             "scorers": {part: [kinds[type(s)] for s in scorers] for part, scorers in self.scorers.items()},
             "chosen": {part: self.selected_names(part) for part in self.scorers},

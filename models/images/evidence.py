@@ -48,9 +48,8 @@ def occurrences(features: PetFeatures, photograph: Photograph) -> tuple[np.ndarr
     for first, words, described, frame in _views(features, photograph):
         rows, found, quarters = words.occurrences(described)
         bins = [found, (1 + quarters) * features.n_words + found] if words.spatial else [found]
-        for bin in bins:
-            columns.append(first + bin.astype(np.int64))
-            windows.append(_windows(described, rows, frame))
+        columns += [first + bin.astype(np.int64) for bin in bins]
+        windows += len(bins) * [_windows(described, rows, frame)]
     return np.concatenate(columns), np.concatenate(windows)
 
 

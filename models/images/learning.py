@@ -18,7 +18,7 @@ METHODS = ("fsa", "piecewise", "sdist", "both", "sdist-sgd")
 
 # SDist of all columns: steps and votes by cross-validation on the training photographs of the
 # shipped model that have a head box, the rest choices (docs/experiments/pets.md).
-ALL_COLUMNS = {"solver": "sgd", "kappa": 20, "n_steps": 60, "learning_rate": 0.1, "n_neighbors_predict": 15}
+ALL_COLUMNS: dict[str, Any] = {"solver": "sgd", "kappa": 20, "n_steps": 60, "learning_rate": 0.1, "n_neighbors_predict": 15}
 
 
 @dataclass(frozen=True)
@@ -82,11 +82,8 @@ class ClassifierSettings:
             Their probabilities are averaged.
         """
         if self.method == "sdist-sgd":
-            settings: dict[str, Any] = ALL_COLUMNS | {
-                "max_order": self.max_order,
-                "n_features_to_select": self.n_features_to_select,
-            }
-            return [MetricScorer.of(SDist(**settings, random_state=0).fit(X, y), X, y)]
+            sizes: dict[str, Any] = {"max_order": self.max_order, "n_features_to_select": self.n_features_to_select}
+            return [MetricScorer.of(SDist(**ALL_COLUMNS, **sizes, random_state=0).fit(X, y), X, y)]
         fsa = FSAClassifier(
             min(self.n_features_to_select, X.shape[1]),
             response="piecewise" if self.method == "piecewise" else "linear",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -11,8 +13,8 @@ import numpy as np
 from ..faces.assembly import Assembly
 from ..faces.face_finder import Face
 from ..faces.probabilities import log_odds_of
-from .guided_search import Mode
 from .turned_photographs import DEFAULT_ROLL, MAX_ROLL
+from .window_models import Mode
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class DetectionOptions:
         At most this many of each keypoint, the best.
     mode : {"scan", "regress", "prune+regress"}, optional
         Which windows the classifier scores (see
-        :class:`~annealed.models.keypoints.guided_search.Mode`). By default the last, which is the
+        :class:`~annealed.models.keypoints.window_models.Mode`). By default the last, which is the
         fastest, where the model has it, else "scan".
     assembly : {"2d", "3d", "none"}, optional
         How faces are assembled (see :class:`~annealed.models.faces.assembly.Assembly`); "none":
@@ -135,10 +137,5 @@ def of_faces(faces: Sequence[Face], names: Sequence[str], size: float) -> list[D
 
 def best_of_each(detections: Sequence[Detection], n: int) -> list[Detection]:
     """The first n of each keypoint."""
-    count: dict[str, int] = {}
-    kept = []
-    for d in detections:
-        count[d.keypoint] = count.get(d.keypoint, 0) + 1
-        if count[d.keypoint] <= n:
-            kept.append(d)
-    return kept
+    places: dict[str, Iterator[int]] = defaultdict(count)
+    return [d for d in detections if next(places[d.keypoint]) < n]

@@ -18,11 +18,10 @@ from ..faces.face_finder import Face, FaceFinder
 from ..faces.probabilities import probability_of
 from ..files import check_settings, read_model, reading, write_model
 from .detections import Detection, DetectionOptions, DetectionResult, best_of_each, of_faces
-from .guided_search import FaceCascade, Guide, Mode
 from .non_maximum_suppression import DEFAULT_REFERENCE_IED
 from .serialisation import read_parts, write_parts
 from .turned_photographs import turned_maxima
-from .window_models import KeypointModel
+from .window_models import FaceCascade, Guide, KeypointModel, Mode
 from .window_search import WindowSearch
 
 KIND = "keypoint detector"

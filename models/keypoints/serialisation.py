@@ -15,9 +15,8 @@ from ..faces.probabilities import POINT_INPUTS, FaceProbabilities, ShapeClassifi
 from ..faces.shape_models import RigidModel, ShapeModel
 from ..faces.shape_regression import RegressionStage, ShapeRegressor
 from ..files import check_array, check_settings
-from .guided_search import FaceCascade, Guide
 from .non_maximum_suppression import Localisation
-from .window_models import KeypointModel, OffsetModel, WindowModel
+from .window_models import FaceCascade, Guide, KeypointModel, OffsetModel, WindowModel
 
 Arrays = dict[str, np.ndarray]
 
@@ -30,14 +29,11 @@ def write_parts(
 ) -> tuple[Arrays, dict[str, Any]]:
     """Return arrays by name, and entries of the header; the names are those of the file format."""
     arrays: Arrays = {}
-    header: dict[str, Any] = {"models": {}}
-    for name, model in models.items():
-        header["models"][name] = _write_model(arrays, name, model)
+    header: dict[str, Any] = {"models": {name: _write_model(arrays, name, model) for name, model in models.items()}}
     if guides:
-        header["guides"] = {}
+        header["guides"] = {name: {"grid": guide.grid, "reach": guide.reach} for name, guide in guides.items()}
     for name, guide in guides.items():
-        _write_offsets(arrays, f"{name}/offsets", guide.offsets)
-        header["guides"][name] = {"grid": guide.grid, "reach": guide.reach}
+        _write_window_model(arrays, f"{name}/offsets", guide.offsets, np.asarray(guide.offsets.intercept))
     if face_cascade is not None:
         described = _write_model(arrays, "face", face_cascade.classifier)
         expected = {name: list(vector) for name, vector in face_cascade.expected.items()}
@@ -76,7 +72,10 @@ def read_guide(path, arrays: Arrays, name: str, described: dict, pool: FeaturePo
         raise ValueError(f"{name}: a pruning cascade of its own, of an older version; expected a face cascade: train again")
     numbers = {part: described[part] for part in ("grid", "reach")}
     check_settings(numbers, {"grid": 10, "reach": 2}, {"grid": (1, 1000), "reach": (0, 100)})
-    return Guide(_read_offsets(path, arrays, f"{name}/offsets", pool), **numbers)
+    features, responses = _read_responses(path, arrays, f"{name}/offsets", pool, (2,))
+    return Guide(
+        OffsetModel(features, responses, check_array(path, arrays, f"{name}/offsets/intercept", np.float32, (2,))), **numbers
+    )
 
 
 def _read_face_cascade(path, arrays: Arrays, described: dict, pool: FeaturePool) -> FaceCascade:
@@ -92,23 +91,18 @@ def _read_face_cascade(path, arrays: Arrays, described: dict, pool: FeaturePool)
 _LOW, _BIN_WIDTH, _VALUES = "lo", "step", "coef"
 
 
-def _write_window_model(arrays: Arrays, name: str, model: WindowModel) -> None:
+def _write_window_model(arrays: Arrays, name: str, model: WindowModel, intercept: np.ndarray) -> None:
     arrays[f"{name}/features"] = model.features
     arrays[f"{name}/{_LOW}"] = model.responses.low
     arrays[f"{name}/{_BIN_WIDTH}"] = model.responses.bin_width
     arrays[f"{name}/{_VALUES}"] = model.responses.values
+    arrays[f"{name}/intercept"] = intercept
 
 
 def _write_model(arrays: Arrays, name: str, model: KeypointModel) -> dict[str, Any]:
-    _write_window_model(arrays, name, model)
+    _write_window_model(arrays, name, model, np.array([model.intercept], np.float64))
     arrays[f"{name}/thresholds"] = model.thresholds
-    arrays[f"{name}/intercept"] = np.array([model.intercept], np.float64)
     return {"threshold": float(model.threshold), "localisation": model.localisation.to_dict()}
-
-
-def _write_offsets(arrays: Arrays, name: str, model: OffsetModel) -> None:
-    _write_window_model(arrays, name, model)
-    arrays[f"{name}/intercept"] = np.asarray(model.intercept)
 
 
 def _read_responses(
@@ -133,11 +127,6 @@ def _read_model(path, arrays: Arrays, name: str, described: dict, pool: FeatureP
     return KeypointModel(features, responses, intercept, thresholds, Localisation.from_dict(described["localisation"]), threshold)
 
 
-def _read_offsets(path, arrays: Arrays, name: str, pool: FeaturePool) -> OffsetModel:
-    features, responses = _read_responses(path, arrays, name, pool, (2,))
-    return OffsetModel(features, responses, check_array(path, arrays, f"{name}/intercept", np.float32, (2,)))
-
-
 def _write_faces(arrays: Arrays, finder: FaceFinder) -> dict[str, Any]:
     """Add the arrays of a face finder; returns its entry of the header."""
     assembler, regressor = finder.assembler, finder.regressor
@@ -158,9 +147,7 @@ def _write_faces(arrays: Arrays, finder: FaceFinder) -> dict[str, Any]:
     arrays["faces/regression/offset"], arrays["faces/regression/mirror"] = regressor.offset, regressor.mirror
     arrays["faces/regression/basis"], arrays["faces/regression/keypoints"] = regressor.basis, regressor.to_keypoints
     for i, stage in enumerate(regressor.stages):
-        arrays[f"faces/regression/{i}/features"] = stage.features
-        arrays[f"faces/regression/{i}/coefficients"] = stage.coefficients
-        arrays[f"faces/regression/{i}/intercept"] = stage.intercept
+        arrays |= {f"faces/regression/{i}/{part}": getattr(stage, part) for part in ("features", "coefficients", "intercept")}
     if finder.own_weight is not None:
         arrays["faces/own_weight"] = finder.own_weight
     if finder.classifier is not None:
@@ -168,9 +155,7 @@ def _write_faces(arrays: Arrays, finder: FaceFinder) -> dict[str, Any]:
         arrays["faces/classifier/coefficients"] = finder.classifier.coefficients
         arrays["faces/classifier/intercept"] = np.array([finder.classifier.intercept])
     if finder.probabilities is not None:
-        arrays["faces/probabilities/face"] = finder.probabilities.face
-        arrays["faces/probabilities/within_10"] = finder.probabilities.within_10
-        arrays["faces/probabilities/within_5"] = finder.probabilities.within_5
+        arrays |= {f"faces/probabilities/{part}": getattr(finder.probabilities, part) for part in ("face", "within_10", "within_5")}
         header["alone"] = float(finder.probabilities.alone)
     return header
 
@@ -224,9 +209,8 @@ def _read_faces(path, arrays: Arrays, described: dict[str, Any]) -> FaceFinder:
         classifier = ShapeClassifier(features, weights, float(offset[0]))
     if "alone" in described:
         face = check_array(path, arrays, "faces/probabilities/face", np.float64, (4,))
-        within = [
-            check_array(path, arrays, f"faces/probabilities/within_{t}", np.float64, (n_keypoints, POINT_INPUTS)) for t in (10, 5)
-        ]
+        inputs = (n_keypoints, POINT_INPUTS)
+        within = [check_array(path, arrays, f"faces/probabilities/within_{t}", np.float64, inputs) for t in (10, 5)]
         alone = check_settings({"alone": described["alone"]}, {"alone": 0.0})["alone"]
         probabilities = FaceProbabilities(face, within[0], within[1], float(alone))
     if "faces/own_weight" in arrays:

@@ -1,19 +1,26 @@
-"""Sparse additive models of a window: whether it shows a keypoint, and where the keypoint lies.
+"""Sparse additive models of a window, and the search that they guide.
 
-Both are `annealed.learners.common.additive.AdditiveModel` in single precision, evaluated by the
-compiled loops of `annealed.vision.windows`, which compute features on demand and reject windows
-early.
+A model says whether a window shows a keypoint, or where the keypoint lies. Both are
+`annealed.learners.common.additive.AdditiveModel` in single precision, evaluated by the compiled
+loops of `annealed.vision.windows`, which compute features on demand and reject windows early. The
+regression-guided search is Algorithm 3 of Barbu et al. (2014): near faces only, on a sparse grid
+instead of every window.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Self
 
 import numpy as np
 
+from ...vision.pyramid import Level, pixel_of, shrink
 from ...vision.windows.feature_pool import FeaturePool
+from ...vision.windows.level_features import LevelChannels
 from ...vision.windows.responses import CompiledModel, Responses
+from ...vision.windows.scan import predict_windows, windows_around
 from .non_maximum_suppression import Localisation
 
 
@@ -189,3 +196,190 @@ class OffsetModel(WindowModel):
     def predict(self, patches: np.ndarray, pool: FeaturePool) -> np.ndarray:
         """Predict the offsets (n, 2), float32, of windows given as patches (n, 26, 26, 3)."""
         return self._outputs(patches, pool)
+
+
+class Mode(StrEnum):
+    """Which windows a keypoint's classifier scores."""
+
+    SCAN = "scan"
+    """All windows."""
+    REGRESS = "regress"
+    """Those that a regressor points at from a sparse grid."""
+    PRUNE = "prune+regress"
+    """The same from the grid points next to which a cascade sees a face."""
+
+
+MAX_OFFSET = 20
+"""Pixels of a level: longer predicted offsets are ignored. A choice: the regressor is trained on
+windows within 10 pixels."""
+
+_MAX_LOCALISATION_OFFSET = 2  # pixels of a level by which windows are shifted, at most
+
+
+@dataclass(frozen=True)
+class Guide:
+    """Proposes the windows of a level that a keypoint's classifier scores, Algorithm 3 of Barbu et
+    al. (2014), section 7.2.
+
+    ``offsets`` is the regressor f, from a grid point to the keypoint. Grid points lie ``grid``
+    pixels of the level apart; the classifier scores all windows within ``reach`` of a predicted
+    pixel, in x and y.
+
+    References
+    ----------
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression,
+           Classification and Ranking",
+       arXiv:1310.2880v2 (2014), section 7.2.
+    """
+
+    offsets: OffsetModel
+    grid: int = 10
+    reach: int = 2
+
+    @property
+    def margin(self) -> int:
+        """Largest distance of a proposed window from its grid point, in pixels of the level."""
+        return MAX_OFFSET + self.reach + _MAX_LOCALISATION_OFFSET + 1
+
+    def mirrored(self, pool: FeaturePool) -> Guide:
+        """Return the guide of the mirror image of this keypoint."""
+        return replace(self, offsets=self.offsets.mirrored(pool))
+
+    def grid_points(self, channels: LevelChannels) -> tuple[np.ndarray, np.ndarray]:
+        """All grid points x, y (n,) in the level's own rows."""
+        first = self.grid // 2
+        x = np.arange(first, channels.width, self.grid)
+        y = np.arange(first, channels.bottom, self.grid)
+        y = y[y >= channels.top]
+        return np.tile(x, len(y)), np.repeat(y, len(x))
+
+    def windows(
+        self,
+        channels: LevelChannels,
+        pool: FeaturePool,
+        points: tuple[np.ndarray, np.ndarray],
+        reference_ied: float,
+        localisation: Localisation | None = None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Propose the windows that the classifier c1 scores: their pixels x, y (n,), each once, row
+        by row.
+
+        They lie where grid points x, y (m,) lead. The best windows of a classifier lie its
+        localisation's offset before the keypoint, and those of a mirrored one a pixel off: the
+        windows are centred on these, not on the keypoint.
+        """
+        xs, ys = points
+        offset = predict_windows(channels, self.offsets.compiled(pool), xs, ys)
+        near = np.abs(offset).max(axis=1, initial=0) <= MAX_OFFSET
+        place = Localisation() if localisation is None else localisation
+        before = reference_ied * np.array([place.offset_x, place.offset_y])
+        before = np.clip(before, -_MAX_LOCALISATION_OFFSET, _MAX_LOCALISATION_OFFSET)
+        at = pixel_of(np.column_stack([xs, ys])[near] + offset[near] - before)
+        x, y = windows_around(channels, at[:, 0], at[:, 1], self.reach).T
+        return x, y
+
+
+@dataclass(frozen=True)
+class FaceCascade:
+    """The cascade c0 of Algorithm 3 of Barbu et al. (2014), shared by all keypoints: one window
+    shows the whole face.
+
+    A face whose keypoints are searched on one level of the pyramid fits into a window of the pool
+    on a level that is ``coarser``. Every window there that the classifier does not reject says
+    where each keypoint is expected.
+
+    Parameters
+    ----------
+    classifier : KeypointModel
+        Of windows whose pixel is the middle of a face; its rejection thresholds decide.
+    expected : dict of str to tuple of float
+        Vector from the middle of a face to each keypoint, in units of the detector's reference IED
+        on the keypoint's level.
+    coarser : float
+        Scale of the face's level relative to that of the keypoints.
+
+    References
+    ----------
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression,
+           Classification and Ranking",
+       arXiv:1310.2880v2 (2014), section 7.2.
+    """
+
+    classifier: KeypointModel
+    expected: dict[str, tuple[float, float]]
+    coarser: float
+
+    def level(self, levels: Sequence[Level], number: int) -> Level:
+        """Return the level on which to search faces whose keypoints lie on ``levels[number]``: one
+        of them, or a smaller one."""
+        wanted = levels[number].scale * self.coarser
+        for level in levels[number:]:
+            if abs(level.scale / wanted - 1) < 1e-6:
+                return level
+        return shrink(levels[number], self.coarser)
+
+    def grid_points(
+        self, centres: np.ndarray, keypoint: str, shape: tuple[int, int], grid: int, reference_ied: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Grid points around the places where a keypoint is expected, four of each.
+
+        Parameters
+        ----------
+        centres : ndarray of shape (n, 2)
+            Middles of faces in pixels of the keypoint's level.
+        keypoint : str
+            Its name.
+        shape : tuple of int
+            Rows and columns of that level.
+        grid : int
+            Spacing of the grid in pixels.
+        reference_ied : float
+            Inter-eye distance in pixels of that level.
+
+        Returns
+        -------
+        xs, ys : ndarray of shape (m,), int
+            Each grid point once, row by row.
+        """
+        first = grid // 2
+        sides = [max(0, -(-(side - first) // grid)) for side in shape]
+        corner = np.floor((centres + reference_ied * np.array(self.expected[keypoint]) - first) / grid).astype(np.int64)
+        column = (corner[:, :1] + [0, 1, 0, 1]).ravel()
+        row = (corner[:, 1:] + [0, 0, 1, 1]).ravel()
+        inside = (column >= 0) & (column < sides[1]) & (row >= 0) & (row < sides[0])
+        number = np.unique(row[inside] * sides[1] + column[inside])
+        return first + grid * (number % max(1, sides[1])), first + grid * (number // max(1, sides[1]))
+
+
+def regions(points: np.ndarray, margin: int, shape: tuple[int, int], max_pixels: int) -> list[tuple[slice, slice, np.ndarray]]:
+    """Parts of a level that hold all pixels within a margin of some points: rows, columns, and
+    which points they belong to.
+
+    Points (n, 2) whose margins touch share a part, unless it would have more than about
+    ``max_pixels`` pixels.
+
+    Examples
+    --------
+    >>> for part in regions(np.array([[5, 5], [90, 5], [9, 6]]), 4, (20, 100), 10_000):
+    ...     print(*part)
+    slice(1, 11, None) slice(1, 14, None) [0 2]
+    slice(1, 10, None) slice(86, 95, None) [1]
+    """
+    parts = []
+    for band in _clusters(points, np.arange(len(points)), 1, 2 * margin):
+        for cluster in _clusters(points, band, 0, 2 * margin):
+            x, y = points[cluster].T
+            columns = slice(max(0, int(x.min()) - margin), min(shape[1], int(x.max()) + margin + 1))
+            height = max(2 * margin, max_pixels // (columns.stop - columns.start))
+            piece = (y - y.min()) // height
+            for number in np.unique(piece):
+                rows_y = y[piece == number]
+                rows = slice(max(0, int(rows_y.min()) - margin), min(shape[0], int(rows_y.max()) + margin + 1))
+                parts.append((rows, columns, np.sort(cluster[piece == number])))
+    return parts
+
+
+def _clusters(points: np.ndarray, chosen: np.ndarray, axis: int, gap: int) -> list[np.ndarray]:
+    """Some of the points in groups that no step larger than ``gap`` along one axis separates."""
+    order = chosen[np.argsort(points[chosen, axis], kind="stable")]
+    return np.split(order, np.flatnonzero(np.diff(points[order, axis]) > gap) + 1)

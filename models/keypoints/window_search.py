@@ -11,9 +11,8 @@ from ...vision.pyramid import Level, gaussian_pyramid
 from ...vision.windows.feature_pool import FeaturePool
 from ...vision.windows.level_features import Buffers, LevelChannels, level_channels
 from ...vision.windows.scan import scan_level, score_windows
-from .guided_search import FaceCascade, Guide, Mode, regions
 from .non_maximum_suppression import DEFAULT_REFERENCE_IED, suppress_non_maxima
-from .window_models import KeypointModel
+from .window_models import FaceCascade, Guide, KeypointModel, Mode, regions
 
 STRIP_PIXELS = 1 << 20
 """Pixels of a level whose tables are in memory at a time. A choice: about 100 MB with orientation

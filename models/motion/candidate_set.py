@@ -105,20 +105,14 @@ def candidate_sets(
     every = distinct(candidate for listed in found.values() for candidate in listed)
     labels = [candidate.labels for candidate in every.values()]
     values = features.compute(tracks, labels)
-    truth = None if sequence is None else sequence.labels
+    origin, truth = (("", ""), None) if sequence is None else ((sequence.name, sequence.video), sequence.labels)
     errors = None if truth is None else np.array([misclassification(truth, one) for one in labels])
     rows = {partition: row for row, partition in enumerate(every)}
     sets = {}
     for name, listed in family_sets.items():
         own = distinct(candidate for family in listed for candidate in found[family])
         at = [rows[partition] for partition in own]
-        sets[name] = CandidateSet(
-            "" if sequence is None else sequence.name,
-            "" if sequence is None else sequence.video,
-            list(own.values()),
-            values[at],
-            None if errors is None else errors[at],
-        )
+        sets[name] = CandidateSet(*origin, list(own.values()), values[at], None if errors is None else errors[at])
     return sets
 
 

@@ -3,7 +3,7 @@ read."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -11,7 +11,7 @@ from ...vision.tracks.candidates import Family, NeighbourFamily, PairFamily, Sub
 from ...vision.tracks.features import SegmentationFeatures
 from ...vision.tracks.pair_features import Features, JoinedFeatures, PairFeatures
 from ...vision.tracks.pairs.frame_pairs import KERNELS
-from ...vision.tracks.representations import REPRESENTATIONS
+from ...vision.tracks.tracks import REPRESENTATIONS
 from ..files import check_settings
 from .ranking_function import RankerSettings
 
@@ -48,10 +48,14 @@ def check_version(header: Mapping[str, Any]) -> None:
         raise ValueError(f"feature set {version!r}, this version knows 1 to {FEATURE_SET}: update annealed or train again")
 
 
-def family_records(families: tuple[Family, ...]) -> list[dict[str, Any]]:
+def _records(parts: Sequence[Any], kinds: Mapping[str, type]) -> list[dict[str, Any]]:
+    kind_of = {cls: kind for kind, cls in kinds.items()}
+    return [{"kind": kind_of[type(part)], **asdict(part)} for part in parts]
+
+
+def family_records(families: Sequence[Family]) -> list[dict[str, Any]]:
     """Families as the header holds them."""
-    kinds = {cls: kind for kind, cls in _FAMILIES.items()}
-    return [{"kind": kinds[type(family)], **asdict(family)} for family in families]
+    return _records(families, _FAMILIES)
 
 
 def read_families(records: Any) -> tuple[Family, ...]:
@@ -74,9 +78,7 @@ def _read_family(record: Any) -> Family:
 
 def feature_records(features: Features) -> list[dict[str, Any]]:
     """Features as the header holds them."""
-    kinds = {cls: kind for kind, cls in _FEATURES.items()}
-    parts = features.parts if isinstance(features, JoinedFeatures) else (features,)
-    return [{"kind": kinds[type(part)], **asdict(part)} for part in parts]
+    return _records(features.parts if isinstance(features, JoinedFeatures) else (features,), _FEATURES)
 
 
 def read_features(pool: Any) -> Features:

@@ -19,15 +19,7 @@ from ...vision.tracks.pairs.measures import own_residuals
 from ...vision.tracks.tracks import MIN_POINTS_PER_MOTION, Tracks, as_tracks, observed
 from ..files import check_settings, read_model, reading, write_model
 from .candidate_set import CandidateSet, candidate_set, joined
-from .header import (
-    FEATURE_SET,
-    check_version,
-    family_records,
-    feature_records,
-    read_families,
-    read_features,
-    read_settings,
-)
+from .header import FEATURE_SET, check_version, family_records, feature_records, read_families, read_features, read_settings
 from .number_of_motions import MotionChooser
 from .ranking_function import RankerSettings, RankingFunction
 

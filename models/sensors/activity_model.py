@@ -127,12 +127,6 @@ class ActivityModel:
             training = dict(header["training"])
         k = len(activities)
         n_columns = len(sensors) * sum(3 if kind == "history" else 1 for kind in kinds)
-        return cls(
-            sensors,
-            kinds,
-            activities,
-            check_array(path, arrays, "coef", np.float64, (k, n_columns)),
-            check_array(path, arrays, "transitions", np.float64, (k, k)),
-            check_array(path, arrays, "intercept", np.float64, (k,)),
-            training,
-        )
+        shapes = {"coef": (k, n_columns), "transitions": (k, k), "intercept": (k,)}
+        checked = {name: check_array(path, arrays, name, np.float64, shape) for name, shape in shapes.items()}
+        return cls(sensors, kinds, activities, **checked, training=training)

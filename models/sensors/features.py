@@ -100,18 +100,10 @@ def minute_features(minutes: SensorMinutes, kinds: Sequence[str]) -> tuple[np.nd
         For an unknown kind.
     """
     check_kinds(kinds)
-    made = {"on": _on, "start": _start, "history": _history, "last": _last}
+    made = {"on": lambda m: [m.on], "start": lambda m: [m.started > 0], "history": _history, "last": _last}
     columns = np.stack([column for kind in kinds for column in made[kind](minutes)], axis=2)
     n, n_sensors, per_sensor = columns.shape
     return columns.reshape(n, n_sensors * per_sensor).astype(float), np.repeat(np.arange(n_sensors), per_sensor)
-
-
-def _on(minutes: SensorMinutes) -> list[np.ndarray]:
-    return [minutes.on]
-
-
-def _start(minutes: SensorMinutes) -> list[np.ndarray]:
-    return [minutes.started > 0]
 
 
 def _history(minutes: SensorMinutes) -> list[np.ndarray]:

@@ -161,7 +161,7 @@ def train(
     quiet: Quiet = False,
 ) -> None:
     """Train a detector from nothing; the defaults are those of the shipped model."""
-    from ...models.keypoints.guided_search import Mode as SearchMode
+    from ...models.keypoints.window_models import Mode as SearchMode
     from ..common.config import check_names, read_config
     from ..common.image_folders import list_images
     from ..common.outputs import check_outputs

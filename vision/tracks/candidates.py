@@ -16,8 +16,7 @@ from scipy.spatial.distance import cdist
 from .clustering import angular_affinity, embedded_clusters, leading_eigenvectors
 from .labels import canonical_labels
 from .pairs.frame_pairs import KERNELS
-from .representations import positions
-from .tracks import Tracks, as_tracks
+from .tracks import Tracks, as_tracks, positions
 
 
 @dataclass(frozen=True)
@@ -105,14 +104,11 @@ class NeighbourFamily:
         Differences of displacement below this many pixels are noise.
     """
 
+    name = "neighbours"  # in lists of candidates; not a parameter
+
     neighbours: tuple[int, ...] = (8, 14, 25)
     span: int = 5
     floor: float = 0.3
-
-    @property
-    def name(self) -> str:
-        """Name in lists of candidates."""
-        return "neighbours"
 
     def dimensions(self, tracks: Tracks, n_motions: int) -> list[int]:
         """Numbers of neighbours.

@@ -6,15 +6,14 @@ serves all sequences. No feature depends on the order of the points or on the na
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh
 
-from .representations import REPRESENTATIONS
-from .tracks import Tracks, as_tracks
+from .tracks import REPRESENTATIONS, Tracks, as_tracks
 
 # Distances are compared on a logarithmic scale (differences within a sequence are then ratios);
 # this keeps perfect fits finite.
@@ -54,8 +53,42 @@ class Space(NamedTuple):
         return f"{self.representation} projected to {self.dimension:g}K" + (" scaled" if self.scaled else "")
 
 
+class FeatureSet:
+    """Names and kinds of the columns of features; those of each kind of features compute them."""
+
+    def features(self) -> list[Feature]:
+        """All features, in the order of the columns.
+
+        Returns
+        -------
+        list of Feature
+            The features.
+        """
+        raise NotImplementedError
+
+    def get_feature_names_out(self) -> np.ndarray:
+        """Names of the features, (n_features,), in the order of the columns.
+
+        Returns
+        -------
+        ndarray of shape (n_features,)
+            The names, str.
+        """
+        return np.array([feature.name for feature in self.features()], dtype=object)
+
+    def is_prior(self) -> np.ndarray:
+        """Mask of the prior features, (n_features,).
+
+        Returns
+        -------
+        ndarray of shape (n_features,), bool
+            The mask.
+        """
+        return np.array([feature.kind == "prior" for feature in self.features()])
+
+
 @dataclass(frozen=True)
-class SegmentationFeatures:
+class SegmentationFeatures(FeatureSet):
     """Likelihood and prior features of candidate segmentations.
 
     Section 6.2 of Barbu et al. (2014) [1]_.
@@ -88,7 +121,8 @@ class SegmentationFeatures:
     References
     ----------
     .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression,
-           Classification and Ranking", arXiv:1310.2880v2 (2014).
+           Classification and Ranking",
+       arXiv:1310.2880v2 (2014).
 
     Examples
     --------
@@ -143,26 +177,6 @@ class SegmentationFeatures:
                     found.append(Feature("likelihood", f"{representation} projected", f"{mean}, smallest {i + 1}"))
         return found
 
-    def get_feature_names_out(self) -> np.ndarray:
-        """Names of the features, (n_features,), in the order of :meth:`compute`.
-
-        Returns
-        -------
-        ndarray of shape (n_features,)
-            The names, str.
-        """
-        return np.array([feature.name for feature in self.features()], dtype=object)
-
-    def is_prior(self) -> np.ndarray:
-        """Mask of the prior features, (n_features,).
-
-        Returns
-        -------
-        ndarray of shape (n_features,), bool
-            The mask.
-        """
-        return np.array([feature.kind == "prior" for feature in self.features()])
-
     def compute(self, tracks: Tracks | np.ndarray, segmentations: Sequence[np.ndarray]) -> np.ndarray:
         """Features of several segmentations of the same tracks into the same number of motions.
 
@@ -190,11 +204,10 @@ class SegmentationFeatures:
                 raise ValueError(f"a segmentation has {len(labels)} labels for {tracks.n_points} points")
         segmentations = [np.asarray(labels)[tracks.canonical_order] for labels in segmentations]
         n_motions = max(len(np.unique(labels)) for labels in segmentations)
-        points_in = self._projector(tracks, n_motions)
         columns: list[np.ndarray] = []
         averages: dict[str, list[np.ndarray]] = {r: [] for r in self.representations}
         for space in self.spaces():
-            points = points_in(space)
+            points = _points(tracks, space, n_motions)
             distances = np.array([subspace_distances(points, labels) for labels in segmentations])
             average = np.array([np.log(distances.mean(axis=1) + _FLOOR), np.log((distances**2).mean(axis=1) + _FLOOR**2)])
             columns += list(average)
@@ -206,19 +219,6 @@ class SegmentationFeatures:
             ordered = np.sort(np.array(averages[representation]), axis=0)[: self.n_smallest]
             columns += [ordered[i, mean] for mean in (0, 1) for i in range(self.n_smallest)]
         return np.column_stack(columns)
-
-    def _projector(self, tracks: Tracks, n_motions: int) -> Callable[[Space], np.ndarray]:
-        """Function that gives the points (P, D) of a space; representations are computed once."""
-        rows = {r: REPRESENTATIONS[r](tracks.in_canonical_order) for r in self.representations}
-
-        def points_in(space: Space) -> np.ndarray:
-            if space.dimension is None:
-                return rows[space.representation] / np.sqrt(tracks.n_frames)
-            vectors, strengths = tracks.right_vectors(space.representation)
-            d = min(round(space.dimension * n_motions), vectors.shape[1])
-            return vectors[:, :d] * (strengths[:d] / np.sqrt(tracks.n_frames) if space.scaled else np.sqrt(tracks.n_points))
-
-        return points_in
 
     def _cut_shares(self, points: np.ndarray, segmentations: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Shares of the edges of all k-nearest-neighbour graphs that join two motions."""
@@ -240,6 +240,15 @@ PAPER_FEATURES = SegmentationFeatures(
     n_thresholds=32,
     neighbours=(2, 3, 4, 5, 7, 10, 14, 20, 28, 40),
 )
+
+
+def _points(tracks: Tracks, space: Space, n_motions: int) -> np.ndarray:
+    """The points (P, D) of a space."""
+    if space.dimension is None:
+        return REPRESENTATIONS[space.representation](tracks.in_canonical_order) / np.sqrt(tracks.n_frames)
+    vectors, strengths = tracks.right_vectors(space.representation)
+    d = min(round(space.dimension * n_motions), vectors.shape[1])
+    return vectors[:, :d] * (strengths[:d] / np.sqrt(tracks.n_frames) if space.scaled else np.sqrt(tracks.n_points))
 
 
 def subspace_distances(points: np.ndarray, labels: np.ndarray) -> np.ndarray:

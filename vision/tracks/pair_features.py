@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .features import Feature, SegmentationFeatures
+from .features import Feature, FeatureSet, SegmentationFeatures
 from .pairs.frame_pairs import KERNELS
 from .pairs.geometry import GEOMETRIES
 from .pairs.measures import CUTS, RANGES, RESIDUALS, RIVALS, cut_measures, fit_measures
@@ -18,7 +18,7 @@ PARTS = ("residuals", "rivals", "gric", "cuts")
 
 
 @dataclass(frozen=True)
-class PairFeatures:
+class PairFeatures(FeatureSet):
     """Likelihood and prior features of candidate segmentations from geometric models between two
     frames.
 
@@ -44,7 +44,8 @@ class PairFeatures:
     .. [1] X. Xu, L.-F. Cheong, Z. Li, "Motion segmentation by exploiting complementary geometric
            models", CVPR 2018.
     .. [2] P. H. S. Torr, "Geometric motion segmentation and model selection", Philosophical
-           Transactions of the Royal Society A 356 (1998).
+           Transactions of the Royal Society A 356
+       (1998).
 
     Examples
     --------
@@ -81,26 +82,6 @@ class PairFeatures:
             found += [Feature("prior", kernel, cut) for kernel in KERNELS for cut in CUTS]
         return found
 
-    def get_feature_names_out(self) -> np.ndarray:
-        """Names of the features, (n_features,), in the order of :meth:`compute`.
-
-        Returns
-        -------
-        ndarray of shape (n_features,)
-            The names, str.
-        """
-        return np.array([feature.name for feature in self.features()], dtype=object)
-
-    def is_prior(self) -> np.ndarray:
-        """Mask of the prior features, (n_features,).
-
-        Returns
-        -------
-        ndarray of shape (n_features,), bool
-            The mask.
-        """
-        return np.array([feature.kind == "prior" for feature in self.features()])
-
     def compute(self, tracks: Tracks | np.ndarray, segmentations: Sequence[np.ndarray]) -> np.ndarray:
         """Features of several segmentations of the same tracks.
 
@@ -133,7 +114,7 @@ class PairFeatures:
 
 
 @dataclass(frozen=True)
-class JoinedFeatures:
+class JoinedFeatures(FeatureSet):
     """Features of several kinds side by side.
 
     Parameters
@@ -158,26 +139,6 @@ class JoinedFeatures:
             The features.
         """
         return [feature for part in self.parts for feature in part.features()]
-
-    def get_feature_names_out(self) -> np.ndarray:
-        """Names of the features, (n_features,), in the order of :meth:`compute`.
-
-        Returns
-        -------
-        ndarray of shape (n_features,)
-            The names, str.
-        """
-        return np.concatenate([part.get_feature_names_out() for part in self.parts])
-
-    def is_prior(self) -> np.ndarray:
-        """Mask of the prior features, (n_features,).
-
-        Returns
-        -------
-        ndarray of shape (n_features,), bool
-            The mask.
-        """
-        return np.concatenate([part.is_prior() for part in self.parts])
 
     def compute(self, tracks: Tracks | np.ndarray, segmentations: Sequence[np.ndarray]) -> np.ndarray:
         """Features of several segmentations of the same tracks into the same number of motions.

@@ -146,9 +146,7 @@ def compile_program(
     """Compile features (n, 8) that `FeaturePool.check` has accepted; kinds and layout are those of
     the pool."""
     n, n_kinds = len(features), len(kinds)
-    kind = features[:, Column.KIND].astype(np.int64)
-    x, y = features[:, Column.X].astype(np.int64), features[:, Column.Y].astype(np.int64)
-    w, h = features[:, Column.CELL_WIDTH].astype(np.int64), features[:, Column.CELL_HEIGHT].astype(np.int64)
+    kind, channel, x, y, w, h, part_of_block, orientation = np.array(features.T, dtype=np.int64, order="C")
     corners = [_corner_weights(rows) for rows in kinds.values()]
     width = max([8] + [len(c) for c in corners])
     # row, column and weight of every corner, by kind
@@ -160,7 +158,6 @@ def compile_program(
         counts[k] = 6 if len(corner) <= 6 else max(8, len(corner))  # spare corners have weight 0
         totals[k] = np.abs(np.array(rows)).sum() / 2
     area = w * h * totals[kind]
-    channel = features[:, Column.CHANNEL].astype(np.int64)
 
     is_hog = kind == n_kinds
     cell_index, block_index = np.zeros(n, np.int64), np.zeros(n, np.int64)
@@ -173,7 +170,7 @@ def compile_program(
         cells, of_block = np.unique((block_corner[:, None] + shift).reshape(-1, 3), axis=0, return_inverse=True)
         blocks = of_block.reshape(-1, block * block).astype(np.int64)
         block_index[is_hog] = which.reshape(-1)
-        cell_index[is_hog] = blocks[block_index[is_hog], features[is_hog, Column.CELL]]
+        cell_index[is_hog] = blocks[block_index[is_hog], part_of_block[is_hog]]
     return Program(
         n_corners=counts[kind],
         channel=channel,
@@ -183,7 +180,7 @@ def compile_program(
         inverse_area=np.where(is_hog, 1, 1 / area).astype(np.float32),
         cell=cell_index,
         block=block_index,
-        orientation=features[:, Column.ORIENTATION].astype(np.int64),
+        orientation=orientation,
         cells=np.ascontiguousarray(cells),
         blocks=np.ascontiguousarray(blocks),
         block_corner=np.ascontiguousarray(block_corner),

@@ -95,6 +95,12 @@ class FeaturePool:
         return tuple(max(1, side // 2) for side in self.sides) if self.steps is None else tuple(self.steps)
 
     @cached_property
+    def _cells(self) -> npt.NDArray[np.int64]:
+        """Cells down and across of each kind, HOG last: (n_kinds + 1, 2)."""
+        block = self.hog.block if self.hog else 0
+        return np.array([*(np.shape(rows) for rows in self.kinds.values()), (block, block)])
+
+    @cached_property
     def features(self) -> npt.NDArray[np.int32]:
         """All features of the pool, (n, 8): Haar by channel, kind, cell, position; then HOG."""
         haar = haar_features(self.window, self.kinds, self.sides, self._steps)
@@ -135,15 +141,13 @@ class FeaturePool:
         is_hog = kind == len(self.kinds)
         good = (kind >= 0) & (kind <= len(self.kinds)) & (channel >= 0) & (channel < 3)
         good &= (x >= 0) & (y >= 0) & (cell >= 0) & (orientation >= 0) & (width > 0) & (height > 0)
-        block = self.hog.block if self.hog else 0
-        columns = np.array([len(weights[0]) for weights in self.kinds.values()] + [block])[kind * good]
-        rows = np.array([len(weights) for weights in self.kinds.values()] + [block])[kind * good]
+        rows, columns = self._cells[kind * good].T
         good &= (x + columns * width <= self.window) & (y + rows * height <= self.window)
         if self.hog is None:
             good &= ~is_hog
         else:
             fits = (width == self.hog.cell) & (height == self.hog.cell)
-            good &= ~is_hog | (fits & (cell < block * block) & (orientation < self.hog.orientations))
+            good &= ~is_hog | (fits & (cell < self.hog.block**2) & (orientation < self.hog.orientations))
         if not good.all():
             bad = checked[np.argmin(good)].tolist()
             raise ValueError(f"feature {bad}: not a feature of a window of {self.window} pixels in this pool")
@@ -192,28 +196,22 @@ class FeaturePool:
         ValueError
             If the pool has a kind without a mirror image.
         """
-        mirrored = self.check(features).copy()
-        signs = np.ones(len(mirrored), np.int8)
+        original = self.check(features)
+        mirrored, signs, kind = original.copy(), np.ones(len(original), np.int8), original[:, Column.KIND]
         weights = [np.array(rows) for rows in self.kinds.values()]
-        source = mirrored[:, Column.KIND].copy()
-        for kind, (name, original) in enumerate(zip(self.kinds, weights, strict=True)):
-            flipped = original[:, ::-1]
+        for number in np.unique(kind[kind < len(weights)]):
+            flipped = weights[number][:, ::-1]
             matches = [(k, s) for s in (1, -1) for k, other in enumerate(weights) if np.array_equal(s * other, flipped)]
-            rows = source == kind
-            if not rows.any():
-                continue
             if not matches:
-                raise ValueError(f"kind {name!r}: the pool has no kind that is its mirror image")
-            mirrored[rows, Column.KIND], signs[rows] = matches[0]
-            extent = original.shape[1] * mirrored[rows, Column.CELL_WIDTH]
-            mirrored[rows, Column.X] = self.window - mirrored[rows, Column.X] - extent
+                raise ValueError(f"kind {list(self.kinds)[number]!r}: the pool has no kind that is its mirror image")
+            mirrored[kind == number, Column.KIND], signs[kind == number] = matches[0]
+        extent = self._cells[kind, 1] * original[:, Column.CELL_WIDTH]
+        mirrored[:, Column.X] = self.window - original[:, Column.X] - extent
         if self.hog is not None:
-            rows = source == len(self.kinds)
-            block = self.hog.block
-            mirrored[rows, Column.X] = self.window - mirrored[rows, Column.X] - block * mirrored[rows, Column.CELL_WIDTH]
-            cell = mirrored[rows, Column.CELL]
+            rows, block = kind == len(weights), self.hog.block
+            cell = original[rows, Column.CELL]
             mirrored[rows, Column.CELL] = cell // block * block + block - 1 - cell % block
-            mirrored[rows, Column.ORIENTATION] = -mirrored[rows, Column.ORIENTATION] % self.hog.orientations
+            mirrored[rows, Column.ORIENTATION] = -original[rows, Column.ORIENTATION] % self.hog.orientations
         return mirrored, signs
 
     def compile(self, features: npt.ArrayLike) -> Program:

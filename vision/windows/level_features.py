@@ -294,68 +294,45 @@ def level_channels(
         plane[:] = cv2.copyMakeBorder(
             channel, before - above, after - below, before, stride + 1 - before - width, borderType=cv2.BORDER_REPLICATE
         )
-    integral = buffers.take("integral", (3 * held * stride,), np.int32)
-    squares = buffers.take("squares", (held * stride,), np.int32)
+    integral = buffers.take("integral", (3, held, stride), np.int32)
+    for plane, sums in zip(planes, integral, strict=True):
+        cv2.integral(plane[1:held, 1:stride], sums, sdepth=cv2.CV_32S)
+    squares = buffers.take("squares", (held, stride), np.int32)
     inverse_sigma = buffers.take("sigma", (end - first, stride), np.float32)
-    dense_integrals(planes, window, stride, integral, squares, inverse_sigma)
-    tables = planes, integral, inverse_sigma
+    deviations(planes, integral, window, squares, inverse_sigma)
+    tables = planes, integral.reshape(-1), inverse_sigma
     return LevelChannels(pool, top, bottom, first, end - first, width, stride, *tables, expected_requests, _buffers=buffers)
 
 
 @jit
-def dense_integrals(planes, window, stride, integral, squares, inverse_sigma):  # type: ignore[no-untyped-def]
-    """Integral images of the padded level without its outermost pixels, and 1 / sigma of every
-    window."""
-    rows = planes.shape[1] - 1
-    size = rows * stride
-    squares[:stride] = 0
-    for c in range(3):
-        integral[c * size : c * size + stride] = 0
-    prefix = np.zeros((4, stride), np.int32)
-    for y in range(1, rows):
-        s0 = np.int32(0)
-        s1 = np.int32(0)
-        s2 = np.int32(0)
-        sq = np.int32(0)
-        for x in range(1, stride):
-            r = np.int32(planes[0, y, x])
-            g = np.int32(planes[1, y, x])
-            b = np.int32(planes[2, y, x])
-            s0 += r
-            s1 += g
-            s2 += b
-            sq += r * r + g * g + b * b
-            prefix[0, x] = s0
-            prefix[1, x] = s1
-            prefix[2, x] = s2
-            prefix[3, x] = sq
-        above = np.uint64((y - 1) * stride)
-        below = np.uint64(y * stride)
-        for c in range(3):
-            plane = np.uint64(c * size)
-            for x in range(np.uint64(stride)):
-                integral[plane + below + x] = integral[plane + above + x] + prefix[c, x]
-        for x in range(np.uint64(stride)):
-            squares[below + x] = squares[above + x] + prefix[3, x]
+def deviations(planes, integral, window, squares, inverse_sigma):  # type: ignore[no-untyped-def]
+    """1 / sigma of every window, from the channels' integral images; that of their squares is
+    written on the way."""
+    squares[0] = 0
+    for y in range(1, squares.shape[0]):
+        total = np.int32(0)
+        squares[y, 0] = 0
+        for x in range(1, squares.shape[1]):
+            r, g, b = np.int32(planes[0, y, x]), np.int32(planes[1, y, x]), np.int32(planes[2, y, x])
+            total += r * r + g * g + b * b
+            squares[y, x] = squares[y - 1, x] + total
+    width = inverse_sigma.shape[1] - window
     n = np.float64(window * window)
     factor = 1 / (3 * n * n)
-    total = np.empty(stride - window, np.float64)
+    variance = np.empty(width, np.float64)
     right = np.uint64(window)
     for y in range(inverse_sigma.shape[0]):
-        above = np.uint64(y * stride)
-        below = np.uint64((y + window) * stride)
-        for x in range(np.uint64(stride - window)):
-            box = squares[above + x] + squares[below + x + right] - squares[above + x + right] - squares[below + x]
-            total[x] = n * np.float64(np.int32(box))
+        above, below = squares[y], squares[y + window]
+        for x in range(np.uint64(width)):
+            variance[x] = n * np.float64(np.int32(above[x] + below[x + right] - above[x + right] - below[x]))
         for c in range(3):
-            first = np.uint64(c * size) + above
-            last = np.uint64(c * size) + below
-            for x in range(np.uint64(stride - window)):
-                box = integral[first + x] + integral[last + x + right] - integral[first + x + right] - integral[last + x]
-                total[x] -= np.float64(np.int32(box)) * np.float64(np.int32(box))
-        for x in range(stride - window):
-            inverse_sigma[y, x] = inverse_deviation(total[x], factor)
-        inverse_sigma[y, stride - window :] = 0
+            above, below = integral[c, y], integral[c, y + window]
+            for x in range(np.uint64(width)):
+                box = np.float64(np.int32(above[x] + below[x + right] - above[x + right] - below[x]))
+                variance[x] -= box * box
+        for x in range(width):
+            inverse_sigma[y, x] = inverse_deviation(variance[x], factor)
+        inverse_sigma[y, width:] = 0
 
 
 @jit

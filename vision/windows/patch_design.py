@@ -1,6 +1,5 @@
 """Training windows as a design: features of the pool computed when the loop asks for them."""
 
-import copy
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -12,7 +11,6 @@ from ...learners.compilation import jit, thread_limit
 from ...learners.designs import kernels
 from ...learners.designs.base import Design, inverse_scale
 from ...learners.designs.piecewise_linear import PiecewiseDesign, sublevels
-from .feature_layout import Program
 from .feature_pool import FeaturePool
 from .kernels import LANES, clipped_ramps, ramp
 from .patch_values import Bins, block_tables, encode_rows
@@ -57,6 +55,8 @@ class PatchDesign(Design):
     low, bin_width : (m,) float32 ndarrays
     """
 
+    per_feature = (*Design.per_feature, "features", "low", "bin_width")
+
     def __init__(
         self,
         patches: npt.NDArray[np.uint8],
@@ -90,34 +90,22 @@ class PatchDesign(Design):
                 f"low {self.low.shape}, bin_width {self.bin_width.shape}: "
                 f"expected positive bin widths, one for each of {self.n_features} features"
             )
-        self._compile()
+        self._program = self.pool.compile(self.features)
         self.mean, self.inv = self._moments(weight)
-
-    def _compile(self) -> None:
-        self._program: Program = self.pool.compile(self.features)
 
     def codes(self, rows: npt.ArrayLike, features: npt.ArrayLike | None = None) -> npt.NDArray[np.uint8]:
         """Codes (r, k), uint8, of patches and features at some positions; all features by
         default."""
-        rows = np.asarray(rows, dtype=np.int64)
         design = self if features is None else self._subset(np.asarray(features, dtype=np.int64))
-        out = np.empty((len(rows), design.n_features), np.uint8)
-        worker = design.worker()
-        for first in range(0, len(rows), LANES):
-            block = rows[first : first + LANES]
-            out[first : first + LANES] = worker.encode(block)[:, : len(block)].T
-        return out
-
-    def worker(self) -> "_Worker":
-        """Buffers for encoding blocks of at most 64 rows, for one thread."""
-        return _Worker(self)
+        blocks = [codes[:, : len(block)].T.copy() for block, codes in _Worker(design).blocks(np.asarray(rows, dtype=np.int64))]
+        return np.concatenate([np.empty((0, design.n_features), np.uint8), *blocks])
 
     def scores(self, coef: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Scores (n_samples, n_outputs) of standardised coefficients (m, B + 1, n_outputs)."""
-        model = _Tables(self, coef)
+        curves = self._curves(coef)
 
         def chunk(worker: _Worker, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-            return np.concatenate([worker.scores(worker.encode(block), len(block), model) for block in _blocks(rows)])
+            return np.concatenate([worker.scores(codes, curves)[: len(block)] for block, codes in worker.blocks(rows)])
 
         return np.concatenate(list(self._each_chunk(chunk)))
 
@@ -127,8 +115,8 @@ class PatchDesign(Design):
 
         def chunk(worker: _Worker, rows: npt.NDArray[np.int64]) -> tuple[Any, ...]:
             ramps = self._empty_ramps(residual.shape[1])
-            for block in _blocks(rows):
-                worker.add_ramps(worker.encode(block), residual[block], ramps)
+            for block, codes in worker.blocks(rows):
+                worker.add_ramps(codes, residual[block], ramps)
             return (ramps,)
 
         (ramps,) = self._totals(chunk)
@@ -141,14 +129,13 @@ class PatchDesign(Design):
         both."""
         if not loss.pointwise:
             return super().scores_and_gradient(coef, intercept, loss, y, sample_weight)
-        model = _Tables(self, coef)
+        curves = self._curves(coef)
 
         def chunk(worker: _Worker, rows: npt.NDArray[np.int64]) -> tuple[Any, ...]:
             ramps = self._empty_ramps(coef.shape[2])
             residual_sum, value = np.zeros(coef.shape[2]), 0.0
-            for block in _blocks(rows):
-                codes = worker.encode(block)
-                scores = worker.scores(codes, len(block), model) + intercept
+            for block, codes in worker.blocks(rows):
+                scores = worker.scores(codes, curves)[: len(block)] + intercept
                 residual = loss.gradient(y[block], scores, sample_weight[block])
                 value += loss.value(y[block], scores, sample_weight[block])
                 residual_sum += residual.sum(axis=0)
@@ -167,27 +154,23 @@ class PatchDesign(Design):
     def stored(self) -> PiecewiseDesign:
         """The same design with all codes in memory."""
         n_blocks = -(-self.n_samples // kernels.ROWS)
-        codes = np.zeros((n_blocks, self.n_features, kernels.ROWS), np.uint8)
+        stored = np.zeros((n_blocks, self.n_features, kernels.ROWS), np.uint8)
 
         def fill(worker: _Worker, rows: npt.NDArray[np.int64]) -> None:
-            for block in _blocks(rows):
+            for block, codes in worker.blocks(rows):
                 b, first = divmod(int(block[0]), kernels.ROWS)
-                codes[b, :, first : first + len(block)] = worker.encode(block)[:, : len(block)]
+                stored[b, :, first : first + len(block)] = codes[:, : len(block)]
 
-        for _ in self._each_chunk(fill):
-            pass
-        return PiecewiseDesign(codes, self.n_samples, self.n_bins, False, None, moments=(self.mean, self.inv))
+        list(self._each_chunk(fill))
+        return PiecewiseDesign(stored, self.n_samples, self.n_bins, False, None, moments=(self.mean, self.inv))
 
     def matrix(self) -> npt.NDArray[np.float64]:
         """The standardised columns, (n_samples, n_features * width): for small designs."""
         return self.stored().matrix()
 
     def _subset(self, kept: npt.NDArray[np.int64]) -> "PatchDesign":
-        new = copy.copy(self)
-        new.features, new.low, new.bin_width = self.features[kept], self.low[kept], self.bin_width[kept]
-        new.mean, new.inv = self.mean[kept], self.inv[kept]
-        new.n_features = len(kept)
-        new._compile()
+        new = super().keep(kept)
+        new._program = self.pool.compile(new.features)
         return new
 
     def _each_chunk(self, work: "Callable[[_Worker, npt.NDArray[np.int64]], _T]") -> Iterator[_T]:
@@ -195,11 +178,10 @@ class PatchDesign(Design):
         compiled loops may use."""
         chunks = [np.arange(first, min(first + _CHUNK, self.n_samples)) for first in range(0, self.n_samples, _CHUNK)]
         n_threads = min(thread_limit(), len(chunks))
-        if n_threads <= 1:
-            worker = self.worker()
-            yield from (work(worker, rows) for rows in chunks)
+        workers = [_Worker(self) for _ in range(n_threads)]
+        if n_threads == 1:
+            yield from (work(workers[0], rows) for rows in chunks)
             return
-        workers = [self.worker() for _ in range(n_threads)]
         with ThreadPoolExecutor(n_threads) as threads:
             for first in range(0, len(chunks), n_threads):
                 yield from threads.map(work, workers, chunks[first : first + n_threads])
@@ -216,6 +198,14 @@ class PatchDesign(Design):
                 totals[i] += part
         return tuple(totals)
 
+    def _curves(self, coef: npt.NDArray[np.float64]) -> tuple[npt.NDArray[Any], ...]:
+        """Standardised coefficients as response curves: a constant, values at the left border and
+        rises, per output."""
+        raw = coef * self.inv[:, None, None]
+        rises = self._empty_ramps(coef.shape[2]).astype(np.float32)
+        rises[:, :, : self.n_bins] = np.diff(raw, axis=1).transpose(2, 0, 1)
+        return -np.einsum("mw,mwq->q", self.mean, raw), np.ascontiguousarray(raw[:, 0].T, dtype=np.float32), rises
+
     def _from_ramps(self, ramps: npt.NDArray[np.float64], residual_sum: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         return self._standardised(_hats(ramps, residual_sum, self.n_bins), residual_sum[None])
 
@@ -224,10 +214,9 @@ class PatchDesign(Design):
 
         def chunk(worker: _Worker, rows: npt.NDArray[np.int64]) -> tuple[Any, ...]:
             ramps, squares = self._empty_ramps(1), np.zeros(self.n_features)
-            for block in _blocks(rows):
-                codes = worker.encode(block)
+            for block, codes in worker.blocks(rows):
                 worker.add_ramps(codes, weight[block, None], ramps)
-                worker.add_squares(codes, weight[block], squares)
+                block_squares(codes, worker.unit, _lanes(weight[block]), squares)
             return ramps, squares
 
         ramps, squares = self._totals(chunk)
@@ -259,8 +248,9 @@ def value_range(
     return low, np.where(bin_width > 1e-7, bin_width, np.float32(1))
 
 
-def _blocks(rows: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:
-    return [rows[first : first + LANES] for first in range(0, len(rows), LANES)]
+def _lanes(values: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+    """Values of at most LANES rows, filled up with zeros."""
+    return np.pad(values.astype(np.float32), (0, LANES - len(values)))
 
 
 def _hats(ramps: npt.NDArray[np.float64], total: npt.NDArray[np.float64], n_bins: int) -> npt.NDArray[np.float64]:
@@ -269,19 +259,6 @@ def _hats(ramps: npt.NDArray[np.float64], total: npt.NDArray[np.float64], n_bins
     ends = np.broadcast_to(total[:, None, None], (len(ramps), ramps.shape[1], 1))
     padded = np.concatenate([ends, ramps[:, :, :n_bins], np.zeros_like(ends)], axis=2)
     return np.ascontiguousarray((padded[:, :, :-1] - padded[:, :, 1:]).transpose(1, 2, 0))
-
-
-class _Tables:
-    """Standardised coefficients as response curves: value at the left border and rises, per
-    output."""
-
-    def __init__(self, design: PatchDesign, coef: npt.NDArray[np.float64]) -> None:
-        raw = coef * design.inv[:, None, None]
-        self.n_outputs = coef.shape[2]
-        self.constant = -np.einsum("mw,mwq->q", design.mean, raw)
-        self.start = np.ascontiguousarray(raw[:, 0].T, dtype=np.float32)
-        self.rises = np.zeros((self.n_outputs, len(raw), -(-design.n_bins // 6) * 6), np.float32)
-        self.rises[:, :, : design.n_bins] = np.diff(raw, axis=1).transpose(2, 0, 1)
 
 
 class _Worker:
@@ -295,27 +272,23 @@ class _Worker:
         self.bins = Bins(np.array(design.low), inverse_bin_width, np.float32(design.n_bins), np.float32(design.sublevels))
         self.unit = np.float32(1 / design.sublevels)
 
-    def encode(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
-        """Codes (m, LANES) of at most LANES rows; valid until the next call."""
-        encode_rows(self.design._rows, rows, self.design._program, self.tables, self.bins, self.codes)
-        return self.codes[0]
+    def blocks(self, rows: npt.NDArray[np.int64]) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]]:
+        """Blocks of at most LANES rows and their codes (m, LANES), valid until the next block."""
+        for first in range(0, len(rows), LANES):
+            block = rows[first : first + LANES]
+            encode_rows(self.design._rows, block, self.design._program, self.tables, self.bins, self.codes)
+            yield block, self.codes[0]
 
-    def scores(self, codes: npt.NDArray[np.uint8], n_rows: int, model: _Tables) -> npt.NDArray[np.float64]:
-        total = np.zeros((model.n_outputs, LANES))
-        for q in range(model.n_outputs):
-            block_scores(codes, self.unit, model.start[q], model.rises[q], total[q])
-        return total[:, :n_rows].T + model.constant
+    def scores(self, codes: npt.NDArray[np.uint8], curves: tuple[npt.NDArray[Any], ...]) -> npt.NDArray[np.float64]:
+        constant, start, rises = curves
+        total = np.zeros((len(constant), LANES))
+        for q in range(len(constant)):
+            block_scores(codes, self.unit, start[q], rises[q], total[q])
+        return total.T + constant
 
     def add_ramps(self, codes: npt.NDArray[np.uint8], residual: npt.NDArray[Any], ramps: npt.NDArray[np.float64]) -> None:
-        padded = np.zeros(LANES, np.float32)
         for q in range(len(ramps)):
-            padded[: len(residual)] = residual[:, q]
-            block_ramps(codes, self.unit, padded, ramps[q])
-
-    def add_squares(self, codes: npt.NDArray[np.uint8], weight: npt.NDArray[Any], squares: npt.NDArray[np.float64]) -> None:
-        padded = np.zeros(LANES, np.float32)
-        padded[: len(weight)] = weight
-        block_squares(codes, self.unit, padded, squares)
+            block_ramps(codes, self.unit, _lanes(residual[:, q]), ramps[q])
 
 
 @jit

@@ -124,12 +124,14 @@ def score_windows(channels: LevelChannels, model: CompiledModel, xs: npt.ArrayLi
 
 
 def predict_windows(channels: LevelChannels, model: CompiledModel, xs: npt.ArrayLike, ys: npt.ArrayLike) -> npt.NDArray[np.float32]:
-    """All outputs of a model in the windows at some pixels of a level, (n, q) float32; nothing is
-    rejected."""
+    """All outputs of a model without rejection thresholds in the windows at some pixels of a level,
+    (n, q) float32."""
     places = _places(channels, xs, ys)
-    out = np.empty((len(model.intercept), len(places)), np.float32)
+    out = np.repeat(model.intercept[:, None], len(places), axis=1)
     if len(places):
-        predict_places(model, channels.tables, channels.histograms(model.program, places), places, out)
+        at_once = model._replace(stages=np.array([0, len(model.limits)]))
+        entered = np.zeros(len(places), np.int64)
+        follow(at_once, channels.tables, channels.histograms(model.program, places), (0, 1), places, entered, out)
     return out.T
 
 
@@ -152,12 +154,12 @@ def _finish_windows(
     """Turn running sums of windows at flat positions, each with the stage of the cascade that comes
     next, into final scores."""
     last = len(model.stages) - 1
-    follow(model, channels.tables, channels.histograms(None, places), (0, model.n_plain), places, next_stage, scores)
+    follow(model, channels.tables, channels.histograms(None, places), (0, model.n_plain), places, next_stage, scores[None])
     remaining = np.flatnonzero(scores > -np.inf) if model.n_plain < last else np.empty(0, np.int64)
     if len(remaining):
         running, places = scores[remaining], places[remaining]
         histograms = channels.histograms(model.program, places)
-        follow(model, channels.tables, histograms, (model.n_plain, last), places, next_stage[remaining], running)
+        follow(model, channels.tables, histograms, (model.n_plain, last), places, next_stage[remaining], running[None])
         scores[remaining] = running
 
 
@@ -256,9 +258,13 @@ def corner_offsets(program, tables, begin, end, offsets):  # type: ignore[no-unt
 @jit
 def follow(model, tables, histograms, between, places, entered, scores):  # type: ignore[no-untyped-def]
     """Take windows, each from the stage it enters on, through the stages first <= s < last of a
-    cascade, ``between`` the two."""
+    cascade, ``between`` the two.
+
+    ``scores`` (q, n) are running sums of all outputs; the first one decides what is rejected.
+    """
     n_corners, weight = model.program.n_corners, model.program.weight
-    lines, rises, top = model.lines[0], model.rises[0], model.top
+    all_lines, all_rises, top = model.lines, model.rises, model.top
+    lines, rises = all_lines[0], all_rises[0]
     limits, stages = model.limits, model.stages
     integral, inverse_sigma = tables.integral, tables.inverse_sigma.ravel()
     cells, inverse_norm, cells_at, norms_at, hog_offsets = histograms
@@ -269,14 +275,16 @@ def follow(model, tables, histograms, between, places, entered, scores):  # type
     sums = np.empty(LANES, np.int32)
     scale = np.empty(LANES, np.float32)
     sigma = np.empty(LANES, np.float32)
-    running = np.empty(LANES, np.float32)
+    n_outputs = scores.shape[0]
+    outputs = np.empty((n_outputs, LANES), np.float32)
+    running = outputs[0]
     lanes = np.empty(LANES, np.uint64)
     cell_lanes = np.empty(LANES, np.uint64)
     norm_lanes = np.empty(LANES, np.uint64)
     for stage in range(between[0], between[1]):
         for i in range(places.size):
             enters = entered[i] == stage or (stage == between[0] and entered[i] < stage)
-            if enters and scores[i] > never:
+            if enters and scores[0, i] > never:
                 left[n_left] = i
                 n_left += 1
         if n_left == 0:
@@ -292,59 +300,27 @@ def follow(model, tables, histograms, between, places, entered, scores):  # type
                 cell_lanes[j] = cells_at[i]
                 norm_lanes[j] = norms_at[i]
                 sigma[j] = inverse_sigma[places[i]]
-                running[j] = scores[i]
+                running[j] = scores[0, i]
+                for q in range(1, n_outputs):
+                    outputs[q, j] = scores[q, i]
             for f in range(begin, end):
                 if n_corners[f] == 0:
                     gather_hog(cells, inverse_norm, cell_lanes, norm_lanes, hog_offsets, f, n_lanes, sums, scale)
                 else:
                     gather_corners(integral, lanes, offsets, weight, f, n_corners[f], n_lanes, sums)
-                respond(lines, rises, top, f, limits[f], sums, scale if n_corners[f] == 0 else sigma, n_lanes, running)
+                factor = scale if n_corners[f] == 0 else sigma
+                respond(lines, rises, top, f, limits[f], sums, factor, n_lanes, running)
+                for q in range(1, n_outputs):
+                    respond(all_lines[q], all_rises[q], top, f, never, sums, factor, n_lanes, outputs[q])
             for j in range(n_lanes):
                 i = left[first + j]
-                scores[i] = running[j]
+                scores[0, i] = running[j]
+                for q in range(1, n_outputs):
+                    scores[q, i] = outputs[q, j]
                 if running[j] > never:
                     left[kept] = i
                     kept += 1
         n_left = kept
-
-
-@jit
-def predict_places(model, tables, histograms, places, out):  # type: ignore[no-untyped-def]
-    """All outputs (q, n) in the windows at flat positions."""
-    n_corners, weight = model.program.n_corners, model.program.weight
-    lines, rises, top = model.lines, model.rises, model.top
-    integral, inverse_sigma = tables.integral, tables.inverse_sigma.ravel()
-    cells, inverse_norm, cells_at, norms_at, hog_offsets = histograms
-    offsets = np.empty(weight.shape, np.uint64)
-    corner_offsets(model.program, tables, 0, n_corners.size, offsets)
-    sums = np.empty(LANES, np.int32)
-    sigma = np.empty(LANES, np.float32)
-    norm = np.empty(LANES, np.float32)
-    for q in range(out.shape[0]):
-        out[q] = model.intercept[q]
-    for first in range(0, places.size, LANES):
-        n_lanes = min(LANES, places.size - first)
-        part = slice(first, first + n_lanes)
-        lanes = places[part]
-        for j in range(np.uint64(n_lanes)):
-            sigma[j] = inverse_sigma[lanes[j]]
-        for f in range(n_corners.size):
-            if n_corners[f] == 0:
-                gather_hog(cells, inverse_norm, cells_at[part], norms_at[part], hog_offsets, f, n_lanes, sums, norm)
-            else:
-                gather_corners(integral, lanes, offsets, weight, f, n_corners[f], n_lanes, sums)
-            for q in range(out.shape[0]):
-                respond(
-                    lines[q],
-                    rises[q],
-                    top,
-                    f,
-                    np.float32(-np.inf),
-                    sums,
-                    norm if n_corners[f] == 0 else sigma,
-                    n_lanes,
-                    out[q, part],
-                )
 
 
 @jit

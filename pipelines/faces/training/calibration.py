@@ -9,9 +9,8 @@ from dataclasses import replace
 import numpy as np
 
 from ....models.keypoints.detector import KeypointDetector
-from ....models.keypoints.guided_search import Mode
 from ....models.keypoints.non_maximum_suppression import Localisation, suppress_non_maxima
-from ....models.keypoints.window_models import KeypointModel
+from ....models.keypoints.window_models import KeypointModel, Mode
 from ..average_precision import NEAR, judge, pooled
 from .views import NamedView, each, open_view
 

@@ -15,8 +15,7 @@ import numpy as np
 
 from ....models.files import check_array
 from ....models.keypoints.detector import KeypointDetector
-from ....models.keypoints.guided_search import Mode
-from ....models.keypoints.window_models import KeypointModel
+from ....models.keypoints.window_models import KeypointModel, Mode
 from ....vision.pyramid import Level
 from ....vision.windows.feature_pool import FeaturePool
 from ...common.checkpoints import is_finished, read_part, write_part

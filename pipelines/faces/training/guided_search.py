@@ -14,8 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ....models.keypoints.detector import KeypointDetector
-from ....models.keypoints.guided_search import FaceCascade, Guide, Mode
-from ....models.keypoints.window_models import KeypointModel
+from ....models.keypoints.window_models import FaceCascade, Guide, KeypointModel, Mode
 from ....vision.pyramid import Level, gaussian_pyramid
 from ....vision.windows.feature_pool import FeaturePool
 from ....vision.windows.patches import extract_patches

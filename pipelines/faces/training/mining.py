@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ....models.keypoints.detector import KeypointDetector
-from ....models.keypoints.guided_search import Mode
+from ....models.keypoints.window_models import Mode
 from ..data import FaceImage
 from .sampling import Windows, cut_keys, pack_keys
 from .views import open_view

@@ -15,8 +15,8 @@ from typing import Any
 from .... import __version__
 from ....models.files import check_writable, replacing
 from ....models.keypoints.detector import KeypointDetector
-from ....models.keypoints.guided_search import FaceCascade, Guide, Mode
 from ....models.keypoints.serialisation import read_guide, write_parts
+from ....models.keypoints.window_models import FaceCascade, Guide, Mode
 from ....vision.windows.feature_pool import FeaturePool
 from ...common.checkpoints import read_part, write_part
 from ..data import MIRROR, FaceImage

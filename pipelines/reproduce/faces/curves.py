@@ -25,8 +25,7 @@ import numpy as np
 
 from ....models import load_model
 from ....models.keypoints.detector import KeypointDetector
-from ....models.keypoints.guided_search import Mode
-from ....models.keypoints.window_models import KeypointModel
+from ....models.keypoints.window_models import KeypointModel, Mode
 from ....vision.windows.feature_pool import FeaturePool
 from ...common.checkpoints import Checkpoint
 from ...common.config import check_names

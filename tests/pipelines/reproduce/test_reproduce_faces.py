@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from annealed.learners.designs.piecewise_linear import hat_basis
 from annealed.models.keypoints.detector import KeypointDetector
-from annealed.models.keypoints.guided_search import Mode
-from annealed.models.keypoints.window_models import KeypointModel
+from annealed.models.keypoints.window_models import KeypointModel, Mode
 from annealed.pipelines.faces.average_precision import Curve
 from annealed.pipelines.faces.data import KEYPOINTS
 from annealed.pipelines.faces.training.settings import TrainingSettings

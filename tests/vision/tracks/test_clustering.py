@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from annealed.vision.tracks.clustering import angular_affinity, embedded_clusters, k_means, leading_eigenvectors
 from annealed.vision.tracks.labels import misclassification
-from annealed.vision.tracks.representations import velocities
+from annealed.vision.tracks.tracks import velocities
 from helpers import rigid_motions
 from sklearn.cluster import KMeans
 

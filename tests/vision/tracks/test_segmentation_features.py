@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from annealed.vision.tracks.features import PAPER_FEATURES, SegmentationFeatures, nearest_neighbours, subspace_distances
-from annealed.vision.tracks.representations import positions
+from annealed.vision.tracks.tracks import positions
 from helpers import rigid_motions
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -4,7 +4,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from annealed.vision.words.sparse_rows import sparse_rows
+from annealed.vision.words.visual_words import sparse_rows
 
 
 @pytest.mark.parametrize("n_rows", [0, 1, 40])

@@ -82,8 +82,9 @@ def fit_measures(pairs: FramePairs, segmentations: Sequence[np.ndarray]) -> tupl
         table[s, : len(own)] = own
         positions[s] = np.unique(segmentations[s], return_inverse=True)[1]
     counts = np.array([len(pair.points) for pair in pairs.pairs], np.int64)
-    is_long = np.repeat(np.array([pair.is_long for pair in pairs.pairs], bool), counts)
-    ranges = (np.ones(len(is_long), bool), ~is_long, is_long)
+    every, is_long = np.ones(len(counts), bool), np.array([pair.is_long for pair in pairs.pairs], bool)
+    # Too few frames for a range: all pairs stand in
+    ranges = [chosen if chosen.any() else every for chosen in (every, ~is_long, is_long)]
     observed = np.concatenate([pair.points for pair in pairs.pairs]) if pairs.pairs else np.zeros(0, int)
     measures: dict[tuple[str, str], np.ndarray] = {}
     costs = np.zeros((len(pairs.pairs), len(members), len(GEOMETRIES)))
@@ -95,11 +96,10 @@ def fit_measures(pairs: FramePairs, segmentations: Sequence[np.ndarray]) -> tupl
             apart, correction, costs[t, :, g] = _motion_fits(geometry, pair, members[:, pair.points])
             _own_and_other(apart, correction, table, positions[:, pair.points], own[:, start:stop], other[:, start:stop])
             start = stop
-        for name, inside in zip(RANGES, ranges):
-            if not inside.any():  # too few frames for this range: all pairs stand in
-                inside = ranges[0]
+        for name, chosen in zip(RANGES, ranges):
+            inside = np.repeat(chosen, counts)
             measures[geometry.name, name] = _summaries(own[:, inside], other[:, inside], positions[:, observed[inside]])
-    return measures, _gric(costs, rows, counts, np.array([pair.is_long for pair in pairs.pairs], bool))
+    return measures, _gric(costs, rows, counts, ranges)
 
 
 def _motion_fits(geometry: Geometry, pair, members: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -159,14 +159,11 @@ def _summaries(own: np.ndarray, other: np.ndarray, positions: np.ndarray) -> np.
     return np.column_stack([*columns, better.mean(axis=1), clearly.mean(axis=1), worst, ratio.mean(axis=1), margin.mean(axis=1)])
 
 
-def _gric(costs: np.ndarray, rows: list[np.ndarray], counts: np.ndarray, is_long: np.ndarray) -> np.ndarray:
+def _gric(costs: np.ndarray, rows: list[np.ndarray], counts: np.ndarray, ranges: list[np.ndarray]) -> np.ndarray:
     """Mean GRIC per observation, (n_segmentations, n_ranges, n_models + 1)."""
     found = np.zeros((len(rows), len(RANGES), len(GEOMETRIES) + 1))
-    if not len(counts):
-        return found
     both = np.concatenate([costs, costs.min(axis=2, keepdims=True)], axis=2)
-    for r, chosen in enumerate((np.ones(len(counts), bool), ~is_long, is_long)):
-        chosen = chosen if chosen.any() else np.ones(len(counts), bool)
+    for r, chosen in enumerate(ranges):
         per_motion = both[chosen].sum(axis=0) / max(int(counts[chosen].sum()), 1)
         for s, own in enumerate(rows):
             found[s, r] = per_motion[own].sum(axis=0)

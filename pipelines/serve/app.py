@@ -2,34 +2,37 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+import ipaddress
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
-from typing import Any
+from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ... import __version__
-from .answers.limits import LIMITS, RequestError
-from .guard import OriginMiddleware
-from .jobs import TABS, ProgressCallback, WorkerPool
-from .uploads import Upload, check_head, discard, read_upload
+from ..console import plain
+from .answers.limits import LIMITS
+from .jobs import WorkerPool
+from .uploads import read_upload
 
 STATIC = Path(__file__).parent / "static"
 _LINES = "application/x-ndjson"
-_WATCH_SECONDS = 0.2
 _SAMPLES = {"astronaut.png": "image/png", "cat.png": "image/png", "moving.avi": "video/x-msvideo", "breast_cancer.csv": "text/csv"}
-Work = Callable[[ProgressCallback], Awaitable[bytes]]
+# Nothing from elsewhere is loaded or asked; the report of a selection has its styles inside.
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' blob: data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_HEADERS = {"Content-Security-Policy": _POLICY, "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
 
 
 def make_app(pool: WorkerPool, host: str = "127.0.0.1") -> Starlette:
@@ -49,118 +52,91 @@ def make_app(pool: WorkerPool, host: str = "127.0.0.1") -> Starlette:
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        try:
-            pool.start()
-            yield
-        finally:
-            pool.stop()
+        pool.start()
+        yield
+        pool.stop()
 
     async def answer(request: Request) -> Response:
-        return await _respond(request, partial(_answer, pool, request, request.path_params["kind"]))
-
-    async def features(request: Request) -> Response:
-        return await _respond(request, partial(_run, pool, request, "features", Upload("features")))
-
-    async def sample(request: Request) -> Response:
-        name = request.path_params["name"]
-        if name not in _SAMPLES:
-            return _error(RequestError(404, f"{name[:100]!r}: expected one of {', '.join(_SAMPLES)}"))
-        return await _respond(request, partial(_run, pool, request, "sample", Upload(name)), _SAMPLES[name])
+        kind = request.path_params["kind"]
+        if kind not in LIMITS:
+            raise HTTPException(404, f"{kind[:100]!r}: expected one of {', '.join(LIMITS)}")
+        messages = pool.answer(kind, await read_upload(request, LIMITS[kind]))
+        if _LINES in request.headers.get("accept", ""):
+            return StreamingResponse((body + b"\n" async for _, body in messages), media_type=_LINES)
+        status, body = [message async for message in messages][-1]
+        return Response(body, status, media_type="application/json")
 
     async def status(request: Request) -> Response:
-        limits = {name: vars(LIMITS[name]) for name in TABS}
+        limits = {name: limit._asdict() for name, limit in LIMITS.items()}
         return JSONResponse({"version": __version__, "running": pool.running, "waiting": pool.waiting, "limits": limits})
 
     routes = [
-        Route("/api/features", features),
+        Route("/api/features", _features),
         Route("/api/status", status),
         Route("/api/{kind}", answer, methods=["POST"]),
-        Route("/samples/{name}", sample),
+        Route("/samples/{name}", _sample),
         Mount("/", StaticFiles(directory=STATIC, html=True)),
     ]
     middleware = [Middleware(OriginMiddleware, host=host)]
-    return Starlette(routes=routes, lifespan=lifespan, middleware=middleware, exception_handlers={HTTPException: _http_error})
+    return Starlette(routes=routes, lifespan=lifespan, middleware=middleware, exception_handlers={HTTPException: _error})
 
 
-async def _http_error(request: Request, error: Exception) -> Response:
+def _features(request: Request) -> Response:
+    from .answers.faces import features
+
+    return JSONResponse(plain(features()))
+
+
+def _sample(request: Request) -> Response:
+    from .answers.samples import sample
+
+    name = request.path_params["name"]
+    if name not in _SAMPLES:
+        raise HTTPException(404, f"{name[:100]!r}: expected one of {', '.join(_SAMPLES)}")
+    return Response(sample(name), media_type=_SAMPLES[name])
+
+
+def _error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return _error(RequestError(error.status_code, error.detail.lower()))
+    return JSONResponse({"error": error.detail}, error.status_code, error.headers)
 
 
-async def _answer(pool: WorkerPool, request: Request, kind: str, report: ProgressCallback) -> bytes:
-    try:
-        if kind not in TABS:
-            raise RequestError(404, f"{kind[:100]!r}: expected one of {', '.join(TABS)}")
-        check_head(request, LIMITS[kind])
-        return await _run(pool, request, kind, None, report)
-    except RequestError:
-        await discard(request)
-        raise
+class OriginMiddleware:
+    """Refuses requests whose Host is a foreign name (DNS rebinding) or whose Origin is another site (CSRF); adds headers.
 
-
-async def _run(pool: WorkerPool, request: Request, kind: str, upload: Upload | None, report: ProgressCallback) -> bytes:
-    """Let a worker answer; without an upload, that of the request is read when its turn has come."""
-    async with pool.turn() as worker:
-        upload = upload or await read_upload(request, LIMITS[kind])
-        return await _while_connected(request, worker.run(kind, upload, report))
-
-
-async def _while_connected(request: Request, work: Coroutine[Any, Any, bytes]) -> bytes:
-    """Await the work, and cancel it when the client goes away; the request has been read to its end."""
-    task = asyncio.ensure_future(work)
-    try:
-        while not task.done():
-            await asyncio.wait([task], timeout=_WATCH_SECONDS)
-            if not task.done() and await request.is_disconnected():
-                raise ClientDisconnect
-        return await task
-    finally:
-        task.cancel()
-
-
-async def _respond(request: Request, work: Work, media_type: str = "application/json") -> Response:
-    """Return what the work yields; as lines with the progress before the answer, where the client asks for these."""
-    if _LINES in request.headers.get("accept", ""):
-        return _Lines(work)
-    try:
-        return Response(await work(lambda message: None), media_type=media_type)
-    except RequestError as error:
-        return _error(error)
-    except ClientDisconnect:
-        return Response(status_code=499)
-
-
-class _Lines(Response):
-    """Progress and the answer, a JSON object per line; the status is 200, and an error is the last line.
-
-    Starlette's StreamingResponse would listen for the end of the connection while the work still
-    reads the request.
+    Parameters
+    ----------
+    app : ASGI application
+    host : str
+        Name that the server was told to listen on; with localhost and all IP addresses, which no
+        other site can claim, it is allowed as Host.
     """
 
-    def __init__(self, work: Work):
-        super().__init__(media_type=_LINES)
-        del self.headers["content-length"]
-        self._work = work
+    def __init__(self, app: ASGIApp, host: str):
+        self._app, self._host = app, host.lower()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the lines as they come."""
-        messages: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
-        task = asyncio.ensure_future(self._work(messages.put_nowait))
-        task.add_done_callback(lambda done: messages.put_nowait(None))
-        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        """Check one request."""
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(_HEADERS)
+            await send(message)
+
+        reason = self._reason(Headers(scope=scope)) if scope["type"] == "http" else None
+        app = self._app if reason is None else JSONResponse({"error": reason}, 403)
+        await app(scope, receive, send_with_headers)
+
+    def _reason(self, headers: Headers) -> str | None:
+        host, origin = headers.get("host", ""), headers.get("origin")
         try:
-            while (message := await messages.get()) is not None:
-                await send({"type": "http.response.body", "body": json.dumps(message).encode() + b"\n", "more_body": True})
-            last = await task
-        except RequestError as error:
-            last = json.dumps({"error": error.message, "status": error.status}).encode()
-        except ClientDisconnect:
-            return
-        finally:
-            task.cancel()
-        await send({"type": "http.response.body", "body": last + b"\n"})
-
-
-def _error(error: RequestError) -> Response:
-    headers = {"Retry-After": "60"} if error.status == 503 else {}
-    return JSONResponse({"error": error.message}, error.status, headers)
+            name = (urlsplit(f"//{host}").hostname or "").lower()
+            if name not in ("localhost", self._host):
+                ipaddress.ip_address(name)
+        except ValueError:
+            return f"host {host[:100]!r}: expected localhost or an IP address"
+        if origin is not None and origin.lower() != f"http://{host.lower()}":
+            return f"origin {origin[:100]!r}: expected this page's own"
+        if headers.get("sec-fetch-site") == "cross-site" and headers.get("sec-fetch-mode") != "navigate":
+            return "a request of another site"
+        return None

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import fcntl
 import json
 import multiprocessing
 import os
 import resource
-import shutil
 import signal
 import tempfile
-import threading
 import warnings
-from collections.abc import AsyncIterator, Callable
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator
 from importlib import import_module
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -25,18 +21,16 @@ from typing import Any
 from ...models.messages import short
 from ..console import plain
 from .answers.fields import Fields
-from .answers.limits import LIMITS, MAX_WAITING, MEMORY, PREPARE_SECONDS, WAIT_SECONDS, RequestError
-from .answers.samples import sample
+from .answers.limits import LIMITS, MEMORY
 from .uploads import Upload
 
-TABS = ("faces", "motion", "pets", "select")
-ProgressCallback = Callable[[dict[str, Any]], object]
+PROGRESS = 102  # "Processing" in HTTP: a message before the answer
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload([f"{__package__}.answers.{tab}" for tab in TABS])
+_CONTEXT.set_forkserver_preload([f"{__package__}.answers.{tab}" for tab in LIMITS])
 
 
 class Worker:
-    """A pool of one process, which can be ended without the others, with a folder and a pipe for its progress.
+    """A process that answers one request at a time, and the server's end of its pipe.
 
     Parameters
     ----------
@@ -45,61 +39,15 @@ class Worker:
     """
 
     def __init__(self, memory: int):
-        # In memory, where a folder lies there.
-        shared = "/dev/shm" if os.path.isdir("/dev/shm") and shutil.disk_usage("/dev/shm").free > 256 * 2**20 else None
-        self._folder = Path(tempfile.mkdtemp(prefix="annealed-", dir=shared))
-        self._progress, theirs = _CONTEXT.Pipe(duplex=False)
-        self._executor = ProcessPoolExecutor(1, _CONTEXT, _start, (theirs, str(self._folder), memory))
-        self.pid = self._executor.submit(os.getpid).result()
+        self.pipe, theirs = _CONTEXT.Pipe()
+        self.process = _CONTEXT.Process(target=_work, args=(theirs, memory), daemon=True)
+        self.process.start()
         theirs.close()
-        self._executor.submit(_prepare, "faces")  # of the first tab, before anybody waits for it
-        self.usable = True
 
     def stop(self) -> None:
-        """End the process at once, whatever it does; nothing of it remains."""
-        with suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGKILL)
-        self._executor.shutdown(cancel_futures=True)
-        self._progress.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
-
-    async def run(self, kind: str, upload: Upload, report: ProgressCallback) -> bytes:
-        """Answer a request; the worker is ``usable`` afterwards unless the request was given up, or cost too much.
-
-        Raises
-        ------
-        RequestError
-            If the request is bad, or costs more than is allowed.
-        """
-        loop, seconds = asyncio.get_running_loop(), LIMITS[kind].seconds
-
-        def forward() -> None:
-            with suppress(EOFError):  # the process has ended; its executor says so
-                while self._progress.poll():
-                    report(json.loads(self._progress.recv_bytes()))
-
-        self.usable = False
-        loop.add_reader(self._progress.fileno(), forward)
-        try:
-            await self._submit(PREPARE_SECONDS, _prepare, kind)
-            (self._folder / upload.name).write_bytes(upload.data)
-            answer = await self._submit(seconds, _answer, kind, upload.name, upload.fields)
-            forward()
-        except TimeoutError:
-            raise RequestError(504, f"{upload.name}: takes longer than {seconds:.0f} seconds, and was stopped") from None
-        except (BrokenProcessPool, OSError):
-            raise RequestError(413, f"{upload.name}: ended the process that read it; too large for this page, or damaged") from None
-        except RequestError as error:
-            self.usable = error.status == 400
-            raise
-        finally:
-            loop.remove_reader(self._progress.fileno())
-        self.usable = True
-        return answer
-
-    async def _submit(self, seconds: float, function: Callable, *args: Any) -> Any:
-        async with asyncio.timeout(seconds):
-            return await asyncio.wrap_future(self._executor.submit(function, *args))
+        """End the process at once, whatever it does."""
+        self.process.kill()
+        self.process.join()
 
 
 class WorkerPool:
@@ -116,121 +64,110 @@ class WorkerPool:
     def __init__(self, n_workers: int, memory: int = MEMORY):
         self.n_workers, self.memory = n_workers, memory
         self.waiting = self.running = 0
-        self.workers: set[Worker] = set()
-        self._idle: asyncio.LifoQueue[Worker] = asyncio.LifoQueue()
-        self._closed = False
+        self._idle: asyncio.Queue[Worker] = asyncio.Queue()
 
     def start(self) -> None:
         """Start the processes."""
         for _ in range(self.n_workers):
-            self._add(Worker(self.memory))
+            self._idle.put_nowait(Worker(self.memory))
 
     def stop(self) -> None:
-        """End the processes; nothing remains."""
-        self._closed = True
-        while self.workers:
-            self.workers.pop().stop()
+        """End the processes."""
+        for process in multiprocessing.active_children():
+            process.kill()
 
-    @asynccontextmanager
-    async def turn(self) -> AsyncIterator[Worker]:
-        """Wait for a worker; the file of a request is read inside, so that no more than a few are held in memory.
+    async def answer(self, kind: str, upload: Upload) -> AsyncIterator[tuple[int, bytes]]:
+        """Yield statuses of HTTP with JSON objects: ``PROGRESS`` as it comes, at last the answer, or why there is none.
 
-        Raises
-        ------
-        RequestError
-            With status 503, if too many are waiting, or this one for too long.
+        A worker whose request was given up, or cost too much, is replaced.
         """
-        if self.waiting >= MAX_WAITING:
-            raise RequestError(503, f"busy: {self.waiting} requests are waiting; try again in a minute")
         self.waiting += 1
         try:
-            async with asyncio.timeout(WAIT_SECONDS):
-                worker = await self._idle.get()
-        except TimeoutError:
-            raise RequestError(503, f"busy: no turn within {WAIT_SECONDS:.0f} seconds; try again in a minute") from None
+            worker = await self._idle.get()
         finally:
             self.waiting -= 1
         self.running += 1
+        status, seconds = PROGRESS, LIMITS[kind].seconds
         try:
-            yield worker
+            with tempfile.TemporaryDirectory(prefix="annealed-") as folder:
+                (Path(folder) / upload.name).write_bytes(upload.data)
+                worker.pipe.send((kind, folder, upload.name, upload.fields, seconds))
+                while status == PROGRESS:
+                    message = await asyncio.to_thread(worker.pipe.recv_bytes)
+                    status = int(message[:3])
+                    yield status, message[3:]
+        except (EOFError, OSError):  # the process has ended
+            worker.stop()
+            if worker.process.exitcode == -signal.SIGALRM:
+                yield 504, _error(f"{upload.name}: takes longer than {seconds:g} seconds, and was stopped", 504)
+            else:
+                yield 413, _error(f"{upload.name}: ended the process that read it; too large for this page, or damaged", 413)
         finally:
             self.running -= 1
-            if worker in self.workers and not worker.usable:
-                self.workers.remove(worker)
+            if status not in (200, 400):
                 worker.stop()
                 worker = Worker(self.memory)
-            if not self._closed:
-                self._add(worker)
+            self._idle.put_nowait(worker)
 
-    def _add(self, worker: Worker) -> None:
-        self.workers.add(worker)
-        self._idle.put_nowait(worker)
+
+def _error(message: str, status: int) -> bytes:
+    return json.dumps({"error": short(message), "status": status}).encode()
 
 
 # What follows runs in the worker processes.
 
-_progress: Connection  # to the server
 
-
-def _start(progress: Connection, folder: str, memory: int) -> None:
-    """Set the limits of this process; it ends with the server."""
-    global _progress
-    _progress = progress
+def _work(pipe: Connection, memory: int) -> None:
+    """Answer requests until the server ends; messages go back as JSON after a status of three digits."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server ends its workers
-    threading.Thread(target=_end_with_server, daemon=True).start()
-    os.chdir(folder)
     os.environ["OMP_NUM_THREADS"] = "1"
     resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with contextlib.suppress(Exception):  # who asks for it is told
+        _prepared("faces")  # the first tab, before anybody waits for it
+    with contextlib.suppress(EOFError, OSError):  # the server has ended
+        while True:
+            kind, folder, name, fields, seconds = pipe.recv()
+            with contextlib.chdir(folder):
+                status, answer = _answer(pipe, kind, name, fields, seconds)
+            pipe.send_bytes(b"%d" % status + answer)
 
 
-def _end_with_server() -> None:
-    server = multiprocessing.parent_process()
-    assert server is not None
-    server.join()
-    os._exit(1)
-
-
-def _prepare(kind: str) -> None:
+def _prepared(kind: str) -> Any:
     """Load what a tab needs, one process at a time: what the first compiles is on disk for the others."""
-    if kind in TABS:
-        folder = os.open(Path(__file__).parent, os.O_RDONLY)
-        try:
-            with suppress(OSError):  # a file system without locks: then several compile
-                fcntl.flock(folder, fcntl.LOCK_EX)
-            import_module(f".answers.{kind}", __package__).prepare()
-        finally:
-            os.close(folder)
+    with open(__file__) as lock:
+        with contextlib.suppress(OSError):  # a file system without locks: then several compile
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        tab = import_module(f".answers.{kind}", __package__)
+        tab.prepare()
+    return tab
 
 
-def _answer(kind: str, name: str, fields: dict[str, list[str]]) -> bytes:
-    """Return the content of an answer; every error is a RequestError of one line."""
-    path = Path(name)
+def _answer(pipe: Connection, kind: str, name: str, fields: dict[str, list[str]], seconds: float) -> tuple[int, bytes]:
+    """Return the status and the JSON of an answer; every error is one line. Past its time the process ends by an alarm."""
+
+    def send(**message: Any) -> None:
+        pipe.send_bytes(b"%d" % PROGRESS + json.dumps(message).encode())
+
+    def report(step: str, done: int | None = None, of: int | None = None) -> None:
+        send(step=step, done=done, of=of)
+
+    def report_warning(message: Any, category: type, filename: str, lineno: int, file: Any = None, line: Any = None) -> None:
+        if issubclass(category, UserWarning) and "annealed" in filename:
+            send(note=short(message))
+
     try:
+        tab = _prepared(kind)
+        signal.setitimer(signal.ITIMER_REAL, seconds)
         with warnings.catch_warnings():
-            warnings.showwarning = _report_warning
-            if kind == "sample":
-                return sample(name)
-            if kind == "features":
-                record = import_module(".answers.faces", __package__).features()
-            else:
-                tab = import_module(f".answers.{kind}", __package__)
-                record = tab.answer(path, Fields(fields, tab.FIELDS), _report)
-            return json.dumps(plain(record), allow_nan=False).encode()
+            warnings.showwarning = report_warning
+            record = tab.answer(Path(name), Fields(fields, tab.FIELDS), report)
+        return 200, json.dumps(plain(record), allow_nan=False).encode()
     except (ValueError, OSError, ModuleNotFoundError) as error:
-        raise RequestError(400, short(error)) from None
+        return 400, _error(str(error), 400)
     except Exception as error:  # of a library; after a lack of memory the process is of no more use
-        full = isinstance(error, MemoryError) or "memory" in str(error).lower()
-        reason = "needs more memory than this page allows" if full else f"{type(error).__name__}: {error}"
-        raise RequestError(413 if full else 500, short(f"{path}: {reason}")) from None
+        if isinstance(error, MemoryError) or "memory" in str(error).lower():
+            return 413, _error(f"{name}: needs more memory than this page allows", 413)
+        return 500, _error(f"{name}: {type(error).__name__}: {error}", 500)
     finally:
-        path.unlink(missing_ok=True)
-
-
-def _report(step: str, done: int | None = None, of: int | None = None) -> None:
-    _progress.send_bytes(json.dumps({"step": step, "done": done, "of": of}).encode())
-
-
-def _report_warning(message: Any, category: type, filename: str, lineno: int, file: Any = None, line: Any = None) -> None:
-    if issubclass(category, UserWarning) and "annealed" in filename:
-        _progress.send_bytes(json.dumps({"note": short(message)}).encode())
+        signal.setitimer(signal.ITIMER_REAL, 0)

@@ -37,7 +37,7 @@ def serve(host: str, port: int, workers: int, open_page: bool, say: Callable[[st
     open_page : bool
         Whether to open the page in the browser.
     say : function
-        Called with the address when the page is there.
+        Called with the address when the socket listens.
 
     Raises
     ------
@@ -53,30 +53,20 @@ def serve(host: str, port: int, workers: int, open_page: bool, say: Callable[[st
     import uvicorn
 
     from .app import make_app
-    from .connections import BoundedConnection
     from .jobs import WorkerPool
 
     server_socket = listening(host, port)
-    bound = server_socket.getsockname()[1]
-    url = f"http://{f'[{host}]' if ':' in host else host}:{bound}/"
-
-    class Server(uvicorn.Server):
-        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-            await super().startup(sockets)
-            if self.started:
-                say(url)
-                if open_page:
-                    webbrowser.open(url)
-
-    app = make_app(WorkerPool(workers), host)
+    url = f"http://{f'[{host}]' if ':' in host else host}:{server_socket.getsockname()[1]}/"
     config = uvicorn.Config(
-        app,
-        http=BoundedConnection,
+        make_app(WorkerPool(workers), host),
         log_level="error",
         limit_concurrency=512,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=2,
         server_header=False,
     )
+    say(url)  # the socket listens already: who asks now is answered as soon as the server has started
+    if open_page:
+        webbrowser.open(url)
     with suppress(KeyboardInterrupt):  # how one ends it
-        Server(config).run(sockets=[server_socket])
+        uvicorn.Server(config).run(sockets=[server_socket])

@@ -1,24 +1,18 @@
-"""Reads a form with one file from a request, within limits; nothing is written to disk."""
+"""Reads a form with one file from a request, within limits."""
 
 from __future__ import annotations
 
 import asyncio
 import re
 from collections.abc import AsyncGenerator
-from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
 
 from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect, Request
 
-from .answers.limits import FIELD_BYTES, MIB, UPLOAD_SECONDS, Limit, RequestError
-
-_FORM_BYTES = 256 * 1024  # of a form beside its file
-_DISCARD_SECONDS = 20.0
-_FORM_LIMITS: dict[str, Any] = {"max_files": 1, "max_fields": 200, "max_part_size": FIELD_BYTES}
-_MAX_NAME_BYTES = 120
+from .answers.limits import FIELD_BYTES, FORM_BYTES, MAX_FIELDS, MIB, UPLOAD_SECONDS, Limit
 
 
 @dataclass
@@ -38,67 +32,47 @@ class Upload:
     fields: dict[str, list[str]] = field(default_factory=dict)
 
 
-class _InMemory(MultiPartParser):
-    spool_max_size = 2**40  # never on disk: the stream is cut off long before
-
-
-def check_head(request: Request, limit: Limit) -> None:
-    """Raise a RequestError for what the head alone shows to be no form, or too large."""
-    if not request.headers.get("content-type", "").startswith("multipart/form-data"):
-        raise RequestError(415, "expected a form (multipart/form-data) with a file")
-    announced = request.headers.get("content-length", "")
-    if announced.isdigit():
-        _check_size(int(announced) - _FORM_BYTES, limit)
-
-
 async def read_upload(request: Request, limit: Limit) -> Upload:
     """Read the form of a request: one file, ``file``, and fields of text.
 
     Raises
     ------
-    RequestError
+    HTTPException
         If it is no such form, too large, or too slow.
     """
+    if not request.headers.get("content-type", "").startswith("multipart/form-data"):
+        raise HTTPException(415, "expected a form (multipart/form-data) with a file")
+    n_bytes = 0
 
-    async def stream() -> AsyncGenerator[bytes, None]:
-        n_bytes = 0
+    async def parts() -> AsyncGenerator[bytes, None]:
+        """Read to the end, as browsers show an answer only when they have sent everything; forget what is too much."""
+        nonlocal n_bytes
         async for part in request.stream():
             n_bytes += len(part)
-            _check_size(n_bytes - _FORM_BYTES, limit)
-            yield part
+            if n_bytes <= limit.bytes + FORM_BYTES:
+                yield part
 
     try:
         async with asyncio.timeout(UPLOAD_SECONDS):
-            form = await _InMemory(request.headers, stream(), **_FORM_LIMITS).parse()
+            parser = MultiPartParser(request.headers, parts(), max_files=1, max_fields=MAX_FIELDS, max_part_size=FIELD_BYTES)
+            form = await parser.parse()
     except TimeoutError:
-        raise RequestError(408, f"the file did not arrive within {UPLOAD_SECONDS:.0f} seconds") from None
-    except (MultiPartException, KeyError, ValueError) as error:  # ValueError: of python-multipart itself, in older versions
-        raise RequestError(400, f"not a readable form: {getattr(error, 'message', error)}") from None
+        raise HTTPException(408, f"the file did not arrive within {UPLOAD_SECONDS:.0f} seconds") from None
+    except (MultiPartException, ClientDisconnect, KeyError, ValueError) as error:
+        raise HTTPException(400, f"not a readable form: {getattr(error, 'message', error)}") from None
     file = form.get("file")
-    if not isinstance(file, UploadFile):
-        raise RequestError(400, "expected a form with a file in the field 'file'")
-    data = await file.read()
-    _check_size(len(data), limit)
-    fields = {name: [value for value in form.getlist(name) if isinstance(value, str)] for name in form if name != "file"}
+    data = await file.read() if isinstance(file, UploadFile) else b""
     await form.close()
+    if n_bytes > limit.bytes + FORM_BYTES or len(data) > limit.bytes:
+        raise HTTPException(413, f"the file is too large: expected at most {limit.bytes // MIB} MiB")
+    if not isinstance(file, UploadFile):
+        raise HTTPException(400, "expected a form with a file in the field 'file'")
+    fields = {name: [value for value in form.getlist(name) if isinstance(value, str)] for name in form if name != "file"}
     return Upload(plain_name(file.filename or ""), data, fields)
 
 
-async def discard(request: Request) -> None:
-    """Take in the rest and forget it: browsers show an answer only when they have sent everything."""
-    with suppress(TimeoutError, ClientDisconnect, RuntimeError):  # RuntimeError: it has been read to its end
-        async with asyncio.timeout(_DISCARD_SECONDS):
-            async for _ in request.stream():
-                pass
-
-
-def _check_size(n_bytes: int, limit: Limit) -> None:
-    if n_bytes > limit.bytes:
-        raise RequestError(413, f"the file is too large: expected at most {limit.bytes // MIB} MiB")
-
-
 def plain_name(name: str) -> str:
-    """Return the name of a file without folders and control characters; its ending stays.
+    """Return the end of a file's name, at most 60 characters, without folders and control characters.
 
     Examples
     --------
@@ -106,9 +80,4 @@ def plain_name(name: str) -> str:
     'cat.jpg'
     """
     last = re.split(r"[/\\]", name)[-1]
-    clean = "".join(c if c.isprintable() else "_" for c in last).strip().lstrip(".")
-    if len(clean.encode()) > _MAX_NAME_BYTES:
-        stem, dot, ending = clean.rpartition(".")
-        ending = (dot + ending)[:20] if dot else ""
-        clean = (stem or clean).encode()[: _MAX_NAME_BYTES - 60].decode(errors="ignore") + ending
-    return clean or "upload"
+    return "".join(c if c.isprintable() else "_" for c in last)[-60:].strip().lstrip(".") or "upload"

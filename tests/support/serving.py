@@ -9,10 +9,10 @@ from pathlib import Path
 
 
 @contextlib.contextmanager
-def serving(*options):
+def serving(*options, **environment):
     """Yield the address of a server on a free port, and its process; it ends as by Ctrl-C."""
     command = [sys.executable, "-m", "annealed.pipelines.cli", "serve", "--port", "0", *options]
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "ANNEALED_QUIET": "1"})
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "ANNEALED_QUIET": "1", **environment})
     try:
         line = server.stdout.readline()
         yield re.search(r"http://\S+", line)[0], server

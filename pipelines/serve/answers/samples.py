@@ -12,7 +12,6 @@ import numpy as np
 from ....vision.images import read_image
 from ...common.video import write_video
 
-NAMES = ("astronaut.png", "cat.png", "moving.avi", "breast_cancer.csv")
 _SIZE = (480, 320)  # width and height of the video
 _N_FRAMES = 40
 
@@ -23,7 +22,7 @@ def sample(name: str) -> bytes:
     Parameters
     ----------
     name : str
-        One of ``NAMES``.
+        ``astronaut.png``, ``cat.png``, ``moving.avi`` or ``breast_cancer.csv``.
 
     Returns
     -------
@@ -33,7 +32,7 @@ def sample(name: str) -> bytes:
         return _photograph({"cat.png": "chelsea.png"}.get(name, name)).read_bytes()
     if name.endswith(".csv"):
         return _table()
-    with tempfile.TemporaryDirectory(dir=".") as folder:
+    with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / name
         write_video(path, _scene(), 20.0)
         return path.read_bytes()

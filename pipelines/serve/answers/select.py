@@ -10,7 +10,7 @@ from ...tabular.report import page
 from ...tabular.select_file import select_file
 from .fields import Fields
 
-FIELDS = ("target", "k", "task", "response", "include", "exclude", "row_groups", "sep", "encoding", "report")
+FIELDS = ("target", "k", "task", "response", "include", "exclude", "row_groups", "sep", "encoding", "dates", "report")
 
 
 def prepare() -> None:
@@ -27,6 +27,7 @@ def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
             tell(what, i, len(items))
             yield item
 
+    dates = fields.choice("dates", ("auto", "dayfirst", "monthfirst"))
     found = select_file(
         path,
         fields.text("target"),
@@ -38,6 +39,7 @@ def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
         row_groups=fields.text("row_groups"),
         sep=fields.text("sep"),
         encoding=fields.text("encoding"),
+        dates=None if dates == "auto" else dates,
         progress=bar,
     )
     return found.record() | ({"report": page(found)} if fields.flag("report") else {})

@@ -1,13 +1,13 @@
-"""Turns, time limits and replacement of the worker processes of ``annealed serve``."""
+"""Time limits, cancellation and replacement of the worker processes of ``annealed serve``."""
 
 import asyncio
+import json
 import os
 import signal
-from dataclasses import replace
 
 import pytest
-from annealed.pipelines.serve.answers.limits import LIMITS, MAX_WAITING, RequestError
-from annealed.pipelines.serve.jobs import WorkerPool
+from annealed.pipelines.serve.answers.limits import LIMITS
+from annealed.pipelines.serve.jobs import PROGRESS, WorkerPool
 from annealed.pipelines.serve.uploads import Upload
 
 TABLE = b"a,b,y\n" + b"".join(b"%d,%d,%d\n" % (i % 7, i % 5, 3 * (i % 7) - i % 5) for i in range(200))
@@ -29,66 +29,63 @@ def in_pool(work):
 
 
 async def select(pool, report=lambda message: None):
-    async with pool.turn() as worker:
-        return await worker.run("select", Upload("t.csv", TABLE, FIELDS), report)
+    """Status and record of the answer; ``report`` gets each message before it."""
+    async for status, body in pool.answer("select", Upload("t.csv", TABLE, FIELDS)):
+        message = json.loads(body)
+        if status == PROGRESS:
+            report(message)
+    return status, message
+
+
+def worker(pool):
+    """The one idle worker."""
+    (found,) = pool._idle._queue
+    return found
 
 
 def test_work_that_takes_too_long_is_ended_and_the_next_is_answered(monkeypatch):
     told = []
 
     async def work(pool):
-        monkeypatch.setitem(LIMITS, "select", replace(LIMITS["select"], seconds=0.0))
-        with pytest.raises(RequestError, match="takes longer than 0 seconds") as refused:
-            await select(pool)
-        assert refused.value.status == 504
+        monkeypatch.setitem(LIMITS, "select", LIMITS["select"]._replace(seconds=0.001))
+        refused = await select(pool)
+        assert refused == (504, {"error": "t.csv: takes longer than 0.001 seconds, and was stopped", "status": 504})
         monkeypatch.undo()
         return await select(pool, told.append)
 
-    assert b'"selected"' in in_pool(work) and told
+    status, record = in_pool(work)
+    assert status == 200 and "selected" in record and told
 
 
 def test_a_worker_that_dies_is_replaced():
     async def work(pool):
-        (worker,) = pool.workers
-        task = asyncio.ensure_future(select(pool, lambda message: os.kill(worker.pid, signal.SIGKILL)))
-        with pytest.raises(RequestError, match="ended the process that read it") as refused:
-            await task
-        assert refused.value.status == 413
-        answer = await select(pool)
-        assert pool.workers and worker not in pool.workers
-        return answer
+        first = worker(pool)
+        status, refused = await select(pool, lambda message: os.kill(first.process.pid, signal.SIGKILL))
+        assert status == 413 and refused["error"].startswith("t.csv: ended the process that read it")
+        assert worker(pool) is not first
+        return await select(pool)
 
-    assert b'"selected"' in in_pool(work)
+    status, record = in_pool(work)
+    assert status == 200 and "selected" in record
 
 
 def test_cancelled_work_ends_its_worker():
     async def work(pool):
-        (worker,) = pool.workers
+        first = worker(pool)
         begun = asyncio.Event()
         task = asyncio.ensure_future(select(pool, lambda message: begun.set()))
         await begun.wait()
+        assert pool.running == 1
+        waiting = asyncio.ensure_future(select(pool))
+        await asyncio.sleep(0)
+        assert pool.waiting == 1
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert worker not in pool.workers
-        return await select(pool)
-
-    assert b'"selected"' in in_pool(work)
-
-
-def test_too_many_that_wait_are_refused(monkeypatch):
-    async def work():
-        pool = WorkerPool(1)
-        pool.waiting = MAX_WAITING
-        with pytest.raises(RequestError, match=f"busy: {MAX_WAITING} requests are waiting") as refused:
-            async with pool.turn():
-                pass
-        assert refused.value.status == 503
-        pool.waiting = 0
-        monkeypatch.setattr("annealed.pipelines.serve.jobs.WAIT_SECONDS", 0.01)
-        with pytest.raises(RequestError, match="no turn within"):
-            async with pool.turn():
-                pass
+        assert first.process.exitcode == -signal.SIGKILL
+        answer = await waiting
         assert pool.running == pool.waiting == 0
+        return answer
 
-    asyncio.run(work())
+    status, record = in_pool(work)
+    assert status == 200 and "selected" in record

@@ -23,7 +23,7 @@ _RANGE_ROWS = 2000  # windows from which the range of each feature is estimated.
 
 
 @dataclass(frozen=True)
-class FitSettings:
+class WindowFitSettings:
     """Settings of one fit.
 
     Parameters
@@ -73,7 +73,7 @@ def fit_rows(
     patches: np.ndarray,
     y: np.ndarray,
     pool: FeaturePool,
-    settings: FitSettings,
+    settings: WindowFitSettings,
     seed: Sequence[int],
     features: np.ndarray | None = None,
 ) -> KeypointModel:
@@ -95,7 +95,7 @@ def fit_rows(
 
 
 def fit_offsets(
-    patches: np.ndarray, offsets: np.ndarray, pool: FeaturePool, settings: FitSettings, seed: Sequence[int]
+    patches: np.ndarray, offsets: np.ndarray, pool: FeaturePool, settings: WindowFitSettings, seed: Sequence[int]
 ) -> OffsetModel:
     """Select features and fit their two-dimensional responses to the offset (dx, dy) in pixels from each window's pixel to the
     keypoint.
@@ -119,7 +119,7 @@ def _select(
     rows: np.ndarray,
     loss: Loss,
     pool: FeaturePool,
-    s: FitSettings,
+    s: WindowFitSettings,
     features: np.ndarray | None,
 ) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
     """Anneal on the sampled rows, then on all, then fit: features with their bins, responses (k, B + 1, q), intercept (q,)."""

@@ -21,7 +21,7 @@ from ....vision.windows.patches import extract_patches
 from ..data import FaceImage
 from .cascade import cascade_for_recall, cheapest_order
 from .classifier import ClassifierTraining
-from .fitting import FitSettings, fit_offsets
+from .fitting import WindowFitSettings, fit_offsets
 from .sampling import Windows, positive_windows, unpack_keys
 from .settings import TrainingSettings
 from .views import SCALES_PER_OCTAVE, NamedView, Near, View, gather_near, open_view, since
@@ -106,7 +106,7 @@ def train_guide(
     fitted, reference = near(views, 1), near(held_out_views, 2)
     if not len(fitted.patches) or not len(reference.patches):
         raise ValueError(f"{keypoint}: no visible point of a face with IED above {s.ied_low:g} px to learn from")
-    fit = FitSettings(n_features=s.n_offsets, first_rows=s.first_rows, shrinkage=s.shrinkage)
+    fit = WindowFitSettings(n_features=s.n_offsets, first_rows=s.first_rows, shrinkage=s.shrinkage)
     offsets = fit_offsets(*fitted, pool, fit, [s.seed, 3])
     error = np.hypot(*(offsets.predict(reference.patches, pool) - reference.offsets).T)
     say(f"{keypoint}: regressor on {len(fitted.patches)} windows, median error {np.median(error):.2f} px, {since(clock)}")

@@ -57,7 +57,7 @@ def main(argv=None):
     train, test = read_faces(args.data / "train"), read_faces(args.data / "test")
     whole, pool, settings = load_model(args.model), FeaturePool(), read_config(args.config, FaceSettings())
     background = list_images(args.data / "background")[: args.n_background]
-    stages = [stage.name for stage in stages_of(Mode.PRUNE, ANCHORS)]
+    stages = list(stages_of(Mode.PRUNE, ANCHORS))
     folder = args.model.with_name(args.model.name + ".checkpoint")
     job = TrainingJob(train, background, settings, stages, list(ANCHORS), pool, folder)
     training = GuidedTraining(job, settings.classifier, face_cascade=whole.face_cascade, guides=whole.guides)

@@ -42,14 +42,15 @@ async def read_upload(request: Request, limit: Limit) -> Upload:
     """
     if not request.headers.get("content-type", "").startswith("multipart/form-data"):
         raise HTTPException(415, "expected a form (multipart/form-data) with a file")
-    n_bytes = 0
+    n_bytes, most = 0, limit.bytes + FORM_BYTES
+    too_large = HTTPException(413, f"the file is too large: expected at most {limit.bytes // MIB} MiB")
 
     async def parts() -> AsyncGenerator[bytes, None]:
         """Read to the end, as browsers show an answer only when they have sent everything; forget what is too much."""
         nonlocal n_bytes
         async for part in request.stream():
             n_bytes += len(part)
-            if n_bytes <= limit.bytes + FORM_BYTES:
+            if n_bytes <= most:
                 yield part
 
     try:
@@ -57,14 +58,15 @@ async def read_upload(request: Request, limit: Limit) -> Upload:
             parser = MultiPartParser(request.headers, parts(), max_files=1, max_fields=MAX_FIELDS, max_part_size=FIELD_BYTES)
             form = await parser.parse()
     except TimeoutError:
-        raise HTTPException(408, f"the file did not arrive within {UPLOAD_SECONDS:.0f} seconds") from None
+        slow = HTTPException(408, f"the file did not arrive within {UPLOAD_SECONDS:.0f} seconds")
+        raise (slow if n_bytes <= most else too_large) from None
     except (MultiPartException, ClientDisconnect, KeyError, ValueError) as error:
         raise HTTPException(400, f"not a readable form: {getattr(error, 'message', error)}") from None
     file = form.get("file")
     data = await file.read() if isinstance(file, UploadFile) else b""
     await form.close()
-    if n_bytes > limit.bytes + FORM_BYTES or len(data) > limit.bytes:
-        raise HTTPException(413, f"the file is too large: expected at most {limit.bytes // MIB} MiB")
+    if n_bytes > most or len(data) > limit.bytes:
+        raise too_large
     if not isinstance(file, UploadFile):
         raise HTTPException(400, "expected a form with a file in the field 'file'")
     fields = {name: [value for value in form.getlist(name) if isinstance(value, str)] for name in form if name != "file"}

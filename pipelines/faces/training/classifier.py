@@ -21,15 +21,15 @@ from ....vision.windows.feature_pool import FeaturePool
 from ...common.checkpoints import is_finished, read_part, write_part
 from ..data import FaceImage
 from .calibration import calibrate
-from .cascade import rejection_thresholds, with_order
+from .cascade import cascade_for_recall, cheapest_order, rejection_thresholds, with_order
 from .fitting import fit_rows
-from .mining import mine_view
-from .sampling import Windows, join, keys_of_view, sample_view
+from .sampling import Windows, cut_keys, join, keys_of_view, pack_keys, sample_view, unpack_keys
 from .settings import TrainingSettings
-from .views import SCALES_PER_OCTAVE, each, since, split_views, trained_as
+from .views import SCALES_PER_OCTAVE, each, open_view, since, split_views, trained_as
 
 ROWS = "training rows"
 """Kind of the model file that holds the negatives of an unfinished training."""
+_COST_ROWS = 2000  # windows from which the cost of a cascade is estimated. A choice
 
 
 def content_of(images: Sequence[FaceImage], background: Sequence[Path]) -> str:
@@ -116,6 +116,7 @@ class ClassifierTraining:
 
     stage: ClassVar[str] = "scan"
     mode: ClassVar[Mode] = Mode.SCAN  # which windows the classifier will score
+    after: ClassVar[float | None] = None  # Haar features that a window costs after the classifier, where its cost is minimised
 
     def __post_init__(self) -> None:
         job = self.job
@@ -131,9 +132,21 @@ class ClassifierTraining:
         return None
 
     def cascade(self, model: KeypointModel, reference: Windows, ordinary: np.ndarray) -> KeypointModel:
-        """Order the features and set rejection thresholds, with held-out positives and ordinary windows (n, 26, 26, 3)."""
-        model = with_order(model, self.pool, reference.patches, ordinary)
-        return rejection_thresholds(model, self.pool, reference.patches, self.settings.reject, self.settings.reject_margin)
+        """Order the features and set rejection thresholds, with held-out positives and ordinary windows (n, 26, 26, 3).
+
+        Where a window costs something ``after``, the order is that of the least expected cost, with
+        thresholds that lose a stated share of the held-out keypoints.
+        """
+        s, positives = self.settings, reference.patches
+        if self.after is None:
+            model = with_order(model, self.pool, positives, ordinary)
+            return rejection_thresholds(model, self.pool, positives, s.reject, s.reject_margin)
+
+        def thresholds(model: KeypointModel) -> KeypointModel:
+            return cascade_for_recall(model, self.pool, positives, unpack_keys(reference.keys)[0], s.lost)[0]
+
+        some = ordinary[:: max(1, len(ordinary) // _COST_ROWS)]
+        return cheapest_order(model, self.pool, positives, some, thresholds, self.after)
 
     def train(self, keypoint: str) -> KeypointDetector:
         """Train the classifier of one keypoint, or read it where that is done.
@@ -234,13 +247,9 @@ class ClassifierTraining:
         chosen = np.sort(rng.permutation(len(self.split.views))[: s.views_per_round])
         known = np.sort(negatives.keys)
 
-        def mine(number: int):
-            image, flip = self.split.views[number]
+        def mine(number: int) -> tuple[Windows, int]:
             first, last = np.searchsorted(known, keys_of_view(number))
-            return mine_view(
-                image, flip, number, keypoint, detector, known[first:last], most=s.per_view, distance=s.negative_distance,
-                pixels=s.negative_pixels, mode=self.mode,
-            )  # fmt: skip
+            return self._mine_view(keypoint, detector, number, known[first:last])
 
         parts, n_alarms = [], 0
         for done, (new, n) in enumerate(each(chosen.tolist(), mine, self.n_jobs), start=1):
@@ -251,6 +260,27 @@ class ClassifierTraining:
         found = join(parts, self.pool.window)
         worst = np.sort(np.lexsort((found.keys, -found.scores))[: s.per_round])
         return found.take(worst), n_alarms, len(chosen)
+
+    def _mine_view(self, keypoint: str, detector: KeypointDetector, number: int, known: np.ndarray) -> tuple[Windows, int]:
+        """The highest-scoring false alarms of a view that are not ``known`` (keys), and how many there are, new or not.
+
+        They are found among all windows, or all that the mode scores.
+        """
+        view = open_view(self.split.views[number][0], keypoint, self.split.views[number][1])
+        levels = detector.search.pyramid(view.pixels)
+        keys, scores, n_alarms = [np.empty(0, np.int64)], [np.empty(0, np.float32)], 0
+        for k, (level, found) in enumerate(zip(levels, detector.search.score_levels(levels, keypoint, self.mode))):
+            far = view.is_background(found[:, :2], self.settings.negative_distance, self.settings.negative_pixels / level.scale)
+            found = found[far]
+            n_alarms += len(found)
+            xy = np.rint(level.from_image(found[:, :2])).astype(np.int64)
+            keys.append(pack_keys(number, k, xy[:, 1], xy[:, 0]))
+            scores.append(found[:, 3].astype(np.float32))
+        key, score = np.concatenate(keys), np.concatenate(scores)
+        new = ~np.isin(key, known)
+        key, score = key[new], score[new]
+        best = np.lexsort((key, -score))[: self.settings.per_view]
+        return cut_keys(levels, key[best], score[best], detector.pool.window), n_alarms
 
     def _read_rows(self, path: Path, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> tuple[Windows, int, list]:
         side = self.pool.window + 2

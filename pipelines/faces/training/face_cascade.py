@@ -8,11 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from ....models.keypoints.window_models import KeypointModel
 from ..data import KEYPOINTS, FaceImage
-from .cascade import cascade_for_recall, cheapest_order
 from .classifier import ClassifierTraining
-from .sampling import Windows, unpack_keys
 from .settings import TrainingSettings
 from .views import face_centres
 
@@ -22,8 +19,6 @@ FACE_CASCADE = TrainingSettings(
     n_features=300, rounds=3, per_round=12_000, views_per_round=300, ied_low=20.0 * COARSER, ied_high=40.0 * COARSER, lost=0.01
 )
 """Settings of the face cascade: a window of 24 pixels shows a whole face."""
-_AFTER = 20_000.0  # Haar features that the search around one kept window costs: a choice
-_COST_ROWS = 2000  # windows from which the cost of the cascade is estimated. A choice
 
 
 @dataclass
@@ -34,15 +29,7 @@ class FaceCascadeTraining(ClassifierTraining):
     """
 
     stage: ClassVar[str] = "face_cascade"
-
-    def cascade(self, model: KeypointModel, reference: Windows, ordinary: np.ndarray) -> KeypointModel:
-        """Order the features by expected cost, with thresholds that lose a stated share of the held-out faces."""
-
-        def thresholds(model: KeypointModel) -> KeypointModel:
-            return cascade_for_recall(model, self.pool, reference.patches, unpack_keys(reference.keys)[0], self.settings.lost)[0]
-
-        some = ordinary[:: max(1, len(ordinary) // _COST_ROWS)]
-        return cheapest_order(model, self.pool, reference.patches, some, thresholds, _AFTER)
+    after: ClassVar[float | None] = 20_000.0  # of the search around one kept window: a choice
 
 
 def expected_positions(images: Sequence[FaceImage]) -> dict[str, tuple[float, float]]:

@@ -107,7 +107,8 @@ def fit_offsets(
     unit = max(float(np.sqrt(np.mean(offsets**2))), 1e-6)
     rng = np.random.default_rng(seed)
     rows = np.sort(rng.permutation(len(offsets))[: settings.first_rows])
-    chosen, values, offset = _select(patches, offsets / unit, _equal_weights, rows, get_loss("squared"), pool, settings, None)
+    equal = lambda y: np.full(len(y), 1 / len(y))  # noqa: E731
+    chosen, values, offset = _select(patches, offsets / unit, equal, rows, get_loss("squared"), pool, settings, None)
     responses = Responses(chosen["low"], chosen["bin_width"], (values * unit).astype(np.float32))
     return OffsetModel(chosen["features"], responses, (offset * unit).astype(np.float32))
 
@@ -157,10 +158,6 @@ def _select(
     coef, offset = accelerated_gradient(small, y, loss, weight, *zero, prior=prior, n_steps=s.final_steps)
     raw, offset = small.unstandardise(coef, offset)
     return {"features": features[kept], "low": low[kept], "bin_width": bin_width[kept]}, raw.astype(np.float32), offset
-
-
-def _equal_weights(y: np.ndarray) -> np.ndarray:
-    return np.full(len(y), 1 / len(y))
 
 
 def balanced_weights(y: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -18,15 +18,11 @@ from ....models.keypoints.window_models import KeypointModel
 from ....vision.pyramid import Level, gaussian_pyramid
 from ....vision.windows.feature_pool import FeaturePool
 from ....vision.windows.patches import extract_patches
-from ..data import FaceImage
-from .cascade import cascade_for_recall, cheapest_order
 from .classifier import ClassifierTraining
 from .fitting import WindowFitSettings, fit_offsets
-from .sampling import Windows, positive_windows, unpack_keys
+from .sampling import positive_windows
 from .settings import TrainingSettings
-from .views import SCALES_PER_OCTAVE, NamedView, Near, View, gather_near, open_view, since
-
-_COST_ROWS = 2000  # windows from which the cost of a cascade is estimated. A choice
+from .views import SCALES_PER_OCTAVE, NamedView, View, each, open_view, since
 
 GUIDED = TrainingSettings(rounds=4, per_round=12_000, negative_distance=0.15, negative_pixels=4.0)
 """Settings of c1. Negatives come nearer to the keypoint than those of a scan: the guide's windows lie around it, and the
@@ -65,6 +61,13 @@ class GuideSettings:
     seed: int = 0
 
 
+class Near(NamedTuple):
+    """Windows near a keypoint, patches (n, 26, 26, 3), and the offset (dx, dy) to it from each, (n, 2)."""
+
+    patches: np.ndarray
+    offsets: np.ndarray
+
+
 def near_windows(view: View, settings: GuideSettings, rng: np.random.Generator, window: int) -> Near:
     """Some windows around the visible keypoints of a view, on levels where its faces have the right size."""
     s = settings
@@ -98,10 +101,11 @@ def train_guide(
     s, clock = settings, time.monotonic()
 
     def near(part: Sequence[NamedView], salt: int) -> Near:
-        def sample(number: int, image: FaceImage, flip: bool) -> Near:
+        def sample(item: tuple[int, NamedView]) -> Near:
+            number, (image, flip) = item
             return near_windows(open_view(image, keypoint, flip), s, np.random.default_rng([s.seed, salt, number]), pool.window)
 
-        return gather_near(part, sample, pool.window, n_jobs)
+        return Near(*map(np.concatenate, zip(*each(enumerate(part), sample, n_jobs))))
 
     fitted, reference = near(views, 1), near(held_out_views, 2)
     if not len(fitted.patches) or not len(reference.patches):
@@ -125,26 +129,15 @@ class GuidedTraining(ClassifierTraining):
 
     stage: ClassVar[str] = "classifier"
     mode: ClassVar[Mode] = Mode.PRUNE
+    after: ClassVar[float | None] = 0.0
 
     def detector(self, keypoint: str, model: KeypointModel, **more: Any) -> KeypointDetector:
         """Return a detector in which the model scores the windows of its guide."""
-        return super().detector(
-            keypoint, model, guides={keypoint: self.guides[keypoint]}, face_cascade=self.face_cascade, **more
-        )  # fmt: skip
+        guides = {keypoint: self.guides[keypoint]}
+        return super().detector(keypoint, model, guides=guides, face_cascade=self.face_cascade, **more)
 
     def candidates(self, keypoint: str) -> Callable[[Sequence[Level]], list[np.ndarray]]:
         """Return what gives the windows of each level that the guide proposes."""
-        ied = self.settings.reference_ied
-        detector = KeypointDetector(
-            {}, self.pool, SCALES_PER_OCTAVE, guides=self.guides, face_cascade=self.face_cascade, reference_ied=ied
-        )
+        parts: dict[str, Any] = {"guides": self.guides, "face_cascade": self.face_cascade}
+        detector = KeypointDetector({}, self.pool, SCALES_PER_OCTAVE, reference_ied=self.settings.reference_ied, **parts)
         return lambda levels: detector.search.proposed_windows(levels, keypoint)
-
-    def cascade(self, model: KeypointModel, reference: Windows, ordinary: np.ndarray) -> KeypointModel:
-        """Order the features by expected cost, with thresholds that lose a stated share of the held-out keypoints."""
-
-        def thresholds(model: KeypointModel) -> KeypointModel:
-            return cascade_for_recall(model, self.pool, reference.patches, unpack_keys(reference.keys)[0], self.settings.lost)[0]
-
-        some = ordinary[:: max(1, len(ordinary) // _COST_ROWS)]
-        return cheapest_order(model, self.pool, reference.patches, some, thresholds, 0.0)

@@ -77,16 +77,10 @@ def join(parts: Sequence[Windows], window: int = 24) -> Windows:
     )
 
 
-def _cut(levels: Sequence[Level], number: int, places: Sequence[np.ndarray], window: int, scores=None) -> Windows:
+def _cut(levels: Sequence[Level], number: int, places: Sequence[np.ndarray], window: int) -> Windows:
     """Windows at the pixels ``places[k]`` (n, 2) of each level."""
-    parts = [np.empty((0, window + 2, window + 2, 3), np.uint8)]
-    keys = [np.empty(0, np.int64)]
-    for k, (level, xy) in enumerate(zip(levels, places)):
-        if len(xy):
-            parts.append(extract_patches(level.image, xy[:, 0], xy[:, 1], window))
-            keys.append(pack_keys(number, k, xy[:, 1], xy[:, 0]))
-    found = np.concatenate(keys)
-    return Windows(np.concatenate(parts), found, np.zeros(len(found), np.float32) if scores is None else scores)
+    keys = np.concatenate([np.empty(0, np.int64), *(pack_keys(number, k, xy[:, 1], xy[:, 0]) for k, xy in enumerate(places))])
+    return cut_keys(levels, keys, np.zeros(len(keys), np.float32), window)
 
 
 def sample_view(
@@ -146,17 +140,11 @@ def sample_view(
     return positives, _cut(levels, number, places, window)
 
 
-def cut_windows(levels: Sequence[Level], level_of: np.ndarray, x: np.ndarray, y: np.ndarray, window: int) -> np.ndarray:
-    """Patches (n, 26, 26, 3) of windows of a pyramid, given their levels and pixels (n,)."""
-    patches = np.empty((len(level_of), window + 2, window + 2, 3), np.uint8)
-    for k, level in enumerate(levels):
-        rows = level_of == k
-        if rows.any():
-            patches[rows] = extract_patches(level.image, x[rows], y[rows], window)
-    return patches
-
-
 def cut_keys(levels: Sequence[Level], key: np.ndarray, score: np.ndarray, window: int) -> Windows:
     """Windows of one view by their keys, in the order of the keys."""
     _, level_of, y, x = unpack_keys(key)
-    return Windows(cut_windows(levels, level_of, x, y, window), key, score)
+    patches = np.empty((len(key), window + 2, window + 2, 3), np.uint8)
+    for k in np.unique(level_of):
+        rows = level_of == k
+        patches[rows] = extract_patches(levels[k].image, x[rows], y[rows], window)
+    return Windows(patches, key, score)

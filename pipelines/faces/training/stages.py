@@ -8,6 +8,7 @@ import subprocess
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -80,37 +81,26 @@ class FaceSettings:
 Trained = tuple[KeypointDetector, dict[str, Any]]
 
 
-@dataclass(frozen=True)
-class Stage:
-    """One stage: ``train(job, detector)`` returns the detector so far with its part added, and facts for the header.
-
-    The name is that of its field in `FaceSettings`.
-    """
-
-    name: str
-    train: Callable[[TrainingJob, KeypointDetector], Trained]
+Stage = Callable[[TrainingJob, KeypointDetector], Trained]
+"""Returns the detector so far with its part added, and facts for the header."""
 
 
-def _with_mirrored(job: TrainingJob, trained: dict[str, KeypointDetector], reference_ied: float) -> dict:
-    """The classifiers of all keypoints of a job."""
-    models = {name: made.models[name] for name, made in trained.items()}
-    return {
-        name: models[name] if name in models else models[MIRROR[name]].mirrored(job.pool, reference_ied) for name in job.keypoints
-    }
+def _train_models(job: TrainingJob, detector: KeypointDetector, training: ClassifierTraining) -> Trained:
+    """Add the classifiers of all keypoints of a job, the right ones mirrored."""
+    trained = {name: training.train(name) for name in job.trained}
+    models, ied = {name: made.models[name] for name, made in trained.items()}, training.settings.reference_ied
+    mirrored = {name: models[name] if name in models else models[MIRROR[name]].mirrored(job.pool, ied) for name in job.keypoints}
+    return replace(detector, models=mirrored, reference_ied=ied), {name: _facts(made) for name, made in trained.items()}
 
 
-def _facts(trained: dict[str, KeypointDetector]) -> dict[str, Any]:
-    """What the headers of some trainings say about them."""
-    return {name: {key: made.info[key] for key in ("rows", "rounds", "held_out")} for name, made in trained.items()}
+def _facts(trained: KeypointDetector) -> dict[str, Any]:
+    """What the header of a training says about it."""
+    return {key: trained.info[key] for key in ("rows", "rounds", "held_out")}
 
 
 def train_scan(job: TrainingJob, detector: KeypointDetector) -> Trained:
     """Train classifiers of all windows."""
-    settings = job.settings.scan
-    training = ClassifierTraining(job, settings)
-    trained = {name: training.train(name) for name in job.trained}
-    models = _with_mirrored(job, trained, settings.reference_ied)
-    return replace(detector, models=models, reference_ied=settings.reference_ied), _facts(trained)
+    return _train_models(job, detector, ClassifierTraining(job, job.settings.scan))
 
 
 def train_face_cascade(job: TrainingJob, detector: KeypointDetector) -> Trained:
@@ -119,7 +109,7 @@ def train_face_cascade(job: TrainingJob, detector: KeypointDetector) -> Trained:
     settings, ied = job.settings.face_cascade, job.settings.classifier.reference_ied
     levels = round(SCALES_PER_OCTAVE * math.log2(settings.reference_ied / ied))
     cascade = FaceCascade(trained.models[FACE], expected_positions(job.split.fitted), 2.0 ** (levels / SCALES_PER_OCTAVE))
-    return replace(detector, face_cascade=cascade), _facts({FACE: trained})[FACE]
+    return replace(detector, face_cascade=cascade), _facts(trained)
 
 
 def train_guides(job: TrainingJob, detector: KeypointDetector) -> Trained:
@@ -144,50 +134,36 @@ def train_guides(job: TrainingJob, detector: KeypointDetector) -> Trained:
 
 def train_classifiers(job: TrainingJob, detector: KeypointDetector) -> Trained:
     """Train the classifiers of the windows that cascade and guides lead to."""
-    settings = job.settings.classifier
-    training = GuidedTraining(job, settings, face_cascade=detector.face_cascade, guides=detector.guides)
-    trained = {name: training.train(name) for name in job.trained}
-    models = _with_mirrored(job, trained, settings.reference_ied)
-    return replace(detector, models=models, reference_ied=settings.reference_ied), _facts(trained)
+    guided = GuidedTraining(job, job.settings.classifier, face_cascade=detector.face_cascade, guides=detector.guides)
+    return _train_models(job, detector, guided)
 
 
-def _whole_faces(name: str, train: Callable) -> Stage:
+def _whole_faces(name: str, train: Callable, job: TrainingJob, detector: KeypointDetector) -> Trained:
     """A stage of whole faces: from its checkpoint, or ``train(job, detector, settings)``."""
-
-    def run(job: TrainingJob, detector: KeypointDetector) -> Trained:
-        part = job.finished(name, _FACES)
-        if part is None:
-            made, facts = train(job, detector, getattr(job.settings, name))
-            part = replace(made, guides={}, face_cascade=None, info={"facts": facts})
-            job.keep(name, _FACES, part)
-        else:
-            job.say(f"{name}: done before")
-        return replace(detector, faces=part.faces), part.info["facts"]
-
-    return Stage(name, run)
+    part = job.finished(name, "faces")
+    if part is None:
+        made, facts = train(job, detector, getattr(job.settings, name))
+        part = replace(made, guides={}, face_cascade=None, info={"facts": facts})
+        job.keep(name, "faces", part)
+    else:
+        job.say(f"{name}: done before")
+    return replace(detector, faces=part.faces), part.info["facts"]
 
 
-_FACES = "faces"
-_SCAN, _GUIDE = Stage("scan", train_scan), Stage("guide", train_guides)
-STAGES = {
-    Mode.SCAN: (_SCAN,),
-    Mode.REGRESS: (_SCAN, _GUIDE),
-    Mode.PRUNE: (Stage("face_cascade", train_face_cascade), _GUIDE, Stage("classifier", train_classifiers)),
+STAGES: dict[Mode, dict[str, Stage]] = {
+    Mode.SCAN: {"scan": train_scan},
+    Mode.REGRESS: {"scan": train_scan, "guide": train_guides},
+    Mode.PRUNE: {"face_cascade": train_face_cascade, "guide": train_guides, "classifier": train_classifiers},
 }
-"""The stages of each mode; a detector of one mode serves the ones before it too, with the same classifiers."""
+"""The stages of each mode, by their fields in `FaceSettings`; a detector of one mode serves those before it too."""
 
-WHOLE_FACES = (
-    _whole_faces("assembly", train_assembly),
-    _whole_faces("refinement", train_refinement),
-    _whole_faces("probabilities", train_probabilities),
-)
-"""The stages after those of the mode "prune+regress", where all anchors are trained."""
+_WHOLE = {"assembly": train_assembly, "refinement": train_refinement, "probabilities": train_probabilities}
 
 
-def stages_of(mode: Mode, keypoints: Sequence[str]) -> tuple[Stage, ...]:
-    """Return the stages of a training of some keypoints."""
+def stages_of(mode: Mode, keypoints: Sequence[str]) -> dict[str, Stage]:
+    """Return the stages of a training of some keypoints; those of whole faces where all anchors are among them."""
     whole = mode == Mode.PRUNE and set(ANCHORS) <= set(keypoints)
-    return STAGES[mode] + (WHOLE_FACES if whole else ())
+    return STAGES[mode] | ({name: partial(_whole_faces, name, train) for name, train in _WHOLE.items()} if whole else {})
 
 
 def train_detector(
@@ -244,18 +220,17 @@ def train_detector(
     except OSError as error:
         raise ValueError(f"{folder}: cannot make this folder ({error.strerror})") from None
     stages = stages_of(mode, keypoints)
-    names = [stage.name for stage in stages]
-    job = TrainingJob(list(images), list(background), settings, names, list(keypoints), pool, folder, resume, say, n_jobs)
+    job = TrainingJob(list(images), list(background), settings, list(stages), list(keypoints), pool, folder, resume, say, n_jobs)
     detector = KeypointDetector({}, pool, SCALES_PER_OCTAVE)
     facts: dict[str, Any] = {}
     seconds = _Seconds(folder / "seconds.json", resume)
-    for stage in stages:
-        detector, facts[stage.name] = stage.train(job, detector)
-        say(f"{stage.name}: done, {seconds.add(stage.name) / 3600:.2f} hours of processor time so far")
+    for name, train in stages.items():
+        detector, facts[name] = train(job, detector)
+        say(f"{name}: done, {seconds.add(name) / 3600:.2f} hours of processor time so far")
     info = {
         "summary": f"{', '.join(detector.keypoints)}; trained on {len(images)} photographs",
         "package": source_of_code(),
-        "settings": {"held_out": settings.held_out, **{name: asdict(getattr(settings, name)) for name in names}},
+        "settings": {"held_out": settings.held_out, **{name: asdict(getattr(settings, name)) for name in stages}},
         "photographs": [image.name for image in images],
         "background": [path.name for path in background],
         "stages": facts,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -77,22 +77,6 @@ def open_view(image: FaceImage, keypoint: str, mirrored: bool) -> View:
 def face_centres(image: FaceImage) -> np.ndarray:
     """Middle of each face (n_faces, 2): the mean of the annotated ones among its eyes, nose sides and mouth corners."""
     return np.nanmean(image.faces[:, :_N_INNER], axis=1)  # the eyes are always annotated
-
-
-class Near(NamedTuple):
-    """Windows near a keypoint, patches (n, 26, 26, 3), and the offset (dx, dy) to it from each, (n, 2)."""
-
-    patches: np.ndarray
-    offsets: np.ndarray
-
-
-def gather_near(views: Sequence[NamedView], sample: Callable[[int, FaceImage, bool], Near], window: int, n_jobs: int) -> Near:
-    """Join what ``sample(number, image, mirrored)`` returns for each view, in the order of the views."""
-    parts = list(each(enumerate(views), lambda item: sample(item[0], *item[1]), n_jobs))
-    side = window + 2
-    patches = [np.asarray(part.patches, np.uint8).reshape(-1, side, side, 3) for part in parts]
-    offsets = [np.reshape(part.offsets, (-1, 2)) for part in parts]
-    return Near(np.concatenate([np.empty((0, side, side, 3), np.uint8), *patches]), np.concatenate([np.empty((0, 2)), *offsets]))
 
 
 def without_faces(paths: Sequence[Path]) -> list[FaceImage]:

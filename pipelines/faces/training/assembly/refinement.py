@@ -80,6 +80,16 @@ class Runs:
         truth = self.truth @ matrix.T
         return abs(self.now @ matrix.T - truth) / abs(truth[:, :1] - truth[:, 1:2])
 
+    def moves(self, regressor: ShapeRegressor) -> np.ndarray:
+        """Displacements (n_runs, n_points, 2) that are still needed, in the frames of the shapes."""
+        units = np.array([regressor.align(points).scale_rotation for points in self.now])
+        return _parts((self.truth - self.now) / units[:, None])
+
+
+def _parts(points: np.ndarray) -> np.ndarray:
+    """Real and imaginary parts (..., 2)."""
+    return np.stack([points.real, points.imag], axis=-1)
+
 
 def start_runs(
     images: Sequence[FaceImage],
@@ -174,11 +184,9 @@ def annotation_offset(runs: Runs, regressor: ShapeRegressor) -> np.ndarray:
     Half the difference of the medians in photographs and in their mirror images: what both need
     alike is no matter of sides.
     """
-    units = np.array([regressor.align(points).scale_rotation for points in runs.now])
-    moves = (runs.truth - runs.now) / units[:, None]
+    moves = runs.moves(regressor)
     mirrored = np.array([runs.copies[copy].mirrored for copy in runs.copy])
-    by_side = [np.median(np.stack([part.real, part.imag], axis=2), axis=0) for part in (moves[~mirrored], moves[mirrored])]
-    return ((by_side[0] - by_side[1]) / 2).astype(np.float32)
+    return ((np.median(moves[~mirrored], axis=0) - np.median(moves[mirrored], axis=0)) / 2).astype(np.float32)
 
 
 def principal_displacements(runs: Runs, regressor: ShapeRegressor, n: int) -> np.ndarray:
@@ -187,9 +195,7 @@ def principal_displacements(runs: Runs, regressor: ShapeRegressor, n: int) -> np
     Displacements that the later stages need are among them: they span the deviations of shapes, of
     which the start misses many.
     """
-    units = np.array([regressor.align(points).scale_rotation for points in runs.now])
-    moves = (runs.truth - runs.now) / units[:, None]
-    flat = np.stack([moves.real, moves.imag], axis=2).reshape(len(moves), -1)
+    flat = runs.moves(regressor).reshape(len(runs.now), -1)
     vectors = np.linalg.eigh(flat.T @ flat / len(flat))[1]
     chosen = vectors[:, ::-1][:, :n].T
     return chosen.reshape(len(chosen), -1, 2).astype(np.float32)
@@ -197,8 +203,7 @@ def principal_displacements(runs: Runs, regressor: ShapeRegressor, n: int) -> np
 
 def coefficients_of(moves: np.ndarray, regressor: ShapeRegressor) -> np.ndarray:
     """Coefficients (n_runs, q) of displacements (n_runs, n_points), complex, in the basis."""
-    flat = np.stack([moves.real, moves.imag], axis=2).reshape(len(moves), -1)
-    return flat @ regressor.basis.reshape(len(regressor.basis), -1).T.astype(float)
+    return _parts(moves).reshape(len(moves), -1) @ regressor.basis.reshape(len(regressor.basis), -1).T.astype(float)
 
 
 def fit_stage(

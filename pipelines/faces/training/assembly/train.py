@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Protocol
 
@@ -17,13 +17,7 @@ from ...data import KEYPOINTS, FaceImage
 from ..views import Split
 from .candidates import SearchedImage, search_all
 from .points import ANCHORS, annotated, mirror_order, to_keypoints
-from .probabilities import (
-    ProbabilitySettings,
-    choose_own_weights,
-    fit_probabilities,
-    judged_hypotheses,
-    train_classifier,
-)
+from .probabilities import ProbabilitySettings, choose_own_weights, fit_probabilities, judged_hypotheses, train_classifier
 from .refinement import RegressionSettings, train_regressor
 from .shapes import AssemblySettings, learn_assembler, score_log_odds
 
@@ -79,14 +73,13 @@ def train_probabilities(job: Job, detector: KeypointDetector, settings: Probabil
         raise ValueError("no face was found in the photographs kept back; expected some to calibrate probabilities with")
     support = float(np.quantile([shape.refined.support for shape in true], s.lost))
     job.say(f"probabilities: {len(true)} faces and {len(shapes) - len(true)} other shapes kept back")
-    finder = replace(finder, own_weight=choose_own_weights(finder, true, s.own_weights), min_support=support)
-    finder = replace(finder, probabilities=fit_probabilities(finder, shapes, _ALIKE, s.regularisation))
+    own_weight = choose_own_weights(finder, true, s.own_weights)
+    finder = replace(finder, own_weight=own_weight, min_support=support)
+    probabilities = fit_probabilities(finder, shapes, _ALIKE, s.regularisation)
     searched = search_all(detector, ANCHORS, views, n_jobs=job.n_jobs)
-    alone = alone_log_odds(finder, searched, unit)
-    assert finder.probabilities is not None
-    finder = replace(finder, probabilities=replace(finder.probabilities, alone=alone))
-    facts |= {"own_weight": [float(w) for w in finder.own_weight], "shapes": len(shapes)}  # type: ignore[union-attr]
-    return replace(detector, faces=finder), facts
+    alone = alone_log_odds(replace(finder, probabilities=probabilities), searched, unit)
+    finder = replace(finder, probabilities=replace(probabilities, alone=alone))
+    return replace(detector, faces=finder), facts | {"own_weight": own_weight.tolist(), "shapes": len(shapes)}
 
 
 def backgrounds(split: Split) -> list[FaceImage]:
@@ -99,12 +92,11 @@ def kept_back(split: Split, every: int) -> list[FaceImage]:
     return backgrounds(split)[::every]
 
 
-def alone_log_odds(finder: FaceFinder, searched, reference_ied: float) -> float:
+def alone_log_odds(finder: FaceFinder, searched: Iterable[SearchedImage], reference_ied: float) -> float:
     """Constant to add to the log-odds of candidates that no assembled face explains, so that they sum to the correct ones."""
     log_odds: list[float] = []
     correct = 0
     for view in searched:
-        assert isinstance(view, SearchedImage)
         faces = finder.find(view.maxima, view.levels, reference_ied, 0.0)
         truth = view.keypoints(finder.regressor.to_keypoints)
         ied = abs(truth[:, 0] - truth[:, 1])

@@ -7,7 +7,6 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import overload
 
 from ...vision.images import read_image
 from ...vision.words.pet_features import Photograph
@@ -50,25 +49,17 @@ class PetFile:
             raise ValueError(f"{self.path}: {error}") from None
 
 
+@dataclass
 class Photographs(Sequence[Photograph]):
     """Photographs that are read when asked for, so that any number of them fits into memory."""
 
-    def __init__(self, files: Sequence[PetFile], side: int):
-        self.files = files
-        self.side = side
+    files: Sequence[PetFile]
+    side: int
 
     def __len__(self) -> int:
         return len(self.files)
 
-    @overload
-    def __getitem__(self, index: int) -> Photograph: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Photographs: ...
-
-    def __getitem__(self, index):
-        if isinstance(index, slice):
-            return Photographs(self.files[index], self.side)
+    def __getitem__(self, index: int) -> Photograph:  # type: ignore[override]  # no slices
         return self.files[index].read(self.side)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import cv2
 import numpy as np
 from matplotlib import colormaps
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ...models.files import replacing
@@ -72,6 +73,12 @@ def _strip(patches: Sequence[np.ndarray], n: int) -> np.ndarray:
     return np.hstack([np.pad(p, ((2, 2), (2, 2), (0, 0)), constant_values=255) for p in [*patches, *white]])
 
 
+def _show(axes: Axes, image: np.ndarray, title: str, size: float = 8, **place: Any) -> None:
+    axes.imshow(image)
+    axes.set_title(title, fontsize=size, **place)
+    axes.axis("off")
+
+
 def _save(figure: Figure, path: Path) -> None:
     with replacing(path) as temporary:
         figure.savefig(temporary, format="png", dpi=110)
@@ -90,9 +97,7 @@ def draw_words(path: Path, model: ImageClassifier, part: str, patches: Patches) 
         if isinstance(additive, AdditiveScorer):
             row = np.flatnonzero(additive.selected == column)
             title += f": {model.classes[int(additive.model.responses[row[0], -1].argmax())]}" if len(row) else ""
-        axes.imshow(_strip(patches.of(column, N_PATCHES), N_PATCHES))
-        axes.set_title(title, fontsize=8, loc="left", pad=2)
-        axes.axis("off")
+        _show(axes, _strip(patches.of(column, N_PATCHES), N_PATCHES), title, loc="left", pad=2)
     _save(figure, path)
 
 
@@ -110,9 +115,7 @@ def draw_pairs(path: Path, model: ImageClassifier, part: str, patches: Patches, 
     figure = Figure(figsize=(11, 1.35 * len(pairs)), layout="constrained")
     for row, pair in zip(np.reshape(figure.subplots(len(pairs), 2), (-1, 2)), pairs):
         for axes, column in zip(row, pair):
-            axes.imshow(_strip(patches.of(column, N_PATCHES // 2), N_PATCHES // 2))
-            axes.set_title(str(names[column]), fontsize=8, loc="left", pad=2)
-            axes.axis("off")
+            _show(axes, _strip(patches.of(column, N_PATCHES // 2), N_PATCHES // 2), str(names[column]), loc="left", pad=2)
     _save(figure, path)
 
 
@@ -143,9 +146,7 @@ def draw_pixels(path: Path, images: Sequence[np.ndarray], strengths: np.ndarray,
         shown = np.repeat(grey[:, :, None], 3, axis=2)
         tint = colormaps["Reds"](red)[:, :, :3]
         shown = np.where((strengths > 0)[:, :, None], 0.35 * shown + 0.65 * tint, shown)
-        axes.imshow(shown)
-        axes.set_title(title, fontsize=9)
-        axes.axis("off")
+        _show(axes, shown, title, 9)
     _save(figure, path)
 
 
@@ -155,13 +156,11 @@ def draw_evidence(path: Path, explained: Sequence[tuple[str, Explanation]]) -> N
     for column, (title, e) in zip(np.reshape(figure.subplots(2, len(explained)), (2, -1)).T, explained):
         heat = cv2.GaussianBlur(e.heat, (0, 0), 6.0)
         limit = max(float(np.abs(heat).max()), 1e-12)
-        column[0].imshow(e.image)
-        column[0].set_title(title, fontsize=8)
+        _show(column[0], e.image, title)
         column[1].imshow(e.image.mean(axis=2), cmap="gray", vmin=-60, vmax=320)
         column[1].imshow(heat, cmap="seismic", vmin=-limit, vmax=limit, alpha=0.5)
         column[1].set_title(f"{e.label} {e.probability:.2f}", fontsize=8)
-        for axes in column:
-            axes.axis("off")
+        column[1].axis("off")
     _save(figure, path)
 
 

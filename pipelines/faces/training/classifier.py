@@ -216,11 +216,7 @@ class ClassifierTraining:
 
         def sample(item, n_random: int):
             number, (image, flip) = item
-            return sample_view(
-                image, flip, number, keypoint, n_random=n_random, seed=[s.seed, 1], ied_range=(s.ied_low, s.ied_high),
-                radius=s.positive_radius, distance=s.negative_distance, pixels=s.negative_pixels, window=self.pool.window,
-                candidates=candidates,
-            )  # fmt: skip
+            return sample_view(image, flip, number, keypoint, s, n_random, self.pool.window, candidates)
 
         share = -(-s.n_random // len(self.split.views))
         parts = list(each(enumerate(self.split.views), lambda item: sample(item, share), self.n_jobs))

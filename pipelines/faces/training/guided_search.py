@@ -1,4 +1,4 @@
-"""Trains what Algorithm 3 needs: the regressor f of each keypoint, and the classifiers c1 of the windows that it leads to.
+"""Trains what Algorithm 3 needs: a cascade c0 of whole faces, and regressor f and classifier c1 of each keypoint.
 
 Algorithm 3 is that of Barbu et al. (2014), section 7.2.
 """
@@ -27,6 +27,14 @@ from .views import SCALES_PER_OCTAVE, NamedView, View, each, open_view, since
 GUIDED = TrainingSettings(rounds=4, per_round=12_000, negative_distance=0.15, negative_pixels=4.0)
 """Settings of c1. Negatives come nearer to the keypoint than those of a scan: the guide's windows lie around it, and the
 precision of the position depends on them (Barbu et al. (2014), section 7.2: at least 4 pixels)."""
+
+
+COARSER = 2.0**-1.5
+"""Scale of the level on which a face is searched, relative to the level on which its keypoints are."""
+FACE_CASCADE = TrainingSettings(
+    n_features=300, rounds=3, per_round=12_000, views_per_round=300, ied_low=20.0 * COARSER, ied_high=40.0 * COARSER, lost=0.01
+)
+"""Settings of the face cascade: a window of 24 pixels shows a whole face."""
 
 
 @dataclass(frozen=True)
@@ -141,3 +149,14 @@ class GuidedTraining(ClassifierTraining):
         parts: dict[str, Any] = {"guides": self.guides, "face_cascade": self.face_cascade}
         detector = KeypointDetector({}, self.pool, SCALES_PER_OCTAVE, reference_ied=self.settings.reference_ied, **parts)
         return lambda levels: detector.search.proposed_windows(levels, keypoint)
+
+
+@dataclass
+class FaceCascadeTraining(ClassifierTraining):
+    """Trains the classifier of whole faces by rounds of hard-negative mining among all windows.
+
+    The rejection thresholds may lose a stated share of the held-out faces.
+    """
+
+    stage: ClassVar[str] = "face_cascade"
+    after: ClassVar[float | None] = 20_000.0  # of the search around one kept window: a choice

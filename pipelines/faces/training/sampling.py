@@ -14,6 +14,7 @@ import numpy as np
 from ....vision.pyramid import Level, gaussian_pyramid
 from ....vision.windows.patches import extract_patches
 from ..data import FaceImage
+from .settings import TrainingSettings
 from .views import SCALES_PER_OCTAVE, View, open_view
 
 _VIEW, _LEVEL, _Y = 40, 32, 16  # first bits of the parts of a key; x takes the lowest 16 bits
@@ -88,13 +89,8 @@ def sample_view(
     mirrored: bool,
     number: int,
     keypoint: str,
-    *,
+    settings: TrainingSettings,
     n_random: int,
-    seed: Sequence[int],
-    ied_range: tuple[float, float] = (20.0, 40.0),
-    radius: float = 1.0,
-    distance: float = 0.5,
-    pixels: float = 0.0,
     window: int = 24,
     candidates: Callable[[Sequence[Level]], Sequence[np.ndarray]] | None = None,
 ) -> tuple[Windows, Windows]:
@@ -106,25 +102,22 @@ def sample_view(
         The view, and its number for the keys.
     keypoint : str
         The keypoint to train.
+    settings : TrainingSettings
+        Where positives and negatives lie; the seed.
     n_random : int
         Negatives to draw; those too near a keypoint are dropped, not replaced.
-    seed : sequence of int
-        Seed of the random choice.
-    ied_range : tuple of float
-        IED in pixels of a level for which its windows are positives.
-    radius : float
-        Largest distance of a positive window's pixel from the keypoint, in pixels of the level.
-    distance, pixels : float
-        Least distance of negatives from the keypoint of every face, in IED, and in pixels of the
-        negative's level; both hold.
+    window : int
+        Side of a window in pixels.
     candidates : function, optional
         Takes the levels and returns for each the pixels (n, 2) of the windows that negatives are
         drawn from; all by default.
     """
-    view = open_view(image, keypoint, mirrored)
+    s, view = settings, open_view(image, keypoint, mirrored)
     levels = gaussian_pyramid(view.pixels, SCALES_PER_OCTAVE)
-    positives = _cut(levels, number, [positive_windows(v, view, ied_range, radius) for v in levels], window)
-    rng = np.random.default_rng([*seed, number])
+    positives = _cut(
+        levels, number, [positive_windows(v, view, (s.ied_low, s.ied_high), s.positive_radius) for v in levels], window
+    )
+    rng = np.random.default_rng([s.seed, 1, number])
     some = None if candidates is None or not n_random else candidates(levels)
     sizes = [level.image.shape[0] * level.image.shape[1] for level in levels] if some is None else [len(xy) for xy in some]
     counts = np.array(sizes, dtype=np.int64)
@@ -136,7 +129,7 @@ def sample_view(
         index = drawn[(drawn >= start) & (drawn < start + counts[k])] - start
         width = level.image.shape[1]
         xy = np.column_stack([index % width, index // width]) if some is None else some[k][index]
-        places.append(xy[view.is_background(level.to_image(xy), distance, pixels / level.scale)])
+        places.append(xy[view.is_background(level.to_image(xy), s.negative_distance, s.negative_pixels / level.scale)])
     return positives, _cut(levels, number, places, window)
 
 

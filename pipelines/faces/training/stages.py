@@ -26,10 +26,9 @@ from .assembly.refinement import RegressionSettings
 from .assembly.shapes import AssemblySettings
 from .assembly.train import train_assembly, train_probabilities, train_refinement
 from .classifier import ClassifierTraining, TrainingJob
-from .face_cascade import FACE_CASCADE, FaceCascadeTraining, expected_positions
-from .guided_search import GUIDED, GuidedTraining, GuideSettings, train_guide
+from .guided_search import FACE_CASCADE, GUIDED, FaceCascadeTraining, GuidedTraining, GuideSettings, train_guide
 from .settings import TrainingSettings
-from .views import FACE, SCALES_PER_OCTAVE
+from .views import FACE, SCALES_PER_OCTAVE, expected_positions
 
 
 @dataclass(frozen=True)
@@ -157,7 +156,7 @@ STAGES: dict[Mode, dict[str, Stage]] = {
 }
 """The stages of each mode, by their fields in `FaceSettings`; a detector of one mode serves those before it too."""
 
-_WHOLE = {"assembly": train_assembly, "refinement": train_refinement, "probabilities": train_probabilities}
+_WHOLE: dict[str, Callable] = {"assembly": train_assembly, "refinement": train_refinement, "probabilities": train_probabilities}
 
 
 def stages_of(mode: Mode, keypoints: Sequence[str]) -> dict[str, Stage]:

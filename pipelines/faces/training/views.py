@@ -79,6 +79,17 @@ def face_centres(image: FaceImage) -> np.ndarray:
     return np.nanmean(image.faces[:, :_N_INNER], axis=1)  # the eyes are always annotated
 
 
+def expected_positions(images: Sequence[FaceImage]) -> dict[str, tuple[float, float]]:
+    """Mean vector from the middle of a face to each keypoint, in IED, over faces and their mirror images."""
+    found = []
+    for image in images:
+        for shown in (image, image.mirrored(0)):
+            found.append((shown.faces - face_centres(shown)[:, None]) / image.ied[:, None, None])
+    every = np.concatenate(found)
+    known = np.isfinite(every).all(axis=(0, 2)) | np.isfinite(every).all(axis=2).any(axis=0)
+    return {name: tuple(np.nanmean(every[:, k], axis=0).tolist()) for k, name in enumerate(KEYPOINTS) if known[k]}
+
+
 def without_faces(paths: Sequence[Path]) -> list[FaceImage]:
     """Annotations of photographs without faces."""
     nobody = np.zeros((0, len(KEYPOINTS), 2))

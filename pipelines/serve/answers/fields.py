@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-
-_FLAGS = {"true": True, "1": True, "on": True, "false": False, "0": False, "": False}
+from contextlib import suppress
 
 
 class Fields:
@@ -34,10 +33,10 @@ class Fields:
         assert name in self.known
         return [value for value in self.values.get(name, []) if value]
 
-    def text(self, name: str, default: str | None = None) -> str | None:
+    def text(self, name: str) -> str | None:
         """Return the last value."""
         given = self.listed(name)
-        return given[-1] if given else default
+        return given[-1] if given else None
 
     def number(self, name: str) -> float | None:
         """Return a number, None where there is none.
@@ -48,30 +47,24 @@ class Fields:
             For anything else.
         """
         value = self.text(name)
-        if value is None:
-            return None
-        try:
-            number = float(value)
-        except ValueError:
-            number = float("nan")
-        if number != number:
-            raise ValueError(f"{name}={value!r}: expected a number")
-        return number
+        with suppress(ValueError):
+            number = None if value is None else float(value)
+            if number == number:
+                return number
+        raise ValueError(f"{name}={value!r}: expected a number")
 
-    def flag(self, name: str, default: bool = False) -> bool:
-        """Return whether a field is "true", or its default.
+    def flag(self, name: str) -> bool:
+        """Return whether a field is "true", by default not.
 
         Raises
         ------
         ValueError
             For anything but "true" and "false".
         """
-        value = self.text(name)
-        if value is None:
-            return default
-        if value.lower() not in _FLAGS:
+        value = (self.text(name) or "false").lower()
+        if value not in ("true", "false"):
             raise ValueError(f"{name}={value!r}: expected true or false")
-        return _FLAGS[value.lower()]
+        return value == "true"
 
     def choice(self, name: str, choices: Iterable[str]) -> str:
         """Return one of some words, the first by default.

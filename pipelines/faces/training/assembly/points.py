@@ -12,11 +12,6 @@ ANCHORS = KEYPOINTS[:6]
 """Keypoints that detectors find: eyes, nose sides and mouth corners."""
 
 
-def with_landmarks(images: Sequence[FaceImage]) -> bool:
-    """Whether some of the photographs have the 68 landmarks; the others are then left out of the refinement's training."""
-    return any(image.landmarks is not None for image in images)
-
-
 def points_of(image: FaceImage) -> np.ndarray:
     """Points (n_faces, n) of the faces of a photograph, complex, NaN where not annotated."""
     points = image.faces if image.landmarks is None else image.landmarks
@@ -46,4 +41,4 @@ def mirrored_points(points: np.ndarray, width: int) -> np.ndarray:
 
 def annotated(images: Sequence[FaceImage]) -> list[FaceImage]:
     """The photographs whose faces train the refinement: those with landmarks, or all where none has them."""
-    return [image for image in images if image.landmarks is not None] if with_landmarks(images) else list(images)
+    return [image for image in images if image.landmarks is not None] or list(images)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Protocol
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from .....models.faces.shape_regression import ShapeRegressor
 from .....models.keypoints.detector import KeypointDetector
 from ...average_precision import HIT, judge
 from ...data import KEYPOINTS, FaceImage
+from ..classifier import TrainingJob
 from ..views import Split
 from .candidates import SearchedImage, search_all
 from .points import ANCHORS, annotated, mirror_order, to_keypoints
@@ -24,15 +24,7 @@ from .shapes import AssemblySettings, learn_assembler, score_log_odds
 _ALIKE = ((0, 1), (2, 3), (4, 5), (6, 7), (8,))  # keypoints whose probabilities are fitted together
 
 
-class Job(Protocol):
-    """What a training hands to its stages: photographs to fit and to calibrate with, where to tell, how many threads."""
-
-    split: Split
-    say: Callable[[str], None]
-    n_jobs: int
-
-
-def train_assembly(job: Job, detector: KeypointDetector, settings: AssemblySettings) -> tuple[KeypointDetector, dict]:
+def train_assembly(job: TrainingJob, detector: KeypointDetector, settings: AssemblySettings) -> tuple[KeypointDetector, dict]:
     """Learn how anchors lie in faces, and what their scores say, on the photographs kept back."""
     assembler = learn_assembler(job.split.fitted, settings)
     calibration, empty = job.split.calibration, kept_back(job.split, settings.background)
@@ -47,17 +39,20 @@ def train_assembly(job: Job, detector: KeypointDetector, settings: AssemblySetti
     return replace(detector, faces=finder), {"points": n, "slope": slope.tolist(), "offset": offset.tolist()}
 
 
-def train_refinement(job: Job, detector: KeypointDetector, settings: RegressionSettings) -> tuple[KeypointDetector, dict]:
+def train_refinement(job: TrainingJob, detector: KeypointDetector, settings: RegressionSettings) -> tuple[KeypointDetector, dict]:
     """Learn the cascade that moves all points of a face."""
-    finder = _finder_of(detector)
+    finder = detector.faces
+    assert finder is not None  # of the stage before
     regressor, facts = train_regressor(job.split.fitted, finder.assembler.shape, settings, job.say)
     return replace(detector, faces=replace(finder, regressor=regressor)), facts
 
 
-def train_probabilities(job: Job, detector: KeypointDetector, settings: ProbabilitySettings) -> tuple[KeypointDetector, dict]:
+def train_probabilities(
+    job: TrainingJob, detector: KeypointDetector, settings: ProbabilitySettings
+) -> tuple[KeypointDetector, dict]:
     """Learn which shapes are faces, and calibrate the probabilities on the photographs kept back."""
-    finder, unit = _finder_of(detector), detector.reference_ied
-    s = settings
+    finder, unit, s = detector.faces, detector.reference_ied, settings
+    assert finder is not None  # of the stages before
     learnt = [image for image in backgrounds(job.split) if image not in kept_back(job.split, s.background)]
     some = annotated(job.split.fitted)[: s.photographs]
     false = judged_hypotheses(finder, search_all(detector, ANCHORS, [*some, *learnt], n_jobs=job.n_jobs), unit, s.hypotheses)
@@ -120,9 +115,3 @@ def alone_log_odds(finder: FaceFinder, searched: Iterable[SearchedImage], refere
         middle = (low + high) / 2
         low, high = (low, middle) if np.mean(probability_of(values + middle)) > share else (middle, high)
     return min(middle, 0.0)
-
-
-def _finder_of(detector: KeypointDetector) -> FaceFinder:
-    if detector.faces is None:
-        raise ValueError("the detector cannot assemble faces; expected the stage 'assembly' first")
-    return detector.faces

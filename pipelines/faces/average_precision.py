@@ -9,13 +9,18 @@ inside an ignore box still count as points to be found.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
+
+from ...models.faces.probabilities import probability_of
 
 HIT, NEITHER, FALSE = 1, 0, -1
 NEAR = 0.1  # IED
 MAX_DETECTIONS = 200  # per image and keypoint
+_BANDS = (0.0, 0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0)  # of probabilities
 
 
 @dataclass(frozen=True)
@@ -76,10 +81,7 @@ def judge(xy, score, points, visible, ied, ignore=(), tolerance=0.05, max_detect
     slack = 1e-9  # whether a point lies on the circle must not depend on the rounding of its decimals
     ignored = ((xy[:, None] >= ignore[None, :, :2]) & (xy[:, None] <= ignore[None, :, 2:])).all(axis=2).any(axis=1)
     ignored |= (distance[:, ~visible] <= NEAR + slack).any(axis=1)
-    if tolerance < NEAR:
-        false = (distance >= NEAR - slack).all(axis=1)
-    else:
-        false = (distance > tolerance + slack).all(axis=1)
+    false = (distance >= NEAR - slack if tolerance < NEAR else distance > tolerance + slack).all(axis=1)
 
     outcome = np.where(false & ~ignored, FALSE, NEITHER).astype(np.int8)
     face = np.full(len(xy), -1)
@@ -162,3 +164,20 @@ def pooled(judged: list[MatchedDetections]) -> Curve:
         np.concatenate([j.outcome for j in judged]) if judged else [],
         sum(j.n_points for j in judged),
     )
+
+
+def reliability(judged: Sequence[MatchedDetections]) -> list[dict]:
+    """Share of hits among detections by their probability, whose log-odds the scores are; one row per band with any.
+
+    Detections that count neither way are left out; ``probability`` is the mean of a band.
+    """
+    kept = [(j.score[j.outcome != NEITHER], j.outcome[j.outcome != NEITHER] == HIT) for j in judged]
+    score, hit = (np.concatenate([part[k] for part in kept]) if kept else np.empty(0) for k in (0, 1))
+    p = np.asarray(probability_of(score))
+    rows = []
+    for low, high in pairwise(_BANDS):
+        mine = (p >= low) & ((p < high) if high < 1 else (p <= high))
+        if mine.any():
+            row = {"from": low, "to": high, "detections": int(mine.sum())}
+            rows.append(row | {"probability": float(p[mine].mean()), "share": float(hit[mine].mean())})
+    return rows

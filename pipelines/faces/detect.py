@@ -63,13 +63,8 @@ class FileDetections:
         if self.error is not None or self.pixels is None:
             return {"image": self.image, "error": self.error}
         height, width = self.pixels.shape[:2]
-        return {
-            "image": self.image,
-            "width": width,
-            "height": height,
-            "seconds": round(self.seconds, 6),
-            **records(self.detections, self.faces, landmarks),
-        }
+        facts = {"image": self.image, "width": width, "height": height, "seconds": round(self.seconds, 6)}
+        return facts | records(self.detections, self.faces, landmarks)
 
 
 def records(detections: Sequence[Detection], faces: Sequence[Face], landmarks: bool = False) -> dict[str, list]:

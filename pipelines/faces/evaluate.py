@@ -12,19 +12,21 @@ import numpy as np
 
 from ...models.faces.assembly import Assembly
 from ...models.faces.face_finder import Face
-from ...models.faces.shape_models import RigidModel
+from ...models.faces.shape_models import RigidModel, pose_of
 from ...models.faces.suppression import SAME_FACE
 from ...models.keypoints.detections import Detection, DetectionOptions, DetectionResult
 from ...models.keypoints.detector import KeypointDetector
 from ...vision.images import read_image
-from .average_precision import FALSE, MAX_DETECTIONS, Curve, MatchedDetections, judge, pooled
+from .average_precision import FALSE, MAX_DETECTIONS, Curve, MatchedDetections, judge, pooled, reliability
 from .data import KEYPOINTS, FaceImage
-from .subsets import reliability, subsets_of
 
 TOLERANCES = (0.05, 0.10)
 PRECISION = 0.9
 MIN_PROBABILITY = 0.5  # probability of a face that is reported by default
 MAX_SOURCES = 12  # more different file prefixes than this are names, not sources
+# Limits of the bands: inter-eye distances in pixels, angles in degrees.
+_IED = (0, 25, 32, 45, np.inf)
+_YAW, _ROLL = (0, 8, 16, 180), (0, 6, 12, 180)
 
 
 @dataclass
@@ -52,7 +54,7 @@ class Evaluation:
         Average precision by the size and the pose of the faces: one per subset, keypoint and
         tolerance.
     reliability : list of dict
-        Share of hits by probability (see :func:`~annealed.pipelines.faces.subsets.reliability`), at
+        Share of hits by probability (see :func:`~annealed.pipelines.faces.average_precision.reliability`), at
         the tolerance 10 %, of all keypoints together; empty without assembly.
     errors : list of str
         One line per photograph that could not be read.
@@ -201,3 +203,27 @@ def _row(judged: list[MatchedDetections], default: list[MatchedDetections]) -> t
         "recall_at_threshold": recall,
         "false_per_image": false / max(len(judged), 1),
     }
+
+
+def subsets_of(images: Sequence[FaceImage], rigid: RigidModel | None) -> dict[str, list[int]]:
+    """Positions of the photographs by the median IED of their faces and, with a rigid model of the landmarks, by yaw and roll.
+
+    Photographs without faces are in none; the pose is that of the first face.
+    """
+    found: dict[str, list[int]] = {}
+    for i, image in enumerate(images):
+        if not len(image.ied):
+            continue
+        found.setdefault(_band("IED", float(np.median(image.ied)), _IED), []).append(i)
+        if rigid is not None and image.landmarks is not None and image.landmarks.shape[1] == len(rigid.points):
+            pose = pose_of(rigid.fit(image.landmarks[0] @ [1, 1j])[0])
+            for name, angle, limits in (("yaw", pose.yaw, _YAW), ("roll", pose.roll, _ROLL)):
+                found.setdefault(_band(name, abs(float(np.degrees(angle))), limits), []).append(i)
+    order = [_band(name, low, limits) for name, limits in (("IED", _IED), ("yaw", _YAW), ("roll", _ROLL)) for low in limits[:-1]]
+    return {name: found[name] for name in order if name in found}
+
+
+def _band(name: str, value: float, limits: Sequence[float]) -> str:
+    i = int(np.searchsorted(limits, value, side="right")) - 1
+    high = "" if limits[i + 1] in (np.inf, 180) else f"{limits[i + 1]:g}"
+    return f"{name} {limits[i]:g}-{high}"

@@ -113,6 +113,5 @@ def _cut(pixels: np.ndarray, xy: np.ndarray, width: float, tile: int) -> np.ndar
     part = cv2.warpAffine(pixels, matrix, (tile, tile), flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
     middle = tile // 2
     for colour, thickness in (((0, 0, 0), 3), ((255, 255, 0), 1)):
-        cv2.line(part, (middle - 6, middle), (middle + 6, middle), colour, thickness)
-        cv2.line(part, (middle, middle - 6), (middle, middle + 6), colour, thickness)
+        cv2.drawMarker(part, (middle, middle), colour, cv2.MARKER_CROSS, 12, thickness)
     return part

@@ -60,15 +60,8 @@ class FrameDetections:
 
     def record(self) -> dict:
         """Return the JSON object of the command line."""
-        return {
-            "image": self.source,
-            "frame": self.frame,
-            "time": round(self.time, 6),
-            "width": self.width,
-            "height": self.height,
-            "seconds": round(self.seconds, 6),
-            **records(self.detections, self.faces),
-        }
+        facts = {"image": self.source, "frame": self.frame, "time": round(self.time, 6), "width": self.width}
+        return facts | {"height": self.height, "seconds": round(self.seconds, 6)} | records(self.detections, self.faces)
 
 
 def _processing(detector: KeypointDetector, smooth: float, options: DetectionOptions) -> Callable[[np.ndarray], DetectionResult]:

@@ -81,7 +81,8 @@ def read_pets(folder: str | Path) -> list[PetFile]:
     elif named := _from_names(folder) or _from_names(folder / "train"):
         files = named
     else:
-        files = [PetFile(path, sub.name) for sub in _subfolders(folder) for path in _images(sub)]
+        folders = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
+        files = [PetFile(path, sub.name) for sub in folders for path in _images(sub)]
     if not files:
         raise ValueError(
             f"{folder}: no photographs; expected labels.csv, the Oxford-IIIT tree, CLASS.NUMBER.jpg, or one subfolder per class"
@@ -101,10 +102,6 @@ def _from_names(folder: Path) -> list[PetFile]:
             return []
         found.append((match[1], int(match[2]), path))
     return [PetFile(path, label) for label, _, path in sorted(found)]
-
-
-def _subfolders(folder: Path) -> list[Path]:
-    return sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
 
 
 def _images(folder: Path) -> list[Path]:

@@ -7,6 +7,7 @@ import sys
 import webbrowser
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 
 def listening(host: str, port: int) -> socket.socket:
@@ -57,14 +58,8 @@ def serve(host: str, port: int, workers: int, open_page: bool, say: Callable[[st
 
     server_socket = listening(host, port)
     url = f"http://{f'[{host}]' if ':' in host else host}:{server_socket.getsockname()[1]}/"
-    config = uvicorn.Config(
-        make_app(WorkerPool(workers), host),
-        log_level="error",
-        limit_concurrency=512,
-        timeout_keep_alive=30,
-        timeout_graceful_shutdown=2,
-        server_header=False,
-    )
+    limits: dict[str, Any] = {"limit_concurrency": 512, "timeout_keep_alive": 30, "timeout_graceful_shutdown": 2}
+    config = uvicorn.Config(make_app(WorkerPool(workers), host), log_level="error", server_header=False, **limits)
     say(url)  # the socket listens already: who asks now is answered as soon as the server has started
     if open_page:
         webbrowser.open(url)

@@ -79,10 +79,11 @@ class TrainingJob:
         """Keypoints whose training serves all."""
         return list(dict.fromkeys(trained_as(name) for name in self.keypoints))
 
-    def describe(self, stage: str) -> dict[str, Any]:
-        """Return what a checkpoint of a stage must agree on: its settings and those of the stages before it, and the data."""
+    def made_from(self, stage: str, name: str) -> dict[str, Any]:
+        """What a checkpoint of a stage and keypoint must agree on: its settings and those of the stages before it, and the data."""
         before = self.stages[: list(self.stages).index(stage) + 1]
         return {
+            "keypoint": name,
             "settings": {name: asdict(getattr(self.settings, name)) for name in before},
             "held_out": self.settings.held_out,
             "pool": self.pool.to_dict(),
@@ -98,13 +99,11 @@ class TrainingJob:
     def finished(self, stage: str, name: str) -> KeypointDetector | None:
         """What :meth:`keep` kept, where there is something to resume from."""
         path = self.checkpoint(stage, name)
-        made_from = {"keypoint": name, **self.describe(stage)}
-        return KeypointDetector.load(path) if self.resume and is_finished(path, made_from) else None
+        return KeypointDetector.load(path) if self.resume and is_finished(path, self.made_from(stage, name)) else None
 
     def keep(self, stage: str, name: str, detector: KeypointDetector) -> None:
         """Keep what a stage made for a keypoint: a detector that holds this alone, with facts in its ``info``."""
-        info = {"made_from": {"keypoint": name, **self.describe(stage)}, **detector.info}
-        replace(detector, info=info).save(self.checkpoint(stage, name))
+        replace(detector, info={"made_from": self.made_from(stage, name), **detector.info}).save(self.checkpoint(stage, name))
 
 
 @dataclass
@@ -159,7 +158,7 @@ class ClassifierTraining:
             say(f"{keypoint}: {self.stage}: done before")
             return done
         rows_file = self.job.checkpoint(f"{self.stage}.rows", keypoint)
-        made_from = {"keypoint": keypoint, **self.job.describe(self.stage)}
+        made_from = self.job.made_from(self.stage, keypoint)
         started = time.monotonic()
         positives, reference, negatives = self._first_rows(keypoint)
         first, n_random = 0, len(negatives)
@@ -190,12 +189,9 @@ class ClassifierTraining:
         clock = time.monotonic()
         detector = self.detector(keypoint, model)
         model, scores = calibrate(detector, keypoint, self.split.held_out_views, s.precision, self.n_jobs, self.mode)
-        say(f"{keypoint}: calibrated on {len(self.split.held_out_views)} held-out views in {since(clock)}: {_scores(scores)}")
-        info = {
-            "rows": {"positive": len(positives), "negative": len(negatives)},
-            "rounds": log,
-            "held_out": scores,
-        }
+        reached = ", ".join(f"{name} {value:.3f}" for name, value in scores.items())
+        say(f"{keypoint}: calibrated on {len(self.split.held_out_views)} held-out views in {since(clock)}: {reached}")
+        info = {"rows": {"positive": len(positives), "negative": len(negatives)}, "rounds": log, "held_out": scores}
         detector = self.detector(keypoint, model, info=info)
         self.job.keep(self.stage, keypoint, detector)
         say(f"{keypoint}: done in {since(started)}")
@@ -204,7 +200,7 @@ class ClassifierTraining:
     def mined_rows(self, keypoint: str) -> tuple[Windows, Windows, Windows, Windows]:
         """Windows of a training that :meth:`train` has finished: positives, held-out positives, random and all negatives."""
         path = self.job.checkpoint(f"{self.stage}.rows", keypoint)
-        kept = read_part(path, ROWS, {"keypoint": keypoint, **self.job.describe(self.stage)})
+        kept = read_part(path, ROWS, self.job.made_from(self.stage, keypoint))
         if kept is None:
             raise ValueError(f"{path}: no such file; expected the checkpoint of a training")
         positives, reference, ordinary = self._first_rows(keypoint)
@@ -283,7 +279,3 @@ class ClassifierTraining:
         keys = check_array(path, arrays, "keys", np.int64, (None,))
         patches = check_array(path, arrays, "patches", np.uint8, (len(keys), side, side, 3))
         return Windows(patches, keys, np.zeros(len(keys), np.float32)), int(header["round"]), list(header["log"])
-
-
-def _scores(scores: dict) -> str:
-    return ", ".join(f"{name} {value:.3f}" for name, value in scores.items())

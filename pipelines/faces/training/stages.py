@@ -19,6 +19,7 @@ from ....models.keypoints.guided_search import FaceCascade, Guide, Mode
 from ....models.keypoints.serialisation import read_guide, write_parts
 from ....vision.windows.feature_pool import FeaturePool
 from ...common.checkpoints import read_part, write_part
+from ...common.outputs import make_folder
 from ..data import MIRROR, FaceImage
 from .assembly.points import ANCHORS
 from .assembly.probabilities import ProbabilitySettings
@@ -67,12 +68,8 @@ class FaceSettings:
     def __post_init__(self) -> None:
         if not 0 < self.held_out < 1:
             raise ValueError(f"held_out={self.held_out}: expected a share between 0 and 1")
-        scan, guide, classifier = self.scan, self.guide, self.classifier
-        ranges = {
-            "scan": (scan.ied_low, scan.ied_high),
-            "guide": (guide.ied_low, guide.ied_high),
-            "classifier": (classifier.ied_low, classifier.ied_high),
-        }
+        stages: dict[str, Any] = {"scan": self.scan, "guide": self.guide, "classifier": self.classifier}
+        ranges = {name: (settings.ied_low, settings.ied_high) for name, settings in stages.items()}
         if len(set(ranges.values())) > 1:
             raise ValueError(f"ied_low and ied_high: {ranges}, expected the same range in all of these")
 
@@ -116,7 +113,7 @@ def train_guides(job: TrainingJob, detector: KeypointDetector) -> Trained:
     guides: dict[str, Guide] = {}
     facts: dict[str, Any] = {}
     for name in job.trained:
-        path, made_from = job.checkpoint("guide", name), {"keypoint": name, **job.describe("guide")}
+        path, made_from = job.checkpoint("guide", name), job.made_from("guide", name)
         kept = read_part(path, "guide", made_from) if job.resume else None
         if kept is None:
             views = job.split.views, job.split.held_out_views
@@ -214,10 +211,7 @@ def train_detector(
     check_writable(out)
     settings, pool, mode = settings or FaceSettings(), pool or FeaturePool(), Mode(mode)
     folder = out.with_name(out.name + ".checkpoint")
-    try:
-        folder.mkdir(exist_ok=True)
-    except OSError as error:
-        raise ValueError(f"{folder}: cannot make this folder ({error.strerror})") from None
+    make_folder(folder)
     stages = stages_of(mode, keypoints)
     job = TrainingJob(list(images), list(background), settings, list(stages), list(keypoints), pool, folder, resume, say, n_jobs)
     detector = KeypointDetector({}, pool, SCALES_PER_OCTAVE)

@@ -16,7 +16,7 @@ from ....vision.tracks.video import open_video, read_frames
 from ...motion.segment import TRACK_FILES, FileSegmentation, segment_file
 from .fields import Fields
 from .limits import LIMITS
-from .pictures import jpeg_url, smaller
+from .pictures import jpeg_url
 
 FIELDS = ("motions", "outliers", "frames")
 N_SHOWN = 60  # frames, at most
@@ -91,10 +91,11 @@ def _shown(found: FileSegmentation, video: Path | None) -> dict[str, Any]:
         width, height = (np.nanmax(tracks.reshape(-1, 2), axis=0) + _MARGIN - low).tolist()
         pictures, shown = None, shown - low
     else:
-        wanted = set(frames.tolist())
-        kept = [frame for t, frame in enumerate(_shrunk(video)) if t in wanted]
-        pictures = [jpeg_url(frame[0]) for frame in kept]
-        width, height = kept[0][1]
+        wanted, pictures = set(frames.tolist()), []
+        for t, frame in enumerate(read_frames(video)):
+            height, width = frame.shape[:2]
+            if t in wanted:
+                pictures.append(jpeg_url(frame, MAX_SIDE))
     places = np.round(shown, 1).astype(object)
     places[~np.isfinite(shown)] = None
     return {
@@ -105,9 +106,3 @@ def _shown(found: FileSegmentation, video: Path | None) -> dict[str, Any]:
         "motions": found.labels[points].tolist(),
         "points": places.transpose(1, 0, 2).tolist(),
     }
-
-
-def _shrunk(video: Path):
-    """Frames as they are shown, with their true width and height."""
-    for frame in read_frames(video):
-        yield smaller(frame, MAX_SIDE), (frame.shape[1], frame.shape[0])

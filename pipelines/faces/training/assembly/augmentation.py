@@ -88,9 +88,7 @@ def copies(images: Sequence[FaceImage], settings: AugmentationSettings, seed: Se
                 for copy in range(settings.copies):
                     rng = np.random.default_rng([*seed, number, int(flip), int(face), copy])
                     ied = float(image.ied[face])
-                    target = settings.largest
-                    if copy % 2:
-                        target = float(np.exp(rng.uniform(*np.log(settings.shrunk))))
+                    target = float(np.exp(rng.uniform(*np.log(settings.shrunk)))) if copy % 2 else settings.largest
                     small, moved = _cut(shown, points, ied, min(1.0, target / ied))
                     yield FaceCopy(cv2.cvtColor(_varied(small, settings, rng), cv2.COLOR_RGB2GRAY), moved, flip)
 

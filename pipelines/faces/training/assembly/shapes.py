@@ -75,12 +75,9 @@ def score_log_odds(searched: Iterable[SearchedImage], shape: ShapeModel) -> tupl
         faces = view.keypoints(to_keypoints(view.faces.shape[1])[:n_anchors])
         for i, name in enumerate(ANCHORS):
             x, y, score, _ = view.maxima[name].T
-            place = x + 1j * y
-            near = np.zeros(len(score), bool)
-            for face in faces:
-                near |= abs(place - face[i]) < _NEAR * abs(face[0] - face[1])
+            distance = abs((x + 1j * y)[:, None] - faces[:, i])
             scores[i // 2] += score.tolist()
-            correct[i // 2] += near.tolist()
+            correct[i // 2] += (distance < _NEAR * abs(faces[:, 0] - faces[:, 1])).any(axis=1).tolist()
     slope, offset = np.ones(n_anchors), np.zeros(n_anchors)
     for pair in range(n_anchors // 2):
         if any(correct[pair]) and not all(correct[pair]):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -282,14 +283,14 @@ def _image_beside(path: Path) -> Path:
 
 def _joined(images: list[Path]) -> list[list[Path]]:
     """Images with their copies: files of equal content whose names differ in a number at the end only."""
-    groups: dict[tuple, list[Path]] = {}
+    groups: defaultdict[tuple, list[Path]] = defaultdict(list)
     for path in images:
-        groups.setdefault((path.parent, re.sub(r"_\d+$", "", path.stem), path.stat().st_size), []).append(path)
+        groups[path.parent, re.sub(r"_\d+$", "", path.stem), path.stat().st_size].append(path)
     found: list[list[Path]] = []
     for group in groups.values():
-        by_content: dict[bytes, list[Path]] = {}
+        by_content: defaultdict[bytes, list[Path]] = defaultdict(list)
         for path in group:
-            by_content.setdefault(path.read_bytes() if len(group) > 1 else b"", []).append(path)
+            by_content[path.read_bytes() if len(group) > 1 else b""].append(path)
         found += by_content.values()
     return found
 

@@ -118,12 +118,8 @@ def sample_photograph() -> np.ndarray:
     """Return scikit-image's photograph of the astronaut Eileen Collins (NASA, public domain)."""
     import skimage
 
-    path = Path(skimage.__file__).parent / "data" / "astronaut.png"
-    if path.is_file():  # scikit-image's own reader takes a tenth of a second to import
-        return read_image(path)
-    from skimage.data import astronaut
-
-    return astronaut()
+    # Its own reader takes a tenth of a second to import.
+    return read_image(Path(skimage.__file__).parent / "data" / "astronaut.png")
 
 
 def video_source(images: Sequence[str]) -> str | int | None:

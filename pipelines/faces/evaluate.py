@@ -117,6 +117,7 @@ def evaluate_detector(
     resolved = detector.resolve(DetectionOptions(keypoints, **options))
     alone = resolved.assembly == Assembly.NONE
     thresholds = {name: detector.models[name].threshold for name in keypoints} if alone else None
+    n_landmarks = 0 if alone or detector.faces is None else len(detector.faces.regressor.mean)
     result = Evaluation()
     errors: list[list[float | None]] = []
     for image in progress(images, len(images)):
@@ -128,7 +129,8 @@ def evaluate_detector(
         every = detector.find(pixels, resolved, threshold=-np.inf, max_detections=MAX_DETECTIONS)
         shown = default_detections(every, thresholds)
         result.images.append(image)
-        errors.append(landmark_error(every.faces, image) if _has_landmarks(detector, alone, image) else [])
+        comparable = image.landmarks is not None and image.landmarks.shape[1] == n_landmarks
+        errors.append(landmark_error(every.faces, image) if comparable else [])
         for name, tolerance in product(keypoints, TOLERANCES):
             for matched, detections in ((result.judged, every.detections), (result.default, shown)):
                 matched.setdefault((name, tolerance), []).append(judge_image(detections, image, name, tolerance))
@@ -183,12 +185,6 @@ def _subsets(result: Evaluation, keypoints: Sequence[str], rigid: RigidModel | N
 def _landmarks(source: str, errors: Sequence[float | None]) -> dict:
     known = [e for e in errors if e is not None]
     return {"source": source, "faces": len(errors), "found": len(known), "nme": float(np.mean(known)) if known else None}
-
-
-def _has_landmarks(detector: KeypointDetector, alone: bool, image: FaceImage) -> bool:
-    if alone or detector.faces is None or image.landmarks is None:
-        return False
-    return len(detector.faces.regressor.mean) == image.landmarks.shape[1]
 
 
 def _row(judged: list[MatchedDetections], default: list[MatchedDetections]) -> tuple[Curve, dict]:

@@ -96,14 +96,13 @@ def _ranked(evaluation: Evaluation, keypoint: str, outcome: int) -> list[tuple[F
     return [(image, xy, width) for _, image, xy, width in shown]
 
 
-def _missed(evaluation: Evaluation, keypoint: str):
-    missed = []
+def _missed(evaluation: Evaluation, keypoint: str) -> list[tuple[FaceImage, np.ndarray, float]]:
     k = KEYPOINTS.index(keypoint)
-    for image, judged in zip(evaluation.images, evaluation.judged[keypoint, TOLERANCES[1]]):
-        for i in np.flatnonzero(image.visible[:, k]):
-            if i not in judged.face:
-                missed.append((image, image.faces[i, k], 2.5 * float(image.ied[i])))
-    return missed
+    return [
+        (image, image.faces[i, k], 2.5 * float(image.ied[i]))
+        for image, judged in zip(evaluation.images, evaluation.judged[keypoint, TOLERANCES[1]])
+        for i in np.setdiff1d(np.flatnonzero(image.visible[:, k]), judged.face)
+    ]
 
 
 def _cut(pixels: np.ndarray, xy: np.ndarray, width: float, tile: int) -> np.ndarray:

@@ -67,8 +67,8 @@ def make_app(pool: WorkerPool, host: str = "127.0.0.1") -> Starlette:
         return Response(body, status, media_type="application/json")
 
     async def status(request: Request) -> Response:
-        limits = {name: limit._asdict() for name, limit in LIMITS.items()}
-        return JSONResponse({"version": __version__, "running": pool.running, "waiting": pool.waiting, "limits": limits})
+        load = {"running": pool.running, "waiting": pool.waiting}
+        return JSONResponse({"version": __version__, **load, "limits": {name: limit._asdict() for name, limit in LIMITS.items()}})
 
     routes = [
         Route("/api/features", _features),

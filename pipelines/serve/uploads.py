@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect, Request
 
-from .answers.limits import FIELD_BYTES, FORM_BYTES, MAX_FIELDS, MIB, UPLOAD_SECONDS, Limit
+from .answers.limits import FORM_BYTES, MIB, UPLOAD_SECONDS, Limit
 
 
 @dataclass
@@ -55,8 +55,7 @@ async def read_upload(request: Request, limit: Limit) -> Upload:
 
     try:
         async with asyncio.timeout(UPLOAD_SECONDS):
-            parser = MultiPartParser(request.headers, parts(), max_files=1, max_fields=MAX_FIELDS, max_part_size=FIELD_BYTES)
-            form = await parser.parse()
+            form = await MultiPartParser(request.headers, parts(), max_files=1).parse()
     except TimeoutError:
         slow = HTTPException(408, f"the file did not arrive within {UPLOAD_SECONDS:.0f} seconds")
         raise (slow if n_bytes <= most else too_large) from None

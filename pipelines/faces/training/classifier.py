@@ -118,8 +118,7 @@ class ClassifierTraining:
     after: ClassVar[float | None] = None  # Haar features that a window costs after the classifier, where its cost is minimised
 
     def __post_init__(self) -> None:
-        job = self.job
-        self.split, self.pool, self.say, self.n_jobs = job.split, job.pool, job.say, job.n_jobs
+        self.split, self.pool, self.say, self.n_jobs = self.job.split, self.job.pool, self.job.say, self.job.n_jobs
 
     def detector(self, keypoint: str, model: KeypointModel, **more: Any) -> KeypointDetector:
         """A detector in which the model decides about the windows of this training's mode."""

@@ -145,7 +145,8 @@ def _select(
     del design, state, sampled  # a gigabyte of codes
 
     weight = weights(y)
-    chosen = {"features": features[kept], "low": low[kept], "bin_width": bin_width[kept]}
+    table = {"features": features, "low": low, "bin_width": bin_width}
+    chosen = {name: values[kept] for name, values in table.items()}
     later = PatchDesign(patches, weight, pool=pool, n_bins=s.n_bins, **chosen).stored()
     coef = raw / np.where(later.inv > 0, later.inv, 1.0)[:, None, None]
     offset = offset + np.einsum("mw,mwq->q", later.mean, raw)
@@ -157,7 +158,7 @@ def _select(
     zero = np.zeros_like(state.coef), np.zeros_like(state.intercept)
     coef, offset = accelerated_gradient(small, y, loss, weight, *zero, prior=prior, n_steps=s.final_steps)
     raw, offset = small.unstandardise(coef, offset)
-    return {"features": features[kept], "low": low[kept], "bin_width": bin_width[kept]}, raw.astype(np.float32), offset
+    return {name: values[kept] for name, values in table.items()}, raw.astype(np.float32), offset
 
 
 def balanced_weights(y: np.ndarray) -> np.ndarray:

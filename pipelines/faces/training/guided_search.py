@@ -76,9 +76,8 @@ class Near(NamedTuple):
     offsets: np.ndarray
 
 
-def near_windows(view: View, settings: GuideSettings, rng: np.random.Generator, window: int) -> Near:
+def near_windows(view: View, s: GuideSettings, rng: np.random.Generator, window: int) -> Near:
     """Some windows around the visible keypoints of a view, on levels where its faces have the right size."""
-    s = settings
     seen = view.visible & np.isfinite(view.points).all(axis=1)
     patches, offsets = [np.empty((0, window + 2, window + 2, 3), np.uint8)], [np.empty((0, 2))]
     if not seen.any():
@@ -151,7 +150,6 @@ class GuidedTraining(ClassifierTraining):
         return lambda levels: detector.search.proposed_windows(levels, keypoint)
 
 
-@dataclass
 class FaceCascadeTraining(ClassifierTraining):
     """Trains the classifier of whole faces by rounds of hard-negative mining among all windows.
 

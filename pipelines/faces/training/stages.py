@@ -216,10 +216,17 @@ def train_detector(
     job = TrainingJob(list(images), list(background), settings, list(stages), list(keypoints), pool, folder, resume, say, n_jobs)
     detector = KeypointDetector({}, pool, SCALES_PER_OCTAVE)
     facts: dict[str, Any] = {}
-    seconds = _Seconds(folder / "seconds.json", resume)
+    # Processor time of each stage, over interruptions: beside the checkpoints, since the model is
+    # the same in every run.
+    clock, kept = time.process_time(), folder / "seconds.json"
+    seconds: dict[str, float] = json.loads(kept.read_text()) if resume and kept.is_file() else {}
     for name, train in stages.items():
         detector, facts[name] = train(job, detector)
-        say(f"{name}: done, {seconds.add(name) / 3600:.2f} hours of processor time so far")
+        seconds[name] = round(seconds.get(name, 0.0) + time.process_time() - clock, 1)
+        clock = time.process_time()
+        with replacing(kept) as new:
+            new.write_text(json.dumps(seconds))
+        say(f"{name}: done, {sum(seconds.values()) / 3600:.2f} hours of processor time so far")
     info = {
         "summary": f"{', '.join(detector.keypoints)}; trained on {len(images)} photographs",
         "package": source_of_code(),
@@ -230,23 +237,6 @@ def train_detector(
     }
     replace(detector, info=info).save(out)
     return KeypointDetector.load(out)  # numbers as the file holds them
-
-
-class _Seconds:
-    """Processor time of each stage, over interruptions: kept beside the checkpoints, since the model is the same in every run."""
-
-    def __init__(self, path: Path, resume: bool):
-        self.path, self.clock = path, time.process_time()
-        self.known: dict[str, float] = json.loads(path.read_text()) if resume and path.is_file() else {}
-
-    def add(self, stage: str) -> float:
-        """Note the time since the last call for a stage; returns the sum of all."""
-        now = time.process_time()
-        self.known[stage] = round(self.known.get(stage, 0.0) + now - self.clock, 1)
-        self.clock = now
-        with replacing(self.path) as new:
-            new.write_text(json.dumps(self.known))
-        return sum(self.known.values())
 
 
 def source_of_code() -> dict[str, str]:

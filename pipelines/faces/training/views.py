@@ -105,8 +105,7 @@ def held_out(image: FaceImage, share: float) -> bool:
 def each(items: Iterable[Item], work: Callable[[Item], Result], n_jobs: int) -> Iterable[Result]:
     """Yield ``work(item)`` in the order of the items; threads work ahead, but never by more than a few items."""
     if n_jobs <= 1:
-        for item in items:
-            yield work(item)
+        yield from map(work, items)
         return
     with ThreadPoolExecutor(n_jobs) as threads:
         pending: deque = deque()

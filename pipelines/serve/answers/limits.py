@@ -8,8 +8,6 @@ MIB = 2**20
 MEMORY = 896 * MIB  # of a worker process: detection in a photograph of 25 million pixels takes 600 MiB
 UPLOAD_SECONDS = 60.0  # for a file to arrive
 FORM_BYTES = 256 * 1024  # of a form beside its file
-FIELD_BYTES = 10_000  # of a form's field
-MAX_FIELDS = 200
 
 
 class Limit(NamedTuple):

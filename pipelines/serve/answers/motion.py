@@ -26,14 +26,9 @@ _MARGIN = 10.0  # around tracks without a video, in pixels
 
 
 @cache
-def ranker() -> SegmentationRanker:
-    """Return the shipped ranker."""
+def prepare() -> SegmentationRanker:
+    """Load the shipped ranker."""
     return load_model("motion")
-
-
-def prepare() -> None:
-    """Load the ranker."""
-    ranker()
 
 
 def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
@@ -46,7 +41,7 @@ def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
     if not is_video:
         tell("comparing candidates")
     number = None if motions == "auto" else int(motions)
-    found = segment_file(ranker(), path, number, outliers=fields.flag("outliers"), on_frame=count)
+    found = segment_file(prepare(), path, number, outliers=fields.flag("outliers"), on_frame=count)
     if not fields.flag("frames"):
         return found.record()
     tell("drawing the frames")

@@ -26,25 +26,20 @@ _FOR, _AGAINST = (213, 60, 50), (0, 114, 178)
 
 
 @cache
-def classifier() -> ImageClassifier:
-    """Return the shipped classifier."""
+def prepare() -> ImageClassifier:
+    """Load the shipped classifier."""
     return load_model("pets")
-
-
-def prepare() -> None:
-    """Load the classifier."""
-    classifier()
 
 
 def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
     """Return the record of ``annealed pets classify --json``; with ``evidence`` also where it lies."""
     check_pixels(path, LIMITS["pets"].pixels)
     tell("counting visual words")
-    found = classify_file(classifier(), path)
+    found = classify_file(prepare(), path)
     if not fields.flag("evidence"):
         return found.record()
     tell("painting the evidence")
-    return found.record() | {"evidence": _evidence(classifier().explain(found.photograph))}
+    return found.record() | {"evidence": _evidence(prepare().explain(found.photograph))}
 
 
 def _evidence(explained: Explanation) -> dict[str, Any]:
@@ -55,9 +50,8 @@ def _evidence(explained: Explanation) -> dict[str, Any]:
     layer = np.empty((*heat.shape, 4), np.uint8)
     layer[:, :, :3] = np.where(heat[:, :, None] > 0, _FOR, _AGAINST)
     layer[:, :, 3] = np.round(235 * share)
-    strongest = explained.contributions[:N_CONTRIBUTIONS]
     return {
         "picture": jpeg_url(explained.image),
         "heat": png_url(layer),
-        "contributions": [{"name": name, "value": value} for name, value in strongest],
+        "contributions": [{"name": name, "value": value} for name, value in explained.contributions[:N_CONTRIBUTIONS]],
     }

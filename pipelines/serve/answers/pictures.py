@@ -10,20 +10,14 @@ import numpy as np
 _QUALITY = 85
 
 
-def smaller(image: np.ndarray, longest: int) -> np.ndarray:
-    """Return an image whose longer side has at most so many pixels."""
-    height, width = image.shape[:2]
-    factor = longest / max(height, width)
-    if factor >= 1:
-        return image
-    size = max(1, round(width * factor)), max(1, round(height * factor))
-    return np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA))
-
-
 def jpeg_url(image: np.ndarray, longest: int = 1600) -> str:
-    """Return an RGB image as JPEG."""
-    shown = cv2.cvtColor(smaller(image, longest), cv2.COLOR_RGB2BGR)
-    data = cv2.imencode(".jpg", shown, [cv2.IMWRITE_JPEG_QUALITY, _QUALITY])[1]
+    """Return an RGB image as JPEG, its longer side shrunk to at most so many pixels."""
+    height, width = image.shape[:2]
+    factor = min(1.0, longest / max(height, width))
+    if factor < 1:
+        size = max(1, round(width * factor)), max(1, round(height * factor))
+        image = np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA))
+    data = cv2.imencode(".jpg", cv2.cvtColor(image, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_JPEG_QUALITY, _QUALITY])[1]
     return "data:image/jpeg;base64," + base64.b64encode(data.tobytes()).decode()
 
 

@@ -141,8 +141,11 @@ def move_runs(runs: Runs, regressor: ShapeRegressor, stage: RegressionStage, val
     runs.now = runs.now + units[:, None] * (here - np.conj(there[:, mirror])) / 2
 
 
-Selection = Callable[[np.ndarray, np.ndarray, RegressionSettings], np.ndarray]
-"""Chooses which of the values (n_rows, p) serve to predict targets (n_rows, q): positions (k,), ascending."""
+def unrefined(shape: ShapeModel) -> ShapeRegressor:
+    """Return a cascade without stages: the mean shape stays where it is."""
+    n_anchors, n = len(shape.anchors), len(shape.mean) - len(shape.anchors)
+    empty, offset = np.empty((0, n, 2), np.float32), np.zeros((n, 2), np.float32)
+    return ShapeRegressor(shape.mean[n_anchors:], empty, (), to_keypoints(n), offset, mirror_order(n))
 
 
 def train_regressor(
@@ -150,19 +153,17 @@ def train_regressor(
     shape: ShapeModel,
     settings: RegressionSettings,
     say: Callable[[str], None] = print,
-    selection: Selection | None = None,
+    selection: Callable[[np.ndarray, np.ndarray, RegressionSettings], np.ndarray] | None = None,
 ) -> tuple[ShapeRegressor, dict]:
     """Train the cascade on photographs and their mirror images; returns it and what its stages reach on these.
 
-    Values are selected by annealing unless another ``selection`` is given.
+    Values are selected by annealing unless another ``selection`` is given, which chooses those of
+    the values (n_rows, p) that serve to predict targets (n_rows, q): positions (k,), ascending.
     """
     s = settings
     runs = start_runs(images, shape, s.augmentation, s.starts, [s.seed, 40], s.mean_starts)
-    n_anchors = len(shape.anchors)
-    matrix = to_keypoints(runs.now.shape[1])
-    empty = np.empty((0, len(matrix.T), 2), np.float32)
-    offset, mirror = np.zeros((len(matrix.T), 2), np.float32), mirror_order(len(matrix.T))
-    regressor = ShapeRegressor(shape.mean[n_anchors:], empty, (), matrix, offset, mirror)
+    regressor = unrefined(shape)
+    matrix = regressor.to_keypoints
     regressor = replace(regressor, basis=principal_displacements(runs, regressor, s.n_components))
     facts: dict = {"runs": len(runs.now), "median_error": [float(np.median(runs.errors(matrix)))]}
     say(f"refinement: {len(runs.now)} starts, median error {facts['median_error'][0]:.4f} IED")

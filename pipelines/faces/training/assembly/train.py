@@ -9,16 +9,15 @@ import numpy as np
 
 from .....models.faces.face_finder import FaceFinder
 from .....models.faces.probabilities import probability_of
-from .....models.faces.shape_regression import ShapeRegressor
 from .....models.keypoints.detector import KeypointDetector
 from ...average_precision import HIT, judge
 from ...data import KEYPOINTS, FaceImage
 from ..classifier import TrainingJob
 from ..views import Split
 from .candidates import SearchedImage, search_all
-from .points import ANCHORS, annotated, mirror_order, to_keypoints
+from .points import ANCHORS, annotated
 from .probabilities import ProbabilitySettings, choose_own_weights, fit_probabilities, judged_hypotheses, train_classifier
-from .refinement import RegressionSettings, train_regressor
+from .refinement import RegressionSettings, train_regressor, unrefined
 from .shapes import AssemblySettings, learn_assembler, score_log_odds
 
 _ALIKE = ((0, 1), (2, 3), (4, 5), (6, 7), (8,))  # keypoints whose probabilities are fitted together
@@ -32,9 +31,7 @@ def train_assembly(job: TrainingJob, detector: KeypointDetector, settings: Assem
     slope, offset = score_log_odds(searched, assembler.shape)
     assembler = replace(assembler, slope=slope, offset=offset)
     n = len(assembler.shape.mean) - len(ANCHORS)
-    mean, nothing = assembler.shape.mean[len(ANCHORS) :], np.empty((0, n, 2), np.float32)
-    unrefined = ShapeRegressor(mean, nothing, (), to_keypoints(n), np.zeros((n, 2), np.float32), mirror_order(n))
-    finder = FaceFinder(assembler, unrefined, KEYPOINTS)
+    finder = FaceFinder(assembler, unrefined(assembler.shape), KEYPOINTS)
     job.say(f"assembly: shapes of {len(annotated(job.split.fitted))} photographs, {n} points")
     return replace(detector, faces=finder), {"points": n, "slope": slope.tolist(), "offset": offset.tolist()}
 

@@ -1,4 +1,5 @@
-"""Precision and recall of keypoint detections: the protocol of Barbu et al. (2017), section 3.3, as functions of arrays.
+"""Precision and recall of keypoint detections: the protocol of Barbu et al. (2017), section 3.3, as
+functions of arrays.
 
 A detection hits a visible keypoint when it lies within ``tolerance`` inter-eye distances (IED) of
 it. It is false when it lies at least ``max(tolerance, 0.1)`` IED away from that keypoint of EVERY
@@ -53,7 +54,7 @@ class MatchedDetections:
 
 
 def judge(xy, score, points, visible, ied, ignore=(), tolerance=0.05, max_detections=MAX_DETECTIONS) -> MatchedDetections:
-    """Decide for each detection of one keypoint in one image whether it is a hit, false, or neither.
+    """Decide of each detection of one keypoint in one image: a hit, false, or neither.
 
     Parameters
     ----------
@@ -97,7 +98,8 @@ def judge(xy, score, points, visible, ied, ignore=(), tolerance=0.05, max_detect
 
 @dataclass(frozen=True)
 class Curve:
-    """Precision and recall over falling thresholds, one entry per distinct score; ``n_points`` are to be found.
+    """Precision and recall over falling thresholds, one entry per distinct score; ``n_points`` are
+    to be found.
 
     Attributes
     ----------
@@ -114,33 +116,39 @@ class Curve:
 
     @property
     def average_precision(self) -> float:
-        """Average precision without interpolation: the sum of precision times the gain in recall; NaN without points."""
+        """Average precision without interpolation: the sum of precision times the gain in recall;
+        NaN without points.
+        """
         if not self.n_points:
             return float("nan")
         return float(self.precision @ np.diff(self.recall, prepend=0.0))
 
     def at_precision(self, precision: float = 0.9) -> tuple[float, float]:
-        """Largest recall with at least that precision, and its threshold: (0, inf) where there is none."""
+        """Largest recall with at least that precision, and its threshold; (0, inf) if none."""
         good = np.flatnonzero((self.precision >= precision) & (self.recall > 0))
         if not len(good):
             return 0.0, float("inf")
         return float(self.recall[good[-1]]), float(self.threshold[good[-1]])
 
     def at_balance(self) -> tuple[float, float]:
-        """Recall and threshold where the harmonic mean of precision and recall is largest: (0, inf) without any detection."""
+        """Recall and threshold where the harmonic mean of precision and recall is largest: (0, inf)
+        without any detection.
+        """
         if not len(self.threshold):
             return 0.0, float("inf")
         best = int(np.argmax(self.precision * self.recall / np.maximum(self.precision + self.recall, 1e-12)))
         return float(self.recall[best]), float(self.threshold[best])
 
     def at_threshold(self, threshold: float) -> tuple[float, float]:
-        """Precision (NaN without any detection) and recall of the detections that score at least ``threshold``."""
+        """Precision (NaN without any detection) and recall of the detections that score at least
+        ``threshold``.
+        """
         n = int((self.threshold >= threshold).sum())
         return (float(self.precision[n - 1]), float(self.recall[n - 1])) if n else (float("nan"), 0.0)
 
 
 def curve(score, outcome, n_points: int) -> Curve:
-    """Precision-recall curve of judged detections of any number of images; equal scores come in together.
+    """Precision-recall curve of judged detections of images; equal scores come in together.
 
     Examples
     --------
@@ -167,7 +175,8 @@ def pooled(judged: list[MatchedDetections]) -> Curve:
 
 
 def reliability(judged: Sequence[MatchedDetections]) -> list[dict]:
-    """Share of hits among detections by their probability, whose log-odds the scores are; one row per band with any.
+    """Share of hits among detections by their probability, whose log-odds the scores are; one row
+    per band with any.
 
     Detections that count neither way are left out; ``probability`` is the mean of a band.
     """

@@ -1,4 +1,5 @@
-"""Reads photographs with annotated face keypoints: ``keypoints.csv``, iBUG ``.pts`` files or COCO keypoint JSON.
+"""Reads photographs with annotated face keypoints: ``keypoints.csv``, iBUG ``.pts`` files or COCO
+keypoint JSON.
 
 Keypoint names are the SUBJECT's: ``left_eye`` is usually on the right-hand side of the picture.
 Coordinates are those of the project: x to the right, y down, the centre of the top-left pixel is
@@ -94,7 +95,9 @@ class FaceImage:
 
     @property
     def source(self) -> str:
-        """The collection: ``origin``, else the part of the file's name before the first underscore, empty if there is none."""
+        """The collection: ``origin``, else the part of the file's name before the first underscore,
+        empty if there is none.
+        """
         return self.origin or self.path.name.split("_", 1)[0] if "_" in self.path.name else ""
 
     @property
@@ -114,7 +117,8 @@ class FaceImage:
 
 
 def read_faces(folder: str | Path) -> list[FaceImage]:
-    """Read a folder of annotated photographs, in the order of the file names; a ValueError names the file.
+    """Read a folder of annotated photographs, in the order of the file names; a ValueError names
+    the file.
 
     It holds the images and one of: ``keypoints.csv`` (image, face, keypoint, x, y and optionally
     visible) with an optional ``landmarks68.csv`` (image, face, x0, y0, ..., x67, y67); 68-point
@@ -224,7 +228,9 @@ def _size(path: Path) -> tuple[int, int] | None:
 
 
 def _check_inside(where: str, keypoint: str, point: tuple[float, float, bool], size: tuple[int, int] | None) -> None:
-    """Refuse a visible point outside its image, and a hidden one farther outside than the image is large."""
+    """Refuse a visible point outside its image, and a hidden one farther outside than the image is
+    large.
+    """
     x, y, visible = point
     width, height = size or (np.inf, np.inf)
     slack_x, slack_y = (1.0, 1.0) if visible else (width, height)
@@ -272,7 +278,9 @@ def _read_tree(folder: Path, paths: list[Path]) -> list[FaceImage]:
 
 
 def _image_beside(path: Path) -> Path:
-    """The image of a ``.pts`` file: of the same name, or of the name without the number of the face."""
+    """The image of a ``.pts`` file: of the same name, or of the name without the number of the
+    face.
+    """
     suffixes = [s for suffix in IMAGE_SUFFIXES for s in (suffix, suffix.upper())]
     for stem in (path.stem, re.sub(r"_\d+$", "", path.stem)):
         for suffix in suffixes:
@@ -282,7 +290,9 @@ def _image_beside(path: Path) -> Path:
 
 
 def _joined(images: list[Path]) -> list[list[Path]]:
-    """Images with their copies: files of equal content whose names differ in a number at the end only."""
+    """Images with their copies: files of equal content whose names differ in a number at the end
+    only.
+    """
     groups: defaultdict[tuple, list[Path]] = defaultdict(list)
     for path in images:
         groups[path.parent, re.sub(r"_\d+$", "", path.stem), path.stat().st_size].append(path)
@@ -296,7 +306,9 @@ def _joined(images: list[Path]) -> list[list[Path]]:
 
 
 def _read_pts(path: Path, size: tuple[int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Keypoints (1, 9, 2) of a face, which are visible, and landmarks (1, 68, 2), in an image of some width and height."""
+    """Keypoints (1, 9, 2) of a face, which are visible, and landmarks (1, 68, 2), in an image of
+    some width and height.
+    """
     try:
         body = path.read_text().split("{", 1)[1].split("}", 1)[0]
         xy = np.array(body.split(), float).reshape(-1, 2)

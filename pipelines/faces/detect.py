@@ -1,4 +1,6 @@
-"""What ``annealed faces detect`` does to each photograph, several at a time in processes that each hold the detector."""
+"""What ``annealed faces detect`` does to each photograph, several at a time in processes that each
+hold the detector.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,8 @@ def records(detections: Sequence[Detection], faces: Sequence[Face], landmarks: b
 def detect_files(
     detector: KeypointDetector, images: Sequence[str], options: DetectionOptions, n_jobs: int = 1
 ) -> Iterator[FileDetections]:
-    """Detect keypoints in image files (none: the sample photograph), in their order; a bad file yields a record with its error.
+    """Detect keypoints in image files (none: the sample photograph), in their order; a bad file
+    yields a record with its error.
 
     So many as ``n_jobs`` at a time; the detections do not depend on it.
     """
@@ -87,7 +90,9 @@ _ready: set[tuple[Any, ...]] = set()  # modes whose compiled code this process h
 
 
 def warm_up(detector: KeypointDetector, options: DetectionOptions) -> None:
-    """Compile or load what a detection needs, on the face of the sample photograph: before a clock starts."""
+    """Compile or load what a detection needs, on the face of the sample photograph: before a clock
+    starts.
+    """
     mode = options.mode, options.assembly
     if mode not in _ready:
         everywhere = replace(options, min_size=None, max_size=None, threshold=None, min_probability=None)
@@ -108,7 +113,9 @@ def _detect_file(options: DetectionOptions, detector: KeypointDetector, name: st
 
 
 def timed(process: Callable[[np.ndarray], DetectionResult], pixels: np.ndarray) -> tuple[DetectionResult, float]:
-    """Detections and faces, and the seconds that they took; what was still compiled for them is not counted."""
+    """Detections and faces, and the seconds that they took; what was still compiled for them is not
+    counted.
+    """
     start, compiled = time.perf_counter(), seconds_compiling()
     result = process(pixels)
     return result, time.perf_counter() - start - (seconds_compiling() - compiled)
@@ -123,7 +130,9 @@ def sample_photograph() -> np.ndarray:
 
 
 def video_source(images: Sequence[str]) -> str | int | None:
-    """Tell what the arguments name: a video file, the number of a camera (``camera 0``), or None for photographs."""
+    """Tell what the arguments name: a video file, the number of a camera (``camera 0``), or None
+    for photographs.
+    """
     if images and images[0] == "camera" and not Path("camera").is_file():
         if len(images) != 2 or not images[1].isdigit():
             raise ValueError(f"camera {' '.join(images[1:])}: expected the number of a camera, as in: camera 0")
@@ -142,7 +151,8 @@ def video_source(images: Sequence[str]) -> str | int | None:
 def detect_many(
     detector: KeypointDetector, images: Iterable[np.ndarray], n_jobs: int = 1, **options: Any
 ) -> Iterator[list[Detection]]:
-    """Find keypoints in one image (H, W, 3) after the other, ``n_jobs`` processes at a time, in the order of the images.
+    """Find keypoints in one image (H, W, 3) after the other, ``n_jobs`` processes at a time, in the
+    order of the images.
 
     Images are taken a few ahead of the results, which do not depend on ``n_jobs``. Options and
     errors of :meth:`KeypointDetector.detect`, an error when it is that image's turn.
@@ -153,7 +163,8 @@ def detect_many(
 def map_images(
     work: Callable[[KeypointDetector, Item], Result], detector: KeypointDetector, items: Iterable[Item], n_jobs: int = 1
 ) -> Iterator[Result]:
-    """Yield ``work(detector, item)`` in the order of the items; ``work`` is a function of a module, or a partial of one.
+    """Yield ``work(detector, item)`` in the order of the items; ``work`` is a function of a module,
+    or a partial of one.
 
     Processes work on several items at a time: threads would wait for one another, since a third of
     a detection is spent in Python. Items are taken a few ahead of the results; an error is raised
@@ -192,7 +203,9 @@ _loaded: dict[Path, KeypointDetector] = {}  # in a worker process: its detector,
 
 
 def _remote(pickled: Path, work: Callable, item) -> tuple[Any, Exception | None, list[str]]:
-    """Return the result of ``work``, or the exception, which has to wait for its turn, and what was warned of."""
+    """Return the result of ``work``, or the exception, which has to wait for its turn, and what was
+    warned of.
+    """
     if pickled not in _loaded:
         cv2.setNumThreads(1)
         _loaded.clear()

@@ -32,7 +32,8 @@ _SHORT_SIDE = 480  # small pictures are enlarged to at least this, so that the s
 def draw_detections(
     image: np.ndarray, detections: Sequence[Detection], faces: Sequence[Face] = (), landmarks: bool = False
 ) -> np.ndarray:
-    """Draw a box with its probability around every face, a disc at every detection, and a legend below the picture.
+    """Draw a box with its probability around every face, a disc at every detection, and a legend
+    below the picture.
 
     Without faces a ring around each detection shows the size of its window; ``landmarks`` are drawn
     as small points.

@@ -1,4 +1,6 @@
-"""Runs a keypoint detector over annotated photographs and scores its detections (``annealed faces evaluate``)."""
+"""Runs a keypoint detector over annotated photographs and scores its detections (``annealed faces
+evaluate``).
+"""
 
 from __future__ import annotations
 
@@ -54,8 +56,9 @@ class Evaluation:
         Average precision by the size and the pose of the faces: one per subset, keypoint and
         tolerance.
     reliability : list of dict
-        Share of hits by probability (see :func:`~annealed.pipelines.faces.average_precision.reliability`), at
-        the tolerance 10 %, of all keypoints together; empty without assembly.
+        Share of hits by probability, see
+        :func:`~annealed.pipelines.faces.average_precision.reliability`, at the tolerance 10 %, of
+        all keypoints together; empty without assembly.
     errors : list of str
         One line per photograph that could not be read.
     """
@@ -72,7 +75,9 @@ class Evaluation:
 
 
 def default_detections(found: DetectionResult, thresholds: dict[str, float] | None) -> list[Detection]:
-    """Those among all candidates that are detected by default: in faces of probability 0.5, or above thresholds of the score."""
+    """Those among all candidates that are detected by default: in faces of probability 0.5, or
+    above thresholds of the score.
+    """
     if thresholds is not None:
         return [d for d in found.detections if d.score >= thresholds[d.keypoint]]
     shown = {(name, p.x, p.y) for face in found.faces if face.probability >= MIN_PROBABILITY for name, p in face.keypoints.items()}
@@ -80,7 +85,9 @@ def default_detections(found: DetectionResult, thresholds: dict[str, float] | No
 
 
 def landmark_error(faces: Sequence[Face], image: FaceImage) -> list[float | None]:
-    """Mean distance of the 68 landmarks of each annotated face over that of the outer eye corners; None where none was found."""
+    """Mean distance of the 68 landmarks of each annotated face over that of the outer eye corners;
+    None where none was found.
+    """
     assert image.landmarks is not None
     errors: list[float | None] = []
     for truth in image.landmarks:
@@ -159,7 +166,9 @@ def evaluate_detector(
 def _false_alarms(
     detector: KeypointDetector, options: DetectionOptions, paths: Iterable[Path], result: Evaluation
 ) -> dict[str, list[int]]:
-    """Detections of each keypoint in photographs without faces; those that cannot be read are added to the errors."""
+    """Detections of each keypoint in photographs without faces; those that cannot be read are added
+    to the errors.
+    """
     alarms: dict[str, list[int]] = {name: [] for name in options.keypoints or ()}
     for path in paths:
         try:
@@ -202,7 +211,8 @@ def _row(judged: list[MatchedDetections], default: list[MatchedDetections]) -> t
 
 
 def subsets_of(images: Sequence[FaceImage], rigid: RigidModel | None) -> dict[str, list[int]]:
-    """Positions of the photographs by the median IED of their faces and, with a rigid model of the landmarks, by yaw and roll.
+    """Positions of the photographs by the median IED of their faces and, with a rigid model of the
+    landmarks, by yaw and roll.
 
     Photographs without faces are in none; the pose is that of the first face.
     """

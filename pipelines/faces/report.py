@@ -34,7 +34,8 @@ COLUMNS = {
 
 
 def write_report(folder: Path, record: dict, evaluation: Evaluation) -> None:
-    """Write tables (JSON and Markdown), precision-recall curves, and pictures of the best hits and worst misses.
+    """Write tables (JSON and Markdown), precision-recall curves, and pictures of the best hits and
+    worst misses.
 
     The pictures show parts of the photographs: mind their terms of use before passing a report on.
     """
@@ -68,7 +69,9 @@ def _write_curves(path: Path, evaluation: Evaluation, tolerance: float) -> None:
 
 
 def _write_pictures(path: Path, evaluation: Evaluation, keypoint: str, columns: int = 8) -> None:
-    """Three rows: best hits, best-scoring false detections, and points that nothing hit, in the order of their images."""
+    """Three rows: best hits, best-scoring false detections, and points that nothing hit, in the
+    order of their images.
+    """
     tile, gap = 128, 22
     rows = {
         "best hits": _ranked(evaluation, keypoint, HIT),
@@ -87,7 +90,9 @@ def _write_pictures(path: Path, evaluation: Evaluation, keypoint: str, columns: 
 
 
 def _ranked(evaluation: Evaluation, keypoint: str, outcome: int) -> list[tuple[FaceImage, np.ndarray, float]]:
-    """Image, position and width of the part to show of all detections with that outcome, by falling score."""
+    """Image, position and width of the part to show of all detections with that outcome, by falling
+    score.
+    """
     shown = []
     for image, judged in zip(evaluation.images, evaluation.judged[keypoint, TOLERANCES[1]]):
         width = 2.5 * float(np.median(image.ied)) if len(image.ied) else 100.0

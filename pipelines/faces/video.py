@@ -90,7 +90,8 @@ def detect_video(
     overlay: Path | None = None,
     smooth: float = 0.0,
 ) -> Iterator[FrameDetections]:
-    """Detect keypoints in every N-th frame; stop the iteration to end early, the overlay is complete all the same.
+    """Detect keypoints in every N-th frame; stop the iteration to end early, the overlay is
+    complete all the same.
 
     ``source`` is a video file or the number of a camera; the overlay (.mp4) shows all frames, each
     with the detections of the last one that was processed. By default ``roll`` is 0: frames without

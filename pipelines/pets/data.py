@@ -1,4 +1,6 @@
-"""Folders of photographs with classes: labels.csv, Oxford-IIIT, Kaggle's names (cat.0.jpg), or one subfolder per class."""
+"""Folders of photographs with classes: labels.csv, Oxford-IIIT, Kaggle's names (cat.0.jpg), or one
+subfolder per class.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ SPECIES = {"1": "cat", "2": "dog"}  # third column of the official lists
 
 @dataclass(frozen=True)
 class PetFile:
-    """A photograph on disk: its class, its head box (x_min, y_min, x_max, y_max in pixels), its breed ("" if unknown), its split.
+    """A photograph on disk: its class, its head box (x_min, y_min, x_max, y_max in pixels), its
+    breed ("" if unknown), its split.
 
     The split is "train", "test", or empty where the data have none.
 
@@ -94,7 +97,9 @@ def read_pets(folder: str | Path) -> list[PetFile]:
 
 
 def _from_names(folder: Path) -> list[PetFile]:
-    """Photographs ``CLASS.NUMBER.jpg`` in the order of classes and numbers; none where a name is another."""
+    """Photographs ``CLASS.NUMBER.jpg`` in the order of classes and numbers; none where a name is
+    another.
+    """
     found = []
     for path in _images(folder) if folder.is_dir() else []:
         match = re.fullmatch(r"([^.]+)\.(\d+)", path.stem)
@@ -169,7 +174,7 @@ def _official_head(path: Path) -> tuple[float, float, float, float] | None:
 
 
 def usable(files: Sequence[PetFile], side: int) -> tuple[list[PetFile], list[str]]:
-    """The photographs that can be read and whose head box lies inside, and one line for each other."""
+    """The photographs that can be read, with the head box inside, and one line for each other."""
     good, errors = [], []
     for file in files:
         try:

@@ -1,4 +1,6 @@
-"""Pictures of what an image classifier uses: words, pairs of words, evidence (Ma (thesis), Figures 4.2, 4.3 and 4.6)."""
+"""Pictures of what an image classifier uses: words, pairs of words, evidence (Ma (thesis), Figures
+4.2, 4.3 and 4.6).
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ SCALE = 2.0  # patches are so many times as wide as the keypoint's window: Figur
 
 
 class Patches:
-    """Patches of words in training photographs, whose columns are X; each photograph is read and described once."""
+    """Patches of words in training photographs, whose columns are X; each photograph is read and
+    described once.
+    """
 
     def __init__(self, model: ImageClassifier, files: Sequence[PetFile], X):
         self.photographs = Photographs(files, model.features.side)
@@ -41,7 +45,9 @@ class Patches:
         self._seen: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
 
     def of(self, column: int, n: int) -> list[np.ndarray]:
-        """Return patches (PATCH, PATCH, 3) around a word, one from each of the ``n`` photographs where it is most frequent."""
+        """Return patches (PATCH, PATCH, 3) around a word, one from each of the ``n`` photographs
+        where it is most frequent.
+        """
         first, last = self.by_column.indptr[column : column + 2]
         order = np.argsort(-self.by_column.data[first:last], kind="stable")[:n]
         found = []
@@ -85,7 +91,9 @@ def _save(figure: Figure, path: Path) -> None:
 
 
 def draw_words(path: Path, model: ImageClassifier, part: str, patches: Patches) -> None:
-    """The strongest words of a part, each with patches of training photographs and the class that it is evidence for."""
+    """The strongest words of a part, each with patches of training photographs and the class that
+    it is evidence for.
+    """
     additive = model.scorers[part][0]
     chosen = [int(c) for c in model.selected(part) if c < _n_words(model)][:N_WORDS]
     if not chosen:
@@ -106,7 +114,9 @@ def _n_words(model: ImageClassifier) -> int:
 
 
 def draw_pairs(path: Path, model: ImageClassifier, part: str, patches: Patches, y: np.ndarray) -> None:
-    """Pairs of words whose product sDist of order 2 uses on the chosen columns, side by side (Figure 4.6)."""
+    """Pairs of words whose product sDist of order 2 uses on the chosen columns, side by side
+    (Figure 4.6).
+    """
     metric = metric_on(patches.by_column.tocsr(), y, model.selected(part), 2)
     pairs = [pair for pair in metric.pairs() if max(pair) < _n_words(model)][:N_PAIRS]
     if not pairs:
@@ -138,7 +148,9 @@ def draw_component(path: Path, values: np.ndarray, labels: Sequence[str], n_bins
 
 
 def draw_pixels(path: Path, images: Sequence[np.ndarray], strengths: np.ndarray, titles: Sequence[str]) -> None:
-    """Chosen pixels on images (H, W) (Figure 4.3): the stronger, the redder; pixels of strength 0 stay grey."""
+    """Chosen pixels on images (H, W) (Figure 4.3): the stronger, the redder; pixels of strength 0
+    stay grey.
+    """
     figure = Figure(figsize=(2.4 * len(images), 2.7), layout="constrained")
     red = 0.25 + 0.75 * strengths / max(float(strengths.max()), 1e-12)
     for axes, image, title in zip(np.ravel(figure.subplots(1, len(images))), images, titles):
@@ -172,7 +184,9 @@ def first_component(Z: np.ndarray) -> np.ndarray:
 
 
 def write_report(folder: Path, record: dict[str, Any], model: ImageClassifier, found: Evaluation) -> None:
-    """Write ``table.md``, ``results.json`` and the pictures; those of words need the training photographs."""
+    """Write ``table.md``, ``results.json`` and the pictures; those of words need the training
+    photographs.
+    """
     rows = ([row[column] for column in COLUMNS] for row in record["rows"])
     text = "# Errors on test photographs\n\n" + markdown_table(COLUMNS.values(), rows)
     if found.breeds:

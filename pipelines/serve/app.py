@@ -102,7 +102,8 @@ def _error(request: Request, error: Exception) -> Response:
 
 
 class OriginMiddleware:
-    """Refuses requests whose Host is a foreign name (DNS rebinding) or whose Origin is another site (CSRF); adds headers.
+    """Refuses requests whose Host is a foreign name (DNS rebinding) or whose Origin is another site
+    (CSRF); adds headers.
 
     Parameters
     ----------

@@ -77,7 +77,8 @@ class WorkerPool:
             process.kill()
 
     async def answer(self, kind: str, upload: Upload) -> AsyncIterator[tuple[int, bytes]]:
-        """Yield statuses of HTTP with JSON objects: ``PROGRESS`` as it comes, at last the answer, or why there is none.
+        """Yield statuses of HTTP with JSON objects: ``PROGRESS`` as it comes, at last the answer,
+        or why there is none.
 
         A worker whose request was given up, or cost too much, is replaced.
         """
@@ -118,7 +119,9 @@ def _error(message: str, status: int) -> bytes:
 
 
 def _work(pipe: Connection, memory: int) -> None:
-    """Answer requests until the server ends; messages go back as JSON after a status of three digits."""
+    """Answer requests until the server ends; messages go back as JSON after a status of three
+    digits.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server ends its workers
     os.environ["OMP_NUM_THREADS"] = "1"
     resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
@@ -134,7 +137,9 @@ def _work(pipe: Connection, memory: int) -> None:
 
 
 def _prepared(kind: str) -> Any:
-    """Load what a tab needs, one process at a time: what the first compiles is on disk for the others."""
+    """Load what a tab needs, one process at a time: what the first compiles is on disk for the
+    others.
+    """
     with open(__file__) as lock:
         with contextlib.suppress(OSError):  # a file system without locks: then several compile
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -144,7 +149,9 @@ def _prepared(kind: str) -> Any:
 
 
 def _answer(pipe: Connection, kind: str, name: str, fields: dict[str, list[str]], seconds: float) -> tuple[int, bytes]:
-    """Return the status and the JSON of an answer; every error is one line. Past its time the process ends by an alarm."""
+    """Return the status and the JSON of an answer; every error is one line. Past its time the
+    process ends by an alarm.
+    """
 
     def send(**message: Any) -> None:
         pipe.send_bytes(b"%d" % PROGRESS + json.dumps(message).encode())

@@ -46,7 +46,9 @@ async def read_upload(request: Request, limit: Limit) -> Upload:
     too_large = HTTPException(413, f"the file is too large: expected at most {limit.bytes // MIB} MiB")
 
     async def parts() -> AsyncGenerator[bytes, None]:
-        """Read to the end, as browsers show an answer only when they have sent everything; forget what is too much."""
+        """Read to the end, as browsers show an answer only when they have sent everything; forget
+        what is too much.
+        """
         nonlocal n_bytes
         async for part in request.stream():
             n_bytes += len(part)
@@ -73,7 +75,8 @@ async def read_upload(request: Request, limit: Limit) -> Upload:
 
 
 def plain_name(name: str) -> str:
-    """Return the end of a file's name, at most 60 characters, without folders and control characters.
+    """Return the end of a file's name, at most 60 characters, without folders and control
+    characters.
 
     Examples
     --------

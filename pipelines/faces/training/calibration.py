@@ -1,4 +1,6 @@
-"""What is fitted on held-out photographs: how positions are averaged, their offset, the default threshold."""
+"""What is fitted on held-out photographs: how positions are averaged, their offset, the default
+threshold.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ _SHARPNESS = (0.25, 0.5, 1.0, 2.0)  # of their weights: the held-out views selec
 def calibrate(
     detector: KeypointDetector, keypoint: str, views: Sequence[NamedView], precision: float, n_jobs: int = 1, mode: str = Mode.SCAN
 ) -> tuple[KeypointModel, dict[str, float]]:
-    """Choose how positions are averaged, their offset and the default threshold on views that were not fitted.
+    """Choose how positions are averaged, their offset and the default threshold on views that were
+    not fitted.
 
     The classifier of ``keypoint`` in that mode of the detector is calibrated for a precision at a
     tolerance of 10 % IED. Returns it, and its scores: AP at 5 % and 10 % on the held-out views, the
@@ -49,7 +52,9 @@ def calibrate(
         return pooled([judge(xy, score, v.points, v.visible, v.ied, v.ignore, tolerance) for v, xy, score, _ in detections(place)])
 
     def errors(place: Localisation) -> list[np.ndarray]:
-        """Of every view: vectors from detections to the keypoints nearby, in units of the reference IED."""
+        """Of every view: vectors from detections to the keypoints nearby, in units of the reference
+        IED.
+        """
         found = []
         for view, xy, score, unit in detections(place):
             hits = judge(xy, score, view.points, view.visible, view.ied, view.ignore, _WIDE)
@@ -65,7 +70,7 @@ def calibrate(
         return replace(place, offset_x=float(dx), offset_y=float(dy))
 
     def annotated(place: Localisation) -> Localisation:
-        """The same with how much further right the annotations lie, in mirror images further left."""
+        """The same with how much further right annotations lie, in mirror images further left."""
         signed = [(-error if flip else error)[:, 0] for (_, flip), error in zip(views, errors(place), strict=True)]
         found = np.concatenate([np.empty(0), *signed])
         return replace(place, annotation_x=float(np.median(found)) if len(found) else 0.0)

@@ -1,4 +1,4 @@
-"""Cascades of a classifier's features: their order, and the thresholds that reject windows early."""
+"""Cascades of a classifier's features: their order, and thresholds that reject windows early."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ _SHARES = (0.001, 0.0025, 0.005, 0.0075, 0.01, 0.015, 0.02, 0.03, 0.05)  # of po
 def with_order(
     model: KeypointModel, pool: FeaturePool, positives: np.ndarray, negatives: np.ndarray, plain: int = 0
 ) -> KeypointModel:
-    """Order the features for early rejection: greedily, what pushes negatives furthest below the positives comes first.
+    """Order the features for early rejection: greedily, what pushes negatives furthest below the
+    positives comes first.
 
     The separation after some features is the difference of the mean sums over the root of their
     summed variances; each next feature is the one that makes it largest, in an evenly spaced part
@@ -76,7 +77,8 @@ def cheapest_order(
     thresholds: Callable[[KeypointModel], KeypointModel],
     after: float,
 ) -> KeypointModel:
-    """Order the features, and set thresholds (by the function given), so that an ordinary window costs least.
+    """Order the features, and set thresholds (by the function given), so that an ordinary window
+    costs least.
 
     A feature costs 1, the first histogram feature that a window reaches ``_HISTOGRAMS`` more, and a
     window that is not rejected ``after``: putting some Haar features in front of all others may
@@ -91,7 +93,9 @@ def cheapest_order(
 
 
 def expected_cost(model: KeypointModel, pool: FeaturePool, windows: np.ndarray, after: float = 0.0) -> float:
-    """Mean number of features evaluated in some windows, histograms and what comes after counted as in :func:`cheapest_order`."""
+    """Mean number of features evaluated in some windows, histograms and what comes after counted as
+    in :func:`cheapest_order`.
+    """
     sums = model.partial_scores(windows, pool)
     left = np.logical_and.accumulate(sums >= model.thresholds, axis=1).mean(axis=0)
     entered = np.concatenate([[1.0], left])
@@ -102,7 +106,9 @@ def expected_cost(model: KeypointModel, pool: FeaturePool, windows: np.ndarray, 
 def rejection_thresholds(
     model: KeypointModel, pool: FeaturePool, positives: np.ndarray, share: float, margin: float
 ) -> KeypointModel:
-    """Set the rejection thresholds: the quantile ``share`` of the running sums of held-out positives, minus ``margin``."""
+    """Set the rejection thresholds: the quantile ``share`` of the running sums of held-out
+    positives, minus ``margin``.
+    """
     sums = model.partial_scores(positives, pool)
     limits = np.quantile(sums, share, axis=0, method="lower") - np.float32(margin)
     return replace(model, thresholds=limits.astype(np.float32))
@@ -111,7 +117,8 @@ def rejection_thresholds(
 def cascade_for_recall(
     model: KeypointModel, pool: FeaturePool, positives: np.ndarray, keypoint_of: np.ndarray, loss: float
 ) -> tuple[KeypointModel, float]:
-    """Set the rejection thresholds as high as a stated loss of keypoints allows; returns the model and the quantile.
+    """Set the rejection thresholds as high as a stated loss of keypoints allows; returns the model
+    and the quantile.
 
     A keypoint is lost when all its windows (those with its number in ``keypoint_of``), on all
     levels, are rejected. All thresholds are the same quantile of the held-out positives' running

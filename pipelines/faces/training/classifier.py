@@ -1,4 +1,6 @@
-"""Trains the classifier of one keypoint: rounds of fitting and mining, with a checkpoint after each."""
+"""Trains the classifier of one keypoint: rounds of fitting and mining, with a checkpoint after
+each.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ def content_of(images: Sequence[FaceImage], background: Sequence[Path]) -> str:
 
 @cache
 def _digest_of_file(path: Path, size: int, changed: int) -> bytes:
-    """SHA-256 of a file, computed once per process; size and time of change tell whether it is still the same."""
+    """SHA-256 of a file, computed once per process; size and time of change tell whether it is
+    still the same.
+    """
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").digest()
 
@@ -80,7 +84,9 @@ class TrainingJob:
         return list(dict.fromkeys(trained_as(name) for name in self.keypoints))
 
     def made_from(self, stage: str, name: str) -> dict[str, Any]:
-        """What a checkpoint of a stage and keypoint must agree on: its settings and those of the stages before it, and the data."""
+        """What a checkpoint of a stage and keypoint must agree on: its settings and those of the
+        stages before it, and the data.
+        """
         before = self.stages[: list(self.stages).index(stage) + 1]
         return {
             "keypoint": name,
@@ -102,13 +108,17 @@ class TrainingJob:
         return KeypointDetector.load(path) if self.resume and is_finished(path, self.made_from(stage, name)) else None
 
     def keep(self, stage: str, name: str, detector: KeypointDetector) -> None:
-        """Keep what a stage made for a keypoint: a detector that holds this alone, with facts in its ``info``."""
+        """Keep what a stage made for a keypoint: a detector that holds this alone, with facts in
+        its ``info``.
+        """
         replace(detector, info={"made_from": self.made_from(stage, name), **detector.info}).save(self.checkpoint(stage, name))
 
 
 @dataclass
 class ClassifierTraining:
-    """Trains the classifiers of one stage: rounds of fitting and hard-negative mining among all windows."""
+    """Trains the classifiers of one stage: rounds of fitting and hard-negative mining among all
+    windows.
+    """
 
     job: TrainingJob
     settings: TrainingSettings
@@ -126,11 +136,14 @@ class ClassifierTraining:
         return KeypointDetector({keypoint: model}, self.pool, SCALES_PER_OCTAVE, **more)
 
     def candidates(self, keypoint: str) -> Callable[[Sequence[Level]], list[np.ndarray]] | None:
-        """Return what gives the windows of each level that the first negatives are drawn from, see `sample_view`."""
+        """Return what gives the windows of each level that the first negatives are drawn from, see
+        `sample_view`.
+        """
         return None
 
     def cascade(self, model: KeypointModel, reference: Windows, ordinary: np.ndarray) -> KeypointModel:
-        """Order the features and set rejection thresholds, with held-out positives and ordinary windows (n, 26, 26, 3).
+        """Order the features and set rejection thresholds, with held-out positives and ordinary
+        windows (n, 26, 26, 3).
 
         Where a window costs something ``after``, the order is that of the least expected cost, with
         thresholds that lose a stated share of the held-out keypoints.
@@ -197,7 +210,9 @@ class ClassifierTraining:
         return detector
 
     def mined_rows(self, keypoint: str) -> tuple[Windows, Windows, Windows, Windows]:
-        """Windows of a training that :meth:`train` has finished: positives, held-out positives, random and all negatives."""
+        """Windows of a training that :meth:`train` has finished: positives, held-out positives,
+        random and all negatives.
+        """
         path = self.job.checkpoint(f"{self.stage}.rows", keypoint)
         kept = read_part(path, ROWS, self.job.made_from(self.stage, keypoint))
         if kept is None:
@@ -253,7 +268,8 @@ class ClassifierTraining:
         return found.take(worst), n_alarms, len(chosen)
 
     def _mine_view(self, keypoint: str, detector: KeypointDetector, number: int, known: np.ndarray) -> tuple[Windows, int]:
-        """The highest-scoring false alarms of a view that are not ``known`` (keys), and how many there are, new or not.
+        """The highest-scoring false alarms of a view that are not ``known`` (keys), and how many
+        there are, new or not.
 
         They are found among all windows, or all that the mode scores.
         """

@@ -77,7 +77,8 @@ def fit_rows(
     seed: Sequence[int],
     features: np.ndarray | None = None,
 ) -> KeypointModel:
-    """Select features and fit their responses; both classes (y = 1: with the keypoint, -1: without) weigh the same.
+    """Select features and fit their responses; both classes (y = 1: with the keypoint, -1: without)
+    weigh the same.
 
     Windows are patches (n, 26, 26, 3), uint8. Features (m, 8) may be selected, or the whole pool;
     the model has them in the order of the pool, and no rejection. ``seed`` is that of the sampled
@@ -97,7 +98,8 @@ def fit_rows(
 def fit_offsets(
     patches: np.ndarray, offsets: np.ndarray, pool: FeaturePool, settings: WindowFitSettings, seed: Sequence[int]
 ) -> OffsetModel:
-    """Select features and fit their two-dimensional responses to the offset (dx, dy) in pixels from each window's pixel to the
+    """Select features and fit their two-dimensional responses to the offset (dx, dy) in pixels from
+    each window's pixel to the
     keypoint.
 
     A feature is a pair of responses h(x) = (beta_1 u(x), beta_2 u(x)) (section 7.2 of Barbu et al.
@@ -123,7 +125,9 @@ def _select(
     s: WindowFitSettings,
     features: np.ndarray | None,
 ) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
-    """Anneal on the sampled rows, then on all, then fit: features with their bins, responses (k, B + 1, q), intercept (q,)."""
+    """Anneal on the sampled rows, then on all, then fit: features with their bins, responses (k, B
+    + 1, q), intercept (q,).
+    """
     features = pool.features if features is None else pool.check(features)
     prior = Prior(shrinkage=s.shrinkage, second_order=s.smoothness)
     k = min(s.n_features, len(features))

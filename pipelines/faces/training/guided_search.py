@@ -1,4 +1,5 @@
-"""Trains what Algorithm 3 needs: a cascade c0 of whole faces, and regressor f and classifier c1 of each keypoint.
+"""Trains what Algorithm 3 needs: a cascade c0 of whole faces, and regressor f and classifier c1 of
+each keypoint.
 
 Algorithm 3 is that of Barbu et al. (2014), section 7.2.
 """
@@ -25,12 +26,14 @@ from .settings import TrainingSettings
 from .views import SCALES_PER_OCTAVE, NamedView, View, each, open_view, since
 
 GUIDED = TrainingSettings(rounds=4, per_round=12_000, negative_distance=0.15, negative_pixels=4.0)
-"""Settings of c1. Negatives come nearer to the keypoint than those of a scan: the guide's windows lie around it, and the
+"""Settings of c1. Negatives come nearer to the keypoint than those of a scan: the guide's windows
+lie around it, and the
 precision of the position depends on them (Barbu et al. (2014), section 7.2: at least 4 pixels)."""
 
 
 COARSER = 2.0**-1.5
-"""Scale of the level on which a face is searched, relative to the level on which its keypoints are."""
+"""Scale of the level on which a face is searched, relative to the level on which its keypoints are.
+"""
 FACE_CASCADE = TrainingSettings(
     n_features=300, rounds=3, per_round=12_000, views_per_round=300, ied_low=20.0 * COARSER, ied_high=40.0 * COARSER, lost=0.01
 )
@@ -70,14 +73,18 @@ class GuideSettings:
 
 
 class Near(NamedTuple):
-    """Windows near a keypoint, patches (n, 26, 26, 3), and the offset (dx, dy) to it from each, (n, 2)."""
+    """Windows near a keypoint, patches (n, 26, 26, 3), and the offset (dx, dy) to it from each, (n,
+    2).
+    """
 
     patches: np.ndarray
     offsets: np.ndarray
 
 
 def near_windows(view: View, s: GuideSettings, rng: np.random.Generator, window: int) -> Near:
-    """Some windows around the visible keypoints of a view, on levels where its faces have the right size."""
+    """Some windows around the visible keypoints of a view, on levels where its faces have the right
+    size.
+    """
     seen = view.visible & np.isfinite(view.points).all(axis=1)
     patches, offsets = [np.empty((0, window + 2, window + 2, 3), np.uint8)], [np.empty((0, 2))]
     if not seen.any():
@@ -104,7 +111,9 @@ def train_guide(
     say: Callable[[str], None] = print,
     n_jobs: int = 1,
 ) -> tuple[Guide, dict[str, float]]:
-    """Train the regressor of one keypoint; its score on the held-out views is the median error in pixels."""
+    """Train the regressor of one keypoint; its score on the held-out views is the median error in
+    pixels.
+    """
     s, clock = settings, time.monotonic()
 
     def near(part: Sequence[NamedView], salt: int) -> Near:
@@ -126,7 +135,8 @@ def train_guide(
 
 @dataclass
 class GuidedTraining(ClassifierTraining):
-    """Trains classifiers c1: their windows, random negatives and mined ones, are those that face cascade and guide propose.
+    """Trains classifiers c1: their windows, random negatives and mined ones, are those that face
+    cascade and guide propose.
 
     The rejection thresholds may lose a stated share of the held-out keypoints.
     """

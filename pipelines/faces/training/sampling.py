@@ -36,7 +36,9 @@ def keys_of_view(view: int) -> tuple[int, int]:
 
 
 def positive_windows(level: Level, view: View, ied_range: tuple[float, float], radius: float) -> np.ndarray:
-    """Pixels (n, 2) of the level within ``radius`` of a visible keypoint of a face whose IED there is in the range."""
+    """Pixels (n, 2) of the level within ``radius`` of a visible keypoint of a face whose IED there
+    is in the range.
+    """
     low, high = ied_range
     ied = view.ied * level.scale
     chosen = view.visible & (ied >= low) & (ied <= high) & np.isfinite(view.points).all(axis=1)
@@ -51,7 +53,8 @@ def positive_windows(level: Level, view: View, ied_range: tuple[float, float], r
 
 @dataclass(frozen=True)
 class Windows:
-    """Windows cut out of views: patches (n, 26, 26, 3), pixels of each window and one around it; keys (`pack_keys`); scores.
+    """Windows cut out of views: patches (n, 26, 26, 3), pixels of each window and one around it;
+    keys (`pack_keys`); scores.
 
     Scores are those of a detector for mined windows, else 0.
     """
@@ -94,7 +97,8 @@ def sample_view(
     window: int = 24,
     candidates: Callable[[Sequence[Level]], Sequence[np.ndarray]] | None = None,
 ) -> tuple[Windows, Windows]:
-    """Positives of one view, and negatives drawn evenly from all windows of its pyramid, or from some.
+    """Positives of one view, and negatives drawn evenly from all windows of its pyramid, or from
+    some.
 
     Parameters
     ----------

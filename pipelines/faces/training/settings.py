@@ -68,5 +68,7 @@ class TrainingSettings(WindowFitSettings):
 
     @property
     def reference_ied(self) -> float:
-        """Reference IED of the detector in pixels of a level: the geometric mean of the range, to a tenth of a pixel."""
+        """Reference IED of the detector in pixels of a level: the geometric mean of the range, to a
+        tenth of a pixel.
+        """
         return round(math.sqrt(self.ied_low * self.ied_high), 1)

@@ -1,4 +1,6 @@
-"""The stages of a training of keypoint detectors, in their order, and the whole of it (``annealed faces train``)."""
+"""The stages of a training of keypoint detectors, in their order, and the whole of it (``annealed
+faces train``).
+"""
 
 from __future__ import annotations
 
@@ -151,13 +153,17 @@ STAGES: dict[Mode, dict[str, Stage]] = {
     Mode.REGRESS: {"scan": train_scan, "guide": train_guides},
     Mode.PRUNE: {"face_cascade": train_face_cascade, "guide": train_guides, "classifier": train_classifiers},
 }
-"""The stages of each mode, by their fields in `FaceSettings`; a detector of one mode serves those before it too."""
+"""The stages of each mode, by their fields in `FaceSettings`; a detector of one mode serves those
+before it too.
+"""
 
 _WHOLE: dict[str, Callable] = {"assembly": train_assembly, "refinement": train_refinement, "probabilities": train_probabilities}
 
 
 def stages_of(mode: Mode, keypoints: Sequence[str]) -> dict[str, Stage]:
-    """Return the stages of a training of some keypoints; those of whole faces where all anchors are among them."""
+    """Return the stages of a training of some keypoints; those of whole faces where all anchors are
+    among them.
+    """
     whole = mode == Mode.PRUNE and set(ANCHORS) <= set(keypoints)
     return STAGES[mode] | ({name: partial(_whole_faces, name, train) for name, train in _WHOLE.items()} if whole else {})
 

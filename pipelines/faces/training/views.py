@@ -21,9 +21,13 @@ from ....vision.images import read_image
 from ..data import KEYPOINTS, MIRROR, FaceImage
 
 SCALES_PER_OCTAVE = 4
-"""Levels of the pyramid per halving of the size, in training and in the trained detectors. A choice."""
+"""Levels of the pyramid per halving of the size, in training and in the trained detectors. A
+choice.
+"""
 FACE = "face"
-"""Stands for the middle of a face where a keypoint is expected: the mean of its annotated eyes, nose sides and mouth corners."""
+"""Stands for the middle of a face where a keypoint is expected: the mean of its annotated eyes,
+nose sides and mouth corners.
+"""
 _UNKNOWN_DISTANCE = 2.0  # IED around the eyes without negatives where a keypoint is not annotated. A choice
 
 _N_INNER = 6  # eyes, nose sides and mouth corners: the first of the keypoints
@@ -35,7 +39,8 @@ NamedView = tuple[FaceImage, bool]  # a photograph, and whether to mirror it
 
 @dataclass(frozen=True)
 class View:
-    """A photograph, perhaps mirrored, opened: RGB pixels (H, W, 3), and what is known in the view's coordinates.
+    """A photograph, perhaps mirrored, opened: RGB pixels (H, W, 3), and what is known in the view's
+    coordinates.
 
     The keypoint of each face, ``points`` (n_faces, 2), NaN where not annotated, and whether it is
     visible; inter-eye distances; ``eyes`` (n_faces, 2), the middle between them; ``ignore``
@@ -50,7 +55,9 @@ class View:
     ignore: np.ndarray
 
     def is_background(self, xy: np.ndarray, distance: float, pixels: float = 0.0) -> np.ndarray:
-        """Which points (n, 2) lie outside all boxes and far enough from the keypoint of every face: in IED and in image pixels."""
+        """Which points (n, 2) lie outside all boxes and far enough from the keypoint of every face:
+        in IED and in image pixels.
+        """
         known = np.isfinite(self.points).all(axis=1)
         centre = np.where(known[:, None], self.points, self.eyes)
         reach = np.where(known, distance, np.maximum(distance, _UNKNOWN_DISTANCE)) * self.ied
@@ -62,7 +69,9 @@ class View:
 
 
 def open_view(image: FaceImage, keypoint: str, mirrored: bool) -> View:
-    """Read a photograph, or its mirror image, with the annotations of one keypoint, or of the middle of the face (``FACE``)."""
+    """Read a photograph, or its mirror image, with the annotations of one keypoint, or of the
+    middle of the face (``FACE``).
+    """
     pixels = read_image(image.path)
     shown = image.mirrored(pixels.shape[1]) if mirrored else image
     if mirrored:
@@ -75,12 +84,16 @@ def open_view(image: FaceImage, keypoint: str, mirrored: bool) -> View:
 
 
 def face_centres(image: FaceImage) -> np.ndarray:
-    """Middle of each face (n_faces, 2): the mean of the annotated ones among its eyes, nose sides and mouth corners."""
+    """Middle of each face (n_faces, 2): the mean of the annotated ones among its eyes, nose sides
+    and mouth corners.
+    """
     return np.nanmean(image.faces[:, :_N_INNER], axis=1)  # the eyes are always annotated
 
 
 def expected_positions(images: Sequence[FaceImage]) -> dict[str, tuple[float, float]]:
-    """Mean vector from the middle of a face to each keypoint, in IED, over faces and their mirror images."""
+    """Mean vector from the middle of a face to each keypoint, in IED, over faces and their mirror
+    images.
+    """
     found = []
     for image in images:
         for shown in (image, image.mirrored(0)):
@@ -103,7 +116,9 @@ def held_out(image: FaceImage, share: float) -> bool:
 
 
 def each(items: Iterable[Item], work: Callable[[Item], Result], n_jobs: int) -> Iterable[Result]:
-    """Yield ``work(item)`` in the order of the items; threads work ahead, but never by more than a few items."""
+    """Yield ``work(item)`` in the order of the items; threads work ahead, but never by more than a
+    few items.
+    """
     if n_jobs <= 1:
         yield from map(work, items)
         return
@@ -123,7 +138,9 @@ def each(items: Iterable[Item], work: Callable[[Item], Result], n_jobs: int) -> 
 
 @dataclass(frozen=True)
 class Split:
-    """Photographs and views to fit and to calibrate with; views of photographs without faces are among the fitted ones."""
+    """Photographs and views to fit and to calibrate with; views of photographs without faces are
+    among the fitted ones.
+    """
 
     fitted: list[FaceImage]
     calibration: list[FaceImage]
@@ -132,7 +149,9 @@ class Split:
 
 
 def split_views(images: Sequence[FaceImage], background: Sequence[Path], share: float) -> Split:
-    """Split photographs into those that are fitted and a share that is held out; those without faces are fitted."""
+    """Split photographs into those that are fitted and a share that is held out; those without
+    faces are fitted.
+    """
     calibration = [image for image in images if held_out(image, share)]
     fitted = [image for image in images if not held_out(image, share)]
     if not fitted or not calibration:

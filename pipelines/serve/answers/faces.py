@@ -1,4 +1,6 @@
-"""What the tab Faces asks for: keypoints of a photograph, and the features that the detector selected."""
+"""What the tab Faces asks for: keypoints of a photograph, and the features that the detector
+selected.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ def check_pixels(path: Path, most: int) -> None:
 
 
 def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
-    """Return the record of ``annealed faces detect --json``; with ``picture`` also the photograph as JPEG."""
+    """Return the record of ``annealed faces detect --json``; with ``picture`` also the photograph
+    as JPEG.
+    """
     options = _options(fields)
     check_pixels(path, LIMITS["faces"].pixels)
     tell("searching")
@@ -53,7 +57,9 @@ def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
 
 
 def _options(fields: Fields) -> DetectionOptions:
-    """Return the options of the detection; those that make no sense are refused without the name of the file."""
+    """Return the options of the detection; those that make no sense are refused without the name of
+    the file.
+    """
     numbers = {name: fields.number(name) for name in ("min_probability", "threshold", "min_size", "max_size", "roll")}
     given: dict[str, Any] = {name: value for name, value in numbers.items() if value is not None}
     options = DetectionOptions(
@@ -64,7 +70,8 @@ def _options(fields: Fields) -> DetectionOptions:
 
 
 def features() -> dict[str, Any]:
-    """Return where in its window each keypoint's model looks: its strongest features, the greatest range of the response first.
+    """Return where in its window each keypoint's model looks: its strongest features, the greatest
+    range of the response first.
 
     Cells are [x, y, width, height, weight] in pixels of the window; a gradient histogram has one
     cell and an angle in radians.

@@ -11,7 +11,9 @@ FORM_BYTES = 256 * 1024  # of a form beside its file
 
 
 class Limit(NamedTuple):
-    """What one kind of request may cost: bytes of the file, pixels of a picture, frames of a video, seconds of work."""
+    """What one kind of request may cost: bytes of the file, pixels of a picture, frames of a video,
+    seconds of work.
+    """
 
     bytes: int
     seconds: float

@@ -32,7 +32,9 @@ def prepare() -> SegmentationRanker:
 
 
 def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
-    """Return the record of ``annealed motion segment --json``; with ``frames`` also pictures and where the points are in them."""
+    """Return the record of ``annealed motion segment --json``; with ``frames`` also pictures and
+    where the points are in them.
+    """
     motions = fields.text("motions") or "auto"
     if motions != "auto" and (not motions.isdigit() or int(motions) < 1):
         raise ValueError(f"motions={motions!r}: expected a number from 1 on, or auto")
@@ -74,7 +76,9 @@ def _counter(path: Path, tell: Callable[..., object]) -> Callable[[], None]:
 
 
 def _shown(found: FileSegmentation, video: Path | None) -> dict[str, Any]:
-    """Evenly spaced frames, and of each labelled point its motion and its places in them (None where not seen)."""
+    """Evenly spaced frames, and of each labelled point its motion and its places in them (None
+    where not seen).
+    """
     tracks = found.tracks
     frames = np.unique(np.linspace(0, len(tracks) - 1, min(N_SHOWN, len(tracks))).round().astype(int))
     points = np.flatnonzero(found.labels >= 0)

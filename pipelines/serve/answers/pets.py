@@ -32,7 +32,7 @@ def prepare() -> ImageClassifier:
 
 
 def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
-    """Return the record of ``annealed pets classify --json``; with ``evidence`` also where it lies."""
+    """Return what ``annealed pets classify --json`` does; with ``evidence`` also where it lies."""
     check_pixels(path, LIMITS["pets"].pixels)
     tell("counting visual words")
     found = classify_file(prepare(), path)

@@ -1,4 +1,6 @@
-"""Samples to try the page with: photographs of scikit-image, a synthetic video, a table of scikit-learn."""
+"""Samples to try the page with: photographs of scikit-image, a synthetic video, a table of
+scikit-learn.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ def _photograph(name: str) -> Path:
 
 
 def _table() -> bytes:
-    """Wisconsin breast cancer, 569 rows of 30 columns (Street, Wolberg and Mangasarian, 1993), with names for the two classes."""
+    """Wisconsin breast cancer, 569 rows of 30 columns (Street, Wolberg and Mangasarian, 1993), with
+    names for the two classes.
+    """
     from sklearn.datasets import load_breast_cancer
 
     data = load_breast_cancer(as_frame=True)

@@ -18,7 +18,9 @@ def prepare() -> None:
 
 
 def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
-    """Return the record of ``annealed select --json``; with ``report`` also the page that ``--report`` writes."""
+    """Return the record of ``annealed select --json``; with ``report`` also the page that
+    ``--report`` writes.
+    """
     tell("reading the table")
 
     def bar(iterable: Iterable, what: str) -> Iterator:

@@ -1,4 +1,6 @@
-"""Varied copies of annotated faces: of all sizes, blurred, compressed, brighter or darker, and where a refinement starts."""
+"""Varied copies of annotated faces: of all sizes, blurred, compressed, brighter or darker, and
+where a refinement starts.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,9 @@ class AugmentationSettings:
 
 
 class FaceCopy(NamedTuple):
-    """A varied copy of a face: grey pixels (h, w), uint8, its annotated points (n,), complex, whether it is mirrored."""
+    """A varied copy of a face: grey pixels (h, w), uint8, its annotated points (n,), complex,
+    whether it is mirrored.
+    """
 
     pixels: np.ndarray
     points: np.ndarray
@@ -74,7 +78,9 @@ class FaceCopy(NamedTuple):
 
 
 def copies(images: Sequence[FaceImage], settings: AugmentationSettings, seed: Sequence[int]) -> Iterator[FaceCopy]:
-    """Varied copies of all faces whose points are known, photograph by photograph; ``seed`` that of their random choices."""
+    """Varied copies of all faces whose points are known, photograph by photograph; ``seed`` that of
+    their random choices.
+    """
     for number, image in enumerate(images):
         faces = points_of(image)
         usable = np.flatnonzero(np.isfinite(faces).all(axis=1))
@@ -120,7 +126,8 @@ def _varied(pixels: np.ndarray, s: AugmentationSettings, rng: np.random.Generato
 
 
 def start_of(anchors: np.ndarray, shape: ShapeModel, s: AugmentationSettings, rng: np.random.Generator) -> np.ndarray:
-    """Where the refinement of a face starts: a shape completed from anchors (n_anchors,), complex, with errors as of a detector.
+    """Where the refinement of a face starts: a shape completed from anchors (n_anchors,), complex,
+    with errors as of a detector.
 
     All points of the shape model, complex, in image pixels.
     """

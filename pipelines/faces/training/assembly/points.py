@@ -1,4 +1,6 @@
-"""The points of a face that are refined together: the annotated landmarks, or the nine keypoints where there are none."""
+"""The points of a face that are refined together: the annotated landmarks, or the nine keypoints
+where there are none.
+"""
 
 from __future__ import annotations
 
@@ -40,5 +42,7 @@ def mirrored_points(points: np.ndarray, width: int) -> np.ndarray:
 
 
 def annotated(images: Sequence[FaceImage]) -> list[FaceImage]:
-    """The photographs whose faces train the refinement: those with landmarks, or all where none has them."""
+    """The photographs whose faces train the refinement: those with landmarks, or all where none has
+    them.
+    """
     return [image for image in images if image.landmarks is not None] or list(images)

@@ -1,4 +1,6 @@
-"""Fits the classifier of refined shapes, and probabilities on photographs kept back (a stage of ``annealed faces train``)."""
+"""Fits the classifier of refined shapes, and probabilities on photographs kept back (a stage of
+``annealed faces train``).
+"""
 
 from __future__ import annotations
 
@@ -118,7 +120,9 @@ def train_classifier(
     false: Iterable[list[ScoredHypothesis]],
     settings: ProbabilitySettings,
 ) -> tuple[ShapeClassifier, dict]:
-    """Learn to tell refined faces, from varied copies of the photographs, from refined hypotheses that are none."""
+    """Learn to tell refined faces, from varied copies of the photographs, from refined hypotheses
+    that are none.
+    """
     regressor = finder.regressor
     negatives = [shape.refined.histograms.ravel() for made in false for shape in made if shape.is_false]
     runs = start_runs(images, finder.assembler.shape, settings.augmentation, 1, [settings.seed, 50])
@@ -145,7 +149,9 @@ def train_classifier(
 
 
 def choose_own_weights(finder: FaceFinder, judged: Sequence[ScoredHypothesis], weights: Sequence[float]) -> np.ndarray:
-    """Weight of own detections for each anchor, the same for left and right: that of the smallest mean error up to 10 % IED."""
+    """Weight of own detections for each anchor, the same for left and right: that of the smallest
+    mean error up to 10 % IED.
+    """
     n = len(finder.anchors)
     errors = np.zeros((len(weights), n))
     for shape in judged:
@@ -162,7 +168,9 @@ def choose_own_weights(finder: FaceFinder, judged: Sequence[ScoredHypothesis], w
 def fit_probabilities(
     finder: FaceFinder, judged: Sequence[ScoredHypothesis], keypoints_alike: Sequence[Sequence[int]], regularisation: float
 ) -> FaceProbabilities:
-    """Logistic regressions of faces and of their keypoints; those of one group of ``keypoints_alike`` are fitted together."""
+    """Logistic regressions of faces and of their keypoints; those of one group of
+    ``keypoints_alike`` are fitted together.
+    """
     known = [shape for shape in judged if shape.is_face or shape.is_false]
     inputs = np.array([face_inputs(s.refined.score, s.refined.support, s.refined.ied) for s in known])
     face = _logistic(inputs, np.array([s.is_face for s in known]), regularisation)
@@ -187,7 +195,9 @@ def fit_probabilities(
 
 
 def _logistic(inputs: np.ndarray, y: np.ndarray, regularisation: float) -> np.ndarray:
-    """Weights (p,) of logistic regression on inputs whose last column is one; the penalty is on standardised ones."""
+    """Weights (p,) of logistic regression on inputs whose last column is one; the penalty is on
+    standardised ones.
+    """
     if y.all() or not y.any():  # no error, or nothing right: the share, as if there had been half an example of either more
         share = (y.sum() + 0.5) / (len(y) + 1)
         return np.append(np.zeros(inputs.shape[1] - 1), np.log(share / (1 - share)))

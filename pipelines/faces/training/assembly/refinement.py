@@ -68,7 +68,9 @@ class RegressionSettings:
 
 @dataclass
 class Runs:
-    """Refinements on the way: the copies, which one each belongs to, where it is now, and the annotated points."""
+    """Refinements on the way: the copies, which one each belongs to, where it is now, and the
+    annotated points.
+    """
 
     copies: list[FaceCopy]
     copy: np.ndarray
@@ -81,7 +83,7 @@ class Runs:
         return abs(self.now @ matrix.T - truth) / abs(truth[:, :1] - truth[:, 1:2])
 
     def moves(self, regressor: ShapeRegressor) -> np.ndarray:
-        """Displacements (n_runs, n_points, 2) that are still needed, in the frames of the shapes."""
+        """Displacements (n_runs, n_points, 2) still needed, in the frames of the shapes."""
         units = np.array([regressor.align(points).scale_rotation for points in self.now])
         return _parts((self.truth - self.now) / units[:, None])
 
@@ -99,7 +101,9 @@ def start_runs(
     seed: Sequence[int],
     mean_starts: int = 0,
 ) -> Runs:
-    """Copies of the faces, and where the refinements of each start; the last ``mean_starts`` from the mean shape."""
+    """Copies of the faces, and where the refinements of each start; the last ``mean_starts`` from
+    the mean shape.
+    """
     faces = list(copies(annotated(images), settings, [*seed, 0]))
     n_anchors = len(shape.anchors)
     matrix = to_keypoints(len(faces[0].points))
@@ -117,7 +121,9 @@ def start_runs(
 
 
 def describe_runs(runs: Runs, regressor: ShapeRegressor, ied: int, cell: int) -> tuple[np.ndarray, np.ndarray]:
-    """Histograms (n_runs, 128 n), float32, of all runs, and the scale and rotation (n_runs,), complex, of their frames."""
+    """Histograms (n_runs, 128 n), float32, of all runs, and the scale and rotation (n_runs,),
+    complex, of their frames.
+    """
     values = np.empty((len(runs.now), VALUES_PER_POINT * len(regressor.mean)), np.float32)
     units = np.empty(len(runs.now), complex)
     levels, of = [], -1
@@ -130,7 +136,9 @@ def describe_runs(runs: Runs, regressor: ShapeRegressor, ied: int, cell: int) ->
 
 
 def move_runs(runs: Runs, regressor: ShapeRegressor, stage: RegressionStage, values: np.ndarray, units: np.ndarray) -> None:
-    """Move all runs by one stage; values and units are those of :func:`describe_runs`. As `ShapeRegressor.move` for each."""
+    """Move all runs by one stage; values and units are those of :func:`describe_runs`. As
+    `ShapeRegressor.move` for each.
+    """
     basis = regressor.basis[..., 0] + 1j * regressor.basis[..., 1]
     n_points, mirror = len(regressor.mean), regressor.mirror
     opposite = np.arange(values.shape[1]).reshape(n_points, VALUES_PER_POINT)[mirror][:, MIRRORED_VALUES].ravel()
@@ -155,7 +163,8 @@ def train_regressor(
     say: Callable[[str], None] = print,
     selection: Callable[[np.ndarray, np.ndarray, RegressionSettings], np.ndarray] | None = None,
 ) -> tuple[ShapeRegressor, dict]:
-    """Train the cascade on photographs and their mirror images; returns it and what its stages reach on these.
+    """Train the cascade on photographs and their mirror images; returns it and what its stages
+    reach on these.
 
     Values are selected by annealing unless another ``selection`` is given, which chooses those of
     the values (n_rows, p) that serve to predict targets (n_rows, q): positions (k,), ascending.
@@ -180,7 +189,8 @@ def train_regressor(
 
 
 def annotation_offset(runs: Runs, regressor: ShapeRegressor) -> np.ndarray:
-    """Displacement (n_points, 2), float32, that photographs still need after the last stage, in units of the IED.
+    """Displacement (n_points, 2), float32, that photographs still need after the last stage, in
+    units of the IED.
 
     Half the difference of the medians in photographs and in their mirror images: what both need
     alike is no matter of sides.
@@ -191,7 +201,8 @@ def annotation_offset(runs: Runs, regressor: ShapeRegressor) -> np.ndarray:
 
 
 def principal_displacements(runs: Runs, regressor: ShapeRegressor, n: int) -> np.ndarray:
-    """Orthonormal displacements (n, n_points, 2), float32, that explain most of what the first stage has to correct.
+    """Orthonormal displacements (n, n_points, 2), float32, that explain most of what the first
+    stage has to correct.
 
     Displacements that the later stages need are among them: they span the deviations of shapes, of
     which the start misses many.
@@ -216,7 +227,9 @@ def fit_stage(
 
 
 def annealed(values: np.ndarray, target: np.ndarray, s: RegressionSettings) -> np.ndarray:
-    """The values that annealing with a squared loss keeps; a value serves all outputs (Barbu et al. (2014), 7.2)."""
+    """The values that annealing with a squared loss keeps; a value serves all outputs (Barbu et al.
+    (2014), 7.2).
+    """
     k = s.n_features
     if k >= values.shape[1]:
         return np.arange(values.shape[1])

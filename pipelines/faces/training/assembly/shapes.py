@@ -1,4 +1,6 @@
-"""Learns how anchors lie in faces, and how much their scores say (a stage of ``annealed faces train``)."""
+"""Learns how anchors lie in faces, and how much their scores say (a stage of ``annealed faces
+train``).
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ class AssemblySettings:
 
 
 def learn_assembler(images: Sequence[FaceImage], settings: AssemblySettings) -> Assembler:
-    """Shape models of annotated faces and their mirror images; the log-odds of candidates are not known yet."""
+    """Shape models of annotated faces and their mirror images; the log-odds of candidates are not
+    known yet.
+    """
     faces = np.concatenate([points_of(image) for image in annotated(images)])
     faces = faces[np.isfinite(faces).all(axis=1)]
     if len(faces) < 10:
@@ -67,7 +71,9 @@ def learn_assembler(images: Sequence[FaceImage], settings: AssemblySettings) -> 
 
 
 def score_log_odds(searched: Iterable[SearchedImage], shape: ShapeModel) -> tuple[np.ndarray, np.ndarray]:
-    """Slope and offset (n_anchors,) of the log-odds of candidates by score, the same for left and right."""
+    """Slope and offset (n_anchors,) of the log-odds of candidates by score, the same for left and
+    right.
+    """
     n_anchors = len(shape.anchors)
     scores: list[list[float]] = [[] for _ in range(n_anchors // 2)]
     correct: list[list[bool]] = [[] for _ in range(n_anchors // 2)]

@@ -1,4 +1,6 @@
-"""The stages that make whole faces of the detections of single keypoints: assembly, refinement, probabilities."""
+"""The stages that make whole faces of the detections of single keypoints: assembly, refinement,
+probabilities.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,7 @@ def train_refinement(job: TrainingJob, detector: KeypointDetector, settings: Reg
 def train_probabilities(
     job: TrainingJob, detector: KeypointDetector, settings: ProbabilitySettings
 ) -> tuple[KeypointDetector, dict]:
-    """Learn which shapes are faces, and calibrate the probabilities on the photographs kept back."""
+    """Learn which shapes are faces; calibrate the probabilities on the photographs kept back."""
     finder, unit, s = detector.faces, detector.reference_ied, settings
     assert finder is not None  # of the stages before
     learnt = [image for image in backgrounds(job.split) if image not in kept_back(job.split, s.background)]
@@ -85,7 +87,9 @@ def kept_back(split: Split, every: int) -> list[FaceImage]:
 
 
 def alone_log_odds(finder: FaceFinder, searched: Iterable[SearchedImage], reference_ied: float) -> float:
-    """Constant to add to the log-odds of candidates that no assembled face explains, so that they sum to the correct ones."""
+    """Constant to add to the log-odds of candidates that no assembled face explains, so that they
+    sum to the correct ones.
+    """
     log_odds: list[float] = []
     correct = 0
     for view in searched:

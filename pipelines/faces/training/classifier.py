@@ -29,8 +29,8 @@ from .sampling import Windows, cut_keys, join, keys_of_view, pack_keys, sample_v
 from .settings import TrainingSettings
 from .views import SCALES_PER_OCTAVE, each, open_view, since, split_views, trained_as
 
+#: Kind of the model file that holds the negatives of an unfinished training.
 ROWS = "training rows"
-"""Kind of the model file that holds the negatives of an unfinished training."""
 _COST_ROWS = 2000  # windows from which the cost of a cascade is estimated. A choice
 
 

@@ -25,19 +25,19 @@ from .sampling import positive_windows
 from .settings import TrainingSettings
 from .views import SCALES_PER_OCTAVE, NamedView, View, each, open_view, since
 
+#: Settings of c1. Negatives come nearer to the keypoint than those of a scan: the guide's windows
+#: lie around it, and the precision of the position depends on them (Barbu et al. (2014), section
+#: 7.2: at least 4 pixels).
 GUIDED = TrainingSettings(rounds=4, per_round=12_000, negative_distance=0.15, negative_pixels=4.0)
-"""Settings of c1. Negatives come nearer to the keypoint than those of a scan: the guide's windows
-lie around it, and the
-precision of the position depends on them (Barbu et al. (2014), section 7.2: at least 4 pixels)."""
 
 
+#: Scale of the level on which a face is searched, relative to the level on which its keypoints
+#: are.
 COARSER = 2.0**-1.5
-"""Scale of the level on which a face is searched, relative to the level on which its keypoints are.
-"""
+#: Settings of the face cascade: a window of 24 pixels shows a whole face.
 FACE_CASCADE = TrainingSettings(
     n_features=300, rounds=3, per_round=12_000, views_per_round=300, ied_low=20.0 * COARSER, ied_high=40.0 * COARSER, lost=0.01
 )
-"""Settings of the face cascade: a window of 24 pixels shows a whole face."""
 
 
 @dataclass(frozen=True)

@@ -79,8 +79,8 @@ class FaceSettings:
 Trained = tuple[KeypointDetector, dict[str, Any]]
 
 
+#: Returns the detector so far with its part added, and facts for the header.
 Stage = Callable[[TrainingJob, KeypointDetector], Trained]
-"""Returns the detector so far with its part added, and facts for the header."""
 
 
 def _train_models(job: TrainingJob, detector: KeypointDetector, training: ClassifierTraining) -> Trained:
@@ -148,14 +148,13 @@ def _whole_faces(name: str, train: Callable, job: TrainingJob, detector: Keypoin
     return replace(detector, faces=part.faces), part.info["facts"]
 
 
+#: The stages of each mode, by their fields in `FaceSettings`; a detector of one mode serves those
+#: before it too.
 STAGES: dict[Mode, dict[str, Stage]] = {
     Mode.SCAN: {"scan": train_scan},
     Mode.REGRESS: {"scan": train_scan, "guide": train_guides},
     Mode.PRUNE: {"face_cascade": train_face_cascade, "guide": train_guides, "classifier": train_classifiers},
 }
-"""The stages of each mode, by their fields in `FaceSettings`; a detector of one mode serves those
-before it too.
-"""
 
 _WHOLE: dict[str, Callable] = {"assembly": train_assembly, "refinement": train_refinement, "probabilities": train_probabilities}
 

@@ -20,14 +20,12 @@ import numpy as np
 from ....vision.images import read_image
 from ..data import KEYPOINTS, MIRROR, FaceImage
 
+#: Levels of the pyramid per halving of the size, in training and in the trained detectors. A
+#: choice.
 SCALES_PER_OCTAVE = 4
-"""Levels of the pyramid per halving of the size, in training and in the trained detectors. A
-choice.
-"""
+#: Stands for the middle of a face where a keypoint is expected: the mean of its annotated eyes,
+#: nose sides and mouth corners.
 FACE = "face"
-"""Stands for the middle of a face where a keypoint is expected: the mean of its annotated eyes,
-nose sides and mouth corners.
-"""
 _UNKNOWN_DISTANCE = 2.0  # IED around the eyes without negatives where a keypoint is not annotated. A choice
 
 _N_INNER = 6  # eyes, nose sides and mouth corners: the first of the keypoints

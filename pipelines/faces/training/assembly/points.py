@@ -10,8 +10,8 @@ import numpy as np
 
 from ...data import KEYPOINTS, LANDMARKS_OF, MIRROR_LANDMARKS, MIRROR_ORDER, FaceImage
 
+#: Keypoints that detectors find: eyes, nose sides and mouth corners.
 ANCHORS = KEYPOINTS[:6]
-"""Keypoints that detectors find: eyes, nose sides and mouth corners."""
 
 
 def points_of(image: FaceImage) -> np.ndarray:

@@ -20,8 +20,8 @@ from ...data import FaceImage
 from .augmentation import AugmentationSettings, FaceCopy, copies, start_of
 from .points import annotated, mirror_order, to_keypoints
 
+#: Photographs and their mirror images as they are.
 PLAIN = AugmentationSettings(copies=1, blurred=0.0, compressed=0.0, brightened=0.0)
-"""Photographs and their mirror images as they are."""
 
 
 @dataclass(frozen=True)

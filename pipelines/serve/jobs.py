@@ -64,17 +64,23 @@ class WorkerPool:
     def __init__(self, n_workers: int, memory: int = MEMORY):
         self.n_workers, self.memory = n_workers, memory
         self.waiting = self.running = 0
+        self._workers: set[Worker] = set()
         self._idle: asyncio.Queue[Worker] = asyncio.Queue()
 
     def start(self) -> None:
         """Start the processes."""
         for _ in range(self.n_workers):
-            self._idle.put_nowait(Worker(self.memory))
+            self._idle.put_nowait(self._new())
 
     def stop(self) -> None:
         """End the processes."""
-        for process in multiprocessing.active_children():
-            process.kill()
+        for worker in self._workers:
+            worker.stop()
+
+    def _new(self) -> Worker:
+        worker = Worker(self.memory)
+        self._workers.add(worker)
+        return worker
 
     async def answer(self, kind: str, upload: Upload) -> AsyncIterator[tuple[int, bytes]]:
         """Yield statuses of HTTP with JSON objects: ``PROGRESS`` as it comes, at last the answer,
@@ -107,7 +113,8 @@ class WorkerPool:
             self.running -= 1
             if status not in (200, 400):
                 worker.stop()
-                worker = Worker(self.memory)
+                self._workers.remove(worker)
+                worker = self._new()
             self._idle.put_nowait(worker)
 
 

@@ -1,5 +1,6 @@
 """What ``annealed faces detect`` does to each photograph, several at a time in processes that each
-hold the detector."""
+hold the detector.
+"""
 
 from __future__ import annotations
 
@@ -64,13 +65,8 @@ class FileDetections:
         if self.error is not None or self.pixels is None:
             return {"image": self.image, "error": self.error}
         height, width = self.pixels.shape[:2]
-        return {
-            "image": self.image,
-            "width": width,
-            "height": height,
-            "seconds": round(self.seconds, 6),
-            **records(self.detections, self.faces, landmarks),
-        }
+        facts = {"image": self.image, "width": width, "height": height, "seconds": round(self.seconds, 6)}
+        return facts | records(self.detections, self.faces, landmarks)
 
 
 def records(detections: Sequence[Detection], faces: Sequence[Face], landmarks: bool = False) -> dict[str, list]:
@@ -95,7 +91,8 @@ _ready: set[tuple[Any, ...]] = set()  # modes whose compiled code this process h
 
 def warm_up(detector: KeypointDetector, options: DetectionOptions) -> None:
     """Compile or load what a detection needs, on the face of the sample photograph: before a clock
-    starts."""
+    starts.
+    """
     mode = options.mode, options.assembly
     if mode not in _ready:
         everywhere = replace(options, min_size=None, max_size=None, threshold=None, min_probability=None)
@@ -117,7 +114,8 @@ def _detect_file(options: DetectionOptions, detector: KeypointDetector, name: st
 
 def timed(process: Callable[[np.ndarray], DetectionResult], pixels: np.ndarray) -> tuple[DetectionResult, float]:
     """Detections and faces, and the seconds that they took; what was still compiled for them is not
-    counted."""
+    counted.
+    """
     start, compiled = time.perf_counter(), seconds_compiling()
     result = process(pixels)
     return result, time.perf_counter() - start - (seconds_compiling() - compiled)
@@ -127,17 +125,14 @@ def sample_photograph() -> np.ndarray:
     """Return scikit-image's photograph of the astronaut Eileen Collins (NASA, public domain)."""
     import skimage
 
-    path = Path(skimage.__file__).parent / "data" / "astronaut.png"
-    if path.is_file():  # scikit-image's own reader takes a tenth of a second to import
-        return read_image(path)
-    from skimage.data import astronaut
-
-    return astronaut()
+    # Its own reader takes a tenth of a second to import.
+    return read_image(Path(skimage.__file__).parent / "data" / "astronaut.png")
 
 
 def video_source(images: Sequence[str]) -> str | int | None:
     """Tell what the arguments name: a video file, the number of a camera (``camera 0``), or None
-    for photographs."""
+    for photographs.
+    """
     if images and images[0] == "camera" and not Path("camera").is_file():
         if len(images) != 2 or not images[1].isdigit():
             raise ValueError(f"camera {' '.join(images[1:])}: expected the number of a camera, as in: camera 0")
@@ -211,7 +206,8 @@ _loaded: dict[Path, KeypointDetector] = {}
 
 def _remote(pickled: Path, work: Callable, item) -> tuple[Any, Exception | None, list[str]]:
     """Return the result of ``work``, or the exception, which has to wait for its turn, and what was
-    warned of."""
+    warned of.
+    """
     if pickled not in _loaded:
         cv2.setNumThreads(1)
         _loaded.clear()

@@ -10,8 +10,8 @@ import numpy as np
 from ...learners.compilation import jit
 from ..files import check_settings
 
-DEFAULT_REFERENCE_IED = 28.3
-"""Reference inter-eye distance of detectors whose file does not name one: the geometric mean of 20
+DEFAULT_REFERENCE_LENGTH = 28.3
+"""Reference length of detectors whose file does not name one: the geometric mean of 20
 and 40 pixels."""
 
 
@@ -20,8 +20,7 @@ class Localisation:
     """How the position of a keypoint is computed from the windows around a local maximum of the
     score.
 
-    Distances are in units of the detector's reference inter-eye distance (IED) on the pyramid level
-    of the maximum.
+    Distances are in units of the detector's reference length on the pyramid level of the maximum.
 
     Parameters
     ----------
@@ -87,7 +86,7 @@ def suppress_non_maxima(
     scale: np.ndarray,
     score: np.ndarray,
     localisation: Localisation,
-    reference_ied: float,
+    reference_length: float,
     radius: float = 0.3,
     threshold: float = -np.inf,
     max_detections: int = 200,
@@ -104,10 +103,10 @@ def suppress_non_maxima(
         Windows' pixels in image coordinates, pixels of their level per image pixel, scores.
     localisation : Localisation
         Where the keypoint lies relative to the windows.
-    reference_ied : float
-        Inter-eye distance in pixels of a level that the model was trained for.
+    reference_length : float
+        Reference length of an object in pixels of a level that the model was trained for.
     radius : float, default 0.3
-        Radius of suppression, in units of ``reference_ied`` on the level of the maximum.
+        Radius of suppression, in units of ``reference_length`` on the level of the maximum.
     threshold, max_detections : float and int, default -inf and 200
         Least score, and at most this many detections, the best.
 
@@ -123,13 +122,13 @@ def suppress_non_maxima(
     c = localisation
     dx = c.offset_x + c.annotation_x
     return _suppress(  # type: ignore[call-arg]
-        *columns, c.radius, c.octaves, c.sharpness, c.margin, dx, c.offset_y, reference_ied, radius, threshold, max_detections
+        *columns, c.radius, c.octaves, c.sharpness, c.margin, dx, c.offset_y, reference_length, radius, threshold, max_detections
     )
 
 
 @jit
 def _suppress(
-    x, y, scale, score, radius, octaves, sharpness, margin, dx, dy, reference_ied, suppression, threshold, max_detections
+    x, y, scale, score, radius, octaves, sharpness, margin, dx, dy, reference_length, suppression, threshold, max_detections
 ):
     n = len(x)
     free = np.ones(n, np.bool_)
@@ -141,7 +140,7 @@ def _suppress(
             break
         if not free[i]:
             continue
-        unit = reference_ied / scale[i]
+        unit = reference_length / scale[i]
         near = (radius * unit) ** 2
         clear = (suppression * unit) ** 2
         weight = 0.0

@@ -13,6 +13,9 @@ MAX_ROLL = 50.0
 """Degrees: faces that are turned further are not assembled
 (`annealed.models.faces.assembly.MAX_ROLL`)."""
 
+ALL_ROUND = tuple(range(0, 360, 30))
+"""Degrees by which photographs of objects are turned whose up is not known."""
+
 MAX_PIXELS = 4_000_000
 """Larger photographs are shrunk before they are turned. A choice."""
 MAX_TURNED = 10_000_000

@@ -76,7 +76,7 @@ def _processing(detector: KeypointDetector, smooth: float, options: DetectionOpt
 
     def follow(frame: np.ndarray) -> DetectionResult:
         faces = tracker.update(frame)
-        detections = of_faces(faces, options.keypoints or (), detector.pool.window / detector.reference_ied)
+        detections = of_faces(faces, options.keypoints or (), detector.pool.window / detector.reference_length)
         return DetectionResult(sorted(detections, key=lambda detection: -detection.score), faces)
 
     return follow

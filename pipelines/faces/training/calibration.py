@@ -46,8 +46,8 @@ def calibrate(
     def detections(place: Localisation):
         """Detections of every view, and the unit of the offset (in image pixels) at each."""
         for view, (x, y, scale, score) in scored:
-            found = suppress_non_maxima(x, y, scale, score, place, detector.reference_ied, detector.suppression)
-            yield view, found[:, :2], found[:, 2], detector.reference_ied / found[:, 3]
+            found = suppress_non_maxima(x, y, scale, score, place, detector.reference_length, detector.suppression)
+            yield view, found[:, :2], found[:, 2], detector.reference_length / found[:, 3]
 
     def curve_of(place: Localisation, tolerance: float):
         return pooled([judge(xy, score, v.points, v.visible, v.ied, v.ignore, tolerance) for v, xy, score, _ in detections(place)])

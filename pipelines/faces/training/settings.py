@@ -26,7 +26,7 @@ class TrainingSettings(WindowFitSettings):
         How far the rejection thresholds are lowered for mining, in units of the score.
     ied_low, ied_high : float
         Range of the IED in pixels of a pyramid level on which windows are positives; it defines
-        `reference_ied`.
+        `reference_length`.
     positive_radius : float
         Largest distance of a positive window's pixel from the keypoint, in pixels of the level.
     negative_distance : float
@@ -67,7 +67,7 @@ class TrainingSettings(WindowFitSettings):
     seed: int = 0
 
     @property
-    def reference_ied(self) -> float:
+    def reference_length(self) -> float:
         """Reference IED of the detector in pixels of a level: the geometric mean of the range, to a
         tenth of a pixel.
         """

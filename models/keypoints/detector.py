@@ -97,6 +97,11 @@ class KeypointDetector:
         )
 
     @property
+    def category(self) -> str | None:
+        """Name of the objects; None of faces."""
+        return None if self.schema is None or self.schema.landmarks else self.schema.category
+
+    @property
     def keypoints(self) -> list[str]:
         """Names of the keypoints."""
         return list(dict.fromkeys([*self.models, *(() if self.faces is None else self.faces.keypoints)]))
@@ -208,6 +213,7 @@ class KeypointDetector:
             maxima = self.anchor_maxima(levels, self.faces.anchors, o.mode, o.max_detections)
         else:
             maxima = turned_maxima(pixels, ALL_ROUND, partial(self._search_turned, o))
+            maxima = {name: self.search.distinct(found) for name, found in maxima.items()}
         faces = self.faces.find(maxima, levels, self.reference_length, min_probability, o.assembly)
         # without a level, it is too narrow for a face
         if o.roll and not faces and min_probability > 0 and levels and (self.schema is None or self.schema.upright):

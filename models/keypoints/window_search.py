@@ -11,7 +11,7 @@ from ...vision.pyramid import Level, gaussian_pyramid
 from ...vision.windows.feature_pool import FeaturePool
 from ...vision.windows.level_features import Buffers, LevelChannels, level_channels
 from ...vision.windows.scan import scan_level, score_windows
-from .non_maximum_suppression import DEFAULT_REFERENCE_LENGTH, suppress_non_maxima
+from .non_maximum_suppression import DEFAULT_REFERENCE_LENGTH, Localisation, suppress_non_maxima
 from .window_models import FaceCascade, Guide, KeypointModel, Mode, regions
 
 STRIP_PIXELS = 1 << 20
@@ -213,6 +213,11 @@ class WindowSearch:
         scores = scan_level(channels, self.models[keypoint].compiled(self.pool))
         ys, xs = np.nonzero(scores > -np.inf)
         return np.column_stack([xs, ys + channels.first]), scores[ys, xs]
+
+    def distinct(self, maxima: np.ndarray) -> np.ndarray:
+        """Maxima (n, 4) x, y, score, scale of several searches, each once."""
+        x, y, score, scale = maxima.T
+        return suppress_non_maxima(x, y, scale, score, Localisation(radius=0.0), self.reference_length, self.suppression / 2)
 
     def maxima(
         self, levels: Sequence[Level], names: Sequence[str], mode: str, thresholds: dict[str, float], max_detections: int

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from ..console import command_of, new_app
-from . import data, faces, models, motion, pets, reproduce, select, sensors, serve, warmup
+from . import data, faces, keypoints, models, motion, pets, reproduce, select, sensors, serve, warmup
 
 # Libraries would add lines of their own to ours; whoever wants these sets the variables.
 os.environ.setdefault("OPENCV_LOG_LEVEL", "SILENT")
@@ -35,7 +35,7 @@ def _root(
     pass
 
 
-for group in (faces, motion, pets, sensors, data, models):
+for group in (faces, keypoints, motion, pets, sensors, data, models):
     app.add_typer(group.app, name=group.__name__.rpartition(".")[2])
 for command in (select.select, select.predict, select.export, reproduce.reproduce, serve.serve, warmup.warmup):
     command_of(app)(command)

@@ -49,6 +49,8 @@ class FileDetections:
         By falling score.
     faces : list of Face
         By falling probability.
+    category : str or None
+        Name of the objects where they are no faces.
     error : str or None
         One line; then the rest is empty.
     """
@@ -58,6 +60,7 @@ class FileDetections:
     seconds: float = 0.0
     detections: Sequence[Detection] = ()
     faces: Sequence[Face] = ()
+    category: str | None = None
     error: str | None = None
 
     def record(self, landmarks: bool = False) -> dict:
@@ -66,13 +69,19 @@ class FileDetections:
             return {"image": self.image, "error": self.error}
         height, width = self.pixels.shape[:2]
         facts = {"image": self.image, "width": width, "height": height, "seconds": round(self.seconds, 6)}
-        return facts | records(self.detections, self.faces, landmarks)
+        return facts | records(self.detections, self.faces, landmarks, self.category)
 
 
-def records(detections: Sequence[Detection], faces: Sequence[Face], landmarks: bool = False) -> dict[str, list]:
-    """Detections and faces as JSON can hold them."""
+def records(
+    detections: Sequence[Detection], faces: Sequence[Face], landmarks: bool = False, category: str | None = None
+) -> dict[str, list]:
+    """Detections and faces, or objects of another category, as JSON can hold them."""
     described = [face.record() | ({"landmarks": face.landmarks.round(2).tolist()} if landmarks else {}) for face in faces]
-    return {"detections": [d._asdict() for d in detections], "faces": described}
+    found = {"detections": [d._asdict() for d in detections]}
+    if category is None:
+        return found | {"faces": described}
+    # They have no pose: heads have.
+    return found | {"objects": [{"category": category} | {k: v for k, v in one.items() if k != "pose"} for one in described]}
 
 
 def detect_files(
@@ -106,7 +115,7 @@ def _detect_file(options: DetectionOptions, detector: KeypointDetector, name: st
     try:
         pixels = sample_photograph() if name is None else read_image(name)
         result, seconds = timed(partial(detector.find, options=options), pixels)
-        return FileDetections(shown, pixels, seconds, *result)
+        return FileDetections(shown, pixels, seconds, *result, detector.category)
     except ValueError as error:
         message = " ".join(str(error).split())
         return FileDetections(shown, error=message if shown in message else f"{shown}: {message}")

@@ -19,14 +19,12 @@ Background = Annotated[Path | None, typer.Option(help="Folder of images without 
 Trained = Annotated[str, typer.Option(help="Model file that `keypoints train` wrote.")]
 
 
-def _read(data: Path, schema: Path | None, category: str | None, background: Path | None):
-    """The schema, the annotated images, and paths of images without objects."""
+def _empty(data: Path, background: Path | None) -> list[Path]:
+    """Paths of images without objects."""
     from ..common.image_folders import list_images
-    from ..keypoints.data import read_objects, schema_of
 
-    known = schema_of(data, schema, category)
     folder = data / "background" if background is None else background
-    return known, lambda schema: read_objects(data, schema), list_images(folder) if background or folder.is_dir() else []
+    return list_images(folder) if background or folder.is_dir() else []
 
 
 @command_of(app)
@@ -36,7 +34,9 @@ def train(
     schema: Schema = None,
     category: Annotated[str | None, typer.Option(help="Which category, where the file has several.")] = None,
     rotation: Annotated[str | None, typer.Option(help="upright, or free: objects stand in any direction.")] = None,
-    mirrored: Annotated[bool | None, typer.Option(help="Whether mirror images serve training; by default with mirror pairs.")] = None,
+    mirrored: Annotated[
+        bool | None, typer.Option(help="Whether mirror images serve training; by default with mirror pairs.")
+    ] = None,
     background: Background = None,
     window: Annotated[float | None, typer.Option(help="Side of the windows in reference lengths; by default by trials.")] = None,
     anchor: Annotated[list[str] | None, typer.Option(help="A point with a detector of its own; by default by trials.")] = None,
@@ -51,10 +51,10 @@ def train(
 
     from ..common.config import check_names
     from ..common.outputs import check_outputs
-    from ..keypoints.data import check_number
+    from ..keypoints.data import check_number, read_objects, schema_of
     from ..keypoints.train import train_keypoints
 
-    known, read, empty = _read(data, schema, category, background)
+    known, empty = schema_of(data, schema, category), _empty(data, background)
     check_names("rotation", [rotation] if rotation else [], ("upright", "free"))
     known = replace(known, upright=known.upright if rotation is None else rotation == "upright")
     known = known if mirrored is None else replace(known, mirrored=mirrored)
@@ -66,7 +66,7 @@ def train(
         if value is not None and not least <= value <= 100_000:
             raise ValueError(f"--{name} {value}: expected a number of at least {least:g}")
     check_outputs([data, background, schema], model=out)
-    images = read(known)
+    images = read_objects(data, known)
     few = check_number(images)
     n = sum(len(image.faces) for image in images)
     console.say(few or f"{len(images)} pictures with {n} of {known.category!r}, {len(empty)} without", quiet)
@@ -100,14 +100,13 @@ def evaluate(
     quiet: Quiet = False,
 ) -> None:
     """Share of points within a tenth of the box's size, by keypoint, and false objects."""
-    from ...models.keypoints.schema import Schema as Known
+    from ..faces.data import read_faces
     from ..keypoints.evaluate import COLUMNS, evaluate_keypoints
 
     detector = console.load_model_of("keypoint detector", model)
-    if not isinstance(detector.schema, Known):
+    if detector.schema is None:
         raise ValueError(f"{model}: a detector of faces without a schema: annealed faces evaluate")
-    _, read, empty = _read(data, None, detector.schema.category, background)
-    images = read(detector.schema)
+    images, empty = read_faces(data, detector.schema), _empty(data, background)
     rows = evaluate_keypoints(detector, images, empty, lambda it, n: console.progress(it, quiet, "images", n))
     settings = {"data": str(data), "model": model, "images": len(images), "background": len(empty)}
     console.print_answer({"name": "keypoints evaluate", "settings": settings, "rows": rows}, as_json, "", COLUMNS)

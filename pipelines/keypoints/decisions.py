@@ -18,12 +18,13 @@ from ..faces.training.classifier import ClassifierTraining, TrainingJob
 from ..faces.training.settings import TrainingSettings
 from ..faces.training.stages import FaceSettings
 
-SIDES = (0.6, 0.85, 1.2)
+SIDES = (0.6, 0.85, 1.2, 1.7)
 """Reference lengths: sides of windows that are tried. A choice: windows of faces have 0.85."""
 
 _TRIAL_PICTURES = 60
 _MAX_ANCHORS = 8
-# Of the best point's average precision: points that reach less follow from the shape. A choice
+# Of the best point's average precision: points that reach less, beyond three, follow from the shape.
+# A choice
 _SHARE_OF_BEST = 0.5
 #: Settings of a trial: one fit without mining.
 TRIAL = TrainingSettings(n_features=100, rounds=0, n_random=3_000, first_rows=3_000, n_steps=20, final_steps=40)
@@ -118,12 +119,12 @@ def decide(
         for tried in (side,) if side is not None else SIDES:
             scan = replace(TRIAL, **_range(tried))
             training = ClassifierTraining(trial_of(tried, some, _settings(scan, 0.4)), scan)
-            reached[tried] = {name: training.train(name).info["held_out"]["ap_10"] for name in trained}
+            reached[tried] = {name: training.train(name).info["held_out"]["ap_25"] for name in trained}
         side = max(reached, key=lambda tried: float(np.sort([*reached[tried].values()])[-_MAX_ANCHORS:].mean()))
     precision = reached.get(side, {})
     if not anchors:
         order = sorted(trained, key=lambda name: -precision[name])
-        good = [name for i, name in enumerate(order) if i < 2 or precision[name] >= _SHARE_OF_BEST * precision[order[0]]]
+        good = [name for i, name in enumerate(order) if i < 3 or precision[name] >= _SHARE_OF_BEST * precision[order[0]]]
         chosen = [name for name in schema.keypoints if schema.trained_as(name) in good]
         anchors = sorted(chosen, key=lambda name: order.index(schema.trained_as(name)))[:_MAX_ANCHORS]
     wanted = int(np.clip(2 * n, 150, 1500)) if n_features is None else n_features

@@ -30,7 +30,7 @@ def errors_of(image: FaceImage, found: Found) -> tuple[np.ndarray, int]:
     visible = image.visible & np.isfinite(image.faces).all(axis=2)
     errors = np.where(visible, np.inf, np.nan)
     distance = np.array([[np.hypot(*(points - face).T) for points in found] for face in image.faces])
-    distance = distance.reshape(len(image.faces), len(found), -1) / unit[:, None, None]
+    distance = distance.reshape(len(image.faces), len(found), visible.shape[1]) / unit[:, None, None]
     mean = np.where(np.isfinite(distance), distance, 0).sum(axis=2) / np.maximum(np.isfinite(distance).sum(axis=2), 1)
     left = set(range(len(found)))
     for i, j in zip(*np.unravel_index(np.argsort(mean, axis=None), mean.shape)):

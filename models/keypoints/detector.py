@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -60,6 +60,8 @@ class KeypointDetector:
         were trained for.
     faces : FaceFinder, optional
         Assembles faces from the detections of some keypoints, and finds all keypoints of these.
+    enlarged : float, default 1.0
+        How much images are enlarged by default, at most fourfold, where objects are small.
     schema : Schema, optional
         What the keypoints are; None in files of faces from before it was kept.
 
@@ -88,13 +90,12 @@ class KeypointDetector:
     reference_length: float = DEFAULT_REFERENCE_LENGTH
     faces: FaceFinder | None = None
     schema: Schema | None = None
+    enlarged: float = 1.0
 
     @property
     def search(self) -> WindowSearch:
         """The search of windows with the classifiers of the keypoints."""
-        return WindowSearch(
-            self.models, self.pool, self.scales_per_octave, self.suppression, self.guides, self.face_cascade, self.reference_length
-        )
+        return WindowSearch(**{part.name: getattr(self, part.name) for part in fields(WindowSearch)})
 
     @property
     def category(self) -> str | None:
@@ -305,7 +306,7 @@ class KeypointDetector:
             "reference_ied": self.reference_length,  # its name in model files
             "summary": self.info.get("summary", ", ".join(self.keypoints)),
             "info": self.info,
-        } | ({} if self.schema is None else {"schema": self.schema.to_dict()})
+        } | ({} if self.schema is None else {"schema": self.schema.to_dict(), "enlarged": self.enlarged})
         write_model(path, KIND, arrays, header)
 
     @classmethod
@@ -330,8 +331,13 @@ class KeypointDetector:
         with reading(path):
             pool = FeaturePool.from_dict(header["pool"])
             models, guides, face_cascade, faces = read_parts(path, arrays, header, pool)
-            example: dict[str, Any] = {"reference_ied": DEFAULT_REFERENCE_LENGTH, "scales_per_octave": 4, "suppression": 0.3}
-            limits = {"scales_per_octave": (1, 64), "suppression": (0, 100), "reference_ied": (1, 1000)}
+            example: dict[str, Any] = {
+                "reference_ied": DEFAULT_REFERENCE_LENGTH,
+                "scales_per_octave": 4,
+                "suppression": 0.3,
+                "enlarged": 1.0,
+            }
+            limits = {"scales_per_octave": (1, 64), "suppression": (0, 100), "reference_ied": (1, 1000), "enlarged": (1, 4)}
             numbers = check_settings({name: header.get(name, value) for name, value in example.items()}, example, limits)
             if not models:
                 raise ValueError("the model has no keypoint")

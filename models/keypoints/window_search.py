@@ -35,6 +35,7 @@ class WindowSearch:
     guides: dict[str, Guide] = field(default_factory=dict)
     face_cascade: FaceCascade | None = None
     reference_length: float = DEFAULT_REFERENCE_LENGTH
+    enlarged: float = 1.0
 
     def pyramid(self, image: np.ndarray, min_size: float | None = None, max_size: float | None = None) -> list[Level]:
         """Return the levels to scan for windows of the given sizes.
@@ -63,7 +64,7 @@ class WindowSearch:
         """Side in image pixels of the smallest window that is searched; ValueError for sizes that
         make no sense."""
         window = self.pool.window
-        smallest = window if min_size is None else min_size
+        smallest = window / self.enlarged if min_size is None else min_size
         if not window / 4 <= smallest < np.inf:
             raise ValueError(f"min_size={min_size}: expected at least {window / 4:g} pixels, a quarter of the window")
         if max_size is not None and not max_size >= smallest:

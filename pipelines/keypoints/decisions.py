@@ -38,6 +38,8 @@ class Decisions:
     ----------
     side : float
         Side of a window in reference lengths.
+    enlarged : float
+        How much pictures are enlarged, so that nearly all objects are as large as the windows need.
     anchors : tuple of str
         Points with a detector of their own.
     n_features : int
@@ -49,6 +51,7 @@ class Decisions:
     """
 
     side: float
+    enlarged: float
     anchors: tuple[str, ...]
     n_features: int
     rounds: int
@@ -58,7 +61,7 @@ class Decisions:
         """Each decision in a line, with the option that overrules it."""
         found = ", ".join(f"{name} {value:.2f}" for name, value in self.precision.items())
         return [
-            f"windows of {self.side:g} reference lengths (--window)",
+            f"windows of {self.side:g} reference lengths (--window), pictures enlarged {self.enlarged:.2g} times",
             f"detectors for {', '.join(self.anchors)}"
             + (f"; average precision of a trial: {found}" if found else "")
             + " (--anchor)",
@@ -67,9 +70,11 @@ class Decisions:
 
     def settings(self, n_objects: int) -> FaceSettings:
         """Settings of the training."""
-        scan = replace(TrainingSettings(), n_features=self.n_features, rounds=self.rounds, **_range(self.side))
-        if n_objects < 600:
-            scan = replace(scan, n_random=10_000, per_round=6_000, first_rows=8_000)
+        scan = replace(
+            TrainingSettings(), n_features=self.n_features, rounds=self.rounds, enlarged=self.enlarged, **_range(self.side)
+        )
+        n_random = int(np.clip(80 * n_objects, 2_000, scan.n_random))
+        scan = replace(scan, n_random=n_random, per_round=n_random * 7 // 10, first_rows=8_000 if n_objects < 600 else 16_000)
         copies = AugmentationSettings(copies=2 if n_objects < 600 else 1)
         refinement = RegressionSettings(copies, n_features=min(1500, max(300, 4 * n_objects)))
         probabilities = ProbabilitySettings(n_features=min(300, n_objects))
@@ -80,6 +85,12 @@ def _range(side: float) -> dict[str, float]:
     """Range of the reference length in pixels of a level for windows of that side in its unit."""
     middle = 24 / side
     return {"ied_low": middle / math.sqrt(2), "ied_high": middle * math.sqrt(2)}
+
+
+def _enlarged(images: Sequence[FaceImage], side: float) -> float:
+    """How much pictures have to be enlarged, in whole steps of the pyramid, up to 4 times."""
+    smallest = float(np.quantile(np.concatenate([image.ied for image in images]), 0.05))
+    return 2 ** (math.ceil(4 * math.log2(np.clip(1.2 * _range(side)["ied_low"] / smallest, 1, 4))) / 4)
 
 
 def _settings(scan: TrainingSettings, held_out: float, **more) -> FaceSettings:
@@ -117,7 +128,7 @@ def decide(
     if not anchors or side is None:
         some = images[:: max(1, len(images) // _TRIAL_PICTURES)][:_TRIAL_PICTURES]
         for tried in (side,) if side is not None else SIDES:
-            scan = replace(TRIAL, **_range(tried))
+            scan = replace(TRIAL, enlarged=_enlarged(images, tried), **_range(tried))
             training = ClassifierTraining(trial_of(tried, some, _settings(scan, 0.4)), scan)
             reached[tried] = {name: training.train(name).info["held_out"]["ap_25"] for name in trained}
         side = max(reached, key=lambda tried: float(np.sort([*reached[tried].values()])[-_MAX_ANCHORS:].mean()))
@@ -128,4 +139,6 @@ def decide(
         chosen = [name for name in schema.keypoints if schema.trained_as(name) in good]
         anchors = sorted(chosen, key=lambda name: order.index(schema.trained_as(name)))[:_MAX_ANCHORS]
     wanted = int(np.clip(2 * n, 150, 1500)) if n_features is None else n_features
-    return Decisions(side, tuple(anchors), wanted, (3 if n < 200 else 5) if rounds is None else rounds, precision)
+    return Decisions(
+        side, _enlarged(images, side), tuple(anchors), wanted, (3 if n < 200 else 5) if rounds is None else rounds, precision
+    )

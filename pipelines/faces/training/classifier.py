@@ -134,7 +134,7 @@ class ClassifierTraining:
 
     def detector(self, keypoint: str, model: KeypointModel, **more: Any) -> KeypointDetector:
         """A detector in which the model decides about the windows of this training's mode."""
-        more.setdefault("reference_length", self.settings.reference_length)
+        more = {"reference_length": self.settings.reference_length, "enlarged": self.settings.enlarged} | more
         return KeypointDetector({keypoint: model}, self.pool, SCALES_PER_OCTAVE, **more)
 
     def candidates(self, keypoint: str) -> Callable[[Sequence[Level]], list[np.ndarray]] | None:

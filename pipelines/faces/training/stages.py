@@ -91,7 +91,8 @@ def _train_models(job: TrainingJob, detector: KeypointDetector, training: Classi
         name: models[name] if name in models else models[job.schema.opposite[name]].mirrored(job.pool, ied)
         for name in job.keypoints
     }
-    return replace(detector, models=mirrored, reference_length=ied), {name: _facts(made) for name, made in trained.items()}
+    detector = replace(detector, models=mirrored, reference_length=ied, enlarged=training.settings.enlarged)
+    return detector, {name: _facts(made) for name, made in trained.items()}
 
 
 def _facts(trained: KeypointDetector) -> dict[str, Any]:

@@ -43,7 +43,9 @@ def folder_of(path, number, turn=0.0, first=0):
         coco["images"].append({"id": i, "file_name": f"{i:03}.png"})
         low, high = points.min(axis=0) - 5, points.max(axis=0) + 5
         keypoints = np.column_stack([points, [2, 2, 2]]).ravel().tolist()
-        coco["annotations"].append({"id": i, "image_id": i, "category_id": 7, "keypoints": keypoints, "bbox": [*low, *(high - low)]})
+        coco["annotations"].append(
+            {"id": i, "image_id": i, "category_id": 7, "keypoints": keypoints, "bbox": [*low, *(high - low)]}
+        )
     (path / "annotations.json").write_text(json.dumps(coco))
     return path
 
@@ -120,7 +122,7 @@ def test_objects_in_any_rotation(tmp_path):
 
 
 def test_decisions_are_said_and_become_settings():
-    decided = Decisions(SIDES[1], ("a", "b"), 300, 3, {"a": 0.5, "b": 0.25})
+    decided = Decisions(SIDES[1], 1.0, ("a", "b"), 300, 3, {"a": 0.5, "b": 0.25})
     assert decided.lines()[1] == "detectors for a, b; average precision of a trial: a 0.50, b 0.25 (--anchor)"
     settings = decided.settings(120)
     assert settings.scan.n_features == 300 and settings.scan.reference_length == pytest.approx(24 / SIDES[1], abs=0.05)

@@ -77,7 +77,21 @@ def suppress_transforms(transforms: np.ndarray, n: int) -> np.ndarray:
     return kept[: _suppress_transforms(transforms, kept)]
 
 
-@jit
+def _plain_suppress_transforms(transforms, kept):
+    free = np.ones(len(transforms), bool)
+    for n_kept in range(len(kept)):
+        if not free.any():
+            return n_kept
+        kept[n_kept] = np.argmax(free)
+        best = transforms[kept[n_kept]]
+        away = np.square(transforms - best)
+        reach = _SAME_TRANSFORM**2 * (best[0] ** 2 + best[1] ** 2)
+        free &= (away[:, 2] + away[:, 3] >= reach) | (away[:, 0] + away[:, 1] >= reach)
+        free[: kept[n_kept] + 1] = False
+    return len(kept)
+
+
+@jit(plain=_plain_suppress_transforms, by_size=False)
 def _suppress_transforms(transforms, kept):
     """Fill ``kept`` with rows; returns how many."""
     n_kept = 0

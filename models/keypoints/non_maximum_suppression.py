@@ -127,7 +127,24 @@ def suppress_non_maxima(
     )
 
 
-@jit
+def _plain_suppress(
+    x, y, scale, score, radius, octaves, sharpness, margin, dx, dy, reference_ied, suppression, threshold, max_detections
+):
+    free, detections = score >= threshold, []
+    while len(detections) < max_detections and free.any():
+        i = int(np.argmax(free))
+        unit = reference_ied / scale[i]
+        distance = (x - x[i]) ** 2 + (y - y[i]) ** 2
+        near = (distance <= (radius * unit) ** 2) & (score >= score[i] - margin) & (abs(np.log2(scale / scale[i])) <= octaves)
+        near[:i] = False
+        weight = np.exp(sharpness * (score[near] - score[i]))
+        at = (weight @ np.column_stack([x[near], y[near]])) / weight.sum()
+        detections.append([at[0] + dx * unit, at[1] + dy * unit, score[i], scale[i]])
+        free &= distance > (suppression * unit) ** 2
+    return np.array(detections).reshape(-1, 4)
+
+
+@jit(plain=_plain_suppress, by_size=False)
 def _suppress(
     x, y, scale, score, radius, octaves, sharpness, margin, dx, dy, reference_ied, suppression, threshold, max_detections
 ):

@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar, copy_context
 from pathlib import Path
 from types import SimpleNamespace
@@ -53,6 +53,27 @@ def problem_of(n_values: float) -> AbstractContextManager[None]:
     What one fit computes does not depend on what it has left.
     """
     return _inside(_size, n_values)
+
+
+def plain_forms(wanted: bool = True) -> AbstractContextManager[None]:
+    """Inside, loops that have a plain form run in it, whatever the size: nothing is compiled.
+
+    Parameters
+    ----------
+    wanted : bool, default True
+        False: nothing changes.
+
+    Returns
+    -------
+    context manager
+
+    Examples
+    --------
+    >>> from annealed.models import load_model  # doctest: +SKIP
+    >>> with plain_forms():  # doctest: +SKIP
+    ...     load_model("faces").detect(image)
+    """
+    return problem_of(0) if wanted else nullcontext()
 
 
 def is_small(n_values: float) -> bool:

@@ -224,5 +224,5 @@ def compile_model(
     knots = lines[:, :, 2:] + np.pad(rises.cumsum(axis=2), ((0, 0), (0, 0), (1, 0)))
     first_hog = int(program.hog.min(initial=n_features))
     ends = np.minimum(_FIRST_STAGE * (2 ** np.arange(60) - 1), n_features)
-    stages = np.unique(np.append(ends, [first_hog, n_features])).astype(np.int64)
+    stages = np.array(sorted({*ends.tolist(), first_hog, n_features}), np.int64)
     return CompiledModel(program, lines, rises, knots, top, offset, limits, stages, int(np.searchsorted(stages, first_hog)))

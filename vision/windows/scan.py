@@ -405,11 +405,12 @@ def follow(model, tables, histograms, between, places, entered, scores):  # type
 
 def _collect_around(x, y, reach, wanted, pixels):  # type: ignore[no-untyped-def]
     steps = np.arange(-reach, reach + 1)
-    row, column = y[:, None, None] + steps[:, None], x[:, None, None] + steps
+    row, column = np.broadcast_arrays(y[:, None, None] + steps[:, None], x[:, None, None] + steps)
     inside = (row >= 0) & (row < wanted.shape[0]) & (column >= 0) & (column < wanted.shape[1])
-    number = np.unique((row * wanted.shape[1] + column)[inside])
-    pixels[: len(number)] = np.column_stack([number % wanted.shape[1], number // wanted.shape[1]])
-    return len(number)
+    wanted[row[inside], column[inside]] = 1
+    row, column = wanted.nonzero()
+    pixels[: len(row)] = np.column_stack([column, row])
+    return len(row)
 
 
 @jit(plain=_collect_around, by_size=False)

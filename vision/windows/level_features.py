@@ -386,7 +386,9 @@ def _dense_histograms(length, bins, layout, cells, inverse_norm):  # type: ignor
     for c in range(3):
         energy = np.zeros((rows, stride), np.float32)
         for k in range(n_bins):
-            sums = cv2.boxFilter(np.where(bins[c] == k, length[c], 0).astype(np.float32), -1, (side, side), anchor=(0, 0), normalize=False)
+            sums = cv2.boxFilter(
+                np.where(bins[c] == k, length[c], 0).astype(np.float32), -1, (side, side), anchor=(0, 0), normalize=False
+            )
             cells[c * n_bins + k].reshape(rows, stride)[:height, :width] = sums[:height, :width]
             energy[:height, :width] += np.square(sums[:height, :width])
         total = np.full((rows - reach, stride - reach), layout.epsilon**2)

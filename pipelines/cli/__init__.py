@@ -12,7 +12,7 @@ def main() -> None:
     An interrupt is one line and exit code 130 from the first import on; after the last output it
     changes nothing any more.
     """
-    # modules are objects that stay: to look for garbage among them, time and again, takes a tenth of a second
+    # what modules are made of stays: to look for garbage in it takes a tenth of a second
     gc.set_threshold(50_000, 20, 50)
     # names of columns and files may hold what a terminal's encoding does not
     for stream in (sys.stdout, sys.stderr):

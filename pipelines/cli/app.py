@@ -1,7 +1,8 @@
 """The command ``annealed``: one module per group of commands, each of which imports what it needs
 when it runs.
 
-Only the module of the command that was asked for is imported; for anything else, as ``--help``, all.
+Only the module of the command that was asked for is imported; for anything else, such as
+``--help``, all.
 """
 
 from __future__ import annotations

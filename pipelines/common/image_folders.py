@@ -10,8 +10,8 @@ from pathlib import Path
 
 from ...vision.images import image_size
 
-# Photographs, and pixels in all, up to which a command compiles nothing. A choice: from there on
-# code that is in the cache would be the faster way; compiling takes as long as some fifty photographs.
+# Photographs, and pixels in all, up to which a command compiles nothing. A choice: with more, code
+# that is in the cache is faster; compiling it takes as long as some fifty photographs.
 MAX_FEW, MAX_FEW_PIXELS = 8, 16_000_000
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp")
 

@@ -201,7 +201,7 @@ def _describe(maps: np.ndarray, rows: np.ndarray, columns: np.ndarray, first: np
     for cell, start, window in zip(weights, first + reach, windows):
         cell[start : start + len(window)] = window
     padded = np.pad(maps, ((reach, reach), (reach, reach), (0, 0)))
-    height, width, n = padded.shape
+    width, n = padded.shape[1:]
     band = np.stack([weights @ padded[y : y + 2 * reach].reshape(-1, width * n) for y in rows])
     band = np.ascontiguousarray(band.reshape(-1, width, n).transpose(1, 0, 2)).reshape(width, -1)
     sums = np.stack([weights @ band[x : x + 2 * reach] for x in columns])

@@ -8,6 +8,7 @@ the lanes stay full. Orientation histograms are computed for the windows that re
 feature needs them; where these are many, for the whole strip.
 """
 
+import cv2
 import numpy as np
 import numpy.typing as npt
 
@@ -140,10 +141,13 @@ def predict_windows(channels: LevelChannels, model: CompiledModel, xs: npt.Array
 def windows_around(channels: LevelChannels, xs: npt.ArrayLike, ys: npt.ArrayLike, reach: int) -> npt.NDArray[np.int64]:
     """Pixels (n, 2) of the level, held rows only, within ``reach`` of some pixels in x and y: each
     once, row by row."""
-    x, y = np.array(xs, dtype=np.int64, order="C"), np.asarray(ys, dtype=np.int64) - channels.first
-    wanted = np.zeros((channels.rows, channels.width), np.uint8)
-    pixels = np.empty((len(x) * (2 * reach + 1) ** 2, 2), np.int64)
-    return pixels[: collect_around(x, y, reach, wanted, pixels)] + np.array([0, channels.first])
+    x, y = np.asarray(xs, dtype=np.int64) + reach, np.asarray(ys, dtype=np.int64) - channels.first + reach
+    wanted = np.zeros((channels.rows + 2 * reach, channels.width + 2 * reach), np.uint8)
+    inside = (x >= 0) & (x < wanted.shape[1]) & (y >= 0) & (y < wanted.shape[0])
+    wanted[y[inside], x[inside]] = 1
+    near = cv2.dilate(wanted, np.ones((2 * reach + 1, 2 * reach + 1), np.uint8))
+    found = cv2.findNonZero(near[reach : reach + channels.rows, reach : reach + channels.width])
+    return np.empty((0, 2), np.int64) if found is None else found.reshape(-1, 2) + np.array([0, channels.first])
 
 
 def _finish_windows(
@@ -401,35 +405,3 @@ def follow(model, tables, histograms, between, places, entered, scores):  # type
                     left[kept] = i
                     kept += 1
         n_left = kept
-
-
-def _collect_around(x, y, reach, wanted, pixels):  # type: ignore[no-untyped-def]
-    steps = np.arange(-reach, reach + 1)
-    row, column = np.broadcast_arrays(y[:, None, None] + steps[:, None], x[:, None, None] + steps)
-    inside = (row >= 0) & (row < wanted.shape[0]) & (column >= 0) & (column < wanted.shape[1])
-    wanted[row[inside], column[inside]] = 1
-    row, column = wanted.nonzero()
-    pixels[: len(row)] = np.column_stack([column, row])
-    return len(row)
-
-
-@jit(plain=_collect_around, by_size=False)
-def collect_around(x, y, reach, wanted, pixels):  # type: ignore[no-untyped-def]
-    """Pixels within reach of some pixels, each once, row by row, into ``pixels`` (n, 2); ``wanted``
-    is zero. Returns how many."""
-    rows, width = wanted.shape
-    top, bottom = rows, 0
-    for i in range(x.size):
-        above, below = max(0, y[i] - reach), min(rows, y[i] + reach + 1)
-        top, bottom = min(top, above), max(bottom, below)
-        for v in range(above, below):
-            for u in range(max(0, x[i] - reach), min(width, x[i] + reach + 1)):
-                wanted[v, u] = 1
-    count = 0
-    for v in range(top, bottom):
-        for u in range(width):
-            if wanted[v, u]:
-                pixels[count, 0] = u
-                pixels[count, 1] = v
-                count += 1
-    return count

@@ -186,3 +186,9 @@ class AdditiveModel:
 
 def _dense(values: Any) -> npt.NDArray[np.floating]:
     return np.asarray(values.toarray() if hasattr(values, "toarray") else values, dtype=np.float64)
+
+
+def observed_probability(p: np.ndarray, flip: float) -> np.ndarray:
+    """Probability that a label is observed as +1 where it is +1 with probability ``p``, and a share
+    ``flip`` was flipped."""
+    return flip + (1.0 - 2.0 * flip) * p if flip else p

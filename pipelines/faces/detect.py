@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import cv2
 import numpy as np
 
-from ...learners.compilation import plain_forms, seconds_compiling
+from ...learners.compilation import all_threads, plain_forms, seconds_compiling
 from ...models.faces.face_finder import Face
 from ...models.keypoints.detections import Detection, DetectionOptions, DetectionResult
 from ...models.keypoints.detector import KeypointDetector
@@ -157,8 +157,8 @@ def video_source(images: Sequence[str]) -> str | int | None:
 def detect_many(
     detector: KeypointDetector, images: Iterable[np.ndarray], n_jobs: int = 1, **options: Any
 ) -> Iterator[list[Detection]]:
-    """Find keypoints in one image (H, W, 3) after the other, ``n_jobs`` processes at a time, in the
-    order of the images.
+    """Find keypoints in one image (H, W, 3) after the other, ``n_jobs`` processes at a time but no
+    more than there are cores, in the order of the images.
 
     Images are taken a few ahead of the results, which do not depend on ``n_jobs``. Options and
     errors of :meth:`KeypointDetector.detect`, an error when it is that image's turn.
@@ -178,6 +178,7 @@ def map_images(
     """
     if int(n_jobs) != n_jobs or n_jobs < 1:
         raise ValueError(f"n_jobs={n_jobs}: expected a whole number of at least 1")
+    n_jobs = min(int(n_jobs), all_threads())
     if n_jobs == 1:
         yield from (work(detector, item) for item in items)
         return
@@ -186,7 +187,7 @@ def map_images(
     with tempfile.TemporaryDirectory() as folder:
         pickled = Path(folder) / "detector"
         pickled.write_bytes(pickle.dumps(detector))
-        processes = Parallel(int(n_jobs), return_as="generator", pre_dispatch=2 * int(n_jobs), batch_size=1)
+        processes = Parallel(n_jobs, return_as="generator", pre_dispatch=2 * n_jobs, batch_size=1)
         results = processes(delayed(_remote)(pickled, work, item) for item in items)
         try:
             for result, error, notes in results:

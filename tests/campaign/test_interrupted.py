@@ -1,5 +1,5 @@
-"""Ctrl-C at moments of a first call, while modules load, while code is compiled and while it is not:
-one line and 130, and in Python an interrupt."""
+"""Ctrl-C at moments of a first call, while modules load, while code is compiled and while it is
+not: one line and 130, and in Python an interrupt."""
 
 import os
 import shutil

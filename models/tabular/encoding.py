@@ -245,6 +245,8 @@ def days(values: pd.Series, style: str = "") -> np.ndarray:
     """
     import pandas as pd
 
+    if pd.api.types.is_numeric_dtype(values.dtype):
+        return np.full(len(values), np.nan)
     if style and not _is_date(values):
         day, month = (1, 2) if style == DAY_FIRST else (2, 1)
         found = [(word, DAY_OR_MONTH.fullmatch(word or "")) for word in as_words(values)]

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -124,7 +124,7 @@ def select(
     from ..tabular.settings import Request
 
     given = {name: tuple(value) if isinstance(value, list) else value for name, value in context.params.items()}
-    wanted = {field.name: given[field.name] for field in fields(Request) if given.get(field.name) is not None}
+    wanted: dict[str, Any] = {field.name: given[field.name] for field in fields(Request) if given.get(field.name) is not None}
     request = Request(**wanted, pvalues=report is not None)
     if out or save or report:
         from ..common.outputs import check_outputs, make_folder

@@ -16,7 +16,7 @@ _MAX_ROWS = 2_000  # that are looked at: a choice
 def leaks(table: Table, task: str) -> list[str]:
     """Return a line for each column that alone predicts the target almost perfectly.
 
-    A regression is one of least squares on the column's numbers; classes are told apart by a tree
+    A regression is one of least squares on the column's numbers; classes are predicted by a tree
     with two leaves for each class, of five rows or more each.
     """
     from sklearn.tree import DecisionTreeClassifier

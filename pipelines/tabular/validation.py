@@ -118,7 +118,8 @@ def _balanced(held: HeldOut) -> float:
 
 
 def _log_loss(held: HeldOut, least: float = 1e-15) -> float:
-    likelihood = np.where(held.classes == held.y[:, None], held.probabilities, 0.0).sum(axis=1)
+    of_class = np.asarray(held.probabilities)
+    likelihood = np.where(held.classes == held.y[:, None], of_class, 0.0).sum(axis=1)
     return float(np.average(-np.log(np.maximum(likelihood, least)), weights=held.weight))
 
 

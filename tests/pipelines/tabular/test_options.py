@@ -26,6 +26,7 @@ SCORE = X @ [2.0, -1.5, 0.0, 0.8, 0.8, 0.0, -1.0, 0.3]
 
 @pytest.fixture
 def folder(tmp_path):
+    rng = np.random.default_rng(1)
     FRAME.assign(y=(SCORE + rng.normal(size=N)).round(4), w=np.where(np.arange(N) < 200, 1.0, 0.0)).to_csv(
         tmp_path / "numbers.csv", index=False
     )
@@ -127,9 +128,11 @@ def refused_npz(folder, *options):
 
 
 def test_class_weight(folder):
-    plain, balanced = (select(folder / "classes.csv", "ill", *more) for more in ((), ("--class-weight", "balanced")))
+    rare = np.where(SCORE + np.random.default_rng(2).normal(size=N) > 4.0, "yes", "no")
+    FRAME.assign(ill=rare).to_csv(folder / "rare.csv", index=False)
+    plain, balanced = (select(folder / "rare.csv", "ill", *more) for more in ((), ("--class-weight", "balanced")))
     assert balanced["scores"]["selected"]["balanced accuracy"] > plain["scores"]["selected"]["balanced accuracy"]
-    heavy = select(folder / "classes.csv", "ill", "--class-weight", "yes=50", "--class-weight", "no=1")
+    heavy = select(folder / "rare.csv", "ill", "--class-weight", "yes=50", "--class-weight", "no=1")
     assert heavy["scores"]["selected"]["accuracy"] < plain["scores"]["selected"]["accuracy"]
 
 
@@ -219,7 +222,7 @@ def test_a_file_of_options(folder):
         ("tagret = 1", "option 'tagret' is unknown"),
         ("target = {a = 1}", "target={'a': 1}, expected one value"),
         ("target", "not a readable TOML or JSON file"),
-        ("seed = 'x'", "'x' is not a valid int"),
+        ("seed = 'x'", "Invalid value for '--seed'"),
     ):
         (folder / "run.toml").write_text(text)
         result = run("select", folder / "numbers.csv", "--config", folder / "run.toml", "--target", "y", "-k", 1)

@@ -22,7 +22,7 @@ Every command of `annealed`, as `annealed ... --help` describes it. All commands
 * `--json` prints JSON for programs instead of tables. Every `evaluate` and `reproduce` prints
   `{"name": str, "settings": {...}, "rows": [{...}, ...]}`, one row per line of the table.
 * A mistake in the arguments is reported in one line, and the exit code is 2. One file that cannot be used in a batch is named and
-  skipped; the others are processed, and the exit code is 2.
+  skipped; the others are processed, and the exit code is 1, or 2 if none is left. Ctrl-C: 130.
 """
 
 PAGES = {

@@ -32,7 +32,14 @@ NAVIGATION: dict[str, dict[str | None, list[str]]] = {
     "docs/howto": {
         "Tables": ["docs/tables", "docs/responses", "docs/constraints", "docs/losses", "docs/ranking"],
         "Data of other kinds": ["docs/scale", "docs/online", "docs/metric", "docs/kernels"],
-        "Photographs and videos": ["docs/faces", "docs/faces_train", "docs/faces_method", "docs/pets", "docs/motion"],
+        "Photographs and videos": [
+            "docs/faces",
+            "docs/faces_results",
+            "docs/faces_train",
+            "docs/faces_method",
+            "docs/pets",
+            "docs/motion",
+        ],
         "Sequences": ["docs/sensors"],
         "Running it": ["docs/datasets", "docs/serve", "docs/first_minute", "docs/reliability", "SECURITY"],
     },

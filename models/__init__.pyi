@@ -1,5 +1,7 @@
 """What is kept after training: detectors, rankers and classifiers, and their file format."""
 
+from .faces.alignment import align_face
+from .faces.face_finder import Face
 from .images.classifier import ImageClassifier
 from .images.evidence import Explanation
 from .images.learning import ClassifierSettings
@@ -18,11 +20,13 @@ __all__ = [
     "DetectionOptions",
     "DetectionResult",
     "Explanation",
+    "Face",
     "ImageClassifier",
     "KeypointDetector",
     "KeypointModel",
     "SegmentationRanker",
     "TabularModel",
+    "align_face",
     "list_models",
     "load_model",
     "resolve_model",

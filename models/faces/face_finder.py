@@ -53,6 +53,7 @@ class Face:
     box : tuple of float
         x0, y0, x1, y1 around all its points, in image pixels.
     keypoints : dict of str to FacePoint
+        By name.
     landmarks : ndarray of shape (n, 2)
         All points that are refined together, in image pixels: the 68 of the iBUG scheme where the
         model learnt these.
@@ -61,6 +62,8 @@ class Face:
     support : float
         Sum of the log-odds of the detected keypoints above the least: what its probability depends
         on besides its looks.
+    person : int or None, default None
+        In a video, the number of the person: the same from frame to frame, from 1.
     """
 
     probability: float
@@ -70,10 +73,18 @@ class Face:
     landmarks: np.ndarray
     ied: float
     support: float
+    person: int | None = None
 
     def record(self) -> dict:
-        """Return the JSON object of the command line, without the landmarks."""
+        """Return the JSON object of the command line, without the landmarks.
+
+        Returns
+        -------
+        dict
+            Numbers rounded; ``person`` only where there is one.
+        """
         return {
+            **({} if self.person is None else {"person": self.person}),
             "probability": round(self.probability, 6),
             "pose": {name: round(angle, 4) for name, angle in self.pose._asdict().items()},
             "box": [round(v, 2) for v in self.box],

@@ -55,8 +55,7 @@ def segment(
         else:
             rows = [(c.family, c.dimension, float(s)) for c, s in zip(answer.segmentation.candidates, answer.segmentation.scores)]
             console.print_table(answer.describe(), ["family", "dimension", "score"], rows)
-    if failed:
-        raise typer.Exit(console.BAD_INPUT)
+    console.end(len(files), failed)
 
 
 @command_of(app)

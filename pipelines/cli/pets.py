@@ -66,8 +66,7 @@ def train(
             f"cross-validated error {facts['cross_validated_error']:.3f}",
             quiet,
         )
-    if errors:
-        raise typer.Exit(console.BAD_INPUT)
+    console.end(len(files) + len(errors), len(errors))
 
 
 @command_of(app)
@@ -107,8 +106,7 @@ def classify(
         rows.append((found.image, found.label, found.probability))
     if rows and not as_json:
         console.print_table("", ["image", "label", "probability"], rows)
-    if failed:
-        raise typer.Exit(console.BAD_INPUT)
+    console.end(len(images), failed)
 
 
 @command_of(app)
@@ -141,5 +139,4 @@ def evaluate(
     if report is not None:
         write_report(report, record, classifier, found)
     console.print_answer(record, as_json, "", COLUMNS)
-    if errors:
-        raise typer.Exit(console.BAD_INPUT)
+    console.end(len(files) + len(errors), len(errors))

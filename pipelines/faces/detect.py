@@ -31,9 +31,7 @@ SAMPLE = "astronaut"  # name of the photograph that is used when none is named
 
 @dataclass(frozen=True)
 class FileDetections:
-    """Detections and faces in one photograph, or the reason in one line why there are none.
-
-    ``seconds`` is the detection alone.
+    """Detections and faces in one photograph or frame, or the reason in one line why there are none.
 
     Attributes
     ----------
@@ -49,6 +47,10 @@ class FileDetections:
         By falling probability.
     error : str or None
         One line; then the rest is empty.
+    frame : int or None
+        Number of the frame in a video or of a camera, from 0; None for a photograph.
+    time : float
+        When the frame is shown, in seconds from the first one.
     """
 
     image: str
@@ -57,6 +59,8 @@ class FileDetections:
     detections: Sequence[Detection] = ()
     faces: Sequence[Face] = ()
     error: str | None = None
+    frame: int | None = None
+    time: float = 0.0
 
     def record(self, landmarks: bool = False) -> dict:
         """Return the JSON object of the command line, with all points of the faces if asked for."""
@@ -65,6 +69,7 @@ class FileDetections:
         height, width = self.pixels.shape[:2]
         return {
             "image": self.image,
+            **({} if self.frame is None else {"frame": self.frame, "time": round(self.time, 6)}),
             "width": width,
             "height": height,
             "seconds": round(self.seconds, 6),

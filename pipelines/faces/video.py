@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -12,63 +11,15 @@ import cv2
 import numpy as np
 
 from ...models.faces.assembly import Assembly
-from ...models.faces.face_finder import Face
 from ...models.faces.tracker import FaceTracker
-from ...models.keypoints.detections import Detection, DetectionOptions, DetectionResult, of_faces
+from ...models.keypoints.detections import DetectionOptions, DetectionResult, of_faces
 from ...models.keypoints.detector import KeypointDetector
 from ...vision.tracks.video import capture_of, warn_if_cut_short
 from ..common.video import writing_video
-from .detect import records, timed, warm_up
+from .detect import FileDetections, timed, warm_up
 from .drawing import draw_symbols
 
 _RATE = 25.0  # frames per second where the source does not say
-
-
-@dataclass(frozen=True)
-class FrameDetections:
-    """Detections in one frame, by falling score.
-
-    ``time`` is when it is shown, in seconds from the first frame; ``seconds`` the detection alone;
-    sizes in pixels.
-
-    Attributes
-    ----------
-    source : str
-        As it was named.
-    frame : int
-        Number of the frame, from 0.
-    time : float
-        When it is shown, in seconds from the first one.
-    width, height : int
-        Its size in pixels.
-    seconds : float
-        The detection alone.
-    detections : list of Detection
-        By falling score.
-    faces : list of Face
-        By falling probability.
-    """
-
-    source: str
-    frame: int
-    time: float
-    width: int
-    height: int
-    seconds: float
-    detections: Sequence[Detection]
-    faces: Sequence[Face]
-
-    def record(self) -> dict:
-        """Return the JSON object of the command line."""
-        return {
-            "image": self.source,
-            "frame": self.frame,
-            "time": round(self.time, 6),
-            "width": self.width,
-            "height": self.height,
-            "seconds": round(self.seconds, 6),
-            **records(self.detections, self.faces),
-        }
 
 
 def _processing(detector: KeypointDetector, smooth: float, options: DetectionOptions) -> Callable[[np.ndarray], DetectionResult]:
@@ -96,7 +47,7 @@ def detect_video(
     every: int = 1,
     overlay: Path | None = None,
     smooth: float = 0.0,
-) -> Iterator[FrameDetections]:
+) -> Generator[FileDetections]:
     """Detect keypoints in every N-th frame; stop the iteration to end early, the overlay is complete all the same.
 
     ``source`` is a video file or the number of a camera; the overlay (.mp4) shows all frames, each
@@ -134,19 +85,19 @@ def detect_video(
                         warn_if_cut_short(capture, number, name)
                     break
                 pixels = np.asarray(cv2.cvtColor(frame, cv2.COLOR_BGR2RGB), np.uint8)
-                height, width = pixels.shape[:2]
                 if number == 0:
                     warm_up(detector, options)
-                frame_detections = None
+                found = None
                 if number % every == 0:
                     shown, seconds = timed(process, pixels)
-                    frame_detections = FrameDetections(name, number, number / rate, width, height, seconds, *shown)
+                    found = FileDetections(name, pixels, seconds, *shown, frame=number, time=number / rate)
                 if write is not None:
-                    draw_symbols(pixels, shown.detections, shown.faces)
-                    write(pixels)
-                if frame_detections is not None:
+                    drawn = pixels.copy()
+                    draw_symbols(drawn, shown.detections, shown.faces)
+                    write(drawn)
+                if found is not None:
                     try:
-                        yield frame_detections
+                        yield found
                     except GeneratorExit:
                         break
                 number += 1

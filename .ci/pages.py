@@ -43,7 +43,7 @@ OUTPUTS = {
 
 `seconds` is the detection alone, without reading the file or compiling. `size` is the side of the detection window in image
 pixels. Detections are sorted by decreasing score. An image that failed: `{"image": str, "error": str}`. For a video or a camera
-there is one object per processed frame, with `frame` and `time`.
+there is one object per processed frame, with `frame` and `time`; its faces have the number of their `person`.
 """,
     "annealed motion segment": """With `--json`, one object per file and line:
 

@@ -2,6 +2,7 @@
 
 from .faces.alignment import align_face
 from .faces.face_finder import Face
+from .faces.one_euro import OneEuroFilter
 from .images.classifier import ImageClassifier
 from .images.evidence import Explanation
 from .images.learning import ClassifierSettings
@@ -24,6 +25,7 @@ __all__ = [
     "ImageClassifier",
     "KeypointDetector",
     "KeypointModel",
+    "OneEuroFilter",
     "SegmentationRanker",
     "TabularModel",
     "align_face",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -64,6 +64,8 @@ class Face:
         on besides its looks.
     person : int or None, default None
         In a video, the number of the person: the same from frame to frame, from 1.
+    appearance : ndarray of shape (n, 128) or None, default None
+        Histograms of gradients around its points, by which the faces of two frames are compared.
     """
 
     probability: float
@@ -74,6 +76,7 @@ class Face:
     ied: float
     support: float
     person: int | None = None
+    appearance: np.ndarray | None = field(default=None, repr=False, compare=False)
 
     def record(self) -> dict:
         """Return the JSON object of the command line, without the landmarks.
@@ -268,7 +271,7 @@ class FaceFinder:
         }
         xy = np.stack([refined.points.real, refined.points.imag], axis=1)
         box = (*xy.min(axis=0).tolist(), *xy.max(axis=0).tolist())
-        return Face(probability, self.pose_of(refined), box, points, xy, refined.ied, refined.support)
+        return Face(probability, self.pose_of(refined), box, points, xy, refined.ied, refined.support, None, refined.histograms)
 
     def pose_of(self, refined: RefinedShape) -> Pose:
         """Yaw, pitch and roll."""

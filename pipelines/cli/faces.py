@@ -54,7 +54,9 @@ def detect(
         bool, typer.Option("--landmarks", help="Report all points of a face, not the nine keypoints alone.")
     ] = False,
     every: Annotated[int, typer.Option(help="Of a video or camera: process every N-th frame.")] = 1,
-    smooth: Annotated[float, typer.Option(help="Of a video or camera: weight of the last frame's positions, below 1.")] = 0.0,
+    smooth: Annotated[
+        str, typer.Option(help="Of a video or camera: auto, off, or the cut-off in Hz: the lower, the stiller at rest.")
+    ] = "auto",
     jobs: Annotated[int, typer.Option(help="Photographs at a time, at most one per core (0). `seconds` is longer with more.")] = 1,
     table: Annotated[Path | None, typer.Option(help="Table to write, .csv or .parquet: a row per face.")] = None,
     coco: Annotated[Path | None, typer.Option(help="COCO keypoints to write, .json.")] = None,
@@ -95,7 +97,8 @@ def detect(
     forms.check([*images, model], options)
     output = _Output(forms, options.assembly != "none", as_json, quiet, images, pictures, distinct_stems(images or [SAMPLE]))
     if source is not None:
-        return output.of_frames(detector, detect_video(detector, source, options, every, overlay, smooth), isinstance(source, int))
+        frames = detect_video(detector, source, options, every, overlay, console.number_or_word(smooth))
+        return output.of_frames(detector, frames, isinstance(source, int))
     finished = forms.unfinished(resolve_model(model), images, options, resume)
     todo = images[0 if finished is None else finished.n :]
     jobs = console.jobs_of(jobs, max(1, len(todo)), quiet)

@@ -117,10 +117,10 @@ def _detect_file(options: DetectionOptions, detector: KeypointDetector, name: st
         return FileDetections(shown, error=message if shown in message else f"{shown}: {message}")
 
 
-def timed(process: Callable[[np.ndarray], DetectionResult], pixels: np.ndarray) -> tuple[DetectionResult, float]:
+def timed(process: Callable[..., DetectionResult], *inputs: Any) -> tuple[DetectionResult, float]:
     """Detections and faces, and the seconds that they took; what was still compiled for them is not counted."""
     start, compiled = time.perf_counter(), seconds_compiling()
-    result = process(pixels)
+    result = process(*inputs)
     return result, time.perf_counter() - start - (seconds_compiling() - compiled)
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 
 import cv2
 import numpy as np
 
 from ...models.faces.assembly import Assembly
+from ...models.faces.one_euro import DEFAULT_CUTOFF
 from ...models.faces.tracker import FaceTracker
 from ...models.keypoints.detections import DetectionOptions, DetectionResult, of_faces
 from ...models.keypoints.detector import KeypointDetector
@@ -22,22 +22,34 @@ from .drawing import draw_symbols
 _RATE = 25.0  # frames per second where the source does not say
 
 
-def _processing(detector: KeypointDetector, smooth: float, options: DetectionOptions) -> Callable[[np.ndarray], DetectionResult]:
-    """What is done with each frame, in their order."""
+def _processing(
+    detector: KeypointDetector, smooth: float | str, options: DetectionOptions
+) -> Callable[[np.ndarray, float], DetectionResult]:
+    """What is done with each frame and its time, in their order."""
     options = detector.resolve(options)
+    cutoff = _cutoff(smooth)
     finder, min_probability = detector.faces, 0.5 if options.min_probability is None else options.min_probability
     if finder is None or options.assembly == Assembly.NONE or options.threshold is not None or min_probability == 0:
-        if smooth:
+        if not isinstance(smooth, str):
             raise ValueError(f"smooth={smooth}: expected assembled faces, a min_probability above 0 and no threshold")
-        return partial(detector.find, options=options)
-    tracker = FaceTracker(finder, lambda frame: detector.find(frame, options).faces, smooth=smooth, min_probability=min_probability)
+        return lambda frame, time: detector.find(frame, options)
+    tracker = FaceTracker(finder, lambda frame: detector.find(frame, options).faces, smooth=cutoff, min_probability=min_probability)
 
-    def follow(frame: np.ndarray) -> DetectionResult:
-        faces = tracker.update(frame)
+    def follow(frame: np.ndarray, time: float) -> DetectionResult:
+        faces = tracker.update(frame, time)
         detections = of_faces(faces, options.keypoints or (), detector.pool.window / detector.reference_ied)
         return DetectionResult(sorted(detections, key=lambda detection: -detection.score), faces)
 
     return follow
+
+
+def _cutoff(smooth: float | str) -> float | None:
+    """Cut-off frequency at rest, in Hz; None: no filter."""
+    if isinstance(smooth, str):
+        if smooth not in ("auto", "off"):
+            raise ValueError(f"smooth={smooth!r}: expected auto, off or a cut-off frequency in Hz")
+        return DEFAULT_CUTOFF if smooth == "auto" else None
+    return smooth
 
 
 def detect_video(
@@ -46,15 +58,16 @@ def detect_video(
     options: DetectionOptions | None = None,
     every: int = 1,
     overlay: Path | None = None,
-    smooth: float = 0.0,
+    smooth: float | str = "auto",
 ) -> Generator[FileDetections]:
     """Detect keypoints in every N-th frame; stop the iteration to end early, the overlay is complete all the same.
 
     ``source`` is a video file or the number of a camera; the overlay (.mp4) shows all frames, each
     with the detections of the last one that was processed. By default ``roll`` is 0: frames without
-    a face are many, and not searched thrice. Faces are followed, and their points smoothed
+    a face are many, and not searched thrice. Faces are followed, and their persons numbered
     (:class:`~annealed.models.faces.tracker.FaceTracker`), unless every candidate or no face is
-    asked for.
+    asked for. ``smooth`` is the cut-off frequency at rest in Hz of the filter that keeps their points
+    still, "auto" for :data:`~annealed.models.faces.one_euro.DEFAULT_CUTOFF`, or "off".
     """
     options = options or DetectionOptions(roll=0.0)
     process = _processing(detector, smooth, options)
@@ -89,7 +102,7 @@ def detect_video(
                     warm_up(detector, options)
                 found = None
                 if number % every == 0:
-                    shown, seconds = timed(process, pixels)
+                    shown, seconds = timed(process, pixels, number / rate)
                     found = FileDetections(name, pixels, seconds, *shown, frame=number, time=number / rate)
                 if write is not None:
                     drawn = pixels.copy()

@@ -354,6 +354,8 @@ def test_bad_videos(folder, model, video):
         (["camera", "x"], "expected the number of a camera"),
         ([video, "a.png"], "expected one video alone"),
         ([video, "--every", 0], "every=0"),
+        ([video, "--smooth", "much"], "smooth='much': expected auto, off or a cut-off frequency in Hz"),
+        ([video, "--smooth", 0.5], "smooth=0.5: expected assembled faces"),
         ([video, "--overlay", folder / "x.nonsense"], "x.nonsense"),
         ([video, "--overlay", folder / "x.png"], "expected a name that ends in .mp4"),
         ([video, "--overlay", folder / "none" / "x.mp4"], "no such folder"),

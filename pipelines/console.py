@@ -187,14 +187,6 @@ def number_or_auto(option: str, text: str) -> int | None:
     return number
 
 
-def number_or_word(text: str) -> float | str:
-    """Return what an option was given: a number, or the word that it is."""
-    try:
-        return float(text)
-    except ValueError:
-        return text
-
-
 def jobs_of(asked: int, n_items: int, quiet: bool) -> int:
     """How many photographs are handled at a time: what was asked for (0: one per core), at most their number and that of cores."""
     from ..learners.compilation import all_threads

@@ -38,7 +38,7 @@ class OneEuroFilter:
     --------
     >>> import numpy as np
     >>> still = OneEuroFilter()
-    >>> trembling = np.random.default_rng(0).normal(size=(100, 1, 2)) * 0.01
+    >>> trembling = np.random.default_rng(0).normal(size=(100, 1, 2)) * 0.002
     >>> quiet = [still(points, i / 25) for i, points in enumerate(trembling)]
     >>> bool(np.std(quiet[25:]) < np.std(trembling[25:]) / 3)
     True

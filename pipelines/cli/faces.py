@@ -97,7 +97,7 @@ def detect(
     forms.check([*images, model], options)
     output = _Output(forms, options.assembly != "none", as_json, quiet, images, pictures, distinct_stems(images or [SAMPLE]))
     if source is not None:
-        frames = detect_video(detector, source, options, every, overlay, console.number_or_word(smooth))
+        frames = detect_video(detector, source, options, every, overlay, smooth)
         return output.of_frames(detector, frames, isinstance(source, int))
     finished = forms.unfinished(resolve_model(model), images, options, resume)
     todo = images[0 if finished is None else finished.n :]

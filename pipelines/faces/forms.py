@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
@@ -29,6 +28,7 @@ _WHOLE = ("frame", "person")  # columns of whole numbers, empty for photographs
 _FIRST = ("source", "frame", "time", "person", "probability", "x0", "y0", "x1", "y1", "yaw", "pitch", "roll")
 _BATCH = 2000  # rows that are held in memory at a time
 _FORMAT = "annealed faces, unfinished"
+_BEGINNING = json.dumps({"format": _FORMAT})[:-1].encode()
 
 
 def columns_of(keypoints: Iterable[str], n_landmarks: int = 0) -> list[str]:
@@ -148,18 +148,10 @@ def _coco_annotations(finished: Iterable[dict[str, Any]]) -> Iterator[dict[str, 
             points = [*face["keypoints"].values(), *face.get("landmarks", ())]
             x0, y0, x1, y1 = face["box"]
             width, height = round(x1 - x0, 2), round(y1 - y0, 2)
-            yield {
-                "id": number,
-                "image_id": image,
-                "category_id": 1,
-                "bbox": [x0, y0, width, height],
-                "area": round(width * height, 2),
-                "iscrowd": 0,
-                "num_keypoints": len(points),
-                "keypoints": [value for x, y, *_ in points for value in (x, y, 2)],
-                "score": face["probability"],
-                **({"track_id": face["person"]} if "person" in face else {}),
-            }
+            entry = {"id": number, "image_id": image, "category_id": 1, "iscrowd": 0, "score": face["probability"]}
+            entry |= {"bbox": [x0, y0, width, height], "area": round(width * height, 2), "num_keypoints": len(points)}
+            entry |= {"track_id": face["person"]} if "person" in face else {}
+            yield entry | {"keypoints": [value for x, y, *_ in points for value in (x, y, 2)]}
 
 
 def write_crops(stem: Path, result: FileDetections, size: int) -> None:
@@ -274,12 +266,14 @@ class Finished:
             with self.path.open("ab+") as file:
                 file.seek(0)
                 header = file.readline()
+                if not header.startswith(_BEGINNING[: len(header)]):
+                    raise ValueError(f"{self.path}: expected a file of an unfinished run, or no file of this name")
                 if not header.endswith(b"\n"):  # new, or cut short in its first line
                     file.truncate(0)
                     file.write(json.dumps({"format": _FORMAT, "made_from": made_from}).encode() + b"\n")
                     return
                 whole = file.tell()
-                self._check(header, made_from)
+                check_made_from(self.path, json.loads(header).get("made_from"), made_from)
                 for line in file:
                     if not line.endswith(b"\n"):
                         break
@@ -287,15 +281,6 @@ class Finished:
                 file.truncate(whole)
         except OSError as error:
             raise ValueError(f"{self.path}: cannot be written ({error.strerror})") from None
-
-    def _check(self, header: bytes, made_from: dict[str, Any]) -> None:
-        try:
-            found = json.loads(header)
-        except ValueError:
-            found = None
-        if not isinstance(found, dict) or found.get("format") != _FORMAT:
-            raise ValueError(f"{self.path}: expected a file of an unfinished run, or no file of this name")
-        check_made_from(self.path, found.get("made_from"), made_from)
 
     def add(self, record: dict[str, Any]) -> None:
         """Keep a record."""
@@ -310,4 +295,4 @@ class Finished:
 
     def remove(self) -> None:
         """Remove the file: all outputs are there."""
-        os.unlink(self.path)
+        self.path.unlink()

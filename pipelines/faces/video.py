@@ -30,7 +30,7 @@ def _processing(
     cutoff = _cutoff(smooth)
     finder, min_probability = detector.faces, 0.5 if options.min_probability is None else options.min_probability
     if finder is None or options.assembly == Assembly.NONE or options.threshold is not None or min_probability == 0:
-        if not isinstance(smooth, str):
+        if smooth not in ("auto", "off"):
             raise ValueError(f"smooth={smooth}: expected assembled faces, a min_probability above 0 and no threshold")
         return lambda frame, time: detector.find(frame, options)
     tracker = FaceTracker(finder, lambda frame: detector.find(frame, options).faces, smooth=cutoff, min_probability=min_probability)
@@ -45,11 +45,10 @@ def _processing(
 
 def _cutoff(smooth: float | str) -> float | None:
     """Cut-off frequency at rest, in Hz; None: no filter."""
-    if isinstance(smooth, str):
-        if smooth not in ("auto", "off"):
-            raise ValueError(f"smooth={smooth!r}: expected auto, off or a cut-off frequency in Hz")
-        return DEFAULT_CUTOFF if smooth == "auto" else None
-    return smooth
+    try:
+        return None if smooth == "off" else DEFAULT_CUTOFF if smooth == "auto" else float(smooth)
+    except ValueError:
+        raise ValueError(f"smooth={smooth!r}: expected auto, off or a cut-off frequency in Hz") from None
 
 
 def detect_video(

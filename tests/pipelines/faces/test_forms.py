@@ -227,3 +227,22 @@ def test_forms_of_made_records(tmp_path):
     ]
     write_table(tmp_path / "t.csv", [], forms_module.columns_of(["chin"]))
     assert (tmp_path / "t.csv").read_text().endswith("roll,chin_x,chin_y,chin_p\n")
+
+
+@pytest.mark.parametrize("content", [b"mine\n", b"mine", b'{"format": "other"}\n'])
+def test_a_file_of_somebody_else_is_kept(content, folder, tmp_path):
+    foreign = tmp_path / "t.csv.unfinished"
+    foreign.write_bytes(content)
+    result = run("faces", "detect", folder, "--table", tmp_path / "t.csv", "--resume")
+    assert result.exit_code == 2 and "expected a file of an unfinished run" in result.stderr and foreign.read_bytes() == content
+
+
+@pytest.mark.parametrize("source, code", [(["clip.avi"], 130), (["camera", "0"], 0)])
+def test_an_interrupt_ends_a_video_and_is_how_one_leaves_a_camera(source, code, tmp_path, monkeypatch):
+    def frames(*_):
+        yield FileDetections("x", np.zeros((50, 60, 3), np.uint8), 0.1, [], [], frame=0)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("annealed.pipelines.faces.video.detect_video", frames)
+    result = run("faces", "detect", *source, "--table", tmp_path / "t.csv")
+    assert result.exit_code == code and (tmp_path / "t.csv").exists() == (code == 0)

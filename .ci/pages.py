@@ -113,7 +113,7 @@ def row(parameter) -> str:
 def section(name: str, command) -> str:
     """One command: heading, sentence, synopsis, table, output."""
     page = PAGES.get(name.removeprefix("annealed "))
-    text = "\n".join(textwrap.wrap(command.help + (f" The page: [{page}]({page})." if page else ""), 120))
+    text = "\n".join(textwrap.wrap(command.help.partition("\n\n")[0] + (f" The page: [{page}]({page})." if page else ""), 120))
     lines = [f"{'#' * name.count(' ')}# {name}", "", text, ""]
     if not hasattr(command, "commands"):
         arguments = [argument(p) for p in command.params if p.param_type_name == "argument"]

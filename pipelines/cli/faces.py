@@ -69,7 +69,13 @@ def detect(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Find keypoints in photographs."""
+    """Find keypoints in photographs.
+
+    \b
+    Examples:
+      annealed faces detect holiday --table faces.csv --crops crops
+      annealed faces detect clip.mp4 --landmarks --json --smooth off
+    """
     from ...models import resolve_model
     from ...models.keypoints.detections import DEFAULT_ROLL, DetectionOptions
     from ..common.inputs import list_inputs
@@ -250,7 +256,13 @@ def train(
     jobs: Annotated[int, typer.Option(help="Threads, at most one per core (0); the model does not depend on it.")] = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Train a detector from nothing; the defaults are those of the shipped model."""
+    """Train a detector from nothing; the defaults are those of the shipped model.
+
+    \b
+    Examples:
+      annealed faces train --data photographs --out mine.safetensors
+      annealed faces train --data photographs --out mine.safetensors --mode scan --resume
+    """
     from ...models.keypoints.guided_search import Mode as SearchMode
     from ..common.config import check_names, read_config
     from ..common.image_folders import list_images
@@ -284,7 +296,13 @@ def evaluate(
     report: Annotated[Path | None, typer.Option(help="Folder for tables, curves and pictures.")] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Compare detections with annotations: average precision per keypoint, tolerance and source."""
+    """Compare detections with annotations: average precision per keypoint, tolerance and source.
+
+    \b
+    Examples:
+      annealed faces evaluate --data photographs --json
+      annealed faces evaluate --data photographs --model mine.safetensors --assembly none --report report
+    """
     from ...models.keypoints.detections import DetectionOptions
     from ..common.image_folders import list_images
     from ..common.outputs import check_outputs, make_folder

@@ -27,7 +27,13 @@ def segment(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Label every track by the rigid motion it belongs to."""
+    """Label every track by the rigid motion it belongs to.
+
+    \b
+    Examples:
+      annealed motion segment tracks.npz --motions 3 --json
+      annealed motion segment walk.mp4 --tracks tracks.csv --masks masks --overlay coloured.mp4
+    """
     from ...vision.tracks.io import check_tracks_name
     from ..common.outputs import check_outputs, make_folder
     from ..common.video import check_video_name
@@ -73,7 +79,13 @@ def train(
     synthetic: Annotated[int, typer.Option(help="Synthetic perspective sequences to learn from besides, at most 80.")] = 80,
     quiet: Quiet = False,
 ) -> None:
-    """Learn the ranking from labelled sequences."""
+    """Learn the ranking from labelled sequences.
+
+    \b
+    Examples:
+      annealed motion train --data sequences --out mine.safetensors
+      annealed motion train --data sequences --out mine.safetensors --synthetic 0
+    """
     from ...vision.tracks.io import read_sequences
     from ..common.outputs import check_outputs
     from ..motion.segment import train_ranker
@@ -108,7 +120,13 @@ def evaluate(
     resume: Annotated[bool, typer.Option("--resume", help="Go on where a run with the same report folder ended.")] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Ten-fold cross-validation by video, in the layout of the papers' Table VII."""
+    """Ten-fold cross-validation by video, in the layout of the papers' Table VII.
+
+    \b
+    Examples:
+      annealed motion evaluate --data sequences --report report
+      annealed motion evaluate --data sequences --method fsa --method oracle --pool paper
+    """
     import numpy as np
 
     from ...vision.tracks.io import read_sequences

@@ -27,7 +27,13 @@ def train(
     max_order: Annotated[int, typer.Option(help="Most columns in a product, for sdist, both and sdist-sgd.")] = 1,
     quiet: Quiet = False,
 ) -> None:
-    """Learn words and classes from photographs (of the training split, where the data name one)."""
+    """Learn words and classes from photographs (of the training split, where the data name one).
+
+    \b
+    Examples:
+      annealed pets train --data photographs --out mine.safetensors
+      annealed pets train --data photographs --out mine.safetensors --words 1000 --method sdist
+    """
     from ...models.images.classifier import HEADS, ImageClassifier
     from ...models.images.learning import ClassifierSettings
     from ...vision.words.pet_features import PetFeatures
@@ -77,7 +83,13 @@ def classify(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Say what photographs show."""
+    """Say what photographs show.
+
+    \b
+    Examples:
+      annealed pets classify a.jpg b.jpg --json
+      annealed pets classify a.jpg --overlay evidence.png
+    """
     from ..common.outputs import check_outputs, make_folder, overlay_paths
     from ..pets.classify import classify_file
 
@@ -117,7 +129,13 @@ def evaluate(
     report: Annotated[Path | None, typer.Option(help="Folder for the table and pictures of words, pairs and evidence.")] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Errors on the test split (all photographs, where the data have no split), beside methods that use all columns."""
+    """Errors on the test split (all photographs, where the data have no split), beside methods that use all columns.
+
+    \b
+    Examples:
+      annealed pets evaluate --data photographs
+      annealed pets evaluate --data photographs --model mine.safetensors --report report
+    """
     from ..common.outputs import check_outputs, make_folder
     from ..pets.data import read_pets, usable
     from ..pets.evaluate import COLUMNS, evaluate_classifier

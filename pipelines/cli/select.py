@@ -38,7 +38,13 @@ def select(
     as_json: AsJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Do not name columns that are left out or imputed.")] = False,
 ) -> None:
-    """Select the columns of a table that predict its target, and report their cross-validated score."""
+    """Select the columns of a table that predict its target, and report their cross-validated score.
+
+    \b
+    Examples:
+      annealed select table.csv --target price -k 5
+      annealed select table.parquet --target price -k auto --response piecewise --report report
+    """
     from ..tabular.selection import select_file
 
     if out or save or report:
@@ -103,7 +109,13 @@ def predict(
     encoding: Encoding = None,
     as_json: AsJson = False,
 ) -> None:
-    """Predict the target of each row of a table. One line per row, as csv."""
+    """Predict the target of each row of a table. One line per row, as csv.
+
+    \b
+    Examples:
+      annealed predict model.safetensors new.csv
+      annealed predict model.safetensors new.csv --out predicted.csv
+    """
     from ..common.outputs import check_outputs
     from ..tabular.prediction import predict_table
     from ..tabular.writers import check_out, write_frame

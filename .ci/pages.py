@@ -23,7 +23,7 @@ Every command of `annealed`, as `annealed ... --help` describes it. All commands
 * `--json` prints JSON for programs instead of tables. Every `evaluate` and `reproduce` prints
   `{"name": str, "settings": {...}, "rows": [{...}, ...]}`, one row per line of the table.
 * A mistake in the arguments is reported in one line, and the exit code is 2. One file that cannot be used in a batch is named and
-  skipped; the others are processed, and the exit code is 2.
+  skipped; the others are processed, and the exit code is 1, or 2 if none is left. Ctrl-C: 130.
 """
 
 PAGES = {
@@ -45,7 +45,7 @@ OUTPUTS = {
 
 `seconds` is the detection alone, without reading the file or compiling. `size` is the side of the detection window in image
 pixels. Detections are sorted by decreasing score. An image that failed: `{"image": str, "error": str}`. For a video or a camera
-there is one object per processed frame, with `frame` and `time`.
+there is one object per processed frame, with `frame` and `time`; its faces have the number of their `person`.
 """,
     "annealed motion segment": """With `--json`, one object per file and line:
 
@@ -119,7 +119,7 @@ def row(parameter) -> str:
 def section(name: str, command) -> str:
     """One command: heading, sentence, synopsis, table, output."""
     page = PAGES.get(name.removeprefix("annealed "))
-    text = "\n".join(textwrap.wrap(command.help + (f" The page: [{page}]({page})." if page else ""), 120))
+    text = "\n".join(textwrap.wrap(command.help.partition("\n\n")[0] + (f" The page: [{page}]({page})." if page else ""), 120))
     lines = [f"{'#' * name.count(' ')}# {name}", "", text, ""]
     if not hasattr(command, "commands"):
         arguments = [argument(p) for p in command.params if p.param_type_name == "argument"]

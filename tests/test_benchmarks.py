@@ -63,3 +63,16 @@ def test_limits_of_journeys(capsys, monkeypatch):
     assert json.loads(printed.out)["rows"][0]["journey"] == "paper" and "modules, expected at most 1" in printed.err
     monkeypatch.setitem(journeys.LIMITS, "paper", {"modules": 1000})
     assert journeys.main(["--only", "paper", "--limits"]) == 0
+
+
+@pytest.mark.data
+def test_a_face_that_leaves_and_comes_back_keeps_its_person(data_dir, tmp_path):
+    made = load("faces_persons")
+    images = [im for im in made.read_faces(data_dir / "faces" / "train") if len(im.ied) == 1 and made.np.isfinite(im.faces).all()]
+    rng = made.np.random.default_rng(0)
+    paths, picture = made.paths_of("leave and come back", 45, rng), made.np.full((480, 640, 3), 120, made.np.uint8)
+    made.write_video(
+        tmp_path / "v.avi", made.frames_of([made.Pasted(image) for image in images[:20:10]], paths, picture, rng), 25.0
+    )
+    n_switches, n_found, n_shown = made.switches(made.detect_video(made.load_model("faces"), str(tmp_path / "v.avi")), paths)
+    assert n_switches == 0 and n_found > 0.8 * n_shown

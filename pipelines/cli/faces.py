@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .. import console
 from ..console import AsJson, Model, Quiet, command_of, new_app
+
+if TYPE_CHECKING:
+    from ..faces.detect import FileDetections
+    from ..faces.forms import Finished, Forms
 
 app = new_app(help="Keypoints of faces: eyes, nose, mouth, ears and chin.")
 
@@ -26,7 +32,10 @@ Assembly = Annotated[
 def detect(
     images: Annotated[
         list[str] | None,
-        typer.Argument(metavar="IMAGE", help="Image files, a video, or: camera 0. By default a sample photograph."),
+        typer.Argument(
+            metavar="INPUT",
+            help="Images, folders, patterns, - (paths on stdin), a video, or: camera 0. By default a sample photograph.",
+        ),
     ] = None,
     model: Model = "faces",
     keypoint: Keypoints = None,
@@ -45,19 +54,38 @@ def detect(
         bool, typer.Option("--landmarks", help="Report all points of a face, not the nine keypoints alone.")
     ] = False,
     every: Annotated[int, typer.Option(help="Of a video or camera: process every N-th frame.")] = 1,
-    smooth: Annotated[float, typer.Option(help="Of a video or camera: weight of the last frame's positions, below 1.")] = 0.0,
+    smooth: Annotated[
+        str, typer.Option(help="Of a video or camera: auto, off, or the cut-off in Hz: the lower, the stiller at rest.")
+    ] = "auto",
     jobs: Annotated[int, typer.Option(help="Photographs at a time, at most one per core (0). `seconds` is longer with more.")] = 1,
-    as_json: AsJson = False,
+    table: Annotated[Path | None, typer.Option(help="Table to write, .csv or .parquet: a row per face.")] = None,
+    coco: Annotated[Path | None, typer.Option(help="COCO keypoints to write, .json.")] = None,
+    crops: Annotated[Path | None, typer.Option(help="Folder for crops of the faces, their eyes always in the same place.")] = None,
+    size: Annotated[int, typer.Option(help="Side of the crops in pixels.")] = 112,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a table or COCO file after an interruption.")] = False,
     overlay: Annotated[
         Path | None, typer.Option(help="Picture or video to write; several images: a folder, for NAME_keypoints.png.")
     ] = None,
+    as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Find keypoints in photographs."""
+    """Find keypoints in photographs.
+
+    \b
+    Examples:
+      annealed faces detect holiday --table faces.csv --crops crops
+      annealed faces detect clip.mp4 --landmarks --json --smooth off
+    """
+    from ...models import resolve_model
     from ...models.keypoints.detections import DEFAULT_ROLL, DetectionOptions
-    from ..faces.detect import detect_files, video_source
+    from ..common.inputs import list_inputs
+    from ..common.outputs import distinct_stems
+    from ..faces.detect import SAMPLE, detect_files, video_source
+    from ..faces.forms import Forms
+    from ..faces.video import detect_video
 
     images = images or []
+    images = images if images[:1] == ["camera"] else list_inputs(images, (crops, overlay))
     detector = console.load_model_of("keypoint detector", model)
     source = video_source(images)
     if roll is None:
@@ -69,31 +97,19 @@ def detect(
     options = detector.resolve(options)
     if every < 1:
         raise ValueError(f"every={every}: expected a whole number of at least 1")
+    forms = Forms(table, coco, crops, size, landmarks)
+    if resume and (source is not None or not forms.files):
+        raise ValueError("--resume: expected photographs, and --table or --coco")
     pictures = [] if overlay is None else _overlays(overlay, images, source is not None, model)
+    forms.check([*images, model], options)
+    output = _Output(forms, options.assembly != "none", as_json, quiet, images, pictures, distinct_stems(images or [SAMPLE]))
     if source is not None:
-        from ..faces.video import detect_video
-
-        try:
-            _detect_frames(detect_video(detector, source, options, every, overlay, smooth), as_json, quiet)
-        except ValueError as reason:
-            console.complain(reason)
-            if as_json:
-                console.print_json({"image": " ".join(images), "error": str(reason)})
-            raise typer.Exit(console.BAD_INPUT) from None
-        return
-    failed = 0
-    results = detect_files(detector, images, options, console.jobs_of(jobs, max(1, len(images)), quiet))
-    for i, result in enumerate(console.progress(results, quiet, "images", max(1, len(images)))):
-        error = result.error or _draw(pictures[i] if pictures else None, result, landmarks)
-        if error is not None:
-            console.complain(error)
-            failed += 1
-        if as_json:
-            console.print_json(result.record(landmarks) | ({} if error is None else {"error": error}))
-        elif result.error is None:
-            _print_tables(result, options.assembly != "none", landmarks)
-    if failed:
-        raise typer.Exit(console.BAD_INPUT)
+        frames = detect_video(detector, source, options, every, overlay, smooth)
+        return output.of_frames(detector, frames, isinstance(source, int))
+    finished = forms.unfinished(resolve_model(model), images, options, resume)
+    todo = images[0 if finished is None else finished.n :]
+    jobs = console.jobs_of(jobs, max(1, len(todo)), quiet)
+    output.of_photographs(detector, detect_files(detector, todo, options, jobs) if todo or not images else iter(()), finished)
 
 
 def _overlays(overlay: Path, images: list[str], is_video: bool, model: str) -> list[Path]:
@@ -117,17 +133,101 @@ def _overlays(overlay: Path, images: list[str], is_video: bool, model: str) -> l
     return pictures
 
 
-def _draw(picture: Path | None, result, landmarks: bool) -> str | None:
-    """Write a photograph with what was found in it; the reason where that fails: the record has
-    both."""
-    from ..faces.drawing import draw_detections, write_image
+@dataclass
+class _Output:
+    """Where results go: printed, and into files of all forms."""
 
-    if picture is not None:
+    forms: Forms
+    assembled: bool
+    as_json: bool
+    quiet: bool
+    images: list[str]
+    pictures: list[Path]
+    stems: list[str]  # of the names of crops
+    n_failed: int = field(default=0, init=False)
+
+    def of_photographs(self, detector, results: Iterator[FileDetections], finished: Finished | None) -> None:
+        """Photographs one after the other, after the records of those that an earlier run
+        finished."""
+        n, first = max(1, len(self.images)), 0 if finished is None else finished.n
+        for record in finished or ():
+            self._say(record)
+        if first:
+            console.say(f"{first} of {n} photographs were finished before", self.quiet)
+        for i, result in enumerate(console.progress(results, self.quiet, "images", n - first), first):
+            error = result.error or self._write_pictures(i, result)
+            record = result.record(self.forms.landmarks) | ({} if error is None else {"error": error})
+            if finished is not None:
+                finished.add(record)
+            self._say(record)
+            if not self.as_json and result.error is None:
+                _print_tables(result, self.assembled, self.forms.landmarks)
+        if finished is not None:
+            self.forms.write(finished, detector)
+            finished.remove()
+        console.end(n, self.n_failed)
+
+    def _say(self, record: dict) -> None:
+        if "error" in record:
+            console.complain(record["error"])
+            self.n_failed += 1
+        if self.as_json:
+            console.print_json(record)
+
+    def _write_pictures(self, number: int, result: FileDetections) -> str | None:
+        """Write a photograph with what was found in it, and crops; the reason where that fails: the
+        record has both."""
+        from ..faces.drawing import draw_detections, write_image
+        from ..faces.forms import write_crops
+
         try:
-            write_image(picture, draw_detections(result.pixels, result.detections, result.faces, landmarks))
+            if self.pictures and result.pixels is not None:
+                drawn = draw_detections(result.pixels, result.detections, result.faces, self.forms.landmarks)
+                write_image(self.pictures[number], drawn)
+            if self.forms.crops is not None:
+                write_crops(self.forms.crops / self.stems[number], result, self.forms.size)
         except ValueError as error:
             return str(error)
-    return None
+        return None
+
+    def of_frames(self, detector, frames: Generator[FileDetections], is_camera: bool) -> None:
+        """Frames of a video or camera, and at last how many were processed per second."""
+        import tempfile
+        import time
+
+        from ..faces.forms import Finished, write_crops
+
+        start, n, seconds = time.perf_counter(), 0, 0.0
+        with tempfile.TemporaryDirectory() as folder:
+            finished = Finished(Path(folder) / "frames", {})
+            try:
+                for frame in frames:
+                    n += 1
+                    seconds += frame.seconds
+                    record = frame.record(self.forms.landmarks)
+                    if self.forms.files:
+                        finished.add(record)
+                    if self.forms.crops is not None:
+                        write_crops(self.forms.crops / Path(frame.image).stem, frame, self.forms.size)
+                    if self.as_json:
+                        console.print_json(record)
+                    else:
+                        best = {d.keypoint: f"{d.keypoint} {d.x:.0f},{d.y:.0f}" for d in reversed(frame.detections)}
+                        found = "  ".join(best.values()) or "nothing"
+                        typer.echo(f"{frame.time:8.3f} s  in {1000 * frame.seconds:6.1f} ms  {found}")
+            except KeyboardInterrupt:
+                frames.close()
+                if not is_camera:  # this is how one leaves a camera
+                    raise
+            except ValueError as reason:
+                console.complain(reason)
+                if self.as_json:
+                    console.print_json({"image": " ".join(self.images), "error": str(reason)})
+                raise typer.Exit(console.BAD_INPUT) from None
+            self.forms.write(finished, detector)
+        elapsed = max(time.perf_counter() - start, 1e-9)
+        rates = f"{n / elapsed:.1f} per second ({n / max(seconds, 1e-9):.1f} by the detection alone)"
+        console.say(f"{n} frames processed, {rates}", self.quiet)
 
 
 def _print_tables(result, assembled: bool, landmarks: bool) -> None:
@@ -160,7 +260,13 @@ def train(
     jobs: Annotated[int, typer.Option(help="Threads, at most one per core (0); the model does not depend on it.")] = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Train a detector from nothing; the defaults are those of the shipped model."""
+    """Train a detector from nothing; the defaults are those of the shipped model.
+
+    \b
+    Examples:
+      annealed faces train --data photographs --out mine.safetensors
+      annealed faces train --data photographs --out mine.safetensors --mode scan --resume
+    """
     from ...models.keypoints.window_models import Mode as SearchMode
     from ..common.config import check_names, read_config
     from ..common.image_folders import list_images
@@ -194,7 +300,13 @@ def evaluate(
     report: Annotated[Path | None, typer.Option(help="Folder for tables, curves and pictures.")] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Compare detections with annotations: average precision per keypoint, tolerance and source."""
+    """Compare detections with annotations: average precision per keypoint, tolerance and source.
+
+    \b
+    Examples:
+      annealed faces evaluate --data photographs --json
+      annealed faces evaluate --data photographs --model mine.safetensors --report report
+    """
     from ...models.keypoints.detections import DetectionOptions
     from ..common.image_folders import list_images
     from ..common.outputs import check_outputs, make_folder
@@ -226,25 +338,4 @@ def evaluate(
     if evaluation.landmarks and not as_json:
         columns = ["source", "faces", "found", "nme"]
         console.print_table("68 landmarks", columns, [[row[column] for column in columns] for row in evaluation.landmarks])
-    if evaluation.errors:
-        raise typer.Exit(console.BAD_INPUT)
-
-
-def _detect_frames(frames, as_json: bool, quiet: bool) -> None:
-    """Print what was found in each frame, and at last how many frames were processed per second."""
-    import time
-
-    start, n, seconds = time.perf_counter(), 0, 0.0
-    try:
-        for frame in frames:
-            n += 1
-            seconds += frame.seconds
-            if as_json:
-                console.print_json(frame.record())
-            else:
-                best = {d.keypoint: f"{d.keypoint} {d.x:.0f},{d.y:.0f}" for d in reversed(frame.detections)}
-                typer.echo(f"{frame.time:8.3f} s  in {1000 * frame.seconds:6.1f} ms  {'  '.join(best.values()) or 'nothing'}")
-    except KeyboardInterrupt:  # how one leaves a camera
-        frames.close()
-    elapsed = max(time.perf_counter() - start, 1e-9)
-    console.say(f"{n} frames processed, {n / elapsed:.1f} per second ({n / max(seconds, 1e-9):.1f} by the detection alone)", quiet)
+    console.end(len(images) + len(empty), len(evaluation.errors))

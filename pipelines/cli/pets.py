@@ -28,7 +28,13 @@ def train(
     max_order: Annotated[int, typer.Option(help="Most columns in a product, for sdist, both and sdist-sgd.")] = 1,
     quiet: Quiet = False,
 ) -> None:
-    """Learn words and classes from photographs (of the training split, where the data name one)."""
+    """Learn words and classes from photographs (of the training split, where the data name one).
+
+    \b
+    Examples:
+      annealed pets train --data photographs --out mine.safetensors
+      annealed pets train --data photographs --out mine.safetensors --words 1000 --method sdist
+    """
     from ...models.images.classifier import HEADS, ImageClassifier
     from ...models.images.learning import ClassifierSettings
     from ...vision.words.pet_features import PetFeatures
@@ -67,8 +73,7 @@ def train(
             f"cross-validated error {facts['cross_validated_error']:.3f}",
             quiet,
         )
-    if errors:
-        raise typer.Exit(console.BAD_INPUT)
+    console.end(len(files) + len(errors), len(errors))
 
 
 @command_of(app)
@@ -79,7 +84,13 @@ def classify(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Say what photographs show."""
+    """Say what photographs show.
+
+    \b
+    Examples:
+      annealed pets classify a.jpg b.jpg --json
+      annealed pets classify a.jpg --overlay evidence.png
+    """
     from ..common.outputs import check_outputs, make_folder, overlay_paths
     from ..pets.classify import classify_file
 
@@ -108,8 +119,7 @@ def classify(
         rows.append((found.image, found.label, found.probability))
     if rows and not as_json:
         console.print_table("", ["image", "label", "probability"], rows)
-    if failed:
-        raise typer.Exit(console.BAD_INPUT)
+    console.end(len(images), failed)
 
 
 @command_of(app)
@@ -121,7 +131,13 @@ def evaluate(
     quiet: Quiet = False,
 ) -> None:
     """Errors on the test split (all photographs, where the data have no split), beside methods that
-    use all columns."""
+    use all columns.
+
+    \b
+    Examples:
+      annealed pets evaluate --data photographs
+      annealed pets evaluate --data photographs --model mine.safetensors --report report
+    """
     from ..common.outputs import check_outputs, make_folder
     from ..pets.data import read_pets, usable
     from ..pets.evaluate import COLUMNS, evaluate_classifier
@@ -143,5 +159,4 @@ def evaluate(
     if report is not None:
         write_report(report, record, classifier, found)
     console.print_answer(record, as_json, "", COLUMNS)
-    if errors:
-        raise typer.Exit(console.BAD_INPUT)
+    console.end(len(files) + len(errors), len(errors))

@@ -27,7 +27,13 @@ def train(
     features: Features = None,
     quiet: Quiet = False,
 ) -> None:
-    """Learn the activities of a home, from all or from few of its sensors."""
+    """Learn the activities of a home, from all or from few of its sensors.
+
+    \b
+    Examples:
+      annealed sensors train --data homes --out home.safetensors -k 5
+      annealed sensors train --data homes --out home.safetensors --home A --method foba
+    """
     from ..common.outputs import check_outputs
     from ..sensors.readers import read_home
     from ..sensors.train import train_model
@@ -51,7 +57,13 @@ def predict(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Say from when to when the inhabitant did what."""
+    """Say from when to when the inhabitant did what.
+
+    \b
+    Examples:
+      annealed sensors predict --data homes --model home.safetensors --json
+      annealed sensors predict --data homes --model home.safetensors --day 2011-11-29
+    """
     import numpy as np
 
     from ..common.outputs import check_outputs
@@ -107,7 +119,13 @@ def evaluate(
     quiet: Quiet = False,
 ) -> None:
     """Errors on days left out: majority, logistic regression, hidden Markov model and CRF; with -k
-    also on few sensors."""
+    also on few sensors.
+
+    \b
+    Examples:
+      annealed sensors evaluate --data homes
+      annealed sensors evaluate --data homes -k 8 --method FoBa --report report
+    """
     from ..common.checkpoints import Checkpoint
     from ..common.outputs import check_outputs, make_folder
     from ..sensors.evaluate import evaluate_baselines, evaluate_selection, table_rows

@@ -33,9 +33,8 @@ SAMPLE = "astronaut"  # name of the photograph that is used when none is named
 
 @dataclass(frozen=True)
 class FileDetections:
-    """Detections and faces in one photograph, or the reason in one line why there are none.
-
-    ``seconds`` is the detection alone.
+    """Detections and faces in one photograph or frame, or the reason in one line why there are
+    none.
 
     Attributes
     ----------
@@ -51,6 +50,10 @@ class FileDetections:
         By falling probability.
     error : str or None
         One line; then the rest is empty.
+    frame : int or None
+        Number of the frame in a video or of a camera, from 0; None for a photograph.
+    time : float
+        When the frame is shown, in seconds from the first one.
     """
 
     image: str
@@ -59,14 +62,22 @@ class FileDetections:
     detections: Sequence[Detection] = ()
     faces: Sequence[Face] = ()
     error: str | None = None
+    frame: int | None = None
+    time: float = 0.0
 
     def record(self, landmarks: bool = False) -> dict:
         """Return the JSON object of the command line, with all points of the faces if asked for."""
         if self.error is not None or self.pixels is None:
             return {"image": self.image, "error": self.error}
         height, width = self.pixels.shape[:2]
-        facts = {"image": self.image, "width": width, "height": height, "seconds": round(self.seconds, 6)}
-        return facts | records(self.detections, self.faces, landmarks)
+        return {
+            "image": self.image,
+            **({} if self.frame is None else {"frame": self.frame, "time": round(self.time, 6)}),
+            "width": width,
+            "height": height,
+            "seconds": round(self.seconds, 6),
+            **records(self.detections, self.faces, landmarks),
+        }
 
 
 def records(detections: Sequence[Detection], faces: Sequence[Face], landmarks: bool = False) -> dict[str, list]:
@@ -112,12 +123,11 @@ def _detect_file(options: DetectionOptions, detector: KeypointDetector, name: st
         return FileDetections(shown, error=message if shown in message else f"{shown}: {message}")
 
 
-def timed(process: Callable[[np.ndarray], DetectionResult], pixels: np.ndarray) -> tuple[DetectionResult, float]:
+def timed(process: Callable[..., DetectionResult], *inputs: Any) -> tuple[DetectionResult, float]:
     """Detections and faces, and the seconds that they took; what was still compiled for them is not
-    counted.
-    """
+    counted."""
     start, compiled = time.perf_counter(), seconds_compiling()
-    result = process(pixels)
+    result = process(*inputs)
     return result, time.perf_counter() - start - (seconds_compiling() - compiled)
 
 

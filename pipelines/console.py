@@ -24,13 +24,8 @@ Model = Annotated[str, typer.Option(help="Name of a shipped model, or a model fi
 AsJson = Annotated[bool, typer.Option("--json", help="JSON for programs instead of tables.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")]
 _PACKAGE = Path(__file__).absolute().parents[1]
-_EXTRAS = {
-    "cv2": "vision",
-    "PIL": "vision",
-    "skimage": "vision",
-    "matplotlib": "plots",
-    "pyarrow": "parquet",
-}  # which extra brings a package
+# which extra brings a package
+_EXTRAS = {"cv2": "vision", "PIL": "vision", "skimage": "vision", "matplotlib": "plots", "pyarrow": "parquet"}
 
 
 def new_app(help: str) -> typer.Typer:

@@ -6,7 +6,9 @@ import json
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from helpers import rigid_motions
 
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPTS = sorted(path.stem for path in (ROOT / "benchmarks").glob("*.py") if path.stem != "common")
@@ -63,6 +65,16 @@ def test_limits_of_journeys(capsys, monkeypatch):
     assert json.loads(printed.out)["rows"][0]["journey"] == "paper" and "modules, expected at most 1" in printed.err
     monkeypatch.setitem(journeys.LIMITS, "paper", {"modules": 1000})
     assert journeys.main(["--only", "paper", "--limits"]) == 0
+
+
+def test_runs_are_removed_as_tracks_are_lost():
+    made = load("motion_gaps")
+    tracks, truth = rigid_motions(2, 20, 20)
+    gaps = made.without_runs(made.TrackSequence("a", tracks, truth), 0.3, 0)
+    seen = np.isfinite(gaps.tracks).all(axis=2)
+    assert abs(1 - seen.mean() - 0.3) < 0.01 and seen.sum(axis=0).min() >= 3
+    assert (np.abs(np.diff(seen.astype(int), axis=0)).sum(axis=0) <= 1).all()  # at one end of a track
+    np.testing.assert_array_equal(gaps.tracks[seen], tracks[seen])
 
 
 @pytest.mark.data

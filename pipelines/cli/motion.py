@@ -107,14 +107,10 @@ def train(
 @command_of(app)
 def evaluate(
     data: Data,
-    method: Annotated[
-        list[str] | None, typer.Option("--method", help="fsa, rankboost, lambdarank, ridge, rule, fit or oracle.")
-    ] = None,
+    method: Annotated[list[str] | None, typer.Option(help="fsa, rankboost, lambdarank, ridge, rule, fit or oracle.")] = None,
     partitions: Annotated[int, typer.Option(help="Random divisions of the videos into ten folds.")] = 10,
     pool: Annotated[str, typer.Option(help="all: features of subspaces and frame pairs; paper: the 2,068 of the paper.")] = "all",
-    choose: Annotated[
-        bool, typer.Option("--choose", help="Also choose features, response and number inside the training folds (long).")
-    ] = False,
+    choose: Annotated[bool, typer.Option("--choose", help="Also choose the settings inside the training folds (long).")] = False,
     auto: Annotated[bool, typer.Option("--auto", help="Also the accuracy of --motions auto.")] = False,
     as_json: AsJson = False,
     report: Annotated[Path | None, typer.Option(help="Folder for the table, curves and pictures.")] = None,

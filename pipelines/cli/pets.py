@@ -22,9 +22,7 @@ def train(
     out: Annotated[Path, typer.Option(help="Model file to write.")],
     words: Annotated[int, typer.Option(help="Size of the vocabulary; fewer for a handful of photographs.")] = 5000,
     select: Annotated[int, typer.Option(help="Columns that the model may use.")] = 500,
-    method: Annotated[
-        str, typer.Option(help="fsa, piecewise (piecewise-linear responses), sdist (on FSA's columns), both, sdist-sgd.")
-    ] = "fsa",
+    method: Annotated[str, typer.Option(help="fsa, piecewise (responses), sdist (on FSA's columns), both, sdist-sgd.")] = "fsa",
     max_order: Annotated[int, typer.Option(help="Most columns in a product, for sdist, both and sdist-sgd.")] = 1,
     quiet: Quiet = False,
 ) -> None:
@@ -53,9 +51,8 @@ def train(
         console.complain(error)
     classes = sorted({f.label for f in files})
     if len(classes) < 2:
-        raise ValueError(
-            f"{data}: {f'one class only ({classes[0]!r})' if classes else 'no photograph'} to learn from; expected two"
-        )
+        found = f"one class only ({classes[0]!r})" if classes else "no photograph"
+        raise ValueError(f"{data}: {found} to learn from; expected two")
     n_heads = sum(f.head is not None for f in files)
     features.heads = n_heads > 0
     console.say(f"{len(files)} photographs, {n_heads} with a head box: {', '.join(classes)}", quiet)
@@ -68,11 +65,8 @@ def train(
     model.save(out)
     for part in model.scorers:
         facts = model.info[part]
-        console.say(
-            f"{part}: {facts['chosen']} of {facts['columns']} columns from {facts['photographs']} photographs, "
-            f"cross-validated error {facts['cross_validated_error']:.3f}",
-            quiet,
-        )
+        learnt = f"{part}: {facts['chosen']} of {facts['columns']} columns from {facts['photographs']} photographs"
+        console.say(f"{learnt}, cross-validated error {facts['cross_validated_error']:.3f}", quiet)
     console.end(len(files) + len(errors), len(errors))
 
 

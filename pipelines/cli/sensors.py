@@ -86,15 +86,11 @@ def predict(
     spans = []
     for part in np.split(rows, np.flatnonzero(changes) + 1):
         code = codes[part[0]]
-        spans.append(
-            {
-                "home": found.name,
-                "start": str(minutes.times[part[0]]).replace("T", " "),
-                "end": str(minutes.times[part[-1]] + np.timedelta64(1, "m")).replace("T", " "),
-                "activity": trained.activities[code],
-                "probability": float(probability[part, code].mean()),
-            }
+        start, end = (
+            str(time).replace("T", " ") for time in (minutes.times[part[0]], minutes.times[part[-1]] + np.timedelta64(1, "m"))
         )
+        span = {"home": found.name, "start": start, "end": end, "activity": trained.activities[code]}
+        spans.append(span | {"probability": float(probability[part, code].mean())})
     if overlay is not None:
         names = np.array(trained.activities)
         draw_day(overlay, minutes.times[rows], {"predicted": names[codes[rows]]}, f"{found.name}, {day}")

@@ -10,9 +10,7 @@ from ..console import print_answer, progress
 
 
 def warmup(
-    parts: Annotated[
-        list[str] | None, typer.Argument(metavar="PART", help="faces, motion, pets, learners; all by default.")
-    ] = None,
+    parts: Annotated[list[str] | None, typer.Argument(metavar="PART", help="faces, motion, pets, learners; or all.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")] = False,
 ) -> None:

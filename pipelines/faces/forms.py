@@ -127,34 +127,23 @@ def write_coco(path: Path, finished: Iterable[dict[str, Any]], keypoints: Sequen
     ``NAME#000012``.
     """
     names = [*keypoints, *(f"point{i}" for i in range(n_landmarks))]
-    category = {"id": 1, "name": "face", "supercategory": "person", "keypoints": names, "skeleton": []}
-    with replacing(path) as temporary, temporary.open("w", encoding="ascii") as file:
-        for key, entries in (("images", _coco_images(finished)), ("annotations", _coco_annotations(finished))):
-            file.write(f'{"{" if key == "images" else ","}"{key}":[')
-            file.writelines(("\n" if i == 0 else ",\n") + json.dumps(entry) for i, entry in enumerate(entries))
-            file.write("]")
-        file.write(f',"categories":{json.dumps([category])}}}\n')
-
-
-def _coco_images(finished: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    images, annotations = [], []
     for number, record in enumerate(finished, 1):
         if "width" in record:
             name = f"{record['image']}#{record['frame']:06d}" if "frame" in record else record["image"]
-            yield {"id": number, "file_name": name, "width": record["width"], "height": record["height"]}
-
-
-def _coco_annotations(finished: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    number = 0
-    for image, record in enumerate(finished, 1):
+            images.append({"id": number, "file_name": name, "width": record["width"], "height": record["height"]})
         for face in record.get("faces", ()):
-            number += 1
             points = [*face["keypoints"].values(), *face.get("landmarks", ())]
             x0, y0, x1, y1 = face["box"]
             width, height = round(x1 - x0, 2), round(y1 - y0, 2)
-            entry = {"id": number, "image_id": image, "category_id": 1, "iscrowd": 0, "score": face["probability"]}
+            entry = {"id": len(annotations) + 1, "image_id": number, "category_id": 1, "iscrowd": 0, "score": face["probability"]}
             entry |= {"bbox": [x0, y0, width, height], "area": round(width * height, 2), "num_keypoints": len(points)}
             entry |= {"track_id": face["person"]} if "person" in face else {}
-            yield entry | {"keypoints": [value for x, y, *_ in points for value in (x, y, 2)]}
+            annotations.append(entry | {"keypoints": [value for x, y, *_ in points for value in (x, y, 2)]})
+    category = {"id": 1, "name": "face", "supercategory": "person", "keypoints": names, "skeleton": []}
+    with replacing(path) as temporary:
+        coco = {"images": images, "annotations": annotations, "categories": [category]}
+        temporary.write_text(json.dumps(coco), encoding="ascii")
 
 
 def write_crops(stem: Path, result: FileDetections, size: int) -> None:
@@ -218,11 +207,8 @@ class Forms:
         check_outputs(inputs, self.files)
         make_folder(self.crops)
 
-    def unfinished(self, model: Path, images: Sequence[str], options: DetectionOptions, resume: bool) -> Finished | None:
-        """Records of the photographs that an earlier run finished, to go on from; None where no
-        file is written."""
-        if not self.files:
-            return None
+    def unfinished(self, model: Path, images: Sequence[str], options: DetectionOptions, resume: bool) -> Finished:
+        """Records of the photographs that an earlier run finished, to go on from."""
         inputs = hashlib.sha256("\n".join(images).encode("utf-8", "surrogateescape")).hexdigest()
         crops = None if self.crops is None else [str(self.crops), self.size]
         made_from: dict[str, Any] = {"model": hashlib.sha256(model.read_bytes()).hexdigest(), "inputs": inputs}

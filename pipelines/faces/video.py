@@ -14,7 +14,7 @@ from ...models.faces.one_euro import DEFAULT_CUTOFF
 from ...models.faces.tracker import FaceTracker
 from ...models.keypoints.detections import DetectionOptions, DetectionResult, of_faces
 from ...models.keypoints.detector import KeypointDetector
-from ...vision.tracks.video import open_video, warn_if_cut_short
+from ...vision.tracks.video import frames_of, open_video
 from ..common.video import writing_video
 from .detect import FileDetections, timed, warm_up
 from .drawing import draw_symbols
@@ -76,45 +76,27 @@ def detect_video(
     if every < 1:
         raise ValueError(f"every={every}: expected a whole number of at least 1")
     capture = cv2.VideoCapture(source) if isinstance(source, int) else open_video(source)
-    try:
+    with ExitStack() as stack:
+        stack.callback(capture.release)
         if not capture.isOpened():
             raise ValueError(f"{name}: cannot be opened as a video")
         rate = capture.get(cv2.CAP_PROP_FPS)
         rate = rate if 0 < rate < 1000 else _RATE
-        with ExitStack() as stack:
-            shown = DetectionResult([], [])
-            number = 0
-            write = None if overlay is None else stack.enter_context(writing_video(overlay, rate))
-            while True:
-                try:
-                    good, frame = capture.read()
-                # how one leaves a camera, which mostly waits here: what was written stays
-                except KeyboardInterrupt:
-                    good = False
-                    if not camera:
-                        raise
-                if not good:
-                    if not camera:
-                        warn_if_cut_short(capture, number, name)
-                    break
-                pixels = np.asarray(cv2.cvtColor(frame, cv2.COLOR_BGR2RGB), np.uint8)
-                if number == 0:
-                    warm_up(detector, options)
-                found = None
-                if number % every == 0:
-                    shown, seconds = timed(process, pixels, number / rate)
-                    found = FileDetections(name, pixels, seconds, *shown, frame=number, time=number / rate)
-                if write is not None:
-                    drawn = pixels.copy()
-                    draw_symbols(drawn, shown.detections, shown.faces)
-                    write(drawn)
-                if found is not None:
-                    try:
-                        yield found
-                    except GeneratorExit:
-                        break
-                number += 1
+        write = None if overlay is None else stack.enter_context(writing_video(overlay, rate))
+        number, shown = -1, DetectionResult([], [])
+        for number, pixels in enumerate(frames_of(capture, name, camera)):
             if number == 0:
-                raise ValueError(f"{name}: a video without a readable frame")
-    finally:
-        capture.release()
+                warm_up(detector, options)
+            if number % every == 0:
+                shown, seconds = timed(process, pixels, number / rate)
+            if write is not None:
+                drawn = pixels.copy()
+                draw_symbols(drawn, shown.detections, shown.faces)
+                write(drawn)
+            if number % every == 0:
+                try:
+                    yield FileDetections(name, pixels, seconds, *shown, frame=number, time=number / rate)
+                except GeneratorExit:
+                    break
+        if number < 0:
+            raise ValueError(f"{name}: a video without a readable frame")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,7 +96,7 @@ def segment_file(
     tracks_out : path or None, default None
         File for the labelled tracks, see :func:`.io.write_tracks`.
     masks : path or None, default None
-        Folder for masks of what moves in a video, see :func:`write_masks`.
+        Folder for masks of what moves in a video, see :func:`write_overlay`.
 
     Returns
     -------
@@ -129,10 +130,8 @@ def segment_file(
     labels = np.full(tracks.shape[1], -1, np.int64)
     labels[kept] = found.labels
     _write_tracks(tracks_out, tracks, labels)
-    if masks is not None:
-        write_masks(path, masks, tracks, labels, overlay)
-    elif overlay is not None:
-        write_overlay(path, overlay, tracks, labels)
+    if masks is not None or overlay is not None:
+        write_overlay(path, overlay, tracks, labels, masks)
     return FileSegmentation(path.stem, labels, found, kept[found.unseen], tracks)
 
 
@@ -142,8 +141,8 @@ def _write_tracks(out: Path | None, tracks: np.ndarray, labels: np.ndarray) -> N
             write_tracks(temporary, tracks, labels, label_probabilities(tracks, labels))
 
 
-def write_masks(video: str | Path, folder: Path, tracks: np.ndarray, labels: np.ndarray, overlay: Path | None = None) -> None:
-    """Write a mask of each frame, and the video in the colours of what moves.
+def write_overlay(video: str | Path, out: Path | None, tracks: np.ndarray, labels: np.ndarray, masks: Path | None = None) -> None:
+    """Write the video with coloured tracks, and masks of what moves.
 
     ``000001.png.png`` is the mask of the first frame, as COLMAP expects it beside ``000001.png``
     (the names that ``ffmpeg -i VIDEO %06d.png`` gives): 0, nothing to be matched, where something
@@ -153,65 +152,39 @@ def write_masks(video: str | Path, folder: Path, tracks: np.ndarray, labels: np.
     ----------
     video : path
         The video that was tracked.
-    folder : path
-        An existing folder.
+    out : path or None
+        The suffix decides the container (mp4, avi); None: masks alone.
     tracks : ndarray of shape (F, P, 2)
         Pixels; NaN where not seen.
     labels : ndarray of shape (P,), int
-        Motion of each point; -1 for none.
-    overlay : path or None, default None
-        Video to write.
+        Motion of each point; -1 is not drawn.
+    masks : path or None, default None
+        An existing folder; the video then shows them, in the colours of what moves.
 
     Raises
     ------
     ValueError
         If the video cannot be read, or a file not be written.
     """
-    background = background_of(tracks, labels)
+    background, frames = background_of(tracks, labels), read_frames(video)
+    labelled = ((frame, None) for frame in frames) if masks is None else label_maps(frames, tracks, labels)
 
-    def coloured() -> Iterator[np.ndarray]:
-        for t, (frame, motions) in enumerate(label_maps(read_frames(video), tracks, labels)):
-            moving = (motions >= 0) & (motions != background)
-            with replacing(folder / f"{t + 1:06d}.png.png") as temporary:
-                temporary.write_bytes(cv2.imencode(".png", np.where(moving, 0, 255).astype(np.uint8))[1].tobytes())
-            tint = np.where(moving[..., None], frame // 2 + COLOURS[motions % len(COLOURS)] // 2, frame)
-            yield draw_tracks(tint, tracks, labels, t)
+    def drawn() -> Iterator[np.ndarray]:
+        for t, (frame, motions) in zip(range(len(tracks)), labelled):
+            if masks is not None and motions is not None:
+                moving = (motions >= 0) & (motions != background)
+                with replacing(masks / f"{t + 1:06d}.png.png") as temporary:
+                    temporary.write_bytes(cv2.imencode(".png", np.where(moving, 0, 255).astype(np.uint8))[1].tobytes())
+                frame = np.where(moving[..., None], frame // 2 + COLOURS[motions % len(COLOURS)] // 2, frame)
+            yield draw_tracks(frame, tracks, labels, t)
 
-    if overlay is not None:
-        write_video(overlay, coloured(), _rate_of(video))
-    else:
-        for _ in coloured():
-            pass
-
-
-def _rate_of(video: str | Path) -> float:
+    if out is None:
+        deque(drawn(), 0)
+        return
     capture = open_video(video)
     rate = capture.get(cv2.CAP_PROP_FPS) or 25.0
     capture.release()
-    return rate
-
-
-def write_overlay(video: str | Path, out: str | Path, tracks: np.ndarray, labels: np.ndarray) -> None:
-    """Write the video with coloured tracks.
-
-    Parameters
-    ----------
-    video : path
-        The video that was tracked.
-    out : path
-        The suffix decides the container (mp4, avi).
-    tracks : ndarray of shape (F, P, 2)
-        Pixels; NaN where not seen.
-    labels : ndarray of shape (P,), int
-        Motion of each point; -1 is not drawn.
-
-    Raises
-    ------
-    ValueError
-        If the video cannot be read, or the file not be written.
-    """
-    frames = (draw_tracks(frame, tracks, labels, t) for t, frame in enumerate(read_frames(video)) if t < len(tracks))
-    write_video(out, frames, _rate_of(video))
+    write_video(out, drawn(), rate)
 
 
 def shipped_settings(min_motion_size: int = 0) -> SegmentationRanker:

@@ -18,11 +18,10 @@ from annealed.pipelines.motion.methods import GRID, PAPER
 from annealed.pipelines.motion.nested_choice import choose_in_training_folds
 from annealed.pipelines.motion.paper_table import printed
 from annealed.pipelines.motion.segment import write_overlay
-from annealed.pipelines.motion.synthetic import TEST_SEEDS, TRAINING_SEEDS, perspective_sequence, without_runs
+from annealed.pipelines.motion.synthetic import TEST_SEEDS, TRAINING_SEEDS, perspective_sequence
 from annealed.vision.images import read_image
 from annealed.vision.tracks.drawing import COLOURS, draw_tracks
 from annealed.vision.tracks.features import SegmentationFeatures
-from annealed.vision.tracks.io import TrackSequence
 from annealed.vision.tracks.labels import canonical_labels, misclassification
 from annealed.vision.tracks.tracker import Tracker
 from annealed.vision.tracks.video import read_frames
@@ -301,15 +300,6 @@ def test_perspective_sequences():
     seen = np.isfinite(one.tracks).all(axis=2)
     assert 0.1 < 1 - seen.mean() < 0.7 and seen.sum(axis=0).min() >= 5 and np.bincount(one.labels).min() >= 8
     assert not set(TRAINING_SEEDS) & set(TEST_SEEDS)
-
-
-def test_runs_are_removed_as_tracks_are_lost():
-    tracks, truth = rigid_motions(2, 20, 20)
-    gaps = without_runs(TrackSequence("a", tracks, truth), 0.3, 0)
-    seen = np.isfinite(gaps.tracks).all(axis=2)
-    assert abs(1 - seen.mean() - 0.3) < 0.01 and seen.sum(axis=0).min() >= 3
-    assert (np.abs(np.diff(seen.astype(int), axis=0)).sum(axis=0) <= 1).all()  # at one end of a track
-    np.testing.assert_array_equal(gaps.tracks[seen], tracks[seen])
 
 
 def test_tracks_and_masks_of_a_video(tmp_path):

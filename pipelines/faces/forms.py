@@ -127,7 +127,8 @@ def write_coco(path: Path, finished: Iterable[dict[str, Any]], keypoints: Sequen
     ``NAME#000012``.
     """
     names = [*keypoints, *(f"point{i}" for i in range(n_landmarks))]
-    images, annotations = [], []
+    images: list[dict[str, Any]] = []
+    annotations: list[dict[str, Any]] = []
     for number, record in enumerate(finished, 1):
         if "width" in record:
             name = f"{record['image']}#{record['frame']:06d}" if "frame" in record else record["image"]

@@ -22,10 +22,11 @@ from .drawing import draw_symbols
 _RATE = 25.0  # frames per second where the source does not say
 
 
-def _processing(
-    detector: KeypointDetector, smooth: float | str, options: DetectionOptions
-) -> Callable[[np.ndarray, float], DetectionResult]:
-    """What is done with each frame and its time, in their order."""
+FrameProcessor = Callable[[np.ndarray, float], DetectionResult]
+
+
+def frame_processor(detector: KeypointDetector, smooth: float | str, options: DetectionOptions) -> FrameProcessor:
+    """Return what is done with each frame (H, W, 3) and its time in seconds, in their order."""
     options = detector.resolve(options)
     cutoff = _cutoff(smooth)
     finder, min_probability = detector.faces, 0.5 if options.min_probability is None else options.min_probability
@@ -70,7 +71,7 @@ def detect_video(
     points still, "auto" for :data:`~annealed.models.faces.one_euro.DEFAULT_CUTOFF`, or "off".
     """
     options = options or DetectionOptions(roll=0.0)
-    process = _processing(detector, smooth, options)
+    process = frame_processor(detector, smooth, options)
     camera = isinstance(source, int)
     name = f"camera {source}" if camera else str(source)
     if every < 1:

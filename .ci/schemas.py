@@ -15,7 +15,7 @@ from pathlib import Path
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PLAIN = {"str": "string", "int": "integer", "float": "number", "bool": "boolean", "null": "null"}
-EVALUATION = '{"name": str, "settings": {...}, "rows": [{...}, ...]}'
+EVALUATION = '{"name": str, "settings": {...}, "rows": [{...}, ...], ...}'
 ERROR = {"type": "object", "properties": {"error": {"type": "string"}}, "required": ["error"]}
 
 

@@ -28,12 +28,10 @@ _RENEWED = 0.2  # weight of the newest appearance and velocity
 @dataclass
 class _Person:
     number: int
-    centre: np.ndarray
-    velocity: np.ndarray
-    ied: float
-    usual: np.ndarray  # appearance: a running mean of what is like it, and the last one
-    last: np.ndarray
-    seen: float
+    face: Face  # as it was last seen, and when
+    time: float
+    usual: np.ndarray  # appearance: a running mean of what is like it
+    velocity: np.ndarray = field(default_factory=lambda: np.zeros(2))
 
 
 @dataclass
@@ -64,7 +62,7 @@ class PersonTracker:
         list of Face
             In the same order.
         """
-        self._persons = [person for person in self._persons if time - person.seen <= REMEMBERED]
+        self._persons = [person for person in self._persons if time - person.time <= REMEMBERED]
         cost = np.array([[_cost(person, face, time) for person in self._persons] for face in faces])
         known: dict[int, _Person] = {}
         if cost.size:
@@ -75,27 +73,26 @@ class PersonTracker:
             person = known.get(i)
             if person is None:
                 self._n += 1
-                person = _Person(self._n, _centre(face), np.zeros(2), face.ied, _unit(face), _unit(face), time)
+                person = _Person(self._n, face, time, _unit(face))
                 self._persons.append(person)
-            elif (step := time - person.seen) > 0:
-                velocity = (_centre(face) - person.centre) / step
+            elif (step := time - person.time) > 0:
+                velocity = (_centre(face) - _centre(person.face)) / step
                 person.velocity = person.velocity + _RENEWED * (velocity - person.velocity)
-                person.centre, person.ied, person.seen = _centre(face), face.ied, time
-                person.last = _unit(face)
+                person.face, person.time = face, time
                 # not while something hides a part of it
-                if _unlike(person.usual, person.last) < _UNLIKE:
-                    person.usual = (1 - _RENEWED) * person.usual + _RENEWED * person.last
+                if _unlike(person.usual, _unit(face)) < _UNLIKE:
+                    person.usual = (1 - _RENEWED) * person.usual + _RENEWED * _unit(face)
             numbered.append(replace(face, person=person.number))
         return numbered
 
 
 def _cost(person: _Person, face: Face, time: float) -> float:
-    gap = time - person.seen
-    expected = person.centre + person.velocity * min(gap, _STEADY)
-    reach = (_REACH + _REACH_PER_SECOND * gap) * person.ied
+    gap = time - person.time
+    expected = _centre(person.face) + person.velocity * min(gap, _STEADY)
+    reach = (_REACH + _REACH_PER_SECOND * gap) * person.face.ied
     away = float(np.hypot(*(_centre(face) - expected))) / reach
-    size = abs(np.log(face.ied / person.ied)) / np.log(_SIZE_RATIO)
-    unlike = min(_unlike(appearance, _unit(face)) for appearance in (person.usual, person.last))
+    size = abs(np.log(face.ied / person.face.ied)) / np.log(_SIZE_RATIO)
+    unlike = min(_unlike(appearance, _unit(face)) for appearance in (person.usual, _unit(person.face)))
     cost = away**2 + size**2 + (unlike / _UNLIKE) ** 2
     return cost if away <= 1 and cost <= (_MAX_COST_NOW if gap <= _NOW else _MAX_COST) else _NEVER
 

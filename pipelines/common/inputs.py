@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from .image_folders import IMAGE_SUFFIXES
@@ -32,15 +32,15 @@ def list_inputs(names: Iterable[str], leave_out: Sequence[Path | None] = ()) -> 
         If a folder holds no image, a pattern fits no file, or stdin names nothing.
     """
     written = [path.resolve() for path in leave_out if path is not None]
-    return [file for name in names for file in ([*_of_stdin(written)] if name == "-" else _of_name(name, written))]
+    given = (line for name in names for line in (_of_stdin() if name == "-" else [name]))
+    return [file for name in given for file in _of_name(name, written)]
 
 
-def _of_stdin(written: Sequence[Path]) -> Iterator[str]:
-    lines = [line.rstrip("\r\n") for line in sys.stdin]
-    if not any(lines):
+def _of_stdin() -> list[str]:
+    lines = [line for line in (line.rstrip("\r\n") for line in sys.stdin) if line]
+    if not lines:
         raise ValueError("-: expected a list of paths on stdin, one a line")
-    for line in filter(None, lines):
-        yield from _of_name(line, written)
+    return lines
 
 
 def _of_name(name: str, written: Sequence[Path]) -> list[str]:

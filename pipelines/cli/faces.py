@@ -60,11 +60,11 @@ def detect(
 
     from ...models import resolve_model
     from ...models.keypoints.detections import DEFAULT_ROLL, DetectionOptions
+    from ..common.image_folders import are_few
     from ..common.inputs import list_inputs
     from ..common.outputs import distinct_stems
     from ..faces.detect import SAMPLE, detect_files, video_source
     from ..faces.forms import Finished, Forms
-    from ..faces.video import detect_video
 
     images = images or []
     images = images if images[:1] == ["camera"] else list_inputs(images, (crops, overlay))
@@ -93,9 +93,12 @@ def detect(
         todo = images[finished.n :]
         results: Iterator[FileDetections] = iter(())
         if source is not None:
+            from ..faces.video import detect_video
+
             results = detect_video(detector, source, options, every, overlay, smooth)
         elif todo or not images:
-            results = detect_files(detector, todo, options, console.jobs_of(jobs, max(1, len(todo)), quiet))
+            # the rest of an earlier run is handled as all are: the same numbers
+            results = detect_files(detector, todo, options, console.jobs_of(jobs, max(1, len(todo)), quiet), are_few(images))
         output.write(detector, results, finished, source)
 
 

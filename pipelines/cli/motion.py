@@ -35,10 +35,11 @@ def segment(
       annealed motion segment tracks.npz --motions 3 --json
       annealed motion segment walk.mp4 --tracks tracks.csv --masks masks --overlay coloured.mp4
     """
+    from ...learners.compilation import plain_forms
     from ...vision.tracks.io import check_tracks_name
     from ..common.outputs import check_outputs, make_folder
     from ..common.video import check_video_name
-    from ..motion.segment import segment_file
+    from ..motion.segment import MAX_FEW, segment_file
 
     number = console.number_or_auto("--motions", motions)
     if str(files[0]).startswith("camera") and not files[0].exists():
@@ -56,7 +57,8 @@ def segment(
     failed = 0
     for path in console.progress(files, quiet, "files", len(files)):
         try:
-            answer = segment_file(ranker, path, number, overlay, outliers=outliers, tracks_out=tracks, masks=masks)
+            with plain_forms(len(files) <= MAX_FEW):
+                answer = segment_file(ranker, path, number, overlay, outliers=outliers, tracks_out=tracks, masks=masks)
         except ValueError as error:
             message = str(error) if str(path) in str(error) else f"{path}: {error}"
             console.complain(message)

@@ -35,7 +35,7 @@ def train(
     """
     from ...models.images.classifier import HEADS, ImageClassifier
     from ...models.images.learning import ClassifierSettings
-    from ...vision.words.pet_features import PetFeatures
+    from ...vision.words.estimators import PetFeatures
     from ..common.outputs import check_outputs
     from ..pets.data import Photographs, read_pets, usable
 

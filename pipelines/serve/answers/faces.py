@@ -15,7 +15,7 @@ from ....models.keypoints.detections import DetectionOptions
 from ....models.keypoints.detector import KeypointDetector
 from ....vision.images import image_size
 from ....vision.windows.feature_layout import Column
-from ...faces.detect import detect_files, warm_up
+from ...faces.detect import detect_file, warm_up
 from ...faces.forms import Forms, write_crops
 from .fields import Fields
 from .limits import LIMITS
@@ -50,7 +50,7 @@ def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
     options = _options(fields)
     check_pixels(path, LIMITS["faces"].pixels)
     tell("searching")
-    result = next(detect_files(detector(), [str(path)], options))
+    result = detect_file(options, False, detector(), str(path))
     if result.error is not None or result.pixels is None:
         raise ValueError(result.error)
     found = result.record(fields.flag("landmarks"))

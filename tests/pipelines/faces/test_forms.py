@@ -11,6 +11,7 @@ from annealed.models import align_face
 from annealed.models.faces.alignment import EYES
 from annealed.models.faces.face_finder import Face, FacePoint
 from annealed.models.faces.shape_models import Pose
+from annealed.pipelines.common import image_folders
 from annealed.pipelines.common.inputs import list_inputs
 from annealed.pipelines.common.video import write_video
 from annealed.pipelines.faces import forms as forms_module
@@ -99,6 +100,7 @@ class Killed(BaseException):
 
 def test_a_killed_run_goes_on_and_gives_the_same(folder, tmp_path, monkeypatch):
     base = ("faces", "detect", folder, "--quiet", "--json", "--roll", 0, "--table")
+    monkeypatch.setattr(image_folders, "MAX_FEW", 2)  # the rest is few, the whole is not
     whole = run(*base, tmp_path / "whole.csv")
     keep, stopped = Finished.add, tmp_path / "stopped.csv"
 

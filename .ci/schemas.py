@@ -59,4 +59,6 @@ def schemas():
 
 
 if __name__ == "__main__":
-    (DOCS / "schemas.json").write_text(json.dumps(schemas(), indent=1) + "\n")
+    made = schemas()
+    lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(schema)}" for name, schema in made["$defs"].items())
+    (DOCS / "schemas.json").write_text(f'{{"$schema": {json.dumps(made["$schema"])},\n "$defs": {{\n{lines}\n }}}}\n')

@@ -426,7 +426,7 @@ def test_warmup(monkeypatch):
 def test_jobs_are_no_more_than_photographs_and_cores(monkeypatch, model, good, asked, n_images, expected):
     used = []
     monkeypatch.setattr("annealed.learners.compilation.all_threads", lambda: 2)
-    monkeypatch.setattr(faces_detect, "detect_files", lambda *arguments: used.append(arguments[-1]) or iter(()))
+    monkeypatch.setattr(faces_detect, "detect_files", lambda *arguments: used.append(arguments[3]) or iter(()))
     result = run("faces", "detect", *[good] * n_images, "--model", model, "--jobs", asked)
     assert result.exit_code == 0 and used == [expected]
     assert result.stderr == (

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from annealed.pipelines.common import image_folders
 from annealed.pipelines.serve.answers.fields import Fields
 from annealed.pipelines.serve.answers.limits import LIMITS, RequestError
 from annealed.pipelines.serve.uploads import plain_name
@@ -100,6 +101,7 @@ def test_the_files_of_the_commands_come_on_request(client, tmp_path, monkeypatch
     answer = ask(client, "faces", "a.png", photograph.getvalue(), files="true", landmarks="true").json()
     archive = zipfile.ZipFile(io.BytesIO(base64.b64decode(answer["files"].partition(",")[2])))
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(image_folders, "MAX_FEW", -1)  # the same loops as the server's
     options = ("--table", "t.csv", "--coco", "c.json", "--crops", "crops", "--landmarks")
     assert run("faces", "detect", "a.png", *options).exit_code == 0
     assert archive.namelist() == ["a_face1.png", "faces.csv", "faces.json"]

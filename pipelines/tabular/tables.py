@@ -16,10 +16,11 @@ import numpy as np
 from ...models.tabular.encoding import TableEncoding, as_words, days, to_numbers
 from .encoding import KINDS, Table, encode_frame, encode_matrix, is_precise, numbers_rows, read_target
 from .leaks import gap_leaks
-from .settings import Request
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from .settings import Request
 
 FRAMES = (".csv", ".csv.gz", ".tsv", ".parquet", ".xlsx")
 _CHUNK = 100_000  # rows that are read at a time

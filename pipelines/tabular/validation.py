@@ -339,10 +339,9 @@ def costs(table: Table, task: str, request: Request, names: list[str], splits: l
         kept = [column.name for column in table.encoding.columns if column.name in names and column.name != without]
         places = [table.names.index(name) for name in kept or names]
         part = replace(table, X=table.X[:, np.isin(table.encoding.groups, places)], encoding=table.encoding.only(places))
-        limits = {
-            what: [g for g in getattr(request, what) if g.rpartition("=")[0] in part.names] for what in ("bounds", "monotone")
-        }
-        model = make_model(replace(request, include=(), group=(), **limits), part, task, len(places))
+        limits = [[g for g in given if g.rpartition("=")[0] in part.names] for given in (request.bounds, request.monotone)]
+        own = replace(request, include=(), group=(), bounds=limits[0], monotone=limits[1])
+        model = make_model(own, part, task, len(places))
         parts = [HeldOut.of(fitted(model, len(kept), part.take(train)), part.take(test)) for train, test in splits]
         return more * measure(HeldOut.together(parts))
 

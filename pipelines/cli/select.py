@@ -119,7 +119,13 @@ def select(
     quiet: Annotated[bool, typer.Option("--quiet", help="Do not name columns that are left out or imputed.")] = False,
 ) -> None:
     """Select the columns of a table that predict its target, and report their cross-validated
-    score."""
+    score.
+
+    \b
+    Examples:
+      annealed select table.csv --target price -k 5
+      annealed select table.parquet --target price -k auto --response piecewise --report report
+    """
     from ..tabular.selection import select_file
     from ..tabular.settings import Request
 
@@ -192,7 +198,13 @@ def predict(
     encoding: Encoding = None,
     as_json: AsJson = False,
 ) -> None:
-    """Predict the target of each row of a table. One line per row, as csv."""
+    """Predict the target of each row of a table. One line per row, as csv.
+
+    \b
+    Examples:
+      annealed predict model.safetensors new.csv
+      annealed predict model.safetensors new.csv --out predicted.csv
+    """
     from ..common.outputs import check_outputs
     from ..tabular.prediction import predict_table
     from ..tabular.writers import check_out, write_frame
@@ -220,7 +232,13 @@ def export(
     key: Annotated[list[str] | None, typer.Option(help="For .sql: column that the answer repeats; may be repeated.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False,
 ) -> None:
-    """Write a model of a table as a query, a graph, a source or a score sheet."""
+    """Write a model of a table as a query, a graph, a source or a score sheet.
+
+    \b
+    Examples:
+      annealed export model.safetensors model.sql --dialect sqlite --table customers
+      annealed export model.safetensors model.onnx
+    """
     from ...models import export as write
     from ..common.outputs import check_outputs
     from ..tabular.prediction import load_tabular

@@ -104,5 +104,8 @@ class SparseDesign(Design):
             new.X, new.stored = self.X[:, new.stored], np.arange(len(kept))
         return new
 
+    def uncentred(self):
+        return self.X[:, self.stored] @ sp.diags_array(self.inv)
+
     def matrix(self):
         return (self.X[:, self.stored].toarray() - self.mean[:, 0]) * self.inv

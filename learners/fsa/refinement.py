@@ -102,6 +102,7 @@ def method_of(problem: FitProblem, settings: FitSettings, n_samples: int, n_kept
     """:func:`choose_method` for one size of a problem."""
     loss = problem.loss
     cost = _newton_cost(problem, n_samples, n_kept * width)
+    newton_cost = _newton_cost(problem, n_samples, n_kept * width, _fits_sparse(problem, settings))
     affordable = POOL * cost <= _SWAP_COST
     if along_path:
         affordable = settings.exchange_along_path and POOL * cost <= _PATH_SWAP_COST
@@ -110,13 +111,16 @@ def method_of(problem: FitProblem, settings: FitSettings, n_samples: int, n_kept
         has_curvature=loss.has_curvature,
         worth_exchanging=affordable and not few_rows(problem, settings, n_kept * width),
         # Else no step of one length is safe
-        newton_affordable=cost <= _NEWTON_COST or not np.isfinite(loss.max_curvature),
+        newton_affordable=newton_cost <= _NEWTON_COST or not np.isfinite(loss.max_curvature),
         bounded=problem.bounded,
     )
 
 
-def _newton_cost(problem: FitProblem, n_samples: int, n_columns: int) -> float:
-    """Multiplications of one step of Newton's method on so many columns."""
+def _newton_cost(problem: FitProblem, n_samples: int, n_columns: int, sparse: bool = False) -> float:
+    """Multiplications of one step of Newton's method on so many columns, or what takes its time
+    where they stay sparse."""
+    if sparse:
+        return 4.0 * n_samples * min(n_columns, problem.X.nnz / n_samples) ** 2 + n_columns**3 / 8.0
     return (n_samples + float(n_columns)) * float(n_columns) ** 2 * problem.y.shape[1]
 
 
@@ -231,16 +235,20 @@ def _refined_by_newton(
     """Newton's method on the support, with the ridge that the user gave or that the data choose."""
     small, coef = solution.design, solution.coef
     support = _support_problem(problem, settings, small)
-    A, theta = small.matrix(), coef.reshape(-1, problem.y.shape[1])
+    theta, intercept = coef.reshape(-1, problem.y.shape[1]), solution.intercept
+    sparse = _fits_sparse(problem, settings)
+    A = small.uncentred() if sparse else small.matrix()
+    if sparse:  # centring moves the intercept alone
+        intercept = intercept - (small.mean[:, 0] * small.inv) @ theta
     ridge, chosen = settings.ridge, ""
     if settings.chooses_ridge:
         unit = _ridge_units(small, problem, settings)
         alike = previous is not None and previous.few_rows == solution.few_rows
         fit, ridge, chosen = choose_ridge(
             support,
-            A * unit,
+            A @ sp.diags_array(unit) if sparse else A * unit,
             theta / unit[:, None],
-            solution.intercept,
+            intercept,
             LeftOut(problem.n_copies, problem.loss.parts(problem.weight) if not problem.loss.pointwise else None),
             few_rows=solution.few_rows,
             near=previous.ridge if previous is not None and alike else None,
@@ -248,7 +256,9 @@ def _refined_by_newton(
         )
         fit.theta = fit.theta * unit[:, None]
     else:
-        fit = refit(support, A, theta, solution.intercept)
+        fit = refit(support, A, theta, intercept)
+    if sparse:
+        fit.intercept = fit.intercept + (small.mean[:, 0] * small.inv) @ fit.theta
     if problem.bounded:
         basis, bounds = problem.factors(solution.kept, small)
         support, start = replace(support, shrinkage=max(ridge, SHRINKAGE)), replace(solution, coef=fit.theta.reshape(coef.shape))
@@ -262,6 +272,12 @@ def _refined_by_newton(
     if problem.bounded:  # but for rounding it is there
         problem.project(fitted)
     return fitted
+
+
+def _fits_sparse(problem: FitProblem, settings: FitSettings) -> bool:
+    """Whether Newton's method takes the columns as they are stored."""
+    plain = settings.fit_intercept and problem.loss.pointwise and problem.y.shape[1] == 1 and not problem.bounded
+    return plain and sp.issparse(problem.X)
 
 
 def _ridge_units(small: Design, problem: FitProblem, settings: FitSettings) -> np.ndarray:

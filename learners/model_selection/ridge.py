@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..solvers.newton import SHRINKAGE, Fit, SupportProblem, fit_at, inverse_hessian, refit
+from ..objective.base import DiagonalProduct
+from ..solvers.newton import SHRINKAGE, Fit, SupportProblem, fit_at, hessian, inverse_hessian, refit
 
 # Tried in turn: factors of about three, a choice
 RIDGES = np.concatenate([[SHRINKAGE], np.geomspace(3e-4, 1.0, 8)])
@@ -27,6 +28,7 @@ _MAX_OPTIMISM = 0.02
 _TOLERANCE = 1e-3
 # Multiplications for one Hessian of all outputs up to which several outputs are worth it: a choice
 _COST = 2e8
+_BLOCK = 4_000_000  # numbers of a product at a time: 32 MB
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ def choose_ridge(
         ridge = gcv_ridge(problem, A, left_out.n_rows)
         fit = refit(replace(problem, shrinkage=ridge), A, theta, intercept, tol=1e-9)
         return fit, ridge, " by generalised cross-validation"
-    n, q = len(A), theta.shape[1]
+    n, q = A.shape[0], theta.shape[1]
     affordable = q == 1 or (problem.loss.exact_curvature and n * (A.shape[1] * q) ** 2 <= _COST)
     if not affordable or not (problem.loss.pointwise or left_out.parts):
         ridge = 1e-3 if few_rows else SHRINKAGE
@@ -234,9 +236,11 @@ def _rows_left_out(problem, fit, scores, n_rows):
     # Of each row with weight one
     _, gradient, (product,) = loss.second_order(y, scores, np.ones(len(y)))
     curvature, A1 = product(np.ones((len(y), 1))), fit.A1
-    H = A1.T @ (A1 * (weight[:, None] * curvature)) + problem.penalty_hessian(len(fit.theta))
+    H = hessian(problem, A1, DiagonalProduct(weight * curvature[:, 0])(A1), problem.penalty_hessian(len(fit.theta)))
     H.flat[:: len(H) + 1] += 1e-10 * np.trace(H) / len(H)
-    spread = np.einsum("np,np->n", A1 @ np.linalg.inv(H), A1)[:, None] / n_rows
+    inverse, step = np.linalg.inv(H), max(1, _BLOCK // len(H))
+    blocks = [A1[i : i + step] for i in range(0, len(y), step)]
+    spread = np.concatenate([np.asarray((rows * (rows @ inverse)).sum(axis=1)) for rows in blocks])[:, None] / n_rows
     moved = spread * gradient / np.maximum(1.0 - curvature * spread, 1e-3)
     return loss.value_and_gradient(y, scores + moved, weight)[0]
 
@@ -246,7 +250,7 @@ def _row_products(A1, inverse, q):
     n, p = A1.shape
     out = np.empty((n, q, q))
     blocks = inverse.reshape(p, q * p * q)
-    step = max(1, int(4e6 // (q * p * q)))
+    step = max(1, _BLOCK // (q * p * q))
     for i in range(0, n, step):
         rows = A1[i : i + step]
         out[i : i + step] = np.einsum("napb,np->nab", (rows @ blocks).reshape(-1, q, p, q), rows)

@@ -104,6 +104,22 @@ class SparseDesign(Design):
             new.X, new.stored = self.X[:, new.stored], np.arange(len(kept))
         return new
 
+    def damp(self, sample_weight: np.ndarray, n_rows: float) -> None:
+        """Add to each column's variance what one row adds to that of a column: values that occur in
+        one or two rows are then not louder than those that many have.
+
+        Parameters
+        ----------
+        sample_weight : ndarray of shape (n_samples,)
+            Sums to one.
+        n_rows : float
+            Rows, each as often as its weight.
+        """
+        weight = sample_weight[self.X.indices]
+        one = weight @ self.X.data.astype(float) ** 2 / max(weight.sum(), 1e-300) / n_rows
+        moving = self.inv > 0
+        self.inv = np.where(moving, 1.0 / np.sqrt(np.where(moving, self.inv, 1.0) ** -2.0 + one), 0.0)
+
     def uncentred(self):
         return self.X[:, self.stored] @ sp.diags_array(self.inv)
 

@@ -205,7 +205,8 @@ class FSAClassifier(SparseClassifierMixin, FSAEstimator):
     scaling : {"standardize", "none"}, default "standardize"
         Units in which features compete: columns of variance one, or as they are: then large columns
         win. The ridge of the fit acts in the raw units of a sparse matrix, where rare words would
-        dominate.
+        dominate; where a tenth of its values are stored at most, the variance of each column counts
+        as if one further row had a value there.
     schedule : str, Schedule or function, default "inverse"
         How many features are left after each step.
 

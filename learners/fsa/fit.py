@@ -15,6 +15,7 @@ from ..compilation import n_values, problem_of, threads
 from ..designs.base import Design, NotFiniteError
 from ..designs.factory import make_design, unscaled
 from ..designs.responses import width_of
+from ..designs.sparse import SparseDesign
 from ..model_selection.size import deviance, support_price
 from ..solvers.annealing import Annealed, anneal
 from ..solvers.newton import SupportProblem, refit
@@ -33,6 +34,9 @@ _FEW_ROWS_RIDGE, _FEW_ROWS_RIDGE_SQUARED = 0.01, 0.1
 # Longer annealing with several classes: by the sets "choose" of benchmarks/many_classes.py and
 # draws of usps; below some hundred rows it gains nothing.
 _LONGER_MU, _LONGER_STEPS, _MIN_ROWS_LONGER = 20.0, 500, 400
+# Of the loss' default step, with words: tens of thousands of columns that are hardly correlated
+# overshoot together; by cross-validation on the sets "choose" of benchmarks/sparse_words.py
+_SHARE_OF_STEP = 1.0 / 30.0
 
 StepCallback = Callable[[int, Annealed], object]
 Start = tuple[np.ndarray, np.ndarray, np.ndarray]  # features, their coefficients, the intercept
@@ -81,6 +85,8 @@ def solve_path(
         design = make_design(problem.X, problem.sample_weight, settings.response or "linear", settings.random_state)
         if not settings.standardize:
             design = unscaled(design, problem.X)
+        elif isinstance(design, SparseDesign) and problem.mostly_zero:
+            design.damp(problem.sample_weight, problem.n_copies)
         if problem.allowed is not None:
             design = design.keep(problem.allowed)
         solutions = [] if sizes[0] else [best_constant(problem, settings, design)]
@@ -180,7 +186,10 @@ def _anneal(
     if few_rows:
         default = _FEW_ROWS_RIDGE_SQUARED if loss.is_quadratic else _FEW_ROWS_RIDGE
         prior = with_ridge(prior, default if settings.annealing_ridge is None else settings.annealing_ridge)
-    rate = settings.learning_rate or loss.default_step_size or annealing_step(loss, weight, bound=loss.curvature_bound(problem.y))
+    step = loss.default_step_size
+    if step is not None and problem.mostly_zero and problem.y.shape[1] == 1:
+        step *= _SHARE_OF_STEP
+    rate = settings.learning_rate or step or annealing_step(loss, weight, bound=loss.curvature_bound(problem.y))
     momentum = settings.momentum
     if momentum is None:  # steps longer than the curvature allows leave no room for it
         momentum = settings.auto_momentum if loss.default_step_size is None else 0.0

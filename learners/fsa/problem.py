@@ -21,6 +21,8 @@ from ..solvers.annealing import Annealed, nearest_rising, strengths
 from ..sources.matrix import OutOfCoreMatrix
 from .settings import Constraints
 
+_MAX_STORED = 0.1  # share of the values of a sparse matrix up to which columns are like words: a choice
+
 
 @dataclass
 class FitProblem:
@@ -55,6 +57,8 @@ class FitProblem:
         Weights that sum to one.
     n_rows, n_copies : float
         Rows, each as often as its weight; the effective number where weights count no copies.
+    mostly_zero : bool
+        Whether X is a sparse matrix with a tenth of its values stored at most, as words are.
     n_features, n_units, n_included : int
         Columns that may be selected; groups of them, where there are any; how many of these stay.
     supported_coefficients : float
@@ -81,6 +85,7 @@ class FitProblem:
     sample_weight: np.ndarray = field(init=False)
     n_rows: float = field(init=False)
     n_copies: float = field(init=False)
+    mostly_zero: bool = field(init=False)
     n_features: int = field(init=False)
     n_units: int = field(init=False)
     n_included: int = field(init=False)
@@ -93,6 +98,7 @@ class FitProblem:
         self.sample_weight = self.weight / self.n_rows
         # Weights that are all below one count no copies: the effective number of rows stands in.
         self.n_copies = self.n_rows if self.weight.max() >= 1.0 else float(1.0 / np.sum(self.sample_weight**2))
+        self.mostly_zero = sp.issparse(self.X) and self.X.nnz <= _MAX_STORED * self.X.shape[0] * self.X.shape[1]
         self.n_features = self.X.shape[1] if self.allowed is None else len(self.allowed)
         self.n_units = self.n_features if self.groups is None else int(self.groups.max()) + 1
         included = np.zeros(0, int) if self.included is None else np.flatnonzero(self.included)

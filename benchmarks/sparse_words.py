@@ -8,7 +8,7 @@ training rows (two or three folds), pairs of news groups and made text: rules of
 chosen there. ``measure`` fits the training rows and predicts the test rows of the same three,
 without documents that occur twice, and other news groups and made text in halves. An L1 penalty is
 bisected to the largest model of at most k words, with its own coefficients, on the raw counts;
-seconds are those of the bisection.
+seconds are those of the bisection. With FILE a broken run goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -148,10 +148,14 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, help="JSON lines, a row each, added as they come")
     arguments = parser.parse_args(argv)
     warnings.simplefilter("ignore")
+    lines = arguments.out.read_text().splitlines() if arguments.out is not None and arguments.out.exists() else []
+    there = {(row["set"], row["k"]) for row in map(json.loads, lines)}
     for name, splits in sets(arguments.part, arguments.data).items():
         if arguments.only is not None and not name.startswith(arguments.only):
             continue
         for k in arguments.k:
+            if (name, k) in there:
+                continue
             wrong: dict[str, list[np.ndarray]] = {method: [] for method in arguments.methods}
             seconds: dict[str, list[float]] = {method: [] for method in arguments.methods}
             for X, y, Z, truth in splits():

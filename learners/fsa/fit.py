@@ -212,22 +212,10 @@ def _anneal(
     bar = nullcontext() if settings.title is None else progress_bar(title=settings.title, total=len(counts), shown=True)
     with bar as shown:
         anneal(
-            design,
-            problem.y,
-            loss,
-            counts,
-            sample_weight=weight,
-            learning_rate=rate,
-            prior=prior,
-            momentum=momentum,
-            fit_intercept=settings.fit_intercept,
-            groups=problem.groups,
-            fixed=problem.included,
-            project=problem.project if problem.bounded else None,
-            coef=coef,
-            intercept=intercept,
-            callback=after_step,
-        )
+            design, problem.y, loss, counts, sample_weight=weight, learning_rate=rate, prior=prior, momentum=momentum,
+            fit_intercept=settings.fit_intercept, groups=problem.groups, fixed=problem.included,
+            project=problem.project if problem.bounded else None, coef=coef, intercept=intercept, callback=after_step,
+        )  # fmt: skip
     return states
 
 

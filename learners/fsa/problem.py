@@ -322,16 +322,8 @@ def check_data(estimator: Any, X: Any, y: Any = "no_validation", *, piecewise: b
     out_of_core = as_out_of_core(X)
     if out_of_core is not None:
         return _check_out_of_core(estimator, out_of_core, y, reset=reset, **options)
-    checked = validate_data(
-        estimator,
-        X,
-        y,
-        reset=reset,
-        accept_sparse=False if piecewise else ("csr", "csc"),
-        dtype=[np.float64, np.float32],
-        ensure_all_finite="allow-nan" if piecewise and not reset else False,
-        **options,
-    )
+    options |= {"accept_sparse": False if piecewise else ("csr", "csc"), "dtype": [np.float64, np.float32], "reset": reset}
+    checked = validate_data(estimator, X, y, ensure_all_finite="allow-nan" if piecewise and not reset else False, **options)
     matrix = checked[0] if isinstance(checked, tuple) else checked
     # A dense matrix to fit is checked by the first read that is made of it.
     if sp.issparse(matrix) or not (piecewise or reset):

@@ -243,21 +243,14 @@ def _refined_by_newton(
     ridge, chosen = settings.ridge, ""
     if settings.chooses_ridge:
         unit = _ridge_units(small, problem, settings)
-        alike = previous is not None and previous.few_rows == solution.few_rows
+        scaled = A @ sp.diags_array(unit) if sparse else A * unit
+        parts = problem.loss.parts(problem.weight) if not problem.loss.pointwise else None
+        left_out = LeftOut(problem.n_copies, parts, CHOSEN_OPTIMISM if problem.mostly_zero else 1.0)
+        near = previous.ridge if previous is not None and previous.few_rows == solution.few_rows else None
         fit, ridge, chosen = choose_ridge(
-            support,
-            A @ sp.diags_array(unit) if sparse else A * unit,
-            theta / unit[:, None],
-            intercept,
-            LeftOut(
-                problem.n_copies,
-                problem.loss.parts(problem.weight) if not problem.loss.pointwise else None,
-                CHOSEN_OPTIMISM if problem.mostly_zero else 1.0,
-            ),
-            few_rows=solution.few_rows,
-            near=previous.ridge if previous is not None and alike else None,
-            to_the_end=not along_path,
-        )
+            support, scaled, theta / unit[:, None], intercept, left_out,
+            few_rows=solution.few_rows, near=near, to_the_end=not along_path,
+        )  # fmt: skip
         fit.theta = fit.theta * unit[:, None]
     else:
         fit = refit(support, A, theta, intercept)

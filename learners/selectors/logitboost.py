@@ -366,9 +366,10 @@ class LogitBoostClassifier(SelectingClassifier):
         if not used.all():  # rows without weight must not stretch the bins
             X, y, weight = X[used], y[used], weight[used]
         learners: Any = LinearLearners(X, weight) if self.response == "linear" else TableLearners(X, self.n_bins, self.response)
-        limits: dict[str, Any] = {"k": k, "n_rounds": self.n_rounds, "subsample": self.subsample}
-        steps: dict[str, Any] = {"learning_rate": self.learning_rate, "random_state": self.random_state}
-        boosted = boost(learners, X.shape[1], y, loss, weight, **limits, **steps)
+        boosted = boost(
+            learners, X.shape[1], y, loss, weight, k=k, n_rounds=self.n_rounds, subsample=self.subsample,
+            learning_rate=self.learning_rate, random_state=self.random_state,
+        )  # fmt: skip
         rounds, responses, constant = boosted.rounds, boosted.responses, boosted.constant
         self.rounds_ = np.array(rounds, dtype=int)
         self.loss_curve_ = np.array(boosted.curve)

@@ -15,6 +15,7 @@ from ..objective.losses import FlippedLogisticLoss, Loss
 from ..objective.priors import Prior
 from ..solvers.accelerated_gradient import accelerated_gradient
 from ..solvers.annealing import Annealed
+from ..solvers.discriminant import shrunken_discriminant
 from ..solvers.exchanges import POOL, alternatives, exchange
 from ..solvers.newton import SHRINKAGE, SupportProblem, bounded_fit, refit
 from ..solvers.restarts import search
@@ -29,6 +30,7 @@ _NEWTON_COST = 2e8  # the same for one step of Newton's method
 # Coefficients that the rows support, from which on exchanges need no further reason: 150 rows, a
 # choice
 _MAX_DOUBTFUL = 30.0
+_LOG_ODDS = ("logistic", "flipped_logistic", "multinomial")  # losses of which scores are such
 # Share of training rows on the wrong side above which labels look noisy: a choice
 _MIN_WRONG = 0.01
 
@@ -268,7 +270,20 @@ def _refined_by_newton(
     fitted = replace(solution, coef=fit.theta.reshape(coef.shape), intercept=fit.intercept, ridge=ridge, how=how)
     if problem.bounded:  # but for rounding it is there
         problem.project(fitted)
+    elif settings.refinement.discriminant and problem.loss.name in _LOG_ODDS and small.width == 1:  # type: ignore[union-attr]
+        _average_with_discriminant(problem, fitted)
     return fitted
+
+
+def _average_with_discriminant(problem: FitProblem, solution: Solution) -> None:
+    """Make the scores the mean of those of the fit and of linear discriminant analysis."""
+    several = problem.y.shape[1] > 1
+    members = problem.y if several else np.hstack([problem.y < 0, problem.y > 0]).astype(float)
+    coef, intercept = shrunken_discriminant(solution.design.matrix(), members, problem.sample_weight, problem.n_copies)
+    if not several:
+        coef, intercept = coef[:, 1:] - coef[:, :1], intercept[1:] - intercept[:1]
+    solution.coef, solution.intercept = (solution.coef + coef[:, None]) / 2.0, (solution.intercept + intercept) / 2.0
+    solution.how += ", mean with linear discriminant analysis"
 
 
 def _fits_sparse(problem: FitProblem, settings: FitSettings) -> bool:

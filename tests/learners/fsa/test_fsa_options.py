@@ -335,6 +335,7 @@ BAD = [
     ("refinement", Refinement(ridge="none")),
     ("refinement", Refinement(ridge=True)),
     ("refinement", Refinement(search=True)),
+    ("refinement", Refinement(discriminant="lda")),
     ("n_jobs", 0),
     ("random_state", "seed"),
 ]

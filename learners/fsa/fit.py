@@ -34,6 +34,10 @@ _FEW_ROWS_RIDGE, _FEW_ROWS_RIDGE_SQUARED = 0.01, 0.1
 # Longer annealing with several classes: by the sets "choose" of benchmarks/many_classes.py and
 # draws of usps; below some hundred rows it gains nothing.
 _LONGER_MU, _LONGER_STEPS, _MIN_ROWS_LONGER = 20.0, 500, 400
+# Times sqrt(columns / rows), of what the extended criterion charges for a support: what exchanges
+# have to gain where they are in doubt. With noise alone they gain less, as a rule; by
+# benchmarks/few_rows.py on made tables
+_PRICE = 2.6
 # Of the loss' default step, with words: tens of thousands of columns that are hardly correlated
 # overshoot together; by cross-validation on the sets "choose" of benchmarks/sparse_words.py
 _SHARE_OF_STEP = 1.0 / 30.0
@@ -64,7 +68,8 @@ def solve(
     (shrunken,) = solve_path(problem, replace(settings, few_rows=True, title=None), np.array([size]), start=start)
     squared, n_rows = problem.loss.is_quadratic, problem.n_rows
     gain = deviance(shrunken.value, n_rows, squared) - deviance(solution.value, n_rows, squared)
-    return solution if gain > support_price(size, problem.n_units) else shrunken
+    price = _PRICE * np.sqrt(len(solution.kept) * solution.design.width / n_rows) * support_price(size, problem.n_units)
+    return solution if gain > price or np.array_equal(solution.kept, shrunken.kept) else shrunken
 
 
 def solve_path(

@@ -27,9 +27,9 @@ from .settings import FitSettings
 _SWAP_COST = 2e9
 _PATH_SWAP_COST = 2e7  # the same for each size of a path: some ten milliseconds, a choice
 _NEWTON_COST = 2e8  # the same for one step of Newton's method
-# Coefficients that the rows support, from which on exchanges need no further reason: 150 rows, a
+# Coefficients that the rows support, from which on exchanges need no further reason: 1,000 rows, a
 # choice
-_MAX_DOUBTFUL = 30.0
+_MAX_DOUBTFUL = 200.0
 _LOG_ODDS = ("logistic", "flipped_logistic", "multinomial")  # losses of which scores are such
 # Share of training rows on the wrong side above which labels look noisy: a choice
 _MIN_WRONG = 0.01
@@ -171,13 +171,17 @@ def refine(
         solution.ebic = ebic(
             solution.value, problem.n_rows, solution.size, problem.n_units, degrees, squared=problem.loss.is_quadratic
         )
-    elif method != "none" and problem.loss.has_curvature and cost <= _NEWTON_COST and not isinstance(problem.X, OutOfCoreMatrix):
+    elif settings.names_alternatives and _can_judge(problem, method) and cost <= _NEWTON_COST:
         support = _support_problem(problem, settings, design, max(solution.ridge - settings.ridge, SHRINKAGE))
         refined = replace(state, kept=solution.kept, coef=solution.coef, intercept=solution.intercept)
         solution.alternatives = alternatives(support, design, refined, problem.groups)
     if method == "exchange" and numbers and settings.chooses_ridge and settings.refinement.exchange is not True:  # type: ignore[union-attr]
-        solution.doubtful = problem.supported_coefficients < min(_MAX_DOUBTFUL, 2 * n_columns)
+        solution.doubtful = problem.supported_coefficients < _MAX_DOUBTFUL
     return solution
+
+
+def _can_judge(problem: FitProblem, method: str) -> bool:
+    return method != "none" and problem.loss.has_curvature and not isinstance(problem.X, OutOfCoreMatrix)
 
 
 def _support_problem(problem: FitProblem, settings: FitSettings, design: Design, shrinkage: float = SHRINKAGE) -> SupportProblem:

@@ -71,12 +71,12 @@ class Refinement(BaseEstimator):
 
         * "auto": where that takes about a second at most and the rows can tell supports apart: for
           each coefficient ten rows of the rarest class, or five where targets are numbers (with
-          less than 150 rows and less than ten for each coefficient only where they gain more than
-          the extended Bayesian information criterion charges for a support). With fewer rows
+          less than 1,000 of these only where they gain more than 2.6 sqrt(k / rows) of what the
+          extended Bayesian information criterion charges for a support). With fewer rows
           annealing has a ridge instead (0.01, 0.1 for the squared loss), so that what correlated
           columns have in common is selected;
         * True, False: always, never;
-        * "cv": as "auto", and where rows are few five folds choose between exchanges and shrinkage
+        * "cv": as "auto", and up to 1,000 rows three folds choose between exchanges and shrinkage
           without them.
     ridge : float or "auto", default "auto"
         s >= 0 of the term ``s * ||theta||^2`` that the final fit adds to the mean loss, on
@@ -152,6 +152,8 @@ class FitSettings:
         ``Refinement``.
     annealing_ridge : float or None
         Of annealing where rows are few; None is the default.
+    names_alternatives : bool
+        Whether ``alternatives_`` are wanted.
     exchange_along_path : bool
         Whether the sizes of a path are exchanged as single ones are, where that takes some ten
         milliseconds.
@@ -179,6 +181,7 @@ class FitSettings:
     undecided: bool = False
     few_rows: bool | None = None
     annealing_ridge: float | None = None
+    names_alternatives: bool = True
     exchange_along_path: bool = False
     chooses_ridge: bool = field(init=False)
     fit_prior: Prior | None = field(init=False)

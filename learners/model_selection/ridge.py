@@ -68,7 +68,8 @@ def choose_ridge(
 ) -> tuple[Fit, float, str]:
     """Fit with the ridge of the least estimated error on new rows.
 
-    Generalised cross-validation in closed form for the squared loss without a prior [1]_; otherwise
+    Generalised cross-validation in closed form for the squared loss without a prior [1]_, and of
+    the classes' indicators where there are too many classes and columns for what follows; otherwise
     the deviance of rows (of queries or items in ranking) left out, each by one Newton step from the
     fit of all [2]_: within 5% of brute force for ridges of 0.003 and more; where classes are
     separable and the ridge less, it is too low.
@@ -111,8 +112,11 @@ def choose_ridge(
     n, q = A.shape[0], theta.shape[1]
     affordable = q == 1 or (problem.loss.exact_curvature and n * (A.shape[1] * q) ** 2 <= _COST)
     if not affordable or not (problem.loss.pointwise or left_out.parts):
-        ridge = 1e-3 if few_rows else SHRINKAGE
-        return refit(replace(problem, shrinkage=ridge), A, theta, intercept), ridge, ""
+        ridge, how = 1e-3 if few_rows else SHRINKAGE, ""
+        if problem.loss.name == "multinomial" and problem.prior is None:
+            # With classes that are equally likely the loss is bent (q - 1) / q^2 as much
+            ridge, how = gcv_ridge(problem, A, left_out.n_rows) / q, " by generalised cross-validation of the classes' indicators"
+        return refit(replace(problem, shrinkage=ridge), A, theta, intercept), ridge, how
     start = len(RIDGES) - 1 if few_rows else 0
     if near is not None:
         start = int(np.argmin(np.abs(np.log(RIDGES / near))))
@@ -201,7 +205,7 @@ def gcv_ridge(problem: SupportProblem, A: np.ndarray, n_rows: float) -> float:
     Parameters
     ----------
     problem : SupportProblem
-        Of the squared loss, without a prior.
+        Its targets, as for the squared loss, without a prior.
     A : ndarray of shape (n_samples, p)
     n_rows : float
         Rows, each as often as its weight.

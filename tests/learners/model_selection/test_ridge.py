@@ -180,6 +180,23 @@ def test_sparse_columns_give_the_same_ridge_and_fit(loss):
     np.testing.assert_allclose(fits[1][0].intercept, fits[0][0].intercept, rtol=1e-6)
 
 
+def test_many_classes_take_the_ridge_of_their_indicators():
+    rng = np.random.default_rng(0)
+    centres, y = rng.standard_normal((40, 50)), rng.permutation(np.arange(1600) % 40)
+    for noise, least, most in ((0.5, 0.0, 2e-3), (4.0, 2e-3, 0.1)):
+        X = centres[y] + noise * rng.standard_normal((1600, 50))
+        model = FSAClassifier(40).fit(X, y)
+        assert (
+            model.refinement_.count("ridge") == 1
+            and "by generalised cross-validation of the classes' indicators" in model.refinement_
+        )
+        assert least < model.ridge_ < most
+        targets = (y[:, None] == np.arange(40)).astype(float)
+        A = X[:, model.support_] / X[:, model.support_].std(axis=0)
+        support = SupportProblem(targets, LogisticLoss(), np.full(1600, 1 / 1600))
+        assert model.ridge_ == pytest.approx(gcv_ridge(support, A, 1600.0) / 40)
+
+
 def test_columns_that_the_rows_chose_take_a_greater_ridge():
     rng = np.random.default_rng(1)
     X, y = rng.standard_normal((100, 2000)), np.where(rng.random((100, 1)) > 0.5, 1.0, -1.0)

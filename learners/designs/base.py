@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import warnings
 from copy import copy
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -245,10 +245,6 @@ class Design:
         """The standardised columns themselves, (n_samples, n_features * width), in the data's
         precision: for small designs."""
         raise NotImplementedError
-
-    def uncentred(self) -> Any:
-        """The columns that :meth:`matrix` has, each up to a constant: sparse where the data are."""
-        return self.matrix()
 
     def scores_and_gradient(self, coef, intercept, loss, y, sample_weight):
         """Gradient of the loss at ``scores(coef) + intercept``, in one read of the data where a

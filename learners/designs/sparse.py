@@ -120,7 +120,8 @@ class SparseDesign(Design):
         moving = self.inv > 0
         self.inv = np.where(moving, 1.0 / np.sqrt(np.where(moving, self.inv, 1.0) ** -2.0 + one), 0.0)
 
-    def uncentred(self):
+    def uncentred(self) -> sp.csr_array:
+        """The columns that :meth:`matrix` has, each up to a constant, as they are stored."""
         return self.X[:, self.stored] @ sp.diags_array(self.inv)
 
     def matrix(self):

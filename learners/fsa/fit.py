@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..common.progress import progress_bar
-from ..common.validation import number_to_keep
+from ..common.validation import check_finite, number_to_keep
 from ..compilation import n_values, problem_of, threads
 from ..designs.base import Design, NotFiniteError
 from ..designs.factory import make_design, unscaled
@@ -22,7 +22,7 @@ from ..solvers.newton import SupportProblem, refit
 from ..solvers.schedules import Schedule, step_counts
 from ..solvers.step_size import annealing_step
 from ..sources.matrix import OutOfCoreMatrix
-from .problem import FitProblem, Solution, check_finite
+from .problem import FINITE, FitProblem, Solution
 from .refinement import anneals_with_ridge, refine
 from .settings import FitSettings, with_ridge
 
@@ -130,7 +130,7 @@ def solving(problem: FitProblem, settings: FitSettings) -> Iterator[None]:
             yield
     except NotFiniteError as error:
         if not isinstance(problem.X, OutOfCoreMatrix):
-            check_finite(problem.X, problem.names)  # says where
+            check_finite(problem.X, problem.names, FINITE)  # says where
         raise ValueError(f"{error} (response='piecewise' accepts NaN)") from None
 
 

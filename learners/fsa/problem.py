@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 
 from ..common.columns import column_position, included_and_excluded
 from ..common.targets import group_codes
-from ..common.validation import check_container
+from ..common.validation import check_container, check_finite
 from ..designs.base import Design
 from ..designs.factory import as_out_of_core, local
 from ..objective.losses import Loss
@@ -21,6 +21,7 @@ from ..solvers.annealing import Annealed, nearest_rising, strengths
 from ..sources.matrix import OutOfCoreMatrix
 from .settings import Constraints
 
+FINITE = "response='linear' needs finite numbers, response='piecewise' accepts NaN; SimpleImputer fills it"
 _MAX_STORED = 0.1  # share of the values of a sparse matrix up to which columns are like words: a choice
 
 
@@ -327,7 +328,7 @@ def check_data(estimator: Any, X: Any, y: Any = "no_validation", *, piecewise: b
     matrix = checked[0] if isinstance(checked, tuple) else checked
     # A dense matrix to fit is checked by the first read that is made of it.
     if sp.issparse(matrix) or not (piecewise or reset):
-        check_finite(matrix, getattr(estimator, "feature_names_in_", None))
+        check_finite(matrix, getattr(estimator, "feature_names_in_", None), FINITE)
     return checked
 
 
@@ -346,17 +347,3 @@ def _check_out_of_core(estimator: Any, X: OutOfCoreMatrix, y: Any, *, reset: boo
     if X.names is not None:
         estimator.feature_names_in_ = np.asarray(X.names, dtype=object)
     return (X, checked[1]) if isinstance(checked, tuple) else X
-
-
-def check_finite(X: Any, names: np.ndarray | None) -> None:
-    """Raise a ValueError that says where X holds NaN or infinity."""
-    values = X.data if sp.issparse(X) else X
-    with np.errstate(over="ignore", invalid="ignore"):
-        # The sum is cheap and nearly always enough
-        if np.isfinite(values.sum()) or np.isfinite(values).all():
-            return
-    rows, columns = (a[0] for a in np.nonzero(~np.isfinite(X.toarray() if sp.issparse(X) else X)))
-    raise ValueError(
-        f"X contains NaN or infinity (first in row {rows}, column {columns if names is None else names[columns]}); "
-        "response='linear' needs finite numbers, response='piecewise' accepts NaN; SimpleImputer fills it"
-    )

@@ -166,22 +166,19 @@ def refine(
         solution = _refined_by_newton(problem, settings, solution, previous, along_path)
     scores = solution.design.scores(solution.coef) + solution.intercept
     solution.value, _ = problem.loss.value_and_gradient(problem.y, scores, problem.sample_weight)
+    wanted = settings.names_alternatives and method != "none"
     if along_path:
         degrees = _degrees(solution.coef, problem.loss)
         solution.ebic = ebic(
             solution.value, problem.n_rows, solution.size, problem.n_units, degrees, squared=problem.loss.is_quadratic
         )
-    elif settings.names_alternatives and _can_judge(problem, method) and cost <= _NEWTON_COST:
+    elif wanted and problem.loss.has_curvature and cost <= _NEWTON_COST and not isinstance(problem.X, OutOfCoreMatrix):
         support = _support_problem(problem, settings, design, max(solution.ridge - settings.ridge, SHRINKAGE))
         refined = replace(state, kept=solution.kept, coef=solution.coef, intercept=solution.intercept)
         solution.alternatives = alternatives(support, design, refined, problem.groups)
     if method == "exchange" and numbers and settings.chooses_ridge and settings.refinement.exchange is not True:  # type: ignore[union-attr]
         solution.doubtful = problem.supported_coefficients < _MAX_DOUBTFUL
     return solution
-
-
-def _can_judge(problem: FitProblem, method: str) -> bool:
-    return method != "none" and problem.loss.has_curvature and not isinstance(problem.X, OutOfCoreMatrix)
 
 
 def _support_problem(problem: FitProblem, settings: FitSettings, design: Design, shrinkage: float = SHRINKAGE) -> SupportProblem:
@@ -243,7 +240,7 @@ def _refined_by_newton(
     support = _support_problem(problem, settings, small)
     theta, intercept = coef.reshape(-1, problem.y.shape[1]), solution.intercept
     sparse = _fits_sparse(problem, settings)
-    A = small.uncentred() if sparse else small.matrix()
+    A = small.uncentred() if sparse else small.matrix()  # type: ignore[attr-defined]
     if sparse:  # centring moves the intercept alone
         intercept = intercept - (small.mean[:, 0] * small.inv) @ theta
     ridge, chosen = settings.ridge, ""

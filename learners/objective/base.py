@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
 HessianProduct = Callable[[np.ndarray], np.ndarray]
@@ -21,8 +20,6 @@ class DiagonalProduct:
         self.weights = weights
 
     def __call__(self, A: np.ndarray) -> np.ndarray:
-        if sp.issparse(A):
-            return sp.diags_array(self.weights) @ A
         return A * self.weights.astype(A.dtype, copy=False)[:, None]
 
 

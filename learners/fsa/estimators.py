@@ -217,9 +217,8 @@ class FSAClassifier(SparseClassifierMixin, FSAEstimator):
         How many features are left after each step.
 
         * "inverse": eq. (3) of [1]_; "inverse_arxiv": eq. (3) of [2]_; "exponential"; "linear";
-          each with mu = 100 and 100 steps; with several classes and 400 rows or more, and for
-          curves
-          with a direction, mu = 20 and 500 steps;
+          each with mu = 100 and 100 steps; with several classes and 400 rows or more mu = 20 and
+          200 steps, for curves with a direction mu = 20 and 500 steps;
         * ``Schedule("inverse", mu=..., n_steps=...)``: the greater mu, the sooner features are
           dropped;
         * a function of (n_features, k, n_steps) that gives the numbers, never rising, the last one

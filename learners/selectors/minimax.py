@@ -180,7 +180,7 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
         size = None if self.n_features_to_select is None else number_to_keep(self.n_features_to_select, X.shape[1])
         with problem_of(n_values(X)):
             design = self._make_design(X, weight / total)
-        C = _AUTO_C / total if self.C == "auto" else self.C
+        C = _AUTO_C / total if self.C == "auto" else float(self.C)
         kept, coef, intercept = self._cutting_planes(design, encoded[:, 0], C * weight, size)
         if size is not None and len(kept) < size:
             found_too_few = f"{len(kept)} features found, n_features_to_select={size}; expected a greater r or max_cuts"

@@ -469,7 +469,7 @@ def steps_of(n_classes, n_rows, schedule="inverse"):
 
 
 def test_several_classes_with_rows_enough_are_annealed_longer():
-    assert steps_of(3, 400) == 500
+    assert steps_of(3, 400) == 200
     assert steps_of(2, 400) == steps_of(3, 399) == 100
     assert steps_of(3, 400, Schedule()) == 100  # a schedule that is given as an object is taken as it is
 

@@ -3,13 +3,11 @@ decides.
 
     python benchmarks/few_rows.py choose|measure [--seeds 2]
 
-Made tables: columns correlated 0.9^|i-j| ("ar"), by one half ("equal"), by fifteen factors, or smooth
-as spectra are; 15 columns matter, or all of a spectrum. Signal-to-noise ratios are those of
-variances. The price of a support is what the extended Bayesian information criterion charges for it;
-"gain" is how much lower the deviance with exchanges is, in prices. ``measure`` has other numbers of
-rows and columns, other ratios and draws than ``choose``, by which the rule was found. Errors: root
-mean square on 2,000 new rows, in percent of that of the mean; a regret is the mean logarithm of an
-error over the lesser of both.
+Made tables: columns correlated 0.9^|i-j| ("ar"), by one half ("equal"), by fifteen factors, or
+smooth as spectra are; 15 columns matter, or all of a spectrum. Signal-to-noise ratios are those of
+variances. ``measure`` has other numbers of rows and columns, other ratios and draws than
+``choose``, by which the rule was found. Errors: root mean square on 2,000 new rows, in percent of
+that of the mean; a regret is the mean logarithm of an error over the lesser of both.
 """
 
 from __future__ import annotations
@@ -20,7 +18,6 @@ import numpy as np
 from annealed.learners import FSARegressor
 from annealed.learners.fsa.fit import solve_path
 from annealed.learners.fsa.problem import fitted_attributes
-from annealed.learners.model_selection.size import deviance, support_price
 from common import new_parser, print_head, print_line
 from scipy.ndimage import gaussian_filter1d
 
@@ -55,24 +52,22 @@ def made(kind: str, n: int, p: int, ratio: float, seed: int) -> tuple[np.ndarray
     return X, signal + np.std(signal) / np.sqrt(ratio) * rng.standard_normal(rows)
 
 
-def errors_of(kind: str, n: int, p: int, ratio: float, k: int, seed: int) -> tuple[float, float, float, float]:
-    """Errors with exchanges, with shrinkage, of the default, and the gain in prices."""
+def errors_of(kind: str, n: int, p: int, ratio: float, k: int, seed: int) -> tuple[float, float, float]:
+    """Errors with exchanges, with shrinkage, and of the default."""
     X, y = made(kind, n, p, ratio, seed)
     model = FSARegressor(k)
     problem, settings = model.encode(X[:n], y[:n]), model.fit_settings()
-    solutions, errors = [], []
+    errors = []
 
     def error() -> float:
         return 100 * np.sqrt(np.mean((y[n:] - model.predict(X[n:])) ** 2) / np.var(y[n:]))
 
     for few in (False, True):
         (solution,) = solve_path(problem, replace(settings, few_rows=few), np.array([k]))
-        solutions.append(solution)
         model.__dict__.update(fitted_attributes(problem, solution))
         errors.append(error())
     model.fit(X[:n], y[:n])
-    gain = deviance(solutions[1].value, n, True) - deviance(solutions[0].value, n, True)
-    return *errors, error(), gain / support_price(k, p)
+    return *errors, error()
 
 
 def main(argv: list[str] | None = None) -> None:

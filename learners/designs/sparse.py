@@ -117,8 +117,7 @@ class SparseDesign(Design):
         """
         weight = sample_weight[self.X.indices]
         one = weight @ self.X.data.astype(float) ** 2 / max(weight.sum(), 1e-300) / n_rows
-        moving = self.inv > 0
-        self.inv = np.where(moving, 1.0 / np.sqrt(np.where(moving, self.inv, 1.0) ** -2.0 + one), 0.0)
+        self.inv = self.inv / np.sqrt(1.0 + one * self.inv**2)
 
     def uncentred(self) -> sp.csr_array:
         """The columns that :meth:`matrix` has, each up to a constant, as they are stored."""

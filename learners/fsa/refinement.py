@@ -238,11 +238,11 @@ def _refined_by_newton(
     """Newton's method on the support, with the ridge that the user gave or that the data choose."""
     small, coef = solution.design, solution.coef
     support = _support_problem(problem, settings, small)
-    theta, intercept = coef.reshape(-1, problem.y.shape[1]), solution.intercept
-    sparse = _fits_sparse(problem, settings)
+    theta, sparse = coef.reshape(-1, problem.y.shape[1]), _fits_sparse(problem, settings)
     A = small.uncentred() if sparse else small.matrix()  # type: ignore[attr-defined]
-    if sparse:  # centring moves the intercept alone
-        intercept = intercept - (small.mean[:, 0] * small.inv) @ theta
+    # Centring moves the intercept alone
+    shift = small.mean[:, 0] * small.inv if sparse else np.zeros(len(theta))
+    intercept = solution.intercept - shift @ theta
     ridge, chosen = settings.ridge, ""
     if settings.chooses_ridge:
         unit = _ridge_units(small, problem, settings)
@@ -257,8 +257,7 @@ def _refined_by_newton(
         fit.theta = fit.theta * unit[:, None]
     else:
         fit = refit(support, A, theta, intercept)
-    if sparse:
-        fit.intercept = fit.intercept + (small.mean[:, 0] * small.inv) @ fit.theta
+    fit.intercept = fit.intercept + shift @ fit.theta
     if problem.bounded:
         basis, bounds = problem.factors(solution.kept, small)
         support, start = replace(support, shrinkage=max(ridge, SHRINKAGE)), replace(solution, coef=fit.theta.reshape(coef.shape))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -80,7 +81,7 @@ def _size_by_folds(
     n_training = round(problem.n_rows) * (_N_FOLDS - 1) // _N_FOLDS
     sizes = default_sizes(problem.n_units, 3 * min(n_training, _MAX_HELD_OUT))
     sizes = np.unique(np.clip(sizes, max(1, problem.n_included), None))
-    choices, score = _treatments(problem, settings, sizes), _minus_loss(problem)
+    choices, score = _treatments(problem, settings, sizes), partial(_minus_loss, problem)
     losses = np.hstack([held_out(problem, one, folds, own, score) for one, own in choices]) * -1.0
     constant = -held_out(problem, settings, folds, np.array([0]), score)[:, 0]
     tried = [replace(one, size=int(k)) for one, own in choices for k in own]
@@ -95,7 +96,7 @@ def _size_by_folds(
 def _refinement_by_folds(problem: FitProblem, settings: FitSettings) -> tuple[FitSettings, str]:
     """Whether exchanges or shrinkage without them serve a given size, where rows are few."""
     sizes = np.array([size_of(problem, settings)])
-    choices, score = _treatments(problem, settings, sizes), _minus_loss(problem)
+    choices, score = _treatments(problem, settings, sizes), partial(_minus_loss, problem)
     folds = _folds(problem, _N_FOLDS_OF_SIZE) if _can_hold_out(problem, settings) and problem.n_rows <= _MAX_ROWS_HELD_OUT else []
     if not folds or sum(len(own) for _, own in choices) < 2:
         return settings, ""
@@ -166,11 +167,6 @@ def held_out(problem: FitProblem, settings: FitSettings, splits: Sequence[Split]
     return scores
 
 
-def _minus_loss(problem: FitProblem) -> Score:
+def _minus_loss(problem: FitProblem, part: FitProblem, solution: Solution, rows: np.ndarray) -> float:
     """Minus the mean loss of held-out rows; responses are linear."""
-
-    def score(part: FitProblem, solution: Solution, rows: np.ndarray) -> float:
-        scores = solution.scores(problem, rows)
-        return -problem.loss.value(problem.y[rows], scores, problem.sample_weight[rows])
-
-    return score
+    return -problem.loss.value(problem.y[rows], solution.scores(problem, rows), problem.sample_weight[rows])

@@ -188,11 +188,10 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
         if self.retrain_C is not None:
             # C times a sum of losses + ||w||^2 / 2 is a mean loss + ||w||^2 / (2 C total).
             problem, small = SupportProblem(encoded, loss, weight / total, self.fit_intercept), design.keep(kept)
-            Z, unit = small.matrix().astype(np.float64), np.ones((len(kept), 1))
+            raw = self.retrain_C == "auto" and sp.issparse(X)
+            Z, unit = small.matrix().astype(np.float64), (raw_units(small.inv) if raw else np.ones(len(kept)))[:, None]
             if self.retrain_C == "auto":
-                if sp.issparse(X):
-                    unit = raw_units(small.inv)[:, None]
-                left_out = LeftOut(total, optimism=CHOSEN_OPTIMISM if sp.issparse(X) else 1.0)
+                left_out = LeftOut(total, optimism=CHOSEN_OPTIMISM if raw else 1.0)
                 fit, _, _ = choose_ridge(problem, Z * unit[:, 0], coef / unit, intercept, left_out, few_rows=True)
             else:
                 problem = replace(problem, shrinkage=0.5 / (self.retrain_C * total))
@@ -247,9 +246,8 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
                 reduced = solve_smoothing(problem, tol=self.tol)
             alpha, mixture = reduced.alpha, reduced.mixture
             objective.append(reduced.primal)
-            if size is not None and len(columns) >= size:
-                break
-            if size is None and self.C == "auto" and (y * (Z @ reduced.coef) > 0).all():
+            separated = self.C == "auto" and (y * (Z @ reduced.coef) > 0).all()
+            if separated if size is None else len(columns) >= size:
                 break
         assert reduced is not None
         order = np.argsort(columns)

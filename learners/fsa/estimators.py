@@ -110,12 +110,6 @@ class FSAEstimator(CallbackSupportMixin, SelectorMixin, BaseEstimator):
         """
         return FitSettings.of(vars(self), self._tasks, self._mu, self._momentum, self._n_bins, type(self).__name__)
 
-    def _fit(self, X: Any, y: Any, **given: Any) -> Self:
-        """Check the parameters, then the data, and solve."""
-        settings = self.fit_settings()
-        with whole_or_as_before(self):
-            return self._solve(self.encode(X, y, **given), settings)
-
     def _solve(self, problem: FitProblem, settings: FitSettings, why: str = "") -> Self:
         """Decide what is left to the data, anneal, refine, and set the fitted attributes."""
         if settings.undecided:
@@ -317,7 +311,9 @@ class FSAClassifier(SparseClassifierMixin, FSAEstimator):
         ValueError
             One class only, NaN with linear responses, a parameter out of range.
         """
-        return self._fit(X, y, sample_weight=sample_weight)
+        settings = self.fit_settings()
+        with whole_or_as_before(self):
+            return self._solve(self.encode(X, y, sample_weight=sample_weight), settings)
 
     def encode(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> FitProblem:  # type: ignore[override]
         """Check the data of :meth:`fit`, encode the targets, and set what is known before the fit.
@@ -431,7 +427,9 @@ class FSARegressor(RegressorMixin, FSAEstimator):
         ValueError
             NaN with linear responses, a parameter out of range.
         """
-        return self._fit(X, y, sample_weight=sample_weight)
+        settings = self.fit_settings()
+        with whole_or_as_before(self):
+            return self._solve(self.encode(X, y, sample_weight=sample_weight), settings)
 
     def encode(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> FitProblem:  # type: ignore[override]
         """Check the data of :meth:`fit`, encode the targets, and set what is known before the fit.

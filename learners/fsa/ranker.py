@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..common.validation import check_sample_weight
+from ..common.validation import check_sample_weight, whole_or_as_before
 from ..designs.responses import PiecewiseLinear
 from ..objective.losses import Loss
 from ..objective.pairwise import PairwiseLogisticLoss, check_pairs, graded_pairs
@@ -110,7 +110,9 @@ class FSARanker(FSAEstimator):
         ValueError
             If no pair has a preference, NaN with linear responses, or a parameter out of range.
         """
-        return self._fit(X, y, qid=qid, pairs=pairs, sample_weight=sample_weight)
+        settings = self.fit_settings()
+        with whole_or_as_before(self):
+            return self._solve(self.encode(X, y, qid=qid, pairs=pairs, sample_weight=sample_weight), settings)
 
     def encode(self, X: Any, y: Any = None, *, qid: Any = None, pairs: Any = None, sample_weight: Any = None) -> FitProblem:  # type: ignore[override]
         """Check the data of :meth:`fit`, encode the targets, and set what is known before the fit.

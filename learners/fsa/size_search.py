@@ -102,8 +102,7 @@ def _refinement_by_folds(problem: FitProblem, settings: FitSettings) -> tuple[Fi
         return settings, ""
     losses = -np.hstack([held_out(problem, one, folds, own, score) for one, own in choices])
     chosen = choices[choose_size(losses) or 0][0]
-    what = "shrinkage" if chosen.few_rows else "exchanges"
-    return chosen, f"{len(folds)}-fold cross-validation chose {what}: "
+    return chosen, f"{len(folds)}-fold cross-validation chose {'shrinkage' if chosen.few_rows else 'exchanges'}: "
 
 
 def _can_hold_out(problem: FitProblem, settings: FitSettings) -> bool:

@@ -125,13 +125,12 @@ def forward_backward_minimise(
         raise ValueError(f"free={free!r}; expected coordinates from 0 to {len(coef) - 1}")
     if np.delete(coef, always).any():
         raise ValueError("start has entries other than 0 outside the free coordinates")
-    most = len(coef) - len(always)
     check_greedy(criterion, delta, epsilon, n_features_to_select)
     if n_features_to_select is not None:
         check_integer("n_features_to_select", n_features_to_select, 1)
     check_real("tol", tol, 0.0, above=True)
     model = _ConvexModel(objective, coef, always, tol)
-    size = most if n_features_to_select is None else min(n_features_to_select, most)
+    size = min(n_features_to_select or len(coef), len(coef) - len(always))
     chosen, path = greedy_search(model, size, criterion=criterion, delta=delta, epsilon=epsilon, backward=backward)
     return SparseMinimum(model.coef, np.sort(np.array(chosen, dtype=np.intp)), model.value, path)
 

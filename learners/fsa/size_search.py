@@ -94,7 +94,7 @@ def _size_by_folds(
 
 
 def _refinement_by_folds(problem: FitProblem, settings: FitSettings) -> tuple[FitSettings, str]:
-    """Whether exchanges or shrinkage without them serve a given size, where rows are few."""
+    """Whether exchanges or shrinkage without them serve a given size, up to 1,000 rows."""
     sizes = np.array([size_of(problem, settings)])
     choices, score = _treatments(problem, settings, sizes), partial(_minus_loss, problem)
     folds = _folds(problem, _N_FOLDS_OF_SIZE) if _can_hold_out(problem, settings) and problem.n_rows <= _MAX_ROWS_HELD_OUT else []

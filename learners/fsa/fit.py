@@ -39,6 +39,9 @@ _STEPS_WITH_DIRECTIONS = 500
 # have to gain where they are in doubt. With noise alone they gain less, as a rule; by
 # benchmarks/few_rows.py on made tables
 _PRICE = 2.6
+# Share of the targets' variance that a shrunken fit leaves, above which a signal is weak: a choice.
+# With a strong one exchanges are in doubt below 150 rows and ten for each coefficient alone.
+_WEAK, _FEW = 0.25, 30.0
 # Of the loss' default step, with words: tens of thousands of columns that are hardly correlated
 # overshoot together; by cross-validation on the sets "choose" of benchmarks/sparse_words.py
 _SHARE_OF_STEP = 1.0 / 30.0
@@ -67,9 +70,13 @@ def solve(
     if not solution.doubtful:
         return solution
     (shrunken,) = solve_path(problem, replace(settings, few_rows=True, title=None), np.array([size]), start=start)
-    squared, n_rows = problem.loss.is_quadratic, problem.n_rows
+    squared, n_rows, n_columns = problem.loss.is_quadratic, problem.n_rows, len(solution.kept) * solution.design.width
     gain = deviance(shrunken.value, n_rows, squared) - deviance(solution.value, n_rows, squared)
-    price = _PRICE * np.sqrt(len(solution.kept) * solution.design.width / n_rows) * support_price(size, problem.n_units)
+    price = support_price(size, problem.n_units)
+    if squared and 2.0 * shrunken.value > _WEAK:  # of targets of variance one
+        price *= _PRICE * np.sqrt(n_columns / n_rows)
+    elif problem.supported_coefficients >= min(_FEW, 2 * n_columns):
+        return solution
     return solution if gain > price or np.array_equal(solution.kept, shrunken.kept) else shrunken
 
 

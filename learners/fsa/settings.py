@@ -71,8 +71,9 @@ class Refinement(BaseEstimator):
 
         * "auto": where that takes about a second at most and the rows can tell supports apart: for
           each coefficient ten rows of the rarest class, or five where targets are numbers (with
-          less than 1,000 of these only where they gain more than 2.6 sqrt(k / rows) of what the
-          extended Bayesian information criterion charges for a support). With fewer rows
+          less than 1,000 of these and a weak signal only where they gain more than 2.6 sqrt(k /
+          rows) of what the extended Bayesian information criterion charges for a support; with a
+          strong one the whole, below 150 rows and ten for each coefficient). With fewer rows
           annealing has a ridge instead (0.01, 0.1 for the squared loss), so that what correlated
           columns have in common is selected;
         * True, False: always, never;

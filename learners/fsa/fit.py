@@ -106,9 +106,7 @@ def solve_path(
         sizes = sizes[sizes > 0]
         # Where rows are few for the greater sizes alone these have a run of their own, with a
         # ridge; callbacks follow the other.
-        few = np.zeros(len(sizes), bool)
-        if settings.chooses_ridge:
-            few[:] = anneals_with_ridge(problem, settings, sizes)
+        few = anneals_with_ridge(problem, settings, sizes)
         states: dict[int, Annealed] = {}
         for run, few_rows in ((sizes[few], True), (sizes[~few], False)):
             if len(run):

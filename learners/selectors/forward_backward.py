@@ -205,10 +205,9 @@ class _ForwardBackward(ScaledSelector):
         design = self._make_design(X, weight)
         problem = SupportProblem(y, loss, weight, self.fit_intercept, shrinkage=0.5 * self.ridge)
         model = _DesignModel(design.keep(allowed) if excluded.any() else design, problem, groups)
-        size = model.n_units if size is None else size
         thresholds: dict[str, Any] = {"delta": self.delta, "epsilon": self.epsilon}
         options: dict[str, Any] = {"criterion": self.criterion, "backward": self.backward, "fixed": fixed.tolist()}
-        _, path = greedy_search(model, size, **thresholds, **options)
+        _, path = greedy_search(model, size or model.n_units, **thresholds, **options)
         self.path_ = [step._replace(feature=int(numbers[step.feature])) for step in path]
         self.n_iter_ = len(path)
         order = np.argsort(model.columns)

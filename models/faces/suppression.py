@@ -14,10 +14,6 @@ import numpy as np
 SAME_FACE = 0.4
 """IED: faces whose keypoints lie this near to each other on average are the same. A choice."""
 
-SAME_IN_NEXT_FRAME = 0.5
-"""IED: the nearest face of the frame before is the same one within this; between two frames a face
-moves. A choice."""
-
 SAME_HYPOTHESIS = 0.35
 """IED: the same for hypotheses, before their points are refined. With 0.4 the faces that are
 reported by default stay the same (on 41 photographs), but ``min_probability=0`` loses some of the

@@ -34,9 +34,8 @@ SAMPLE = "astronaut"  # name of the photograph that is used when none is named
 
 @dataclass(frozen=True)
 class FileDetections:
-    """Detections and faces in one photograph, or the reason in one line why there are none.
-
-    ``seconds`` is the detection alone.
+    """Detections and faces in one photograph or frame, or the reason in one line why there are
+    none.
 
     Attributes
     ----------
@@ -52,6 +51,10 @@ class FileDetections:
         By falling probability.
     error : str or None
         One line; then the rest is empty.
+    frame : int or None
+        Number of the frame in a video or of a camera, from 0; None for a photograph.
+    time : float
+        When the frame is shown, in seconds from the first one.
     """
 
     image: str
@@ -60,14 +63,22 @@ class FileDetections:
     detections: Sequence[Detection] = ()
     faces: Sequence[Face] = ()
     error: str | None = None
+    frame: int | None = None
+    time: float = 0.0
 
     def record(self, landmarks: bool = False) -> dict:
         """Return the JSON object of the command line, with all points of the faces if asked for."""
         if self.error is not None or self.pixels is None:
             return {"image": self.image, "error": self.error}
         height, width = self.pixels.shape[:2]
-        facts = {"image": self.image, "width": width, "height": height, "seconds": round(self.seconds, 6)}
-        return facts | records(self.detections, self.faces, landmarks)
+        return {
+            "image": self.image,
+            **({} if self.frame is None else {"frame": self.frame, "time": round(self.time, 6)}),
+            "width": width,
+            "height": height,
+            "seconds": round(self.seconds, 6),
+            **records(self.detections, self.faces, landmarks),
+        }
 
 
 def records(detections: Sequence[Detection], faces: Sequence[Face], landmarks: bool = False) -> dict[str, list]:
@@ -77,15 +88,17 @@ def records(detections: Sequence[Detection], faces: Sequence[Face], landmarks: b
 
 
 def detect_files(
-    detector: KeypointDetector, images: Sequence[str], options: DetectionOptions, n_jobs: int = 1
+    detector: KeypointDetector, images: Sequence[str], options: DetectionOptions, n_jobs: int = 1, plain: bool | None = None
 ) -> Iterator[FileDetections]:
     """Detect keypoints in image files (none: the sample photograph), in their order; a bad file
     yields a record with its error.
 
-    So many as ``n_jobs`` at a time; the detections do not depend on it. For few photographs nothing
-    is compiled.
+    So many as ``n_jobs`` at a time; the detections do not depend on it. ``plain``: nothing is
+    compiled, by default for few photographs; results differ in the last digits.
     """
-    return map_images(partial(detect_file, options, are_few(images)), detector, images or [None], n_jobs)
+    return map_images(
+        partial(detect_file, options, are_few(images) if plain is None else plain), detector, images or [None], n_jobs
+    )
 
 
 _ready: set[tuple[Any, ...]] = set()  # modes whose compiled code this process has loaded
@@ -118,12 +131,11 @@ def detect_file(options: DetectionOptions, plain: bool, detector: KeypointDetect
         return FileDetections(shown, error=message if shown in message else f"{shown}: {message}")
 
 
-def timed(process: Callable[[np.ndarray], DetectionResult], pixels: np.ndarray) -> tuple[DetectionResult, float]:
+def timed(process: Callable[..., DetectionResult], *inputs: Any) -> tuple[DetectionResult, float]:
     """Detections and faces, and the seconds that they took; what was still compiled for them is not
-    counted.
-    """
+    counted."""
     start, compiled = time.perf_counter(), seconds_compiling()
-    result = process(pixels)
+    result = process(*inputs)
     return result, time.perf_counter() - start - (seconds_compiling() - compiled)
 
 

@@ -117,7 +117,13 @@ class ImageRows:
         raise NotImplementedError
 
     def settings(self) -> dict[str, Any]:
-        """Return the parameters by their names."""
+        """Parameters of the constructor.
+
+        Returns
+        -------
+        dict
+            By their names.
+        """
         return {name: getattr(self, name) for name in signature(type(self)).parameters}
 
     def check_fitted(self) -> None:

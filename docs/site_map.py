@@ -64,6 +64,7 @@ NAVIGATION: dict[str, dict[str | None, list[str]]] = {
             "docs/experiments/selectors",
             "docs/experiments/minimax",
             "docs/experiments/tables",
+            "docs/experiments/words",
             "docs/experiments/scale",
             "docs/experiments/metric",
             "docs/experiments/online",

@@ -107,10 +107,10 @@ def number_to_keep(k: int | float, n_features: int, what: str = "features") -> i
     return min(int(k), n_features)
 
 
-def check_finite(X) -> None:
+def check_finite(X, names: np.ndarray | None = None, expected: str = "expected finite numbers") -> None:
     """Complain in one line, with the place.
 
-    About the first NaN or infinity in a dense or CSR matrix.
+    About the first NaN or infinity in a dense or sparse matrix, whose columns may have names.
 
     Raises
     ------
@@ -125,17 +125,14 @@ def check_finite(X) -> None:
     ValueError: X contains NaN (row 1, column 1); expected finite numbers
     """
     values = X.data if sp.issparse(X) else X
-    wrong = ~np.isfinite(values)
-    if not wrong.any():
-        return
-    if sp.issparse(X):
-        at = int(wrong.argmax())
-        row, column, value = int(np.searchsorted(X.indptr, at, side="right")) - 1, X.indices[at], values[at]
-    else:
-        row, column = (int(i) for i in np.unravel_index(int(wrong.argmax()), values.shape))
-        value = values[row, column]
-    what = "NaN" if np.isnan(value) else "infinity"
-    raise ValueError(f"X contains {what} (row {row}, column {column}); expected finite numbers")
+    with np.errstate(over="ignore", invalid="ignore"):
+        # The sum is cheap and nearly always enough
+        if np.isfinite(values.sum()) or np.isfinite(values).all():
+            return
+    at = np.unravel_index(int(np.argmin(np.isfinite(values))), values.shape)
+    row, column = (i[at[0]] for i in sp.coo_array(X).coords) if sp.issparse(X) else at
+    what, column = "NaN" if np.isnan(values[at]) else "infinity", column if names is None else names[column]
+    raise ValueError(f"X contains {what} (row {row}, column {column}); {expected}")
 
 
 def check_squares(X) -> None:
@@ -208,6 +205,24 @@ def check_choice(name: str, value, allowed: tuple) -> None:
     """Complain unless ``value`` is one of those allowed."""
     if not any(value is a or (isinstance(value, str) and value == a) for a in allowed):
         raise ValueError(f"{name}={value!r} is unknown; expected one of {allowed}")
+
+
+def check_greedy(criterion: str, delta: float | None, epsilon: float | None, size: int | float | None) -> None:
+    """Check how features enter in a greedy search and where it ends.
+
+    Raises
+    ------
+    ValueError
+        Naming the parameter, its value and what was expected.
+    """
+    check_choice("criterion", criterion, ("gradient", "objective"))
+    for name, value, belongs in (("delta", delta, "objective"), ("epsilon", epsilon, "gradient")):
+        if value is not None:
+            check_real(name, value, 0.0, above=True)
+            if criterion != belongs:
+                raise ValueError(f"{name}={value!r} belongs to criterion={belongs!r}, not to {criterion!r}")
+    if size is None and delta is None and epsilon is None:
+        raise ValueError("n_features_to_select=None needs a threshold; expected delta or epsilon")
 
 
 def _require(good: bool, name: str, value, expected: str) -> None:

@@ -156,8 +156,7 @@ class RankBoost(BaseEstimator):
 
     def _boost(self, X: np.ndarray, above: np.ndarray, below: np.ndarray, distribution: np.ndarray) -> None:
         """The rounds, on pairs of rows with weights that sum to one."""
-        low, high = X.min(axis=0), X.max(axis=0)
-        b = self.n_thresholds
+        low, high, b = X.min(axis=0), X.max(axis=0), self.n_thresholds
         grid = low + (high - low) * (np.arange(1, b + 1)[:, None] / (b + 1))
         codes = np.array([np.searchsorted(grid[:, j], X[:, j], side="left") for j in range(X.shape[1])], dtype=np.int64)
         rounds = []

@@ -72,18 +72,11 @@ class _TISP(ScaledSelector):
             kept = strongest(strengths(moved), k)
             small = design.keep(kept)
             rate = step_of(small)
+            start = moved[kept] / (1.0 + rate * self.ridge)  # hard-ridge thresholding
             state = anneal(  # with nothing left to drop, the annealing loop is gradient descent
-                small,
-                y,
-                loss,
-                np.full(share, k),
-                sample_weight=weight,
-                learning_rate=rate,
-                prior=Prior(shrinkage=0.5 * self.ridge),
-                fit_intercept=self.fit_intercept,
-                coef=moved[kept] / (1.0 + rate * self.ridge),  # hard-ridge thresholding
-                intercept=intercept,
-            )
+                small, y, loss, np.full(share, k), sample_weight=weight, learning_rate=rate, coef=start, intercept=intercept,
+                prior=Prior(shrinkage=0.5 * self.ridge), fit_intercept=self.fit_intercept,
+            )  # fmt: skip
             coef = np.zeros_like(moved)
             coef[kept], intercept = state.coef, state.intercept
             curve += [value, *state.loss_curve]

@@ -12,7 +12,7 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..common.targets import group_codes
-from ..common.validation import check_choice, check_integer, check_real, number_to_keep
+from ..common.validation import check_choice, check_greedy, check_integer, number_to_keep
 from ..solvers.annealing import strongest
 from ..solvers.greedy import Step, greedy_search
 from ..solvers.schedules import Schedule, as_schedule, step_counts
@@ -183,14 +183,7 @@ class ForwardBackwardCRF(SelectingCRF):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("backward", self.backward, (True, False))
-        check_choice("criterion", self.criterion, ("gradient", "objective"))
-        for name, value, belongs in (("delta", self.delta, "objective"), ("epsilon", self.epsilon, "gradient")):
-            if value is not None:
-                check_real(name, value, 0.0, above=True)
-                if self.criterion != belongs:
-                    raise ValueError(f"{name}={value!r} belongs to criterion={belongs!r}, not to {self.criterion!r}")
-        if self.n_features_to_select is None and self.delta is None and self.epsilon is None:
-            raise ValueError("n_features_to_select=None needs a threshold; expected delta or epsilon")
+        check_greedy(self.criterion, self.delta, self.epsilon, self.n_features_to_select)
 
     def _search(self, problem: ChainProblem, groups: np.ndarray, size: int) -> tuple[UnitModel, list[Step]]:
         model = UnitModel(problem, groups)

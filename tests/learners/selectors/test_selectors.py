@@ -25,6 +25,7 @@ from sklearn.base import clone
 from sklearn.linear_model import orthogonal_mp
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from small_problems import words
 
 ESTIMATORS = [
     ForwardBackwardClassifier(),
@@ -34,6 +35,7 @@ ESTIMATORS = [
     LogitBoostClassifier(3, response="constant", n_rounds=30),
     LogitBoostClassifier(3, response="piecewise", subsample=0.5, n_rounds=30, random_state=0),
     MinimaxSparseClassifier(),
+    MinimaxSparseClassifier(C="auto", retrain_C="auto"),
     MinimaxSparseClassifier(C=0.1, max_cuts=2, solver="smoothing"),
     TISPClassifier(n_steps=50),
     TISPRegressor(n_steps=50),
@@ -318,6 +320,22 @@ def test_minimax_objective_never_rises_and_cuts_are_bounded():
     assert np.all(np.diff(model.objective_) <= 2e-3 * model.objective_[:-1])
     assert model.n_iter_ == len(model.objective_) <= 6 and model.support_.sum() <= 24
     assert model.score(X, signal > 0) > 0.85
+
+
+def test_minimax_by_the_data_on_words():
+    X, y, _ = words()
+    train, test = slice(0, 1000), slice(1000, None)
+    chosen, paper = (MinimaxSparseClassifier(5, max_cuts=20, n_features_to_select=50, **how).fit(X[train], y[train])
+                     for how in ({"C": "auto", "retrain_C": "auto"}, {}))  # fmt: skip
+    assert chosen.score(X[test], y[test]) > paper.score(X[test], y[test])
+    fsa = FSAClassifier(50).fit(X[train], y[train])
+    assert 1 - chosen.score(X[test], y[test]) <= 1.15 * (1 - fsa.score(X[test], y[test])) + 0.01
+
+
+def test_minimax_by_the_data_ends_without_training_errors():
+    X, signal, _, _ = strong_signal(1, n=200, m=300, k=3)
+    model = MinimaxSparseClassifier(2, C="auto", max_cuts=50, retrain_C=None).fit(X, signal > 0)
+    assert model.n_iter_ < 50 and (model.score(X, signal > 0) == 1.0 or model.gap_ <= 1e-3)
 
 
 def test_one_cut_with_all_features_is_ridge_logistic_regression():
